@@ -24,29 +24,22 @@ void expect_sync_fails(synStreamHandle stream) {
 }
 
 // Rank 1 joins and then calls nothing. Its own communicator fails too: it learns on its next call.
-RANK_BODY(never_arrives) {
+RANK_TEST(Absence, EndsWithTheTimeLimitAndNamesTheRank, std::vector{3}, std::vector{3},
+          with_environment({{"HCCL_TIMEOUT", "2"}})) {
   if (world.rank != kAbsent) {
     OperationRun run(session, group, all_reduce_of(1000));
-    synEventHandle event = nullptr;
-    succeed(synEventCreate(&event, session.device(), 0));
+    synEventHandle event = session.make_event();
     succeed(run.queue(stream));
     succeed(synEventRecord(event, stream));
     expect_sync_fails(stream);
     run.verify_untouched();
     expect_code(synEventQuery(event), synFailHccl);
     expect_code(synEventSynchronize(event), synFailHccl);
-    succeed(synEventDestroy(event));
   } else {
     await_async_error(group);
   }
   expect_failed(group, hcclSystemError, kAbsent);
   expect_usable_remains(session, group, stream, hcclSystemError);
-}
-
-TEST(Absence, EndsWithTheTimeLimitAndNamesTheRank) {
-  const auto options = with_environment({{"HCCL_TIMEOUT", "2"}});
-  EXPECT_EQ(failures(run_ranks(3, in_session(never_arrives), options)), "");
-  EXPECT_EQ(failures(run_ranks_as_threads(3, in_session(never_arrives), options)), "");
 }
 
 RANK_BODY(arrives_late) {
@@ -103,10 +96,7 @@ TEST(Absence, FromTheRendezvousNamesTheRank) {
 }
 
 // Rank 0 aborts while one of its threads waits; rank 2 waits too; rank 1 has called nothing.
-void aborts(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_TEST(Abort, UnblocksEverybody, std::vector{3}, std::vector{3}) {
   OperationRun run(session, group, all_reduce_of(1000));
   if (world.rank != kAbsent) {
     succeed(run.queue(stream));
@@ -129,12 +119,6 @@ void aborts(World& world) {
   } else {
     expect_code(hcclBarrier(group.handle, stream), hcclInvalidArgument);
   }
-  session.finish();
-}
-
-TEST(Abort, UnblocksEverybody) {
-  EXPECT_EQ(failures(run_ranks(3, aborts)), "");
-  EXPECT_EQ(failures(run_ranks_as_threads(3, aborts)), "");
 }
 
 // All-reduces until the communicator fails or is gone.
@@ -261,34 +245,30 @@ TEST(Absence, OfAStoppedRankCostsNobodyTheirMemory) { survive_a_stopped_rank(End
 TEST(Abort, BesideAStoppedRankCostsNobodyTheirMemory) { survive_a_stopped_rank(Ending::abort); }
 
 // Work of another communicator stands before this one's and waits for a rank that never comes.
-void aborts_behind_another(World& world) {
-  Session session(world);
-  const Group stuck = session.join_all();
-  const Group group = session.join_all(1);
-  synStreamHandle stream = session.make_stream();
+RANK_TEST(Abort, EndsAFinalizeThatWaitsBehindAnotherCommunicator, 2) {
+  const Group behind = session.join_all(1);
   if (world.rank == 0) {
-    OperationRun first(session, stuck, all_reduce_of(1000));
-    OperationRun second(session, group, all_reduce_of(1000));
+    OperationRun first(session, group, all_reduce_of(1000));
+    OperationRun second(session, behind, all_reduce_of(1000));
     succeed(first.queue(stream));
     succeed(second.queue(stream));
     std::atomic<bool> done{false};
     std::thread waiter([&] {
-      require(hcclCommFinalize(group.handle) == hcclSystemError, "finalize tells of the abort");
+      require(hcclCommFinalize(behind.handle) == hcclSystemError, "finalize tells of the abort");
       done = true;
     });
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     require(!done, "nothing was queued that can wait");
-    succeed(hcclCommAbort(group.handle));
+    succeed(hcclCommAbort(behind.handle));
     waiter.join();  // with the other communicator's work still waiting
     require(synStreamQuery(stream) == synBusy, "the other communicator went on waiting");
-    succeed(hcclCommAbort(stuck.handle));
+    succeed(hcclCommAbort(group.handle));
     expect_sync_fails(stream);
     session.forget_communicators();
   } else {
+    await_async_error(behind);
     await_async_error(group);
-    await_async_error(stuck);
   }
-  session.finish();
 }
 
 // Rank 0 destroys its communicator, which waits for work that cannot end, and aborts it on another
@@ -308,10 +288,6 @@ RANK_TEST(Abort, EndsADestroyThatWaits, 2) {
   }
 }
 
-TEST(Abort, EndsAFinalizeThatWaitsBehindAnotherCommunicator) {
-  EXPECT_EQ(failures(run_ranks(2, aborts_behind_another)), "");
-}
-
 // The result of a failed operation travels to another stream behind an event: so must the failure.
 RANK_TEST(Absence, FailsTheStreamsThatWaitForTheResult, 2,
           with_environment({{"HCCL_TIMEOUT", "1"}})) {
@@ -319,14 +295,12 @@ RANK_TEST(Absence, FailsTheStreamsThatWaitForTheResult, 2,
   synStreamHandle second = session.make_stream();
   if (world.rank != kAbsent) {
     OperationRun run(session, group, all_reduce_of(1000));
-    synEventHandle event = nullptr;
-    succeed(synEventCreate(&event, session.device(), 0));
+    synEventHandle event = session.make_event();
     succeed(run.queue(first));
     succeed(synEventRecord(event, first));
     succeed(synStreamWaitEvent(second, event, 0));
     expect_sync_fails(second);
     succeed(synStreamSynchronize(second));
-    succeed(synEventDestroy(event));
   } else {
     await_async_error(group);
   }

@@ -138,8 +138,7 @@ class AllocationFailure : public testing::TestWithParam<Arrangement> {
     return run_ranks(
         2,
         [&](World& world) {
-          if (GetParam().two_nodes)
-            setenv("HCCL_NODE_ID", hccl::test::join("test-", getppid(), world.rank).c_str(), 1);
+          if (GetParam().two_nodes) move_to_own_node(world);
           Life life(world, world.rank == failing_rank ? failing : 0);
           const long counted = life.run();
           life.finish();

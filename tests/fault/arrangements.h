@@ -4,16 +4,15 @@
 #pragma once
 
 #include "check.h"
+#include "faults.h"
 #include "ranks.h"
 
-#include <cstdlib>
 #include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 namespace hccl::test {
 
@@ -45,8 +44,7 @@ class EveryArrangement : public testing::TestWithParam<Arrangement> {
   static void run(const RankFunction& function) {
     const RankOptions options{.environment = GetParam().environment};
     const RankFunction on_nodes = [&](World& world) {
-      if (GetParam().two_nodes)
-        setenv("HCCL_NODE_ID", join("test-", getppid(), world.rank).c_str(), 1);
+      if (GetParam().two_nodes) move_to_own_node(world);
       function(world);
     };
     EXPECT_EQ(failures(run_ranks(2, on_nodes, options)), "");

@@ -57,12 +57,8 @@ class CancelledThread {
 
 class Cancelled : public EveryArrangement {};
 
-void wait_cancelled(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
-  synEventHandle event = nullptr;
-  succeed(synEventCreate(&event, session.device(), 0));
+RANK_BODY(wait_cancelled) {
+  synEventHandle event = session.make_event();
   std::int64_t calls = 0;
   for (const std::size_t count : {4U, 300'000U}) {
     for (const Placement placement : {Placement::device, Placement::host}) {
@@ -83,10 +79,9 @@ void wait_cancelled(World& world) {
       run.verify();
     }
   }
-  session.finish();
 }
 
-TEST_P(Cancelled, WaitsEndFirst) { run(wait_cancelled); }
+TEST_P(Cancelled, WaitsEndFirst) { run(in_session(wait_cancelled)); }
 
 TEST_P(Cancelled, LivesOfCommunicatorsAreWhole) {
   run([](World& world) {

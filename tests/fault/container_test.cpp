@@ -4,6 +4,7 @@
 #include "children.h"
 #include "faults.h"
 #include "messages.h"
+#include "rank_test.h"
 
 #include <gtest/gtest.h>
 #include <linux/capability.h>
@@ -64,10 +65,7 @@ RankFunction contained(const RankFunction& body) {
   };
 }
 
-void work(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_BODY(work) {
   for (const Placement placement : {Placement::device, Placement::host, Placement::mixed}) {
     for (const std::size_t count : {std::size_t{100}, std::size_t{1'000'000}}) {
       Operation operation = all_reduce_of(count);
@@ -83,7 +81,6 @@ void work(World& world) {
     succeed(synStreamSynchronize(stream));
     messages.verify(stream);
   }
-  session.finish();
 }
 
 void lose_one(World& world) {
@@ -118,7 +115,7 @@ std::string texts(const std::vector<RankOutcome>& outcomes) {
 
 TEST_F(Containers, HaveAllThatIsNeeded) {
   const RankOptions options{.environment = {{"HCCL_DEBUG", "INFO"}}, .capture_stderr = true};
-  const auto outcomes = run_ranks(4, contained(work), options);
+  const auto outcomes = run_ranks(4, contained(in_session(work)), options);
   EXPECT_EQ(texts(outcomes), "");
   for (const RankOutcome& outcome : outcomes) {
     EXPECT_TRUE(contains(outcome.stderr_text, "memory shared by memfd, 3 ranks in other pid"))

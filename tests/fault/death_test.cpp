@@ -105,8 +105,7 @@ TEST(Death, AtARandomMomentIsReportedToEverySurvivor) {
 // Operations that completed before a peer left stay successes.
 RankFunction leaves_early(int victim) {
   return in_session([victim](RANK_PARAMETERS) {
-    synEventHandle event = nullptr;
-    succeed(synEventCreate(&event, session.device(), 0));
+    synEventHandle event = session.make_event();
     OperationRun run(session, group, all_reduce_of(1000));
     succeed(run.queue(stream));
     succeed(synEventRecord(event, stream));
@@ -130,34 +129,30 @@ TEST(Death, LeavesCompletedOperationsASuccess) {
 }
 
 // Another communicator, without the dead rank, goes on over the same stream.
-void others_go_on(World& world) {
-  Session session(world);
-  const Group all = session.join_all(0);
+RANK_BODY(others_go_on) {
   if (world.rank == 2) {
     world.board->barrier(0, world.size);
     kill(getpid(), SIGKILL);
   }
   const Group pair = session.join_members(1, {1, 0});
-  synStreamHandle stream = session.make_stream();
   world.board->barrier(0, world.size);
-  OperationRun lost(session, all, all_reduce_of(10));
+  OperationRun lost(session, group, all_reduce_of(10));
   const hcclResult_t result = lost.queue(stream);
   OperationRun kept(session, pair, all_reduce_of(5000));
   succeed(kept.queue(stream));
   const synStatus status = synStreamSynchronize(stream);
   require(result == hcclSystemError || status == synFailHccl, "a fault shows");
   kept.verify();
-  await_async_error(all);
-  expect_failed(all, hcclSystemError, 2);
+  await_async_error(group);
+  expect_failed(group, hcclSystemError, 2);
   hcclResult_t code = hcclInternalError;
   succeed(hcclCommGetAsyncError(pair.handle, &code));
   require_equal(static_cast<int>(code), 0, "the other communicator's error");
-  session.finish();
 }
 
 TEST(Death, LeavesOtherCommunicatorsAlone) {
   const RankOptions options{.victim = 2};
-  EXPECT_EQ(failures(run_ranks(3, others_go_on, options), options.victim), "");
+  EXPECT_EQ(failures(run_ranks(3, in_session(others_go_on), options), options.victim), "");
 }
 
 constexpr rlim_t kMostCore = rlim_t{64} << 20;

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rank without a free descriptor fails its communicator on every rank; no process ends.
 #include "faults.h"
-
-#include <cstdlib>
+#include "rank_test.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 namespace hccl::test {
 namespace {
@@ -41,17 +39,13 @@ hcclResult_t queue_message(void* buffer, const Group& group, synStreamHandle str
 
 // Rank 0 runs its call without descriptors, on a stream that the communicator has not used before.
 RankFunction call_without_descriptors(QueueCall queue_call) {
-  return [queue_call](World& world) {
-    setenv("HCCL_NODE_ID", join("test-", getppid(), world.rank).c_str(), 1);
-    Session session(world);
-    const Group group = session.join_all();
-    synStreamHandle used = session.make_stream();
+  const auto call = [queue_call](RANK_PARAMETERS) {
     synStreamHandle fresh = session.make_stream();
     const DeviceMemory memory(session.device(), 4096);
     void* const buffer = memory.pointer();
-    succeed(queue_all_reduce(buffer, group, used));
-    succeed(queue_message(buffer, group, used));
-    succeed(synStreamSynchronize(used));
+    succeed(queue_all_reduce(buffer, group, stream));
+    succeed(queue_message(buffer, group, stream));
+    succeed(synStreamSynchronize(stream));
     if (world.rank == 0) {
       const NoDescriptors limit;
       succeed(queue_call(buffer, group, fresh));
@@ -62,8 +56,8 @@ RankFunction call_without_descriptors(QueueCall queue_call) {
     expect_failed(group, hcclSystemError, 0);
     require(contains(async_message(group.handle), "raise ulimit -n"), async_message(group.handle));
     expect_usable_remains(session, group, fresh, hcclSystemError);
-    session.finish();
   };
+  return in_session(call, move_to_own_node);
 }
 
 class Descriptors : public testing::Test {

@@ -2,6 +2,7 @@
 // Calls at the end of a program: after synDestroy, and from static destructors, with everything
 // left as it is.
 #include "faults.h"
+#include "rank_test.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -69,10 +70,7 @@ TEST(StaticDestructors, MayCallAfterTheRuntimeIsDestroyed) {
 }
 
 // Returns from main in the middle of everything, like a program that failed.
-void returns_early(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_BODY(returns_early) {
   const DeviceMemory memory(session.device(), 4 << 20);
   void* const buffer = memory.pointer();
   for (int call = 0; call < 20; ++call)
@@ -81,14 +79,12 @@ void returns_early(World& world) {
 }
 
 TEST(Exit, WithWorkInFlightEndsEveryRank) {
-  for (const RankOutcome& outcome : run_ranks(3, returns_early)) EXPECT_EQ(outcome.signal, 0);
+  for (const RankOutcome& outcome : run_ranks(3, in_session(returns_early)))
+    EXPECT_EQ(outcome.signal, 0);
 }
 
 // The last rank destroys the communicator while the others call once more.
-void leaves_too_early(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+RANK_TEST(Exit, OfARankThatOthersStillNeedIsNamed, 3) {
   const DeviceMemory memory(session.device(), 4 << 20);
   void* const buffer = memory.pointer();
   const auto reduce = [&] {
@@ -97,7 +93,7 @@ void leaves_too_early(World& world) {
   succeed(reduce());
   succeed(synStreamSynchronize(stream));
   const int last = group.size() - 1;
-  if (group.rank == last) return session.finish();
+  if (group.rank == last) return;
   // Refused at once where another rank was the first to notice.
   if (reduce() == hcclSuccess) {
     expect_code(synStreamSynchronize(stream), synFailHccl);
@@ -105,10 +101,6 @@ void leaves_too_early(World& world) {
   const std::string message = hcclCommGetAsyncErrorMessage(group.handle);
   require(names_rank(message, last) && contains(message, "has destroyed the communicator"),
           message);
-}
-
-TEST(Exit, OfARankThatOthersStillNeedIsNamed) {
-  EXPECT_EQ(failures(run_ranks(3, leaves_too_early)), "");
 }
 
 }  // namespace

@@ -104,13 +104,11 @@ TEST(FailedCopy, ForLackOfMemoryFailsTheCollectiveBehindIt) {
 void event_behind(World& world) {
   Fixture fixture(world, 2.0F);
   if (world.rank == 0) fixture.copy_from(8);
-  synEventHandle copied = nullptr;
-  succeed(synEventCreate(&copied, fixture.session.device(), 0));
+  synEventHandle copied = fixture.session.make_event();
   succeed(synEventRecord(copied, fixture.first));
   succeed(synStreamWaitEvent(fixture.second, copied, 0));
   fixture.all_reduce_on(fixture.second);
   fixture.expect_failed_by_copy(fixture.second, hcclInvalidArgument, "host address 0x8");
-  succeed(synEventDestroy(copied));
   fixture.session.finish();
 }
 

@@ -6,10 +6,13 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <unistd.h>
 
 namespace hccl::test {
 
@@ -34,6 +37,11 @@ void expect_missing_rank(hcclResult_t result);
 [[nodiscard]] inline RankOptions with_environment(
     std::vector<std::pair<std::string, std::string>> environment) {
   return {.environment = std::move(environment), .capture_stderr = true};
+}
+
+// Puts the rank on a node of its own, if it has not called the library yet.
+inline void move_to_own_node(const World& world) {
+  setenv("HCCL_NODE_ID", join("test-", getppid(), world.rank).c_str(), 1);
 }
 
 // An all-reduce of `count` floats with buffers of its own.

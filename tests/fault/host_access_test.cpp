@@ -133,18 +133,14 @@ TEST_P(HostAccess, ToWhatCannotBeReadIsAnError) {
 
 // Memory that is only to be read may be protected.
 TEST_P(HostAccess, ReadOnlyInputsAreRead) {
-  run([](World& world) {
-    Session session(world);
-    const Group group = session.join_all();
-    synStreamHandle stream = session.make_stream();
+  run(in_session([](RANK_PARAMETERS) {
     const FlawedMemory flawed(Flaw::read_only);
     std::vector<float> sum(kProbedBytes / 4, -1.0F);
     succeed(hcclAllReduce(flawed.get(), sum.data(), sum.size(), hcclFloat32, hcclSum, group.handle,
                           stream));
     succeed(synStreamSynchronize(stream));
     require(sum == std::vector<float>(sum.size(), 0.0F), "the sum");
-    session.finish();
-  });
+  }));
 }
 
 TEST(CheckMemory, FindsWhatCannotBeAccessed) {
@@ -193,10 +189,7 @@ TEST(CheckMemory, LosesNoStoreOfOthers) {
 
 // The root of an in-place broadcast has its data, so nothing writes to it.
 TEST_P(HostAccess, ReadOnlyRootsBroadcastInPlace) {
-  run([](World& world) {
-    Session session(world);
-    const Group group = session.join_all();
-    synStreamHandle stream = session.make_stream();
+  run(in_session([](RANK_PARAMETERS) {
     const FlawedMemory flawed(Flaw::read_only);
     for (const std::size_t bytes : {std::size_t{64}, std::size_t{8192}, kProbedBytes}) {
       std::vector<std::byte> received(bytes, std::byte{1});
@@ -206,8 +199,7 @@ TEST_P(HostAccess, ReadOnlyRootsBroadcastInPlace) {
       succeed(synStreamSynchronize(stream));
       require(group.rank == 0 || received == std::vector<std::byte>(bytes), "the data");
     }
-    session.finish();
-  });
+  }));
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, HostAccess, testing::ValuesIn(every_arrangement()),

@@ -3,6 +3,7 @@
 
 #include "check.h"
 #include "faults.h"
+#include "rank_test.h"
 #include "session.h"
 
 #include <algorithm>
@@ -21,11 +22,7 @@ void Progress::await(const std::atomic<int>& count, int ranks) {
 
 RankFunction reduces_until_failure(const std::function<void(int)>& move, const Progress& progress,
                                    std::size_t count, const std::vector<hcclResult_t>& codes) {
-  return [move, &progress, count, codes](World& world) {
-    move(world.rank);
-    Session session(world);
-    const Group group = session.join_all();
-    synStreamHandle stream = session.make_stream();
+  const auto reduce = [&progress, count, codes](RANK_PARAMETERS) {
     const DeviceMemory memory(session.device(), count * 4);
     void* const data = memory.pointer();
     const auto reduces = [&] {
@@ -44,8 +41,8 @@ RankFunction reduces_until_failure(const std::function<void(int)>& move, const P
     succeed(hcclCommGetAsyncError(group.handle, &code));
     require(std::ranges::find(codes, code) != codes.end(), join("code ", code, ": ", message));
     expect_usable_remains(session, group, stream, code);
-    session.finish();
   };
+  return in_session(reduce, [move](const World& world) { move(world.rank); });
 }
 
 std::string blames_none_of(const RankOutcome& outcome, const std::vector<int>& ranks) {

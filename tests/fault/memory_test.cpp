@@ -44,6 +44,10 @@ void limit_address_space() {
   require(setrlimit(RLIMIT_AS, &limit) == 0, "a limit of the address space");
 }
 
+RankFunction within_limits(RankBody body) {
+  return in_session(std::move(body), [](const World&) { limit_address_space(); });
+}
+
 struct Sizes {
   Collective collective;
   std::size_t send_bytes;
@@ -58,11 +62,7 @@ Sizes sizes_of(Collective collective) {
 // Inputs that nobody ever wrote: shared memory grows by the outputs only. Other programs use it
 // too, so the bound lies half way to what a library that reads every hole would use.
 RankFunction holes(const Sizes& sizes) {
-  return [sizes](World& world) {
-    limit_address_space();
-    Session session(world);
-    const Group group = session.join_all();
-    synStreamHandle stream = session.make_stream();
+  return within_limits([sizes](RANK_PARAMETERS) {
     const DeviceMemory send(session.device(), sizes.send_bytes);
     const DeviceMemory receive(session.device(), sizes.receive_bytes);
     world.board->barrier(0, world.size);
@@ -90,8 +90,7 @@ RankFunction holes(const Sizes& sizes) {
     download(stream, receive.address() + sizes.receive_bytes - kMiB, result);
     succeed(synStreamSynchronize(stream));
     require(result == std::vector<std::byte>(kMiB), "nothing plus nothing is nothing");
-    session.finish();
-  };
+  });
 }
 
 TEST(Holes, InAllReduceCostOnlyTheOutputs) {
@@ -103,12 +102,8 @@ TEST(Holes, InReduceScatterCostOnlyTheOutputs) {
 }
 
 // Data here and there in a large input, holes between.
-void sparse(World& world) {
+RANK_BODY(sparse) {
   constexpr std::size_t kBytes = 64 * kMiB;
-  limit_address_space();
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
   const DeviceMemory send(session.device(), kBytes);
   const DeviceMemory receive(session.device(), kBytes);
   std::vector<std::uint32_t> expected(kBytes / 4);
@@ -129,7 +124,6 @@ void sparse(World& world) {
                           DRAM_TO_HOST));
   succeed(synStreamSynchronize(stream));
   require(result == expected, "islands of data are reduced where they are");
-  session.finish();
 }
 
 // Short calls on host memory, on many streams: each gets a staging buffer of 1 MiB, of which only
@@ -153,25 +147,18 @@ RANK_TEST(StagingBuffers, AreAllocatedWhenUsed, 2) {
   require(grown <= kStreams * kMiB / 4, join("shared memory grew by ", grown >> 10, " KiB"));
 }
 
-TEST(Holes, BetweenIslandsOfData) { EXPECT_EQ(failures(run_ranks(4, sparse)), ""); }
-
-void limited(World& world) {
-  limit_address_space();
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
-  Operation operation = all_reduce_of(500'000);
-  run_and_verify(session, group, stream, operation);
-  session.finish();
-}
+TEST(Holes, BetweenIslandsOfData) { EXPECT_EQ(failures(run_ranks(4, within_limits(sparse))), ""); }
 
 TEST(AddressSpace, OfSixteenGigabytesIsEnough) {
-  EXPECT_EQ(failures(run_ranks(kRanks, limited)), "");
+  const auto reduce = [](RANK_PARAMETERS) {
+    run_and_verify(session, group, stream, all_reduce_of(500'000));
+  };
+  EXPECT_EQ(failures(run_ranks(kRanks, within_limits(reduce))), "");
 }
 
 // A device runs out of memory, says so, and serves smaller wishes still.
-void exhausted(World& world) {
-  Session session(world);
+RANK_TEST(DeviceMemorySize, IsWhatTheEnvironmentSays, 1,
+          RankOptions{.environment = {{"HCCL_DEVICE_MEMORY", "64M"}}}) {
   std::uint64_t free_before = 0;
   std::uint64_t total = 0;
   succeed(synDeviceGetMemoryInfo(session.device(), &free_before, &total));
@@ -180,12 +167,6 @@ void exhausted(World& world) {
   expect_code(synDeviceMalloc(session.device(), total + 1, 0, 0, &address), synOutOfDeviceMemory);
   const DeviceMemory all(session.device(), free_before);
   expect_code(synDeviceMalloc(session.device(), 1 * kMiB, 0, 0, &address), synOutOfDeviceMemory);
-  session.finish();
-}
-
-TEST(DeviceMemorySize, IsWhatTheEnvironmentSays) {
-  const RankOptions options{.environment = {{"HCCL_DEVICE_MEMORY", "64M"}}};
-  EXPECT_EQ(failures(run_ranks(1, exhausted, options)), "");
 }
 
 // No thread can be started: its stack would be longer than any address space.

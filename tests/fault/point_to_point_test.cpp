@@ -218,17 +218,13 @@ TEST(HangReport, SaysWhatARankDoesInstead) {
 enum class Ending { destroys, dies, aborts };
 
 RankFunction peer_ends(Ending ending) {
-  return [ending](World& world) {
-    Session session(world);
-    const Group group = session.join_all();
-    synStreamHandle stream = session.make_stream();
+  return in_session([ending](RANK_PARAMETERS) {
     Messages messages(session, group);
     if (world.rank == 0) {
       succeed(messages.send(1, 100'000, hcclFloat32, 1, stream));
       expect_sync_fails(stream);
       expect_failed(group, hcclSystemError, 1);
       expect_usable_remains(session, group, stream, hcclSystemError);
-      session.finish();
       return;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -236,8 +232,7 @@ RankFunction peer_ends(Ending ending) {
     succeed(ending == Ending::destroys ? hcclCommDestroy(group.handle)
                                        : hcclCommAbort(group.handle));
     session.forget_communicators();
-    session.finish();
-  };
+  });
 }
 
 TEST(PointToPoint, EndsWithItsPeer) {

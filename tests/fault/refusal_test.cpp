@@ -206,37 +206,26 @@ RANK_TEST(Arguments, AreCheckedBeforeAnythingIsQueued, 2) {
   invalid(hcclCommInitRank(&made, 2, id, 2), "rank out of range");
 }
 
-TEST(Handles, OfOneKindAreNoneOfAnother) {
-  const auto refused = in_session([](RANK_PARAMETERS) {
-    synEventHandle event = nullptr;
-    succeed(synEventCreate(&event, session.device(), 0));
-    const DeviceMemory memory(session.device(), 64);
-    void* buffer = memory.pointer();
-    const auto all_reduce = [&](hcclComm_t communicator, void* on) {
-      return hcclAllReduce(buffer, buffer, 4, hcclFloat32, hcclSum, communicator, on);
-    };
-    expect_code(all_reduce(group.handle, group.handle), hcclInvalidArgument);
-    expect_code(all_reduce(reinterpret_cast<hcclComm_t>(stream), stream), hcclInvalidArgument);
-    require(synEventRecord(event, reinterpret_cast<synStreamHandle>(event)) != synSuccess,
-            "an event is no stream");
-    succeed(all_reduce(group.handle, stream));
-    succeed(synStreamSynchronize(stream));
-    succeed(synEventDestroy(event));
-  });
-  EXPECT_EQ(failures(run_ranks(1, refused)), "");
+RANK_TEST(Handles, OfOneKindAreNoneOfAnother, 1) {
+  synEventHandle event = session.make_event();
+  const DeviceMemory memory(session.device(), 64);
+  void* buffer = memory.pointer();
+  const auto all_reduce = [&](hcclComm_t communicator, void* on) {
+    return hcclAllReduce(buffer, buffer, 4, hcclFloat32, hcclSum, communicator, on);
+  };
+  expect_code(all_reduce(group.handle, group.handle), hcclInvalidArgument);
+  expect_code(all_reduce(reinterpret_cast<hcclComm_t>(stream), stream), hcclInvalidArgument);
+  require(synEventRecord(event, reinterpret_cast<synStreamHandle>(event)) != synSuccess,
+          "an event is no stream");
+  succeed(all_reduce(group.handle, stream));
+  succeed(synStreamSynchronize(stream));
 }
 
-TEST(Memset, OfMoreThanAnyMemoryIsRefused) {
-  const auto refused = [](World& world) {
-    Session session(world);
-    synStreamHandle stream = session.make_stream();
-    const DeviceMemory memory(session.device(), 4096);
-    for (const std::size_t elements : {std::size_t{1} << 62, (std::size_t{1} << 62) + 1}) {
-      expect_code(synMemsetD32Async(memory.address(), 1, elements, stream), synInvalidArgument);
-    }
-    session.finish();
-  };
-  EXPECT_EQ(failures(run_ranks(1, refused)), "");
+RANK_TEST(Memset, OfMoreThanAnyMemoryIsRefused, 1) {
+  const DeviceMemory memory(session.device(), 4096);
+  for (const std::size_t elements : {std::size_t{1} << 62, (std::size_t{1} << 62) + 1}) {
+    expect_code(synMemsetD32Async(memory.address(), 1, elements, stream), synInvalidArgument);
+  }
 }
 
 // Under HCCL_STRICT=1 calls return what Gaudi's library returns, and what it can do still works.

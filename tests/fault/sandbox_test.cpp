@@ -2,6 +2,7 @@
 // Processes that lack what others have: system calls, or standard streams.
 
 #include "faults.h"
+#include "rank_test.h"
 #include "system_calls.h"
 
 #include <cerrno>
@@ -50,11 +51,10 @@ class SeekingData : public testing::TestWithParam<int> {};
 
 // The kernel does not say where the memory files hold data and where holes.
 TEST_P(SeekingData, MayBeRefusedWithoutHarm) {
-  const auto reduce = [](World& world) {
+  const auto refuse = [](const World&) {
     refuse_system_calls({SYS_lseek, 2, {SEEK_DATA, SEEK_HOLE}}, GetParam());
-    Session session(world);
-    const Group group = session.join_all();
-    synStreamHandle stream = session.make_stream();
+  };
+  const auto reduce = [](RANK_PARAMETERS) {
     for (const std::size_t count : {5U, 1'000U, 300'000U}) {
       for (const Placement placement : {Placement::device, Placement::host}) {
         Operation operation = all_reduce_of(count);
@@ -62,9 +62,8 @@ TEST_P(SeekingData, MayBeRefusedWithoutHarm) {
         run_and_verify(session, group, stream, operation);
       }
     }
-    session.finish();
   };
-  EXPECT_EQ(failures(run_ranks(3, reduce)), "");
+  EXPECT_EQ(failures(run_ranks(3, in_session(reduce, refuse))), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Errors, SeekingData, testing::Values(EINVAL, ENOSYS, EPERM),

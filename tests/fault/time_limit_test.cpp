@@ -51,17 +51,14 @@ struct Told {
 };
 
 // Rank 1 calls nothing on the first communicator. The other, on the same stream, goes on.
-void one_call_fails(World& world) {
-  Session session(world);
-  const Group first = session.join_all(0);
+RANK_BODY(one_call_fails) {
   const Group second = session.join_all(1);
-  synStreamHandle stream = session.make_stream();
-  OperationRun failing(session, first, all_reduce_of(1000));
+  OperationRun failing(session, group, all_reduce_of(1000));
   OperationRun working(session, second, all_reduce_of(3000, 2));
   const std::uint64_t before = queued(stream);
   std::uint64_t between = before;
   if (world.rank != kLate) {
-    succeed(hcclEmulationSetTimeout(first.handle, kLimitMs));
+    succeed(hcclEmulationSetTimeout(group.handle, kLimitMs));
     succeed(failing.queue(stream));
     between = queued(stream);
     expect_code(hcclEmulationStreamWait(stream, before, between, 100), hcclBusy);
@@ -88,18 +85,17 @@ void one_call_fails(World& world) {
     failing.verify_untouched();
   } else {
     succeed(synStreamSynchronize(stream));
-    await_async_error(first);
+    await_async_error(group);
   }
   working.verify();
-  expect_failed(first, hcclSystemError, kLate);
-  session.finish();
+  expect_failed(group, hcclSystemError, kLate);
 }
 
 TEST(TimeLimit, EndsCallsOfItsCommunicatorAloneAndNamesTheLateRank) {
-  const auto outcomes = run_ranks(2, one_call_fails, patient());
+  const auto outcomes = run_ranks(2, in_session(one_call_fails), patient());
   EXPECT_EQ(failures(outcomes), "");
   EXPECT_FALSE(contains(outcomes[0].stderr_text, "hcclBusy")) << outcomes[0].stderr_text;
-  EXPECT_EQ(failures(run_ranks_as_threads(2, one_call_fails, patient())), "");
+  EXPECT_EQ(failures(run_ranks_as_threads(2, in_session(one_call_fails), patient())), "");
 }
 
 // The text of synEventSynchronize.
@@ -107,13 +103,11 @@ RANK_TEST(TimeLimit, IsToldByEvents, 2, patient()) {
   if (world.rank != kLate) {
     OperationRun run(session, group, all_reduce_of(1000));
     succeed(hcclEmulationSetTimeout(group.handle, kLimitMs));
-    synEventHandle event = nullptr;
-    succeed(synEventCreate(&event, session.device(), 0));
+    synEventHandle event = session.make_event();
     succeed(run.queue(stream));
     succeed(synEventRecord(event, stream));
     expect_code(synEventSynchronize(event), synFailHccl);
     require_says_why(synGetLastErrorMessage(), "all_reduce(1000");
-    succeed(synEventDestroy(event));
   } else {
     await_async_error(group);
   }

@@ -2,6 +2,7 @@
 // That what is forced is what runs: by the library's own counters, and by those of the network that
 // the ranks have to themselves.
 #include "host_test.h"
+#include "rank_test.h"
 #include "session.h"
 
 #include <fstream>
@@ -87,11 +88,7 @@ TEST_P(Forced, IsWhatRuns) {
   const RankOptions options{
       .environment = {{"HCCL_ALGO", of.algorithm}, {"HCCL_TRANSPORT", of.transport}},
       .comm_id = true};
-  const auto reduce = [&](World& world) {
-    network.enter(0);
-    Session session(world);
-    const Group group = session.join_all();
-    synStreamHandle stream = session.make_stream();
+  const auto reduce = [&](RANK_PARAMETERS) {
     const DeviceMemory memory(session.device(), kBytes);
     void* const data = memory.pointer();
     world.board->barrier(0, world.size);
@@ -111,9 +108,9 @@ TEST_P(Forced, IsWhatRuns) {
     } else {
       require(grown < kBytes / 10, join("lo grew by ", grown));
     }
-    session.finish();
   };
-  EXPECT_EQ(failures(run_ranks(kRanks, reduce, options)), "");
+  const auto enter = [&](const World&) { network.enter(0); };
+  EXPECT_EQ(failures(run_ranks(kRanks, in_session(reduce, enter), options)), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Choices, Forced,

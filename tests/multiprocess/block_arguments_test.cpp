@@ -12,11 +12,8 @@ namespace {
 
 using Counts = std::vector<std::uint64_t>;
 
-// Every argument that is refused_blocks; nothing is queued, and the communicator works on.
-void refused_blocks(World& world) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+// Every argument that is refused; nothing is queued, and the communicator works on.
+RANK_TEST(BlockArguments, RefuseWhatCannotBe, 2) {
   const DeviceMemory send(session.device(), 4096), recv(session.device(), 4096);
   const auto at = [](const DeviceMemory& memory, std::size_t byte = 0) {
     return device_pointer(memory.address() + byte);
@@ -71,10 +68,7 @@ void refused_blocks(World& world) {
   succeed(scatter(nullptr, nullptr, &none, hcclInt8, hcclSum));
   succeed(exchange(at(recv), &tens, &tens, hcclInt8));
   succeed(synStreamSynchronize(stream));
-  session.finish();
 }
-
-TEST(BlockArguments, RefuseWhatCannotBe) { EXPECT_EQ(failures(run_ranks(2, refused_blocks)), ""); }
 
 // A group may have 1024 calls on a stream: a call of which a part would be too much leaves the
 // group as it was.

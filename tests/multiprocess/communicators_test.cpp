@@ -19,14 +19,12 @@ Operation all_reduce_of(std::size_t count, std::uint64_t seed) {
 }
 
 // Three communicators over four ranks: all, all the other way round, and pairs that overlap them.
-void overlapping(World& world) {
-  Session session(world);
-  const Group all = session.join_all(0);
+RANK_TEST(Communicators, OverlapInAnyOrderOnStreamsOfTheirOwn, std::vector{4}, std::vector{4}) {
   const Group reversed = session.join_members(1, {3, 2, 1, 0});
   const bool low = world.rank < 2;
   const Group pair = session.join_members(low ? 2 : 3, low ? std::vector<int>{1, 0}  //
                                                            : std::vector<int>{2, 3});
-  const std::vector<const Group*> groups{&all, &reversed, &pair};
+  const std::vector<const Group*> groups{&group, &reversed, &pair};
   std::vector<synStreamHandle> streams;
   for (std::size_t at = 0; at < groups.size(); ++at) streams.push_back(session.make_stream());
 
@@ -44,23 +42,14 @@ void overlapping(World& world) {
   int device = -1;
   succeed(hcclCommCount(pair.handle, &count));
   succeed(hcclCommUserRank(reversed.handle, &rank));
-  succeed(hcclCommSynDevice(all.handle, &device));
+  succeed(hcclCommSynDevice(group.handle, &device));
   require_equal(count, 2, "ranks of the pair");
   require_equal(rank, 3 - world.rank, "rank in the reversed communicator");
   require_equal(device, static_cast<int>(session.device()), "device");
-  session.finish();
-}
-
-TEST(Communicators, OverlapInAnyOrderOnStreamsOfTheirOwn) {
-  EXPECT_EQ(failures(run_ranks(4, overlapping)), "");
-}
-
-TEST(Communicators, OverlapAmongThreads) {
-  EXPECT_EQ(failures(run_ranks_as_threads(4, overlapping)), "");
 }
 
 // One communicator used on four streams, interleaved.
-RANK_BODY(many_streams) {
+RANK_TEST(Communicators, ServeSeveralStreams, std::vector{3, 8}) {
   std::array<synStreamHandle, 4> streams{};
   std::ranges::generate(streams, [&] { return session.make_stream(); });
   std::deque<OperationRun> runs;
@@ -70,11 +59,6 @@ RANK_BODY(many_streams) {
   }
   synchronize(streams);
   for (const OperationRun& run : runs) run.verify();
-}
-
-TEST(Communicators, ServeSeveralStreams) {
-  EXPECT_EQ(failures(run_ranks(3, in_session(many_streams))), "");
-  EXPECT_EQ(failures(run_ranks(8, in_session(many_streams))), "");
 }
 
 // Communicators come and go on the same device.
@@ -96,33 +80,24 @@ void again_and_again(World& world) {
 TEST(Communicators, ComeAndGo) { EXPECT_EQ(failures(run_ranks(3, again_and_again)), ""); }
 
 // Only rank 0 asks for an id; the others pass zeroes.
-void by_address(World& world) {
-  Session session(world);
-  const Group first = session.join_all(0);
+RANK_BODY(by_address) {
   const Group second = session.join_all(1);  // HCCL_COMM_ID is for the first communicator alone
-  synStreamHandle stream = session.make_stream();
-  for (const Group* group : {&first, &second}) {
-    OperationRun run(session, *group, all_reduce_of(4321, 9));
-    succeed(run.queue(stream));
-    succeed(synStreamSynchronize(stream));
-    run.verify();
-  }
-  session.finish();
+  for (const Group* each : {&group, &second})
+    run_and_verify(session, *each, stream, all_reduce_of(4321, 9));
 }
 
 TEST(Communicators, MeetAtAnAddress) {
   const RankOptions options{.comm_id = true};
-  EXPECT_EQ(failures(run_ranks(8, by_address, options)), "");
+  EXPECT_EQ(failures(run_ranks(8, in_session(by_address), options)), "");
 }
 
 TEST(Communicators, MeetAtAnAddressWhateverTheOrder) {
   const RankOptions options{.comm_id = true};
-  const auto late_root = [](World& world) {
+  const auto wait = [](const World& world) {
     if (world.rank == 0) usleep(400'000);
     if (world.rank == 2) usleep(700'000);
-    by_address(world);
   };
-  EXPECT_EQ(failures(run_ranks(4, late_root, options)), "");
+  EXPECT_EQ(failures(run_ranks(4, in_session(by_address, wait), options)), "");
 }
 
 // Receivers that set `length` by hand after shipping only the bytes in use.

@@ -108,24 +108,21 @@ TEST(Trace, HasALineWhenEachOperationIsQueuedStartedAndEnded) {
 }
 
 // A copy that fails on the stream's turn, because the host address is not mapped.
-void copies_to_nowhere(World& world) {
-  Session session(world);
-  synStreamHandle stream = session.make_stream();
+RANK_BODY(copies_to_nowhere) {
   const DeviceMemory memory(session.device(), 64);
   const synStatus returned = synMemCopyAsync(stream, memory.address(), 64, 16, DRAM_TO_HOST);
   world.report(join(code(returned), ' ', synGetLastErrorMessage()));
   world.report(join(code(synStreamSynchronize(stream)), ' ', synGetLastErrorMessage()));
-  session.finish();
 }
 
 TEST(Blocking, AFailingCopyReturnsItsFailureFromTheCallItself) {
-  const auto queued = run_ranks(1, copies_to_nowhere);
+  const auto queued = run_ranks(1, in_session(copies_to_nowhere));
   EXPECT_EQ(failures(queued), "");
   EXPECT_EQ(queued[0].reports[0], "0 ");
   EXPECT_EQ(
       queued[0].reports[1].find("26 a copy or memset that this stream ran or waited for failed"),
       0U);
-  const auto waited = run_ranks(1, copies_to_nowhere, with("HCCL_BLOCKING", "1"));
+  const auto waited = run_ranks(1, in_session(copies_to_nowhere), with("HCCL_BLOCKING", "1"));
   EXPECT_EQ(failures(waited), "");
   EXPECT_EQ(
       waited[0].reports[0].find("26 a copy or memset that this stream ran or waited for failed"),
@@ -134,35 +131,31 @@ TEST(Blocking, AFailingCopyReturnsItsFailureFromTheCallItself) {
   EXPECT_EQ(waited[0].reports[1], "0 ") << "a failure is reported once";
 }
 
-void calls_that_share_a_body(World& world) {
-  Session session(world);
-  synStreamHandle stream = nullptr;
-  require(synStreamCreate(&stream, 77, synStreamType{}, 0) == synInvalidArgument, "creating");
+RANK_BODY(calls_that_share_a_body) {
+  synStreamHandle refused = nullptr;
+  require(synStreamCreate(&refused, 77, synStreamType{}, 0) == synInvalidArgument, "creating");
   require(synDeviceGetCount(nullptr) == synInvalidArgument, "counting");
-  session.finish();
 }
 
 TEST(FailedCalls, HaveTheNameThatTheProgramCalled) {
-  const auto outcomes = run_ranks(1, calls_that_share_a_body, with("HCCL_DEBUG", "INFO"));
+  const auto outcomes =
+      run_ranks(1, in_session(calls_that_share_a_body), with("HCCL_DEBUG", "INFO"));
   EXPECT_EQ(failures(outcomes), "");
   for (const char* name : {"synStreamCreate failed: ", "synDeviceGetCount failed: "})
     EXPECT_TRUE(contains(outcomes[0].stderr_text, name)) << outcomes[0].stderr_text;
 }
 
-void many_copies_to_nowhere(World& world) {
-  Session session(world);
-  synStreamHandle stream = session.make_stream();
+RANK_BODY(many_copies_to_nowhere) {
   const DeviceMemory memory(session.device(), 64);
   for (int copy = 0; copy < 300; ++copy) {
     succeed(synMemCopyAsync(stream, memory.address(), 64, 16, DRAM_TO_HOST));
     require(synStreamSynchronize(stream) == synFail, "synchronising");
   }
-  session.finish();
 }
 
 TEST(FailedCalls, OfALoopOfFailingCopiesAreFewLines) {
   const RankOptions options{.capture_stderr = true};
-  const auto outcomes = run_ranks(1, many_copies_to_nowhere, options);
+  const auto outcomes = run_ranks(1, in_session(many_copies_to_nowhere), options);
   EXPECT_EQ(failures(outcomes), "");
   const std::string& said = outcomes[0].stderr_text;
   EXPECT_TRUE(contains(said, "copy to the host failed: hcclInvalidArgument (7): ")) << said;
@@ -222,9 +215,7 @@ RANK_TEST(Blocking, AGroupWaitsForWhatCouldBeQueued, kTwoRanks, with("HCCL_BLOCK
 }
 
 // The last one is refused.
-void several_copies(World& world) {
-  Session session(world);
-  synStreamHandle stream = session.make_stream();
+RANK_TEST(Blocking, CopiesBeforeARefusedOneHaveRun, 1, with("HCCL_BLOCKING", "1")) {
   std::vector<std::byte> host(std::size_t{32} << 20);
   const DeviceMemory memory(session.device(), host.size());
   const std::vector<std::uint64_t> from(3, host_address(host.data()));
@@ -234,11 +225,6 @@ void several_copies(World& world) {
                                                      HOST_TO_DRAM, from.size());
   require_equal(code(returned), code(synInvalidArgument), "the last copy");
   require(synStreamQuery(stream) == synSuccess, "the call has waited for the first ones");
-  session.finish();
-}
-
-TEST(Blocking, CopiesBeforeARefusedOneHaveRun) {
-  EXPECT_EQ(failures(run_ranks(1, several_copies, with("HCCL_BLOCKING", "1"))), "");
 }
 
 // Kernels behind work that was queued before calls wait.
@@ -270,20 +256,18 @@ TEST(Blocking, AKernelReturnsTheCodeOfWhatFailedBeforeIt) {
   }
 }
 
-void fails(World& world) {
-  Session session(world);
+RANK_BODY(fails) {
   const synStatus unknown = synStreamSynchronize(nullptr);
   require_equal(code(unknown), code(synInvalidArgument), "status");
-  session.finish();
 }
 
 TEST(None, SilencesFailedCalls) {
-  const auto loud = run_ranks(1, fails, with("HCCL_DEBUG", "WARN"));
+  const auto loud = run_ranks(1, in_session(fails), with("HCCL_DEBUG", "WARN"));
   EXPECT_TRUE(
       contains(loud[0].stderr_text, "synStreamSynchronize failed: synInvalidArgument (1): "))
       << loud[0].stderr_text;
   for (const auto& [name, value] : {std::pair{"HCCL_DEBUG", "NONE"}, {"LOG_LEVEL_HCL", "6"}}) {
-    const auto outcomes = run_ranks(1, fails, with(name, value));
+    const auto outcomes = run_ranks(1, in_session(fails), with(name, value));
     EXPECT_EQ(failures(outcomes), "");
     EXPECT_EQ(outcomes[0].stderr_text, "");
   }

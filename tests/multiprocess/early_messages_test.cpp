@@ -25,54 +25,52 @@ enum class Gate { receive, send };
 
 // Work behind a message reads its buffer after the message, though it could begin earlier: the
 // buffer is written meanwhile, through another stream.
-void gated_send(World& world, Gate gate_is, std::size_t bytes, int calls_around) {
-  Session session(world);
-  const Group group = session.join_all();
-  const std::array streams{session.make_stream(), session.make_stream()};
-  const DeviceMemory gate(session.device(), bytes);
-  const DeviceMemory data(session.device(), bytes);
-  void* const to_gate = gate.pointer();
-  void* const to_data = data.pointer();
-  const auto pass_gate = [&](int rank, bool sends) {
-    const int peer = 1 - rank;
-    succeed(sends ? hcclSend(to_gate, bytes, hcclInt8, peer, group.handle, streams[0])
-                  : hcclRecv(to_gate, bytes, hcclInt8, peer, group.handle, streams[0]));
-  };
-  std::vector<std::byte> got(bytes);
-  const std::vector old(bytes, std::byte{1});
-  upload(streams[0], old, gate.address());
-  upload(streams[0], old, data.address());
-  succeed(synStreamSynchronize(streams[0]));
-  for (int round = 2; round < 16; ++round) {
-    const auto value = static_cast<std::byte>(round);
-    barriers(group, streams[0], calls_around);
-    if (group.rank == 0) {
-      pass_gate(group.rank, gate_is == Gate::send);
-      succeed(hcclSend(to_data, bytes, hcclInt8, 1, group.handle, streams[0]));
-      barriers(group, streams[0], calls_around);
-      std::this_thread::sleep_for(kLate);
-      const std::vector<std::byte> fresh(bytes, value);
-      upload(streams[1], fresh, data.address());
-      succeed(synStreamSynchronize(streams[1]));
-      world.board->barrier(round, 2);
-    } else {
-      world.board->barrier(round, 2);
-      pass_gate(group.rank, gate_is == Gate::receive);
-      succeed(hcclRecv(to_data, bytes, hcclInt8, 0, group.handle, streams[0]));
-      barriers(group, streams[0], calls_around);
-      download(streams[0], data.address(), got);
-    }
+RankFunction gated_send(Gate gate_is, std::size_t bytes, int calls_around) {
+  return in_session([=](RANK_PARAMETERS) {
+    const std::array streams{stream, session.make_stream()};
+    const DeviceMemory gate(session.device(), bytes);
+    const DeviceMemory data(session.device(), bytes);
+    void* const to_gate = gate.pointer();
+    void* const to_data = data.pointer();
+    const auto pass_gate = [&](int rank, bool sends) {
+      const int peer = 1 - rank;
+      succeed(sends ? hcclSend(to_gate, bytes, hcclInt8, peer, group.handle, streams[0])
+                    : hcclRecv(to_gate, bytes, hcclInt8, peer, group.handle, streams[0]));
+    };
+    std::vector<std::byte> got(bytes);
+    const std::vector old(bytes, std::byte{1});
+    upload(streams[0], old, gate.address());
+    upload(streams[0], old, data.address());
     succeed(synStreamSynchronize(streams[0]));
-    require(group.rank == 0 || got == std::vector(bytes, value), "sent too early");
-  }
-  session.finish();
+    for (int round = 2; round < 16; ++round) {
+      const auto value = static_cast<std::byte>(round);
+      barriers(group, streams[0], calls_around);
+      if (group.rank == 0) {
+        pass_gate(group.rank, gate_is == Gate::send);
+        succeed(hcclSend(to_data, bytes, hcclInt8, 1, group.handle, streams[0]));
+        barriers(group, streams[0], calls_around);
+        std::this_thread::sleep_for(kLate);
+        const std::vector<std::byte> fresh(bytes, value);
+        upload(streams[1], fresh, data.address());
+        succeed(synStreamSynchronize(streams[1]));
+        world.board->barrier(round, 2);
+      } else {
+        world.board->barrier(round, 2);
+        pass_gate(group.rank, gate_is == Gate::receive);
+        succeed(hcclRecv(to_data, bytes, hcclInt8, 0, group.handle, streams[0]));
+        barriers(group, streams[0], calls_around);
+        download(streams[0], data.address(), got);
+      }
+      succeed(synStreamSynchronize(streams[0]));
+      require(group.rank == 0 || got == std::vector(bytes, value), "sent too early");
+    }
+  });
 }
 
 void pass_gates(int calls_around) {
   for (const Gate gate : {Gate::receive, Gate::send}) {
     for (const std::size_t bytes : {std::size_t{64}, std::size_t{1'024}}) {
-      const auto body = [=](World& world) { gated_send(world, gate, bytes, calls_around); };
-      EXPECT_EQ(failures(run_ranks(2, body)), "")
+      EXPECT_EQ(failures(run_ranks(2, gated_send(gate, bytes, calls_around))), "")
           << bytes << (gate == Gate::send ? " bytes behind a send" : " bytes behind a receive");
     }
   }
@@ -84,13 +82,11 @@ TEST(EarlyMessages, ReadABufferInTheirTurnInAFullQueue) { pass_gates(3'000); }
 // Rank 1's first stream stands at a gate, so what rank 0 sends first is taken only behind it, and
 // what stands behind that is read later still. A message on its other stream has the same place in
 // the mailbox as the first one, and is waited for meanwhile.
-void gate_beside_another_stream(World& world) {
+RANK_TEST(EarlyMessages, AreNotTakenForOthersOfTheirPlace, 2) {
   constexpr std::size_t kBytes = 64;
   constexpr int kPlaces = 16;  // of a mailbox
-  Session session(world);
-  const Group messages = session.join_all();
   const Group gate = session.join_all(1);
-  const std::array streams{session.make_stream(), session.make_stream(), session.make_stream()};
+  const std::array streams{stream, session.make_stream(), session.make_stream()};
   const DeviceMemory data(session.device(), kBytes);
   const DeviceMemory other(session.device(), kBytes);
   const DeviceMemory beside(session.device(), kBytes);
@@ -98,9 +94,9 @@ void gate_beside_another_stream(World& world) {
   void* const to_other = other.pointer();
   const std::vector old(kBytes, std::byte{0xDD});
   std::vector<std::byte> got(kBytes);
-  const auto pass = [&](const Group& group, void* buffer, synStreamHandle stream) {
-    succeed(group.rank == 0 ? hcclSend(buffer, kBytes, hcclInt8, 1, group.handle, stream)
-                            : hcclRecv(buffer, kBytes, hcclInt8, 0, group.handle, stream));
+  const auto pass = [](const Group& among, void* buffer, synStreamHandle on) {
+    succeed(among.rank == 0 ? hcclSend(buffer, kBytes, hcclInt8, 1, among.handle, on)
+                            : hcclRecv(buffer, kBytes, hcclInt8, 0, among.handle, on));
   };
   upload(streams[0], old, other.address());
   upload(streams[0], old, beside.address());
@@ -109,10 +105,10 @@ void gate_beside_another_stream(World& world) {
     upload(streams[0], old, data.address());
     succeed(synStreamSynchronize(streams[0]));
     if (world.rank == 1) pass(gate, to_other, streams[0]);
-    pass(messages, to_other, streams[0]);
-    pass(messages, to_data, streams[0]);
-    for (int message = 2; message < kPlaces; ++message) pass(messages, to_other, streams[0]);
-    pass(messages, beside.pointer(), streams[1]);
+    pass(group, to_other, streams[0]);
+    pass(group, to_data, streams[0]);
+    for (int message = 2; message < kPlaces; ++message) pass(group, to_other, streams[0]);
+    pass(group, beside.pointer(), streams[1]);
     if (world.rank == 0) {
       std::this_thread::sleep_for(kLate);
       upload(streams[2], fresh, data.address());
@@ -123,51 +119,44 @@ void gate_beside_another_stream(World& world) {
     succeed(synStreamSynchronize(streams[0]));
     require(got == fresh, "sent too early");
   }
-  session.finish();
-}
-
-TEST(EarlyMessages, AreNotTakenForOthersOfTheirPlace) {
-  EXPECT_EQ(failures(run_ranks(2, gate_beside_another_stream)), "");
 }
 
 // Rank 0 receives into what it sends, and what it receives is there long before rank 1 takes what
 // it sends.
-void receive_over_send(World& world, std::size_t bytes) {
-  Session session(world);
-  const Group group = session.join_all();
-  const std::array streams{session.make_stream(), session.make_stream()};
-  const DeviceMemory sent(session.device(), bytes);
-  const DeviceMemory received(session.device(), bytes);
-  const std::vector back(bytes, std::byte{0xBA});
-  const std::vector poison(bytes, std::byte{0xDD});
-  std::vector<std::byte> got(bytes);
-  for (int round = 0; round < 20; ++round) {
-    const std::vector fresh(bytes, static_cast<std::byte>(round));
-    upload(streams[0], group.rank == 0 ? fresh : back, sent.address());
-    upload(streams[1], poison, received.address());
-    succeed(synStreamSynchronize(streams[1]));
-    void* const to_sent = sent.pointer();
-    if (group.rank == 0) {
-      succeed(hcclSend(to_sent, bytes, hcclInt8, 1, group.handle, streams[0]));
-      succeed(hcclRecv(to_sent, bytes, hcclInt8, 1, group.handle, streams[0]));
-      download(streams[0], sent.address(), got);
-    } else {
-      succeed(hcclSend(to_sent, bytes, hcclInt8, 0, group.handle, streams[0]));
-      std::this_thread::sleep_for(kLate);
-      succeed(hcclRecv(received.pointer(), bytes, hcclInt8, 0, group.handle, streams[1]));
-      download(streams[1], received.address(), got);
+RankFunction receive_over_send(std::size_t bytes) {
+  return in_session([=](RANK_PARAMETERS) {
+    const std::array streams{stream, session.make_stream()};
+    const DeviceMemory sent(session.device(), bytes);
+    const DeviceMemory received(session.device(), bytes);
+    const std::vector back(bytes, std::byte{0xBA});
+    const std::vector poison(bytes, std::byte{0xDD});
+    std::vector<std::byte> got(bytes);
+    for (int round = 0; round < 20; ++round) {
+      const std::vector fresh(bytes, static_cast<std::byte>(round));
+      upload(streams[0], group.rank == 0 ? fresh : back, sent.address());
+      upload(streams[1], poison, received.address());
       succeed(synStreamSynchronize(streams[1]));
+      void* const to_sent = sent.pointer();
+      if (group.rank == 0) {
+        succeed(hcclSend(to_sent, bytes, hcclInt8, 1, group.handle, streams[0]));
+        succeed(hcclRecv(to_sent, bytes, hcclInt8, 1, group.handle, streams[0]));
+        download(streams[0], sent.address(), got);
+      } else {
+        succeed(hcclSend(to_sent, bytes, hcclInt8, 0, group.handle, streams[0]));
+        std::this_thread::sleep_for(kLate);
+        succeed(hcclRecv(received.pointer(), bytes, hcclInt8, 0, group.handle, streams[1]));
+        download(streams[1], received.address(), got);
+        succeed(synStreamSynchronize(streams[1]));
+      }
+      succeed(synStreamSynchronize(streams[0]));
+      require(got == (group.rank == 0 ? back : fresh), "not what was sent");
     }
-    succeed(synStreamSynchronize(streams[0]));
-    require(got == (group.rank == 0 ? back : fresh), "not what was sent");
-  }
-  session.finish();
+  });
 }
 
 TEST(EarlyMessages, AreNotReceivedIntoWhatIsBeingSent) {
   for (const std::size_t bytes : {std::size_t{64}, std::size_t{1} << 10, std::size_t{100'000}}) {
-    const auto body = [bytes](World& world) { receive_over_send(world, bytes); };
-    EXPECT_EQ(failures(run_ranks(2, body)), "") << bytes << " bytes";
+    EXPECT_EQ(failures(run_ranks(2, receive_over_send(bytes))), "") << bytes << " bytes";
   }
 }
 
@@ -182,8 +171,7 @@ RANK_TEST(EarlyMessages, AreCompleteOnlyInTheirTurn, 2) {
   const auto buffer = [&](int message) {
     return device_pointer(message == 0 ? first.address() : others.address());
   };
-  synEventHandle taken{};
-  succeed(synEventCreate(&taken, session.device(), 0));
+  synEventHandle taken = session.make_event();
   const std::vector poison(kBytes, std::byte{0xDD});
   std::vector<std::byte> got(kBytes);
   for (int round = 0; round < 20; ++round) {
@@ -209,7 +197,6 @@ RANK_TEST(EarlyMessages, AreCompleteOnlyInTheirTurn, 2) {
     succeed(synStreamSynchronize(streams[0]));
     require(group.rank == 0 || got == fresh, "the event came too early");
   }
-  succeed(synEventDestroy(taken));
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ void reduce(const ForkBuffers& buffers, const Group& group, synStreamHandle stre
 
 // Children as a loader of data has them: they read and write what they kept while the parent goes
 // on with collectives in the same memory.
-RANK_BODY(load_data) {
+RANK_TEST(KeepAtFork, ChildrenHaveSnapshotsWhileCollectivesGoOn, std::vector{1, 3}) {
   const ForkBuffers buffers(session);
   succeed(hcclEmulationKeepAtFork(buffers.receive.address(), kWordsSize, 1));
   succeed(hcclEmulationKeepAtFork(buffers.send.address(), kWordsSize, 1));
@@ -97,11 +97,6 @@ RANK_BODY(load_data) {
   reduce(buffers, group, stream, 8);
 }
 
-TEST(KeepAtFork, ChildrenHaveSnapshotsWhileCollectivesGoOn) {
-  for (const int ranks : {1, 3})
-    EXPECT_EQ(failures(run_ranks(ranks, in_session(load_data))), "") << ranks;
-}
-
 // Forks a child that forks in turn. Returns true if both find kWords times 77 at `kept`.
 bool two_generations_keep(const std::uint32_t* kept) {
   return succeeds(start_child([kept] {
@@ -114,7 +109,7 @@ bool two_generations_keep(const std::uint32_t* kept) {
 }
 
 // Forks while collectives run on another thread.
-RANK_BODY(fork_beside_collectives) {
+RANK_TEST(KeepAtFork, WorksInAThreadBesideCollectives, std::vector{1, 3}) {
   const ForkBuffers buffers(session);
   const DeviceMemory other(session.device(), kWordsSize);
   auto* const kept = static_cast<std::uint32_t*>(other.view());
@@ -129,13 +124,8 @@ RANK_BODY(fork_beside_collectives) {
   require_equal(good, 8, "children that found what they kept");
 }
 
-TEST(KeepAtFork, WorksInAThreadBesideCollectives) {
-  for (const int ranks : {1, 3})
-    EXPECT_EQ(failures(run_ranks(ranks, in_session(fork_beside_collectives))), "") << ranks;
-}
-
 // ForkBuffers whose pages go between calls, on one rank, on all, in part and as a whole.
-RANK_BODY(trim_between_calls) {
+RANK_TEST(Trim, LeavesZerosToAllRanks, std::vector{1, 3}) {
   const ForkBuffers buffers(session);
   const auto trim = [&](const DeviceMemory& memory, std::size_t first, std::size_t bytes) {
     succeed(synStreamSynchronize(stream));
@@ -166,13 +156,7 @@ RANK_BODY(trim_between_calls) {
   }
 }
 
-TEST(Trim, LeavesZerosToAllRanks) {
-  for (const int ranks : {1, 3})
-    EXPECT_EQ(failures(run_ranks(ranks, in_session(trim_between_calls))), "") << ranks;
-}
-
-void refuse_trims(World& world) {
-  Session session(world);
+RANK_TEST(Trim, RefusesWhatIsNoAllocation, 1) {
   const DeviceMemory memory(session.device(), 1000);
   const auto expect_refused = [](hcclResult_t result, const char* part) {
     expect_code(result, hcclInvalidArgument, part);
@@ -181,10 +165,7 @@ void refuse_trims(World& world) {
   expect_refused(hcclEmulationTrim(host_address(&memory), 1), "is not a device address");
   expect_refused(hcclEmulationKeepAtFork(memory.address() + 1, 1000, 1), "by 1 bytes");
   expect_refused(hcclEmulationKeepAtFork(0, 1000, 1), "is not a device address");
-  session.finish();
 }
-
-TEST(Trim, RefusesWhatIsNoAllocation) { EXPECT_EQ(failures(run_ranks(1, refuse_trims)), ""); }
 
 }  // namespace
 }  // namespace hccl::test

@@ -78,8 +78,7 @@ RANK_TEST(ViewAsBuffer, EndsWhereItsAllocationEnds, 1) {
   require(contains(last_syn_message(), "leaves allocation"), last_syn_message());
 }
 
-void translate(World& world) {
-  Session session(world);
+RANK_TEST(DeviceAddress, IsThatOfWhatAViewShows, 1) {
   const DeviceMemory memory(session.device(), kFloatsSize);
   const DeviceMemory unseen(session.device(), kFloatsSize);
   std::byte* const view = bytes_of(memory);
@@ -98,15 +97,10 @@ void translate(World& world) {
   succeed(hcclEmulationHostView(freed, kFloatsSize, &gone));
   succeed(synDeviceFree(session.device(), freed, 0));
   require_refused(hcclEmulationDeviceAddress(gone, 1, &address), "in no host view");
-  session.finish();
 }
 
-TEST(DeviceAddress, IsThatOfWhatAViewShows) { EXPECT_EQ(failures(run_ranks(1, translate)), ""); }
-
 // Views as either side of copies, whose ranges may then overlap.
-void copy_views(World& world) {
-  Session session(world);
-  synStreamHandle stream = session.make_stream();
+RANK_TEST(ViewAsBuffer, IsEitherSideOfACopy, 1) {
   const DeviceMemory from(session.device(), kFloatsSize);
   const DeviceMemory to(session.device(), kFloatsSize);
   std::byte* const source = bytes_of(from);
@@ -133,37 +127,28 @@ void copy_views(World& world) {
   succeed(synMemsetD8Async(host_address(target), 0x11, kFloatsSize, stream));
   wanted.assign(kFloatsSize, std::byte{0x11});
   check(target, "a fill of a view");
-  session.finish();
 }
 
-TEST(ViewAsBuffer, IsEitherSideOfACopy) { EXPECT_EQ(failures(run_ranks(1, copy_views)), ""); }
-
 // A device address on the host's side of a copy is not host memory: the copy fails on its turn.
-void copy_in_the_wrong_direction(World& world) {
-  Session session(world);
+RANK_TEST(Copy, FailsWithADeviceAddressForHostMemory, 1) {
   const DeviceMemory from(session.device(), kFloatsSize);
   const DeviceMemory to(session.device(), kFloatsSize);
   for (const synDmaDir direction : {HOST_TO_DRAM, DRAM_TO_HOST}) {
-    synStreamHandle stream = session.make_stream();
-    succeed(synMemCopyAsync(stream, from.address(), kFloatsSize, to.address(), direction));
-    require(synStreamSynchronize(stream) != synSuccess, join("direction ", direction));
+    synStreamHandle fresh = session.make_stream();
+    succeed(synMemCopyAsync(fresh, from.address(), kFloatsSize, to.address(), direction));
+    require(synStreamSynchronize(fresh) != synSuccess, join("direction ", direction));
   }
-  session.finish();
-}
-
-TEST(Copy, FailsWithADeviceAddressForHostMemory) {
-  EXPECT_EQ(failures(run_ranks(1, copy_in_the_wrong_direction)), "");
 }
 
 // Without room for all of the device's memory, views are host memory, at an address each.
-void run_without_room(World& world) {
+void limit_address_space(const World& /*world*/) {
   rlimit limit{};
   getrlimit(RLIMIT_AS, &limit);
   limit.rlim_cur = std::uint64_t{16} << 30;
   require(setrlimit(RLIMIT_AS, &limit) == 0, "setrlimit");
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
+}
+
+RANK_BODY(run_without_room) {
   for (const Placement placement : {Placement::view, Placement::mixed}) {
     Operation operation = make_operation(Collective::all_reduce, 100'000);
     operation.placement = placement;
@@ -173,12 +158,11 @@ void run_without_room(World& world) {
   std::uint64_t address = 0;
   succeed(hcclEmulationDeviceAddress(bytes_of(memory) + 7, 1, &address));
   require_equal(address, memory.address() + 7, "the address within a view");
-  session.finish();
 }
 
 TEST(ViewAsBuffer, IsHostMemoryWhereAddressSpaceIsShort) {
   if (sanitized()) GTEST_SKIP() << "needs another build: sanitizers reserve address space";
-  EXPECT_EQ(failures(run_ranks(2, run_without_room)), "");
+  EXPECT_EQ(failures(run_ranks(2, in_session(run_without_room, limit_address_space))), "");
 }
 
 }  // namespace

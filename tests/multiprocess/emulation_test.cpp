@@ -61,7 +61,7 @@ std::vector<float> expected(int ranks) {
 
 float* floats_of(const DeviceMemory& memory) { return static_cast<float*>(memory.view()); }
 
-RANK_BODY(alternate) {
+RANK_TEST(Emulation, KernelsRunInOrderWithCollectives, std::vector{1, 2, 8}) {
   const DeviceMemory input(session.device(), kViewedFloats * sizeof(float));
   const DeviceMemory output(session.device(), kViewedFloats * sizeof(float));
   std::vector<KernelStep> steps;
@@ -78,14 +78,7 @@ RANK_BODY(alternate) {
   for (std::size_t i = 0; i < kViewedFloats; ++i) require(got[i] == wanted[i], join("element ", i));
 }
 
-TEST(Emulation, KernelsRunInOrderWithCollectives) {
-  for (const int ranks : {1, 2, 8})
-    EXPECT_EQ(failures(run_ranks(ranks, in_session(alternate))), "") << ranks;
-}
-
-void refuse_views(World& world) {
-  Session session(world);
-  synStreamHandle stream = session.make_stream();
+RANK_TEST(Emulation, BadArgumentsAreRefused, 1) {
   const DeviceMemory memory(session.device(), 1000);
   void* view = nullptr;
   const auto expect_refused = [](hcclResult_t result, const char* part) {
@@ -97,10 +90,7 @@ void refuse_views(World& world) {
   expect_refused(hcclEmulationHostView(memory.address(), 1001, &view), "by 1 bytes");
   expect_refused(hcclEmulationHostView(host_address(&view), 1, &view), "is not a device address");
   require(view == nullptr, "a refused call gives no view");
-  session.finish();
 }
-
-TEST(Emulation, BadArgumentsAreRefused) { EXPECT_EQ(failures(run_ranks(1, refuse_views)), ""); }
 
 }  // namespace
 }  // namespace hccl::test

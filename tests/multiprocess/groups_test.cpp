@@ -63,10 +63,8 @@ RANK_TEST(Groups, NumberCollectivesAlikeOnAllRanks, 3) {
 }
 
 // Each rank calls first what the other calls last, on one stream.
-void two_communicators(World& world) {
-  Session session(world);
-  const std::array groups{session.join_all(0), session.join_all(1)};
-  synStreamHandle stream = session.make_stream();
+RANK_TEST(Groups, OfTwoCommunicatorsDoNotBlockEachOther, 2) {
+  const std::array groups{group, session.join_all(1)};
   std::array<Messages, 2> messages{Messages(session, groups[0]), Messages(session, groups[1])};
   const auto there = static_cast<std::size_t>(world.rank);
   const std::size_t back = 1 - there;
@@ -76,11 +74,6 @@ void two_communicators(World& world) {
   succeed(hcclGroupEnd());
   succeed(synStreamSynchronize(stream));
   for (Messages& of_one : messages) of_one.verify(stream);
-  session.finish();
-}
-
-TEST(Groups, OfTwoCommunicatorsDoNotBlockEachOther) {
-  EXPECT_EQ(failures(run_ranks(2, two_communicators)), "");
 }
 
 // A group of collectives and messages on two streams, nested, with another thread outside of it.
@@ -148,9 +141,7 @@ RANK_TEST(Groups, RefuseWrongUses, 2) {
 
 // By another thread. The group holds the last reference then, and what it queues may have run
 // before it has queued it.
-void destroyed_in_a_group(World& world) {
-  Session session(world);
-  synStreamHandle stream = session.make_stream();
+RANK_TEST(Groups, OutliveTheirCommunicator, 1) {
   const DeviceMemory from(session.device(), 4096);
   const DeviceMemory to(session.device(), 4096);
   for (int round = 0; round < 50; ++round) {
@@ -170,36 +161,31 @@ void destroyed_in_a_group(World& world) {
     succeed(synStreamSynchronize(stream));
     require(got == sent, "what was queued runs");
   }
-  session.finish();
 }
 
 // The group has calls of one communicator and none of the other; a collective or a message.
 RankFunction destroyed_in_its_own_group(bool with_collective) {
-  return [=](World& world) {
-    Session session(world);
-    const Group used = session.join_all(0);
+  return in_session([=](RANK_PARAMETERS) {
     const Group idle = session.join_all(1);
     session.forget_communicators();
-    synStreamHandle stream = session.make_stream();
     std::vector<float> buffer(1'000, 1.0F);
     succeed(hcclGroupStart());
     if (with_collective) {
       succeed(hcclAllReduce(buffer.data(), buffer.data(), buffer.size(), hcclFloat32, hcclSum,
-                            used.handle, stream));
+                            group.handle, stream));
     } else {
-      succeed(world.rank == 0 ? hcclSend(buffer.data(), 10, hcclFloat32, 1, used.handle, stream)
-                              : hcclRecv(buffer.data(), 10, hcclFloat32, 0, used.handle, stream));
+      succeed(world.rank == 0 ? hcclSend(buffer.data(), 10, hcclFloat32, 1, group.handle, stream)
+                              : hcclRecv(buffer.data(), 10, hcclFloat32, 0, group.handle, stream));
     }
-    require_equal(hcclCommDestroy(used.handle), hcclInvalidUsage, "destroying what is in use");
+    require_equal(hcclCommDestroy(group.handle), hcclInvalidUsage, "destroying what is in use");
     require(contains(last_hccl_message(), "hcclGroupEnd"), last_hccl_message());
     succeed(hcclCommDestroy(idle.handle));
     succeed(hcclGroupEnd());
     succeed(synStreamSynchronize(stream));
     const float result = with_collective ? static_cast<float>(world.size) : 1.0F;
     require(buffer == std::vector<float>(buffer.size(), result), "the group's calls run");
-    succeed(hcclCommDestroy(used.handle));
-    session.finish();
-  };
+    succeed(hcclCommDestroy(group.handle));
+  });
 }
 
 TEST(Groups, RefuseToLoseTheCommunicatorOfTheirCalls) {
@@ -239,12 +225,9 @@ RANK_TEST(Groups, RefuseAStreamThatIsGone, 2) {
   }
 }
 
-TEST(Groups, OutliveTheirCommunicator) {
-  EXPECT_EQ(failures(run_ranks(1, destroyed_in_a_group)), "");
-}
-
 // A group that finds no memory for a copy to itself has queued nothing, and counts as never called.
-RANK_BODY(fails_in_a_group) {
+RANK_TEST(Groups, ThatLackMemoryCostNoMessage, 3,
+          RankOptions{.environment = {{"HCCL_DEVICE_MEMORY", "1M"}, {"HCCL_TIMEOUT", "20"}}}) {
   std::vector<std::byte> from(4096), to(4096);
   const DeviceMemory used(session.device(), 4096);
   void* const buffer = used.pointer();
@@ -265,13 +248,6 @@ RANK_BODY(fails_in_a_group) {
     if (group.rank == last) succeed(hcclRecv(buffer, 16, hcclInt8, 0, group.handle, stream));
   }
   succeed(synStreamSynchronize(stream));
-}
-
-TEST(Groups, ThatLackMemoryCostNoMessage) {
-  RankOptions options;
-  options.environment.emplace_back("HCCL_DEVICE_MEMORY", "1M");
-  options.environment.emplace_back("HCCL_TIMEOUT", "20");
-  EXPECT_EQ(failures(run_ranks(3, in_session(fails_in_a_group), options)), "");
 }
 
 }  // namespace

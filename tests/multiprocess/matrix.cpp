@@ -2,6 +2,8 @@
 // Small counts run in every combination; the long ones take turns, or 16 ranks would take minutes.
 #include "matrix.h"
 
+#include "rank_test.h"
+
 #include <array>
 
 namespace hccl::test {
@@ -106,14 +108,10 @@ std::vector<Operation> matrix_of(Collective collective, int size, const Nodes& n
 
 void run_operations(World& world, const std::vector<Operation>& operations,
                     const std::function<void(const Group&)>& at_end) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
-  for (const Operation& operation : operations) {
-    run_and_verify(session, group, stream, operation);
-  }
-  if (at_end) at_end(group);
-  session.finish();
+  in_session([&](World&, Session& session, const Group& group, synStreamHandle stream) {
+    for (const Operation& operation : operations) run_and_verify(session, group, stream, operation);
+    if (at_end) at_end(group);
+  })(world);
 }
 
 void run_matrix(World& world, Collective collective, const Nodes& nodes) {

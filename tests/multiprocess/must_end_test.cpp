@@ -21,10 +21,10 @@ void verify_all(const std::deque<OperationRun>& runs) {
 }
 
 // Two communicators on two streams, synchronised in opposite orders on neighbouring ranks.
-void opposite_orders(World& world) {
-  Session session(world);
-  const std::array<Group, 2> groups{session.join_all(0), session.join_all(1)};
-  const std::array<synStreamHandle, 2> streams{session.make_stream(), session.make_stream()};
+RANK_TEST(MustEnd, TwoCommunicatorsSynchronisedInOppositeOrders, std::vector{2, 5},
+          std::vector{2}) {
+  const std::array<Group, 2> groups{group, session.join_all(1)};
+  const std::array<synStreamHandle, 2> streams{stream, session.make_stream()};
   const std::size_t first = static_cast<std::size_t>(world.rank) % 2;
   for (std::uint64_t round = 0; round < 40; ++round) {
     std::deque<OperationRun> runs;
@@ -37,31 +37,30 @@ void opposite_orders(World& world) {
     succeed(synStreamSynchronize(streams[1 - first]));
     verify_all(runs);
   }
-  session.finish();
 }
 
 // The first stream waits for an event of the second, and only the first is synchronised.
-RANK_BODY(only_the_waiting_stream) {
+RANK_TEST(MustEnd, OnlyTheStreamThatWaitsForAnEventIsSynchronised, std::vector{2, 4},
+          std::vector{3}) {
   const std::array<synStreamHandle, 2> streams{stream, session.make_stream()};
   for (std::uint64_t round = 0; round < 40; ++round) {
     OperationRun run(session, group, sum_of(1 + round * 600, round));
     run.queue_upload(streams[1]);
     succeed(run.queue_collective(streams[1]));
-    synEventHandle event = nullptr;
-    succeed(synEventCreate(&event, session.device(), 0));
+    synEventHandle event = session.make_event();
     succeed(synEventRecord(event, streams[1]));
     succeed(synStreamWaitEvent(streams[0], event, 0));
     run.queue_download(streams[0]);
     succeed(synStreamSynchronize(streams[0]));
     succeed(synEventQuery(event));
-    succeed(synEventDestroy(event));
     run.verify();
   }
 }
 
 // One communicator: its operation on one stream stands behind an event recorded after its operation
 // on the other, on even ranks; odd ranks issue the two the other way round.
-RANK_BODY(one_behind_the_other) {
+RANK_TEST(MustEnd, OneOperationStandsBehindAnEventAfterTheOther, std::vector{2, 4},
+          std::vector{3}) {
   const std::array<synStreamHandle, 2> streams{stream, session.make_stream()};
   std::deque<OperationRun>
       warm_up;  // gives the streams their numbers, in the same order everywhere
@@ -73,9 +72,8 @@ RANK_BODY(one_behind_the_other) {
     std::deque<OperationRun> runs;
     runs.emplace_back(session, group, sum_of(500 + round, round));
     runs.emplace_back(session, group, sum_of(20'000, round + 1));
-    synEventHandle event = nullptr;
     if (world.rank % 2 == 0) {
-      succeed(synEventCreate(&event, session.device(), 0));
+      synEventHandle event = session.make_event();
       succeed(runs[1].queue(streams[1]));
       succeed(synEventRecord(event, streams[1]));
       succeed(synStreamWaitEvent(streams[0], event, 0));
@@ -86,7 +84,6 @@ RANK_BODY(one_behind_the_other) {
     }
     succeed(synStreamSynchronize(streams[0]));
     succeed(synStreamSynchronize(streams[1]));
-    if (event != nullptr) succeed(synEventDestroy(event));
     verify_all(runs);
   }
 }
@@ -149,24 +146,6 @@ void one_thread_for_all(World& world) {
   }
   succeed(synDestroy());
   static_cast<void>(world);
-}
-
-TEST(MustEnd, TwoCommunicatorsSynchronisedInOppositeOrders) {
-  EXPECT_EQ(failures(run_ranks(2, opposite_orders)), "");
-  EXPECT_EQ(failures(run_ranks(5, opposite_orders)), "");
-  EXPECT_EQ(failures(run_ranks_as_threads(2, opposite_orders)), "");
-}
-
-TEST(MustEnd, OnlyTheStreamThatWaitsForAnEventIsSynchronised) {
-  EXPECT_EQ(failures(run_ranks(2, in_session(only_the_waiting_stream))), "");
-  EXPECT_EQ(failures(run_ranks(4, in_session(only_the_waiting_stream))), "");
-  EXPECT_EQ(failures(run_ranks_as_threads(3, in_session(only_the_waiting_stream))), "");
-}
-
-TEST(MustEnd, OneOperationStandsBehindAnEventAfterTheOther) {
-  EXPECT_EQ(failures(run_ranks(2, in_session(one_behind_the_other))), "");
-  EXPECT_EQ(failures(run_ranks(4, in_session(one_behind_the_other))), "");
-  EXPECT_EQ(failures(run_ranks_as_threads(3, in_session(one_behind_the_other))), "");
 }
 
 TEST(MustEnd, OneThreadQueuesForEightDevicesAndWaitsForOne) {

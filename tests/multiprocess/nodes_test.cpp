@@ -2,6 +2,7 @@
 // Ranks on several emulated nodes: every collective, type, reduction and placement by the plan
 // that the planner makes and by each algorithm that can be forced, against the plan's own bits.
 #include "matrix.h"
+#include "rank_test.h"
 #include "scalar_fold.h"
 
 #include <cstdlib>
@@ -79,11 +80,10 @@ TEST_P(LargeMessage, GetsTheBitsOfThePlan) {
       .count = (3 << 20) / 4 + 1, .nodes = {"a", "a", "b", "b", "c", "c"}, .algorithm = GetParam()};
   RankOptions options{.comm_id = true, .seconds = 150};
   if (!operation.algorithm.empty()) options.environment = {{"HCCL_ALGO", operation.algorithm}};
-  const auto reduce = [&](World& world) {
+  const auto move = [&](const World& world) {
     setenv("HCCL_NODE_ID", operation.nodes[static_cast<std::size_t>(world.rank)].c_str(), 1);
-    Session session(world);
-    const Group group = session.join_all();
-    synStreamHandle stream = session.make_stream();
+  };
+  const auto reduce = [&](RANK_PARAMETERS) {
     for (const bool in_place : {false, true}) {
       Operation own = operation;
       own.in_place = in_place;
@@ -94,9 +94,8 @@ TEST_P(LargeMessage, GetsTheBitsOfThePlan) {
       }
       run.verify();
     }
-    session.finish();
   };
-  EXPECT_EQ(failures(run_ranks(6, reduce, options)), "");
+  EXPECT_EQ(failures(run_ranks(6, in_session(reduce, move), options)), "");
 }
 
 // The sum leaves the range of the type, the mean does not.
@@ -105,11 +104,10 @@ TEST(LargeValues, HaveAMeanBetweenNodesAsOnOne) {
     hcclDataType_t type;
     std::uint16_t values[2];
   };
-  const auto average = [](World& world) {
+  const auto move = [](const World& world) {
     setenv("HCCL_NODE_ID", world.rank == 0 ? "a" : "b", 1);
-    Session session(world);
-    const Group group = session.join_all();
-    synStreamHandle stream = session.make_stream();
+  };
+  const auto average = [](RANK_PARAMETERS) {
     for (const Pair& pair :
          {Pair{hcclFloat16, {0x7BFF, 0x6F64}}, Pair{hcclFloat16, {0xFBFF, 0xFBFF}},
           Pair{hcclBfloat16, {0x7F7F, 0x7F7F}}}) {
@@ -124,10 +122,9 @@ TEST(LargeValues, HaveAMeanBetweenNodesAsOnOne) {
         require(values == std::vector<std::uint16_t>(count, mean), join("a mean is ", values[0]));
       }
     }
-    session.finish();
   };
   const RankOptions options{.comm_id = true};
-  EXPECT_EQ(failures(run_ranks(2, average, options)), "");
+  EXPECT_EQ(failures(run_ranks(2, in_session(average, move), options)), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Algorithms, LargeMessage,

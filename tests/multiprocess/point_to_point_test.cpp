@@ -75,7 +75,7 @@ std::size_t uneven(std::uint64_t index, int from, int to) {
 
 // More messages in one group than a mailbox holds, both ways, each of its own size, and every rank
 // with every other: uneven all-to-all, with itself too.
-RANK_BODY(everybody_with_everybody) {
+RANK_TEST(PointToPoint, ManyMessagesBetweenAll, std::vector{4, 1}, std::vector{3}) {
   for (std::uint64_t round = 0; round < 3; ++round) {
     Messages messages(session, group, kPlacements[round]);
     succeed(hcclGroupStart());
@@ -90,12 +90,6 @@ RANK_BODY(everybody_with_everybody) {
     succeed(synStreamSynchronize(stream));
     messages.verify(stream);
   }
-}
-
-TEST(PointToPoint, ManyMessagesBetweenAll) {
-  EXPECT_EQ(failures(run_ranks(4, in_session(everybody_with_everybody))), "");
-  EXPECT_EQ(failures(run_ranks(1, in_session(everybody_with_everybody))), "");
-  EXPECT_EQ(failures(run_ranks_as_threads(3, in_session(everybody_with_everybody))), "");
 }
 
 // The same random messages on all ranks, on two streams, some in groups, between collectives.

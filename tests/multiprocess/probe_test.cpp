@@ -37,45 +37,42 @@ void require_busy(const Offered& offered) {
 
 // All others send rank 0 messages of many sizes, on a stream each of their own; rank 0 takes them
 // as they come.
-void collect(World& world, int messages_each) {
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
-  Messages messages(session, group, Placement::device);
-  const auto count_of = [](int index) {
-    return kProbedCounts[static_cast<std::size_t>(index) % 5];
-  };
-  if (group.rank != 0) {
-    for (int index = 0; index < messages_each; ++index)
-      succeed(messages.send(0, count_of(index + group.rank), hcclInt32,
-                            static_cast<std::uint64_t>(index), stream));
-  } else {
-    std::map<int, int> received;
-    for (int left = messages_each * (world.size - 1); left > 0; --left) {
-      const Offered offered = probe(group, kLong);
-      succeed(offered.result);
-      int& index = received[offered.source];
-      const std::size_t count = count_of(index + offered.source);
-      require_equal(offered.bytes, 4 * count, join("bytes from rank ", offered.source));
-      // Told again as long as nobody receives, for others may have offered something, too.
-      succeed(probe(group, 0).result);
-      succeed(messages.receive(offered.source, count, hcclInt32, static_cast<std::uint64_t>(index),
-                               stream));
-      ++index;
-      if (left % 3 == 0) succeed(synStreamSynchronize(stream));
+RankFunction collect(int messages_each) {
+  return in_session([=](RANK_PARAMETERS) {
+    Messages messages(session, group, Placement::device);
+    const auto count_of = [](int index) {
+      return kProbedCounts[static_cast<std::size_t>(index) % 5];
+    };
+    if (group.rank != 0) {
+      for (int index = 0; index < messages_each; ++index)
+        succeed(messages.send(0, count_of(index + group.rank), hcclInt32,
+                              static_cast<std::uint64_t>(index), stream));
+    } else {
+      std::map<int, int> received;
+      for (int left = messages_each * (world.size - 1); left > 0; --left) {
+        const Offered offered = probe(group, kLong);
+        succeed(offered.result);
+        int& index = received[offered.source];
+        const std::size_t count = count_of(index + offered.source);
+        require_equal(offered.bytes, 4 * count, join("bytes from rank ", offered.source));
+        // Told again as long as nobody receives, for others may have offered something, too.
+        succeed(probe(group, 0).result);
+        succeed(messages.receive(offered.source, count, hcclInt32,
+                                 static_cast<std::uint64_t>(index), stream));
+        ++index;
+        if (left % 3 == 0) succeed(synStreamSynchronize(stream));
+      }
     }
-  }
-  succeed(synStreamSynchronize(stream));
-  messages.verify(stream);
-  require_busy(probe(group, 0));
-  session.finish();
+    succeed(synStreamSynchronize(stream));
+    messages.verify(stream);
+    require_busy(probe(group, 0));
+  });
 }
 
 TEST(Probe, NamesEveryMessage) {
   for (const int ranks : {2, 4}) {
-    const auto program = [](World& world) { collect(world, 30); };
-    EXPECT_EQ(failures(run_ranks(ranks, program)), "");
-    EXPECT_EQ(failures(run_ranks_as_threads(ranks, program)), "");
+    EXPECT_EQ(failures(run_ranks(ranks, collect(30))), "");
+    EXPECT_EQ(failures(run_ranks_as_threads(ranks, collect(30))), "");
   }
 }
 
@@ -112,7 +109,7 @@ RANK_TEST(Probe, LetsSendersTakeTurns, 4) {
 
 // Nobody sends; then somebody does while the probe sleeps; a receive from another rank is under way
 // on another stream meanwhile.
-RANK_BODY(wait_and_see) {
+RANK_TEST(Probe, WaitsForAMessage, std::vector{3}, std::vector{3}) {
   const std::array streams{stream, session.make_stream()};
   Messages messages(session, group);
   if (group.rank == 0) {
@@ -142,14 +139,9 @@ RANK_BODY(wait_and_see) {
   messages.verify(streams[0]);
 }
 
-TEST(Probe, WaitsForAMessage) {
-  EXPECT_EQ(failures(run_ranks(3, in_session(wait_and_see))), "");
-  EXPECT_EQ(failures(run_ranks_as_threads(3, in_session(wait_and_see))), "");
-}
-
 // Rank 1 sends two messages; rank 0 probes for the second while a receive for the first is under
 // way, and may have ended at any moment of the probe.
-RANK_BODY(behind_a_receive) {
+RANK_TEST(Probe, SeesAMessageBehindAReceive, std::vector{2}, std::vector{2}) {
   Messages messages(session, group);
   for (std::uint64_t round = 0; round < 20; ++round) {
     const std::uint64_t tag = 2 * round;
@@ -171,11 +163,6 @@ RANK_BODY(behind_a_receive) {
     succeed(synStreamSynchronize(stream));
   }
   messages.verify(stream);
-}
-
-TEST(Probe, SeesAMessageBehindAReceive) {
-  EXPECT_EQ(failures(run_ranks(2, in_session(behind_a_receive))), "");
-  EXPECT_EQ(failures(run_ranks_as_threads(2, in_session(behind_a_receive))), "");
 }
 
 // A thread probes all the time while another receives from known ranks: neither is in the other's
@@ -207,27 +194,25 @@ RANK_TEST(Probe, IsInNoReceivesWay, 3) {
 }
 
 // A probe that waits ends with the communicator: rank 1 aborts it, or dies.
-void end_of_the_communicator(World& world, bool dies) {
-  Session session(world);
-  const Group group = session.join_all();
-  if (group.rank == 1) {
-    std::this_thread::sleep_for(milliseconds(100));
-    if (dies) std::_Exit(0);
-    succeed(hcclCommAbort(group.handle));
-    session.forget_communicators();
-    return session.finish();
-  }
-  const Offered offered = probe(group, kLong);
-  expect_code(offered.result, hcclSystemError);
-  require(names_rank(last_hccl_message(), 1), last_hccl_message());
+RankFunction end_of_the_communicator(bool dies) {
+  return in_session([=](RANK_PARAMETERS) {
+    if (group.rank == 1) {
+      std::this_thread::sleep_for(milliseconds(100));
+      if (dies) std::_Exit(0);
+      succeed(hcclCommAbort(group.handle));
+      session.forget_communicators();
+      return;
+    }
+    const Offered offered = probe(group, kLong);
+    expect_code(offered.result, hcclSystemError);
+    require(names_rank(last_hccl_message(), 1), last_hccl_message());
+  });
 }
 
 TEST(Probe, EndsWithTheCommunicator) {
-  const auto aborted = [](World& world) { end_of_the_communicator(world, false); };
-  EXPECT_EQ(failures(run_ranks(3, aborted)), "");
-  const auto died = [](World& world) { end_of_the_communicator(world, true); };
+  EXPECT_EQ(failures(run_ranks(3, end_of_the_communicator(false))), "");
   const RankOptions options{.victim = 1};
-  EXPECT_EQ(failures(run_ranks(3, died, options), 1), "");
+  EXPECT_EQ(failures(run_ranks(3, end_of_the_communicator(true), options), 1), "");
 }
 
 // This rank's own abort does not wait for the probe.
@@ -241,17 +226,12 @@ RANK_TEST(Probe, EndsWithAnAbort, 2) {
   session.forget_communicators();
 }
 
-RANK_BODY(refused_probes) {
+RANK_TEST(Probe, RefusesWhatIsNotThere, std::vector{1, 2}) {
   int source = -1;
   expect_code(hcclEmulationProbe(group.handle, 0, nullptr, nullptr), hcclInvalidArgument);
   expect_code(hcclEmulationProbe(&session, 0, &source, nullptr), hcclInvalidArgument);
   expect_code(hcclEmulationProbe(group.handle, world.size == 1 ? kLong : 0, &source, nullptr),
               hcclBusy);
-}
-
-TEST(Probe, RefusesWhatIsNotThere) {
-  EXPECT_EQ(failures(run_ranks(1, in_session(refused_probes))), "");
-  EXPECT_EQ(failures(run_ranks(2, in_session(refused_probes))), "");
 }
 
 }  // namespace

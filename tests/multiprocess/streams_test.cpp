@@ -17,19 +17,15 @@ namespace {
 void* pointer(const DeviceMemory& memory) { return memory.pointer(); }
 
 // Thousands of operations before the first wait; each multiplies what the one before has left.
-void long_queue(World& world) {
+RANK_TEST(Streams, TakeThousandsOfOperationsBeforeTheFirstWait, std::vector{2, 7}) {
   constexpr int kOperations = 3000;
-  Session session(world);
-  const Group all = session.join_all(0);
   const Group other = session.join_all(1);
-  synStreamHandle stream = session.make_stream();
   const DeviceMemory value(session.device(), 4);
   succeed(synMemsetD32Async(value.address(), 1, 1, stream));
   std::vector<std::uint32_t> snapshots(kOperations / 100);
   for (int operation = 0; operation < kOperations; ++operation) {
-    const Group& group = operation % 3 == 0 ? other : all;
-    succeed(
-        hcclAllReduce(pointer(value), pointer(value), 1, hcclInt32, hcclSum, group.handle, stream));
+    hcclComm_t chosen = operation % 3 == 0 ? other.handle : group.handle;
+    succeed(hcclAllReduce(pointer(value), pointer(value), 1, hcclInt32, hcclSum, chosen, stream));
     if (operation % 50 == 49) succeed(synMemsetD32Async(value.address(), 3, 1, stream));
     if (operation % 100 == 98) {
       succeed(synMemCopyAsync(stream, value.address(), 4,
@@ -45,12 +41,6 @@ void long_queue(World& world) {
   for (const std::uint32_t snapshot : snapshots) {
     require_equal(snapshot, expected, "a copy between the operations");
   }
-  session.finish();
-}
-
-TEST(Streams, TakeThousandsOfOperationsBeforeTheFirstWait) {
-  EXPECT_EQ(failures(run_ranks(2, long_queue)), "");
-  EXPECT_EQ(failures(run_ranks(7, long_queue)), "");
 }
 
 // 64 MiB queued, then no library call for two seconds: the work is done by then.
@@ -58,8 +48,7 @@ RANK_TEST(Streams, MoveOnWhileNobodyWaits, 4) {
   constexpr std::size_t kCount = std::size_t{16} << 20;
   const DeviceMemory send(session.device(), kCount * 4);
   const DeviceMemory receive(session.device(), kCount * 4);
-  synEventHandle event = nullptr;
-  succeed(synEventCreate(&event, session.device(), 0));
+  synEventHandle event = session.make_event();
   succeed(synMemsetD32Async(send.address(), static_cast<std::uint32_t>(world.rank + 1), kCount,
                             stream));
   succeed(hcclAllReduce(pointer(send), pointer(receive), kCount, hcclInt32, hcclSum, group.handle,
@@ -72,7 +61,6 @@ RANK_TEST(Streams, MoveOnWhileNobodyWaits, 4) {
     status = synEventQuery(event);
   }
   succeed(status);
-  succeed(synEventDestroy(event));
   std::vector<std::uint32_t> result(kCount);
   download(stream, receive.address(), result);
   succeed(synStreamSynchronize(stream));
@@ -81,7 +69,7 @@ RANK_TEST(Streams, MoveOnWhileNobodyWaits, 4) {
 }
 
 // Several threads wait for the same stream and for events of it at once.
-RANK_BODY(several_waiters) {
+RANK_TEST(Streams, HaveAnyNumberOfWaiters, std::vector{3}, std::vector{2}) {
   for (std::uint64_t round = 0; round < 20; ++round) {
     std::deque<OperationRun> runs;
     std::vector<synEventHandle> events(3);
@@ -106,11 +94,6 @@ RANK_BODY(several_waiters) {
     for (synEventHandle event : events) succeed(synEventDestroy(event));
     for (const OperationRun& run : runs) run.verify();
   }
-}
-
-TEST(Streams, HaveAnyNumberOfWaiters) {
-  EXPECT_EQ(failures(run_ranks(3, in_session(several_waiters))), "");
-  EXPECT_EQ(failures(run_ranks_as_threads(2, in_session(several_waiters))), "");
 }
 
 // Memory freed while its operation is queued stays usable for it, whoever allocates next.

@@ -255,49 +255,45 @@ TEST(VariableBlocks, ArriveBetweenThreads) {
 enum class Call { gather, scatter, exchange };
 
 // Rank 1 has another count of one block than the others.
-void differ(World& world, Call call, std::size_t block, bool to_zero) {
-  constexpr std::size_t kMost = 5000;
-  Session session(world);
-  const Group group = session.join_all();
-  synStreamHandle stream = session.make_stream();
-  const DeviceMemory send(session.device(), 8 * kMost), recv(session.device(), 8 * kMost);
-  void* const from = send.pointer();
-  void* const to = recv.pointer();
-  const Counts usual(static_cast<std::size_t>(world.size), 1000);
-  Counts counts = usual;
-  if (group.rank == 1) counts.at(block) = to_zero ? 0 : 1001;
-  const auto queue = [&] {
-    if (call == Call::gather)
-      return hcclEmulationAllGatherV(from, to, counts.data(), nullptr, hcclInt8, group.handle,
-                                     stream);
-    if (call == Call::scatter)
-      return hcclEmulationReduceScatterV(from, to, counts.data(), nullptr, hcclInt8, hcclSum,
-                                         group.handle, stream);
-    return hcclEmulationAlltoAllV(from, usual.data(), nullptr, to, counts.data(), nullptr, hcclInt8,
-                                  group.handle, stream);
-  };
-  // A rank may hear of the fault before it calls.
-  if (queue() == hcclSuccess && group.rank == 1)
-    expect_code(synStreamSynchronize(stream), synFailHccl);
-  hcclResult_t fault = hcclSuccess;
-  for (int tries = 0; fault == hcclSuccess && tries < 1000; ++tries) {
-    succeed(hcclCommGetAsyncError(group.handle, &fault));
-    if (fault == hcclSuccess) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  expect_code(fault, hcclInvalidUsage);
-  require(contains(async_message(group.handle), to_zero ? "(0, int8" : "1001"),
-          async_message(group.handle));
-  world.board->barrier(0, world.size);
+RankFunction differ(Call call, std::size_t block, bool to_zero) {
+  return in_session([=](RANK_PARAMETERS) {
+    constexpr std::size_t kMost = 5000;
+    const DeviceMemory send(session.device(), 8 * kMost), recv(session.device(), 8 * kMost);
+    void* const from = send.pointer();
+    void* const to = recv.pointer();
+    const Counts usual(static_cast<std::size_t>(world.size), 1000);
+    Counts counts = usual;
+    if (group.rank == 1) counts.at(block) = to_zero ? 0 : 1001;
+    const auto queue = [&] {
+      if (call == Call::gather)
+        return hcclEmulationAllGatherV(from, to, counts.data(), nullptr, hcclInt8, group.handle,
+                                       stream);
+      if (call == Call::scatter)
+        return hcclEmulationReduceScatterV(from, to, counts.data(), nullptr, hcclInt8, hcclSum,
+                                           group.handle, stream);
+      return hcclEmulationAlltoAllV(from, usual.data(), nullptr, to, counts.data(), nullptr,
+                                    hcclInt8, group.handle, stream);
+    };
+    // A rank may hear of the fault before it calls.
+    if (queue() == hcclSuccess && group.rank == 1)
+      expect_code(synStreamSynchronize(stream), synFailHccl);
+    hcclResult_t fault = hcclSuccess;
+    for (int tries = 0; fault == hcclSuccess && tries < 1000; ++tries) {
+      succeed(hcclCommGetAsyncError(group.handle, &fault));
+      if (fault == hcclSuccess) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    expect_code(fault, hcclInvalidUsage);
+    require(contains(async_message(group.handle), to_zero ? "(0, int8" : "1001"),
+            async_message(group.handle));
+    world.board->barrier(0, world.size);
+  });
 }
 
 class UnlikeCounts : public testing::TestWithParam<std::tuple<Call, std::size_t, bool>> {};
 
 TEST_P(UnlikeCounts, AreAFaultOnAllRanks) {
   const auto [call, block, to_zero] = GetParam();
-  const auto program = [call = call, block = block, to_zero = to_zero](World& world) {
-    differ(world, call, block, to_zero);
-  };
-  EXPECT_EQ(failures(run_ranks(3, program)), "");
+  EXPECT_EQ(failures(run_ranks(3, differ(call, block, to_zero))), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(VariableBlocks, UnlikeCounts,

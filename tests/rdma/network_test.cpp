@@ -3,6 +3,7 @@
 // or says why not.
 #include "lost_hosts.h"
 #include "matrix.h"
+#include "rank_test.h"
 #include "rdma_test.h"
 
 #include <chrono>
@@ -63,22 +64,16 @@ TEST_F(RdmaNetwork, TheSmallerMtuOfBothIsUsed) {
 TEST_F(RdmaNetwork, ASwitchThatCarriesLessIsNamedAsALikelyCause) {
   for (const int host : {0, 1}) hosts_.limit_frames_at_switch(host, kFrames);
   const Layout layout{"ab"};
-  const auto outcomes = run_ranks(
-      layout.ranks(),
-      [&](World& world) {
-        move_to(layout.host_of(world.rank));
-        Session session(world);
-        const Group group = session.join_all();
-        synStreamHandle stream = session.make_stream();
-        constexpr std::size_t kCount = 1 << 20;
-        const DeviceMemory memory(session.device(), kCount * 4);
-        void* const data = memory.pointer();
-        succeed(hcclAllReduce(data, data, kCount, hcclFloat32, hcclSum, group.handle, stream));
-        require(synStreamSynchronize(stream) != synSuccess, "large packets do not come through");
-        world.report(async_message(group.handle));
-        session.finish();
-      },
-      on_hosts_of(layout));
+  const auto move = [&](const World& world) { move_to(layout.host_of(world.rank)); };
+  const auto reduce = [](RANK_PARAMETERS) {
+    constexpr std::size_t kCount = 1 << 20;
+    const DeviceMemory memory(session.device(), kCount * 4);
+    void* const data = memory.pointer();
+    succeed(hcclAllReduce(data, data, kCount, hcclFloat32, hcclSum, group.handle, stream));
+    require(synStreamSynchronize(stream) != synSuccess, "large packets do not come through");
+    world.report(async_message(group.handle));
+  };
+  const auto outcomes = run_ranks(layout.ranks(), in_session(reduce, move), on_hosts_of(layout));
   EXPECT_EQ(failures(outcomes), "");
   for (const int rank : {0, 1}) {
     const RankOutcome& outcome = outcomes.at(static_cast<std::size_t>(rank));

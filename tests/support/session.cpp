@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
+#include <utility>
 
 #include <hccl_emulation.h>
 
@@ -18,10 +19,15 @@ Session::Session(World& world) : world_(world) {
 Session::~Session() { end(false); }
 
 synStreamHandle Session::make_stream() {
-  synStreamHandle stream = nullptr;
+  synStreamHandle& stream = streams_.emplace_back();
   succeed(synStreamCreateGeneric(&stream, device_, 0));
-  streams_.push_back(stream);
   return stream;
+}
+
+synEventHandle Session::make_event() {
+  synEventHandle& event = events_.emplace_back();
+  succeed(synEventCreate(&event, device_, 0));
+  return event;
 }
 
 hcclUniqueId share_id(const World& world, int slot) {
@@ -63,19 +69,18 @@ void Session::end(bool strict) {
   const auto judge = [strict](auto result) {
     if (strict) succeed(result);
   };
-  while (!streams_.empty()) {
-    auto* const stream = streams_.back();
-    streams_.pop_back();
-    judge(synStreamDestroy(stream));
-  }
-  while (!communicators_.empty()) {
-    hcclComm_t communicator = communicators_.back();
-    communicators_.pop_back();
-    judge(hcclCommDestroy(communicator));
-  }
-  if (device_ == SYN_INVALID_DEVICE_ID) return;
-  const synDeviceId device = device_;
-  device_ = SYN_INVALID_DEVICE_ID;
+  const auto end_all = [&](auto& handles, auto destroy) {
+    while (!handles.empty()) {
+      auto* const last = handles.back();
+      handles.pop_back();
+      judge(destroy(last));
+    }
+  };
+  end_all(events_, synEventDestroy);
+  end_all(streams_, synStreamDestroy);
+  end_all(communicators_, hcclCommDestroy);
+  const synDeviceId device = std::exchange(device_, SYN_INVALID_DEVICE_ID);
+  if (device == SYN_INVALID_DEVICE_ID) return;
   judge(synDeviceRelease(device));
   if (!world_.threads) judge(synDestroy());
 }

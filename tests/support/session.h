@@ -39,13 +39,15 @@ class Session {
   [[nodiscard]] synDeviceId device() const { return device_; }
 
   [[nodiscard]] synStreamHandle make_stream();
+  [[nodiscard]] synEventHandle make_event();
 
   // Joins a communicator of all ranks, or of `members` in that order. `slot` of the board carries
   // its id.
   [[nodiscard]] Group join_all(int slot = 0);
   [[nodiscard]] Group join_members(int slot, const std::vector<int>& members);
 
-  // Ends streams, communicators, device and runtime in the order programs use, each with success.
+  // Ends events, streams, communicators, device and runtime in the order programs use, each with
+  // success.
   void finish();
   // The communicators are gone already (aborted, destroyed).
   void forget_communicators() { communicators_.clear(); }
@@ -55,6 +57,7 @@ class Session {
 
   World& world_;
   synDeviceId device_ = SYN_INVALID_DEVICE_ID;
+  std::vector<synEventHandle> events_;
   std::vector<synStreamHandle> streams_;
   std::vector<hcclComm_t> communicators_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of every transport share: the ways of connecting, and members.
+// The ways of connecting and the members that the tests of every transport share.
 #pragma once
 
 #include "base/process.h"
