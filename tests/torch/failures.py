@@ -21,6 +21,21 @@ def report(call) -> None:
     os._exit(8)
 
 
+def leave_rank_1(seconds: float) -> None:
+    """Rank 1 calls nothing and ends later."""
+    if dist.get_rank() == 1:
+        time.sleep(seconds)
+        os._exit(7)
+
+
+def print_errors(*calls) -> None:
+    for call in calls:
+        try:
+            call()
+        except dist.DistBackendError as error:
+            print(f"failed: {error}", flush=True)
+
+
 def killed() -> None:
     """Rank 1 dies while the others reduce."""
     def reduce_for_ever():
@@ -46,9 +61,7 @@ def stopped() -> None:
 
 def late() -> None:
     """Rank 1 does not make the call."""
-    if dist.get_rank() == 1:
-        time.sleep(30)
-        os._exit(7)
+    leave_rank_1(30)
     report(lambda: dist.all_reduce(torch.ones(1000)))
 
 
@@ -69,9 +82,7 @@ def aborted() -> None:
     """An abort by another thread ends a wait."""
     import threading
 
-    if dist.get_rank() == 1:
-        time.sleep(3)
-        os._exit(7)
+    leave_rank_1(3)
     threading.Timer(0.5, lambda: dist.group.WORLD._get_backend(torch.device("cpu")).abort()).start()
     report(lambda: dist.all_reduce(torch.ones(1000)))
 
@@ -148,26 +159,14 @@ def killed_sender() -> None:
 
 def late_messages() -> None:
     """Rank 1 sends nothing; what is called after the time-out fails for the same reason."""
-    if dist.get_rank() == 1:
-        time.sleep(30)
-        os._exit(7)
-    for call in (lambda: dist.recv(torch.ones(1), 1), lambda: dist.recv(torch.ones(1)), lambda: dist.send(torch.ones(1), 1)):
-        try:
-            call()
-        except dist.DistBackendError as error:
-            print(f"late: {error}", flush=True)
+    leave_rank_1(30)
+    print_errors(lambda: dist.recv(torch.ones(1), 1), lambda: dist.recv(torch.ones(1)), lambda: dist.send(torch.ones(1), 1))
     report(lambda: dist.all_reduce(torch.ones(1)))
 
 
 def used_after_abort() -> None:
     """Calls of a group that was aborted say so."""
-    if dist.get_rank() == 1:
-        time.sleep(3)
-        os._exit(7)
+    leave_rank_1(3)
     dist.group.WORLD._get_backend(torch.device("cpu")).abort()
-    for call in (lambda: dist.send(torch.ones(1), 1), lambda: dist.recv(torch.ones(1)), lambda: dist.recv(torch.ones(1), 1, tag=3)):
-        try:
-            call()
-        except dist.DistBackendError as error:
-            print(f"aborted: {error}", flush=True)
+    print_errors(lambda: dist.send(torch.ones(1), 1), lambda: dist.recv(torch.ones(1)), lambda: dist.recv(torch.ones(1), 1, tag=3))
     report(lambda: dist.all_reduce(torch.ones(1000)))

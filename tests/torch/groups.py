@@ -109,8 +109,8 @@ def initialised_again() -> None:
     leaves_nothing(again)
 
 
-def in_child(action) -> int:
-    """Returns the exit code of a forked child, minus the signal if one ended it."""
+def start_child(action) -> int:
+    """Forks a child that ends with 0 behind the action, or with 3 after an error, and returns its number."""
     child = os.fork()
     if child == 0:
         try:
@@ -119,7 +119,16 @@ def in_child(action) -> int:
         except BaseException as error:
             print(f"child: {type(error).__name__}: {error}", flush=True)
             os._exit(3)
+    return child
+
+
+def exit_code(child: int) -> int:
+    """Waits for a child and returns its exit code, minus the signal if one ended it."""
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def in_child(action) -> int:
+    return exit_code(start_child(action))
 
 
 def forks() -> None:
@@ -148,18 +157,10 @@ def forks_with_shared_memory() -> None:
         assert (tensor + other)[0].item() == 2
 
     for _ in range(2):
-        child = os.fork()
-        if child == 0:
-            try:
-                look()
-                os._exit(0)
-            except BaseException as error:
-                print(f"child: {type(error).__name__}: {error}", flush=True)
-                os._exit(3)
+        child = start_child(look)
         before = tensor.clone()
         tensor.fill_(-1)
-        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        assert code == 0, code
+        assert exit_code(child) == 0
         tensor.copy_(before)
     total = tensor.clone()
     dist.all_reduce(total)
@@ -212,7 +213,7 @@ def child_leaves_behind_receives() -> None:
             assert "in a forked process" in str(error)
             sys.exit(5)
         sys.exit(6)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
+    assert exit_code(child) == 5
     dist.barrier()
 
 

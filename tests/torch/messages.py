@@ -16,6 +16,11 @@ MOMENT = datetime.timedelta(milliseconds=50)
 LONG = datetime.timedelta(seconds=60)
 
 
+def wait_all(works) -> None:
+    for work in works:
+        work.wait(LONG)
+
+
 def number(count: int = 1) -> torch.Tensor:
     return torch.full((count,), -1.0)
 
@@ -28,8 +33,7 @@ def directed_behind_any() -> None:
             works = [dist.irecv(tensors[0], tag=tag), dist.irecv(tensors[1], 1, tag=tag),
                      dist.irecv(tensors[2], tag=tag), dist.irecv(tensors[3], 1, tag=tag)]
             dist.barrier()
-            for work in reversed(works):
-                work.wait(LONG)
+            wait_all(reversed(works))
             assert [one[0].item() for one in tensors] == [0, 1, 2, 3], (count, tag, [one[0] for one in tensors])
             assert all(work._source_rank() == 1 for work in works)
         else:
@@ -108,8 +112,7 @@ def tags_beside_any() -> None:
         plain, first, second = number(1000), number(1000), number(1000)
         works = [dist.irecv(plain), dist.irecv(first, 1, tag=5), dist.irecv(second, tag=6)]
         dist.barrier()
-        for work in works:
-            work.wait(LONG)
+        wait_all(works)
         assert [one[999].item() for one in (plain, first, second)] == [0, 5, 6]
     else:
         dist.barrier()
@@ -166,8 +169,7 @@ def halo_exchange() -> None:
         whole = torch.full(shape, mine)
         works = [dist.irecv(whole[received], peer) for received, _ in pairs]
         works += [dist.isend(whole[sent], peer) for _, sent in pairs]
-        for work in works:
-            work.wait(LONG)
+        wait_all(works)
         for received, sent in pairs:
             assert bool((whole[received] == peer).all()) and bool((whole[sent] == mine).all()), (shape, received)
 
@@ -181,8 +183,7 @@ def received_twice() -> None:
             works = [dist.irecv(whole[first], 1), dist.irecv(whole[second], 1), dist.isend(whole[90_000:].clone(), 1)]
             works[1].wait(LONG)
             assert bool((whole[second] == 2).all()), (first, second)
-            for work in works:
-                work.wait(LONG)
+            wait_all(works)
             expected = torch.zeros(100_000)
             expected[first], expected[second] = 1, 2
             assert torch.equal(whole, expected), (first, second)
@@ -198,8 +199,7 @@ def sent_while_it_is_broadcast() -> None:
     tensor = torch.full((100_000,), float(dist.get_rank()))
     if dist.get_rank() == 0:
         works = [dist.broadcast(tensor, 0, async_op=True), dist.isend(tensor, 1)]
-        for work in works:
-            work.wait(LONG)
+        wait_all(works)
     else:
         if dist.get_rank() == 1:
             dist.recv(tensor, 0)
@@ -253,8 +253,7 @@ def mixtures() -> None:
         else:
             works = [dist.isend(torch.tensor([float(rank), float(tag), float(turn)]), 0, tag=tag)
                      for turn in range(rounds) for tag in tags]
-            for work in works:
-                work.wait(LONG)
+            wait_all(works)
         dist.barrier()
 
 
@@ -270,8 +269,7 @@ def to_itself() -> None:
                 sent = [torch.full((count,), float(value)) for value in range(4)]
                 works += [dist.isend(tensor, rank, tag=tag) for tensor in sent]
                 works += [dist.irecv(tensor, source, tag=tag) for tensor in tensors[2:]]
-                for work in works:
-                    work.wait(LONG)
+                wait_all(works)
                 assert all(torch.equal(*pair) for pair in zip(tensors, sent)), (count, tag)
                 assert works[0]._source_rank() == rank
     future = dist.irecv(tensors[0], rank).get_future()
@@ -383,8 +381,7 @@ def disjoint_from_a_collective() -> None:
             else:
                 message(face.clone() if message is dist.isend else face, peer).wait(LONG)
                 works = [dist.all_reduce(sum_, async_op=True)]
-            for work in works:
-                work.wait(LONG)
+            wait_all(works)
             assert bool((sum_ == 3).all()), (shape, first_sends)
             assert bool((face == (peer + 1 if message is dist.irecv else rank + 1)).all()), (shape, first_sends)
 

@@ -28,6 +28,16 @@ def outputs(programs: list[Program], seconds: float = 90) -> list[tuple[int, str
     return [program.finish(seconds) for program in programs]
 
 
+def output_of_rank_0(function: str, code: int = 7, **variables: str) -> str:
+    """Returns what rank 0 of two has said when it has ended with ``code``, and ends the other one."""
+    programs = ranks_alone(2, function, **variables)
+    returned, output = programs[0].finish(60)
+    programs[1].kill()
+    programs[1].finish(10)
+    assert returned == code, output
+    return output
+
+
 def require_complete(output: str, rank: int, operation: str, *more: str) -> None:
     """An error names the operation, its number, the group, the rank, the host and what to do."""
     text = next(line for line in output.splitlines() if line.startswith(f"rank {rank} after"))
@@ -49,11 +59,7 @@ def test_killed_rank(ranks: int) -> None:
 
 
 def test_stopped_rank_and_a_timeout_of_the_group() -> None:
-    programs = ranks_alone(2, "stopped", TEST_TIMEOUT="10")
-    code, output = programs[0].finish(60)
-    programs[1].kill()
-    programs[1].finish(10)
-    assert code == 7, output
+    output = output_of_rank_0("stopped", TEST_TIMEOUT="10")
     require_complete(output, 0, "all_reduce", "rank 1", "10 s")
     seconds = float(re.search(r"rank 0 after ([\d.]+) s", output)[1])
     assert seconds >= 9.5, "a test asserts no upper bound; ./dev bench does"
@@ -66,55 +72,33 @@ def test_mismatch(function: str) -> None:
         require_complete(output, rank, "all_reduce|hccl_torch: broadcast" if rank else "all_reduce", "rank 1", "rank 0")
 
 
-def test_late_rank() -> None:
-    programs = ranks_alone(2, "late", TEST_TIMEOUT="2")
-    code, output = programs[0].finish(60)
-    for program in programs:
-        program.kill()
-    assert code == 7, output
-    require_complete(output, 0, "all_reduce", "rank 1", "2 s", "a longer timeout")
-
-
-def test_changed_timeout() -> None:
-    programs = ranks_alone(2, "changed_timeout", TEST_TIMEOUT="300")
-    code, output = programs[0].finish(60)
-    programs[1].kill()
-    assert code == 7, output
+@pytest.mark.parametrize("function, seconds", [("late", "2"), ("changed_timeout", "300")])
+def test_late_rank(function: str, seconds: str) -> None:
+    output = output_of_rank_0(function, TEST_TIMEOUT=seconds)
     require_complete(output, 0, "all_reduce", "rank 1", "2 s", "a longer timeout")
 
 
 def test_abort() -> None:
-    results = outputs(ranks_alone(2, "aborted"))
-    assert results[0][0] == 7, results[0][1]
-    assert re.search(r"all_reduce #\d+ on group .* failed: rank 0 .*called hcclCommAbort", results[0][1]), results[0][1]
+    output = output_of_rank_0("aborted")
+    assert re.search(r"all_reduce #\d+ on group .* failed: rank 0 .*called hcclCommAbort", output), output
 
 
 def test_killed_sender() -> None:
-    code, output = outputs(ranks_alone(2, "killed_sender"))[0]
-    assert code == 7, output
+    output = output_of_rank_0("killed_sender")
     require_complete(output, 0, "recv", "rank 1")
     text = next(line for line in output.splitlines() if line.startswith("rank 0 after"))
     assert text.count("hccl_torch: ") == 1, text
 
 
-def test_late_messages() -> None:
-    programs = ranks_alone(2, "late_messages", TEST_TIMEOUT="2")
-    code, output = programs[0].finish(60)
-    programs[1].kill()
-    assert code == 7, output
-    texts = [line for line in output.splitlines() if line.startswith(("late: ", "rank 0 after"))]
+@pytest.mark.parametrize("function, said, never_said", [
+    ("late_messages", "give the group a longer timeout", "hcclEmulationSetTimeout"),
+    ("used_after_abort", "was aborted; make another group", "unknown communicator")])
+def test_calls_after_a_failure(function: str, said: str, never_said: str) -> None:
+    output = output_of_rank_0(function, TEST_TIMEOUT="2")
+    texts = [line for line in output.splitlines() if line.startswith(("failed: ", "rank 0 after"))]
     assert len(texts) == 4, output
     for text in texts:
-        assert "hcclEmulationSetTimeout" not in text and "give the group a longer timeout" in text, text
-
-
-def test_used_after_abort() -> None:
-    code, output = outputs(ranks_alone(2, "used_after_abort"))[0]
-    assert code == 7, output
-    texts = [line for line in output.splitlines() if line.startswith(("aborted: ", "rank 0 after"))]
-    assert len(texts) == 4, output
-    for text in texts:
-        assert "was aborted; make another group" in text and "unknown communicator" not in text, text
+        assert said in text and never_said not in text, text
 
 
 def test_exit_without_destroy() -> None:
@@ -132,10 +116,8 @@ def test_exit_with_callbacks_under_way() -> None:
 
 
 def test_exit_with_futures_that_wait() -> None:
-    programs = ranks_alone(2, "exit_with_futures_that_wait")
-    code, output = programs[0].finish(60)
-    programs[1].kill()
-    assert code == 3 and "terminate" not in output, output
+    output = output_of_rank_0("exit_with_futures_that_wait", code=3)
+    assert "terminate" not in output, output
 
 
 def test_exit_after_an_exit_handler_of_the_program() -> None:

@@ -27,12 +27,7 @@ def test_nothing_waits_for_a_message(function: str) -> None:
     run_ranks(2, f"messages:{function}", TEST_TIMEOUT="20")
 
 
-@pytest.mark.parametrize("function", SELF)
-def test_messages_to_itself(function: str) -> None:
-    run_ranks(2, f"messages:{function}")
-
-
-@pytest.mark.parametrize("function", ["tags_in_batches", "results_at_once", "memory_that_cannot_be_used",
+@pytest.mark.parametrize("function", [*SELF, "tags_in_batches", "results_at_once", "memory_that_cannot_be_used",
                                       "memory_that_is_protected_later", "gaps_are_not_touched"])
 def test_of_two(function: str) -> None:
     run_ranks(2, f"messages:{function}")
