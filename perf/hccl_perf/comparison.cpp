@@ -7,7 +7,9 @@
 #include "text.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
 
 namespace hccl_perf {
 namespace {
@@ -24,17 +26,8 @@ double least(const std::vector<double>& samples) {
 }
 
 const char* name_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::same:
-      return "same";
-    case Verdict::faster:
-      return "faster";
-    case Verdict::slower:
-      return "slower";
-    case Verdict::noise:
-      break;
-  }
-  return "noise";
+  constexpr std::array kNames{"same", "faster", "slower", "noise"};
+  return kNames.at(static_cast<std::size_t>(verdict));
 }
 
 std::string heading(const Baseline& baseline, const Results& results) {

@@ -3,7 +3,9 @@
 #include "statistics.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <numeric>
 
 namespace hccl_perf {
@@ -27,17 +29,8 @@ const char* averaging_name(Averaging averaging) {
 }
 
 double AcrossRanks::by(Averaging averaging) const {
-  switch (averaging) {
-    case Averaging::rank0:
-      return rank0;
-    case Averaging::minimum:
-      return minimum;
-    case Averaging::maximum:
-      return maximum;
-    case Averaging::average:
-      break;
-  }
-  return average;
+  const std::array values{rank0, average, minimum, maximum};
+  return values.at(static_cast<std::size_t>(averaging));
 }
 
 AcrossRanks across_ranks(const std::vector<double>& by_rank) {

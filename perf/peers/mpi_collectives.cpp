@@ -34,28 +34,15 @@ struct ForcedAlgorithm {
 };
 
 ForcedAlgorithm forced_algorithm(Collective collective, int variant) {
-  switch (collective) {
-    case Collective::all_reduce:
-      return {"coll_tuned_allreduce_algorithm", variant};
-    case Collective::broadcast:
-      return {"coll_tuned_bcast_algorithm", variant};
-    case Collective::all_gather:
-      return {"coll_tuned_allgather_algorithm", variant};
-    case Collective::barrier:
-      return {"coll_tuned_barrier_algorithm", variant};
-    case Collective::reduce:
-      return {"coll_tuned_reduce_algorithm", variant};
-    case Collective::all_to_all:
-      return {"coll_tuned_alltoall_algorithm", variant};
-    case Collective::send_receive:
-      return {"", 0};
-    case Collective::reduce_scatter:
-      break;
-  }
-  if (variant >= kReduceScatterCall) {
+  if (collective == Collective::send_receive) return {"", 0};
+  if (collective == Collective::reduce_scatter && variant >= kReduceScatterCall)
     return {"coll_tuned_reduce_scatter_algorithm", variant - kReduceScatterCall};
-  }
-  return {"coll_tuned_reduce_scatter_block_algorithm", variant};
+  static const std::map<Collective, const char*> kNames{
+      {Collective::all_reduce, "allreduce"}, {Collective::broadcast, "bcast"},
+      {Collective::all_gather, "allgather"}, {Collective::reduce_scatter, "reduce_scatter_block"},
+      {Collective::reduce, "reduce"},        {Collective::all_to_all, "alltoall"},
+      {Collective::barrier, "barrier"}};
+  return {std::string("coll_tuned_") + kNames.at(collective) + "_algorithm", variant};
 }
 
 void write_control_variable(const std::string& name, int value) {

@@ -38,27 +38,11 @@ struct Board::Notice {
   std::array<char, 256> text{};
 };
 
-const char* phase_name(Phase phase) {
-  switch (phase) {
-    case Phase::starting:
-      return "starting";
-    case Phase::initialising:
-      return "initialising";
-    case Phase::filling:
-      return "filling buffers for";
-    case Phase::checking:
-      return "checking";
-    case Phase::warming_up:
-      return "warming up";
-    case Phase::timing:
-      return "timing";
-    case Phase::latency:
-      return "measuring latency of";
-    case Phase::ending:
-      break;
-  }
-  return "ending";
-}
+// By phase.
+constexpr std::array kPhaseNames{"starting",   "initialising", "filling buffers for",  "checking",
+                                 "warming up", "timing",       "measuring latency of", "ending"};
+
+const char* phase_name(Phase phase) { return kPhaseNames.at(static_cast<std::size_t>(phase)); }
 
 Board::Board(int ranks, std::size_t expected_bytes)
     : ranks_(ranks), expected_bytes_(expected_bytes) {

@@ -55,6 +55,12 @@ void take(const Rank& rank, void* what, std::size_t bytes) {
   if (read(rank.from_peer, what, bytes) != static_cast<ssize_t>(bytes)) std::exit(3);
 }
 
+// Until the other rank has ended.
+void await_end(const Rank& rank) {
+  char end = 0;
+  while (read(rank.from_peer, &end, 1) > 0) continue;
+}
+
 // Rank 0 makes the id.
 hcclUniqueId agree_on_id(const Rank& rank) {
   hcclUniqueId id{};
@@ -96,42 +102,64 @@ void synchronize(const Rank& rank) {
   rank.say("synStreamSynchronize", synStreamSynchronize(rank.stream));
 }
 
-void wrong_count(Rank& rank) {
+struct Mistake {
+  const char* name;
+  int ranks;
+  void (*make)(Rank&);
+};
+
+std::vector<Mistake>& mistakes() {
+  static std::vector<Mistake> all;
+  return all;
+}
+
+bool list(const Mistake& mistake) noexcept {
+  mistakes().push_back(mistake);
+  return true;
+}
+
+// The body of a mistake that 1 or 2 ranks make.
+#define MISTAKE(name, ranks)                                               \
+  void name(Rank& rank);                                                   \
+  [[maybe_unused]] const bool name##_listed = list({#name, ranks, &name}); \
+  void name(Rank& rank)
+
+MISTAKE(wrong_count, 2) {
   join(rank);
   all_reduce(rank, rank.data(), rank.data(), kCount + static_cast<std::size_t>(rank.number));
   synchronize(rank);
 }
 
-void wrong_type(Rank& rank) {
+MISTAKE(wrong_type, 2) {
   join(rank);
   all_reduce(rank, rank.data(), rank.data(), kCount, rank.number == 0 ? hcclFloat32 : hcclInt32);
   synchronize(rank);
 }
 
-void wrong_root(Rank& rank) {
+MISTAKE(wrong_root, 2) {
   join(rank);
   rank.say("hcclBroadcast", hcclBroadcast(rank.data(), rank.data(), kCount, hcclFloat32,
                                           rank.number, rank.comm, rank.stream));
   synchronize(rank);
 }
 
-void root_out_of_range(Rank& rank) {
+MISTAKE(root_out_of_range, 1) {
   join_alone(rank);
   rank.say("hcclBroadcast",
            hcclBroadcast(rank.data(), rank.data(), kCount, hcclFloat32, 5, rank.comm, rank.stream));
 }
 
-void garbage_pointer(Rank& rank) {
+MISTAKE(garbage_pointer, 1) {
   join_alone(rank);
   all_reduce(rank, reinterpret_cast<void*>(16), rank.data(), kCount);
 }
 
-void null_buffers(Rank& rank) {
+MISTAKE(null_buffers, 1) {
   join_alone(rank);
   all_reduce(rank, nullptr, nullptr, kCount);
 }
 
-void stream_of_another_device(Rank& rank) {
+MISTAKE(stream_of_another_device, 1) {
   start(rank);
   const synStreamHandle first = rank.stream;
   join_alone(rank);  // on a second device
@@ -139,58 +167,54 @@ void stream_of_another_device(Rank& rank) {
   all_reduce(rank, rank.data(), rank.data(), kCount);
 }
 
-void destroyed_stream(Rank& rank) {
+MISTAKE(destroyed_stream, 1) {
   join_alone(rank);
   rank.need("synStreamDestroy", synStreamDestroy(rank.stream));
   all_reduce(rank, rank.data(), rank.data(), kCount);
 }
 
-void destroyed_communicator(Rank& rank) {
+MISTAKE(destroyed_communicator, 1) {
   join_alone(rank);
   rank.need("hcclCommDestroy", hcclCommDestroy(rank.comm));
   all_reduce(rank, rank.data(), rank.data(), kCount);
 }
 
-void rank_out_of_range(Rank& rank) {
+MISTAKE(rank_out_of_range, 1) {
   start(rank);
   hcclUniqueId id{};
   rank.need("hcclGetUniqueId", hcclGetUniqueId(&id));
   rank.say("hcclCommInitRank", hcclCommInitRank(&rank.comm, 2, id, 2));
 }
 
-void sizes_differ(Rank& rank) {
+MISTAKE(sizes_differ, 2) {
   start(rank);
   const hcclUniqueId id = agree_on_id(rank);
   rank.say("hcclCommInitRank", hcclCommInitRank(&rank.comm, 2 + rank.number, id, rank.number));
 }
 
-void rank_claimed_twice(Rank& rank) {
+MISTAKE(rank_claimed_twice, 2) {
   start(rank);
   const hcclUniqueId id = agree_on_id(rank);
   rank.say("hcclCommInitRank", hcclCommInitRank(&rank.comm, 2, id, 0));
 }
 
 // Rank 0 makes the id and ends; rank 1 comes later.
-void id_of_an_earlier_run(Rank& rank) {
+MISTAKE(id_of_an_earlier_run, 2) {
   start(rank);
   const hcclUniqueId id = agree_on_id(rank);
   if (rank.number == 0) return;
-  char end = 0;
-  while (read(rank.from_peer, &end, 1) > 0) {
-  }
+  await_end(rank);
   rank.say("hcclCommInitRank", hcclCommInitRank(&rank.comm, 2, id, rank.number));
 }
 
-void missing_rank(Rank& rank) {
+MISTAKE(missing_rank, 2) {
   start(rank);
   const hcclUniqueId id = agree_on_id(rank);
-  char end = 0;
-  if (rank.number == 1) static_cast<void>(read(rank.from_peer, &end, 1));  // until rank 0 has ended
-  if (rank.number == 1) return;
+  if (rank.number == 1) return await_end(rank);
   rank.say("hcclCommInitRank", hcclCommInitRank(&rank.comm, 2, id, rank.number));
 }
 
-void forgotten_group_end(Rank& rank) {
+MISTAKE(forgotten_group_end, 2) {
   join(rank);
   if (rank.number == 1) rank.need("hcclGroupStart", hcclGroupStart());
   all_reduce(rank, rank.data(), rank.data(), kCount);
@@ -198,31 +222,27 @@ void forgotten_group_end(Rank& rank) {
   rank.say("hcclCommDestroy", hcclCommDestroy(rank.comm));
 }
 
-void group_end_without_start(Rank& rank) {
+MISTAKE(group_end_without_start, 1) {
   join_alone(rank);
   rank.say("hcclGroupEnd", hcclGroupEnd());
 }
 
-void send_without_receive(Rank& rank) {
+MISTAKE(send_without_receive, 2) {
   join(rank);
-  char end = 0;
-  if (rank.number == 1) static_cast<void>(read(rank.from_peer, &end, 1));
-  if (rank.number == 1) return;
+  if (rank.number == 1) return await_end(rank);
   rank.say("hcclSend", hcclSend(rank.data(), kCount, hcclFloat32, 1, rank.comm, rank.stream));
   synchronize(rank);
 }
 
-void late_rank(Rank& rank) {
+MISTAKE(late_rank, 2) {
   join(rank);
-  char end = 0;
-  if (rank.number == 1) static_cast<void>(read(rank.from_peer, &end, 1));
-  if (rank.number == 1) return;
+  if (rank.number == 1) return await_end(rank);
   all_reduce(rank, rank.data(), rank.data(), kCount);
   synchronize(rank);
 }
 
 // Rank 1 dies once rank 0 has queued its call, which would otherwise fail itself.
-void killed_peer(Rank& rank) {
+MISTAKE(killed_peer, 2) {
   join(rank);
   char go = 0;
   if (rank.number == 1) {
@@ -234,16 +254,16 @@ void killed_peer(Rank& rank) {
   synchronize(rank);
 }
 
-void initialized_twice(Rank& rank) {
+MISTAKE(initialized_twice, 1) {
   start(rank);
   rank.say("synInitialize", synInitialize());
 }
 
-void not_initialized(Rank& rank) {
+MISTAKE(not_initialized, 1) {
   rank.say("synDeviceAcquire", synDeviceAcquire(&rank.device, nullptr));
 }
 
-void no_device(Rank& rank) {
+MISTAKE(no_device, 1) {
   rank.need("synInitialize", synInitialize());
   hcclUniqueId id{};
   rank.need("hcclGetUniqueId", hcclGetUniqueId(&id));
@@ -252,30 +272,32 @@ void no_device(Rank& rank) {
 
 // With a variable that has a wrong value.
 void initialize(Rank& rank) { rank.say("synInitialize", synInitialize()); }
+MISTAKE(bad_value, 1) { initialize(rank); }
+MISTAKE(misspelt_variable, 1) { initialize(rank); }
 
-void initialize_communicator(Rank& rank) {
+MISTAKE(unknown_algorithm, 2) {
   start(rank);
   rank.say("hcclCommInitRank", hcclCommInitRank(&rank.comm, 2, agree_on_id(rank), rank.number));
 }
 
-void overlapping_buffers(Rank& rank) {
+MISTAKE(overlapping_buffers, 1) {
   join_alone(rank);
   all_reduce(rank, rank.data(), rank.data(kBytes / 2), kCount);
 }
 
-void freed_buffer(Rank& rank) {
+MISTAKE(freed_buffer, 1) {
   join_alone(rank);
   rank.need("synDeviceFree", synDeviceFree(rank.device, rank.memory, 0));
   all_reduce(rank, rank.data(), rank.data(), kCount);
 }
 
-void freed_twice(Rank& rank) {
+MISTAKE(freed_twice, 1) {
   start(rank);
   rank.need("synDeviceFree", synDeviceFree(rank.device, rank.memory, 0));
   rank.say("synDeviceFree", synDeviceFree(rank.device, rank.memory, 0));
 }
 
-void held_device(Rank& rank) {
+MISTAKE(held_device, 2) {
   rank.need("synInitialize", synInitialize());
   char go = 0;
   if (rank.number == 1) take(rank, &go, 1);
@@ -284,7 +306,7 @@ void held_device(Rank& rank) {
   if (rank.number == 0) static_cast<void>(read(rank.from_peer, &go, 1));
 }
 
-void copy_out_of_range(Rank& rank) {
+MISTAKE(copy_out_of_range, 1) {
   start(rank);
   std::vector<float> host(4 * kCount);
   rank.say("synMemCopyAsync",
@@ -292,65 +314,23 @@ void copy_out_of_range(Rank& rank) {
                            rank.memory, HOST_TO_DRAM));
 }
 
-void copy_to_nowhere(Rank& rank) {
+MISTAKE(copy_to_nowhere, 1) {
   start(rank);
   rank.say("synMemCopyAsync", synMemCopyAsync(rank.stream, rank.memory, kBytes, 16, DRAM_TO_HOST));
   synchronize(rank);
 }
 
-void no_reduction(Rank& rank) {
+MISTAKE(no_reduction, 1) {
   join_alone(rank);
   rank.say("hcclAllReduce", hcclAllReduce(rank.data(), rank.data(), kCount, hcclFloat32, hcclOpNone,
                                           rank.comm, rank.stream));
 }
 
-void compute_graph(Rank& rank) {
+MISTAKE(compute_graph, 1) {
   start(rank);
   synGraphHandle graph = nullptr;
   rank.say("synGraphCreate", synGraphCreate(&graph, synDeviceGaudi2));
 }
-
-struct Mistake {
-  const char* name;
-  int ranks;
-  void (*make)(Rank&);
-};
-
-constexpr std::array kMistakes{
-    Mistake{"wrong_count", 2, wrong_count},
-    Mistake{"wrong_type", 2, wrong_type},
-    Mistake{"wrong_root", 2, wrong_root},
-    Mistake{"root_out_of_range", 1, root_out_of_range},
-    Mistake{"no_reduction", 1, no_reduction},
-    Mistake{"garbage_pointer", 1, garbage_pointer},
-    Mistake{"null_buffers", 1, null_buffers},
-    Mistake{"overlapping_buffers", 1, overlapping_buffers},
-    Mistake{"freed_buffer", 1, freed_buffer},
-    Mistake{"freed_twice", 1, freed_twice},
-    Mistake{"stream_of_another_device", 1, stream_of_another_device},
-    Mistake{"destroyed_stream", 1, destroyed_stream},
-    Mistake{"destroyed_communicator", 1, destroyed_communicator},
-    Mistake{"rank_out_of_range", 1, rank_out_of_range},
-    Mistake{"sizes_differ", 2, sizes_differ},
-    Mistake{"rank_claimed_twice", 2, rank_claimed_twice},
-    Mistake{"id_of_an_earlier_run", 2, id_of_an_earlier_run},
-    Mistake{"missing_rank", 2, missing_rank},
-    Mistake{"forgotten_group_end", 2, forgotten_group_end},
-    Mistake{"group_end_without_start", 1, group_end_without_start},
-    Mistake{"send_without_receive", 2, send_without_receive},
-    Mistake{"late_rank", 2, late_rank},
-    Mistake{"killed_peer", 2, killed_peer},
-    Mistake{"initialized_twice", 1, initialized_twice},
-    Mistake{"not_initialized", 1, not_initialized},
-    Mistake{"no_device", 1, no_device},
-    Mistake{"bad_value", 1, initialize},
-    Mistake{"misspelt_variable", 1, initialize},
-    Mistake{"unknown_algorithm", 2, initialize_communicator},
-    Mistake{"held_device", 2, held_device},
-    Mistake{"copy_out_of_range", 1, copy_out_of_range},
-    Mistake{"copy_to_nowhere", 1, copy_to_nowhere},
-    Mistake{"compute_graph", 1, compute_graph},
-};
 
 int run(const Mistake& mistake) {
   std::array<std::array<int, 2>, 2> pipes{};  // by the rank that reads
@@ -383,7 +363,7 @@ int run(const Mistake& mistake) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  for (const Mistake& mistake : kMistakes) {
+  for (const Mistake& mistake : mistakes()) {
     if (argc == 2 && std::strcmp(argv[1], mistake.name) == 0) return run(mistake);
     if (argc == 2 && std::strcmp(argv[1], "--list") == 0) std::printf("%s\n", mistake.name);
   }

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cerrno>
+#include <functional>
 #include <string_view>
 #include <thread>
 
@@ -106,39 +107,28 @@ Bytes Storm::hello(int rank, int size) {
 }
 
 Bytes Storm::next_bytes() {
-  switch (kind_++ % 14) {
-    case 0:
-      return garbage();
-    case 1:
-      return bytes_of("GET / HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n");
-    case 2:
-      return bytes_of(std::string_view("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11));
-    case 3:
-      return header(3, 0, 0x0102, 0);  // another version's header
-    case 4:
-      return header(0xEE, 0, 0, 0);  // an unknown type
-    case 5:
-      return header(3, 0, 0, 0xFFFFFFFF);  // a huge length
-    case 6:
-      return header(3, 255, 0, 16);  // with descriptors
-    case 7:
-      return hello(ranks_ + 91, ranks_);  // a rank out of range
-    case 8:
-      return hello(1 << 30, ranks_);
-    case 9:
-      return hello(3 % ranks_, ranks_);
-    case 10:
-      return encode_frame(FrameType::ready, {});
-    case 11:
-      return encode_frame(FrameType::leaving, garbage());
-    case 12: {
-      Bytes cut = hello(1 % ranks_, ranks_);
-      cut.resize(1 + random_() % (cut.size() - 1));
-      return cut;
-    }
-    default:
-      return {};
-  }
+  const std::array<std::function<Bytes()>, 14> kinds{
+      [&] { return garbage(); },
+      [&] { return bytes_of("GET / HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n"); },
+      [&] {
+        return bytes_of({"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11});
+      },
+      [&] { return header(3, 0, 0x0102, 0); },      // another version's header
+      [&] { return header(0xEE, 0, 0, 0); },        // an unknown type
+      [&] { return header(3, 0, 0, 0xFFFFFFFF); },  // a huge length
+      [&] { return header(3, 255, 0, 16); },        // with descriptors
+      [&] { return hello(ranks_ + 91, ranks_); },   // a rank out of range
+      [&] { return hello(1 << 30, ranks_); },
+      [&] { return hello(3 % ranks_, ranks_); },
+      [&] { return encode_frame(FrameType::ready, {}); },
+      [&] { return encode_frame(FrameType::leaving, garbage()); },
+      [&] {
+        Bytes cut = hello(1 % ranks_, ranks_);
+        cut.resize(1 + random_() % (cut.size() - 1));
+        return cut;
+      },
+      [] { return Bytes(); }};
+  return kinds.at(kind_++ % kinds.size())();
 }
 
 void Storm::add_silent(int count) {

@@ -142,15 +142,8 @@ Result run_ranks_with(const Pairing& pairing, const std::string& for_victim) {
 }  // namespace
 
 const char* name_of(Layout layout) {
-  switch (layout) {
-    case Layout::one_node:
-      return "OneNode";
-    case Layout::two_nodes:
-      return "TwoNodes";
-    case Layout::rings:
-      return "Rings";
-  }
-  return "";
+  constexpr std::array kNames{"OneNode", "TwoNodes", "Rings"};
+  return kNames.at(static_cast<std::size_t>(layout));
 }
 
 bool Result::succeeded(int rank) const { return statuses[static_cast<std::size_t>(rank)] == 0; }
