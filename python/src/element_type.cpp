@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "element_type.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 #include <ATen/ATen.h>
 #include <c10/core/ScalarType.h>
@@ -13,35 +15,23 @@ namespace hccl_torch {
 
 namespace {
 
+// Returns what stands beside the key in a table of pairs, if it is there.
+template <class Table, class Key>
+auto find(const Table& table, Key key) {
+  const auto found = std::ranges::find(table, key, &Table::value_type::first);
+  return found == table.end() ? std::nullopt : std::optional(found->second);
+}
+
 std::optional<hcclDataType_t> native(at::ScalarType type) {
-  switch (type) {
-    case at::kFloat:
-    case at::kComplexFloat:
-      return hcclFloat32;
-    case at::kDouble:
-    case at::kComplexDouble:
-      return hcclFloat64;
-    case at::kHalf:
-    case at::kComplexHalf:
-      return hcclFloat16;
-    case at::kBFloat16:
-      return hcclBfloat16;
-    case at::kChar:
-      return hcclInt8;
-    case at::kByte:
-    case at::kBool:
-      return hcclUint8;
-    case at::kInt:
-      return hcclInt32;
-    case at::kLong:
-      return hcclInt64;
-    case at::kUInt32:
-      return hcclUint32;
-    case at::kUInt64:
-      return hcclUint64;
-    default:
-      return std::nullopt;
-  }
+  static constexpr std::array kTypes{
+      std::pair{at::kFloat, hcclFloat32},     std::pair{at::kComplexFloat, hcclFloat32},
+      std::pair{at::kDouble, hcclFloat64},    std::pair{at::kComplexDouble, hcclFloat64},
+      std::pair{at::kHalf, hcclFloat16},      std::pair{at::kComplexHalf, hcclFloat16},
+      std::pair{at::kBFloat16, hcclBfloat16}, std::pair{at::kChar, hcclInt8},
+      std::pair{at::kByte, hcclUint8},        std::pair{at::kBool, hcclUint8},
+      std::pair{at::kInt, hcclInt32},         std::pair{at::kLong, hcclInt64},
+      std::pair{at::kUInt32, hcclUint32},     std::pair{at::kUInt64, hcclUint64}};
+  return find(kTypes, type);
 }
 
 const char* name_of(const c10d::ReduceOp& operation) {
@@ -50,63 +40,35 @@ const char* name_of(const c10d::ReduceOp& operation) {
   return kNames.at(operation.op_);
 }
 
+using Op = c10d::ReduceOp;
+using OpPair = std::pair<Op::RedOpType, hcclRedOp_t>;
+
 // Truth values are the bytes 0 and 1, so their maximum is their disjunction.
-std::optional<hcclRedOp_t> logical(const c10d::ReduceOp& operation) {
-  switch (operation.op_) {
-    case c10d::ReduceOp::SUM:
-    case c10d::ReduceOp::MAX:
-    case c10d::ReduceOp::BOR:
-      return hcclMax;
-    case c10d::ReduceOp::PRODUCT:
-    case c10d::ReduceOp::MIN:
-    case c10d::ReduceOp::BAND:
-      return hcclMin;
-    case c10d::ReduceOp::BXOR:
-      return hcclEmulationBitXor;
-    default:
-      return std::nullopt;
-  }
-}
-
-std::optional<hcclRedOp_t> bitwise(const c10d::ReduceOp& operation) {
-  switch (operation.op_) {
-    case c10d::ReduceOp::BAND:
-      return hcclEmulationBitAnd;
-    case c10d::ReduceOp::BOR:
-      return hcclEmulationBitOr;
-    case c10d::ReduceOp::BXOR:
-      return hcclEmulationBitXor;
-    default:
-      return std::nullopt;
-  }
-}
-
+constexpr std::array kLogical{OpPair{Op::SUM, hcclMax},
+                              OpPair{Op::MAX, hcclMax},
+                              OpPair{Op::BOR, hcclMax},
+                              OpPair{Op::PRODUCT, hcclMin},
+                              OpPair{Op::MIN, hcclMin},
+                              OpPair{Op::BAND, hcclMin},
+                              OpPair{Op::BXOR, hcclEmulationBitXor}};
+constexpr std::array kBitwise{OpPair{Op::BAND, hcclEmulationBitAnd},
+                              OpPair{Op::BOR, hcclEmulationBitOr},
+                              OpPair{Op::BXOR, hcclEmulationBitXor}};
+constexpr std::array kArithmetic{OpPair{Op::SUM, hcclSum}, OpPair{Op::AVG, hcclAvg},
+                                 OpPair{Op::PRODUCT, hcclProd}, OpPair{Op::MIN, hcclMin},
+                                 OpPair{Op::MAX, hcclMax}};
 // Complex numbers have no order, and their product is not that of their parts.
-std::optional<hcclRedOp_t> arithmetic(const c10d::ReduceOp& operation, bool is_complex) {
-  switch (operation.op_) {
-    case c10d::ReduceOp::SUM:
-      return hcclSum;
-    case c10d::ReduceOp::AVG:
-      return hcclAvg;
-    case c10d::ReduceOp::PRODUCT:
-      return is_complex ? std::nullopt : std::optional(hcclProd);
-    case c10d::ReduceOp::MIN:
-      return is_complex ? std::nullopt : std::optional(hcclMin);
-    case c10d::ReduceOp::MAX:
-      return is_complex ? std::nullopt : std::optional(hcclMax);
-    default:
-      return std::nullopt;
-  }
-}
+constexpr std::array kComplex{kArithmetic[0], kArithmetic[1]};
 
 std::optional<hcclRedOp_t> library_operation(const c10d::ReduceOp& operation, at::ScalarType type) {
-  if (type == at::kBool) return logical(operation);
+  const Op::RedOpType op = operation.op_;
+  if (type == at::kBool) return find(kLogical, op);
   if (c10::isIntegralType(type, false)) {
-    if (const auto found = bitwise(operation)) return found;
+    if (const auto found = find(kBitwise, op)) return found;
   }
-  if (operation.op_ == c10d::ReduceOp::PREMUL_SUM)
+  if (op == Op::PREMUL_SUM)
     return c10::isIntegralType(type, true) ? std::nullopt : std::optional(hcclSum);
-  return arithmetic(operation, c10::isComplexType(type));
+  return c10::isComplexType(type) ? find(kComplex, op) : find(kArithmetic, op);
 }
 
 // Returns the factor in the tensor's type, so that the products keep that type.

@@ -2,16 +2,15 @@
 """Adagrad."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import torch
-from torch.optim import Optimizer
 
-from hccl_torch_hpu.optimizers.common import evaluate, refuse_negative, with_gradients
+from hccl_torch_hpu.optimizers.common import SteppedOptimizer, refuse_negative
 
 
-class FusedAdagrad(Optimizer):
+class FusedAdagrad(SteppedOptimizer):
     """The formula of ``torch.optim.Adagrad``, whose arguments it has.
 
     Raises:
@@ -28,18 +27,9 @@ class FusedAdagrad(Optimizer):
             for parameter in group["params"]:
                 self.state[parameter]["sum"] = torch.full_like(parameter, initial_accumulator_value)
 
-    @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Changes the parameters by their gradients. Returns what the closure does, or None."""
-        loss = evaluate(closure)
-        for group in self.param_groups:
-            parameters = list(with_gradients(group, "FusedAdagrad"))
-            if parameters:
-                group["step"] = group.get("step", 0) + 1
-            for parameter in parameters:
-                rate = float(group["lr"]) / (1 + (group["step"] - 1) * group["lr_decay"])
-                gradient = parameter.grad.add(parameter, alpha=group["weight_decay"])
-                total = self.state[parameter]["sum"]
-                total.addcmul_(gradient, gradient)
-                parameter.addcdiv_(gradient, total.sqrt().add_(group["eps"]), value=-rate)
-        return loss
+    def _update(self, parameter: torch.Tensor, group: dict[str, Any]) -> None:
+        rate = float(group["lr"]) / (1 + (group["step"] - 1) * group["lr_decay"])
+        gradient = parameter.grad.add(parameter, alpha=group["weight_decay"])
+        total = self.state[parameter]["sum"]
+        total.addcmul_(gradient, gradient)
+        parameter.addcdiv_(gradient, total.sqrt().add_(group["eps"]), value=-rate)

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Union
 
 import torch
-from torch.optim import Optimizer
 
 from hccl_torch_hpu.devices import fp8_max
-from hccl_torch_hpu.optimizers.common import evaluate, refuse_negative, with_gradients
+from hccl_torch_hpu.optimizers.common import SteppedOptimizer, refuse_negative
 
 MomentTypes = Union[torch.dtype, tuple[torch.dtype, torch.dtype], None]
 
 _EIGHT_BITS = (torch.float8_e4m3fn, torch.float8_e5m2)
 
 
-class FusedAdamW(Optimizer):
+class FusedAdamW(SteppedOptimizer):
     """AdamW as ``torch.optim.AdamW``, but that ``eps`` is added before the second moment's bias is corrected, as the
     Gaudi's kernel does: with ``eps`` small against the gradients both give the same.
 
@@ -41,18 +40,6 @@ class FusedAdamW(Optimizer):
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
                                   "bias_correction": bias_correction})
         self.moments_dtype = moments_dtype
-
-    @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Changes the parameters by their gradients. Returns what the closure does, or None."""
-        loss = evaluate(closure)
-        for group in self.param_groups:
-            parameters = list(with_gradients(group, "FusedAdamW"))
-            if parameters:
-                group["step"] = group.get("step", 0) + 1
-            for parameter in parameters:
-                self._update(parameter, group)
-        return loss
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Sets the state to one that ``state_dict()`` has returned. Moments keep the types they have there."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from torch.optim import Optimizer
 
 
 def refuse_negative(**values: float) -> None:
@@ -21,6 +22,31 @@ def evaluate(closure: Callable[[], Any] | None) -> Any:
         return None
     with torch.enable_grad():
         return closure()
+
+
+class SteppedOptimizer(Optimizer):
+    """An optimizer whose ``_update`` changes one parameter of a group, which counts its steps if ``_counts`` is true."""
+
+    _counts = True
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Changes the parameters by their gradients. Returns what the closure does, or None."""
+        loss = evaluate(closure)
+        self._prepare()
+        for group in self.param_groups:
+            parameters = list(with_gradients(group, type(self).__name__))
+            if parameters and self._counts:
+                group["step"] = group.get("step", 0) + 1
+            for parameter in parameters:
+                self._update(parameter, group)
+        return loss
+
+    def _prepare(self) -> None:
+        """Looks at all gradients before the first parameter changes."""
+
+    def _update(self, parameter: torch.Tensor, group: dict[str, Any]) -> None:
+        raise NotImplementedError
 
 
 def with_gradients(group: dict[str, Any], optimizer: str) -> Iterator[torch.Tensor]:

@@ -2,16 +2,15 @@
 """LAMB: Adam whose steps are scaled layer by layer."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import torch
-from torch.optim import Optimizer
 
-from hccl_torch_hpu.optimizers.common import evaluate, refuse_negative, with_gradients
+from hccl_torch_hpu.optimizers.common import SteppedOptimizer, refuse_negative, with_gradients
 
 
-class FusedLamb(Optimizer):
+class FusedLamb(SteppedOptimizer):
     """LAMB (arXiv:1904.00962).
 
     Args:
@@ -52,32 +51,19 @@ class FusedLamb(Optimizer):
         """Clears the gradients, as ``set_grad_none`` says unless the argument does."""
         super().zero_grad(self.set_grad_none if set_to_none is None else set_to_none)
 
-    @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Changes the parameters by their gradients. Returns what the closure does, or None."""
-        loss = evaluate(closure)
-        divisor = self._divisor()
-        for group in self.param_groups:
-            parameters = list(with_gradients(group, "FusedLamb"))
-            if parameters:
-                group["step"] = group.get("step", 0) + 1
-            for parameter in parameters:
-                self._update(parameter, group, divisor)
-        return loss
-
-    def _divisor(self) -> torch.Tensor | float:
-        """Returns by how much the norm of all gradients is too large; 1 if it is not."""
+    def _prepare(self) -> None:
+        """Computes by how much the norm of all gradients is too large; 1 if it is not."""
         limit = self.defaults["max_grad_norm"]
         gradients = [one.grad for group in self.param_groups for one in with_gradients(group, "FusedLamb")]
-        if limit is None or not gradients:
-            return 1.0
-        squares = [one.to(self.dtype or one.dtype).square().sum() for one in gradients]
-        return torch.clamp(torch.stack(squares).sum().sqrt() / limit, min=1.0)
+        self._divisor = 1.0
+        if limit is not None and gradients:
+            squares = [one.to(self.dtype or one.dtype).square().sum() for one in gradients]
+            self._divisor = torch.clamp(torch.stack(squares).sum().sqrt() / limit, min=1.0)
 
-    def _update(self, parameter: torch.Tensor, group: dict[str, Any], divisor: torch.Tensor | float) -> None:
+    def _update(self, parameter: torch.Tensor, group: dict[str, Any]) -> None:
         beta1, beta2 = group["betas"]
         decay = group["weight_decay"]
-        gradient = parameter.grad / divisor
+        gradient = parameter.grad / self._divisor
         if not self.adam_w_mode:
             gradient = gradient + decay * parameter
         state = self.state[parameter]

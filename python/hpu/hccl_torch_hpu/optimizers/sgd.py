@@ -2,21 +2,22 @@
 """Stochastic gradient descent."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import torch
-from torch.optim import Optimizer
 
-from hccl_torch_hpu.optimizers.common import evaluate, refuse_negative, with_gradients
+from hccl_torch_hpu.optimizers.common import SteppedOptimizer, refuse_negative
 
 
-class FusedSGD(Optimizer):
+class FusedSGD(SteppedOptimizer):
     """The formula of ``torch.optim.SGD``, whose arguments it has.
 
     Raises:
         ValueError: a value out of its range, or ``nesterov`` without momentum or with dampening.
     """
+
+    _counts = False
 
     def __init__(self, params: Iterable[Any], lr: float, momentum: float = 0, weight_decay: float = 0,
                  dampening: float = 0, nesterov: bool = False) -> None:
@@ -26,14 +27,8 @@ class FusedSGD(Optimizer):
         super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "dampening": dampening,
                                   "nesterov": nesterov})
 
-    @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Changes the parameters by their gradients. Returns what the closure does, or None."""
-        loss = evaluate(closure)
-        for group in self.param_groups:
-            for parameter in with_gradients(group, "FusedSGD"):
-                parameter.add_(self._direction(parameter, group), alpha=-float(group["lr"]))
-        return loss
+    def _update(self, parameter: torch.Tensor, group: dict[str, Any]) -> None:
+        parameter.add_(self._direction(parameter, group), alpha=-float(group["lr"]))
 
     def _direction(self, parameter: torch.Tensor, group: dict[str, Any]) -> torch.Tensor:
         gradient = parameter.grad.add(parameter, alpha=group["weight_decay"])
