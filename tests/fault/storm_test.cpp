@@ -118,14 +118,6 @@ void join_in_storm(World& world, bool storm) {
   session.finish();
 }
 
-std::size_t count_of(const std::string& text, const std::string& part) {
-  std::size_t count = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
-    ++count;
-  }
-  return count;
-}
-
 class UnknownPeers : public testing::TestWithParam<bool> {
  protected:
   [[nodiscard]] static RankOptions options() {

@@ -27,13 +27,6 @@ RankOptions with(const char* name, const char* value) {
 int code(hcclResult_t result) { return static_cast<int>(result); }
 int code(synStatus status) { return static_cast<int>(status); }
 
-std::size_t count_of(const std::string& text, const std::string& part) {
-  std::size_t count = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
-    ++count;
-  return count;
-}
-
 void all_reduce(const Group& group, synStreamHandle stream, std::uint64_t address,
                 std::size_t count) {
   void* const data = device_pointer(address);

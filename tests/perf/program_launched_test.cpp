@@ -2,6 +2,7 @@
 // hccl-perf started by others: mpirun with PMIx, without it, with HCCL_COMM_ID, and bare processes
 // with variables.
 #include "run_program.h"
+#include "support/free_port.h"
 
 #include <algorithm>
 #include <memory>
@@ -50,19 +51,6 @@ void expect_three_ranks_and_right_data(const Outcome& outcome) {
 
 const Words kSmallRun = {"all_reduce", "-b", "1K", "-e", "4K", "-f", "4", "-n", "2"};
 
-// A port of the loopback interface that nobody uses now.
-int free_port() {
-  const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* any = reinterpret_cast<sockaddr*>(&address);
-  const bool bound = bind(descriptor, any, size) == 0 && getsockname(descriptor, any, &size) == 0;
-  close(descriptor);
-  return bound ? ntohs(address.sin_port) : -1;
-}
-
 class UnderMpirun : public testing::Test {
  protected:
   void SetUp() override {
@@ -79,7 +67,7 @@ TEST_F(UnderMpirun, PassesTheIdOverASocketWithoutPmix) {
 }
 
 TEST_F(UnderMpirun, LeavesTheIdToHcclCommId) {
-  const std::string address = "HCCL_COMM_ID=127.0.0.1:" + std::to_string(free_port());
+  const std::string address = "HCCL_COMM_ID=127.0.0.1:" + std::to_string(hccl::test::free_port());
   expect_three_ranks_and_right_data(run_under_mpirun({"-x", address}, kSmallRun));
 }
 

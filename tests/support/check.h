@@ -3,6 +3,8 @@
 // text travels to the test program.
 #pragma once
 
+#include "text_parts.h"
+
 #include <hccl.h>
 #include <synapse_api.h>
 
@@ -50,10 +52,6 @@ void require_equal(const Actual& actual, const Expected& expected, const std::st
 [[nodiscard]] std::string last_hccl_message();
 [[nodiscard]] std::string last_syn_message();
 [[nodiscard]] std::string async_message(hcclComm_t communicator);
-
-[[nodiscard]] inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 // Returns whether a message names `rank`: "rank 3", or within a list as in "ranks 0-2,4".
 [[nodiscard]] bool names_rank(const std::string& message, int rank);

@@ -3,6 +3,7 @@
 #include "ranks.h"
 
 #include "check.h"
+#include "free_port.h"
 #include "programs/child.h"
 #include "programs/pipe.h"
 #include "rank_process.h"
@@ -26,20 +27,6 @@ namespace hccl::test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// A port of the loopback interface that nobody uses right now.
-int free_port() {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof(address);
-  const bool ok = bind(fd, reinterpret_cast<sockaddr*>(&address), length) == 0 &&
-                  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) == 0;
-  close(fd);
-  if (!ok) throw Failure("no free port");
-  return ntohs(address.sin_port);
-}
 
 class Supervisor {
  public:

@@ -9,6 +9,7 @@
 #include "bootstrap/node_socket.h"
 #include "bootstrap/server_registry.h"
 #include "bootstrap/shared_secret.h"
+#include "children.h"
 #include "connections.h"
 #include "loopback_test.h"
 
@@ -176,15 +177,12 @@ TEST_F(UnauthenticatedOnNode, OfAnotherUserIsRefused) {
   // Its message would be a contribution of rank 1.
   const Bytes valid =
       encode_frame(FrameType::contribution, serialize(ContributionMessage{secret(), 1, false, {}}));
-  const pid_t child = fork();
-  if (child == 0) {
-    if (setresuid(kNobody, kNobody, kNobody) != 0) _exit(2);
+  const int status = hccl::test::status_in_child([&] {
+    if (setresuid(kNobody, kNobody, kNobody) != 0) return false;
     const FileDescriptor socket = connect_to_leader();
     static_cast<void>(send(socket.get(), valid.data(), valid.size(), MSG_NOSIGNAL));
-    _exit(is_cut_off(socket) ? 0 : 1);
-  }
-  int status = -1;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
+    return is_cut_off(socket);
+  });
   EXPECT_EQ(status, 0);
   finish();
 }

@@ -89,16 +89,9 @@ TEST_P(OtherUser, WhoClaimsARankIsRefusedAndTheJobGoesOn) {
     RendezvousClient client(id, proof_key(fixed), hello, Deadline::after(kPatience));
     report_error(report, [&] { client.join([] { return std::string(); }); });
   });
-  ASSERT_TRUE(processes.finished(2));
-  EXPECT_EQ(processes.report(2).code, hcclInvalidArgument);
-  EXPECT_NE(processes.text(2).find("does not belong to user 65534 as rank 1 does"),
-            std::string::npos)
-      << processes.text(2);
+  processes.expect_reported(2, hcclInvalidArgument, "does not belong to user 65534 as rank 1 does");
   processes.start(1, environment(), join_as(1));
-  for (const int rank : {0, 1}) {
-    ASSERT_TRUE(processes.finished(rank));
-    EXPECT_EQ(processes.report(rank).code, hcclSuccess) << processes.text(rank);
-  }
+  for (const int rank : {0, 1}) processes.expect_reported(rank, hcclSuccess, "");
 }
 
 }  // namespace

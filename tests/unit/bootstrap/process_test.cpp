@@ -143,9 +143,7 @@ TEST(JoinProcesses, ADifferentSizeIsAnErrorOnAllRanks) {
     start_rank(processes, rank, rank == 2 ? 4 : 3, with_port(port));
   }
   for (const int rank : {0, 1, 2}) {
-    EXPECT_TRUE(processes.finished(rank));
-    EXPECT_EQ(processes.report(rank).code, hcclInvalidArgument);
-    EXPECT_NE(processes.text(rank).find("says 4"), std::string::npos) << processes.text(rank);
+    processes.expect_reported(rank, hcclInvalidArgument, "says 4");
   }
 }
 
@@ -166,10 +164,7 @@ TEST(JoinProcesses, ASecondClaimIsRefusedAndTheJobGoesOn) {
       std::string::npos)
       << processes.text(refused);
   start_rank(processes, 2, 3, with_port(port));
-  for (const int index : {0, 2, first}) {
-    EXPECT_TRUE(processes.finished(index));
-    EXPECT_EQ(processes.report(index).code, hcclSuccess) << processes.text(index);
-  }
+  for (const int index : {0, 2, first}) processes.expect_reported(index, hcclSuccess, "");
 }
 
 TEST(JoinProcesses, AnotherSecretIsRefusedAndTheJobGoesOn) {
@@ -180,9 +175,7 @@ TEST(JoinProcesses, AnotherSecretIsRefusedAndTheJobGoesOn) {
   Environment wrong = environment;
   wrong["HCCL_SECRET"] = "a wrong one";
   start_rank(processes, 1, 2, wrong);
-  EXPECT_TRUE(processes.finished(1));
-  EXPECT_EQ(processes.report(1).code, hcclInvalidArgument);
-  EXPECT_NE(processes.text(1).find("HCCL_SECRET"), std::string::npos) << processes.text(1);
+  processes.expect_reported(1, hcclInvalidArgument, "HCCL_SECRET");
   start_rank(processes, 1, 2, environment);
   expect_joined(processes, 2);
 }
@@ -192,9 +185,7 @@ TEST(JoinProcesses, AnAddressOfAnotherMachineIsRefusedClearly) {
   processes.start(0, {{"HCCL_COMM_ID", "203.0.113.7:5555"}}, [](Report& report) {
     report_error(report, [] { static_cast<void>(create_unique_id()); });
   });
-  EXPECT_TRUE(processes.finished(0));
-  EXPECT_EQ(processes.report(0).code, hcclInvalidArgument);
-  EXPECT_NE(processes.text(0).find("not an address of this machine"), std::string::npos);
+  processes.expect_reported(0, hcclInvalidArgument, "not an address of this machine");
 }
 
 TEST(JoinProcesses, AnOccupiedPortIsNamed) {
@@ -211,18 +202,14 @@ TEST(JoinProcesses, AnOccupiedPortIsNamed) {
   processes.start(0, with_port(ntohs(address.sin_port)), [](Report& report) {
     report_error(report, [] { static_cast<void>(create_unique_id()); });
   });
-  EXPECT_TRUE(processes.finished(0));
-  EXPECT_EQ(processes.report(0).code, hcclSocketError);
-  EXPECT_NE(processes.text(0).find("another process listens"), std::string::npos);
+  processes.expect_reported(0, hcclSocketError, "another process listens");
   close(listener);
 }
 
 TEST(JoinProcesses, AnEmptyIdWithoutTheVariableIsRefusedAtOnce) {
   Processes processes;
   processes.start(0, {}, [](Report& report) { join_and_report(report, hcclUniqueId{}, 2, 0); });
-  EXPECT_TRUE(processes.finished(0));
-  EXPECT_EQ(processes.report(0).code, hcclInvalidArgument);
-  EXPECT_NE(processes.text(0).find("HCCL_COMM_ID"), std::string::npos) << processes.text(0);
+  processes.expect_reported(0, hcclInvalidArgument, "HCCL_COMM_ID");
 }
 
 TEST(JoinProcesses, OneRankNeedsOnlyTheVariable) {
@@ -289,10 +276,7 @@ TEST(JoinProcesses, EachNodeIsToldOfTheMissingSoonWithDefaultTimes) {
   for (const LogFile* log : {&here, &there})
     EXPECT_TRUE(log->comes_to_say("rank 2 has not joined (of 3)")) << log->contents();
   start_rank(processes, 2, 3, with_port(port));
-  for (int rank = 0; rank < 3; ++rank) {
-    EXPECT_TRUE(processes.finished(rank)) << "rank " << rank;
-    EXPECT_EQ(processes.report(rank).code, hcclSuccess) << processes.text(rank);
-  }
+  for (int rank = 0; rank < 3; ++rank) processes.expect_reported(rank, hcclSuccess, "");
 }
 
 TEST(JoinProcesses, ARankThatFindsNoServerSaysWhere) {
@@ -322,8 +306,7 @@ TEST(JoinProcesses, AForkedChildIsRefused) {
     waitpid(child, &status, 0);
     if (status != 0) write_report(report, hcclInternalError, "the child was not refused");
   });
-  EXPECT_TRUE(processes.finished(0));
-  EXPECT_EQ(processes.report(0).code, hcclInvalidUsage) << processes.text(0);
+  processes.expect_reported(0, hcclInvalidUsage, "");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "free_port.h"
 
 #include <atomic>
 #include <chrono>
@@ -28,6 +29,8 @@
 
 namespace hccl::bootstrap::test {
 
+using hccl::test::free_port;
+
 // Memory in which a process reports to the test and the other processes.
 struct Report {
   std::atomic<int> stage{0};  // whatever the test makes of it
@@ -42,20 +45,6 @@ struct Board {
   std::atomic<int> stage{0};
   Report reports[32];
 };
-
-// A port that was free a moment ago.
-inline int free_port() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof(address);
-  void* const generic = &address;
-  EXPECT_EQ(bind(socket, static_cast<sockaddr*>(generic), length), 0);
-  EXPECT_EQ(getsockname(socket, static_cast<sockaddr*>(generic), &length), 0);
-  close(socket);
-  return ntohs(address.sin_port);
-}
 
 // Waits for a condition; false after half a minute.
 inline bool wait_until(const std::function<bool()>& condition) {
@@ -125,6 +114,13 @@ class Processes {
     while (read(leash_[0], &byte, 1) > 0) {
     }
     _exit(0);
+  }
+
+  // Expects that it ends, and has reported this.
+  void expect_reported(int index, int code, const std::string& part) {
+    EXPECT_TRUE(!pids_.contains(index) || finished(index)) << index;
+    EXPECT_EQ(report(index).code, code) << text(index);
+    EXPECT_NE(text(index).find(part), std::string::npos) << text(index);
   }
 
   [[nodiscard]] Board& board() { return *board_; }

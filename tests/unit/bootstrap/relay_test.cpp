@@ -4,6 +4,8 @@
 
 #include "loopback_test.h"
 
+#include <map>
+
 namespace hccl::bootstrap::test {
 namespace {
 
@@ -52,20 +54,11 @@ TEST_P(ChangedAfterwards, EndsTheRendezvousByName) {
 }
 
 std::string name_of(const testing::TestParamInfo<FrameType>& type) {
-  switch (type.param) {
-    case FrameType::opening:
-      return "Opening";
-    case FrameType::greeting:
-      return "Greeting";
-    case FrameType::hello:
-      return "Hello";
-    case FrameType::welcome:
-      return "Welcome";
-    case FrameType::table:
-      return "Table";
-    default:
-      return "Ready";
-  }
+  static const std::map<FrameType, std::string> kNames{
+      {FrameType::opening, "Opening"}, {FrameType::greeting, "Greeting"},
+      {FrameType::hello, "Hello"},     {FrameType::welcome, "Welcome"},
+      {FrameType::table, "Table"},     {FrameType::ready, "Ready"}};
+  return kNames.at(type.param);
 }
 
 INSTANTIATE_TEST_SUITE_P(Frames, ChangedBeforeItJoins,

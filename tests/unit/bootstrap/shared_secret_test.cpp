@@ -9,6 +9,7 @@
 #include "bootstrap/comm_id.h"
 #include "processes.h"
 #include "scoped_environment.h"
+#include "text_parts.h"
 
 #include <array>
 #include <chrono>
@@ -23,6 +24,8 @@
 
 namespace hccl::bootstrap::test {
 namespace {
+
+using hccl::test::count_of;
 
 UniqueId fixed_id(const char* address) {
   UniqueId id;
@@ -197,13 +200,6 @@ std::string warnings(const char* address, const std::map<std::string, std::strin
   if (file) said << file.rdbuf();
   std::filesystem::remove(log);
   return said.str();
-}
-
-std::size_t count_of(const std::string& said, const std::string& part) {
-  std::size_t count = 0;
-  for (std::size_t at = said.find(part); at != std::string::npos; at = said.find(part, at + 1))
-    ++count;
-  return count;
 }
 
 TEST(WarningsOfSecrets, ComeOnceInAProcess) {

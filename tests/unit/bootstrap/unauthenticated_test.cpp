@@ -46,6 +46,11 @@ class Unauthenticated : public ServerTest {
     return channel.read_until(type);
   }
 
+  static void expect_refusal(FarEnd& channel, Refusal::Reason reason) {
+    const auto refusal = channel.read_until(FrameType::refusal);
+    ASSERT_TRUE(refusal);
+    EXPECT_EQ(parse<Refusal>(refusal->payload), Refusal{reason});
+  }
   void expect_job_goes_on(int size = 3) { expect_all_joined(join_as_threads(id(), size)); }
 };
 
@@ -104,9 +109,7 @@ TEST_F(Unauthenticated, WithoutTheSecretIsRefused) {
 TEST_F(Unauthenticated, OfAnotherVersionIsToldSo) {
   FarEnd channel(connect_to_server(server()));
   channel->send(FrameType::opening, serialize(Opening{kProtocolVersion + 1, {}, {}, {}}));
-  const auto refusal = channel.read_until(FrameType::refusal);
-  ASSERT_TRUE(refusal);
-  EXPECT_EQ(parse<Refusal>(refusal->payload), Refusal{Refusal::other_version});
+  expect_refusal(channel, Refusal::other_version);
   expect_job_goes_on();
 }
 
@@ -165,9 +168,7 @@ TEST_F(Unauthenticated, CannotRepeatARecordedHello) {
     replay->send(FrameType::opening, opening);
     const FileDescriptor socket(dup(replay->fd()));
     send_all(socket, hello);
-    const auto refusal = replay.read_until(FrameType::refusal);
-    ASSERT_TRUE(refusal);
-    EXPECT_EQ(parse<Refusal>(refusal->payload), Refusal{Refusal::other_key});
+    expect_refusal(replay, Refusal::other_key);
   }
   next_run->stop();
 }

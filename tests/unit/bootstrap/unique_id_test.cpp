@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/secret.h"
+#include "thrown.h"
 
 #include <cstring>
 #include <random>
@@ -34,13 +35,7 @@ void expect_same(const UniqueId& a, const UniqueId& b) {
 }
 
 std::string refusal(const hcclUniqueId& id) {
-  try {
-    static_cast<void>(decode(id));
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), hcclInvalidArgument);
-    return error.what();
-  }
-  return {};
+  return hccl::test::error_of(hcclInvalidArgument, [&] { return decode(id); });
 }
 
 TEST(UniqueId, SurvivesACopyOfAllBytes) {

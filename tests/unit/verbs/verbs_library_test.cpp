@@ -3,6 +3,7 @@
 
 #include "verbs/verbs_library.h"
 
+#include "text_parts.h"
 #include "verbs/verbs_errors.h"
 
 #include <cerrno>
@@ -16,14 +17,12 @@
 namespace hccl::verbs {
 namespace {
 
+using hccl::test::contains;
+
 // Every number that a device can report has a text with a cause and something to do.
 
 ConnectionEnds ends_of_ranks() {
   return {0, 3, "node-b", "rxe0", 1, "10.77.0.1", "10.77.0.2", 1024};
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 // Returns the text behind the last semicolon.
