@@ -64,6 +64,8 @@ class Helper {
   Helper(const Helper&) = delete;
   Helper& operator=(const Helper&) = delete;
 
+  [[nodiscard]] pid_t pid() const { return pid_; }
+
  private:
   pid_t pid_;
 };
@@ -123,6 +125,13 @@ std::string claim(std::uint32_t id) {
 
 const std::vector<std::string> kFolders{text("/dev/shm/hccl-", kUser), text("/tmp/hccl-", kUser)};
 
+// Keeps a claim for as long as the process lives, which ends if there is none.
+template <class Claim>
+void hold_until_the_end(Claim claim) {
+  if (!claim) _exit(1);
+  static const Claim held = std::move(claim);
+}
+
 class HeldNames : public testing::Test {
  public:
   ~HeldNames() override { remove_folders(); }
@@ -134,6 +143,12 @@ class HeldNames : public testing::Test {
   }
 
   // Another's than what other tests of the machine claim.
+  template <class Claim>
+  void hold_as_user(Claim claim) const {
+    become(kUser);
+    hold_until_the_end(claim(module_));
+  }
+
   const std::uint32_t module_ = static_cast<std::uint32_t>(2'000'000 + getpid());
 
  private:
@@ -150,11 +165,7 @@ TEST_F(HeldNames, AreClaimedByLockByOneProcessAtATime) {
   const Helper squatter([&] { hold(module_); });
   EXPECT_EQ(result_of([&] { return claim(module_); }), "by lock");
   {
-    const Helper holder([&] {
-      become(kUser);
-      static auto held = claim_module_by_lock(module_);
-      if (!held) _exit(1);
-    });
+    const Helper holder([&] { hold_as_user(claim_module_by_lock); });
     EXPECT_EQ(result_of([&] { return claim(module_); }), "held");
   }
   // Killed, and its file is still there.
@@ -163,21 +174,13 @@ TEST_F(HeldNames, AreClaimedByLockByOneProcessAtATime) {
 
 TEST_F(HeldNames, AreNotFreeWhenTheOtherUserGoes) {
   auto squatter = std::make_unique<Helper>([&] { hold(module_); });
-  const Helper holder([&] {
-    become(kUser);
-    static auto held = claim_module_by_lock(module_);
-    if (!held) _exit(1);
-  });
+  const Helper holder([&] { hold_as_user(claim_module_by_lock); });
   squatter.reset();
   EXPECT_EQ(result_of([&] { return claim(module_); }), "held");
 }
 
 TEST_F(HeldNames, OfProcessesOfTheSameUserAreHeld) {
-  const Helper holder([&] {
-    become(kUser);
-    static auto held = claim_module(module_);
-    if (!held) _exit(1);
-  });
+  const Helper holder([&] { hold_as_user(claim_module); });
   EXPECT_EQ(result_of([&] { return claim(module_); }), "held");
 }
 
@@ -219,47 +222,9 @@ TEST(ModuleRegistry, OneHolderAtATime) {
   EXPECT_TRUE(claim_module(module));
 }
 
-// A child that holds the module until it is told to end.
-class Holder {
- public:
-  explicit Holder(std::uint32_t module) {
-    if (pipe(ready_.data()) != 0 || pipe(end_.data()) != 0) std::abort();
-    pid_ = fork();
-    if (pid_ != 0) {
-      close(ready_[1]);
-      close(end_[0]);
-      char byte = 0;
-      held_ = read(ready_[0], &byte, 1) == 1;
-      return;
-    }
-    close(end_[1]);
-    const auto claim = claim_module(module);
-    char byte = 0;
-    if (claim && write(ready_[1], &byte, 1) == 1) static_cast<void>(read(end_[0], &byte, 1));
-    _exit(0);
-  }
-  ~Holder() {
-    close(end_[1]);
-    close(ready_[0]);
-    waitpid(pid_, nullptr, 0);
-  }
-  Holder(const Holder&) = delete;
-  Holder& operator=(const Holder&) = delete;
-
-  [[nodiscard]] pid_t pid() const { return pid_; }
-  [[nodiscard]] bool held() const { return held_; }
-
- private:
-  std::array<int, 2> ready_{};
-  std::array<int, 2> end_{};
-  pid_t pid_ = -1;
-  bool held_ = false;
-};
-
 TEST(ModuleRegistry, NamesTheHoldersProcessAndProgram) {
   const auto module = static_cast<std::uint32_t>(2'000'000 + getpid());
-  const Holder holder(module);
-  ASSERT_TRUE(holder.held());
+  const Helper holder([module] { hold_until_the_end(claim_module(module)); });
   EXPECT_FALSE(claim_module(module));
   const std::string own_name = process_name(getpid());
   ASSERT_NE(own_name, "");

@@ -101,84 +101,79 @@ class Ranges : public testing::Test {
   }
 
   Device device_{0, 0, FileDescriptor{}, 16 << 20};
+  const std::shared_ptr<Stream> stream_ = device_.create_stream();
   Told told_;
 };
 
 TEST_F(Ranges, FailForTheirOwnReasonAlone) {
-  const auto stream = device_.create_stream();
-  succeed_on(*stream);                                              // 1
-  fail_on(*stream, Outcome::collective_failed, "the first call");   // 2
-  succeed_on(*stream);                                              // 3
-  fail_on(*stream, Outcome::collective_failed, "the second call");  // 4
-  succeed_on(*stream);                                              // 5
-  stream->run_until(5);
+  succeed_on(*stream_);                                              // 1
+  fail_on(*stream_, Outcome::collective_failed, "the first call");   // 2
+  succeed_on(*stream_);                                              // 3
+  fail_on(*stream_, Outcome::collective_failed, "the second call");  // 4
+  succeed_on(*stream_);                                              // 5
+  stream_->run_until(5);
   for (int round = 0; round < 2; ++round) {
-    EXPECT_EQ(text_in(*stream, 0, 1), "");
-    EXPECT_EQ(text_in(*stream, 1, 2), "the first call");
-    EXPECT_EQ(text_in(*stream, 2, 3), "");
-    EXPECT_EQ(text_in(*stream, 2, 5), "the second call");
-    EXPECT_EQ(text_in(*stream, 4, 5), "");
-    EXPECT_EQ(text_in(*stream, 5, 5), "");
-    stream->progress()->set_reported(5, 5);  // they have failed, also when that is known
+    EXPECT_EQ(text_in(*stream_, 0, 1), "");
+    EXPECT_EQ(text_in(*stream_, 1, 2), "the first call");
+    EXPECT_EQ(text_in(*stream_, 2, 3), "");
+    EXPECT_EQ(text_in(*stream_, 2, 5), "the second call");
+    EXPECT_EQ(text_in(*stream_, 4, 5), "");
+    EXPECT_EQ(text_in(*stream_, 5, 5), "");
+    stream_->progress()->set_reported(5, 5);  // they have failed, also when that is known
   }
 }
 
 TEST_F(Ranges, ReportTheirOwnFailuresAlone) {
-  const auto stream = device_.create_stream();
-  fail_on(*stream, Outcome::collective_failed, "the first call");
-  fail_on(*stream, Outcome::collective_failed, "the second call");
-  stream->run_until(2);
-  stream->progress()->report(1, 2, 2);
+  fail_on(*stream_, Outcome::collective_failed, "the first call");
+  fail_on(*stream_, Outcome::collective_failed, "the second call");
+  stream_->run_until(2);
+  stream_->progress()->report(1, 2, 2);
   std::string reason;
-  EXPECT_EQ(stream->synchronize(&reason), Outcome::collective_failed);
+  EXPECT_EQ(stream_->synchronize(&reason), Outcome::collective_failed);
   EXPECT_EQ(reason, "the first call");
-  EXPECT_EQ(stream->synchronize(), Outcome::success);
+  EXPECT_EQ(stream_->synchronize(), Outcome::success);
 }
 
 TEST_F(Ranges, AreNotReportedAgainWhenTheStreamIsSynchronised) {
-  const auto stream = device_.create_stream();
-  fail_on(*stream, Outcome::collective_failed, "a call");
-  succeed_on(*stream);
-  stream->run_until(2);
-  stream->progress()->report(0, 1, 2);
-  EXPECT_EQ(stream->synchronize(), Outcome::success);
+  fail_on(*stream_, Outcome::collective_failed, "a call");
+  succeed_on(*stream_);
+  stream_->run_until(2);
+  stream_->progress()->report(0, 1, 2);
+  EXPECT_EQ(stream_->synchronize(), Outcome::success);
 }
 
 TEST_F(Ranges, EndThePoisonOfTheFailureTheyReport) {
-  const auto stream = device_.create_stream();
   int runs = 0;
   const auto count = [&runs] {
     ++runs;
     return Outcome::success;
   };
-  fail_on(*stream, Outcome::failed, "a copy");
-  stream->enqueue(count);
-  stream->run_until(2);
-  EXPECT_EQ(text_in(*stream, 1, 2), "a copy");
-  stream->progress()->report(1, 2, stream->pushed());
-  stream->enqueue(count);
-  stream->run_until(3);
+  fail_on(*stream_, Outcome::failed, "a copy");
+  stream_->enqueue(count);
+  stream_->run_until(2);
+  EXPECT_EQ(text_in(*stream_, 1, 2), "a copy");
+  stream_->progress()->report(1, 2, stream_->pushed());
+  stream_->enqueue(count);
+  stream_->run_until(3);
   EXPECT_EQ(runs, 1);
-  EXPECT_EQ(text_in(*stream, 2, 3), "");
+  EXPECT_EQ(text_in(*stream_, 2, 3), "");
 }
 
 TEST_F(Ranges, AreWaitedForWithALimit) {
-  const auto stream = device_.create_stream();
   Gate gate;
-  gate.hold(*stream);
-  EXPECT_FALSE(stream->wait_until(1, Deadline::after(20ms)));
+  gate.hold(*stream_);
+  EXPECT_FALSE(stream_->wait_until(1, Deadline::after(20ms)));
   gate.open();
-  EXPECT_TRUE(stream->wait_until(1, Deadline::never()));
-  EXPECT_TRUE(stream->wait_until(1, Deadline::after(1ns)));
+  EXPECT_TRUE(stream_->wait_until(1, Deadline::never()));
+  EXPECT_TRUE(stream_->wait_until(1, Deadline::after(1ns)));
 }
 
 // Both for work that is yet to run and for work that has run.
 TEST_F(Ranges, NotifyThoughNobodyWaits) {
-  const auto stream = device_.create_stream();
   for (int round = 0; round < 20; ++round) {
-    succeed_on(*stream);
-    const std::uint64_t position = stream->pushed();
-    notify(*stream, position - 1, position, told_.ticket(round));
+    succeed_on(*stream_);
+    const std::uint64_t position = stream_->pushed();
+    notify(*stream_, position - 1, position, told_.ticket(round));
     EXPECT_EQ(told_.wait_for(static_cast<std::size_t>(round) + 1).back(),
               std::to_string(round) + " 0 ");
     std::this_thread::sleep_for(round % 2 == 0 ? 0ms : 15ms);  // a napping and a sleeping worker
@@ -186,42 +181,39 @@ TEST_F(Ranges, NotifyThoughNobodyWaits) {
 }
 
 TEST_F(Ranges, NotifyOfTheirOwnFailures) {
-  const auto stream = device_.create_stream();
   Gate gate;
-  gate.hold(*stream);
-  fail_on(*stream, Outcome::collective_failed, "the first call");
-  succeed_on(*stream);
-  fail_on(*stream, Outcome::collective_failed, "the last call");
+  gate.hold(*stream_);
+  fail_on(*stream_, Outcome::collective_failed, "the first call");
+  succeed_on(*stream_);
+  fail_on(*stream_, Outcome::collective_failed, "the last call");
   for (const int position : {1, 2, 3, 4}) {
     const auto up_to = static_cast<std::uint64_t>(position);
-    notify(*stream, up_to - 1, up_to, told_.ticket(position));
+    notify(*stream_, up_to - 1, up_to, told_.ticket(position));
   }
   EXPECT_EQ(told_.lines(), Lines{});
   gate.open();
   const std::string code = std::to_string(static_cast<int>(hcclSocketError));
   EXPECT_EQ(told_.wait_for(4), (Lines{"1 0 ", "2 " + code + " the first call", "3 0 ",
                                       "4 " + code + " the last call"}));
-  EXPECT_EQ(stream->synchronize(), Outcome::success) << "the program knows";
+  EXPECT_EQ(stream_->synchronize(), Outcome::success) << "the program knows";
 }
 
 TEST_F(Ranges, NotifyInTheOrderOfPositions) {
-  const auto stream = device_.create_stream();
   Gate gate;
-  gate.hold(*stream);
-  for (int i = 0; i < 3; ++i) succeed_on(*stream);
+  gate.hold(*stream_);
+  for (int i = 0; i < 3; ++i) succeed_on(*stream_);
   for (const int position : {3, 1, 4, 2, 4, 1})
-    notify(*stream, 0, static_cast<std::uint64_t>(position), told_.ticket(position));
+    notify(*stream_, 0, static_cast<std::uint64_t>(position), told_.ticket(position));
   gate.open();
   EXPECT_EQ(told_.wait_for(6), (Lines{"1 0 ", "1 0 ", "2 0 ", "3 0 ", "4 0 ", "4 0 "}));
 }
 
 // One that waits for ever does not keep the others.
 TEST_F(Ranges, NotifyOfEachStreamAsItComes) {
-  const auto held = device_.create_stream();
   const auto free = device_.create_stream();
   Gate gate;
-  gate.hold(*held);
-  notify(*held, 0, 1, told_.ticket(1));
+  gate.hold(*stream_);
+  notify(*stream_, 0, 1, told_.ticket(1));
   for (int round = 0; round < 100; ++round) {
     succeed_on(*free);
     notify(*free, 0, free->pushed(), told_.ticket(2));
@@ -245,13 +237,12 @@ void queue_and_wait(Stream& stream, int rounds) {
 
 // Notifications come also if a thread that waits for the same stream runs its work.
 TEST_F(Ranges, NotifyAmongThreadsThatSynchronise) {
-  const auto stream = device_.create_stream();
   constexpr int kRounds = 2'000;
-  std::thread first([&] { queue_and_wait(*stream, kRounds); });
-  std::thread second([&] { queue_and_wait(*stream, kRounds); });
+  std::thread first([&] { queue_and_wait(*stream_, kRounds); });
+  std::thread second([&] { queue_and_wait(*stream_, kRounds); });
   for (int round = 0; round < kRounds; ++round) {
-    succeed_on(*stream);
-    notify(*stream, 0, stream->pushed(), told_.ticket(round));
+    succeed_on(*stream_);
+    notify(*stream_, 0, stream_->pushed(), told_.ticket(round));
   }
   EXPECT_EQ(told_.wait_for(kRounds).size(), static_cast<std::size_t>(kRounds));
   first.join();
@@ -259,13 +250,12 @@ TEST_F(Ranges, NotifyAmongThreadsThatSynchronise) {
 }
 
 TEST_F(Ranges, NotifyFromWithinCallbacks) {
-  const auto stream = device_.create_stream();
-  succeed_on(*stream);
+  succeed_on(*stream_);
   Told::Ticket* const second = told_.ticket(2);
-  notify(*stream, 0, 1, told_.ticket(1, [&] {
-    succeed_on(*stream);
-    EXPECT_EQ(stream->synchronize(), Outcome::success);
-    notify(*stream, 1, 2, second);
+  notify(*stream_, 0, 1, told_.ticket(1, [&] {
+    succeed_on(*stream_);
+    EXPECT_EQ(stream_->synchronize(), Outcome::success);
+    notify(*stream_, 1, 2, second);
     Notifier::instance().stop();  // does nothing there
   }));
   EXPECT_EQ(told_.wait_for(2), (Lines{"1 0 ", "2 0 "}));
@@ -285,12 +275,11 @@ TEST_F(Ranges, NotifyThoughTheStreamIsDestroyed) {
 }
 
 TEST_F(Ranges, NotifyBeforeTheThreadStopsAndWithTheNext) {
-  const auto stream = device_.create_stream();
   Gate gate;
   for (int round = 0; round < 50; ++round) {
-    succeed_on(*stream);
-    notify(*stream, 0, stream->pushed(), told_.ticket(round));
-    EXPECT_EQ(stream->synchronize(), Outcome::success);
+    succeed_on(*stream_);
+    notify(*stream_, 0, stream_->pushed(), told_.ticket(round));
+    EXPECT_EQ(stream_->synchronize(), Outcome::success);
     Notifier::instance().stop();
     ASSERT_EQ(told_.lines().size(), static_cast<std::size_t>(round) + 1);
   }
@@ -298,10 +287,9 @@ TEST_F(Ranges, NotifyBeforeTheThreadStopsAndWithTheNext) {
 
 // A child has no such thread. It exits all the same, and the parent's callbacks come.
 TEST_F(Ranges, NotifyTheParentOfAForkedChild) {
-  const auto stream = device_.create_stream();
   Gate gate;
-  gate.hold(*stream);
-  notify(*stream, 0, 1, told_.ticket(1));
+  gate.hold(*stream_);
+  notify(*stream_, 0, 1, told_.ticket(1));
   install_fork_guard();
   EXPECT_EQ(test::status_in_child([&]() -> int { std::exit(told_.lines().empty() ? 0 : 1); }), 0);
   gate.open();

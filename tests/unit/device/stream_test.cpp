@@ -24,25 +24,24 @@ using namespace std::chrono_literals;
 class Streams : public testing::Test {
  protected:
   Device device_{0, 0, FileDescriptor{}, 16 << 20};
+  const std::shared_ptr<Stream> stream_ = device_.create_stream();
 };
 
 TEST_F(Streams, RunInOrder) {
-  const auto stream = device_.create_stream();
   std::vector<int> seen;
   for (int number = 0; number < 5'000; ++number) {
-    stream->enqueue(succeeding([&seen, number] { seen.push_back(number); }));
+    stream_->enqueue(succeeding([&seen, number] { seen.push_back(number); }));
   }
-  EXPECT_EQ(stream->synchronize(), Outcome::success);
+  EXPECT_EQ(stream_->synchronize(), Outcome::success);
   ASSERT_EQ(seen.size(), 5'000u);
   for (int number = 0; number < 5'000; ++number)
     ASSERT_EQ(seen[static_cast<std::size_t>(number)], number);
 }
 
 TEST_F(Streams, RunWithoutAnybodyWaiting) {
-  const auto stream = device_.create_stream();
   for (int round = 0; round < 20; ++round) {
     std::atomic<bool> ran{false};
-    stream->enqueue(succeeding([&] { ran.store(true); }));
+    stream_->enqueue(succeeding([&] { ran.store(true); }));
     while (!ran) std::this_thread::yield();
     std::this_thread::sleep_for(round % 2 == 0 ? 0ms : 15ms);  // a napping and a sleeping worker
   }
@@ -51,20 +50,19 @@ TEST_F(Streams, RunWithoutAnybodyWaiting) {
 // A program that always waits itself makes the worker nap long; the first work it does not wait for
 // must start all the same.
 TEST_F(Streams, RunWithoutAnybodyWaitingAfterTheProgramAlwaysWaited) {
-  const auto stream = device_.create_stream();
   for (int round = 0; round < 8; ++round) {
     const auto end = std::chrono::steady_clock::now() + 12ms;
     while (std::chrono::steady_clock::now() < end) {
-      stream->enqueue([] { return Outcome::success; });
-      ASSERT_EQ(stream->synchronize(), Outcome::success);
+      stream_->enqueue([] { return Outcome::success; });
+      ASSERT_EQ(stream_->synchronize(), Outcome::success);
     }
     std::atomic<bool> ran{false};
-    stream->enqueue(succeeding([&] { ran.store(true); }));
+    stream_->enqueue(succeeding([&] { ran.store(true); }));
     Outcome outcome = Outcome::failed;
     if (round % 2 == 0) {
       while (!ran) std::this_thread::yield();
     } else {
-      while (!stream->query(&outcome)) std::this_thread::yield();
+      while (!stream_->query(&outcome)) std::this_thread::yield();
       EXPECT_TRUE(ran);
     }
   }
@@ -84,9 +82,8 @@ struct Looking {
 };
 
 TEST_F(Streams, ACommandSeesThoseBehindIt) {
-  const auto stream = device_.create_stream();
-  stream->enqueue(succeeding([&] {
-    while (!stream->host_is_waiting()) std::this_thread::yield();
+  stream_->enqueue(succeeding([&] {
+    while (!stream_->host_is_waiting()) std::this_thread::yield();
   }));
   std::vector<std::size_t> seen;
   constexpr std::size_t kCommands = 700;  // in several segments
@@ -94,10 +91,10 @@ TEST_F(Streams, ACommandSeesThoseBehindIt) {
     return std::min(number % 5 * 100, kCommands - 1 - number);
   };
   for (std::size_t number = 0; number < kCommands; ++number)
-    stream->enqueue(Looking{seen, skipped(number)});
-  stream->enqueue([] { return Outcome::success; });
-  stream->enqueue(Looking{seen});
-  ASSERT_EQ(stream->synchronize(), Outcome::success);
+    stream_->enqueue(Looking{seen, skipped(number)});
+  stream_->enqueue([] { return Outcome::success; });
+  stream_->enqueue(Looking{seen});
+  ASSERT_EQ(stream_->synchronize(), Outcome::success);
   ASSERT_EQ(seen.size(), kCommands + 1);
   for (std::size_t number = 0; number < kCommands; ++number)
     ASSERT_EQ(seen[number], kCommands - 1 - number - skipped(number));
@@ -106,15 +103,14 @@ TEST_F(Streams, ACommandSeesThoseBehindIt) {
 
 // Commands behind it might read memory that the program or another stream has yet to write.
 TEST_F(Streams, ACommandSeesNothingWhileOthersMayWrite) {
-  const auto stream = device_.create_stream();
   const auto other = device_.create_stream();
   std::vector<std::size_t> unattended, beside_another;
   std::atomic<bool> ran{false};
   const auto enqueue_three = [&](std::vector<std::size_t>& seen) {
-    for (int number = 0; number < 3; ++number) stream->enqueue(Looking{seen});
+    for (int number = 0; number < 3; ++number) stream_->enqueue(Looking{seen});
   };
   enqueue_three(unattended);
-  stream->enqueue(succeeding([&] { ran = true; }));
+  stream_->enqueue(succeeding([&] { ran = true; }));
   while (!ran) std::this_thread::yield();
   EXPECT_EQ(unattended, std::vector<std::size_t>(3, 0));
 
@@ -122,11 +118,11 @@ TEST_F(Streams, ACommandSeesNothingWhileOthersMayWrite) {
   other->enqueue(succeeding([&] {
     while (!go) std::this_thread::yield();
   }));
-  stream->enqueue(succeeding([&] {
-    while (!stream->host_is_waiting()) std::this_thread::yield();
+  stream_->enqueue(succeeding([&] {
+    while (!stream_->host_is_waiting()) std::this_thread::yield();
   }));
   enqueue_three(beside_another);
-  EXPECT_EQ(stream->synchronize(), Outcome::success);
+  EXPECT_EQ(stream_->synchronize(), Outcome::success);
   EXPECT_EQ(beside_another, std::vector<std::size_t>(3, 0));
   go = true;
   EXPECT_EQ(other->synchronize(), Outcome::success);
@@ -143,14 +139,13 @@ void add_and_wait_at_times(Stream& stream, std::uint64_t& sum) {
 }
 
 TEST_F(Streams, ManyProducersAndWaiters) {
-  const auto stream = device_.create_stream();
   std::uint64_t sum = 0;
   std::vector<std::thread> threads;
   threads.reserve(4);
   for (int thread = 0; thread < 4; ++thread)
-    threads.emplace_back([&] { add_and_wait_at_times(*stream, sum); });
+    threads.emplace_back([&] { add_and_wait_at_times(*stream_, sum); });
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(stream->synchronize(), Outcome::success);
+  EXPECT_EQ(stream_->synchronize(), Outcome::success);
   EXPECT_EQ(sum, 8'000u);
 }
 
@@ -177,7 +172,6 @@ TEST_F(Streams, AYoungQueueOfManyProducersIsNeverTakenForAFullOne) {
 }
 
 TEST_F(Streams, WaitsForEventsOfOtherStreamsThatNobodySynchronises) {
-  const auto first = device_.create_stream();
   const auto second = device_.create_stream();
   int value = 0;
   second->enqueue(succeeding([&] {
@@ -187,23 +181,22 @@ TEST_F(Streams, WaitsForEventsOfOtherStreamsThatNobodySynchronises) {
   Event event(false);
   event.record(*second);
   int seen = 0;
-  first->enqueue(succeeding([&, capture = event.capture()] {
+  stream_->enqueue(succeeding([&, capture = event.capture()] {
     Stream::wait_for(capture);
     seen = value;
   }));
-  EXPECT_EQ(first->synchronize(), Outcome::success);
+  EXPECT_EQ(stream_->synchronize(), Outcome::success);
   EXPECT_EQ(seen, 1);
 }
 
 TEST_F(Streams, AFullQueueThatDoesNotMoveGrows) {
-  const auto stream = device_.create_stream();
   std::atomic<bool> go{false};
-  stream->enqueue(succeeding([&] {
+  stream_->enqueue(succeeding([&] {
     while (!go) std::this_thread::sleep_for(1ms);
   }));
-  for (int number = 0; number < 65'540; ++number) stream->enqueue([] { return Outcome::success; });
+  for (int number = 0; number < 65'540; ++number) stream_->enqueue([] { return Outcome::success; });
   go = true;
-  EXPECT_EQ(stream->synchronize(), Outcome::success);
+  EXPECT_EQ(stream_->synchronize(), Outcome::success);
 }
 
 // Notes its number; in passing it is left as often as `leaves` says.
@@ -227,17 +220,16 @@ struct Passing {
 };
 
 TEST_F(Streams, AFullQueueIsRunByWhoFillsIt) {
-  const auto stream = device_.create_stream();
   const auto alive = std::make_shared<int>();
   std::vector<int> seen;
   std::atomic<int> opportunistic{0}, leaves{0};
   constexpr int kCommands = 40'000;
   for (int number = 0; number < kCommands; ++number) {
     if (number % 20'000 == 10'000) leaves = 2;
-    stream->enqueue(Passing{seen, opportunistic, leaves, number, alive});
-    if (number % 20'000 == 15'000) stream->enqueue([] { return Outcome::success; });
+    stream_->enqueue(Passing{seen, opportunistic, leaves, number, alive});
+    if (number % 20'000 == 15'000) stream_->enqueue([] { return Outcome::success; });
   }
-  EXPECT_EQ(stream->synchronize(), Outcome::success);
+  EXPECT_EQ(stream_->synchronize(), Outcome::success);
   EXPECT_GT(opportunistic, 0);
   EXPECT_EQ(alive.use_count(), 1) << "of what has run nothing is left";
   ASSERT_EQ(seen.size(), static_cast<std::size_t>(kCommands));
@@ -246,14 +238,13 @@ TEST_F(Streams, AFullQueueIsRunByWhoFillsIt) {
 }
 
 TEST_F(Streams, EventsKeepTime) {
-  const auto stream = device_.create_stream();
   Event start(true), stop(true), untimed(false);
   EXPECT_THROW(static_cast<void>(start.time()), SynError);
-  start.record(*stream);
-  stop.record(*stream);
+  start.record(*stream_);
+  stop.record(*stream_);
   EXPECT_EQ(stop.synchronize(), Outcome::success);
   EXPECT_GT(stop.time(), start.time());
-  untimed.record(*stream);
+  untimed.record(*stream_);
   EXPECT_THROW(static_cast<void>(untimed.time()), SynError);
 }
 
@@ -274,16 +265,15 @@ TEST_F(Streams, KeepNothingForOwnersThatAreGone) {
 }
 
 TEST_F(Streams, MemoryFreedBehindQueuedWorkStaysUntilItHasRun) {
-  const auto stream = device_.create_stream();
   const DeviceAddress address = device_.arena().allocate(100);
   std::atomic<bool> go{false};
-  stream->enqueue(succeeding([&] {
+  stream_->enqueue(succeeding([&] {
     while (!go) std::this_thread::sleep_for(1ms);
   }));
   device_.free_memory(address);
   EXPECT_NE(device_.arena().allocate(100) / kPageBytes, address / kPageBytes);
   go = true;
-  EXPECT_EQ(stream->synchronize(), Outcome::success);
+  EXPECT_EQ(stream_->synchronize(), Outcome::success);
   EXPECT_EQ(device_.arena().allocate(100) / kPageBytes, address / kPageBytes);
 }
 
