@@ -22,10 +22,7 @@ namespace hccl_perf {
 namespace {
 
 RankFacts facts_of(const Session& session) {
-  RankFacts facts;
-  facts.rank = session.rank();
-  facts.pid = getpid();
-  facts.module_id = session.module_id();
+  RankFacts facts{.rank = session.rank(), .pid = getpid(), .module_id = session.module_id()};
   std::snprintf(facts.host, sizeof facts.host, "%s", host_facts().host.c_str());
   const char* node = value_of(&std::getenv, "HCCL_NODE_ID");
   std::snprintf(facts.node, sizeof facts.node, "%s", node == nullptr ? "" : node);

@@ -141,13 +141,12 @@ std::optional<LaunchEnvironment> find_launcher(const Environment& environment) {
     const bool has_required =
         variables.required == nullptr || value_of(environment, variables.required) != nullptr;
     if (first_set(environment, variables.rank) == nullptr || !has_size || !has_required) continue;
-    LaunchEnvironment found;
-    found.launcher = variables.launcher;
-    found.rank = number(environment, variables.rank, 0);
-    found.size = number(environment, variables.size, 0);
-    found.local_rank = number(environment, variables.local_rank, -1);
-    found.local_size = number(environment, variables.local_size, -1);
-    found.job = job_name(variables, environment);
+    LaunchEnvironment found{.launcher = variables.launcher,
+                            .rank = number(environment, variables.rank, 0),
+                            .size = number(environment, variables.size, 0),
+                            .local_rank = number(environment, variables.local_rank, -1),
+                            .local_size = number(environment, variables.local_size, -1),
+                            .job = job_name(variables, environment)};
     require_consistent(found, variables.size[0] != nullptr);
     return found;
   }

@@ -24,9 +24,7 @@ Messages::WorkPtr Messages::send(const at::Tensor& tensor, int peer, int tag) {
   const at::Tensor from = issue.input(tensor);
   if (tag != 0 && !issue.is_coalesced()) {
     const at::Tensor header = issue.scratch(TagHeader::kWireBytes);
-    TagHeader fields;
-    fields.tag = tag;
-    fields.bytes = static_cast<std::int64_t>(from.nbytes());
+    TagHeader fields{.tag = tag, .bytes = static_cast<std::int64_t>(from.nbytes())};
     std::memcpy(header.data_ptr(), &fields, sizeof fields);
     issue.send(header, peer);
   }

@@ -343,10 +343,7 @@ int run(const Mistake& mistake) {
     children[own] = fork();  // before the library is used
     if (children[own] != 0) continue;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    Rank rank;
-    rank.number = number;
-    rank.from_peer = pipes[own][0];
-    rank.to_peer = pipes[1 - own][1];
+    Rank rank{.number = number, .from_peer = pipes[own][0], .to_peer = pipes[1 - own][1]};
     close(pipes[own][1]);
     close(pipes[1 - own][0]);
     mistake.make(rank);

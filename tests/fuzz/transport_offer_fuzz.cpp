@@ -21,9 +21,7 @@ void try_offer(std::span<const std::byte> bytes) {
 }
 
 void try_handshake(std::span<const std::byte> bytes) {
-  transport::Membership own;
-  own.rank = 0;
-  own.size = 2;
+  transport::Membership own{.rank = 0, .size = 2};
   transport::ConnectorHandshake handshake(own, {0, 1, {}});
   while (!bytes.empty() && handshake.state() == transport::Handshake::State::in_progress) {
     const std::size_t count = std::min(bytes.size(), handshake.wanted());

@@ -116,10 +116,7 @@ TEST(TableRow, AddsLatencyInCommentsOnly) {
 }
 
 TEST(TableHeader, IsAllCommentsAndNamesEveryRank) {
-  RankFacts rank;
-  rank.rank = 3;
-  rank.pid = 4242;
-  rank.module_id = 5;
+  RankFacts rank{.rank = 3, .pid = 4242, .module_id = 5};
   std::strcpy(rank.host, "somewhere");
   std::strcpy(rank.device, "GAUDI2");
   const std::string header = table_header(options(), 2604, {rank});

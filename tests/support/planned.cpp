@@ -13,10 +13,9 @@ std::vector<std::uint64_t> planned_reduction(
   constexpr std::size_t kCacheLine = 64;
   const planner::Planner planner(planner::Topology(operation.nodes), operation.algorithm);
   const std::size_t element = size_of(operation.type);
-  planner::Request request;
-  request.collective = operation.collective;
-  request.bytes = operation.count * element;
-  request.root = traits(operation.collective).has_root() ? operation.root : 0;
+  planner::Request request{.collective = operation.collective,
+                           .bytes = operation.count * element,
+                           .root = traits(operation.collective).has_root() ? operation.root : 0};
   // The prescaled input lies in memory of its own.
   request.in_place =
       operation.in_place && !(operation.reduction == hcclAvg && is_prescaled(operation.type));

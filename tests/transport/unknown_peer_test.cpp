@@ -24,9 +24,7 @@ class UnknownPeers : public EveryWay {
     const auto outcomes = run_ranks(
         2,
         [&](World& world) {
-          transport::Limits limits;
-          limits.handshake = std::chrono::milliseconds(500);
-          limits.pending = 8;
+          transport::Limits limits{.handshake = std::chrono::milliseconds(500), .pending = 8};
           Member member(world, GetParam(), limits);
           if (world.rank == 0 && !stream_first) mischief(member);
           const auto endpoint = member.open(1 - world.rank);

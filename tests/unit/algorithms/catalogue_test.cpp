@@ -25,10 +25,7 @@ namespace {
 
 std::vector<Family> tree(std::int32_t rank_count, std::int32_t root, std::uint32_t channel) {
   std::vector<Family> families;
-  schedule::Shape shape;
-  shape.rank_count = rank_count;
-  shape.root = root;
-  shape.channel = channel;
+  schedule::Shape shape{.rank_count = rank_count, .root = root, .channel = channel};
   for (shape.rank = 0; shape.rank < rank_count; ++shape.rank)
     families.push_back(family_in_tree(shape));
   return families;
@@ -144,9 +141,7 @@ TEST_P(Catalogue, HoldsForEveryRankCountAndRoot) {
 }
 
 TEST_P(Catalogue, HoldsInEveryChannelAndPipeline) {
-  schedule::Shape shape;
-  shape.collective = GetParam().collective;
-  shape.channels = 4;
+  schedule::Shape shape{.collective = GetParam().collective, .channels = 4};
   const std::int32_t most = kThorough ? 66 : 18;
   for (shape.rank_count = 2; shape.rank_count <= most; ++shape.rank_count) {
     for (const std::uint32_t pipeline : {2U, 7U, 32U}) {
@@ -160,9 +155,7 @@ TEST_P(Catalogue, HoldsInEveryChannelAndPipeline) {
 // Algorithms that grow with the square of the ranks are sampled up to 512 ranks, all others up to
 // 4096.
 TEST_P(Catalogue, HoldsForManyRanks) {
-  schedule::Shape shape;
-  shape.collective = GetParam().collective;
-  shape.pipeline = 4;
+  schedule::Shape shape{.collective = GetParam().collective, .pipeline = 4};
   const std::set<std::string_view> light = {"tree", "chain", "dissemination"};
   const bool linear = light.contains(GetParam().name) || traits(shape.collective).has_root();
   for (const std::int32_t rank_count : {200, 257, 512, 1000, 2049, 4096}) {
@@ -215,11 +208,10 @@ namespace {
 using Sizes = std::vector<std::int32_t>;
 
 void prove(const Sizes& sizes, const Algorithm& rails) {
-  schedule::Shape shape;
-  shape.collective = Collective::all_reduce;
-  shape.rank_count = std::accumulate(sizes.begin(), sizes.end(), 0);
-  shape.channels = 2;
-  shape.pipeline = 3;
+  schedule::Shape shape{.collective = Collective::all_reduce,
+                        .rank_count = std::accumulate(sizes.begin(), sizes.end(), 0),
+                        .channels = 2,
+                        .pipeline = 3};
   for (shape.channel = 0; shape.channel < 2; ++shape.channel) {
     for (const int placement : {0, 1, 2}) {
       shape.in_place = placement == 1;
@@ -256,10 +248,7 @@ TEST(Hierarchical, HoldsOnUnevenNodes) {
 // Two ranks a node, so two rails: each rank sends across nodes what a ring over them would, halved.
 TEST(Hierarchical, SendsAcrossNodesOnItsRailAlone) {
   const Sizes sizes = {2, 2, 2};
-  schedule::Shape shape;
-  shape.collective = Collective::all_reduce;
-  shape.rank_count = 6;
-  shape.rank = 3;
+  schedule::Shape shape{.collective = Collective::all_reduce, .rank = 3, .rank_count = 6};
   const Schedule schedule =
       hierarchical_all_reduce(shape, sizes, *find("ring", Collective::all_reduce));
   double across = 0;

@@ -170,9 +170,7 @@ TEST(Interpreter, MeansOfTheLargestValuesAreFinite) {
   for (const Algorithm& algorithm : flat()) {
     if (algorithm.collective != Collective::all_reduce) continue;
     for (std::int32_t ranks = 2; ranks <= 17; ++ranks) {
-      schedule::Shape shape;
-      shape.collective = Collective::all_reduce;
-      shape.rank_count = ranks;
+      schedule::Shape shape{.collective = Collective::all_reduce, .rank_count = ranks};
       const test::AllRanks all = test::build_all(shape, algorithm.build);
       for (const hcclDataType_t type : {hcclFloat16, hcclBfloat16})
         expect_finite_mean_of_largest(algorithm, all, ranks, type);

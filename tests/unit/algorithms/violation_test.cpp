@@ -24,12 +24,7 @@ constexpr std::int32_t kRanks = 6;
 constexpr std::size_t kFaulty = 2;  // rank
 
 schedule::Shape shape_of(const Algorithm& algorithm) {
-  schedule::Shape shape;
-  shape.collective = algorithm.collective;
-  shape.rank_count = kRanks;
-  shape.root = 1;
-  shape.pipeline = 3;
-  return shape;
+  return {.collective = algorithm.collective, .rank_count = kRanks, .root = 1, .pipeline = 3};
 }
 
 std::optional<proof::Violation> violation_of(const Algorithm& algorithm,

@@ -28,10 +28,7 @@ namespace {
 using hccl::test::count_of;
 
 UniqueId fixed_id(const char* address) {
-  UniqueId id;
-  id.kind = UniqueId::Kind::fixed_address;
-  id.addresses = parse_comm_id(address);
-  return id;
+  return {.kind = UniqueId::Kind::fixed_address, .addresses = parse_comm_id(address)};
 }
 
 constexpr const char* kLoopback = "127.0.0.1:5555";

@@ -10,13 +10,11 @@ namespace hccl {
 namespace {
 
 CollectiveCall floats(Collective collective, std::uint64_t count) {
-  CollectiveCall call;
-  call.collective = collective;
-  call.type = hcclFloat32;
-  call.operation = traits(collective).reduces ? hcclSum : hcclOpNone;
-  call.root = traits(collective).has_root() ? 1 : -1;
-  call.count = count;
-  return call;
+  return {.collective = collective,
+          .type = hcclFloat32,
+          .operation = static_cast<std::uint8_t>(traits(collective).reduces ? hcclSum : hcclOpNone),
+          .root = traits(collective).has_root() ? 1 : -1,
+          .count = count};
 }
 
 TEST(Traits, StandInTheOrderOfTheNumbers) {
@@ -66,11 +64,8 @@ TEST(Descriptions, NameTheCallAndWhatMatters) {
   EXPECT_EQ(describe(floats(Collective::all_reduce, 1025)), "all_reduce(1025, float, sum)");
   EXPECT_EQ(describe(floats(Collective::reduce, 2)), "reduce(2, float, sum, root 1)");
   EXPECT_EQ(describe(floats(Collective::barrier, 0)), "barrier()");
-  PointToPoint message;
-  message.direction = Direction::receive;
-  message.type = hcclBfloat16;
-  message.peer = 5;
-  message.count = 3;
+  PointToPoint message{
+      .direction = Direction::receive, .type = hcclBfloat16, .peer = 5, .count = 3};
   EXPECT_EQ(describe(message), "recv(3, bfloat16) from rank 5");
 }
 

@@ -139,25 +139,21 @@ struct FakeCommunicator {
 };
 
 inline CollectiveCall all_reduce(std::uint64_t count, std::uint64_t send, std::uint64_t recv) {
-  CollectiveCall call;
-  call.collective = Collective::all_reduce;
-  call.type = hcclFloat32;
-  call.operation = hcclSum;
-  call.count = count;
-  call.send = send;
-  call.recv = recv;
-  return call;
+  return {.collective = Collective::all_reduce,
+          .type = hcclFloat32,
+          .operation = hcclSum,
+          .count = count,
+          .send = send,
+          .recv = recv};
 }
 
 inline PointToPoint message(Direction direction, int peer, std::uint64_t address,
                             std::uint64_t count = 1) {
-  PointToPoint call;
-  call.direction = direction;
-  call.type = hcclFloat32;
-  call.peer = peer;
-  call.count = count;
-  call.address = address;
-  return call;
+  return {.direction = direction,
+          .type = hcclFloat32,
+          .peer = peer,
+          .count = count,
+          .address = address};
 }
 
 }  // namespace hccl::comm

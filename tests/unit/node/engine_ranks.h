@@ -130,14 +130,12 @@ inline std::vector<float> sum_in_rank_order(const std::vector<std::vector<float>
 }
 
 inline CollectiveCall all_reduce_call(std::uint64_t count, std::uint64_t send, std::uint64_t recv) {
-  CollectiveCall call;
-  call.collective = Collective::all_reduce;
-  call.type = hcclFloat32;
-  call.operation = hcclSum;
-  call.count = count;
-  call.send = send;
-  call.recv = recv;
-  return call;
+  return {.collective = Collective::all_reduce,
+          .type = hcclFloat32,
+          .operation = hcclSum,
+          .count = count,
+          .send = send,
+          .recv = recv};
 }
 
 }  // namespace hccl::node

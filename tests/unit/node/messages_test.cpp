@@ -16,12 +16,7 @@ namespace {
 // Numbers of sends and receives, and offers that no receive expects.
 
 PointToPoint call_with(int peer, Direction direction) {
-  PointToPoint call;
-  call.direction = direction;
-  call.type = hcclFloat32;
-  call.peer = peer;
-  call.count = 3;
-  return call;
+  return {.direction = direction, .type = hcclFloat32, .peer = peer, .count = 3};
 }
 
 TEST(Mailboxes, NumberCallsByPeerAndDirection) {
@@ -117,12 +112,11 @@ class MessageStepsTest : public testing::Test {
  private:
   static PointToPoint numbered(Mailboxes& boxes, Direction direction, int peer,
                                std::uint64_t address, std::size_t count) {
-    PointToPoint call;
-    call.direction = direction;
-    call.type = hcclFloat32;
-    call.peer = peer;
-    call.count = count;
-    call.address = address;
+    PointToPoint call{.direction = direction,
+                      .type = hcclFloat32,
+                      .peer = peer,
+                      .count = count,
+                      .address = address};
     boxes.number(call, 0);
     return call;
   }

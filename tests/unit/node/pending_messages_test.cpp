@@ -14,13 +14,7 @@ namespace hccl::node {
 namespace {
 
 PointToPoint call_of(Direction direction, std::uint64_t address, std::uint64_t bytes) {
-  PointToPoint call;
-  call.direction = direction;
-  call.type = hcclInt8;
-  call.peer = 1;
-  call.count = bytes;
-  call.address = address;
-  return call;
+  return {.direction = direction, .type = hcclInt8, .peer = 1, .count = bytes, .address = address};
 }
 
 MessageItem item_of(const PointToPoint& call) { return {&call, nullptr, nullptr, call.bytes()}; }

@@ -18,10 +18,7 @@ namespace {
 // Every collective delivers each chunk from where its definition says.
 
 CollectiveCall call_of(Collective collective, int root = -1) {
-  CollectiveCall call;
-  call.collective = collective;
-  call.root = root;
-  return call;
+  return {.collective = collective, .root = root};
 }
 
 void expect_chunks(const RankChunks& chunks, int first_rank, int end_rank, int chunk) {
@@ -119,10 +116,7 @@ TEST(TileClaims, GoOnBeforeTheShareWhenItIsTaken) {
 // Tiles cover every element of every chunk exactly once.
 
 void expect_every_byte_once(Collective collective, std::uint64_t count, int ranks) {
-  CollectiveCall call;
-  call.collective = collective;
-  call.type = hcclFloat32;
-  call.count = count;
+  CollectiveCall call{.collective = collective, .type = hcclFloat32, .count = count};
   const TilePlan plan(call, ranks, 2, chunk_bytes(call, ranks));
   const int chunks = collective == Collective::all_reduce ? 1 : ranks;
   std::vector<std::uint64_t> covered(static_cast<std::size_t>(chunks), 0);
@@ -148,10 +142,9 @@ TEST(TilePlan, CoversEveryByteOnce) {
 }
 
 void expect_every_pair_once(std::uint64_t part, int ranks) {
-  CollectiveCall call;
-  call.collective = Collective::all_to_all;
-  call.type = hcclFloat32;
-  call.count = part * static_cast<std::uint64_t>(ranks);
+  CollectiveCall call{.collective = Collective::all_to_all,
+                      .type = hcclFloat32,
+                      .count = part * static_cast<std::uint64_t>(ranks)};
   const TilePlan plan(call, ranks, 2, chunk_bytes(call, ranks));
   EXPECT_EQ(chunk_bytes(call, ranks), part * 4);
   std::map<std::pair<int, int>, std::uint64_t> covered;
@@ -180,20 +173,15 @@ TEST(TilePlan, OfAnAllToAllCoversEveryPairOnce) {
 }
 
 TEST(TilePlan, ReduceStoresToItsRoot) {
-  CollectiveCall call;
-  call.type = hcclFloat32;
-  call.count = 100'000;
-  call.collective = Collective::reduce;
-  call.root = 2;
+  CollectiveCall call{
+      .collective = Collective::reduce, .type = hcclFloat32, .root = 2, .count = 100'000};
   EXPECT_TRUE(TilePlan(call, 4, 2, chunk_bytes(call, 4)).stores_to(0, 2));
   EXPECT_FALSE(TilePlan(call, 4, 2, chunk_bytes(call, 4)).stores_to(0, 1));
 }
 
 TEST(TilePlan, ReduceScatterStoresToTheChunksRank) {
-  CollectiveCall call;
-  call.type = hcclFloat32;
-  call.count = 100'000;
-  call.collective = Collective::reduce_scatter;
+  CollectiveCall call{
+      .collective = Collective::reduce_scatter, .type = hcclFloat32, .count = 100'000};
   const TilePlan scatter(call, 4, 2, chunk_bytes(call, 4));
   EXPECT_TRUE(scatter.stores_to(0, 0));
   EXPECT_FALSE(scatter.stores_to(0, 3));

@@ -27,11 +27,10 @@ Cluster cluster_of(std::int32_t rank_count, std::int32_t ranks_per_node) {
 
 double cost(const char* name, Collective collective, const Cluster& cluster, std::uint64_t bytes,
             std::uint32_t pipeline = 1, std::uint32_t channels = 1) {
-  Shape shape;
-  shape.collective = collective;
-  shape.rank_count = static_cast<std::int32_t>(cluster.node_of_rank.size());
-  shape.pipeline = pipeline;
-  shape.channels = channels;
+  Shape shape{.collective = collective,
+              .rank_count = static_cast<std::int32_t>(cluster.node_of_rank.size()),
+              .channels = channels,
+              .pipeline = pipeline};
   test::AllRanks all;
   for (shape.channel = 0; shape.channel < channels; ++shape.channel) {
     const auto one = test::build_all(shape, algorithms::find(name, collective)->build);
@@ -101,9 +100,7 @@ TEST(Simulator, OverlapsUpAndDownInADoubleTree) {
 }
 
 TEST(Simulator, IsInfiniteWhereNothingCompletes) {
-  Shape shape;
-  shape.collective = Collective::broadcast;
-  shape.rank_count = 2;
+  Shape shape{.collective = Collective::broadcast, .rank_count = 2};
   test::AllRanks all =
       test::build_all(shape, algorithms::find("chain", Collective::broadcast)->build);
   all.schedules[0] = {};

@@ -27,10 +27,7 @@ std::optional<Violation> verify_written(Collective collective, std::int32_t rank
                                         const Bound& bound = kLoose, bool in_place = false) {
   std::vector<Shape> shapes;
   std::vector<Schedule> schedules;
-  Shape shape;
-  shape.collective = collective;
-  shape.rank_count = rank_count;
-  shape.in_place = in_place;
+  Shape shape{.collective = collective, .in_place = in_place, .rank_count = rank_count};
   for (shape.rank = 0; shape.rank < rank_count; ++shape.rank) {
     ScheduleBuilder builder(shape, block_chunks);
     write(builder, shape.rank);

@@ -16,12 +16,7 @@ namespace {
 
 // Steps as they are written down.
 
-Shape all_gather_of_three() {
-  Shape shape;
-  shape.collective = Collective::all_gather;
-  shape.rank_count = 3;
-  return shape;
-}
+Shape all_gather_of_three() { return {.collective = Collective::all_gather, .rank_count = 3}; }
 
 TEST(ScheduleBuilder, KnowsTheBlocksOfTheCollective) {
   const Schedule schedule = ScheduleBuilder(all_gather_of_three(), 4).finish();
@@ -61,11 +56,7 @@ TEST(ScheduleBuilder, MakesNoEmptySteps) {
 // Tests printed schedules.
 
 Shape third_of_three(Collective collective) {
-  Shape shape;
-  shape.collective = collective;
-  shape.rank_count = 3;
-  shape.rank = 2;
-  return shape;
+  return {.collective = collective, .rank = 2, .rank_count = 3};
 }
 
 TEST(Printer, WritesARing) {
@@ -129,11 +120,7 @@ TEST(Shape, DiffersInEveryFieldAndSoDoesItsHash) {
 }
 
 TEST(Shape, OnlyTheRootOfABroadcastHasInputAndOfAReduceOutput) {
-  Shape shape;
-  shape.rank_count = 3;
-  shape.root = 1;
-  shape.in_place = true;
-  shape.collective = Collective::broadcast;
+  Shape shape{.collective = Collective::broadcast, .in_place = true, .rank_count = 3, .root = 1};
   EXPECT_FALSE(shape.has_input() || shape.aliased());
   EXPECT_TRUE(shape.has_output());
   shape.rank = 1;

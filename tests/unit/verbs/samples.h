@@ -39,11 +39,7 @@ inline GidBytes v6(std::uint8_t first, std::uint8_t second, std::uint8_t last) {
 
 inline Interface interface_of(const std::string& name, const GidBytes& address,
                               bool loopback = false) {
-  Interface entry;
-  entry.name = name;
-  entry.address = address_of(address);
-  entry.loopback = loopback;
-  return entry;
+  return {.name = name, .address = address_of(address), .loopback = loopback};
 }
 
 // Addresses without memory behind them, which is all that registering needs here.
