@@ -120,9 +120,7 @@ TEST_F(HcclPerfResults, ComparedWithAMuchSlowerRunAreFaster) {
   const Outcome outcome = compare();
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_EQ(table_rows(outcome.out).size(), 2U) << "the comparison is comments";
-  EXPECT_NE(outcome.out.find("# Compared            : 0 slower, 4 faster, 0 same, 0 noise\n"),
-            std::string::npos)
-      << outcome.out;
+  expect_parts(outcome.out, {"# Compared            : 0 slower, 4 faster, 0 same, 0 noise\n"});
 }
 
 TEST_F(HcclPerfResults, ComparedWithAMuchFasterRunAreSlowerAndSayThatInTheExitStatus) {
@@ -131,7 +129,7 @@ TEST_F(HcclPerfResults, ComparedWithAMuchFasterRunAreSlowerAndSayThatInTheExitSt
   const Outcome outcome = compare({"--repeats", "25"});
   EXPECT_EQ(outcome.status, 3) << outcome.out << outcome.err;
   EXPECT_EQ(outcome.err, "");
-  EXPECT_NE(outcome.out.find("  slower\n"), std::string::npos) << outcome.out;
+  expect_parts(outcome.out, {"  slower\n"});
 }
 
 TEST_F(HcclPerfResults, WrongDataOutranksASlowRun) {
@@ -141,7 +139,7 @@ TEST_F(HcclPerfResults, WrongDataOutranksASlowRun) {
       text("all_reduce -t 2 -b 1K -e 4K -f 4 -n 5 --repeats 25 --compare ", path("base.json")),
       {std::string("LD_PRELOAD=") + HCCL_PERF_FAULTS, "PERF_TEST_FAULT=short"});
   EXPECT_EQ(outcome.status, 1) << outcome.out << outcome.err;
-  EXPECT_NE(outcome.out.find("  slower\n"), std::string::npos) << outcome.out;
+  expect_parts(outcome.out, {"  slower\n"});
 }
 
 TEST_F(HcclPerfResults, AreNotMeasuredWithoutAUsableBaseline) {
@@ -149,8 +147,7 @@ TEST_F(HcclPerfResults, AreNotMeasuredWithoutAUsableBaseline) {
     const Outcome outcome = compare(more);
     EXPECT_EQ(outcome.status, 2);
     EXPECT_EQ(outcome.out, "");
-    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
-    EXPECT_NE(outcome.err.find(named), std::string::npos) << outcome.err;
+    expect_line(outcome.err, {named});
   };
   expect_refused({}, "No such file");
   std::ofstream(path("base.json")) << "{";
@@ -183,7 +180,7 @@ TEST_F(HcclPerfResults, ComeFromTheOptionsOfHcclDemoToo) {
   ASSERT_EQ(rows.size(), 3U) << outcome.out;
   EXPECT_EQ(rows[2][0], "4096");
   EXPECT_EQ(rows[2][2], "bfloat16");
-  EXPECT_NE(outcome.out.find("#   latency out-of-place min "), std::string::npos) << outcome.out;
+  expect_parts(outcome.out, {"#   latency out-of-place min "});
   EXPECT_EQ(lines(path("out.csv")).size(), 7U);
 }
 

@@ -32,8 +32,18 @@ void expect_all_right(const Outcome& outcome, std::size_t rows) {
     EXPECT_EQ(row[12], in_place ? "0" : "N/A");
     EXPECT_FALSE(row[13].empty());
   }
-  EXPECT_NE(outcome.out.find("# Out of bounds values : 0 OK\n"), std::string::npos);
-  EXPECT_NE(outcome.out.find("# Avg bus bandwidth    : "), std::string::npos);
+  expect_parts(outcome.out, {"# Out of bounds values : 0 OK\n", "# Avg bus bandwidth    : "});
+}
+
+// The contents of the JSON file of a run.
+nlohmann::json json_of_run(Words arguments, const Program::Variables& variables = {}) {
+  const std::string file = testing::TempDir() + "hccl-perf-json." + std::to_string(getpid());
+  arguments.append({"--json", file});
+  const Outcome outcome = run_hccl_perf(arguments, variables);
+  EXPECT_EQ(outcome.status, 0) << outcome.err << outcome.out;
+  auto json = nlohmann::json::parse(std::ifstream(file));
+  std::filesystem::remove(file);
+  return json;
 }
 
 class EachCollective : public testing::TestWithParam<const char*> {};
@@ -92,7 +102,7 @@ TEST_P(EachTestOfPairs, RefusesARankWithoutPartner) {
   for (const char* ranks : {"1", "3"}) {
     const Outcome outcome = run_hccl_perf({GetParam(), "-g", ranks});
     EXPECT_EQ(outcome.status, 2);
-    EXPECT_NE(outcome.err.find("needs an even number of ranks"), std::string::npos) << outcome.err;
+    expect_parts(outcome.err, {"needs an even number of ranks"});
   }
 }
 
@@ -122,9 +132,7 @@ TEST(HcclPerf, MeasuresOverlap) {
 
 TEST(HcclPerf, NamesEveryRankInTheHeader) {
   const Outcome outcome = run_hccl_perf({"all_reduce", "-g", "3", "-b", "8", "-e", "8", "-n", "1"});
-  for (const char* rank : {"#  Rank  0 ", "#  Rank  1 ", "#  Rank  2 "}) {
-    EXPECT_NE(outcome.out.find(rank), std::string::npos) << outcome.out;
-  }
+  expect_parts(outcome.out, {"#  Rank  0 ", "#  Rank  1 ", "#  Rank  2 "});
 }
 
 TEST(HcclPerf, RunsRanksAsThreads) {
@@ -145,9 +153,7 @@ TEST(HcclPerf, SimulatesNodes) {
   const Outcome outcome = run_hccl_perf(
       {"all_reduce", "-g", "3", "--nodes", "2", "-b", "1K", "-e", "16K", "-f", "4", "-n", "2"});
   expect_all_right(outcome, 3);
-  EXPECT_NE(outcome.out.find("# Nodes (HCCL_NODE_ID): ranks 0,1 on node0; rank 2 on node1\n"),
-            std::string::npos)
-      << outcome.out;
+  expect_parts(outcome.out, {"# Nodes (HCCL_NODE_ID): ranks 0,1 on node0; rank 2 on node1\n"});
   for (const auto& row : table_rows(outcome.out)) EXPECT_EQ(row[14], "shm+tcp") << outcome.out;
 }
 
@@ -174,32 +180,19 @@ TEST(HcclPerf, ShowsLatencyInComments) {
       {"all_reduce", "-g", "2", "-b", "8", "-e", "8", "--latency", "--latency-iters", "30"});
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_EQ(table_rows(outcome.out).size(), 1U);
-  EXPECT_NE(outcome.out.find("#   latency out-of-place min "), std::string::npos) << outcome.out;
-  EXPECT_NE(outcome.out.find("(30 calls"), std::string::npos) << outcome.out;
+  expect_parts(outcome.out, {"#   latency out-of-place min ", "(30 calls"});
 }
 
 TEST(HcclPerf, RunsUntilTheMinimumTime) {
-  const fs::path file =
-      fs::path(testing::TempDir()) / ("hccl-perf-min-time." + std::to_string(getpid()));
-  const Outcome outcome = run_hccl_perf(
-      text("all_reduce -g 2 -b 8 -e 8 -n 1 --min-time 0.05 --repeats 1 --json ", file.string()));
-  EXPECT_EQ(outcome.status, 0) << outcome.err;
-  const auto json = nlohmann::json::parse(std::ifstream(file));
-  fs::remove(file);
+  const auto json = json_of_run(text("all_reduce -g 2 -b 8 -e 8 -n 1 --min-time 0.05 --repeats 1"));
   const auto& cell = json["rows"][0]["out_of_place"];
   EXPECT_GE(cell["iterations"].get<double>() * cell["time_ns_across_ranks"]["max"].get<double>(),
             0.05e9 * 0.99);
 }
 
 TEST(HcclPerf, WritesJson) {
-  const fs::path file =
-      fs::path(testing::TempDir()) / ("hccl-perf-json." + std::to_string(getpid()));
-  const Outcome outcome =
-      run_hccl_perf(text("all_gather -g 2 -b 1K -e 4K -f 4 -n 2 --json ", file.string()),
-                    {"HCCL_TIMEOUT=100", "HCCL_SECRET=whisper"});
-  EXPECT_EQ(outcome.status, 0) << outcome.err;
-  const auto json = nlohmann::json::parse(std::ifstream(file));
-  fs::remove(file);
+  const auto json = json_of_run(text("all_gather -g 2 -b 1K -e 4K -f 4 -n 2"),
+                                {"HCCL_TIMEOUT=100", "HCCL_SECRET=whisper"});
   EXPECT_EQ(json["collective"], "all_gather");
   EXPECT_EQ(json["ranks"], 2);
   EXPECT_EQ(json["argv"][1], "all_gather");
@@ -219,8 +212,7 @@ void expect_usage_error(const Words& arguments, const std::string& named) {
   EXPECT_EQ(outcome.status, 2);
   EXPECT_EQ(outcome.out, "");
   EXPECT_EQ(outcome.err.rfind("hccl-perf: ", 0), 0U) << outcome.err;
-  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
-  EXPECT_NE(outcome.err.find(named), std::string::npos) << outcome.err;
+  expect_line(outcome.err, {named});
 }
 
 TEST(HcclPerf, RefusesBadArgumentsInOneLine) {
@@ -238,13 +230,13 @@ TEST(HcclPerf, RefusesToNameNodesThatTheUserNamed) {
       run_hccl_perf({"all_reduce", "-g", "2", "--nodes", "2"}, {"HCCL_NODE_ID=mine"});
   EXPECT_EQ(outcome.status, 2);
   EXPECT_EQ(outcome.out, "");
-  EXPECT_NE(outcome.err.find("already set to 'mine'"), std::string::npos) << outcome.err;
+  expect_parts(outcome.err, {"already set to 'mine'"});
 }
 
 TEST(HcclPerf, ShowsHelp) {
   const Outcome outcome = run_hccl_perf({"--help"});
   EXPECT_EQ(outcome.status, 0);
-  EXPECT_NE(outcome.out.find("Examples:"), std::string::npos);
+  expect_parts(outcome.out, {"Examples:"});
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 // Starts hccl-perf (or something that starts it) as a person would, and keeps what it prints.
 #pragma once
 
+#include "support/text_parts.h"
+
 #include <initializer_list>
 #include <sstream>
 #include <string>
@@ -10,6 +12,9 @@
 #include <sys/types.h>
 
 namespace hccl_perf {
+
+using hccl::test::expect_line;
+using hccl::test::expect_parts;
 
 // The words of a command line, given one by one, or as a line that is cut at its spaces.
 class CommandLine : public std::vector<std::string> {

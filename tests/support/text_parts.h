@@ -4,6 +4,9 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
 
 namespace hccl::test {
 
@@ -16,6 +19,17 @@ namespace hccl::test {
   for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
     ++count;
   return count;
+}
+
+inline void expect_parts(const std::string& text, const std::vector<std::string>& parts) {
+  for (const std::string& part : parts)
+    EXPECT_TRUE(contains(text, part)) << "'" << part << "' is not in: " << text;
+}
+
+// One line, with each of `parts` in it.
+inline void expect_line(const std::string& text, const std::vector<std::string>& parts) {
+  EXPECT_EQ(count_of(text, "\n"), 1U) << text;
+  expect_parts(text, parts);
 }
 
 }  // namespace hccl::test

@@ -2,6 +2,7 @@
 // Trainings that are interrupted, and input that is not right.
 #include "dataset.h"
 #include "errors.h"
+#include "support/text_parts.h"
 #include "trainer_runs.h"
 
 #include <algorithm>
@@ -14,6 +15,9 @@
 
 namespace ddp_trainer {
 namespace {
+
+using hccl::test::expect_line;
+using hccl::test::expect_parts;
 
 // The data, uncompressed, with one class changed.
 std::string digits_with_another_class() {
@@ -122,8 +126,7 @@ void expect_both_refuse(const Words& first, const Words& second, const std::stri
     EXPECT_NE(outcome.status, 0);
     EXPECT_EQ(outcome.out, "");
     EXPECT_EQ(outcome.err.find("ddp_trainer: rank 1 on "), 0U) << outcome.err;
-    EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
-    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    expect_line(outcome.err, {part});
   }
 }
 
@@ -152,8 +155,7 @@ TEST(Ranks, HearThatOneCannotRead) {
   Program second(command({"--data", "/nowhere/digits"}), variables("1"));
   const Outcome first = run({}, variables("0"));
   EXPECT_NE(first.status, 0);
-  EXPECT_NE(first.err.find("rank 1 on "), std::string::npos) << first.err;
-  EXPECT_NE(first.err.find("/nowhere/digits: No such file"), std::string::npos) << first.err;
+  expect_parts(first.err, {"rank 1 on ", "/nowhere/digits: No such file"});
   EXPECT_NE(second.wait().status, 0);
 }
 
@@ -165,7 +167,7 @@ TEST(Divergence, EndsTheTrainingAndWritesNothing) {
     EXPECT_EQ(outcome.status, 1);
     EXPECT_EQ(outcome.err.find("ddp_trainer: the training has diverged in epoch 1: "), 0U)
         << outcome.err;
-    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    expect_line(outcome.err, {});
     EXPECT_EQ(outcome.out.find("final:"), std::string::npos);
     EXPECT_EQ(folder.names(), std::vector<std::string>{});
   }
@@ -177,9 +179,8 @@ void expect_refused(const Words& arguments, const std::string& part,
   const Outcome outcome = run(arguments, variables);
   EXPECT_NE(outcome.status, 0) << part;
   EXPECT_EQ(outcome.out, "");
-  EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
+  expect_line(outcome.err, {part});
   EXPECT_EQ(outcome.err.find("ddp_trainer: "), 0U) << outcome.err;
-  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
 }
 
 TEST(BadInput, OfTheCommandLineIsOneLine) {
@@ -234,15 +235,12 @@ TEST(BadOutput, IsOneLine) {
   for (const char* file : {"--json", "--trace"}) {
     const Outcome outcome = run({"-g", "2", "--epochs", "1", file, "/dev/full"});
     EXPECT_EQ(outcome.status, 1);
-    EXPECT_NE(outcome.err.find(file), std::string::npos) << outcome.err;
-    EXPECT_NE(outcome.err.find("No space left"), std::string::npos) << outcome.err;
+    expect_parts(outcome.err, {file, "No space left"});
   }
   const Outcome outcome =
       Program({"sh", "-c", command({})[0] + " -g 4 --epochs 1 > /dev/full"}).wait();
   EXPECT_EQ(outcome.status, 1);
-  EXPECT_NE(outcome.err.find("cannot write to standard output: No space left"), std::string::npos)
-      << outcome.err;
-  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  expect_line(outcome.err, {"cannot write to standard output: No space left"});
 }
 
 TEST(BadInput, OfACheckpointIsOneLineAndLeavesItAsItIs) {
