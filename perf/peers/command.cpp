@@ -17,26 +17,20 @@ std::uint64_t parse_number(const std::string& word, const std::string& value) {
   std::size_t used = 0;
   const bool digit = !value.empty() && value.front() >= '0' && value.front() <= '9';
   const std::uint64_t number = digit ? std::stoull(value, &used) : 0;
-  if (!digit || used != value.size()) {
-    throw std::invalid_argument("not a number: " + word);
-  }
+  if (!digit || used != value.size()) throw std::invalid_argument("not a number: " + word);
   return number;
 }
 
 Collective parse_collective(const std::string& word, const std::string& value) {
-  for (std::size_t i = 0; i < kNames.size(); ++i) {
-    if (value == kNames[i]) {
-      return static_cast<Collective>(i);
-    }
-  }
+  for (std::size_t i = 0; i < kNames.size(); ++i)
+    if (value == kNames[i]) return static_cast<Collective>(i);
   throw std::invalid_argument("unknown collective: " + word);
 }
 
 bool parse_choice(const std::string& word, const std::string& value, const char* no,
                   const char* yes) {
-  if (value != no && value != yes) {
+  if (value != no && value != yes)
     throw std::invalid_argument("expected " + std::string(no) + " or " + yes + ": " + word);
-  }
   return value == yes;
 }
 
@@ -44,25 +38,24 @@ void apply(Command& command, const std::string& word) {
   const std::size_t equals = word.find('=');
   const std::string key = word.substr(0, equals);
   const std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
-  if (key == "collective") {
+  if (key == "collective")
     command.collective = parse_collective(word, value);
-  } else if (key == "bytes") {
+  else if (key == "bytes")
     command.bytes = parse_number(word, value);
-  } else if (key == "iterations") {
+  else if (key == "iterations")
     command.iterations = parse_number(word, value);
-  } else if (key == "warmup") {
+  else if (key == "warmup")
     command.warmup = parse_number(word, value);
-  } else if (key == "batch") {
+  else if (key == "batch")
     command.batch = parse_number(word, value);
-  } else if (key == "variant") {
+  else if (key == "variant")
     command.variant = static_cast<int>(parse_number(word, value));
-  } else if (key == "place") {
+  else if (key == "place")
     command.in_place = parse_choice(word, value, "out", "in");
-  } else if (key == "mode") {
+  else if (key == "mode")
     command.latency = parse_choice(word, value, "queued", "latency");
-  } else {
+  else
     throw std::invalid_argument("unknown word: " + word);
-  }
 }
 
 }  // namespace
@@ -76,17 +69,13 @@ Command parse_command(const std::string& line) {
   std::string verb;
   words >> verb;
   Command command;
-  if (verb == "run" || verb == "verify") {
+  if (verb == "run" || verb == "verify")
     command.verb = verb == "run" ? Verb::run : Verb::verify;
-  } else {
+  else
     throw std::invalid_argument("expected run or verify: " + line);
-  }
-  for (std::string word; words >> word;) {
-    apply(command, word);
-  }
-  if (command.iterations == 0) {
+  for (std::string word; words >> word;) apply(command, word);
+  if (command.iterations == 0)
     throw std::invalid_argument("iterations must be at least 1: " + line);
-  }
   return command;
 }
 

@@ -24,20 +24,15 @@ constexpr std::size_t kLine = 64;
 std::vector<const float*> all(const std::vector<Buffer>& buffers, std::size_t offset) {
   std::vector<const float*> addresses;
   addresses.reserve(buffers.size());
-  for (const Buffer& buffer : buffers) {
-    addresses.push_back(buffer.get() + offset);
-  }
+  for (const Buffer& buffer : buffers) addresses.push_back(buffer.get() + offset);
   return addresses;
 }
 
 std::vector<float*> all_but(const std::vector<Buffer>& buffers, int left_out, std::size_t offset) {
   std::vector<float*> addresses;
   addresses.reserve(buffers.size());
-  for (std::size_t rank = 0; rank < buffers.size(); ++rank) {
-    if (static_cast<int>(rank) != left_out) {
-      addresses.push_back(buffers[rank].get() + offset);
-    }
-  }
+  for (std::size_t rank = 0; rank < buffers.size(); ++rank)
+    if (static_cast<int>(rank) != left_out) addresses.push_back(buffers[rank].get() + offset);
   return addresses;
 }
 
@@ -54,9 +49,8 @@ Buffer::Buffer(std::size_t count, std::size_t first_line)
 void Floor::prepare(const Command& command, bool known_inputs) {
   const std::size_t variants = 2 * kTileBytes.size();
   const auto variant = static_cast<std::size_t>(command.variant);
-  if (variant >= variants) {
+  if (variant >= variants)
     throw std::runtime_error("variant must be between 0 and " + std::to_string(variants - 1));
-  }
   tile_ = kTileBytes[variant % kTileBytes.size()] / sizeof(float);
   const std::size_t count = buffer_count(shape_of(command, 0, ranks_));
   allocate(count);
@@ -74,9 +68,7 @@ void Floor::prepare(const Command& command, bool known_inputs) {
 }
 
 void Floor::allocate(std::size_t count) {
-  if (count <= capacity_ && !send_.empty()) {
-    return;
-  }
+  if (count <= capacity_ && !send_.empty()) return;
   send_.clear();
   recv_.clear();
   capacity_ = count;
@@ -96,9 +88,7 @@ void Floor::work(std::uint64_t iterations) {
   const std::uint64_t total = per_operation * iterations;  // 0 where no bytes are moved
   for (;;) {
     const std::uint64_t ticket = next_.value.fetch_add(1, std::memory_order_relaxed);
-    if (ticket >= total) {
-      break;
-    }
+    if (ticket >= total) break;
     wait_until_done(ticket / per_operation * per_operation);
     run_tile(ticket % per_operation);
     done_.value.fetch_add(1, std::memory_order_release);
@@ -119,9 +109,7 @@ std::uint64_t Floor::wrong(const Command& command) const {
 }
 
 void Floor::fill(const Command& command) {
-  for (const Buffer& buffer : recv_) {
-    std::fill_n(buffer.get(), capacity_, kPoison);
-  }
+  for (const Buffer& buffer : recv_) std::fill_n(buffer.get(), capacity_, kPoison);
   for (int rank = 0; rank < ranks_; ++rank) {
     const Shape shape = shape_of(command, rank, ranks_);
     const std::vector<float> input = make_input(shape, rank);
@@ -140,10 +128,9 @@ const std::vector<Buffer>& Floor::inputs(const Command& command) const {
 // Part `to` of every rank's input to part `from` of every rank's output.
 void Floor::add_exchange(const std::vector<Buffer>& in, std::size_t part) {
   const auto ranks = static_cast<std::size_t>(ranks_);
-  for (std::size_t from = 0; from < ranks; ++from) {
+  for (std::size_t from = 0; from < ranks; ++from)
     for (std::size_t to = 0; to < ranks; ++to)
       segments_.push_back({{in[from].get() + to * part}, {recv_[to].get() + from * part}, part});
-  }
 }
 
 void Floor::make_segments(const Command& command) {
@@ -206,11 +193,8 @@ void Floor::run_tile(std::uint64_t tile) {
 }
 
 void Floor::wait_until_done(std::uint64_t tiles) const {
-  for (int spins = 0; done_.value.load(std::memory_order_acquire) < tiles; ++spins) {
-    if (spins > 1000) {
-      sched_yield();
-    }
-  }
+  for (int spins = 0; done_.value.load(std::memory_order_acquire) < tiles; ++spins)
+    if (spins > 1000) sched_yield();
 }
 
 }  // namespace peers

@@ -19,12 +19,8 @@ using Lanes = hn::ScalableTag<float>;
 HWY_ATTR void sum_element(std::span<const float* const> sources,
                           std::span<float* const> destinations, std::size_t i) {
   float sum = sources[0][i];
-  for (std::size_t s = 1; s < sources.size(); ++s) {
-    sum += sources[s][i];
-  }
-  for (float* destination : destinations) {
-    destination[i] = sum;
-  }
+  for (std::size_t s = 1; s < sources.size(); ++s) sum += sources[s][i];
+  for (float* destination : destinations) destination[i] = sum;
 }
 
 // Four vectors a step: whole cache lines are read and written, which write combining needs.
@@ -35,11 +31,10 @@ HWY_ATTR std::size_t sum_steps(std::span<const float* const> sources,
   const Lanes lanes;
   const std::size_t width = hn::Lanes(lanes);
   const auto store = [lanes](auto value, float* to) HWY_ATTR {
-    if constexpr (kStreaming) {
+    if constexpr (kStreaming)
       hn::Stream(value, lanes, to);
-    } else {
+    else
       hn::StoreU(value, lanes, to);
-    }
   };
   for (; i + 4 * width <= end; i += 4 * width) {
     const float* from = sources[0] + i;
@@ -71,12 +66,8 @@ HWY_ATTR void sum_to_all(std::span<const float* const> sources,
   const std::size_t end = first + count;
   std::size_t i = streaming ? sum_steps<true>(sources, destinations, first, end)
                             : sum_steps<false>(sources, destinations, first, end);
-  for (; i < end; ++i) {
-    sum_element(sources, destinations, i);
-  }
-  if (streaming) {
-    hwy::FlushStream();
-  }
+  for (; i < end; ++i) sum_element(sources, destinations, i);
+  if (streaming) hwy::FlushStream();
 }
 
 }  // namespace peers::HWY_NAMESPACE

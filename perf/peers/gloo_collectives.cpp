@@ -71,12 +71,10 @@ class GlooEngine final : public Engine {
   }
 
   void prepare(const Command& command) override {
-    if (command.collective != Collective::all_reduce || command.in_place) {
+    if (command.collective != Collective::all_reduce || command.in_place)
       throw std::runtime_error("only all_reduce, out of place");
-    }
-    if (command.variant < 0 || command.variant >= kVariants) {
+    if (command.variant < 0 || command.variant >= kVariants)
       throw std::runtime_error("variant must be between 0 and " + std::to_string(kVariants - 1));
-    }
     if (command.variant >= kFunctions + kAlgorithms && command.bytes > kMostPolled) {
       throw std::runtime_error("variants that poll end at " + std::to_string(kMostPolled) +
                                " bytes");
@@ -89,11 +87,10 @@ class GlooEngine final : public Engine {
     fill_for_timing(command, rank_, send_);
     // A connection may still carry notifications for the buffers of the algorithm before.
     context_ = contexts_->makeContext(device_);
-    if (command.variant < kFunctions) {
+    if (command.variant < kFunctions)
       make_function(command.variant);
-    } else {
+    else
       make_algorithm(command.variant - kFunctions);
-    }
   }
 
   void run(const Command& /*command*/, std::uint64_t iterations) override {
@@ -127,9 +124,8 @@ class GlooEngine final : public Engine {
   }
 
   void make_algorithm(int number) {
-    for (int peer = 0; number >= kAlgorithms && peer < ranks_; ++peer) {
+    for (int peer = 0; number >= kAlgorithms && peer < ranks_; ++peer)
       if (peer != rank_) context_->getPair(peer)->setSync(true, true);
-    }
     const std::vector<float*> buffers{recv_.data()};
     const int count = static_cast<int>(recv_.size());
     switch (number % kAlgorithms) {
@@ -160,9 +156,8 @@ void make_folder(Meeting& meeting) {
   const std::string path = std::filesystem::temp_directory_path() / "gloo_collectives-XXXXXX";
   if (path.size() >= meeting.folder.size()) throw std::runtime_error("TMPDIR is too long");
   std::copy(path.begin(), path.end(), meeting.folder.begin());
-  if (mkdtemp(meeting.folder.data()) == nullptr) {
+  if (mkdtemp(meeting.folder.data()) == nullptr)
     throw std::system_error(errno, std::generic_category(), "mkdtemp");
-  }
 }
 
 std::string title() {

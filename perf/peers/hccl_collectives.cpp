@@ -52,12 +52,9 @@ class HcclEngine final : public Engine {
  public:
   HcclEngine(Meeting& meeting, int rank) : rank_(rank), ranks_(meeting.board.ranks) {
     check(synInitialize(), "synInitialize");
-    if (synDeviceAcquireByModuleId(&device_, static_cast<synModuleId>(rank)) != synSuccess) {
+    if (synDeviceAcquireByModuleId(&device_, static_cast<synModuleId>(rank)) != synSuccess)
       check(synDeviceAcquire(&device_, nullptr), "synDeviceAcquire");
-    }
-    if (rank == 0) {
-      check(hcclGetUniqueId(&meeting.id), "hcclGetUniqueId");
-    }
+    if (rank == 0) check(hcclGetUniqueId(&meeting.id), "hcclGetUniqueId");
     pthread_barrier_wait(&meeting.board.barrier);
     check(hcclCommInitRank(&comm_, ranks_, meeting.id, rank_), "hcclCommInitRank");
     check(synStreamCreateGeneric(&stream_, device_, 0), "synStreamCreateGeneric");
@@ -72,9 +69,7 @@ class HcclEngine final : public Engine {
 
   void prepare(const Command& command) override {
     const std::size_t count = buffer_count(shape_of(command, rank_, ranks_));
-    if (count > capacity_ || send_ == 0) {
-      reallocate(std::max<std::size_t>(count, 1));
-    }
+    if (count > capacity_ || send_ == 0) reallocate(std::max<std::size_t>(count, 1));
     std::vector<float> values(count);
     fill_for_timing(command, rank_, values);
     upload(values, send_);
@@ -87,9 +82,8 @@ class HcclEngine final : public Engine {
         command.latency ? 1 : (command.batch > 0 ? command.batch : iterations);
     for (std::uint64_t done = 0; done < iterations; done += batch) {
       const std::uint64_t calls = std::min(batch, iterations - done);
-      for (std::uint64_t i = 0; i < calls; ++i) {
+      for (std::uint64_t i = 0; i < calls; ++i)
         check(call(command, shape), collective_name(command.collective));
-      }
       check(synStreamSynchronize(stream_), "synStreamSynchronize");
     }
   }
@@ -112,9 +106,7 @@ class HcclEngine final : public Engine {
 
   void reallocate(std::size_t count) {
     for (std::uint64_t* buffer : {&send_, &recv_}) {
-      if (*buffer != 0) {
-        check(synDeviceFree(device_, *buffer, 0), "synDeviceFree");
-      }
+      if (*buffer != 0) check(synDeviceFree(device_, *buffer, 0), "synDeviceFree");
       check(synDeviceMalloc(device_, count * sizeof(float), 0, 0, buffer), "synDeviceMalloc");
     }
     capacity_ = count;

@@ -31,25 +31,19 @@ class FloorEngine final : public Engine {
       : floor_(floor), board_(board), thread_(thread) {}
 
   void prepare(const Command& command) override {
-    if (thread_ == 0) {
-      floor_.prepare(command, false);
-    }
+    if (thread_ == 0) floor_.prepare(command, false);
   }
 
   void run(const Command& /*command*/, std::uint64_t iterations) override {
     floor_.work(iterations);
     // The next block counts from zero: nobody may still be claiming.
     pthread_barrier_wait(&board_.barrier);
-    if (thread_ == 0) {
-      floor_.reset();
-    }
+    if (thread_ == 0) floor_.reset();
     pthread_barrier_wait(&board_.barrier);
   }
 
   std::uint64_t verify(const Command& command) override {
-    if (thread_ == 0) {
-      floor_.prepare(command, true);
-    }
+    if (thread_ == 0) floor_.prepare(command, true);
     pthread_barrier_wait(&board_.barrier);
     run(command, 1);
     return thread_ == 0 ? floor_.wrong(command) : 0;
@@ -95,9 +89,8 @@ int main(int argc, char** argv) {
   peers::Floor floor(ranks);
   {
     std::vector<std::jthread> others;
-    for (int thread = 1; thread < threads; ++thread) {
+    for (int thread = 1; thread < threads; ++thread)
       others.emplace_back([&, thread] { peers::serve_thread(floor, *board, thread); });
-    }
     peers::serve_thread(floor, *board, 0);
   }
   return 0;

@@ -50,14 +50,11 @@ void write_control_variable(const std::string& name, int value) {
   MPI_T_cvar_handle handle = nullptr;
   int elements = 0;
   if (MPI_T_cvar_get_index(name.c_str(), &index) != MPI_SUCCESS ||
-      MPI_T_cvar_handle_alloc(index, nullptr, &handle, &elements) != MPI_SUCCESS) {
+      MPI_T_cvar_handle_alloc(index, nullptr, &handle, &elements) != MPI_SUCCESS)
     throw std::runtime_error("this MPI has no control variable " + name);
-  }
   const int status = MPI_T_cvar_write(handle, &value);
   MPI_T_cvar_handle_free(&handle);
-  if (status != MPI_SUCCESS) {
-    throw std::runtime_error("cannot set " + name);
-  }
+  if (status != MPI_SUCCESS) throw std::runtime_error("cannot set " + name);
 }
 
 class MpiEngine final : public Engine {
@@ -65,9 +62,7 @@ class MpiEngine final : public Engine {
   MpiEngine(int rank, int ranks) : rank_(rank), ranks_(ranks) {}
 
   ~MpiEngine() override {
-    for (auto& [key, communicator] : communicators_) {
-      MPI_Comm_free(&communicator);
-    }
+    for (auto& [key, communicator] : communicators_) MPI_Comm_free(&communicator);
   }
 
   void prepare(const Command& command) override {
@@ -84,9 +79,7 @@ class MpiEngine final : public Engine {
     MPI_Comm comm = communicator(command);
     const std::vector<int> counts(static_cast<std::size_t>(ranks_),
                                   static_cast<int>(shape.call_count));
-    for (std::uint64_t i = 0; i < iterations; ++i) {
-      call(command, shape, counts, comm);
-    }
+    for (std::uint64_t i = 0; i < iterations; ++i) call(command, shape, counts, comm);
   }
 
   std::uint64_t verify(const Command& command) override {
@@ -110,9 +103,7 @@ class MpiEngine final : public Engine {
   MPI_Comm communicator(const Command& command) {
     const auto key = std::make_pair(command.collective, command.variant);
     const auto found = communicators_.find(key);
-    if (found != communicators_.end()) {
-      return found->second;
-    }
+    if (found != communicators_.end()) return found->second;
     const ForcedAlgorithm forced = forced_algorithm(command.collective, command.variant);
     MPI_Comm comm = MPI_COMM_NULL;
     if (forced.algorithm == 0) {
@@ -135,20 +126,18 @@ class MpiEngine final : public Engine {
         MPI_Allreduce(input, recv_.data(), count, MPI_FLOAT, MPI_SUM, comm);
         break;
       case Collective::broadcast:
-        if (!command.in_place && rank_ == 0) {
+        if (!command.in_place && rank_ == 0)
           std::memcpy(recv_.data(), send_.data(), shape.call_count * sizeof(float));
-        }
         MPI_Bcast(recv_.data(), count, MPI_FLOAT, 0, comm);
         break;
       case Collective::all_gather:
         MPI_Allgather(input, count, MPI_FLOAT, recv_.data(), count, MPI_FLOAT, comm);
         break;
       case Collective::reduce_scatter:
-        if (command.variant >= kReduceScatterCall) {
+        if (command.variant >= kReduceScatterCall)
           MPI_Reduce_scatter(input, recv_.data(), counts.data(), MPI_FLOAT, MPI_SUM, comm);
-        } else {
+        else
           MPI_Reduce_scatter_block(input, recv_.data(), count, MPI_FLOAT, MPI_SUM, comm);
-        }
         break;
       case Collective::reduce:
         MPI_Reduce(rank_ == 0 ? input : send_.data(), recv_.data(), count, MPI_FLOAT, MPI_SUM, 0,
@@ -185,9 +174,7 @@ class SharedBoard {
     int unit = 0;
     MPI_Win_shared_query(window_, 0, &size, &unit, &memory);
     board_ = static_cast<CommandBoard*>(memory);
-    if (rank == 0) {
-      initialise(*new (memory) CommandBoard(), ranks);
-    }
+    if (rank == 0) initialise(*new (memory) CommandBoard(), ranks);
     MPI_Barrier(MPI_COMM_WORLD);
   }
   ~SharedBoard() { MPI_Win_free(&window_); }

@@ -95,12 +95,10 @@ class SocketEngine final : public Engine {
   }
 
   void prepare(const Command& command) override {
-    if (command.collective != Collective::send_receive || command.in_place) {
+    if (command.collective != Collective::send_receive || command.in_place)
       throw std::runtime_error("only sendrecv, out of place");
-    }
-    if (command.variant < 0 || command.variant >= kVariants) {
+    if (command.variant < 0 || command.variant >= kVariants)
       throw std::runtime_error("variant must be between 0 and " + std::to_string(kVariants - 1));
-    }
     const auto variant = static_cast<std::size_t>(command.variant);
     socket_ = connections_.at(variant / kCallBytes.size());
     call_bytes_ = kCallBytes.at(variant % kCallBytes.size());

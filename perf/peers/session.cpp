@@ -20,9 +20,8 @@ std::int64_t now_ns() {
 }
 
 void require(int status, const char* what) {
-  if (status != 0) {
+  if (status != 0)
     throw std::runtime_error(std::string("cannot initialise the shared board: ") + what);
-  }
 }
 
 void wait_for_command(CommandBoard& board, int rank) {
@@ -33,9 +32,7 @@ void wait_for_command(CommandBoard& board, int rank) {
 // The next command, parsed; false at the end of input. A malformed line is answered and skipped.
 bool read_command(Command& command) {
   for (std::string line; std::getline(std::cin, line);) {
-    if (line.empty()) {
-      continue;
-    }
+    if (line.empty()) continue;
     try {
       command = parse_command(line);
       return true;
@@ -48,17 +45,14 @@ bool read_command(Command& command) {
 
 void publish_command(CommandBoard& board) {
   board.finished = !read_command(board.command);
-  for (int rank = 1; rank < board.ranks; ++rank) {
+  for (int rank = 1; rank < board.ranks; ++rank)
     sem_post(&board.wake[static_cast<std::size_t>(rank)]);
-  }
 }
 
 void measure(CommandBoard& board, std::size_t rank, Engine& engine, const Command& command) {
   engine.prepare(command);
   pthread_barrier_wait(&board.barrier);
-  if (command.warmup > 0) {
-    engine.run(command, command.warmup);
-  }
+  if (command.warmup > 0) engine.run(command, command.warmup);
   pthread_barrier_wait(&board.barrier);
   board.start_ns[rank] = now_ns();
   engine.run(command, command.iterations);
@@ -82,42 +76,34 @@ void answer(const CommandBoard& board, const Command& command, std::uint64_t wro
 }  // namespace
 
 void initialise(CommandBoard& board, int ranks) {
-  if (ranks < 1 || ranks > kMaxRanks) {
+  if (ranks < 1 || ranks > kMaxRanks)
     throw std::runtime_error("between 1 and " + std::to_string(kMaxRanks) + " ranks are supported");
-  }
   board.ranks = ranks;
   pthread_barrierattr_t shared;
   require(pthread_barrierattr_init(&shared), "barrier attributes");
   require(pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED), "barrier sharing");
   require(pthread_barrier_init(&board.barrier, &shared, static_cast<unsigned>(ranks)), "barrier");
   pthread_barrierattr_destroy(&shared);
-  for (sem_t& wake : board.wake) {
-    require(sem_init(&wake, 1, 0), "semaphore");
-  }
+  for (sem_t& wake : board.wake) require(sem_init(&wake, 1, 0), "semaphore");
 }
 
 std::uint64_t serve(CommandBoard& board, int rank, Engine& engine, const std::string& title) {
   const auto own = static_cast<std::size_t>(rank);
   std::uint64_t wrong = 0;
   pthread_barrier_wait(&board.barrier);
-  if (rank == 0) {
+  if (rank == 0)
     std::cout << R"({"ready":")" << title << R"(","ranks":)" << board.ranks << "}" << std::endl;
-  }
   for (;;) {
-    if (rank == 0) {
+    if (rank == 0)
       publish_command(board);
-    } else {
+    else
       wait_for_command(board, rank);
-    }
-    if (board.finished) {
-      return wrong;
-    }
+    if (board.finished) return wrong;
     const Command command = board.command;
-    if (command.verb == Verb::verify) {
+    if (command.verb == Verb::verify)
       board.wrong[own] = engine.verify(command);
-    } else {
+    else
       measure(board, own, engine, command);
-    }
     pthread_barrier_wait(&board.barrier);
     if (rank == 0) {
       const auto ranks = static_cast<std::ptrdiff_t>(board.ranks);

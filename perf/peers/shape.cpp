@@ -14,9 +14,7 @@ float input_value(int rank, std::size_t index) {
 
 float sum_value(int ranks, std::size_t index) {
   float sum = 0;
-  for (int rank = 0; rank < ranks; ++rank) {
-    sum += input_value(rank, index);
-  }
+  for (int rank = 0; rank < ranks; ++rank) sum += input_value(rank, index);
   return sum;
 }
 
@@ -77,9 +75,7 @@ std::size_t buffer_count(const Shape& shape) {
 
 std::vector<float> make_input(const Shape& shape, int rank) {
   std::vector<float> input(shape.send_count);
-  for (std::size_t i = 0; i < input.size(); ++i) {
-    input[i] = input_value(rank, i);
-  }
+  for (std::size_t i = 0; i < input.size(); ++i) input[i] = input_value(rank, i);
   return input;
 }
 
@@ -92,9 +88,7 @@ void fill_for_timing(const Command& command, int rank, std::span<float> buffer) 
     return;
   }
   std::minstd_rand random(static_cast<unsigned>(rank) + 1);
-  for (float& value : buffer) {
-    value = 1.0F + static_cast<float>(random() & 0x7fffffU) * 0x1p-23F;
-  }
+  for (float& value : buffer) value = 1.0F + static_cast<float>(random() & 0x7fffffU) * 0x1p-23F;
 }
 
 std::uint64_t count_wrong(const Command& command, int rank, int ranks,
