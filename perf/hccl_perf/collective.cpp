@@ -11,6 +11,7 @@ namespace hccl_perf {
 namespace {
 
 constexpr const char* kGroupOfBoth = "a group of hcclSend and hcclRecv";
+constexpr const char* kGroupOfOne = "a group of hcclSend or hcclRecv";
 
 constexpr std::array<Collective, 11> kCollectives{{
     {CollectiveKind::all_reduce, "all_reduce", true, false, {0, 2}, "hcclAllReduce"},
@@ -23,12 +24,7 @@ constexpr std::array<Collective, 11> kCollectives{{
     {CollectiveKind::barrier, "barrier", false, false, {0, 0}, "hcclBarrier"},
     {CollectiveKind::ping_pong, "pingpong", false, false, {1, 0}, "hcclSend or hcclRecv"},
     {CollectiveKind::bidirectional, "bidirectional", false, false, {2, 0}, kGroupOfBoth},
-    {CollectiveKind::message_rate,
-     "message_rate",
-     false,
-     false,
-     {1, 0},
-     "a group of hcclSend or hcclRecv"},
+    {CollectiveKind::message_rate, "message_rate", false, false, {1, 0}, kGroupOfOne},
 }};
 
 struct OtherName {

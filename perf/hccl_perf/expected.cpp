@@ -137,34 +137,28 @@ void fill_expected(const Expectation& expectation, std::uint64_t first, std::siz
   const std::uint64_t part = expectation.counts.receive;
   const auto ranks = static_cast<std::uint64_t>(expectation.ranks);
   const auto rank = static_cast<std::uint64_t>(expectation.rank);
+  const auto input_of = [&](int source) {
+    fill_input(expectation.type, {source, expectation.run}, first, count, out);
+  };
+  const auto poison = [&] { std::memset(out, kPoison, count * expectation.type.size); };
   switch (expectation.collective->kind) {
     case CollectiveKind::reduce:
       // Away from the root the buffer stays as it was.
-      if (expectation.in_place)
-        return fill_input(expectation.type, {expectation.rank, expectation.run}, first, count, out);
-      std::memset(out, kPoison, count * expectation.type.size);
-      return;
+      return expectation.in_place ? input_of(expectation.rank) : poison();
     case CollectiveKind::all_gather:
       return gather_inputs(expectation, expectation.counts.send, 0, first, count, out);
     case CollectiveKind::all_to_all:
       return gather_inputs(expectation, part / ranks, rank * (part / ranks), first, count, out);
     case CollectiveKind::send_receive:
-      return fill_input(expectation.type,
-                        {static_cast<int>((rank + ranks - 1) % ranks), expectation.run}, first,
-                        count, out);
+      return input_of(static_cast<int>((rank + ranks - 1) % ranks));
     case CollectiveKind::message_rate:
-      if (in_first_half(expectation.rank, expectation.ranks)) {
-        std::memset(out, kPoison, count * expectation.type.size);
-        return;
-      }
+      if (in_first_half(expectation.rank, expectation.ranks)) return poison();
       [[fallthrough]];
     case CollectiveKind::ping_pong:
     case CollectiveKind::bidirectional:
-      return fill_input(expectation.type,
-                        {partner_of(expectation.rank, expectation.ranks), expectation.run}, first,
-                        count, out);
+      return input_of(partner_of(expectation.rank, expectation.ranks));
     case CollectiveKind::broadcast:
-      return fill_input(expectation.type, {expectation.root, expectation.run}, first, count, out);
+      return input_of(expectation.root);
     case CollectiveKind::all_reduce:
     case CollectiveKind::reduce_scatter:
     case CollectiveKind::barrier:

@@ -22,6 +22,7 @@ float expected_value(const Command& command, int rank, int ranks, std::size_t in
                      std::size_t part) {
   switch (command.collective) {
     case Collective::all_reduce:
+    case Collective::reduce:
       return sum_value(ranks, index);
     case Collective::broadcast:
       return input_value(0, index);
@@ -29,8 +30,6 @@ float expected_value(const Command& command, int rank, int ranks, std::size_t in
       return input_value(static_cast<int>(index / part), index % part);
     case Collective::reduce_scatter:
       return sum_value(ranks, static_cast<std::size_t>(rank) * part + index);
-    case Collective::reduce:
-      return sum_value(ranks, index);
     case Collective::all_to_all:
       return input_value(static_cast<int>(index / part),
                          static_cast<std::size_t>(rank) * part + index % part);
@@ -52,6 +51,7 @@ Shape shape_of(const Command& command, int rank, int ranks) {
   switch (command.collective) {
     case Collective::all_reduce:
     case Collective::broadcast:
+    case Collective::send_receive:
       return {whole, whole, whole, 0};
     case Collective::all_gather:
       return {part, all_parts, part, own};
@@ -61,8 +61,6 @@ Shape shape_of(const Command& command, int rank, int ranks) {
       return {whole, rank == 0 ? whole : 0, whole, 0};
     case Collective::all_to_all:
       return {all_parts, all_parts, part, 0};
-    case Collective::send_receive:
-      return {whole, whole, whole, 0};
     case Collective::barrier:
       break;
   }
