@@ -89,13 +89,8 @@ def sizes_for(options, section, collective, ranks):
     return [size for size in options.sizes or default if size >= least_size(collective, ranks)]
 
 
-def is_in_place(options, collective):
-    """MPI_Bcast has one buffer, so broadcast is compared in place."""
-    return options.in_place or collective == "broadcast"
-
-
 def race_queued(options, collective, ranks):
-    in_place = is_in_place(options, collective)
+    in_place = options.in_place or collective == "broadcast"  # for MPI_Bcast has one buffer
     seconds = seconds_for(options, collective)
     sizes = sizes_for(options, "queued", collective, ranks)
     with OneNode(f"{options.build}/bin", ranks, collective, collective != "barrier") as field:

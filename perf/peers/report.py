@@ -39,9 +39,7 @@ def show_time(samples):
     if not samples:
         return ""
     micro = statistics.median(samples) / 1000
-    if micro >= 1000:
-        return f"{micro:,.0f}"
-    return f"{micro:.3g}"
+    return f"{micro:,.0f}" if micro >= 1000 else f"{micro:.3g}"
 
 
 def show_ratio(ratio):
