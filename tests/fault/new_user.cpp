@@ -119,9 +119,9 @@ bool list(const Mistake& mistake) noexcept {
 }
 
 // The body of a mistake that 1 or 2 ranks make.
-#define MISTAKE(name, ranks)                                               \
-  void name(Rank& rank);                                                   \
-  [[maybe_unused]] const bool name##_listed = list({#name, ranks, &name}); \
+#define MISTAKE(name, ranks)                                                 \
+  void name(Rank& rank);                                                     \
+  [[maybe_unused]] const bool name##_listed = list({#name, (ranks), &name}); \
   void name(Rank& rank)
 
 MISTAKE(wrong_count, 2) {
