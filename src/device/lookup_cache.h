@@ -3,6 +3,7 @@
 // collectives resolve the same few buffers repeatedly.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 namespace hccl::device {
@@ -22,11 +23,24 @@ class LookupCache {
 
   // Returns the calling thread's entry with `offset` that was inserted at `version` of the
   // allocations, or null.
-  [[nodiscard]] const Entry* find(std::uint64_t version, std::uint64_t offset) const noexcept;
+  [[nodiscard]] const Entry* find(std::uint64_t version, std::uint64_t offset) const noexcept {
+    for (const auto& [cache, inserted, entry] : cached_entries) {
+      if (cache == number_ && inserted == version && offset >= entry.first && offset < entry.end)
+        return &entry;
+    }
+    return nullptr;
+  }
   // Replaces the thread's oldest entry.
   void insert(std::uint64_t version, const Entry& entry) const noexcept;
 
  private:
+  struct CachedEntry {
+    std::uint64_t cache = 0;
+    std::uint64_t version = 0;
+    Entry entry;
+  };
+  static constinit thread_local std::array<CachedEntry, 4> cached_entries;
+
   const std::uint64_t number_;  // identifies the arena in the threads' entries
 };
 
