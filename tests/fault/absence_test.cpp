@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank that never arrives, arrives late, is stopped, or gives up: deadlines, the hang report, and
-// abort.
+// Tests of ranks that never arrive, arrive late, are stopped, or give up: deadlines, the hang
+// report, and abort.
 #include "faults.h"
 #include "rank_test.h"
 
@@ -23,7 +23,8 @@ void expect_sync_fails(synStreamHandle stream) {
   expect_code(synStreamSynchronize(stream), synFailHccl);
 }
 
-// Rank 1 joins and then calls nothing. Its own communicator fails too: it learns on its next call.
+// A rank that calls nothing must be named when the time limit ends the others' call, and its own
+// communicator must fail too.
 RANK_TEST(Absence, EndsWithTheTimeLimitAndNamesTheRank, std::vector{3}, std::vector{3},
           with_environment({{"HCCL_TIMEOUT", "2"}})) {
   if (world.rank != kAbsent) {
@@ -95,7 +96,8 @@ TEST(Absence, FromTheRendezvousNamesTheRank) {
   EXPECT_EQ(failures(run_ranks(4, never_joins, options)), "");
 }
 
-// Rank 0 aborts while one of its threads waits; rank 2 waits too; rank 1 has called nothing.
+// An abort by rank 0 must end the waits of rank 0 and rank 2, and fail rank 1, which has called
+// nothing.
 RANK_TEST(Abort, UnblocksEverybody, std::vector{3}, std::vector{3}) {
   OperationRun run(session, group, all_reduce_of(1000));
   if (world.rank != kAbsent) {
@@ -121,7 +123,7 @@ RANK_TEST(Abort, UnblocksEverybody, std::vector{3}, std::vector{3}) {
   }
 }
 
-// All-reduces until the communicator fails or is gone.
+// Runs all-reduces until the communicator fails or no longer exists.
 void reduce_until_failure(Session& session, const Group& group, synStreamHandle stream) {
   const DeviceMemory buffer(session.device(), 4'000'000);
   void* memory = buffer.pointer();
@@ -136,7 +138,7 @@ void abort_after(std::chrono::microseconds delay, hcclComm_t communicator) {
   static_cast<void>(hcclCommAbort(communicator));
 }
 
-// Aborts at random moments of running operations.
+// Returns a rank function in which one rank aborts at random moments of running operations.
 RankFunction aborts_at_random(unsigned long long seed) {
   return [seed](World& world) {
     std::mt19937_64 random(seed);
@@ -168,10 +170,11 @@ TEST(Abort, WorksAtAnyMoment) {
       << "HCCL_TEST_SEED=" << seed;
 }
 
-// Ends the operation that a stopped rank holds up.
+// The way in which the operation that a stopped rank delays ends.
 enum class Ending { timeout, abort };
 
-// The second activity of rank 0, beside its operations.
+// Stops the last rank after a delay and, for Ending::abort, aborts the communicator. Runs on a
+// second thread of rank 0.
 void stop_last_rank(World& world, unsigned delay_us, Ending ending, hcclComm_t communicator) {
   std::this_thread::sleep_for(std::chrono::microseconds(delay_us));
   kill(static_cast<pid_t>(world.board->counter(world.size - 1).load()), SIGSTOP);
@@ -180,8 +183,9 @@ void stop_last_rank(World& world, unsigned delay_us, Ending ending, hcclComm_t c
   static_cast<void>(hcclCommAbort(communicator));
 }
 
-// The last rank is stopped (SIGSTOP) at a random moment of operations in place, and goes on after
-// the others have given up: nothing it still stores may reach memory they have reused since.
+// Returns a rank function in which the last rank is stopped (SIGSTOP) at a random moment of
+// operations in place, and continues after the others have failed. Its late stores must not reach
+// memory that the others have reused since.
 RankFunction stopped(unsigned delay_us, Ending ending) {
   return in_session([=](RANK_PARAMETERS) {
     constexpr std::size_t kCount = 16 << 20;
@@ -232,7 +236,7 @@ void survive_a_stopped_rank(Ending ending) {
     EXPECT_EQ(failures(outcomes), "") << "stopped after " << delay << " us";
     inside_a_tile += contains(outcomes[0].stderr_text, "held up inside a tile") ? 1 : 0;
   }
-  // It is a matter of luck where a rank is when it is stopped, but not in many rounds.
+  // A single stop may miss a tile; in many rounds, some stop must be inside one.
   testing::Test::RecordProperty("stopped_inside_a_tile", inside_a_tile);
   std::cout << inside_a_tile << " of " << scaled(3) << " times inside a tile\n";
   if (scaled(3) >= 30) {
@@ -244,7 +248,8 @@ TEST(Absence, OfAStoppedRankCostsNobodyTheirMemory) { survive_a_stopped_rank(End
 
 TEST(Abort, BesideAStoppedRankCostsNobodyTheirMemory) { survive_a_stopped_rank(Ending::abort); }
 
-// Work of another communicator stands before this one's and waits for a rank that never comes.
+// An abort must end a finalize whose work is queued after another communicator's work, which waits
+// for a rank that never calls.
 RANK_TEST(Abort, EndsAFinalizeThatWaitsBehindAnotherCommunicator, 2) {
   const Group behind = session.join_all(1);
   if (world.rank == 0) {
@@ -260,7 +265,7 @@ RANK_TEST(Abort, EndsAFinalizeThatWaitsBehindAnotherCommunicator, 2) {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     require(!done, "nothing was queued that can wait");
     succeed(hcclCommAbort(behind.handle));
-    waiter.join();  // with the other communicator's work still waiting
+    waiter.join();  // while the other communicator's work still waits
     require(synStreamQuery(stream) == synBusy, "the other communicator went on waiting");
     succeed(hcclCommAbort(group.handle));
     expect_sync_fails(stream);
@@ -271,8 +276,7 @@ RANK_TEST(Abort, EndsAFinalizeThatWaitsBehindAnotherCommunicator, 2) {
   }
 }
 
-// Rank 0 destroys its communicator, which waits for work that cannot end, and aborts it on another
-// thread.
+// An abort by another thread must end a destroy that waits for work that cannot complete.
 RANK_TEST(Abort, EndsADestroyThatWaits, 2) {
   OperationRun run(session, group, all_reduce_of(1000));
   if (world.rank == 0) {
@@ -288,7 +292,7 @@ RANK_TEST(Abort, EndsADestroyThatWaits, 2) {
   }
 }
 
-// The result of a failed operation travels to another stream behind an event: so must the failure.
+// A stream that waits for an event recorded after a failed operation must fail too.
 RANK_TEST(Absence, FailsTheStreamsThatWaitForTheResult, 2,
           with_environment({{"HCCL_TIMEOUT", "1"}})) {
   synStreamHandle first = session.make_stream();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One allocation fails, in one of two ranks, somewhere between joining and leaving: every call ends
-// before its deadline, with success or an error, and no process ends with it.
+// Tests that fail one allocation in one of two ranks, anywhere between joining and leaving: every
+// call must end before its deadline, with success or an error, and no process may crash.
 #include "arrangements.h"
 #include "base/shared_memory.h"
 #include "device/arena_view.h"
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kCount = 5'000;
 
-// A rank's life in a communicator, up to its first error.
+// Joins a communicator, makes calls and leaves, until the first error.
 class Life {
  public:
   Life(World& world, long failing)
@@ -28,13 +28,13 @@ class Life {
     fail_allocation(failing);
   }
 
-  // Returns the allocations that were counted.
+  // Runs to the end or the first error. Returns the number of counted allocations.
   long run() {
     const bool joined = join();
     bool sound = joined && calls();
     if (joined) {
       const CountAllocations counting;
-      // A program whose calls fail ends the communicator, and so tells the others.
+      // A program whose calls fail aborts the communicator, which fails it on the other ranks.
       const hcclResult_t ended =
           sound ? hcclCommDestroy(communicator_) : hcclCommAbort(communicator_);
       note(ended);
@@ -68,7 +68,7 @@ class Life {
         const CountAllocations counting;
         result = hcclGetUniqueId(&id);
       }
-      // Without an id nobody can join.
+      // The retry is not counted: rank 1 waits for an id.
       if (!note(result)) succeed(hcclGetUniqueId(&id));
       world_.board->publish_id(0, id);
     } else {
@@ -129,7 +129,8 @@ class Life {
 
 class AllocationFailure : public testing::TestWithParam<Arrangement> {
  protected:
-  // The outcomes of both ranks; the allocation with that number fails in one.
+  // Returns the outcomes of both ranks. Allocation number `failing` of `failing_rank` fails; 0
+  // means none.
   static std::vector<RankOutcome> run(int failing_rank, long failing) {
     RankOptions options{
         .environment = GetParam().environment, .seconds = 30, .capture_stderr = true};
@@ -166,7 +167,8 @@ TEST_P(AllocationFailure, IsAnErrorOrHarmless) {
   }
 }
 
-// Where what was made cannot be noted it goes again; its destructor asks for the same lock.
+// If a new mapping cannot be registered, it must be destroyed after the registry's lock is
+// released, since its destructor takes that lock.
 TEST(AllocationFailures, OfSharedMappingsLeaveNoLockTaken) {
   const FileDescriptor file = create_memory_file("test", 1 << 20);
   for (long number = 1; number <= 8; ++number) {

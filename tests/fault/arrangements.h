@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two ranks on one node, over each transport there, and on two nodes: suites that hold all of these
-// to the same promises.
+// A fixture that runs two ranks on one node over each transport, and on two nodes.
 #pragma once
 
 #include "check.h"
@@ -40,7 +39,7 @@ inline std::string arrangement_name(const testing::TestParamInfo<Arrangement>& i
 
 class EveryArrangement : public testing::TestWithParam<Arrangement> {
  protected:
-  // Runs two ranks so, which must both finish.
+  // Runs `function` on two ranks in the arrangement of the test. Both must succeed.
   static void run(const RankFunction& function) {
     const RankOptions options{.environment = GetParam().environment};
     const RankFunction on_nodes = [&](World& world) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread that the program cancels leaves the library first: the same on one node and over every
-// transport, and the communicator stays as it was.
+// Tests that a thread that the program cancels completes its call into the library first, and that
+// the communicator is unharmed: on one node over every transport, and on two nodes.
 #include "arrangements.h"
 #include "faults.h"
 #include "rank_test.h"
@@ -15,7 +15,8 @@
 namespace hccl::test {
 namespace {
 
-// A thread that is cancelled at the first point where it can be.
+// A thread that cancels itself before it runs its body; the cancellation takes effect at the first
+// cancellation point.
 class CancelledThread {
  public:
   explicit CancelledThread(std::function<void()> body) : body_(std::move(body)) {
@@ -25,7 +26,7 @@ class CancelledThread {
   CancelledThread& operator=(const CancelledThread&) = delete;
   ~CancelledThread() = default;
 
-  // Joins it: it has run its body to the end and was cancelled behind it.
+  // Joins the thread and checks that it ran its whole body and was cancelled only then.
   void expect_cancelled() {
     void* result = nullptr;
     require(pthread_join(thread_, &result) == 0, "joining");
@@ -65,7 +66,7 @@ RANK_BODY(wait_cancelled) {
       Operation operation = all_reduce_of(count);
       operation.placement = placement;
       OperationRun run(session, group, operation);
-      // Rank 1 comes late, so the other one waits.
+      // Rank 1 queues its call only after rank 0's, so rank 0 has to wait.
       ++calls;
       if (world.rank == 1) world.board->await(0, calls);
       CancelledThread thread([&] {
@@ -105,7 +106,8 @@ TEST_P(Cancelled, LivesOfCommunicatorsAreWhole) {
   });
 }
 
-// Each call waits for its own work, in system calls.
+// With HCCL_BLOCKING=1, each call waits for its own work by system calls, which are cancellation
+// points.
 RANK_TEST(CancelledUnderBlocking, CallsEndFirst, 2,
           RankOptions{.environment = {{"HCCL_BLOCKING", "1"}}}) {
   constexpr std::size_t kCount = 300'000;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks as containers have them: each in a pid namespace of its own, with a /dev/shm of 64 MB,
-// 8 MB of locked memory and without CAP_SYS_PTRACE.
+// Tests of ranks as containers run them: each in its own pid namespace, with a /dev/shm of 64 MB,
+// 8 MB of locked memory and no CAP_SYS_PTRACE.
 #include "children.h"
 #include "faults.h"
 #include "messages.h"
@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #ifdef __SANITIZE_ADDRESS__
-// The detector of leaks traces the process it looks at, which is what these ranks must not need.
+// LeakSanitizer traces its process by ptrace, without which these ranks must run.
 // NOLINTNEXTLINE(bugprone-reserved-identifier, readability-identifier-naming): its name
 extern "C" int __lsan_is_turned_off() { return 1; }
 #endif
@@ -36,7 +36,8 @@ void drop_ptrace() {
   require(syscall(SYS_capset, &header, data) == 0, "dropping CAP_SYS_PTRACE");
 }
 
-// By process 1 of the new namespaces.
+// Mounts the container's file systems and sets its limits. Called by process 1 of the new
+// namespaces.
 void furnish_container() {
   require(mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0, "private mounts");
   require(mount("proc", "/proc", "proc", 0, nullptr) == 0, "a /proc of its own");
@@ -47,7 +48,7 @@ void furnish_container() {
   require(getpid() == 1, "the first process of its namespace");
 }
 
-// Runs the body in a container; its failures are this rank's.
+// Returns a rank function that runs the body in a container and reports its failures as the rank's.
 RankFunction contained(const RankFunction& body) {
   return [body](World& world) {
     require(unshare(CLONE_NEWPID | CLONE_NEWNS) == 0, "new namespaces");

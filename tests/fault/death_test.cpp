@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank is killed at a random moment, half of the time leaving a forked child behind: every
-// survivor learns who died, and nothing is left on the machine.
+// Tests that kill a rank at a random moment, half of the time with a forked child that outlives it:
+// every survivor's error must name the dead rank, and no resource may be left on the machine.
 #include "faults.h"
 #include "leftovers.h"
 #include "rank_test.h"
@@ -21,7 +21,7 @@ namespace {
 
 enum class Orphan { none, before_the_library, after_joining };
 
-// A child that lives on until the test is over, holding whatever a fork gave it.
+// Forks a child that keeps its copy of every descriptor until the test ends.
 void leave_an_orphan(const World& world) {
   if (fork() != 0) return;
   char nothing = 0;
@@ -30,7 +30,7 @@ void leave_an_orphan(const World& world) {
   _exit(0);
 }
 
-// Joins, or checks that the refusal is about the victim and returns false.
+// Returns whether this rank has joined. If it has not, checks that the error names the victim.
 bool join_or_learn(Session& session, Group& group, int victim) {
   World world = session.world();
   const hcclUniqueId id = share_id(world);
@@ -43,7 +43,7 @@ bool join_or_learn(Session& session, Group& group, int victim) {
   return false;
 }
 
-// All-reduces of changing sizes, one to four between waits, until one fails.
+// Runs all-reduces of random sizes, one to four between synchronisations, until one fails.
 void reduce_until_failure(Session& session, const Group& group, synStreamHandle stream,
                           unsigned long long seed) {
   std::mt19937_64 random(seed);
@@ -102,7 +102,8 @@ TEST(Death, AtARandomMomentIsReportedToEverySurvivor) {
   EXPECT_EQ(leftovers(before), "");
 }
 
-// Operations that completed before a peer left stay successes.
+// Returns a rank function in which the victim dies after an operation: the operation must stay a
+// success on the others.
 RankFunction leaves_early(int victim) {
   return in_session([victim](RANK_PARAMETERS) {
     synEventHandle event = session.make_event();
@@ -128,7 +129,7 @@ TEST(Death, LeavesCompletedOperationsASuccess) {
   }
 }
 
-// Another communicator, without the dead rank, goes on over the same stream.
+// A communicator without the dead rank must continue on the same stream.
 RANK_BODY(others_go_on) {
   if (world.rank == 2) {
     world.board->barrier(0, world.size);
@@ -184,7 +185,7 @@ TEST(Death, ByAbortIsReportedAndItsCoreIsSmall) {
   EXPECT_EQ(failures(outcomes, options.victim), "");
   EXPECT_EQ(outcomes[3].signal, SIGABRT);
   for (const auto& entry : fs::directory_iterator(folder)) {
-    // A sanitizer's own memory is in the core too.
+    // With a sanitizer, the core also has the sanitizer's memory.
     if (!sanitized()) {
       EXPECT_LT(fs::file_size(entry), kMostCore) << entry.path();
     }

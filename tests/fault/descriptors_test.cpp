@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank without a free descriptor fails its communicator on every rank; no process ends.
+// Tests that a rank without a free descriptor fails its communicator on every rank, and that no
+// process ends.
 #include "faults.h"
 #include "rank_test.h"
 
@@ -9,7 +10,7 @@
 namespace hccl::test {
 namespace {
 
-// While it lives, the process can open no further descriptor.
+// Keeps the process from opening descriptors during its lifetime.
 class NoDescriptors {
  public:
   NoDescriptors() {
@@ -31,13 +32,15 @@ hcclResult_t queue_all_reduce(void* buffer, const Group& group, synStreamHandle 
   return hcclAllReduce(buffer, buffer, 16, hcclFloat32, hcclSum, group.handle, stream);
 }
 
-// Rank 1 comes late, so rank 0 has to sleep, for which it needs a descriptor.
+// Rank 0 receives a message and rank 1, which calls later, sends it: rank 0 has to sleep, for which
+// it needs a descriptor.
 hcclResult_t queue_message(void* buffer, const Group& group, synStreamHandle stream) {
   if (group.rank == 0) return hcclRecv(buffer, 16, hcclFloat32, 1, group.handle, stream);
   return hcclSend(buffer, 16, hcclFloat32, 0, group.handle, stream);
 }
 
-// Rank 0 runs its call without descriptors, on a stream that the communicator has not used before.
+// Returns a rank function in which rank 0 makes `queue_call` without descriptors, on a stream that
+// is new to the communicator.
 RankFunction call_without_descriptors(QueueCall queue_call) {
   const auto call = [queue_call](RANK_PARAMETERS) {
     synStreamHandle fresh = session.make_stream();

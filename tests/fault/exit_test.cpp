@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls at the end of a program: after synDestroy, and from static destructors, with everything
-// left as it is.
+// Tests of calls at the end of a program: after synDestroy, and from static destructors, with all
+// objects left open.
 #include "faults.h"
 #include "rank_test.h"
 
@@ -10,15 +10,15 @@
 namespace hccl::test {
 namespace {
 
-// The objects that the destructor of a global may still hold.
+// The objects that the destructor of a global may still own. Its destructor makes calls with them.
 struct Remains {
   hcclComm_t communicator = nullptr;
   synStreamHandle stream = nullptr;
   synDeviceId device = 0;
   std::uint64_t memory = 0;
-  bool destroyed = false;  // the runtime, before
+  bool destroyed = false;  // whether synDestroy has been called before
 
-  // Ends the process with a status of its own if a call answers what it must not.
+  // Ends the process with exit status 99 if a call has returned the wrong result.
   void expect(bool right) const {
     if (!right) _exit(99);
   }
@@ -69,7 +69,7 @@ TEST(StaticDestructors, MayCallAfterTheRuntimeIsDestroyed) {
   EXPECT_EQ(failures(run_ranks(1, leaves_everything(true))), "");
 }
 
-// Returns from main in the middle of everything, like a program that failed.
+// Exits with 20 calls in flight, like a program that failed.
 RANK_BODY(returns_early) {
   const DeviceMemory memory(session.device(), 4 << 20);
   void* const buffer = memory.pointer();
@@ -83,7 +83,8 @@ TEST(Exit, WithWorkInFlightEndsEveryRank) {
     EXPECT_EQ(outcome.signal, 0);
 }
 
-// The last rank destroys the communicator while the others call once more.
+// When the last rank destroys the communicator while the others make another call, their error must
+// name it.
 RANK_TEST(Exit, OfARankThatOthersStillNeedIsNamed, 3) {
   const DeviceMemory memory(session.device(), 4 << 20);
   void* const buffer = memory.pointer();
@@ -94,7 +95,7 @@ RANK_TEST(Exit, OfARankThatOthersStillNeedIsNamed, 3) {
   succeed(synStreamSynchronize(stream));
   const int last = group.size() - 1;
   if (group.rank == last) return;
-  // Refused at once where another rank was the first to notice.
+  // The call itself fails if another rank has already reported the departure.
   if (reduce() == hcclSuccess) {
     expect_code(synStreamSynchronize(stream), synFailHccl);
   }

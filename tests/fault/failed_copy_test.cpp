@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A copy that fails fails what is queued behind it: no rank folds data that never came.
+// Tests that a failed copy fails the work queued after it: no rank may reduce data that never
+// arrived.
 #include "faults.h"
 #include "system_calls.h"
 
@@ -13,7 +14,7 @@ namespace {
 
 constexpr std::size_t kCopiedCount = 5'000;
 
-// A session with two streams and a buffer of floats, each `value`.
+// A session with two streams and a buffer of floats that all equal `value`.
 class Fixture {
  public:
   Fixture(World& world, float value)
@@ -31,7 +32,7 @@ class Fixture {
   void copy_from(std::uint64_t host) const {
     succeed(synMemCopyAsync(first, host, memory_.size(), memory_.address(), HOST_TO_DRAM));
   }
-  // Rank 0 calls last: its failure must not refuse the calls of the others.
+  // Rank 0 calls last: otherwise its failure would refuse the calls of the others.
   void all_reduce_on(synStreamHandle stream) const {
     const World& world = session.world();
     void* const buffer = memory_.pointer();
@@ -49,7 +50,7 @@ class Fixture {
   }
   [[nodiscard]] const std::vector<float>& before() const { return before_; }
 
-  // The collective on `stream` has failed everywhere because of rank 0's copy.
+  // Requires that rank 0's copy has failed the collective on `stream` on every rank.
   void expect_failed_by_copy(synStreamHandle stream, hcclResult_t code, const std::string& cause) {
     const bool failed_copy = session.world().rank == 0;
     require_equal(synStreamSynchronize(stream), failed_copy ? synFail : synFailHccl,
@@ -58,7 +59,7 @@ class Fixture {
     const std::string text = async_message(group.handle);
     require(contains(text, "all_reduce(5000, float, sum) did not run"), text);
     require(contains(text, cause), text);
-    // Between nodes, ranks may have folded what others sent.
+    // Between nodes, ranks may already have reduced data of the others.
     const bool one_node = node_of(0).empty();
     if (one_node || failed_copy) require(read(stream) == before_, "nothing was written");
   }
@@ -116,7 +117,8 @@ TEST(FailedCopy, FailsTheCollectiveThatWaitsForItsEvent) {
   EXPECT_EQ(failures(run_ranks(3, event_behind)), "");
 }
 
-// Other ranks may be through with a message or wait for it; the failed rank says why none came.
+// Lets rank 0 send after a failed copy: rank 1, which receives, and rank 2, which calls nothing,
+// must get an error that names rank 0 and the cause.
 void message_behind(World& world) {
   Fixture fixture(world, 2.0F);
   std::vector<float> buffer(kCopiedCount);
@@ -143,7 +145,7 @@ void message_behind(World& world) {
 
 TEST(FailedCopy, FailsTheMessageBehindIt) { EXPECT_EQ(failures(run_ranks(3, message_behind)), ""); }
 
-// Copies, and collectives of a sound communicator, run if they are queued once the program knows.
+// Once the program has synchronised after a failed copy, copies and collectives must run again.
 void stream_recovers(World& world) {
   Fixture fixture(world, 2.0F);
   fixture.copy_from(8);

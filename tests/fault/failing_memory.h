@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fails one allocation of this program, whichever thread makes it, as a process at its limit does.
+// Fails one chosen allocation of this program, on whichever thread it happens.
 #pragma once
 
 namespace hccl::test {
 
-// The allocation with this number (from 1) among those that are counted throws std::bad_alloc.
+// Restarts the count of allocations and makes allocation `number` (from 1; 0: none) throw
+// std::bad_alloc.
 void fail_allocation(long number) noexcept;
-// How many have been counted since.
+// Returns the number of allocations counted since the last fail_allocation().
 [[nodiscard]] long counted_allocations() noexcept;
 
-// While one lives, allocations are counted: of all threads of the process.
+// Counts the allocations of all threads of the process during its lifetime.
 class CountAllocations {
  public:
   CountAllocations() noexcept;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host memory that cannot be accessed as a call needs it is the same clean error on one node and
-// over every transport: the communicator fails on all ranks and names the rank and the address.
+// Tests of host memory that a call cannot access as it must: on one node, over every transport and
+// on two nodes, the communicator fails on all ranks with an error that names the rank and the
+// address.
 #include "arrangements.h"
 #include "faults.h"
 #include "rank_test.h"
@@ -26,8 +27,7 @@ constexpr std::size_t kPage = 4096;
 
 enum class Flaw { read_only, no_access, hole, past_the_end };
 
-// `kProbedBytes` of anonymous memory, or of a mapped file, with one page in the middle as the flaw
-// says.
+// `kProbedBytes` of anonymous memory, or of a mapped file, with a flaw in the page in the middle.
 class FlawedMemory {
  public:
   explicit FlawedMemory(Flaw flaw) : memory_(map(flaw)) {
@@ -66,7 +66,7 @@ class FlawedMemory {
 
 class HostAccess : public EveryArrangement {};
 
-// Rank 1 calls last: its failure must not refuse the other's call.
+// Makes rank 1 call last: otherwise its failure would refuse rank 0's call.
 void in_order(World& world, const std::function<void()>& call) {
   if (world.rank == 1) world.board->barrier(0, 2);
   call();
@@ -77,7 +77,7 @@ void expect_bad_memory(Session& session, const Group& group, synStreamHandle str
                        const FlawedMemory& flawed) {
   const synStatus status = synStreamSynchronize(stream);
   if (group.rank == 1) require_equal(status, synFailHccl, "synchronising");
-  await_async_error(group);  // rank 0 may have done its part of a message
+  await_async_error(group);  // rank 0's part of a message may have succeeded
   expect_failed(group, hcclInvalidArgument, 1);
   const std::string text = async_message(group.handle);
   require(contains(text, "not mapped, protected or past the end of its file"), text);
@@ -85,8 +85,8 @@ void expect_bad_memory(Session& session, const Group& group, synStreamHandle str
   expect_usable_remains(session, group, stream, hcclInvalidArgument);
 }
 
-// Calls `queue` with the group, the stream, and the flawed memory and a sound buffer of
-// kProbedBytes.
+// Returns a rank function that calls `queue` with the group, the stream, flawed memory, and a sound
+// buffer of kProbedBytes, and requires the error about the flaw.
 template <class Queue>
 RankFunction with_flawed_memory(Flaw flaw, Queue queue) {
   return in_session([=](RANK_PARAMETERS) {
@@ -131,7 +131,7 @@ TEST_P(HostAccess, ToWhatCannotBeReadIsAnError) {
   }
 }
 
-// Memory that is only to be read may be protected.
+// Read-only memory must serve as input.
 TEST_P(HostAccess, ReadOnlyInputsAreRead) {
   run(in_session([](RANK_PARAMETERS) {
     const FlawedMemory flawed(Flaw::read_only);
@@ -147,7 +147,7 @@ TEST(CheckMemory, FindsWhatCannotBeAccessed) {
   const auto check = [](const void* memory, std::size_t bytes, bool writable) {
     return hcclEmulationCheckMemory(memory, bytes, writable ? 1 : 0);
   };
-  // All are there at once: a known address with a new flaw in the middle would not be looked at.
+  // All exist at once: an address that is mapped again with another flaw would not be checked anew.
   std::vector<std::pair<Flaw, std::unique_ptr<FlawedMemory>>> all;
   for (const Flaw flaw : {Flaw::read_only, Flaw::no_access, Flaw::hole, Flaw::past_the_end})
     all.emplace_back(flaw, std::make_unique<FlawedMemory>(flaw));
@@ -167,8 +167,8 @@ TEST(CheckMemory, FindsWhatCannotBeAccessed) {
             hcclInvalidArgument);
 }
 
-// The check of a range that cannot be written as a whole looks at each of its pages, while another
-// thread counts in all words of one of them.
+// Checking a range of which one page is read-only probes each page. It must not lose the increments
+// that another thread makes in a writable page meanwhile.
 TEST(CheckMemory, LosesNoStoreOfOthers) {
   const FlawedMemory flawed(Flaw::read_only);
   std::byte* const page = flawed.flawed_page() - kPage;
@@ -187,7 +187,7 @@ TEST(CheckMemory, LosesNoStoreOfOthers) {
   EXPECT_TRUE(std::ranges::all_of(words, [&](std::uint32_t word) { return word == rounds; }));
 }
 
-// The root of an in-place broadcast has its data, so nothing writes to it.
+// The root of an in-place broadcast must not write to its buffer, which may be read-only.
 TEST_P(HostAccess, ReadOnlyRootsBroadcastInPlace) {
   run(in_session([](RANK_PARAMETERS) {
     const FlawedMemory flawed(Flaw::read_only);

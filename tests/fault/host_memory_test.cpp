@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host memory in collectives and messages: what is wrong with it is told, and nobody waits for it
-// in vain.
+// Tests of host memory in collectives and messages: errors name its flaw, and no rank waits
+// forever.
 #include "faults.h"
 #include "messages.h"
 #include "rank_test.h"
@@ -16,7 +16,7 @@
 namespace hccl::test {
 namespace {
 
-// Anonymous memory whose middle page nobody may read.
+// Anonymous memory with an unmapped page in the middle.
 class HolePages {
  public:
   explicit HolePages(std::size_t bytes)
@@ -38,7 +38,8 @@ class HolePages {
   std::byte* memory_;
 };
 
-// Rank 1's buffer has a page in its middle that is not mapped.
+// Returns a rank function in which rank 1's send or receive buffer has an unmapped page in the
+// middle.
 RankFunction bad_page(bool receives) {
   return in_session([receives](RANK_PARAMETERS) {
     const DeviceMemory memory(session.device(), 4 * kMiB);
@@ -70,8 +71,8 @@ RANK_TEST(HostMemory, ThatIsNotMappedFailsAMessage, 2) {
   expect_failed(group, hcclInvalidArgument, 1);
 }
 
-// Rank 0 sends to rank 1 and to rank 2 in one group, both from host memory. Rank 1 receives only
-// when rank 2 has what it got.
+// Sends of one group must not block each other: rank 1 receives rank 0's message only after rank 2
+// has received its own.
 RANK_TEST(HostMemory, SendsOfAGroupDoNotBlockEachOther, std::vector{3}, std::vector{3}) {
   constexpr std::size_t kBytes = 3 * kMiB + 5;
   Messages messages(session, group, Placement::host);
@@ -92,7 +93,7 @@ RANK_TEST(HostMemory, SendsOfAGroupDoNotBlockEachOther, std::vector{3}, std::vec
   messages.verify(stream);
 }
 
-// The last rank dies while slices are under way.
+// Lets the last rank die between the slices of an all-reduce on host memory.
 RANK_BODY(dies_between_slices) {
   constexpr std::size_t kCount = 4 * kMiB;
   const int last = world.size - 1;
@@ -120,8 +121,8 @@ TEST(HostMemory, OfADeadRankNamesIt) {
   EXPECT_EQ(failures(run_ranks(4, in_session(dies_between_slices), options), 3), "");
 }
 
-// Rank 0 has no device memory left for a staging buffer, twice. A refused call queues nothing:
-// neither a message nor a stream's turn.
+// A call that lacks device memory for a staging buffer must be refused and must not queue a message
+// or change the order of calls.
 RANK_TEST(HostMemory, WithoutRoomForAStageIsRefusedAndLeavesNoTrace, 2,
           RankOptions{.environment = {{"HCCL_DEVICE_MEMORY", "64M"}, {"HCCL_TIMEOUT", "5"}}}) {
   synStreamHandle first = session.make_stream();

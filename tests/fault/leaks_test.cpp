@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Communicators that come and go take nothing with them: no memory, descriptor, thread or mapping
-// stays.
+// Tests that communicators leave no memory, descriptor, thread or mapping behind when they are
+// destroyed.
 #include "faults.h"
 
 #include <chrono>
@@ -20,8 +20,8 @@ struct Holdings {
   std::size_t descriptors = 0;
   std::size_t threads = 0;
   std::size_t mappings = 0;
-  std::size_t heap_bytes = 0;      // 0 where a sanitizer has replaced the allocator
-  std::size_t resident_bytes = 0;  // not backed by files
+  std::size_t heap_bytes = 0;      // 0 if a sanitizer replaces the allocator
+  std::size_t resident_bytes = 0;  // anonymous memory only
 };
 
 std::size_t entries(const char* directory) {
@@ -42,7 +42,7 @@ Holdings holdings() {
   return now;
 }
 
-// The next communicator's id comes through the first one.
+// Returns an id that rank 0 makes and broadcasts over the communicator `control`.
 hcclUniqueId next_id(const Group& control, synStreamHandle stream) {
   hcclUniqueId id{};
   if (control.rank == 0) succeed(hcclGetUniqueId(&id));
@@ -51,8 +51,8 @@ hcclUniqueId next_id(const Group& control, synStreamHandle stream) {
   return id;
 }
 
-// A communicator's whole life: messages and collectives, large and small, in both kinds of memory,
-// on a stream of its own.
+// Creates a communicator, runs small and large messages and collectives in device and host memory
+// on a stream of its own, and destroys or aborts it.
 void live_and_die(const Session& session, const Group& control, synStreamHandle stream, int round) {
   constexpr std::size_t kCount = 70'000;
   hcclComm_t communicator = nullptr;
@@ -76,11 +76,11 @@ void live_and_die(const Session& session, const Group& control, synStreamHandle 
   }
   succeed(synStreamSynchronize(own));
   const bool leaves_calls = round % 6 == 3;
-  if (leaves_calls) {  // that only the abort ends, when the program has let go of everything
+  if (leaves_calls) {  // which only the abort ends
     for (int call = 0; call < 3; ++call)
       succeed(hcclRecv(device, 3, hcclFloat32, peer, communicator, own));
   }
-  // An abort fails what the peer has not yet completed.
+  // An abort fails operations that the peer has not yet completed.
   succeed(hcclBarrier(control.handle, stream));
   succeed(synStreamSynchronize(stream));
   if (round % 2 == 0) succeed(synStreamDestroy(own));
@@ -100,7 +100,7 @@ RankFunction come_and_go(int rounds) {
       if (round == kWarmUp) before = holdings();
       live_and_die(session, control, stream, round);
     }
-    // The control thread may still be closing what the last one had.
+    // The control thread may still be closing descriptors of the last communicator.
     Holdings after = holdings();
     for (int look = 0; look < 1000 && after.descriptors > before.descriptors; ++look) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks on hosts that all-reduce until one of them, its host or its network fails, and what the
-// others must say then.
+// Ranks that all-reduce until one of them, its host or its network fails, and the error that the
+// others must report.
 #pragma once
 
 #include "programs/child.h"
@@ -16,11 +16,11 @@
 
 namespace hccl::test {
 
-// How many ranks have come how far, for the test program to see.
+// Counts, for the test program, the ranks that have reached each stage.
 class Progress {
  public:
   struct Counts {
-    std::atomic<int> reducing{0};  // have ended an all-reduce and go on
+    std::atomic<int> reducing{0};  // ranks that have ended an all-reduce and continue
     std::atomic<int> failed{0};
   };
 
@@ -34,15 +34,15 @@ class Progress {
   hccl_perf::Shared<Counts> counts_;
 };
 
-// All-reduces of `count` floats until one fails with one of `codes`; reports the text of the
-// failure. `move(rank)` puts the process on its host.
+// Returns a rank function that all-reduces `count` floats until one call fails with one of `codes`,
+// and reports the error text. `move(rank)` puts the process on its host.
 [[nodiscard]] RankFunction reduces_until_failure(const std::function<void(int)>& move,
                                                  const Progress& progress, std::size_t count,
                                                  const std::vector<hcclResult_t>& codes = {
                                                      hcclSystemError});
 
-// The last report and the exit of a rank that blames none of `ranks`; empty if it
-// does.
+// Returns "" if the rank's last report blames one of `ranks`, otherwise that report and the rank's
+// failure.
 [[nodiscard]] std::string blames_none_of(const RankOutcome& outcome, const std::vector<int>& ranks);
 
 }  // namespace hccl::test

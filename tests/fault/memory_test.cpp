@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that nobody wrote costs nothing, and everything works in a limited address space.
+// Tests that memory that was never written takes no pages, and that the library runs in a limited
+// address space.
 #include "faults.h"
 #include "rank_test.h"
 
@@ -20,8 +21,8 @@ namespace {
 
 constexpr int kRanks = 8;
 
-// Returns the bytes of shared memory behind this process's descriptors: its own files and those of
-// its peers, each counted once, whatever other programs use.
+// Returns the bytes of the memory files behind this process's descriptors: its own and those of its
+// peers, each counted once.
 std::size_t shared_memory_in_use() {
   std::map<ino_t, std::size_t> files;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -37,7 +38,7 @@ std::size_t shared_memory_in_use() {
   return bytes;
 }
 
-// As `ulimit -v 16000000` does. Sanitizers reserve far more for themselves.
+// Sets the limit that `ulimit -v 16000000` sets. Sanitizers reserve far more, so they get none.
 void limit_address_space() {
   if (sanitized()) return;
   const rlimit limit{rlim_t{16'000'000} * 1024, rlim_t{16'000'000} * 1024};
@@ -59,8 +60,9 @@ Sizes sizes_of(Collective collective) {
   return {collective, send, collective == Collective::all_reduce ? send : send / kRanks};
 }
 
-// Inputs that nobody ever wrote: shared memory grows by the outputs only. Other programs use it
-// too, so the bound lies half way to what a library that reads every hole would use.
+// Returns a rank function that reduces inputs that were never written. Shared memory may grow by
+// the outputs and half of the inputs; a library that allocates the holes it reads would exceed
+// that.
 RankFunction holes(const Sizes& sizes) {
   return within_limits([sizes](RANK_PARAMETERS) {
     const DeviceMemory send(session.device(), sizes.send_bytes);
@@ -101,7 +103,7 @@ TEST(Holes, InReduceScatterCostOnlyTheOutputs) {
   EXPECT_EQ(failures(run_ranks(kRanks, holes(sizes_of(Collective::reduce_scatter)))), "");
 }
 
-// Data here and there in a large input, holes between.
+// Reduces a large input that has ten islands of data and holes between them.
 RANK_BODY(sparse) {
   constexpr std::size_t kBytes = 64 * kMiB;
   const DeviceMemory send(session.device(), kBytes);
@@ -126,8 +128,8 @@ RANK_BODY(sparse) {
   require(result == expected, "islands of data are reduced where they are");
 }
 
-// Short calls on host memory, on many streams: each gets a staging buffer of 1 MiB, of which only
-// the pages in use are allocated.
+// A short call on host memory has a staging buffer of 1 MiB, of which only the pages in use may be
+// allocated.
 RANK_TEST(StagingBuffers, AreAllocatedWhenUsed, 2) {
   constexpr int kStreams = 32;
   const std::size_t before = shared_memory_in_use();
@@ -156,7 +158,7 @@ TEST(AddressSpace, OfSixteenGigabytesIsEnough) {
   EXPECT_EQ(failures(run_ranks(kRanks, within_limits(reduce))), "");
 }
 
-// A device runs out of memory, says so, and serves smaller wishes still.
+// A device out of memory must report it.
 RANK_TEST(DeviceMemorySize, IsWhatTheEnvironmentSays, 1,
           RankOptions{.environment = {{"HCCL_DEVICE_MEMORY", "64M"}}}) {
   std::uint64_t free_before = 0;
@@ -169,7 +171,7 @@ RANK_TEST(DeviceMemorySize, IsWhatTheEnvironmentSays, 1,
   expect_code(synDeviceMalloc(session.device(), 1 * kMiB, 0, 0, &address), synOutOfDeviceMemory);
 }
 
-// No thread can be started: its stack would be longer than any address space.
+// Keeps the process from starting threads: the default stack is larger than any address space.
 class NoThreads {
  public:
   NoThreads() {
@@ -189,8 +191,8 @@ class NoThreads {
   pthread_attr_t usual_{};
 };
 
-// A stream's thread is started with its first call. Where it cannot be, that call was not made, and
-// a later one is as the first.
+// The first call on a stream starts the stream's thread. If that fails, the call must have no
+// effect, and a later one must behave as the first.
 void first_call_without_threads(World& world) {
   Session session(world);
   const DeviceMemory memory(session.device(), 64);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every kind of mismatch, in every collective, on one node and on several, by every algorithm: all
-// ranks fail, the odd one is named, and no output is touched. With HCCL_TEST_TABLE set to a path,
-// each case appends a row of a markdown table to it.
+// Tests every kind of mismatch in every collective, on one node and on several, by every algorithm:
+// all ranks must fail and name the odd one, and no output may change. If HCCL_TEST_TABLE is a path,
+// each case appends a row of a Markdown table to that file.
 #include "algorithms/catalogue.h"
 #include "faults.h"
 
@@ -25,7 +25,7 @@ constexpr std::array kCollectives{Collective::all_reduce, Collective::broadcast,
                                   Collective::all_gather, Collective::reduce_scatter,
                                   Collective::reduce,     Collective::all_to_all};
 
-// Every kind for a collective of about `count` elements; `ranks` divides both counts.
+// Returns every kind of mistake for a collective of about `count` elements per rank.
 std::vector<Mistake> mistakes(Collective collective, std::size_t count, std::size_t ranks) {
   const Operation usual = make_operation(collective, count * ranks);
   std::vector<Mistake> all;
@@ -69,7 +69,8 @@ std::string text_of(const Mistake& mistake) {
   return join(name_of(mistake.usual.collective), " of ", mistake.usual.count, ": ", mistake.what);
 }
 
-// One mistake on a communicator of its own; the facts as a text that is empty if all is well.
+// Makes one mistake on a communicator of its own. Returns the deviations from the expected failure,
+// or "".
 std::string try_mistake(Session& session, World& world, const Mistake& mistake, int odd, int slot) {
   const Group group = session.join_all(slot);
   synStreamHandle stream = session.make_stream();
@@ -83,7 +84,8 @@ std::string try_mistake(Session& session, World& world, const Mistake& mistake, 
     wrong += join(wrong.empty() ? "" : "; ", what);
   };
   if (queued != hcclSuccess && queued != hcclInvalidUsage) note(join("queued: ", queued));
-  // A rank that hears of the fault before it calls has nothing on its stream that fails.
+  // If the mismatch is reported to this rank before it calls, the call is refused and the stream
+  // does not fail.
   const bool refused = queued == hcclInvalidUsage && synchronised == synSuccess;
   if (synchronised != synFailHccl && !refused) note(join("synchronised: ", synchronised));
   try {
@@ -93,7 +95,7 @@ std::string try_mistake(Session& session, World& world, const Mistake& mistake, 
   }
   try {
     if (synchronised == synSuccess) await_async_error(group, std::chrono::seconds(2));
-    // Two ranks of which one is odd are both named.
+    // With two ranks, the error names both, since either may be the odd one.
     for (int rank = 0; rank < (world.size == 2 ? 2 : 1); ++rank)
       expect_failed(group, hcclInvalidUsage, world.size == 2 ? rank : odd);
     const std::string message = async_message(group.handle);
@@ -121,7 +123,7 @@ TEST_P(MismatchTable, FailsEveryRankAndNamesTheOddOne) {
   std::vector<Mistake> all;
   for (const std::size_t count : {std::size_t{1000}, std::size_t{1'000'000}}) {
     for (const Collective collective : kCollectives) {
-      // An algorithm that does not have the collective leaves the choice to the planner.
+      // A forced algorithm that lacks the collective would leave the choice to the planner.
       if (!layout.algorithm.empty() && !has(layout.algorithm, collective)) continue;
       for (Mistake& mistake : mistakes(collective, count / static_cast<std::size_t>(size),
                                        static_cast<std::size_t>(size)))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that call different things: an error on all of them that names the odd one, and not a byte
-// written.
+// Tests of ranks whose calls differ: every rank must get an error that names the odd one, and no
+// output may change.
 #include "faults.h"
 #include "rank_test.h"
 
@@ -48,7 +48,7 @@ const std::vector<Case>& cases() {
 RankFunction mismatch(const Case& one, int odd) {
   return in_session([&one, odd](RANK_PARAMETERS) {
     run_and_verify(session, group, stream, all_reduce_of(100));
-    world.board->barrier(0, world.size);  // a fault ends what is in progress
+    world.board->barrier(0, world.size);  // a mismatch would abort an operation in progress
 
     Operation operation = world.rank == odd ? one.odd : one.usual;
     operation.offset = 3;
@@ -57,8 +57,8 @@ RankFunction mismatch(const Case& one, int odd) {
     require(result == hcclSuccess || result == hcclInvalidUsage,
             join("the call returned ", result));
     const synStatus synchronised = synStreamSynchronize(stream);
-    // Between nodes a rank may hear of the fault before it calls; then its stream has run copies
-    // only.
+    // Between nodes, the error may reach a rank before its call, which is then refused; its stream
+    // has run only copies.
     if (result == hcclSuccess) expect_code(synchronised, synFailHccl);
     run.verify_untouched();
     expect_failed(group, hcclInvalidUsage, odd);

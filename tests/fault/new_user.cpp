@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A new user's program: it makes one of the typical mistakes and prints only codes. The text that
-// the library writes to stderr is all the help there is.
+// A program that makes one of the typical mistakes of new users and prints only codes. The
+// library's text on stderr is the only explanation.
 #include <hccl.h>
 #include <synapse_api.h>
 
@@ -24,17 +24,17 @@ constexpr std::uint64_t kBytes = kCount * sizeof(float);
 // One of two processes. Resources that the mistake leaves open end with the process.
 struct Rank {
   int number = 0;
-  int from_peer = -1;  // pipes
+  int from_peer = -1;  // this and to_peer are ends of pipes
   int to_peer = -1;
   synDeviceId device = 0;
   synStreamHandle stream = nullptr;
   hcclComm_t comm = nullptr;
-  std::uint64_t memory = 0;  // of twice kBytes
+  std::uint64_t memory = 0;  // of 2 * kBytes
 
   [[nodiscard]] void* data(std::uint64_t offset = 0) const {
     return reinterpret_cast<void*>(memory + offset);
   }
-  // As most programs do: the code, and on with it.
+  // Prints and returns the code, and continues whatever it is, as many programs do.
   int say(const char* call, int code) const {
     std::printf("rank %d: %s -> %d\n", number, call, code);
     std::fflush(stdout);
@@ -55,13 +55,13 @@ void take(const Rank& rank, void* what, std::size_t bytes) {
   if (read(rank.from_peer, what, bytes) != static_cast<ssize_t>(bytes)) std::exit(3);
 }
 
-// Until the other rank has ended.
+// Blocks until the other rank has ended.
 void await_end(const Rank& rank) {
   char end = 0;
   while (read(rank.from_peer, &end, 1) > 0) continue;
 }
 
-// Rank 0 makes the id.
+// Returns the id that rank 0 makes.
 hcclUniqueId agree_on_id(const Rank& rank) {
   hcclUniqueId id{};
   if (rank.number == 0) {
@@ -118,7 +118,7 @@ bool list(const Mistake& mistake) noexcept {
   return true;
 }
 
-// The body of a mistake that 1 or 2 ranks make.
+// Declares a mistake that `ranks` (1 or 2) processes make; its body follows.
 #define MISTAKE(name, ranks)                                                 \
   void name(Rank& rank);                                                     \
   [[maybe_unused]] const bool name##_listed = list({#name, (ranks), &name}); \
@@ -162,7 +162,7 @@ MISTAKE(null_buffers, 1) {
 MISTAKE(stream_of_another_device, 1) {
   start(rank);
   const synStreamHandle first = rank.stream;
-  join_alone(rank);  // on a second device
+  join_alone(rank);  // acquires a second device
   rank.stream = first;
   all_reduce(rank, rank.data(), rank.data(), kCount);
 }
@@ -198,7 +198,7 @@ MISTAKE(rank_claimed_twice, 2) {
   rank.say("hcclCommInitRank", hcclCommInitRank(&rank.comm, 2, id, 0));
 }
 
-// Rank 0 makes the id and ends; rank 1 comes later.
+// Rank 0 makes the id and ends before rank 1 joins.
 MISTAKE(id_of_an_earlier_run, 2) {
   start(rank);
   const hcclUniqueId id = agree_on_id(rank);
@@ -241,7 +241,7 @@ MISTAKE(late_rank, 2) {
   synchronize(rank);
 }
 
-// Rank 1 dies once rank 0 has queued its call, which would otherwise fail itself.
+// Rank 1 dies only after rank 0 has queued its call: otherwise that call itself would fail.
 MISTAKE(killed_peer, 2) {
   join(rank);
   char go = 0;
@@ -270,7 +270,7 @@ MISTAKE(no_device, 1) {
   rank.say("hcclCommInitRank", hcclCommInitRank(&rank.comm, 1, id, 0));
 }
 
-// With a variable that has a wrong value.
+// The test sets a variable to a wrong value or misspells one.
 void initialize(Rank& rank) { rank.say("synInitialize", synInitialize()); }
 MISTAKE(bad_value, 1) { initialize(rank); }
 MISTAKE(misspelt_variable, 1) { initialize(rank); }
@@ -333,14 +333,14 @@ MISTAKE(compute_graph, 1) {
 }
 
 int run(const Mistake& mistake) {
-  std::array<std::array<int, 2>, 2> pipes{};  // by the rank that reads
+  std::array<std::array<int, 2>, 2> pipes{};  // indexed by the rank that reads
   for (auto& ends : pipes) {
     if (pipe(ends.data()) != 0) return 3;
   }
   std::array<pid_t, 2> children{};
   for (int number = 0; number < mistake.ranks; ++number) {
     const auto own = static_cast<std::size_t>(number);
-    children[own] = fork();  // before the library is used
+    children[own] = fork();  // before the first call into the library
     if (children[own] != 0) continue;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     Rank rank{.number = number, .from_peer = pipes[own][0], .to_peer = pipes[1 - own][1]};

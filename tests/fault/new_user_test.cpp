@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each typical mistake of a program that prints only codes: stderr names the call that failed, the
-// culprit and the remedy.
+// Tests that for each typical mistake of a program that prints only codes, stderr names the failed
+// call, the culprit and the remedy.
 #include "check.h"
 #include "children.h"
 
@@ -105,8 +105,8 @@ std::string contents_of(std::FILE* file) {
   return text;
 }
 
-// The program's environment: nothing of the library's but the variable, the loopback interface and
-// a node whose modules no other test holds.
+// Returns the program's environment: of the library's variables only `variable`, the loopback
+// interface, and a node id that no other test uses, so that all of its modules are free.
 std::vector<std::string> environment_of(const char* variable) {
   std::vector<std::string> chosen{"HCCL_SOCKET_IFNAME=lo", "HCCL_NODE_ID=new-user"};
   for (char** entry = environ; *entry != nullptr; ++entry) {

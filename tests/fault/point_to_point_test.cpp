@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends and receives that cannot match: other counts or types, a collective on the other side, a
-// rank that never calls, stops, leaves or dies.
+// Tests of sends and receives that cannot match: different counts or types, a collective on the
+// other side, and a rank that never calls, stops, leaves or dies.
 #include "faults.h"
 #include "messages.h"
 #include "rank_test.h"
@@ -24,7 +24,8 @@ struct Side {
   hcclDataType_t type;
 };
 
-// Rank `sender` sends to rank 0, which expects something else; the others wait in a receive.
+// Returns a rank function in which `sender` sends to rank 0, which expects another message; the
+// others wait in a receive.
 RankFunction unequal(int sender, Side sent, Side expected, bool grouped) {
   return in_session([=](RANK_PARAMETERS) {
     Messages messages(session, group);
@@ -61,7 +62,7 @@ TEST(Unequal, TypesFailBothSides) {
 
 enum class Instead { sends, receives, sends_before_the_same };
 
-// All ranks call an all-reduce, but the odd one something else.
+// Returns a rank function in which all ranks but the odd one call an all-reduce.
 RankFunction against_a_collective(int odd, Instead instead) {
   return in_session([=](RANK_PARAMETERS) {
     Messages messages(session, group);
@@ -99,7 +100,7 @@ INSTANTIATE_TEST_SUITE_P(Calls, AgainstACollective,
                          testing::Values(Instead::sends, Instead::receives,
                                          Instead::sends_before_the_same));
 
-// Messages and an all-reduce to run, on two streams.
+// Messages, an all-reduce, and two streams to run them on.
 struct TwoStreams {
   TwoStreams(Session& session, const Group& group, synStreamHandle stream)
       : first(stream),
@@ -113,7 +114,7 @@ struct TwoStreams {
   OperationRun run;
 };
 
-// A rank that is in a collective may receive on another stream, late: nothing is wrong with that.
+// A rank in a collective may receive on another stream, even late, without an error.
 RANK_TEST(PointToPoint, MayCrossACollectiveOnAnotherStream, 2) {
   TwoStreams all(session, group, stream);
   auto& [first, second, messages, run] = all;
@@ -131,8 +132,8 @@ RANK_TEST(PointToPoint, MayCrossACollectiveOnAnotherStream, 2) {
   run.verify();
 }
 
-// As before, but the receive stands behind another message that comes only when a second of
-// certainty has passed.
+// The same must hold if the receive is queued after one whose message arrives long after the check
+// for mismatches would take the send for unmatched.
 RANK_TEST(PointToPoint, MayBeReceivedBehindALateMessageOfAnotherStream, 3) {
   TwoStreams all(session, group, stream);
   auto& [first, second, messages, run] = all;
@@ -155,8 +156,8 @@ RANK_TEST(PointToPoint, MayBeReceivedBehindALateMessageOfAnotherStream, 3) {
   run.verify();
 }
 
-// A send on a stream without collectives waits for a rank in a collective on another stream, which
-// its own program is about to call.
+// A send must wait for a rank that is in a collective on another stream, since the sender may be
+// about to call that collective.
 RANK_TEST(PointToPoint, MayWaitForAProgramThatIsAboutToCall, 2) {
   TwoStreams all(session, group, stream);
   auto& [first, second, messages, run] = all;
@@ -175,7 +176,7 @@ RANK_TEST(PointToPoint, MayWaitForAProgramThatIsAboutToCall, 2) {
   run.verify();
 }
 
-// Rank 1 never sends what rank 0 waits for.
+// A receive whose message is never sent must end with the time limit.
 RANK_TEST(PointToPoint, EndsWithTheTimeLimitAndNamesThePeer, 2,
           with_environment({{"HCCL_TIMEOUT", "1.5"}})) {
   Messages messages(session, group);
@@ -190,7 +191,7 @@ RANK_TEST(PointToPoint, EndsWithTheTimeLimitAndNamesThePeer, 2,
   expect_usable_remains(session, group, stream, hcclSystemError);
 }
 
-// All ranks wait in an all-reduce for rank 1, which waits for rank 2's message, which comes late.
+// All ranks wait in an all-reduce for rank 1, which waits for a late message of rank 2.
 RANK_BODY(waits_in_a_receive) {
   TwoStreams all(session, group, stream);
   auto& [first, second, messages, run] = all;
@@ -214,7 +215,7 @@ TEST(HangReport, SaysWhatARankDoesInstead) {
   EXPECT_TRUE(names_rank(text, 1)) << text;
 }
 
-// The peer leaves, is killed, or aborts, while a receive waits for it.
+// The way in which the peer ends while a send waits for it.
 enum class Ending { destroys, dies, aborts };
 
 RankFunction peer_ends(Ending ending) {

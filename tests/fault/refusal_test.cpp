@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that must be refused with a text that says why: malformed environments, forked children,
-// buffers that leave their allocation, bad arguments.
+// Tests of calls that must be refused with a text that states the reason: malformed environments,
+// forked children, buffers beyond their allocation, and bad arguments.
 #include "children.h"
 #include "faults.h"
 #include "rank_test.h"
@@ -53,7 +53,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 using Call = std::pair<const char*, std::function<int()>>;
 
-// Every call a child could try with what it inherited; by name, with the result.
+// Returns the calls that a child could make with inherited handles, by name.
 std::vector<Call> hccl_calls(hcclComm_t communicator, synStreamHandle stream, void* buffer) {
   static hcclUniqueId id{};
   static hcclComm_t made = nullptr;
@@ -158,7 +158,7 @@ RANK_TEST(Range, LeavingAnAllocationIsRefusedByAddressAndSize, 2) {
                 hcclInvalidArgument, "sendbuff");
   }
 
-  // Refused calls leave no trace: the ranks are still in step.
+  // Refused calls must not count: the ranks are still in step.
   world.board->barrier(0, world.size);
   run_and_verify(session, group, stream, all_reduce_of(1000));
 }
@@ -228,7 +228,8 @@ RANK_TEST(Memset, OfMoreThanAnyMemoryIsRefused, 1) {
   }
 }
 
-// Under HCCL_STRICT=1 calls return what Gaudi's library returns, and what it can do still works.
+// Under HCCL_STRICT=1, calls that Gaudi's library refuses must be refused, and the others must
+// work.
 RANK_TEST(Strict, RefusesWhatGaudisLibraryRefuses, 2,
           RankOptions{.environment = {{"HCCL_STRICT", "1"}}}) {
   const DeviceMemory memory(session.device(), 4096);

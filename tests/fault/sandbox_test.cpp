@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes that lack what others have: system calls, or standard streams.
+// Tests of processes that lack system calls or standard streams.
 
 #include "faults.h"
 #include "rank_test.h"
@@ -15,8 +15,8 @@
 namespace hccl::test {
 namespace {
 
-// A program may run without standard streams: nothing of the library gets their numbers, and no log
-// line goes to whatever has them.
+// The library must not open descriptors with the numbers of closed standard streams, and must not
+// write log lines to files that have those numbers.
 
 void require_closed(const std::string& when) {
   for (const int fd : {STDIN_FILENO, STDERR_FILENO}) {
@@ -44,12 +44,11 @@ TEST(ClosedStreams, StayClosed) {
   EXPECT_EQ(failures(run_ranks(3, without_streams, options)), "");
 }
 
-// Sandboxes and file systems that lack a system call the library would like to use: the data is
-// right all the same.
+// Results must be right in sandboxes and file systems that lack an optional system call.
 
 class SeekingData : public testing::TestWithParam<int> {};
 
-// The kernel does not say where the memory files hold data and where holes.
+// Results must be right even if lseek() cannot find the data and holes of memory files.
 TEST_P(SeekingData, MayBeRefusedWithoutHarm) {
   const auto refuse = [](const World&) {
     refuse_system_calls({SYS_lseek, 2, {SEEK_DATA, SEEK_HOLE}}, GetParam());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank that could still shrink what it hands to others could end them by SIGBUS: they refuse it.
+// Tests that ranks refuse shared memory that its owner could still shrink: an access past its end
+// would raise SIGBUS.
 #include "faults.h"
 
 #include <atomic>
@@ -16,7 +17,8 @@ std::atomic<bool> leaves_unsealed{false};
 
 }  // namespace
 
-// The library of this program calls this one: a rank may claim to have sealed what it has not.
+// Replaces the library's fcntl() in this program, so that a rank can claim to have sealed a file
+// without doing so.
 extern "C" int interposed_fcntl(int fd, int command, ...) __asm__("fcntl");
 int interposed_fcntl(int fd, int command, ...) {
   va_list rest;
@@ -32,7 +34,7 @@ namespace {
 
 constexpr const char* kRefusal = "handed over memory that it can still resize";
 
-// Joins; what all ranks must hear.
+// Requires that joining fails on this rank with an error that names the culprit.
 void expect_refusal(const World& world, int culprit) {
   const hcclUniqueId id = share_id(world);
   hcclComm_t communicator = nullptr;
@@ -52,14 +54,14 @@ RankFunction device_memory(int culprit) {
   };
 }
 
-// The lowest rank of a node makes what all of them share.
+// Lets the lowest rank of a node, which makes the control segment, leave it unsealed.
 void control_segment(World& world) {
   Session session(world);
   leaves_unsealed = world.rank == 0;
   expect_refusal(world, 0);
 }
 
-// The rank with the larger number makes the rings of a stream.
+// Lets rank 1, which makes the rings of a stream, leave them unsealed.
 void rings(World& world) {
   Session session(world);
   const Group group = session.join_all();

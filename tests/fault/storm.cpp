@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The connections come from many loopback addresses, for one alone has too few ports for thousands
-// of them a second.
+// The connections come from many loopback addresses, since one address has too few ports for
+// thousands of connections per second.
 #include "storm.h"
 
 #include "base/secret.h"
@@ -91,7 +91,8 @@ Bytes Storm::garbage() {
   return bytes;
 }
 
-// An opening, and a hello that fits no greeting, as one that was recorded.
+// Returns an opening, and a hello with a code that does not match the server's greeting, like a
+// replayed one.
 Bytes Storm::hello(int rank, int size) {
   using bootstrap::FrameSeal;
   const bootstrap::Hello said{rank, size, bootstrap::ProcessIdentity::mine(), random_secret()};

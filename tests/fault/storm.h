@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unknown peers on the port of a root server: connections that say nothing or the wrong thing, as
-// many as it takes to be noticed.
+// Floods the port of a root server with connections of unknown peers that send nothing or malformed
+// data.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -16,18 +16,19 @@ namespace hccl::test {
 
 class Storm {
  public:
-  // Against the server of this id; `ranks` is the size of its communicator.
+  // Prepares to connect to the server of this id; `ranks` is the size of its communicator.
   Storm(const hcclUniqueId& id, int ranks, unsigned long long seed);
 
-  // Connects and says nothing, `count` times; the connections stay open.
+  // Opens `count` connections that send nothing and stay open.
   void add_silent(int count);
-  // Connects and says something malformed, `count` times, each time of the next kind. Some of the
-  // connections are closed at once, the others stay open until newer ones take their place.
+  // Opens `count` connections that send malformed data of each kind in turn. Some are closed at
+  // once, the others when newer ones replace them.
   void attack(int count);
-  // Waits until the server has closed all that are still open; false after half a minute.
+  // Returns whether the server closes all connections that are still open within half a minute.
   [[nodiscard]] bool all_cut_off();
 
-  // The failures on this side: connections that the kernel refused.
+  // Returns the number of connections that failed on this side, such as those that the kernel
+  // refused.
   [[nodiscard]] int failed() const { return failed_; }
 
  private:

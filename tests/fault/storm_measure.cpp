@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures how long eight processes take to initialise a communicator, alone and while unknown
-// peers flood the root server's port. Prints medians and their ratio; not a test, for it judges
-// times.
+// peers flood the root server's port. Prints medians and their ratio. It is not a test, since times
+// depend on the machine.
 #include "bootstrap/pending_connections.h"
 #include "bootstrap/unique_id.h"
 #include "check.h"
@@ -32,8 +32,8 @@ constexpr int kMalformed = 10'000;
 constexpr int kStep = 100;
 constexpr int kSeconds = 120;
 
-// The storm elsewhere shows what a flood costs just because it takes a core: its server is a
-// process that accepts and closes.
+// `elsewhere` floods an unrelated process, which accepts and closes, and so shows the cost of the
+// core that a flood takes.
 enum class Weather { calm, elsewhere, storm };
 
 // Counters of the board.
@@ -55,7 +55,7 @@ hcclUniqueId with_address_of(const FileDescriptor& listener, const hcclUniqueId&
 }
 
 pid_t serve_in_child(const FileDescriptor& listener) {
-  const int own = dup(listener.get());  // not one of those that a forked child closes
+  const int own = dup(listener.get());  // a descriptor that the forked child does not close
   const pid_t child = start_child([&]() -> int {
     while (true) {
       pollfd wanted{own, POLLIN, 0};

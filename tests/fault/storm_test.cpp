@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unknown peers flood the root server's port while processes initialise a communicator, and
-// afterwards: the job goes on, and nothing of them stays.
+// Tests that flood the root server's port with unknown peers during and after initialisation: the
+// job must continue, and no resource of theirs may remain.
 #include "storm.h"
 
 #include "faults.h"
@@ -56,7 +56,7 @@ void join_work_and_leave(World& world, Session& session, const hcclUniqueId& id)
   session.finish();
 }
 
-// How many there are of each kind of descriptor, and of threads.
+// Returns the number of descriptors of each kind, and of threads, as text.
 std::string open_things() {
   std::map<std::string, int> counts;
   std::error_code ignored;
@@ -72,7 +72,7 @@ std::string open_things() {
   return all;
 }
 
-// Returns the open descriptors once their number has been the same for a second.
+// Returns open_things() once it has not changed for a second.
 std::string open_things_at_rest() {
   std::string last;
   for (int same = 0; same < 20;) {
@@ -137,7 +137,8 @@ TEST_P(UnknownPeers, DoNotKeepRanksFromJoiningAndLeaveNothingBehind) {
   ASSERT_EQ(calm[0].reports.size(), 1U);
   ASSERT_EQ(stormy[0].reports.size(), 1U);
   EXPECT_EQ(stormy[0].reports[0], calm[0].reports[0]);
-  // With HCCL_COMM_ID the port is given back soon after all have joined.
+  // With HCCL_COMM_ID, the port is closed soon after all ranks have joined, so later connections
+  // fail.
   if (!GetParam()) {
     EXPECT_EQ(stormy[kStranger].reports.at(0), "0") << "failed connections";
   }
@@ -146,7 +147,8 @@ TEST_P(UnknownPeers, DoNotKeepRanksFromJoiningAndLeaveNothingBehind) {
   EXPECT_LE(count_of(said, "\n"), 100U) << said;
 }
 
-// None is left for a connection: the port waits quietly until there are some again.
+// Leaves rank 0 no descriptor for connections until the flood is over: the server must wait without
+// a flood of log lines.
 void join_without_descriptors(World& world) {
   if (world.rank == kStranger) {
     Storm storm(world.board->await_id(0), kStormRanks, test_seed());
@@ -176,7 +178,8 @@ void join_without_descriptors(World& world) {
 }
 
 TEST_P(UnknownPeers, AreWaitedOutWhereNoDescriptorIsLeft) {
-  // UBSan makes a pipe to see whether an address is readable, and takes the lack of one for a no.
+  // UBSan tests whether an address is readable by a pipe, and takes the lack of descriptors for an
+  // unreadable address.
   if (sanitized()) GTEST_SKIP() << "needs another build: without sanitizers";
   const auto outcomes = run_ranks(kStormRanks + 1, join_without_descriptors, options());
   EXPECT_EQ(failures(outcomes), "");
@@ -184,7 +187,8 @@ TEST_P(UnknownPeers, AreWaitedOutWhereNoDescriptorIsLeft) {
       << outcomes[0].stderr_text;
 }
 
-// The silent ones must not take what initialisation itself needs.
+// Limits the ranks to 100 descriptors: silent connections must not take those that initialisation
+// needs.
 void join_with_few_descriptors(World& world) {
   if (world.rank == kStranger) {
     Storm storm(world.board->await_id(0), kStormRanks, test_seed());
@@ -207,9 +211,9 @@ TEST_P(UnknownPeers, LeaveDescriptorsToTheRanks) {
   EXPECT_EQ(failures(run_ranks(kStormRanks + 1, join_with_few_descriptors, options())), "");
 }
 
-// Two processes claim rank 3; the last rank joins when one of them has been refused.
+// Two processes claim rank 3. The last rank joins when one of them has been refused.
 constexpr int kClaimed = 3;
-constexpr int kRefused = 4;  // a counter
+constexpr int kRefused = 4;  // counter of the board
 
 void claim(World& world) {
   Session session(world);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The limit that a program sets for one communicator, and the texts of the calls that fail by it:
-// each of its own work.
+// Tests of the limit that a program sets for one communicator, and of the error texts of the calls
+// that exceed it.
 #include "faults.h"
 #include "rank_test.h"
 
@@ -18,7 +18,7 @@ namespace {
 constexpr int kLate = 1;
 constexpr std::uint64_t kLimitMs = 1000;
 
-// HCCL_TIMEOUT would end none of these in time.
+// Returns options without a limit by HCCL_TIMEOUT.
 RankOptions patient() { return {.environment = {{"HCCL_TIMEOUT", "0"}}, .capture_stderr = true}; }
 
 std::uint64_t queued(synStreamHandle stream) {
@@ -27,7 +27,8 @@ std::uint64_t queued(synStreamHandle stream) {
   return position;
 }
 
-// The text names the limit, the call that has set it, the late rank, and the collective.
+// Requires that the text names the limit, the call that has set it, the late rank, and the
+// collective.
 void require_says_why(const std::string& text, const std::string& call) {
   for (const std::string& part : {std::string("waited 1 s"), std::string("hcclEmulationSetTimeout"),
                                   join("rank ", kLate, " (pid"), call})
@@ -50,7 +51,8 @@ struct Told {
   }
 };
 
-// Rank 1 calls nothing on the first communicator. The other, on the same stream, goes on.
+// Rank 1 calls nothing on the first communicator; the second one, on the same stream, must
+// continue.
 RANK_BODY(one_call_fails) {
   const Group second = session.join_all(1);
   OperationRun failing(session, group, all_reduce_of(1000));
@@ -98,7 +100,7 @@ TEST(TimeLimit, EndsCallsOfItsCommunicatorAloneAndNamesTheLateRank) {
   EXPECT_EQ(failures(run_ranks_as_threads(2, in_session(one_call_fails), patient())), "");
 }
 
-// The text of synEventSynchronize.
+// synEventSynchronize must report the exceeded limit.
 RANK_TEST(TimeLimit, IsToldByEvents, 2, patient()) {
   if (world.rank != kLate) {
     OperationRun run(session, group, all_reduce_of(1000));
@@ -113,7 +115,7 @@ RANK_TEST(TimeLimit, IsToldByEvents, 2, patient()) {
   }
 }
 
-// A receive that nobody sends to.
+// A receive without a matching send must end with the limit.
 RANK_TEST(TimeLimit, EndsReceives, 2, patient()) {
   const DeviceMemory memory(session.device(), 4000);
   if (world.rank != kLate) {
@@ -128,8 +130,7 @@ RANK_TEST(TimeLimit, EndsReceives, 2, patient()) {
   }
 }
 
-// The environment's limit would end this; the program's, set while the call has not begun, does
-// not.
+// The program's limit must replace the environment's, under which this call would fail.
 RANK_TEST(TimeLimit, TakesThePlaceOfTheEnvironmentsLimit, 2,
           RankOptions{.environment = {{"HCCL_TIMEOUT", "0.5"}}}) {
   succeed(hcclEmulationSetTimeout(group.handle, 1));
