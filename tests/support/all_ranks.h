@@ -15,7 +15,8 @@ struct AllRanks {
   std::vector<schedule::Schedule> schedules;
 };
 
-// `build(shape)` for every rank. in_place: of the ranks; every third differs if `mixed`.
+// Builds the schedule of every rank by `build(shape)`. If `mixed`, every third rank runs in place
+// and the others out of place.
 template <class Build>
 AllRanks build_all(const schedule::Shape& shape, const Build& build, bool mixed = false) {
   AllRanks all;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that the ranks of a test share without the library's help: unique ids, barriers, flags and
-// counters.
+// Memory that the ranks of a test share independently of the library: unique ids, barriers, flags
+// and counters.
 #pragma once
 
 #include <hccl.h>
@@ -14,16 +14,16 @@ namespace hccl::test {
 inline constexpr int kMostSlots = 256;
 inline constexpr int kMostRanks = 64;
 
-// Lies in memory shared since before the ranks start, so everything in it is plain or lock-free.
+// The memory is shared before the ranks start, so all members are plain or lock-free.
 class Board {
  public:
   void publish_id(int slot, const hcclUniqueId& id);
-  // Blocks until somebody has published; throws after a minute.
+  // Blocks until an id has been published in `slot`. Throws Failure after a minute.
   [[nodiscard]] hcclUniqueId await_id(int slot);
 
-  // Blocks until `parties` callers have reached barrier `slot`; it can be used again and again.
+  // Blocks until `parties` callers have reached barrier `slot`. Barriers are reusable.
   void barrier(int slot, int parties);
-  // Blocks until counter(slot) is at least `value`; throws after a minute.
+  // Blocks until counter(slot) is at least `value`. Throws Failure after a minute.
   void await(int slot, std::int64_t value);
   [[nodiscard]] std::atomic<std::int64_t>& counter(int slot);
 

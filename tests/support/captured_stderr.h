@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Captures what this process writes to stderr, write by write.
+// Captures what this process writes to stderr, one write at a time.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace hccl::test {
 
-// Replaces stderr by a datagram socket: each write(2) arrives as one datagram.
+// Replaces stderr by a datagram socket, where each write(2) arrives as one datagram.
 class CapturedStderr {
  public:
   CapturedStderr() : saved_(dup(STDERR_FILENO)) {
@@ -25,7 +25,7 @@ class CapturedStderr {
   CapturedStderr(const CapturedStderr&) = delete;
   CapturedStderr& operator=(const CapturedStderr&) = delete;
 
-  // Returns the content of the next single write; empty if there was none.
+  // Returns the content of the next write, or an empty string if there was none.
   std::string next_write() {
     std::array<char, 8192> buffer{};
     const ssize_t length = recv(ends_[0], buffer.data(), buffer.size(), MSG_DONTWAIT);

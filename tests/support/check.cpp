@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Failed checks become exceptions that say where.
+// Turns failed checks into exceptions that name the line of the check.
 #include "check.h"
 
 #include <cstdlib>

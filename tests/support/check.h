@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks inside a rank, which is not a GoogleTest test of its own: a failed one throws, and its
-// text travels to the test program.
+// Checks for code that runs inside a rank, where GoogleTest's are not available: a failed check
+// throws Failure, whose text is sent to the test program.
 #pragma once
 
 #include "text_parts.h"
@@ -26,17 +26,18 @@ template <class... Parts>
   return out.str();
 }
 
-// Throws with the texts of the library's last errors unless `result` is success.
+// Throws Failure with the library's last error texts unless the call succeeded.
 void succeed(hcclResult_t result, const char* file = __builtin_FILE(), int line = __builtin_LINE());
 void succeed(synStatus status, const char* file = __builtin_FILE(), int line = __builtin_LINE());
 
-// Throws unless a call returned `expected` and the library's last text contains `part`.
+// Throws Failure unless the call returned `expected` and the library's last error text contains
+// `part`.
 void expect_code(hcclResult_t result, hcclResult_t expected, const std::string& part = "",
                  const char* file = __builtin_FILE(), int line = __builtin_LINE());
 void expect_code(synStatus status, synStatus expected, const std::string& part = "",
                  const char* file = __builtin_FILE(), int line = __builtin_LINE());
 
-// Throws unless the condition holds.
+// Throws Failure with `what` unless the condition holds.
 void require(bool condition, const std::string& what, const char* file = __builtin_FILE(),
              int line = __builtin_LINE());
 
@@ -48,12 +49,12 @@ void require_equal(const Actual& actual, const Expected& expected, const std::st
   }
 }
 
-// The library's last texts of this thread; never null.
+// Return the library's last error text of this thread or communicator; never null.
 [[nodiscard]] std::string last_hccl_message();
 [[nodiscard]] std::string last_syn_message();
 [[nodiscard]] std::string async_message(hcclComm_t communicator);
 
-// Returns whether a message names `rank`: "rank 3", or within a list as in "ranks 0-2,4".
+// Returns whether a message names `rank`, as "rank 3" or within a list such as "ranks 0-2,4".
 [[nodiscard]] bool names_rank(const std::string& message, int rank);
 
 }  // namespace hccl::test

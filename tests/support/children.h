@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of a test that run in a forked child.
+// Runs parts of a test in a forked child.
 #pragma once
 
 #include "programs/child.h"
@@ -11,8 +11,8 @@
 
 namespace hccl::test {
 
-// Starts a child that runs `body` and ends with this process at the latest. Its exit status is what
-// `body` returns: a status, or true for 0 and false for 1. Returns its pid.
+// Starts a child that runs `body` and dies with this process at the latest, and returns its pid.
+// The child exits with the status that `body` returns, or with 0 for true and 1 for false.
 template <class Body>
 [[nodiscard]] pid_t start_child(const Body& body) {
   const pid_t child = hccl_perf::fork_child();
@@ -24,7 +24,7 @@ template <class Body>
   }
 }
 
-// Waits for the end of a child. Returns its exit status, or minus the signal that ended it.
+// Blocks until a child has ended. Returns its exit status, or the negated signal that killed it.
 [[nodiscard]] inline int status_of(pid_t child) {
   int status = 0;
   if (waitpid(child, &status, 0) != child) return -1;
@@ -32,7 +32,7 @@ template <class Body>
 }
 [[nodiscard]] inline bool succeeds(pid_t child) { return status_of(child) == 0; }
 
-// Runs `body` in a child. Returns its status.
+// Runs `body` in a child and returns the child's status, as status_of() does.
 template <class Body>
 [[nodiscard]] int status_in_child(const Body& body) {
   return status_of(start_child(body));

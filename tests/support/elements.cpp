@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data from hashes, so that nothing has to be kept.
+// Computes test data from hashes, so that none has to be stored.
 #include "elements.h"
 
 #include <cstring>
@@ -14,7 +14,7 @@ std::uint64_t mix(std::uint64_t value) {  // splitmix64
   return value ^ (value >> 31);
 }
 
-// Sign, exponent in [-20, 20) and mantissa, each random.
+// Returns a float whose sign, mantissa and exponent in [-20, 20) are random.
 std::uint32_t random_float_bits(std::uint64_t random) {
   const auto sign = static_cast<std::uint32_t>(random >> 63) << 31;
   const auto exponent = static_cast<std::uint32_t>((random >> 32) % 40 + 127 - 20) << 23;
@@ -25,9 +25,9 @@ std::uint32_t random_float_bits(std::uint64_t random) {
 std::uint32_t special_float_bits(std::uint64_t random) {
   switch (random % 6) {
     case 0:
-      return 0x7FC00000U;  // canonical NaN
+      return 0x7FC00000U;  // the canonical NaN
     case 1:
-      return 0x7FC10000U | (static_cast<std::uint32_t>(random >> 62) << 31);  // other NaNs
+      return 0x7FC10000U | (static_cast<std::uint32_t>(random >> 62) << 31);  // another NaN
     case 2:
       return 0x7F800000U;
     case 3:
@@ -44,7 +44,8 @@ std::uint64_t double_word(std::uint32_t float_bits, std::uint64_t random, bool s
   return to_word(wide) | (special ? 0 : mix(random) & 0x1FFFFFFFU);
 }
 
-// Half has few numbers: any bits, kept finite by clearing the highest bit of an exponent of ones.
+// Returns a special value converted to half, or else any bits, because the type has few values.
+// Clears the highest bit of an exponent of all ones to keep those finite.
 std::uint16_t half_word(std::uint32_t float_bits, std::uint64_t random, bool special) {
   if (special) return to_half(bits<float>(float_bits));
   const auto word = static_cast<std::uint16_t>(random);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test data that any rank can compute for any other.
+// Test data that each rank can compute for every other rank.
 #pragma once
 
 #include "scalar_fold.h"
@@ -12,16 +12,16 @@ namespace hccl::test {
 [[nodiscard]] const char* name_of(hcclRedOp_t operation);
 
 enum class Data {
-  numbers,   // finite, random mantissas and signs over 2^-20 .. 2^20 (half: any); any integers
-  specials,  // numbers, and now and then a NaN, an infinity or a zero of either sign
-  bits       // any bits at all, for pure copies
+  numbers,   // finite: random sign, mantissa and exponent in [-20, 20) (half: any); any integer
+  specials,  // as `numbers`, with an occasional NaN, infinity or zero of either sign
+  bits       // any bit pattern, for collectives that only copy
 };
 
-// Word of element `index` of the data of `source` (a rank) under `seed`.
+// Returns element `index` of the data that rank `source` has under `seed`, as a word.
 [[nodiscard]] std::uint64_t element_word(hcclDataType_t type, Data data, std::uint64_t seed,
                                          int source, std::size_t index);
 
-// Fills `words` with those of consecutive elements, the first of which has the index `first`.
+// Fills `words` with consecutive elements, of which the first has the index `first`.
 void element_words(hcclDataType_t type, Data data, std::uint64_t seed, int source,
                    std::size_t first, std::span<std::uint64_t> words);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference itself, on values worked out by hand.
+// Tests the scalar reference on values worked out by hand.
 #include "elements.h"
 
 #include "check.h"
@@ -13,22 +13,22 @@ namespace {
 
 TEST(Bfloat16, RoundsToNearestEven) {
   EXPECT_EQ(to_bfloat16(1.0F), 0x3F80U);
-  EXPECT_EQ(to_bfloat16(1.0F + 0x1p-8F), 0x3F80U);             // half way: to even, down
-  EXPECT_EQ(to_bfloat16(1.0F + 0x1p-7F + 0x1p-8F), 0x3F82U);   // half way: to even, up
-  EXPECT_EQ(to_bfloat16(1.0F + 0x1p-8F + 0x1p-20F), 0x3F81U);  // above half way
+  EXPECT_EQ(to_bfloat16(1.0F + 0x1p-8F), 0x3F80U);             // a tie: rounds down to even
+  EXPECT_EQ(to_bfloat16(1.0F + 0x1p-7F + 0x1p-8F), 0x3F82U);   // a tie: rounds up to even
+  EXPECT_EQ(to_bfloat16(1.0F + 0x1p-8F + 0x1p-20F), 0x3F81U);  // above the tie
   EXPECT_EQ(to_bfloat16(std::numeric_limits<float>::max()), 0x7F80U);
   EXPECT_EQ(to_bfloat16(-std::numeric_limits<float>::quiet_NaN()), 0x7FC0U);
 }
 
 TEST(Half, RoundsToNearestEven) {
   EXPECT_EQ(to_half(1.0F), 0x3C00U);
-  EXPECT_EQ(to_half(1.0F + 0x1p-11F), 0x3C00U);             // half way: to even, down
-  EXPECT_EQ(to_half(1.0F + 0x1p-10F + 0x1p-11F), 0x3C02U);  // half way: to even, up
-  EXPECT_EQ(to_half(-0x1p-24F), 0x8001U);                   // the smallest
-  EXPECT_EQ(to_half(0x1p-25F), 0x0000U);                    // half of it: to even
+  EXPECT_EQ(to_half(1.0F + 0x1p-11F), 0x3C00U);             // a tie: rounds down to even
+  EXPECT_EQ(to_half(1.0F + 0x1p-10F + 0x1p-11F), 0x3C02U);  // a tie: rounds up to even
+  EXPECT_EQ(to_half(-0x1p-24F), 0x8001U);                   // the smallest subnormal
+  EXPECT_EQ(to_half(0x1p-25F), 0x0000U);                    // half of the smallest subnormal: a tie
   EXPECT_EQ(to_half(0x1.8p-25F), 0x0001U);
-  EXPECT_EQ(to_half(0x1.FF8p-15F), 0x03FFU);  // the largest without a leading one
-  EXPECT_EQ(to_half(0x1.FFCp-15F), 0x0400U);  // half way to its neighbour, which has one
+  EXPECT_EQ(to_half(0x1.FF8p-15F), 0x03FFU);  // the largest subnormal
+  EXPECT_EQ(to_half(0x1.FFCp-15F), 0x0400U);  // a tie: rounds up to the smallest normal number
   EXPECT_EQ(to_half(65504.0F), 0x7BFFU);
   EXPECT_EQ(to_half(65519.9F), 0x7BFFU);
   EXPECT_EQ(to_half(65520.0F), 0x7C00U);
@@ -39,8 +39,8 @@ TEST(Half, RoundsToNearestEven) {
 
 TEST(Fold, AveragesInTheTypeOfTheSum) {
   EXPECT_EQ(fold(hcclInt32, hcclAvg, {static_cast<std::uint32_t>(-3), 0}), 0xFFFFFFFFU);  // to zero
-  EXPECT_EQ(fold(hcclUint8, hcclAvg, {200, 100}), (300 - 256) / 2U);                      // wraps
-  EXPECT_EQ(fold(hcclBfloat16, hcclAvg, {0x3F80U, 0x4040U}), 0x4000U);                    // 1 and 3
+  EXPECT_EQ(fold(hcclUint8, hcclAvg, {200, 100}), (300 - 256) / 2U);    // the sum wraps
+  EXPECT_EQ(fold(hcclBfloat16, hcclAvg, {0x3F80U, 0x4040U}), 0x4000U);  // the mean of 1 and 3
 }
 
 TEST(Fold, KeepsTheRulesOfMinimumAndMaximum) {
@@ -53,7 +53,7 @@ TEST(Fold, KeepsTheRulesOfMinimumAndMaximum) {
 
 TEST(Fold, WrapsIntegersAndRoundsBfloat16Once) {
   EXPECT_EQ(fold(hcclInt32, hcclSum, {0x7FFFFFFFU, 1U}), 0x80000000U);
-  // 256 + 1 + 1: each addition alone would be rounded away.
+  // 256 + 1 + 1: rounding after each addition would lose both ones.
   EXPECT_EQ(fold(hcclBfloat16, hcclSum, {0x4380U, 0x3F80U, 0x3F80U}), 0x4381U);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A port of the loopback interface that nobody uses right now.
+// Finds a port of the loopback interface that is free at the moment.
 #pragma once
 
 #include <stdexcept>

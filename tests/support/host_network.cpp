@@ -15,7 +15,7 @@
 namespace hccl::test {
 namespace {
 
-// Returns the script's output, and its exit status through `status`.
+// Runs hosts.sh with `words`. Returns its output, and stores its exit status in `status`.
 std::string script_output(const std::string& words, int& status) {
   FILE* const script = popen(join(HCCL_HOSTS_SCRIPT, ' ', words, " 2>&1 </dev/null").c_str(), "r");
   if (script == nullptr) throw Failure("cannot start hosts.sh");

@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Hosts to test on: network namespaces with addresses of their own, each joined by a veth pair to a bridge in one
-# more. Nothing of it is seen from the machine's own network. Needs root and iproute2.
-#   hosts.sh up TAG HOSTS      hosts are 0 to HOSTS-1: namespace hccl-TAG-N, eth0, 10.213.0.N+1; TAG begins with the id of the
-#                              process that they are for, and a dash
-#   hosts.sh down TAG          ends what runs there, too
-#   hosts.sh cut TAG N         nothing comes through to or from host N
-#   hosts.sh mend TAG N
-#   hosts.sh limit TAG RATE    what a host sends, by a token bucket: 1gbit
-#   hosts.sh allowed           status 0 if there can be any, else 1 and why not on standard output
+# Emulates hosts by network namespaces with addresses of their own. A veth pair connects each host to a bridge, which is
+# in a namespace of its own, so that nothing is visible in the machine's network. Needs root and iproute2.
+#   hosts.sh up TAG HOSTS      makes hosts 0 to HOSTS-1; host N is namespace hccl-TAG-N, whose eth0 is 10.213.0.N+1.
+#                              TAG begins with the id of the process that uses the hosts, and a dash.
+#   hosts.sh down TAG          removes the hosts, and kills the processes that run there
+#   hosts.sh cut TAG N         disconnects host N
+#   hosts.sh mend TAG N        connects host N again
+#   hosts.sh limit TAG RATE    limits the rate at which each host sends, such as 1gbit, by a token bucket
+#   hosts.sh allowed           exits with 0 if the machine can emulate hosts, or prints the reason and exits with 1
 set -euo pipefail
 
 namespace() { printf 'hccl-%s-%s' "$1" "$2"; }
 hosts_of() { ip netns list | awk -v prefix="hccl-$1-" 'index($1, prefix) == 1 { print $1 }'; }
 
-# A test that is killed leaves its hosts: their tag begins with its process id.
+# Removes the hosts of killed tests, whose process ids their tags begin with.
 sweep() {
   local name pid
   for name in $(ip netns list | awk '/^hccl-[0-9]+-/ { print $1 }'); do
@@ -26,7 +26,7 @@ sweep() {
 
 remove() {
   ip netns pids "$1" | xargs -r kill -KILL 2>/dev/null || true
-  ip netns del "$1" 2>/dev/null || true  # another sweep may be at it
+  ip netns del "$1" 2>/dev/null || true  # another sweep may have removed it
 }
 
 up() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks take turns; a message is a vector of words in a queue.
+// Interprets the ranks' schedules in turns. A message is a vector of words in a queue.
 #include "interpreter.h"
 
 #include "schedule/chunking.h"
@@ -18,7 +18,7 @@ using schedule::Span;
 using schedule::Transfer;
 using Message = std::vector<std::uint64_t>;
 
-// A rank's buffers: in place, one of input and output lies in the other.
+// The buffers of a rank. In place, the shorter of input and output is part of the longer one.
 class Buffers {
  public:
   Buffers(const schedule::Shape& shape, const std::vector<std::uint64_t>& input,
@@ -59,7 +59,7 @@ class Buffers {
 
 using Wires = std::map<std::pair<std::int32_t, std::int32_t>, std::deque<Message>>;
 
-// One rank in one channel.
+// The schedule of one rank in one channel, and its state.
 class Program {
  public:
   Program(const schedule::Shape& shape, const schedule::Schedule& schedule, const Buffers& buffers,
@@ -72,7 +72,7 @@ class Program {
 
   [[nodiscard]] bool finished() const { return step_ == schedule_.steps.size(); }
 
-  // Returns whether it has made progress.
+  // Runs steps until one has to wait for a message. Returns whether the rank has made progress.
   bool advance(Wires& wires, hcclDataType_t type, hcclRedOp_t operation) {
     if (finished()) return false;
     const schedule::Step& step = schedule_.steps[step_];
@@ -144,7 +144,7 @@ class Program {
     });
   }
 
-  // The cells that the latest receive has written.
+  // Sends on the cells that the latest receive has written.
   void forward(Wires& wires) {
     const schedule::Step& step = schedule_.steps[step_];
     const auto receives = schedule_.receives(step);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the schedules of all ranks on real elements, one at a time with the scalar fold: the bits
-// that an execution of the same schedules must give.
+// Interprets the schedules of all ranks on real elements with the scalar fold. The results are the
+// bits that every execution of these schedules must give.
 #pragma once
 
 #include "all_ranks.h"
@@ -8,13 +8,13 @@
 
 namespace hccl::test {
 
-// Elements as words (scalar_fold.h), a vector for each rank.
+// One vector of words (scalar_fold.h) per rank.
 using Words = std::vector<std::vector<std::uint64_t>>;
 
-// channels: the schedules of each channel, all channels there are. count: elements of the message,
-// or of one block; alignment: as Chunking takes it. Every fold of two elements is rounded to the
-// type; an average is the sum, divided where it is complete. The outputs, empty on a rank without
-// one. Throws std::runtime_error if the schedules do not complete.
+// Returns the output of each rank, empty for a rank that has none. `channels` holds the schedules
+// of every channel, `count` is the number of elements of the message or of one block, and
+// `alignment` is that of Chunking. Rounds every fold of two elements to the type, and divides an
+// average once its sum is complete. Throws std::runtime_error if the schedules do not complete.
 [[nodiscard]] Words interpret(const std::vector<AllRanks>& channels, hcclDataType_t type,
                               hcclRedOp_t operation, const Words& inputs, std::uint64_t count,
                               std::uint32_t alignment);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads /dev/shm and /proc/net/unix.
+// Reads the names from /dev/shm and /proc/net/unix.
 #include "leftovers.h"
 
 #include <chrono>

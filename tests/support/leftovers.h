@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds what a job could leave behind on the machine: names in /dev/shm and abstract unix sockets.
+// Finds what a job may leave behind on the machine: names in /dev/shm and abstract unix sockets.
 #pragma once
 
 #include <set>
@@ -7,14 +7,14 @@
 
 namespace hccl::test {
 
-// Moves this process, and the ranks it starts, into a network of its own with just a loopback
-// interface, so that other jobs' sockets are not counted. Does nothing where that is not allowed.
+// Moves this process, and the ranks that it starts, into a network namespace with only a loopback
+// interface, so that the sockets of other jobs are not counted. Does nothing without permission.
 void isolate_network();
 
-// Returns every name that exists now.
+// Returns all names that exist now.
 [[nodiscard]] std::set<std::string> shared_names();
 
-// Names that are there now and were not in `before`; waits up to ten seconds for them to go.
+// Returns the names that exist now but not in `before`. Waits up to ten seconds for them to go.
 [[nodiscard]] std::string leftovers(const std::set<std::string>& before);
 
 }  // namespace hccl::test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layout and contents of the buffers.
+// Lays out, fills and compares the buffers of messages.
 #include "messages.h"
 
 #include "elements.h"
@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kMessageGuard = 67;
 constexpr std::byte kMessagePoison{0xA5};
 
-// Bytes of the message `tag` from one rank to another.
+// Fills the payload of message `tag` from `source` to `destination`.
 void fill(std::vector<std::byte>& buffer, std::size_t bytes, int source, int destination,
           std::uint64_t tag) {
   const std::uint64_t seed = tag * 4096 + static_cast<std::uint64_t>(destination);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends and receives with their buffers: poisoned, guarded, and compared byte by byte.
+// Sends and receives whose buffers are poisoned, guarded, and compared byte by byte.
 #pragma once
 
 #include "operation.h"
@@ -14,23 +14,24 @@
 
 namespace hccl::test {
 
-// The messages of one rank; what it sends and expects follows from the two ranks and the tag, so
-// that both sides know.
+// The messages of one rank. Their contents follow from the two ranks and the tag, so both sides can
+// compute them.
 class Messages {
  public:
   Messages(const Session& session, const Group& group, Placement placement = Placement::device)
       : session_(session), group_(group), placement_(placement) {}
 
-  // Queues the upload of a buffer (at an odd place in its allocation) and the call, and returns
-  // what the call returned.
+  // Queue the upload of a buffer, which is misaligned within its allocation, and the call. Return
+  // the result of the call.
   hcclResult_t send(int peer, std::size_t count, hcclDataType_t type, std::uint64_t tag,
                     synStreamHandle stream);
   hcclResult_t receive(int peer, std::size_t count, hcclDataType_t type, std::uint64_t tag,
                        synStreamHandle stream);
 
-  // After the streams have been synchronised: every byte is as it must be.
+  // Requires that every byte has its expected value. Call it after the streams have been
+  // synchronised.
   void verify(synStreamHandle stream);
-  // Every byte is as it was uploaded.
+  // Requires that every byte is as it was uploaded.
   void verify_untouched(synStreamHandle stream);
 
  private:
@@ -38,8 +39,8 @@ class Messages {
     Buffer(synDeviceId device, std::size_t bytes, int peer_in, bool received_in);
     DeviceMemory memory;
     std::vector<std::byte> before, expected;
-    std::vector<std::byte> host;  // where the message is, or empty if it is in `memory`
-    bool viewed = false;          // the call gets its address in the host view
+    std::vector<std::byte> host;  // the buffer if it is in host memory, else empty
+    bool viewed = false;          // the call gets the buffer's address in the host view
     [[nodiscard]] void* address();
     int peer;
     bool received;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layout of the buffers, expected images, and the comparison.
+// Lays out the buffers, and computes and compares the expected contents.
 #include "operation.h"
 
 #include "planned.h"
@@ -18,7 +18,7 @@ std::size_t allocation_size(std::size_t offset, std::size_t payload) {
   return kGuard + offset + payload + kGuard;
 }
 
-// HCCL_TEST_LAYOUT spreads the ranks over several nodes without the test's help.
+// Spreads the operation over the nodes of HCCL_TEST_LAYOUT, unless the test has placed it.
 Operation placed(Operation operation, const World& world, const Group& group) {
   if (!operation.nodes.empty() || world.threads) return operation;
   for (const int member : group.members) operation.nodes.push_back(node_of(member));
@@ -36,8 +36,8 @@ Region make_region(std::size_t offset, std::size_t payload) {
   return region;
 }
 
-// Stores `elements` elements at `where`. words_of(first, words) fills `words` with those of the
-// elements from index `first` on.
+// Stores `elements` elements at `where`. words_of(first, words) fills `words` with consecutive
+// elements from index `first`.
 template <class WordsOf>
 void store(std::size_t elements, const WordsOf& words_of, hcclDataType_t type, std::byte* where) {
   std::array<std::uint64_t, 512> block{};
@@ -147,7 +147,8 @@ void OperationRun::output(std::size_t first, std::span<std::uint64_t> words) con
   }
 }
 
-// The output is made of a part of each rank's data, without its first `skipped` elements.
+// Computes an output that consists of `part` elements of each rank's data, after the first
+// `skipped`.
 void OperationRun::output_of_parts(std::size_t part, std::size_t skipped, std::size_t first,
                                    std::span<std::uint64_t> words) const {
   while (!words.empty()) {
@@ -202,7 +203,7 @@ hcclResult_t OperationRun::queue_collective(synStreamHandle stream) {
   void* const send_base = address(send_, send_memory_, send_place_);
   void* receive_base =
       operation_.in_place ? send_base : address(receive_, receive_memory_, receive_place_);
-  // The library must recognise a buffer in place by either of its addresses.
+  // In place, the library must recognise a buffer by its address in either mapping.
   if (operation_.in_place && send_place_ == Placement::view && operation_.seed % 2000 == 0)
     receive_base = send_memory_.pointer();
   const void* send = at(send_base, send_start_);
@@ -220,7 +221,7 @@ hcclResult_t OperationRun::queue_collective(synStreamHandle stream) {
       return hcclReduceScatter(send, receive, operation_.count, operation_.type,
                                operation_.reduction, group_.handle, stream);
     case Collective::reduce:
-      // Only the root's receive buffer counts.
+      // The receive buffer matters at the root alone.
       return hcclReduce(send, operation_.root == group_.rank ? receive : nullptr, operation_.count,
                         operation_.type, operation_.reduction, operation_.root, group_.handle,
                         stream);
@@ -228,7 +229,7 @@ hcclResult_t OperationRun::queue_collective(synStreamHandle stream) {
       return hcclAlltoAll(send, receive, operation_.count, operation_.type, group_.handle, stream);
     case Collective::barrier:
     case Collective::point_to_point:
-      break;  // no calls with buffers of this kind
+      break;  // not a collective with these buffers
   }
   return hcclInvalidArgument;
 }
@@ -244,7 +245,7 @@ void OperationRun::verify() const {
   std::vector<std::byte> expected_receive = receive_.before;
   std::vector<std::byte>& target = operation_.in_place ? expected_send : expected_receive;
   if (operation_.in_place && operation_.collective == Collective::reduce_scatter) {
-    // The rest of the send buffer may be used as scratch.
+    // The library may use the rest of the send buffer as scratch.
     std::copy_n(send_.after.begin() + static_cast<std::ptrdiff_t>(send_.start), send_.length,
                 target.begin() + static_cast<std::ptrdiff_t>(send_.start));
   }

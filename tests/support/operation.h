@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One collective with its buffers: poisoned, guarded, queued with its copies on a stream, and
-// compared bit by bit with the scalar reference.
+// Runs one collective with buffers that are poisoned and guarded, queues it with its copies on a
+// stream, and compares every bit with the scalar reference.
 #pragma once
 
 #include "call/collective.h"
@@ -17,11 +17,11 @@
 
 namespace hccl::test {
 
-// Where a rank's buffers lie, or how they are named: a view is device memory, which the call gets
-// by its address in the host view. Mixed: each buffer of each rank in another way.
+// Where a rank's buffers are. A view is device memory that the call gets by its address in the host
+// view; `mixed` chooses a placement for each buffer of each rank.
 enum class Placement { device, host, view, mixed };
 
-// Returns the placement of one of a rank's buffers: never mixed, but one of the others by `mix`.
+// Returns `placement`, or, if that is mixed, one of the others chosen by `mix`.
 [[nodiscard]] Placement placement_of(Placement placement, std::uint64_t mix);
 
 struct Operation {
@@ -29,23 +29,23 @@ struct Operation {
   hcclDataType_t type = hcclFloat32;
   hcclRedOp_t reduction = hcclSum;
   int root = 0;
-  std::size_t count = 0;  // as the call takes it
+  std::size_t count = 0;  // the argument of the call
   bool in_place = false;
   std::size_t offset = 0;  // elements between the guard and each buffer
   std::uint64_t seed = 1;
   Placement placement = Placement::device;
-  std::vector<std::string> nodes{};  // of each rank, if there are several
-  std::string algorithm{};           // HCCL_ALGO, then
+  std::vector<std::string> nodes{};  // the node of each rank; empty: a single node
+  std::string algorithm{};           // HCCL_ALGO, if there are several nodes
 };
 [[nodiscard]] std::string describe(const Operation& operation);
-// Returns an operation on device memory, out of place.
+// Returns an out-of-place operation on device memory.
 [[nodiscard]] Operation make_operation(Collective collective, std::size_t count,
                                        hcclDataType_t type = hcclFloat32,
                                        hcclRedOp_t reduction = hcclSum, int root = 0);
 
-// Bytes of an allocation: guard, offset, payload, guard; everything but a payload's data is poison.
+// The bytes of an allocation: guard, offset, payload and guard. All but the payload is poison.
 struct Region {
-  std::size_t start = 0;   // of the payload within the allocation
+  std::size_t start = 0;   // of the payload, within the allocation
   std::size_t length = 0;  // of the payload
   std::vector<std::byte> before;
   std::vector<std::byte> after;
@@ -55,16 +55,17 @@ class OperationRun {
  public:
   OperationRun(const Session& session, const Group& group, const Operation& operation);
 
-  // Queues upload of poison and inputs, the collective and the download; returns what the
-  // collective returned. Nothing is waited for.
+  // Queues the upload of poison and inputs, the collective, and the download. Returns the result of
+  // the collective. Does not block.
   hcclResult_t queue(synStreamHandle stream);
   void queue_upload(synStreamHandle stream);
   hcclResult_t queue_collective(synStreamHandle stream);
   void queue_download(synStreamHandle stream);
 
-  // After the stream has been synchronised: every byte of both allocations is as it must be.
+  // Requires that every byte of both allocations has its expected value. Call it after the stream
+  // has been synchronised.
   void verify() const;
-  // Every byte is as it was uploaded.
+  // Requires that every byte is as it was uploaded.
   void verify_untouched() const;
 
  private:
@@ -73,13 +74,13 @@ class OperationRun {
   [[nodiscard]] static void* address(Region& region, const DeviceMemory& memory, Placement place);
   [[nodiscard]] std::size_t send_elements() const;
   [[nodiscard]] std::size_t receive_elements() const;
-  // Words of elements from `first` on: of a rank's data, and of what this rank is to receive.
+  // Fill `words` with elements from index `first`: of a rank's data, and of this rank's result.
   void input(int source, std::size_t first, std::span<std::uint64_t> words) const;
   void output(std::size_t first, std::span<std::uint64_t> words) const;
   void output_of_parts(std::size_t part, std::size_t skipped, std::size_t first,
                        std::span<std::uint64_t> words) const;
   void fold_inputs(std::size_t first, std::span<std::uint64_t> words) const;
-  // The result by the plan across nodes, which matters to reductions only.
+  // Returns the result by the plan across nodes. Only reductions depend on the plan.
   [[nodiscard]] std::vector<std::uint64_t> planned_outputs() const;
   void compare(const Region& region, const std::vector<std::byte>& expected,
                const char* which) const;
@@ -90,14 +91,14 @@ class OperationRun {
   Region send_;
   Region receive_;
   std::size_t send_start_;     // of the call's send buffer within its allocation
-  std::size_t receive_start_;  // and of its receive buffer
-  Placement send_place_;       // in host memory, the buffers are the regions' `after`
+  std::size_t receive_start_;  // of the receive buffer, likewise
+  Placement send_place_;       // for host memory, the call uses the regions' `after`
   Placement receive_place_;
   DeviceMemory send_memory_;
-  DeviceMemory receive_memory_;  // unused in place: then everything lies in `send_`
+  DeviceMemory receive_memory_;  // unused in place, where all data is in `send_`
 };
 
-// Queues an operation, synchronises the stream and verifies what has come.
+// Queues an operation, synchronises the stream and verifies the result.
 void run_and_verify(const Session& session, const Group& group, synStreamHandle stream,
                     const Operation& operation);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bits that a reduction across nodes must give: its plan, interpreted with the scalar fold.
+// Computes the bits of a reduction across nodes by interpreting its plan with the scalar fold.
 #pragma once
 
 #include "operation.h"
@@ -9,8 +9,7 @@
 
 namespace hccl::test {
 
-// Returns the result of `rank`. `input(source, words)` returns the elements of a rank's send
-// buffer.
+// Returns the result of `rank`. `input(source, words)` fills `words` with a rank's send buffer.
 [[nodiscard]] std::vector<std::uint64_t> planned_reduction(
     const Operation& operation, int rank,
     const std::function<void(int, std::span<std::uint64_t>)>& input);

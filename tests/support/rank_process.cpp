@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the function under test in a rank's process.
+// Runs the function under test in the process of a rank.
 #include "rank_process.h"
 
 #include "check.h"
@@ -36,8 +36,7 @@ void send_message(int fd, Kind kind, int rank, const std::string& text) {
   write_all(fd, message.data(), message.size());
 }
 
-// The ranks' environment holds only what the test asks for; traffic stays on the loopback
-// interface.
+// Sets the environment that the test asks for, and restricts traffic to the loopback interface.
 void set_environment(const RankOptions& options, int port, int rank) {
   static_cast<void>(test_scale());
   const std::string node = node_of(rank);
@@ -49,7 +48,7 @@ void set_environment(const RankOptions& options, int port, int rank) {
   }
   for (const std::string& name : names) unsetenv(name.c_str());
   setenv("HCCL_SOCKET_IFNAME", "lo", 1);
-  // A node of its own: no other program on this machine, test or not, finds its modules taken.
+  // With a node id of its own, the test does not share modules with other programs of this machine.
   setenv("HCCL_NODE_ID", join("test-", getppid(), node).c_str(), 1);
   if (options.comm_id) setenv("HCCL_COMM_ID", join("127.0.0.1:", port).c_str(), 1);
   for (const auto& [name, value] : options.environment) setenv(name.c_str(), value.c_str(), 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside a process that the supervisor started: its environment, its ranks, and the messages it
-// sends.
+// The part of a test that runs in a process started by the supervisor: its environment, its ranks,
+// and the messages that it sends.
 #pragma once
 
 #include "ranks.h"
@@ -17,14 +17,14 @@ struct Header {
   unsigned length;
 };
 
-// One write, so that messages of threads do not mix.
+// Sends a message by one write, so that the messages of threads do not interleave.
 void send_message(int fd, Kind kind, int rank, const std::string& text);
 
-// The ranks' environment holds only what the test asks for; traffic stays on the loopback
-// interface.
+// Sets the environment that the test asks for, and restricts traffic to the loopback interface.
 void set_environment(const RankOptions& options, int port, int rank);
 
-// Run the function as one rank, or as all ranks in threads of this process; whether all went well.
+// Run the function as one rank, or as all ranks in threads of this process. Return whether all
+// ranks succeeded.
 [[nodiscard]] bool run_one(World& world, const RankFunction& function);
 [[nodiscard]] bool run_threads(const World& first, const RankFunction& function);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests whose ranks start ready: in a communicator of all ranks, with a stream. They end their
-// session behind the body, each call with success.
+// Tests whose ranks start with a stream, in a communicator of all ranks. After the body, each rank
+// ends its session and requires that every call succeeds.
 #pragma once
 
 #include "session.h"
@@ -15,7 +15,7 @@ namespace hccl::test {
 
 using RankBody = std::function<void(World&, Session&, const Group&, synStreamHandle)>;
 
-// Returns what runs `body` on a rank, whose process `before` has changed where one is given.
+// Returns a function that runs `body` on a rank in a session, after `before` if that is not null.
 [[nodiscard]] inline RankFunction in_session(RankBody body, RankFunction before = nullptr) {
   return [body = std::move(body), before = std::move(before)](World& world) {
     if (before) before(world);
@@ -30,7 +30,8 @@ inline void expect_success(RankBody body, int ranks, const RankOptions& options 
   EXPECT_EQ(failures(run_ranks(ranks, in_session(std::move(body)), options)), "");
 }
 
-// The same for ranks that are processes and for ranks that are threads, of each of these numbers.
+// Runs `body` with each number of ranks in `processes` as processes, and with each in `threads` as
+// threads, and expects that all ranks succeed.
 inline void expect_success(const RankBody& body, const std::vector<int>& processes,
                            const std::vector<int>& threads = {}, const RankOptions& options = {}) {
   for (const int ranks : processes) expect_success(body, ranks, options);
@@ -40,15 +41,15 @@ inline void expect_success(const RankBody& body, const std::vector<int>& process
 
 }  // namespace hccl::test
 
-// The parameters of a body, which need not use them all.
+// The parameters of a test body, which may leave some unused.
 #define RANK_PARAMETERS                                             \
   [[maybe_unused]] World &world, [[maybe_unused]] Session &session, \
       [[maybe_unused]] const Group &group, [[maybe_unused]] synStreamHandle stream
 #define RANK_BODY(name) void name(RANK_PARAMETERS)
 
-// A test in which every one of `ranks` processes runs the body that follows, and finishes;
-// RankOptions may follow the number. A vector of numbers runs it with each of them, and a second
-// vector with as many threads.
+// Defines a test whose body runs on each of N processes and must succeed. The arguments after the
+// name are those of expect_success(): N, or vectors of the numbers of processes and of threads; and
+// RankOptions.
 #define RANK_TEST(suite, name, ...)                                         \
   static RANK_BODY(suite##_##name##_rank);                                  \
   TEST(suite, name) { expect_success(suite##_##name##_rank, __VA_ARGS__); } \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The supervisor: forks the ranks, reads their messages, ends those that hang.
+// The supervisor forks the ranks, reads their messages, and kills ranks that hang.
 #include "ranks.h"
 
 #include "check.h"
@@ -94,10 +94,10 @@ class Supervisor {
                 .output = output_.write_end(),
                 .lifeline = lifeline_.read_end()};
     const bool good = threads_ ? run_threads(world, function_) : run_one(world, function_);
-    std::exit(good ? 0 : 1);  // with static destructors, as programs do
+    std::exit(good ? 0 : 1);  // runs static destructors, as programs do
   }
 
-  // Reads messages, reaps the dead, kills whoever is to be killed.
+  // Reads messages, reaps children that have ended, and kills the victim when its time has come.
   void watch() {
     if (kill_pending() &&
         Clock::now() - start_ >= std::chrono::microseconds(options_.kill_after_us)) {

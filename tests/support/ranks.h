@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a function as N ranks: as processes, or as threads of one process. A failure or hang in a
-// rank becomes text in the test program, and nothing outlives it.
+// Runs a function as N ranks, which are processes or threads of one process. A failure or a hang of
+// a rank becomes a text in the test program. No rank outlives the run.
 #pragma once
 
 #include "board.h"
@@ -15,16 +15,16 @@
 
 namespace hccl::test {
 
-// The arguments of a rank.
+// The arguments of the function that a rank runs.
 struct World {
   int rank = 0;
   int size = 1;
-  bool threads = false;  // ranks are threads of one process
+  bool threads = false;  // the ranks are threads of one process
   Board* board = nullptr;
-  int output = -1;    // pipe to the test program
-  int lifeline = -1;  // readable (end of file) once the test program is done with this run
+  int output = -1;    // a pipe to the test program
+  int lifeline = -1;  // at end of file once the test program has finished this run
 
-  // Sends a text to the test program: RankOutcome::reports.
+  // Sends a text to the test program, which finds it in RankOutcome::reports.
   void report(const std::string& text) const;
 };
 
@@ -32,47 +32,47 @@ using RankFunction = std::function<void(World&)>;
 
 struct RankOptions {
   std::vector<std::pair<std::string, std::string>> environment{};
-  bool comm_id = false;  // HCCL_COMM_ID with a port of its own, instead of an id on the board
-  int seconds = 60;      // then a rank is killed
+  bool comm_id = false;  // sets HCCL_COMM_ID to a free port instead of passing an id over the board
+  int seconds = 60;      // the time after which a rank is killed
   bool capture_stderr = false;
-  int victim = -1;          // a rank that is expected to die
-  long kill_after_us = -1;  // sent SIGKILL that long after the start; -1: it dies by itself
-  // Runs in the test program while the ranks run, with their process ids (the first again and again
-  // for threads).
+  int victim = -1;          // the rank that is expected to die
+  long kill_after_us = -1;  // when the victim is sent SIGKILL; -1: it dies by itself
+  // Runs in the test program while the ranks run. The argument is the ids of their processes: one
+  // if the ranks are threads.
   std::function<void(const std::vector<pid_t>&)> meanwhile{};
 };
 
 struct RankOutcome {
-  bool finished = false;  // the function returned
-  std::string failure;    // of a check, or how the process ended
-  int signal = 0;         // that ended it
+  bool finished = false;  // the function has returned
+  std::string failure;    // the text of a failed check, or how the process ended
+  int signal = 0;         // the signal that ended the process
   std::vector<std::string> reports;
-  std::string stderr_text;  // with RankOptions::capture_stderr
+  std::string stderr_text;  // captured if RankOptions::capture_stderr
 };
 
-// With threads, one process runs them all and the outcomes share its end.
+// Block until all ranks have ended. Threads share one process, and so its outcome.
 [[nodiscard]] std::vector<RankOutcome> run_ranks(int size, const RankFunction& function,
                                                  const RankOptions& options = {});
 [[nodiscard]] std::vector<RankOutcome> run_ranks_as_threads(int size, const RankFunction& function,
                                                             const RankOptions& options = {});
 
-// Returns every failure, one line each; empty if all ranks but `except` finished.
+// Returns all failures, one a line; empty if all ranks but `except` finished.
 [[nodiscard]] std::string failures(const std::vector<RankOutcome>& outcomes,
                                    std::optional<int> except = std::nullopt);
 
-// HCCL_TEST_SCALE: how many times the usual amount of work the long tests do; 1 if unset.
+// HCCL_TEST_SCALE: the factor by which long tests multiply their work; 1 if unset.
 [[nodiscard]] double test_scale();
 [[nodiscard]] int scaled(int usual);
 
-// HCCL_TEST_LAYOUT: letters for the nodes of the ranks, again and again if there are more of these;
-// puts the ranks of any test on several emulated nodes. Empty if it is unset.
+// Returns the node of a rank by HCCL_TEST_LAYOUT: a string with a letter for each rank's node,
+// repeated as needed, which runs any test on several emulated nodes. Empty if it is unset.
 [[nodiscard]] std::string node_of(int rank);
 
-// Returns a seed that differs in every run unless HCCL_TEST_SEED sets it; tests print it.
+// Returns HCCL_TEST_SEED, or, if that is unset, a seed that differs in every run. Tests print it.
 [[nodiscard]] unsigned long long test_seed();
 
-// Returns whether this build has a sanitizer, which reserves address space and slows everything
-// down.
+// Returns whether this build has a sanitizer, which reserves address space and slows down the
+// program.
 [[nodiscard]] constexpr bool sanitized() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return true;

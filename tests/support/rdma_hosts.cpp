@@ -19,7 +19,8 @@
 namespace hccl::test {
 namespace {
 
-// The commands that undo all changes, one a line. It is a file because a test may be killed.
+// The commands that undo all changes, one a line. They are in a file so that they survive a killed
+// test.
 constexpr const char* kJournal = "/run/hccl-rdma-hosts.undo";
 
 std::string keeper(int host) { return join("/run/rxe-nodes/", host, ".pid"); }
@@ -30,15 +31,15 @@ std::string folder_of_device(int host) {
   return join("/sys/class/infiniband/", RdmaHosts::device(host));
 }
 
-// The command for either end of a host's cable, which has the packets that come from there, and the
-// end.
+// The commands by which tc is run at both ends of a host's cable, each with its device argument.
+// Either end handles the packets that it sends into the cable.
 using CableEnd = std::pair<std::string, std::string>;
 std::array<CableEnd, 2> ends_of_cable(int host) {
   return {CableEnd{"tc", join(" dev ", port(host), " root")},
           CableEnd{join("on-node ", host, " tc"), " dev roce0 root"}};
 }
 
-// Returns the command's output, and its exit status through `status`.
+// Runs the command. Returns its output, and stores its exit status in `status`.
 std::string output_of(const std::string& command, int& status) {
   FILE* const shell = popen(join("{ ", command, "; } 2>&1 </dev/null").c_str(), "r");
   if (shell == nullptr) throw Failure("cannot start a shell");
@@ -57,7 +58,7 @@ std::string run(const std::string& command) {
   return text;
 }
 
-// Undoes the latest change first.
+// Undoes all changes, the latest first.
 void undo_all() {
   std::ifstream journal(kJournal);
   std::vector<std::string> commands;
@@ -70,7 +71,8 @@ void undo_all() {
   }
 }
 
-// The kernel names the thread that has made a resource, and nobody when that has ended.
+// Returns whether a resource belongs to the process. The kernel names the thread that made the
+// resource, or no thread if that has ended.
 bool is_of(const std::string& line, pid_t process) {
   const std::string before = " pid ";
   const std::size_t at = line.find(before);
@@ -102,12 +104,12 @@ void RdmaHosts::enter(int host) {
   std::ifstream(keeper(host)) >> process;
   const std::array<std::pair<const char*, int>, 4> kinds{
       {{"net", CLONE_NEWNET}, {"uts", CLONE_NEWUTS}, {"ipc", CLONE_NEWIPC}, {"mnt", CLONE_NEWNS}}};
-  std::array<int, kinds.size()> namespaces{};  // opened before /proc becomes that of the host
+  std::array<int, kinds.size()> namespaces{};  // opened before the host's /proc replaces ours
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     const std::string path = join("/proc/", process, "/ns/", kinds.at(i).first);
     namespaces.at(i) = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   }
-  unshare(CLONE_FS);  // the thread sanitizer's own thread shares that, and who shares it stays
+  unshare(CLONE_FS);  // the thread sanitizer's thread shares it, which setns() refuses
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     require(setns(namespaces.at(i), kinds.at(i).second) == 0,
             join("cannot enter the ", kinds.at(i).first, " namespace of host ", host));
@@ -121,7 +123,7 @@ void RdmaHosts::change(const std::string& command, const std::string& undo) {
   run(command);
 }
 
-// Only the owner of the hosts changes them.
+// These functions change the hosts, so only an owner of the object may call them.
 // NOLINTBEGIN(readability-convert-member-functions-to-static)
 
 void RdmaHosts::cut(int host) const {
@@ -131,7 +133,7 @@ void RdmaHosts::cut(int host) const {
 void RdmaHosts::mend(int host) const { run(join("ip link set ", port(host), " up")); }
 
 void RdmaHosts::shut_interface(int host) const {
-  // IPv6 addresses go with it, and the GIDs of all addresses.
+  // The interface loses its IPv6 addresses, and the device the GIDs of all addresses.
   const std::string words = join("on-node ", host, " ip ");
   change(join(words, "link set roce0 down"),
          join(words, "link set roce0 up && ", words, "addr add fd77::", host + 1,
@@ -180,7 +182,8 @@ void RdmaHosts::limit_frames(int host, int bytes) const {
   change(join(words, bytes), join(words, 9000));
 }
 
-// A switch tells nobody. (A smaller MTU of its port would: veth tells the sender at its other end.)
+// A switch drops long frames without notice. A smaller MTU of its port would be noticed, because a
+// veth reports it to the sender at the other end.
 void RdmaHosts::limit_frames_at_switch(int host, int bytes) const {
   const std::string device = join(" dev ", port(host), " root");
   change(join("tc qdisc replace", device, " tbf rate 1gbit latency 100ms burst ", bytes + 64),

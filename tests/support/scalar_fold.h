@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions of single elements, as plainly as they can be written: what everything else is
-// compared with, bit by bit. An element is a word that holds its bits, low bytes first.
+// Reductions of single elements, written as plainly as possible: the reference with which all
+// results are compared bit by bit. An element is a word that holds its bits in the low bytes.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +41,7 @@ T canonical(T value) {
   return std::isnan(value) ? std::numeric_limits<T>::quiet_NaN() : value;
 }
 
-// Compares two numbers of one type: -0 is less than +0, and any NaN gives a NaN.
+// Returns the smaller or the larger of two numbers. -0 is less than +0, and any NaN gives a NaN.
 template <class T>
 T extremum(T a, T b, bool smaller) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -51,7 +51,8 @@ T extremum(T a, T b, bool smaller) {
   return (a < b) == smaller ? a : b;
 }
 
-// Sums and products of integers wrap: taken in 64 unsigned bits, of which the type keeps the low.
+// Applies a reduction to two numbers. Integers wrap: they are computed in 64 unsigned bits and
+// truncated to the type.
 template <class T>
 T apply(hcclRedOp_t operation, T a, T b) {
   if (operation == hcclMin || operation == hcclMax) return extremum(a, b, operation == hcclMin);
@@ -77,8 +78,8 @@ T average(T sum, std::size_t count) {
   }
 }
 
-// For an average between nodes: 16-bit floats are scaled down before they are added, and the sum is
-// scaled back when it is divided.
+// Returns the factor by which 16-bit floats are scaled before they are added for an average across
+// nodes. The final division undoes it.
 inline float prescale_of(std::size_t sources) {
   float scale = 1.0F;
   while (1.0F / scale < static_cast<float>(sources)) scale /= 2;
@@ -89,7 +90,7 @@ inline float from_bfloat16(std::uint16_t value) {
   return bits<float>(static_cast<std::uint32_t>(value) << 16);
 }
 
-// By the definition of the format: sign, 5 bits of exponent, 10 of mantissa.
+// Decodes a half by the definition of its format: a sign, 5 bits of exponent and 10 of mantissa.
 inline float from_half(std::uint16_t value) {
   const int exponent = value >> 10 & 31;
   const int mantissa = value & 1023;
@@ -99,8 +100,7 @@ inline float from_half(std::uint16_t value) {
   return sign * std::ldexp(static_cast<float>(mantissa + 1024), exponent - 25);
 }
 
-// By the definition of rounding to nearest, ties to even: of the two neighbours in bfloat16, take
-// the closer one, else the even one.
+// Rounds to the nearest of the two neighbouring bfloat16 values, and to the even one in a tie.
 inline std::uint16_t to_bfloat16(float value) {
   const auto word = bits<std::uint32_t>(value);
   const auto toward_zero = static_cast<std::uint16_t>(word >> 16);
@@ -110,7 +110,8 @@ inline std::uint16_t to_bfloat16(float value) {
   return static_cast<std::uint16_t>(toward_zero + (up ? 1 : 0));
 }
 
-// The same for half: in units of the last place of its binade, 2^-24 for the smallest.
+// Rounds to the nearest half, and to the even one in a tie. Works in units of the last place of the
+// binade, or of 2^-24 for subnormal numbers.
 inline std::uint16_t to_half(float value) {
   if (std::isnan(value)) return 0x7E00;
   const auto sign = static_cast<std::uint16_t>(std::signbit(value) ? 0x8000 : 0);
@@ -123,7 +124,7 @@ inline std::uint16_t to_half(float value) {
   double whole = std::floor(places);
   const double rest = places - whole;
   if (rest > 0.5 || (rest == 0.5 && std::fmod(whole, 2.0) == 1.0)) whole += 1.0;
-  // The mantissa's leading one adds to the exponent, and a carry does so once more.
+  // The mantissa's leading one adds 1 to the exponent, and a carry adds another 1.
   return static_cast<std::uint16_t>(sign + static_cast<int>(whole) + (unit + 24) * 1024);
 }
 
@@ -141,7 +142,7 @@ std::uint64_t to_word(T value) {
   return word;
 }
 
-// The form of an element type: how its words are read for arithmetic, and written.
+// How the words of an element type are decoded for arithmetic, and encoded.
 template <class T>
 struct Form {
   using Value = T;
@@ -159,7 +160,7 @@ struct NarrowForm {
   static std::uint64_t write(float value) { return Write(value); }
 };
 
-// Returns visit(name, form) for a type.
+// Returns visit(name, form) for the type.
 template <class Visit>
 auto with_form(hcclDataType_t type, const Visit& visit) {
   switch (type) {
@@ -194,17 +195,17 @@ inline bool is_float(hcclDataType_t type) {
   return with_form(type, [](const char*, auto form) { return form.kIsFloat; });
 }
 
-// The bitwise ones come last.
+// Returns the reductions of a type; the bitwise ones come last.
 inline std::vector<hcclRedOp_t> reductions_of(hcclDataType_t type) {
   std::vector<hcclRedOp_t> all(kAllReductions.begin(), kAllReductions.end());
   if (!is_float(type)) all.insert(all.end(), kBitReductions.begin(), kBitReductions.end());
   return all;
 }
 
-// Folds rows of words, one row from each source, column by column in the order given: 16-bit floats
-// in float with one rounding to nearest even at the end; min and max give the canonical NaN for any
-// NaN, and hold -0 below +0; integers wrap. One row is copied. An average divides by `sources`:
-// more than there are rows, if these are sums already.
+// Folds the rows of words, one per source, column by column in the given order. Folds 16-bit floats
+// in float and rounds once at the end, to nearest even. Min and max return the canonical NaN for
+// any NaN and order -0 below +0. Integers wrap. A single source is copied. An average divides by
+// `sources`, which exceeds the number of rows if the rows are sums already.
 inline void fold_rows(hcclDataType_t type, hcclRedOp_t operation,
                       std::span<const std::uint64_t> rows, std::size_t sources,
                       std::span<std::uint64_t> result) {
@@ -232,10 +233,10 @@ inline std::uint64_t fold(hcclDataType_t type, hcclRedOp_t operation,
   return fold(type, operation, words, words.size());
 }
 
-// 16-bit floats are prescaled.
+// Returns whether averages of the type are prescaled: those of 16-bit floats are.
 inline bool is_prescaled(hcclDataType_t type) { return is_float(type) && size_of(type) == 2; }
 
-// One factor, one rounding: of a 16-bit float.
+// Returns the element multiplied by `factor`, rounded once.
 inline std::uint64_t scaled(hcclDataType_t type, std::uint64_t word, float factor) {
   return with_form(type, [&](const char*, auto form) {
     using Value = typename decltype(form)::Value;
@@ -243,7 +244,7 @@ inline std::uint64_t scaled(hcclDataType_t type, std::uint64_t word, float facto
   });
 }
 
-// Takes a complete sum, prescaled where averages are.
+// Returns the average for a complete sum, which is prescaled if the type is.
 inline std::uint64_t average_of_sum(hcclDataType_t type, std::uint64_t sum, std::size_t sources) {
   if (!is_prescaled(type)) return fold(type, hcclAvg, {sum}, sources);
   return scaled(type, sum, 1.0F / static_cast<float>(sources) / prescale_of(sources));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sets or removes environment variables for the length of a test, and restores them.
+// Sets or removes environment variables for the duration of a test, and restores them.
 #pragma once
 
 #include <cstdlib>

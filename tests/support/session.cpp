@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life of a rank as programs write it.
+// The life cycle of a rank, as in programs.
 #include "session.h"
 
 #include <algorithm>
@@ -90,7 +90,7 @@ DeviceMemory::DeviceMemory(synDeviceId device, std::size_t bytes) : device_(devi
   require(address_ != 0, "a device address is not null");
 }
 
-// A session that has finished has released the device, and the memory with it.
+// After Session::finish(), the device and its memory have been released already.
 DeviceMemory::~DeviceMemory() {
   std::uint64_t free = 0;
   std::uint64_t total = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's device, streams and communicators, made and ended through the public API alone.
+// A rank's device, streams and communicators, which use only the public API.
 #pragma once
 
 #include "check.h"
@@ -14,7 +14,7 @@
 
 namespace hccl::test {
 
-// A communicator and the world's ranks in it: members[i] is its rank i.
+// A communicator. members[i] is the rank in the world of its rank i.
 struct Group {
   hcclComm_t handle = nullptr;
   std::vector<int> members;
@@ -22,15 +22,15 @@ struct Group {
   [[nodiscard]] int size() const { return static_cast<int>(members.size()); }
 };
 
-// Rank 0 makes a unique id and passes it to the others over the slot of the board. Blocks until the
-// id is there. Returns it.
+// Makes a unique id on rank 0 and returns it on all ranks, by the board's `slot`. Blocks until the
+// id has been published.
 [[nodiscard]] hcclUniqueId share_id(const World& world, int slot = 0);
 
 class Session {
  public:
-  // Initialises the runtime (unless ranks are threads: then it is), and takes a device.
+  // Initialises the runtime, which threads have done already, and acquires a device.
   explicit Session(World& world);
-  // Releases what finish() has not, and ignores errors because something has failed already.
+  // Releases what finish() has not. Ignores errors, because the test has failed already.
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -41,15 +41,15 @@ class Session {
   [[nodiscard]] synStreamHandle make_stream();
   [[nodiscard]] synEventHandle make_event();
 
-  // Joins a communicator of all ranks, or of `members` in that order. `slot` of the board carries
-  // its id.
+  // Join a communicator of all ranks, or of `members` in that order. The id is passed in `slot` of
+  // the board.
   [[nodiscard]] Group join_all(int slot = 0);
   [[nodiscard]] Group join_members(int slot, const std::vector<int>& members);
 
-  // Ends events, streams, communicators, device and runtime in the order programs use, each with
-  // success.
+  // Destroys events, streams and communicators, releases the device and ends the runtime, in the
+  // order of programs. Requires that each call succeeds.
   void finish();
-  // The communicators are gone already (aborted, destroyed).
+  // Tells the session that its communicators have been aborted or destroyed.
   void forget_communicators() { communicators_.clear(); }
 
  private:
@@ -69,7 +69,7 @@ class Session {
   return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): as the API has it
 }
 
-// Device memory for the length of a scope.
+// Device memory that lives as long as the object.
 class DeviceMemory {
  public:
   DeviceMemory(synDeviceId device, std::size_t bytes);
@@ -78,10 +78,10 @@ class DeviceMemory {
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
   [[nodiscard]] std::uint64_t address() const { return address_; }
-  // Returns the address as calls take it.
+  // Returns the address as a pointer, the form that collectives take.
   [[nodiscard]] void* pointer() const { return device_pointer(address_); }
   [[nodiscard]] std::size_t size() const { return size_; }
-  // Returns its address in the host view.
+  // Returns the address in the host view.
   [[nodiscard]] void* view() const;
 
  private:
@@ -90,10 +90,10 @@ class DeviceMemory {
   std::uint64_t address_ = 0;
 };
 
-// Waits for each stream; requires success.
+// Waits for each stream, and requires success.
 void synchronize(std::span<const synStreamHandle> streams);
 
-// Queue copies; the host side must outlive them.
+// Queue copies. The memory on the host must outlive them.
 template <class Value>
 void upload(synStreamHandle stream, const std::vector<Value>& from, std::uint64_t to) {
   succeed(synMemCopyAsync(stream, host_address(from.data()), from.size() * sizeof(Value), to,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A seccomp filter.
+// Makes system calls fail by a seccomp filter.
 #include "system_calls.h"
 
 #include "check.h"
@@ -24,7 +24,8 @@ constexpr std::uint16_t kReturn = BPF_RET | BPF_K;
 }  // namespace
 
 void refuse_system_calls(const SystemCalls& calls, int error) {
-  static_assert(std::endian::native == std::endian::little);  // the lower half comes first
+  // The filter compares the lower half of an argument, which comes first.
+  static_assert(std::endian::native == std::endian::little);
   const auto argument =
       static_cast<std::uint32_t>(offsetof(seccomp_data, args) + std::size_t{calls.argument} * 8);
   const auto refusal = SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(error);

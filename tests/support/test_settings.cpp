@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The environment variables of the test programs, and how failures of ranks read.
+// The environment variables of the test programs.
 #include "check.h"
 #include "ranks.h"
 

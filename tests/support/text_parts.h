@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of texts that tests look for.
+// Searches texts for parts that tests expect.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ inline void expect_parts(const std::string& text, const std::vector<std::string>
     EXPECT_TRUE(contains(text, part)) << "'" << part << "' is not in: " << text;
 }
 
-// One line, with each of `parts` in it.
+// Expects that the text is a single line that contains each of `parts`.
 inline void expect_line(const std::string& text, const std::vector<std::string>& parts) {
   EXPECT_EQ(count_of(text, "\n"), 1U) << text;
   expect_parts(text, parts);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The errors that a test expects.
+// The errors that a test expects to be thrown.
 #pragma once
 
 #include "base/error.h"
@@ -10,8 +10,8 @@
 
 namespace hccl::test {
 
-// Returns the text of the Error that the function throws, whose code must be `code`; empty if it
-// throws none.
+// Expects that an Error that the function throws has the code `code`. Returns its text, or an empty
+// string if nothing is thrown.
 template <class Function>
 [[nodiscard]] std::string error_of(hcclResult_t code, const Function& function) {
   try {
