@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that mpirun starts on several hosts, knowing of each other only what it tells them.
+// Tests of programs that mpirun starts on several hosts, and which know of each other only through
+// mpirun.
 #include "host_test.h"
 #include "text.h"
 #include "trainer_runs.h"
@@ -14,7 +15,8 @@ namespace {
 using hccl::test::HostNetwork;
 using hccl_perf::table_rows;
 
-// Starts words on `hosts` hosts, `each` on every one. The stand-in for ssh enters the namespace.
+// Runs a program on `hosts` hosts with `each` ranks on each. A script in the place of ssh enters
+// the namespace of a host.
 class UnderMpirun : public hccl::test::Hosts {
  protected:
   void SetUp() override {

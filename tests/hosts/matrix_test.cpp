@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks on hosts: every collective, type, reduction and placement against the plan's own bits.
+// Tests every collective, type, reduction and placement on hosts against the exact results of the
+// plan.
 #include "matrix.h"
 
 #include "host_test.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// That what is forced is what runs: by the library's own counters, and by those of the network that
-// the ranks have to themselves.
+// Tests that a forced algorithm and transport are used, by the library's own counters and by those
+// of a private network.
 #include "host_test.h"
 #include "rank_test.h"
 #include "session.h"
@@ -27,7 +27,7 @@ constexpr int kRanks = 4;
 constexpr std::uint64_t kBytes = 4 << 20;
 constexpr int kCalls = 5;
 
-// That have been sent over the loopback interface of the namespace this process is in.
+// Returns the bytes sent over the loopback interface of this process's network namespace.
 std::uint64_t loopback_bytes() {
   std::ifstream devices("/proc/net/dev");
   std::string line;
@@ -48,11 +48,11 @@ hcclEmulationTraffic_t traffic_of(const Group& group, int peer) {
   return traffic;
 }
 
-// Before a long call the ranks agree on it, by two messages of each of four ranks.
+// Ranks agree on a long call by two messages from each of the four ranks.
 constexpr std::uint64_t kHeader = 32;
 constexpr std::uint64_t kAgreement = 2 * (kHeader + 1);
 
-// Ranks that this one exchanges data with, and not only agreements.
+// Returns the number of ranks with which this rank exchanges more data than the agreements take.
 int peers_of(const Group& group) {
   int peers = 0;
   for (int peer = 0; peer < group.size(); ++peer) {
@@ -101,7 +101,7 @@ TEST_P(Forced, IsWhatRuns) {
     world.board->barrier(2, world.size);
     const std::uint64_t grown = loopback_bytes() - before;
     check_counters(group, of);
-    // All ranks' data; packets have headers, too.
+    // The data of all ranks. Packets add headers.
     constexpr std::uint64_t kData = std::uint64_t{kCalls} * 2 * (kRanks - 1) * kBytes;
     if (std::string(of.transport) == "tcp") {
       require(grown >= kData && grown < kData + kData / 10, join("lo grew by ", grown));

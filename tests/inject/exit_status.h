@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a rank ended, as its exit status.
+// The exit status of an injected rank.
 #pragma once
 
 namespace hccl::test {
 
-// The worst wins.
+// Ordered by severity: a rank exits with the most severe status that it has met.
 enum class ExitStatus : int {
   success = 0,
   error = 1,       // a call returned an error, with a text

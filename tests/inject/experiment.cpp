@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts the ranks as programs of their own, since a library can only be preloaded into those.
+// Starts the ranks as programs of their own, since a library can only be preloaded into a new
+// program.
 #include "experiment.h"
 
 #include "check.h"
@@ -25,10 +26,10 @@
 namespace hccl::test {
 namespace {
 
-// The ranks' own deadlines are much shorter.
+// Much longer than the ranks' own deadlines.
 constexpr std::chrono::seconds kPatience{sanitized() ? 100 : 20};
 constexpr const char* kRankLimit = sanitized() ? "15" : "4";  // seconds
-constexpr int kIdDescriptor = 10;                             // of the rank
+constexpr int kIdDescriptor = 10;                             // in each rank
 
 class OwnedDescriptor {
  public:
@@ -87,7 +88,7 @@ pid_t start(int rank, std::vector<std::string> environment_texts, int id_end, in
   return pid;
 }
 
-// Returns true if all have ended in time; kills the others if not.
+// Returns whether all ranks have ended within kPatience. Kills those that have not.
 bool await_all(const std::array<pid_t, 2>& pids, std::array<int, 2>& statuses) {
   const auto end = std::chrono::steady_clock::now() + kPatience;
   std::array<bool, 2> ended{};
@@ -133,7 +134,8 @@ Result run_ranks_with(const Pairing& pairing, const std::string& for_victim) {
         start(rank, environment(pairing, rank, serial, for_victim),
               rank == 0 ? write_end.get() : read_end.get(), errors.get());
   }
-  write_end.reset();  // rank 1 hears of it if rank 0 ends without an id; the reverse ends nobody
+  // Rank 1 reads an end of file if rank 0 ends without an id. Rank 0 never waits for rank 1.
+  write_end.reset();
   result.hung = !await_all(pids, result.statuses);
   result.output = contents(errors.get());
   return result;

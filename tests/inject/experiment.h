@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run of two ranks, in one of which a call fails.
+// A run of two ranks, in one of which a call fails.
 #pragma once
 
 #include "plan.h"
@@ -11,7 +11,7 @@
 
 namespace hccl::test {
 
-enum class Layout { one_node, two_nodes, rings };  // rings: one node, HCCL_TRANSPORT=shm
+enum class Layout { one_node, two_nodes, rings };  // rings: one node with HCCL_TRANSPORT=shm
 
 struct Pairing {
   Layout layout = Layout::one_node;
@@ -21,20 +21,20 @@ struct Pairing {
 [[nodiscard]] const char* name_of(Layout layout);
 
 struct Result {
-  std::array<int, 2> statuses{};  // of waitpid()
-  bool hung = false;              // and was killed
-  std::string output;             // what the ranks wrote to stderr
+  std::array<int, 2> statuses{};  // as waitpid() returns them
+  bool hung = false;              // ranks had to be killed
+  std::string output;             // stderr of both ranks
 
-  // Returns the defect that the run has shown, as a clause; empty if each rank has succeeded with
-  // right data, or a call of it has returned an error with a text.
+  // Returns the defect that the run has shown, as a clause. Returns "" if each rank has either
+  // succeeded with right data or had a call that returned an error with a text.
   [[nodiscard]] std::string defect() const;
   [[nodiscard]] bool succeeded(int rank) const;
 };
 
-// Any thread may call these.
+// Runs both ranks with the injection. Thread safety: any thread may call this and count_calls().
 [[nodiscard]] Result run(const Pairing& pairing, const Injection& injection);
-// Runs without an injection and returns what the victim calls. Throws Failure if that does not
-// succeed.
+// Runs both ranks without an injection and returns the victim's calls. Throws Failure if a rank
+// fails.
 [[nodiscard]] std::vector<CallCount> count_calls(const Pairing& pairing);
 
 }  // namespace hccl::test

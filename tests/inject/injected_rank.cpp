@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One of two ranks, against the public API alone: start, calls with checked data, end. It goes on
-// to the end whatever fails, as a careful program does, and its exit status tells what came out.
+// One of two ranks, against the public API alone: it starts, makes calls with checked data, and
+// ends. It continues to the end after a failure, as a careful program does, and exits with the most
+// severe status.
 //
 //   injected_rank <rank> <fd>   rank 0 writes the unique id to the descriptor, rank 1 reads it
 #include "exit_status.h"
@@ -45,7 +46,7 @@ class Rank {
       if (!check("hcclGetUniqueId", hcclGetUniqueId(&id))) return false;
       if (write(id_fd, &id, sizeof id) != static_cast<ssize_t>(sizeof id)) return false;
     } else if (read(id_fd, &id, sizeof id) != static_cast<ssize_t>(sizeof id)) {
-      note(ExitStatus::error);  // rank 0 has none
+      note(ExitStatus::error);  // rank 0 has ended without an id
       return false;
     }
     if (!check("hcclCommInitRank", hcclCommInitRank(&comm_, kRanks, id, rank_))) return false;
@@ -53,7 +54,7 @@ class Rank {
     return true;
   }
 
-  // A call whose data did not come is not followed by one that needs them.
+  // Makes calls until one fails, since each needs the data of the one before.
   void call() {
     if (!check("synStreamCreateGeneric", synStreamCreateGeneric(&stream_, device_, 0))) return;
     has_stream_ = true;
@@ -95,7 +96,8 @@ class Rank {
     return done && judge(data, 2, 1);
   }
 
-  // Each rank sends to the other.
+  // Exchanges `count` elements with the other rank, both ways. Returns whether the received ones
+  // are right.
   [[nodiscard]] bool exchange(std::size_t count) {
     std::vector<float> sent(count);
     std::iota(sent.begin(), sent.end(), static_cast<float>(rank_));
@@ -111,7 +113,7 @@ class Rank {
     return done && judge(received, 1, static_cast<float>(peer));
   }
 
-  // The element at i must be factor * i + first.
+  // Returns whether each element i is factor * i + first.
   [[nodiscard]] bool judge(const std::vector<float>& data, float factor, float first) {
     for (std::size_t i = 0; i < data.size(); ++i) {
       if (data[i] == factor * static_cast<float>(i) + first) continue;
@@ -173,7 +175,7 @@ int main(int count, char** arguments) {
   const int id_fd = std::atoi(arguments[2]);
   hccl::test::enter_phase("start");
   const bool started = rank.start(id_fd);
-  close(id_fd);  // a rank that waits for the id waits no more
+  close(id_fd);  // so that a rank that waits for the id does not wait any longer
   hccl::test::enter_phase("call");
   if (started) rank.call();
   hccl::test::enter_phase("end");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One system call of the library fails, once: both ranks still succeed with right data, or a call
-// returns an error with a text, within its deadline. Nothing crashes, hangs or gives wrong data.
-// A sample of all such failures, by a seed that is printed; HCCL_TEST_SCALE=1000 takes all of them.
+// Tests that fail one system call of the library once: both ranks must succeed with right data, or
+// a call must return an error with a text within its deadline. No rank may crash, hang or get wrong
+// data. Runs a random sample of all injections by a seed that is printed; HCCL_TEST_SCALE=1000 runs
+// all of them.
 #include "check.h"
 #include "experiment.h"
 #include "ranks.h"
@@ -26,9 +27,9 @@ constexpr int kSample = 40;
 struct Tally {
   int runs = 0;
   int both_succeed = 0;
-  int victim_errs = 0;  // alone
+  int victim_errs = 0;  // only the victim
   int both_err = 0;
-  int peer_errs = 0;  // alone
+  int peer_errs = 0;  // only the peer
   int defects = 0;
 };
 
@@ -56,7 +57,7 @@ class Report {
   }
 
   [[nodiscard]] const std::string& defects() const { return defects_; }
-  // The runs in which a rank got an error, as it may.
+  // Returns the texts of the runs without a defect in which a call returned an error.
   [[nodiscard]] const std::string& errors() const { return errors_; }
 
   void print() const {
@@ -75,7 +76,8 @@ class Report {
   std::string errors_;
 };
 
-// In several threads, since a rank that waits for its deadline needs no processor.
+// Runs the injections in several threads, since a rank that waits for its deadline needs no
+// processor.
 void run_all(const Pairing& pairing, const std::vector<Injection>& injections, Report& report) {
   std::atomic<std::size_t> next{0};
   std::vector<std::jthread> threads;
@@ -107,14 +109,16 @@ TEST_P(Injections, EndWellOrWithAnError) {
   EXPECT_EQ(report.defects(), "");
 }
 
-// Errors that pass by themselves: an interruption, and a shortage of kernel memory for a message.
+// Returns whether the error is transient: an interruption, or a shortage of kernel memory for a
+// message.
 bool is_passing(const Injection& injection) {
   const bool sends = injection.function == "send" || injection.function == "sendmsg";
   return injection.error == EINTR ||
          (sends && (injection.error == ENOBUFS || injection.error == ENOMEM));
 }
 
-// A single one costs nobody anything. The ranks' limits for initialisation and calls would show it.
+// A single transient error must not fail or delay a call; a delay would exceed the ranks' time
+// limits.
 TEST_P(Injections, OfPassingErrorsCostNothing) {
   const Pairing pairing = GetParam();
   std::vector<Injection> injections = injections_into(count_calls(pairing));
@@ -127,13 +131,14 @@ TEST_P(Injections, OfPassingErrorsCostNothing) {
   EXPECT_EQ(report.defects(), "");
 }
 
-// The process may end behind the frame that announces a departure: if the kernel has no memory for
-// it at first, the other node still reads it, and takes no rank for lost.
+// The process may end right after it has sent the frame that announces its departure. If the kernel
+// at first lacks memory for the frame, the other node must still receive it and report no lost
+// rank.
 TEST(Departure, OutlastsAShortageOfMemory) {
   for (const int victim : {0, 1}) {
     const Pairing pairing{Layout::two_nodes, victim};
     std::vector<Injection> injections;
-    // A rank sends no frame if the server's process ends before it leaves.
+    // A rank sends no frame if the server's process ends first.
     for (int tries = 0; injections.empty() && tries < 20; ++tries) {
       for (const CallCount& count : count_calls(pairing)) {
         if (count.phase != "end" || count.function != "sendmsg") continue;
@@ -149,7 +154,7 @@ TEST(Departure, OutlastsAShortageOfMemory) {
   }
 }
 
-// The advice in an error depends on why the call failed.
+// The advice in an error must match the error number.
 TEST(Advice, FollowsTheErrorNumber) {
   const Pairing pairing{Layout::one_node, 0};
   const auto output_of = [&](int error) {

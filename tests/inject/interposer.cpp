@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preloaded into a rank: lets the n-th call of one function in one phase of the program fail, or
-// counts the calls. Only calls that come from libSynapse.so matter.
+// A preloaded library that fails the n-th call of one function in one phase of a rank's program, or
+// counts the calls. It ignores calls that do not come from libSynapse.so.
 //
-//   INJECT=<phase>/<function>/<n>/<errno>   the n-th such call, from 1 on, fails with this errno
-//   INJECT_COUNTS=<path>                    at exit: a line "<phase> <function> <calls>" for each
+//   INJECT=<phase>/<function>/<n>/<errno>   fails the n-th call, from 1 on, with this errno
+//   INJECT_COUNTS=<path>                    writes lines "<phase> <function> <calls>" at exit
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -39,7 +39,7 @@ namespace {
 constexpr int kPhases = 3;
 constexpr std::array<const char*, kPhases> kPhaseNames{"start", "call", "end"};
 
-// Every function that may fail.
+// Every function that may be made to fail.
 // clang-format off
 #define HCCL_FUNCTIONS(X) \
   X(accept4) X(bind) X(close) X(connect) X(dup3) X(epoll_create1) X(epoll_ctl) \
@@ -106,7 +106,8 @@ int note_library(dl_phdr_info* info, std::size_t, void*) {
   return 1;
 }
 
-// The dynamic linker makes calls before there are constructors.
+// Finds the library's code. Calls that the dynamic linker makes before this constructor do not
+// count.
 __attribute__((constructor)) void find_library() {
   static_cast<void>(wanted());
   dl_iterate_phdr(note_library, nullptr);
@@ -134,7 +135,7 @@ bool is_of_library(const void* caller) {
          address < text_end.load(std::memory_order_relaxed);
 }
 
-// Counts the call; returns the errno with which it is to fail, or 0.
+// Counts the call. Returns the errno with which it must fail, or 0.
 int verdict(Function function) {
   const int now = phase.load(std::memory_order_relaxed);
   const long number = 1 + calls[static_cast<std::size_t>(now)][function].fetch_add(1);
@@ -147,7 +148,7 @@ Signature* next(const char* name) {
   return reinterpret_cast<Signature*>(dlsym(RTLD_NEXT, name));
 }
 
-// Fails as libc does, or passes the call on.
+// Returns `failed` and sets errno if the call must fail; otherwise makes the call.
 template <class Result, class Call>
 Result interpose(Function function, const void* caller, Result failed, Call call) {
   const int error = is_of_library(caller) ? verdict(function) : 0;
@@ -160,12 +161,12 @@ Result interpose(Function function, const void* caller, Result failed, Call call
 
 #define HCCL_CALLER __builtin_return_address(0)
 #define HCCL_EXPORT extern "C" __attribute__((visibility("default")))
-// Defines a function under the name that libc gives it, but not as a redeclaration of libc's.
+// Defines a function under libc's symbol name, but without redeclaring libc's function.
 // NOLINTBEGIN(bugprone-macro-parentheses): types and lists of parameters
 #define HCCL_DEFINE(result, name, parameters)                     \
   HCCL_EXPORT result interposed_##name parameters __asm__(#name); \
   result interposed_##name parameters
-// A function whose result is -1 where it fails.
+// Defines a function that returns -1 on failure.
 #define HCCL_INTERPOSE(result, name, parameters, arguments)                              \
   HCCL_DEFINE(result, name, parameters) {                                                \
     static auto* const real = next<result parameters>(#name);                            \
@@ -173,7 +174,7 @@ Result interpose(Function function, const void* caller, Result failed, Call call
   }
 // NOLINTEND(bugprone-macro-parentheses)
 
-// Called by the program as it goes from phase to phase.
+// Starts a phase. The program calls it at each change of phase.
 HCCL_EXPORT void inject_enter_phase(const char* name) { phase = index_of(kPhaseNames, name); }
 
 HCCL_INTERPOSE(int, accept4, (int fd, sockaddr* where, socklen_t* length, int flags),
@@ -228,7 +229,7 @@ HCCL_INTERPOSE(int, timerfd_settime,
 HCCL_INTERPOSE(ssize_t, write, (int fd, const void* data, std::size_t size), (fd, data, size))
 HCCL_INTERPOSE(ssize_t, writev, (int fd, const iovec* parts, int count), (fd, parts, count))
 
-// The kernel closes the descriptor whatever it returns.
+// Closes the descriptor even if the call must fail, as the kernel does.
 HCCL_DEFINE(int, close, (int fd)) {
   static auto* const real = next<int(int)>("close");
   const int error = is_of_library(HCCL_CALLER) ? verdict(f_close) : 0;
@@ -245,7 +246,7 @@ HCCL_DEFINE(void*, mmap,
                    [&] { return real(at, size, protection, flags, fd, offset); });
 }
 
-// Threads of std::thread are started by libstdc++, which the library calls.
+// Counts every call: std::thread calls this function from libstdc++, not from the library.
 HCCL_DEFINE(int, pthread_create,
             (pthread_t * thread, const pthread_attr_t* attributes, void* (*run)(void*),
              void* argument)) {
@@ -282,9 +283,10 @@ HCCL_DEFINE(int, open, (const char* path, int flags, ...)) {
   return interpose(f_open, HCCL_CALLER, -1, [&] { return real(path, flags, mode); });
 }
 
-// The library calls futex and pidfd_open by number. A futex that fails is a wake-up for nothing.
+// Intercepts pidfd_open, which the library calls by number, like futex. futex never fails here,
+// since a failure would only be a spurious wake-up.
 HCCL_DEFINE(long, syscall, (long number, ...)) {
-  // The guard of a static that is computed would call syscall() itself.
+  // A dynamically initialised static would call syscall() for its own guard.
   static constinit std::atomic<long (*)(long, ...)> known{nullptr};
   if (known.load() == nullptr) known = next<long(long, ...)>("syscall");
   auto* const real = known.load();

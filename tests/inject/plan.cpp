@@ -11,7 +11,7 @@
 namespace hccl::test {
 namespace {
 
-// How many calls of one function fail in each phase: usually, and in an exhaustive run.
+// The number of calls of one function that fail in each phase, by default and in an exhaustive run.
 constexpr long kMostCalls = 10;
 constexpr long kMostCallsOfAll = 40;
 constexpr double kScaleOfAll = 100;

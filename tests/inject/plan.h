@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which calls are made to fail, and how.
+// The choice of the calls that fail, and of their errors.
 #pragma once
 
 #include <string>
@@ -7,14 +7,14 @@
 
 namespace hccl::test {
 
-// The n-th call of a function in a phase of the program fails with this errno.
+// Makes the n-th call of a function in a phase of the program fail with this errno.
 struct Injection {
   std::string phase;
   std::string function;
   long number = 0;
   int error = 0;
 
-  // "start/socket/1/24", as the interposer reads it.
+  // Returns the text that the interposer reads, such as "start/socket/1/24".
   [[nodiscard]] std::string to_text() const;
 };
 
@@ -24,8 +24,8 @@ struct CallCount {
   long calls = 0;
 };
 
-// The errors that a call of this function may meet in practice; empty for one that the plan leaves
-// alone.
+// Returns the errors that the function may meet in practice; none for a function without
+// injections.
 [[nodiscard]] const std::vector<int>& plausible_errors(const std::string& function);
 
 // Returns every injection into the first calls of each function in each phase.
