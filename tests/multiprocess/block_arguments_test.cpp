@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Invalid arguments of the variable-size collectives: each is refused_blocks, and nothing is
-// queued.
+// Tests that the variable-size collectives refuse invalid arguments without queueing anything.
 #include "rank_test.h"
 #include "session.h"
 
@@ -12,7 +11,8 @@ namespace {
 
 using Counts = std::vector<std::uint64_t>;
 
-// Every argument that is refused; nothing is queued, and the communicator works on.
+// Each invalid argument must be refused, nothing may be queued, and the communicator must keep
+// working.
 RANK_TEST(BlockArguments, RefuseWhatCannotBe, 2) {
   const DeviceMemory send(session.device(), 4096), recv(session.device(), 4096);
   const auto at = [](const DeviceMemory& memory, std::size_t byte = 0) {
@@ -70,8 +70,8 @@ RANK_TEST(BlockArguments, RefuseWhatCannotBe, 2) {
   succeed(synStreamSynchronize(stream));
 }
 
-// A group may have 1024 calls on a stream: a call of which a part would be too much leaves the
-// group as it was.
+// A group may have 1024 calls per stream. A collective whose messages exceed the limit must be
+// refused as a whole and leave the group unchanged.
 RANK_TEST(BlockArguments, OfAGroupThatIsFullAreNotQueuedInPart, 2) {
   const DeviceMemory memory(session.device(), 4096);
   void* const buffer = memory.pointer();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hundreds or thousands of calls in the queue at once, each reading what earlier ones stored, and
-// one synchronise at the end: the results are those of one call after the other.
+// Tests of hundreds or thousands of queued calls, each of which reads what earlier ones stored,
+// with one synchronisation at the end: the results must be those of calls that run one by one.
 #include "rank_test.h"
 #include "session.h"
 
@@ -26,14 +26,14 @@ constexpr std::size_t kCallsPastAFullQueue = 7'000;
 constexpr std::array<std::size_t, 6> kBurstCounts{1, 3, 100, 260, 261, 3'000};
 constexpr std::size_t kBurstLength = 3'000;
 
-enum class Kind { minimum, broadcast, shift, copy };  // minima stay in range however often
+enum class Kind { minimum, broadcast, shift, copy };  // minima stay in range
 
 struct Step {
   Kind kind = Kind::minimum;
   std::size_t count = 0;
   std::size_t from = 0, to = 0;
   int root = -1;
-  bool pause = false;  // of the rank that is the root, before it queues the call
+  bool pause = false;  // the root pauses before it queues the call
 };
 
 std::vector<Step> random_steps(std::mt19937_64& random, int ranks, std::size_t calls) {
@@ -83,7 +83,7 @@ void apply(const Step& step, std::vector<Buffers>& ranks) {
   }
 }
 
-// One stream's program, with buffers of its own.
+// The calls on one stream, with buffers of their own.
 class Burst {
  public:
   Burst(Session& session, const Group& group, unsigned long long seed, std::size_t calls)
@@ -175,7 +175,8 @@ RankFunction bursts(unsigned long long seed, int rounds) {
   };
 }
 
-// A queue that is full: its calls are run by who fills it, or by its worker.
+// Returns a rank function that fills the queue of a stream, so that calls run both on the calling
+// thread and on the stream's worker.
 RankFunction one_burst(unsigned long long seed) {
   return in_session([=](RANK_PARAMETERS) {
     Burst burst(session, group, seed, kCallsPastAFullQueue);
@@ -184,8 +185,8 @@ RankFunction one_burst(unsigned long long seed) {
   });
 }
 
-// Host memory of one rank makes all ranks take slices; a call is left before its first or not at
-// all.
+// Fills the queue with calls and an all-reduce in slices, since one rank uses host memory. A rank
+// must leave the call to another thread as a whole or not at all.
 RANK_BODY(slices_past_a_full_queue) {
   constexpr std::size_t kLong = 1'000'000;
   constexpr int kShortCalls = 2'500;
@@ -216,7 +217,8 @@ RANK_BODY(slices_past_a_full_queue) {
   }
 }
 
-// Each rank fills the queues in another order, and none can empty before another is filled.
+// Returns a rank function that fills two queues, each rank in another order. Neither queue can
+// drain before both are filled.
 RankFunction bursts_in_any_order(unsigned long long seed) {
   return [=](World& world) {
     Session session(world);

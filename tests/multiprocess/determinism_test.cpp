@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same bits in every run and on every rank, whoever happens to compute: with cores taken away
-// by busy processes.
+// Tests that results are the same bits in every run and on every rank, also if busy processes take
+// cores and so change which rank computes what.
 #include "children.h"
 #include "operation.h"
 #include "rank_test.h"
@@ -19,7 +19,7 @@ namespace {
 constexpr int kComparedRanks = 8;
 constexpr std::size_t kComparedCount = 20'011;
 
-// A process that does nothing but compute.
+// A process that only computes.
 class BusyLoop {
  public:
   BusyLoop()
@@ -64,7 +64,7 @@ std::string name_of_type(const testing::TestParamInfo<hcclDataType_t>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Types, SameBits, testing::Values(hcclFloat32, hcclBfloat16), name_of_type);
 
-// The data must be able to tell: folded in another order, it gives other bits.
+// The data must be sensitive to the order of reduction: another order must give other bits.
 TEST(Control, BitsAreNotThoseOfAnotherOrder) {
   int different = 0;
   for (std::size_t index = 0; index < kComparedCount; ++index) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several devices in one process: a communicator of all of them, their addresses, their dma-bufs.
+// Tests of several devices in one process: a communicator of all of them, their addresses, their
+// dma-bufs.
 #include "check.h"
 #include "ranks.h"
 #include "scoped_environment.h"
@@ -28,7 +29,7 @@ namespace {
 constexpr std::size_t kDevices = 4;
 constexpr std::size_t kElements = 100'003;
 
-// One thread drives all devices.
+// Drives all devices from one thread.
 class Devices : public testing::Test {
  protected:
   void SetUp() override {
@@ -91,7 +92,7 @@ TEST_F(Devices, FormACommunicatorInTheOrderOfTheList) {
                             hcclInt32, hcclSum, comms[rank], member.stream),
               hcclSuccess);
   }
-  // Another device's stream, and another device's memory.
+  // Refuses another device's stream and another device's memory.
   EXPECT_EQ(hcclAllReduce(device_pointer(member_of(0).memory), device_pointer(member_of(0).memory),
                           kElements, hcclInt32, hcclSum, comms[0], member_of(1).stream),
             hcclInvalidArgument);
@@ -110,7 +111,8 @@ TEST_F(Devices, FormACommunicatorInTheOrderOfTheList) {
   for (hcclComm_t comm : comms) EXPECT_EQ(hcclCommDestroy(comm), hcclSuccess);
 }
 
-// Two jobs of a machine both run, although each asks for as many devices as the machine has.
+// Devices beyond the machine's number must be available, so that two jobs that each use all of them
+// can both run; a device that a program names must be one of the machine's.
 TEST(MoreDevicesThanCounted, AreHandedOutUnlessAModuleIsNamed) {
   const ScopedEnvironment node("HCCL_NODE_ID", "devices." + std::to_string(getpid()));
   const ScopedEnvironment two("HCCL_DEVICE_COUNT", "2");
@@ -136,7 +138,8 @@ int open_descriptors() {
   return static_cast<int>(std::distance(begin(all), end(all)));
 }
 
-// Once it has been the same for a while: servers close on a thread of their own.
+// Returns the number of open descriptors once it has not changed for a while: servers close theirs
+// on a thread of their own.
 int open_descriptors_at_rest() {
   int last = -1;
   for (int same = 0; same < 5; usleep(20'000)) {
@@ -147,8 +150,8 @@ int open_descriptors_at_rest() {
   return last;
 }
 
-// Where the server itself has no descriptor left, all wait for the time limit.
-// The calls of the first cannot run before those of the last are queued, by this thread.
+// One thread must be able to fill the queues of all devices in turn, although the first device's
+// calls cannot run before the last one's are queued.
 TEST_F(Devices, AreFilledOneAfterTheOtherPastAFullQueue) {
   constexpr int kCalls = 5'000;
   std::array<hcclComm_t, kDevices> comms{};
@@ -164,6 +167,7 @@ TEST_F(Devices, AreFilledOneAfterTheOtherPastAFullQueue) {
   for (hcclComm_t comm : comms) EXPECT_EQ(hcclCommDestroy(comm), hcclSuccess);
 }
 
+// If the root server itself lacks descriptors, joining waits for HCCL_INIT_TIMEOUT.
 class FewDescriptors : public Devices {
  protected:
   void SetUp() override {
@@ -175,12 +179,13 @@ class FewDescriptors : public Devices {
   ScopedEnvironment environment_;
 };
 
-// One device cannot join: the others hear of it, and nothing stays.
+// If one device cannot join for lack of a descriptor, all must fail, and no descriptor may be left
+// open.
 TEST_F(FewDescriptors, FailAllDevicesTogether) {
-  // The undefined behaviour sanitizer opens a pipe to look at an object.
+  // UBSan opens a pipe to test whether an address is readable.
   if (sanitized()) GTEST_SKIP() << "needs another build: sanitizers need descriptors themselves";
   std::array<hcclComm_t, kDevices> comms{};
-  // The control thread's own descriptors stay from here on.
+  // The first call opens descriptors that the control thread keeps.
   ASSERT_EQ(hcclCommInitAll(comms.data(), kDevices, nullptr), hcclSuccess);
   for (hcclComm_t comm : comms) EXPECT_EQ(hcclCommDestroy(comm), hcclSuccess);
   const int before = open_descriptors_at_rest();
@@ -251,7 +256,7 @@ TEST_F(Devices, ShowTheirMemoryInADmaBufferOrSayWhyNot) {
   if (access("/dev/udmabuf", R_OK | W_OK) != 0) {
     EXPECT_EQ(result, -hcclUnsupported);
     EXPECT_NE(std::string(hcclGetLastErrorMessage()).find("/dev/udmabuf"), std::string::npos);
-    return;  // all there is to see on this system
+    return;  // nothing more can be tested on this system
   }
   ASSERT_EQ(result, 0) << hcclGetLastErrorMessage();
   ASSERT_EQ(synMemsetD32Async(address, 0x12345678, 1, members_[1].stream), synSuccess);

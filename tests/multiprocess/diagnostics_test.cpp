@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests what HCCL_EXPLAIN and HCCL_DEBUG write about a program's calls, and HCCL_BLOCKING, with
+// Tests the output of HCCL_EXPLAIN and HCCL_DEBUG about a program's calls, and HCCL_BLOCKING, with
 // which a call returns the failure of its own work.
 #include "rank_test.h"
 #include "session.h"
@@ -17,7 +17,7 @@ namespace hccl::test {
 namespace {
 
 constexpr int kTwoRanks = 2;
-constexpr std::size_t kSmall = 2;     // floats: 8 B
+constexpr std::size_t kSmall = 2;     // floats: 8 bytes
 constexpr std::size_t kLarge = 4096;  // 16 KiB
 
 RankOptions with(const char* name, const char* value) {
@@ -33,7 +33,7 @@ void all_reduce(const Group& group, synStreamHandle stream, std::uint64_t addres
   succeed(hcclAllReduce(data, data, count, hcclFloat32, hcclSum, group.handle, stream));
 }
 
-// Small and large all-reduces, one on host memory, and a message.
+// Makes small and large all-reduces, one on host memory, and a message.
 RANK_BODY(calls_of_all_kinds) {
   const DeviceMemory memory(session.device(), kLarge * sizeof(float));
   std::vector<float> host(kLarge);
@@ -100,7 +100,7 @@ TEST(Trace, HasALineWhenEachOperationIsQueuedStartedAndEnded) {
   EXPECT_EQ(count_of(said, "rank 1: ended recv(2, float) from rank 0, work "), 1U) << said;
 }
 
-// A copy that fails on the stream's turn, because the host address is not mapped.
+// Queues a copy that fails when it runs, because its host address is not mapped.
 RANK_BODY(copies_to_nowhere) {
   const DeviceMemory memory(session.device(), 64);
   const synStatus returned = synMemCopyAsync(stream, memory.address(), 64, 16, DRAM_TO_HOST);
@@ -155,7 +155,7 @@ TEST(FailedCalls, OfALoopOfFailingCopiesAreFewLines) {
   EXPECT_LT(count_of(said, "\n"), 30U) << said;
 }
 
-// Each rank passes its own count.
+// Makes an all-reduce with another count on each rank.
 void all_reduces_that_differ(World& world) {
   Session session(world);
   const Group group = session.join_all();
@@ -178,7 +178,8 @@ TEST(Blocking, AMismatchReturnsFromTheCallThatMadeIt) {
   }
 }
 
-// Both ranks send before they receive: sends of a group that waited one by one would never end.
+// With HCCL_BLOCKING=1, only the end of a group may wait: both ranks send first, and sends that
+// waited would deadlock.
 RANK_TEST(Blocking, AGroupWaitsAtItsEnd, kTwoRanks, with("HCCL_BLOCKING", "1")) {
   const DeviceMemory memory(session.device(), 2 * kLarge * sizeof(float));
   void* const from = memory.pointer();
@@ -192,12 +193,13 @@ RANK_TEST(Blocking, AGroupWaitsAtItsEnd, kTwoRanks, with("HCCL_BLOCKING", "1")) 
   require(synStreamQuery(stream) == synSuccess, "the group's end has waited");
 }
 
-// A send to itself that nothing receives cannot be queued; the rest of its group can.
+// If a group has a send to itself without a receive, the send must fail, and the group's end must
+// wait for the other calls.
 RANK_TEST(Blocking, AGroupWaitsForWhatCouldBeQueued, kTwoRanks, with("HCCL_BLOCKING", "1")) {
   constexpr std::size_t kCount = std::size_t{4} << 20;
   const DeviceMemory memory(session.device(), kCount * sizeof(float));
   void* const data = memory.pointer();
-  // Rank 0 must wait for the other one.
+  // Rank 0 must have to wait for rank 1.
   if (group.rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(100));
   succeed(hcclGroupStart());
   all_reduce(group, stream, memory.address(), kCount);
@@ -207,7 +209,7 @@ RANK_TEST(Blocking, AGroupWaitsForWhatCouldBeQueued, kTwoRanks, with("HCCL_BLOCK
   require(synStreamQuery(stream) == synSuccess, "the group's end has waited for the rest");
 }
 
-// The last one is refused.
+// If the last copy of a call is refused, the call must wait for the ones before.
 RANK_TEST(Blocking, CopiesBeforeARefusedOneHaveRun, 1, with("HCCL_BLOCKING", "1")) {
   std::vector<std::byte> host(std::size_t{32} << 20);
   const DeviceMemory memory(session.device(), host.size());
@@ -220,7 +222,7 @@ RANK_TEST(Blocking, CopiesBeforeARefusedOneHaveRun, 1, with("HCCL_BLOCKING", "1"
   require(synStreamQuery(stream) == synSuccess, "the call has waited for the first ones");
 }
 
-// Kernels behind work that was queued before calls wait.
+// Queues failing work without HCCL_BLOCKING, and launches a kernel with it.
 RANK_BODY(kernels_behind_failures) {
   const DeviceMemory memory(session.device(), 64);
   const auto report_launch = [&] {

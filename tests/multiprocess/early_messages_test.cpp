@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups that begin while those before them are under way: nobody sees it in a buffer.
+// Tests that messages that the library starts before earlier calls have completed have the same
+// results as in order.
 #include "operation.h"
 #include "rank_test.h"
 
@@ -18,13 +19,13 @@ void barriers(const Group& group, synStreamHandle stream, int count) {
   for (int call = 0; call < count; ++call) succeed(hcclBarrier(group.handle, stream));
 }
 
-// Later than what a fault would let begin too early: a test cannot wait for what must not happen.
+// Longer than a faulty library would take to start a message too early, which cannot be waited for.
 constexpr std::chrono::milliseconds kLate{3};
 
 enum class Gate { receive, send };
 
-// Work behind a message reads its buffer after the message, though it could begin earlier: the
-// buffer is written meanwhile, through another stream.
+// Returns a rank function in which a send is queued after another message, the gate, and its buffer
+// is written before the gate opens. The send must read the buffer only after the gate.
 RankFunction gated_send(Gate gate_is, std::size_t bytes, int calls_around) {
   return in_session([=](RANK_PARAMETERS) {
     const std::array streams{stream, session.make_stream()};
@@ -79,12 +80,12 @@ void pass_gates(int calls_around) {
 TEST(EarlyMessages, ReadABufferInTheirTurn) { pass_gates(0); }
 TEST(EarlyMessages, ReadABufferInTheirTurnInAFullQueue) { pass_gates(3'000); }
 
-// Rank 1's first stream stands at a gate, so what rank 0 sends first is taken only behind it, and
-// what stands behind that is read later still. A message on its other stream has the same place in
-// the mailbox as the first one, and is waited for meanwhile.
+// Rank 1's first stream waits at a gate, so it takes rank 0's messages there only after the gate,
+// and the second one must read its buffer then. A message on rank 1's other stream, which does not
+// wait, has the same mailbox slot as the first one and must not be taken for it.
 RANK_TEST(EarlyMessages, AreNotTakenForOthersOfTheirPlace, 2) {
   constexpr std::size_t kBytes = 64;
-  constexpr int kPlaces = 16;  // of a mailbox
+  constexpr int kPlaces = 16;  // slots of a mailbox
   const Group gate = session.join_all(1);
   const std::array streams{stream, session.make_stream(), session.make_stream()};
   const DeviceMemory data(session.device(), kBytes);
@@ -121,8 +122,8 @@ RANK_TEST(EarlyMessages, AreNotTakenForOthersOfTheirPlace, 2) {
   }
 }
 
-// Rank 0 receives into what it sends, and what it receives is there long before rank 1 takes what
-// it sends.
+// Returns a rank function in which rank 0 receives into the buffer of its send, and the message to
+// receive arrives long before rank 1 receives the sent one.
 RankFunction receive_over_send(std::size_t bytes) {
   return in_session([=](RANK_PARAMETERS) {
     const std::array streams{stream, session.make_stream()};
@@ -160,8 +161,8 @@ TEST(EarlyMessages, AreNotReceivedIntoWhatIsBeingSent) {
   }
 }
 
-// Rank 0 writes over what it has sent once the event behind says that it may. More is queued, so
-// that the send is not the last thing it does.
+// Rank 0 overwrites the buffer of a send after the event behind it, while more calls are queued.
+// The event must not complete before the send.
 RANK_TEST(EarlyMessages, AreCompleteOnlyInTheirTurn, 2) {
   constexpr std::size_t kBytes = 1'024;
   constexpr int kMessages = 5;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device memory that forked children keep, and device memory that is given back, between
+// Tests that forked children can keep device memory, and that device memory can be trimmed, between
 // collectives of several ranks.
 #include "check.h"
 #include "children.h"
@@ -26,13 +26,13 @@ namespace {
 constexpr std::size_t kWords = 300'000;
 constexpr std::size_t kWordsSize = kWords * sizeof(std::uint32_t);
 
-// The input of `rank` in a round.
+// Returns element `index` of the input of `rank` in a round.
 std::uint32_t drawn_word(int rank, int round, std::size_t index) {
   return static_cast<std::uint32_t>(
       element_word(hcclUint32, Data::bits, static_cast<std::uint64_t>(round), rank, index));
 }
 
-// A rank's buffers and their views.
+// A rank's device buffers and their host views.
 struct ForkBuffers {
   explicit ForkBuffers(const Session& session)
       : send(session.device(), kWordsSize),
@@ -67,8 +67,8 @@ void reduce(const ForkBuffers& buffers, const Group& group, synStreamHandle stre
   require(holds_sum(buffers, group.size(), round), join("round ", round, " is wrong"));
 }
 
-// Children as a loader of data has them: they read and write what they kept while the parent goes
-// on with collectives in the same memory.
+// Forked children, such as the workers of a data loader, must have snapshots of the memory that
+// they kept while the parent continues with collectives in it.
 RANK_TEST(KeepAtFork, ChildrenHaveSnapshotsWhileCollectivesGoOn, std::vector{1, 3}) {
   const ForkBuffers buffers(session);
   succeed(hcclEmulationKeepAtFork(buffers.receive.address(), kWordsSize, 1));
@@ -82,7 +82,7 @@ RANK_TEST(KeepAtFork, ChildrenHaveSnapshotsWhileCollectivesGoOn, std::vector{1, 
     children.push_back(start_child([&] {
       close(gate[1]);
       char byte = 0;
-      if (read(gate[0], &byte, 1) != 0) return false;  // the parent is rounds ahead
+      if (read(gate[0], &byte, 1) != 0) return false;  // until the parent is rounds ahead
       const bool kept = holds_sum(buffers, group.size(), round) &&
                         buffers.input[7] == drawn_word(group.rank, round, 7);
       std::fill_n(buffers.output, kWords, 1U);
@@ -97,7 +97,7 @@ RANK_TEST(KeepAtFork, ChildrenHaveSnapshotsWhileCollectivesGoOn, std::vector{1, 
   reduce(buffers, group, stream, 8);
 }
 
-// Forks a child that forks in turn. Returns true if both find kWords times 77 at `kept`.
+// Forks a child that forks in turn. Returns whether both find kWords words of 77 at `kept`.
 bool two_generations_keep(const std::uint32_t* kept) {
   return succeeds(start_child([kept] {
     const auto is_kept = [kept] {
@@ -108,7 +108,7 @@ bool two_generations_keep(const std::uint32_t* kept) {
   }));
 }
 
-// Forks while collectives run on another thread.
+// Forks on one thread must work during collectives on another.
 RANK_TEST(KeepAtFork, WorksInAThreadBesideCollectives, std::vector{1, 3}) {
   const ForkBuffers buffers(session);
   const DeviceMemory other(session.device(), kWordsSize);
@@ -124,24 +124,24 @@ RANK_TEST(KeepAtFork, WorksInAThreadBesideCollectives, std::vector{1, 3}) {
   require_equal(good, 8, "children that found what they kept");
 }
 
-// ForkBuffers whose pages go between calls, on one rank, on all, in part and as a whole.
+// Trimmed pages must read as zeros on every rank: on one rank or on all, in part or as a whole.
 RANK_TEST(Trim, LeavesZerosToAllRanks, std::vector{1, 3}) {
   const ForkBuffers buffers(session);
   const auto trim = [&](const DeviceMemory& memory, std::size_t first, std::size_t bytes) {
     succeed(synStreamSynchronize(stream));
-    succeed(hcclBarrier(group.handle, stream));  // nobody reads it any more
+    succeed(hcclBarrier(group.handle, stream));  // no rank reads it any longer
     succeed(synStreamSynchronize(stream));
     succeed(hcclEmulationTrim(memory.address() + first, bytes));
   };
   for (int round = 0; round < 9; ++round) {
-    // Twice, so that peers map the buffers as a whole.
+    // The second run makes peers map the whole buffers.
     reduce(buffers, group, stream, 3 * round);
     reduce(buffers, group, stream, 3 * round + 1);
     const bool mine = round % 3 == 0 || group.rank == round % group.size();
     trim(buffers.send, 0, mine ? kWordsSize : 0);
     trim(buffers.receive, 50'000, mine ? kWordsSize / 2 : 0);
     reduce(buffers, group, stream, 3 * round + 2);
-    // Trimmed pages read as zeros, in the parent and in the child.
+    // Trimmed pages must read as zeros in this process and in its peers.
     std::fill_n(buffers.input, kWords, 5U);
     trim(buffers.send, 0, mine ? kWordsSize : 0);
     const bool all = round % 3 == 0;

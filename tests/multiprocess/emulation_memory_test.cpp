@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host views as buffers of calls: device memory by another name.
+// Tests of host views, which are second addresses of device memory, as buffers of calls.
 #include "check.h"
 #include "operation.h"
 #include "rank_test.h"
@@ -57,7 +57,8 @@ TEST(ViewAsBuffer, IsDeviceMemoryAndNotStaged) {
   }
 }
 
-// The bounds of what a view shows are those of the allocation, also where the next one follows.
+// A buffer within a view must end at the end of its allocation, even if the next allocation
+// follows.
 RANK_TEST(ViewAsBuffer, EndsWhereItsAllocationEnds, 1) {
   const DeviceMemory memory(session.device(), kFloatsSize);
   const DeviceMemory next(session.device(), kFloatsSize);
@@ -68,7 +69,7 @@ RANK_TEST(ViewAsBuffer, EndsWhereItsAllocationEnds, 1) {
       "leaves allocation");
   require_refused(hcclSend(view + 4, kFloats, hcclFloat32, 0, group.handle, stream),
                   "leaves allocation");
-  // Overlap, by two names.
+  // The buffers overlap, though one is given by its view and the other by its device address.
   require_refused(hcclAllReduce(view, device_pointer(memory.address() + 4), kFloats - 1,
                                 hcclFloat32, hcclSum, group.handle, stream),
                   "overlap");
@@ -99,7 +100,7 @@ RANK_TEST(DeviceAddress, IsThatOfWhatAViewShows, 1) {
   require_refused(hcclEmulationDeviceAddress(gone, 1, &address), "in no host view");
 }
 
-// Views as either side of copies, whose ranges may then overlap.
+// Views must serve as either side of a copy, also if the ranges overlap.
 RANK_TEST(ViewAsBuffer, IsEitherSideOfACopy, 1) {
   const DeviceMemory from(session.device(), kFloatsSize);
   const DeviceMemory to(session.device(), kFloatsSize);
@@ -129,7 +130,7 @@ RANK_TEST(ViewAsBuffer, IsEitherSideOfACopy, 1) {
   check(target, "a fill of a view");
 }
 
-// A device address on the host's side of a copy is not host memory: the copy fails on its turn.
+// A device address in the place of a host address must fail the copy when it runs.
 RANK_TEST(Copy, FailsWithADeviceAddressForHostMemory, 1) {
   const DeviceMemory from(session.device(), kFloatsSize);
   const DeviceMemory to(session.device(), kFloatsSize);
@@ -140,7 +141,8 @@ RANK_TEST(Copy, FailsWithADeviceAddressForHostMemory, 1) {
   }
 }
 
-// Without room for all of the device's memory, views are host memory, at an address each.
+// Limits the address space, so that the library cannot map all of the device's memory and makes
+// each view a host mapping of its own.
 void limit_address_space(const World& /*world*/) {
   rlimit limit{};
   getrlimit(RLIMIT_AS, &limit);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups: messages and collectives on several streams and of several communicators, in orders that
-// differ between ranks.
+// Tests of groups of messages and collectives on several streams and of several communicators, in
+// orders that differ between ranks.
 #include "elements.h"
 #include "messages.h"
 #include "operation.h"
@@ -16,13 +16,14 @@ namespace {
 int next_in(const Group& group) { return (group.rank + 1) % group.size(); }
 int previous_in(const Group& group) { return (group.rank + group.size() - 1) % group.size(); }
 
-// Messages of two ranks match in the order of the calls, whatever streams a group puts them on.
+// Messages of two ranks must match in the order of the calls, on whichever streams of the group
+// they are.
 RANK_TEST(Groups, KeepTheOrderOfCallsOverStreams, 2) {
   const std::array streams{session.make_stream(), session.make_stream()};
   Messages messages(session, group);
   const int peer = 1 - group.rank;
   succeed(hcclGroupStart());
-  // The second stream's first call comes before the first stream's at one rank alone.
+  // Rank 1 alone calls on the second stream before the first.
   if (group.rank == 0) {
     succeed(messages.send(peer, 10, hcclInt32, 1, streams[0]));
     succeed(messages.send(peer, 10, hcclInt32, 2, streams[1]));
@@ -37,7 +38,8 @@ RANK_TEST(Groups, KeepTheOrderOfCallsOverStreams, 2) {
   messages.verify(streams[0]);
 }
 
-// Which stream a group calls first is each rank's own affair: the collectives' order is not.
+// The order of the collectives must be the same on all ranks, even if each rank's group starts with
+// another stream.
 RANK_TEST(Groups, NumberCollectivesAlikeOnAllRanks, 3) {
   const std::array streams{stream, session.make_stream()};
   Messages messages(session, group);
@@ -62,7 +64,7 @@ RANK_TEST(Groups, NumberCollectivesAlikeOnAllRanks, 3) {
   second.verify();
 }
 
-// Each rank calls first what the other calls last, on one stream.
+// Each rank must be able to call the two communicators of a group in another order, on one stream.
 RANK_TEST(Groups, OfTwoCommunicatorsDoNotBlockEachOther, 2) {
   const std::array groups{group, session.join_all(1)};
   std::array<Messages, 2> messages{Messages(session, groups[0]), Messages(session, groups[1])};
@@ -76,7 +78,8 @@ RANK_TEST(Groups, OfTwoCommunicatorsDoNotBlockEachOther, 2) {
   for (Messages& of_one : messages) of_one.verify(stream);
 }
 
-// A group of collectives and messages on two streams, nested, with another thread outside of it.
+// A group must be able to nest, and to mix collectives and messages on two streams, while another
+// thread is outside of it.
 RANK_TEST(Groups, MixCollectivesAndMessages, 3) {
   const std::array streams{stream, session.make_stream()};
   Messages messages(session, group);
@@ -92,7 +95,7 @@ RANK_TEST(Groups, MixCollectivesAndMessages, 3) {
   succeed(messages.receive(previous_in(group), 9000, hcclInt64, 1, streams[0]));
   succeed(second.queue_collective(streams[1]));
   std::thread([&] {
-    // Groups are their thread's: this one has none, and what it calls is not kept.
+    // A group belongs to its thread: this one has none.
     expect_code(hcclGroupEnd(), hcclInvalidUsage);
   }).join();
   succeed(hcclGroupEnd());
@@ -104,7 +107,7 @@ RANK_TEST(Groups, MixCollectivesAndMessages, 3) {
   second.verify();
 }
 
-// Wrong uses return what HCCL returns, and leave everything usable.
+// Wrong uses must return the codes that HCCL returns, and must not affect later calls.
 RANK_TEST(Groups, RefuseWrongUses, 2) {
   const DeviceMemory memory(session.device(), 4096);
   void* buffer = memory.pointer();
@@ -122,7 +125,7 @@ RANK_TEST(Groups, RefuseWrongUses, 2) {
          "sendbuff");
   expect(hcclSend(buffer, 4, hcclFloat32, group.rank, group.handle, stream), hcclInternalError,
          "to itself");
-  // An error inside of a group is the call's, and the group stays open.
+  // An error inside a group is returned by the call itself and leaves the group open.
   succeed(hcclGroupStart());
   expect(hcclRecv(buffer, 4, hcclNumTypes, 0, group.handle, stream), hcclInvalidArgument, "type");
   succeed(hcclGroupEnd());
@@ -139,8 +142,8 @@ RANK_TEST(Groups, RefuseWrongUses, 2) {
   succeed(synStreamSynchronize(stream));
 }
 
-// By another thread. The group holds the last reference then, and what it queues may have run
-// before it has queued it.
+// Calls of a group must run even if another thread destroys their communicator before the group's
+// end, which then holds the last reference.
 RANK_TEST(Groups, OutliveTheirCommunicator, 1) {
   const DeviceMemory from(session.device(), 4096);
   const DeviceMemory to(session.device(), 4096);
@@ -163,7 +166,8 @@ RANK_TEST(Groups, OutliveTheirCommunicator, 1) {
   }
 }
 
-// The group has calls of one communicator and none of the other; a collective or a message.
+// Returns a rank function that destroys a communicator within a group that has calls of it (a
+// collective or a message), which must fail, and one without such calls, which must succeed.
 RankFunction destroyed_in_its_own_group(bool with_collective) {
   return in_session([=](RANK_PARAMETERS) {
     const Group idle = session.join_all(1);
@@ -193,7 +197,7 @@ TEST(Groups, RefuseToLoseTheCommunicatorOfTheirCalls) {
   EXPECT_EQ(failures(run_ranks(2, destroyed_in_its_own_group(false))), "");
 }
 
-// Calls on it are refused at the group's end and count as never made, on both sides.
+// Calls on a destroyed stream must be refused at the group's end and must not count on either side.
 RANK_TEST(Groups, RefuseAStreamThatIsGone, 2) {
   const int peer = 1 - group.rank;
   const DeviceMemory from(session.device(), 4096);
@@ -225,7 +229,7 @@ RANK_TEST(Groups, RefuseAStreamThatIsGone, 2) {
   }
 }
 
-// A group that finds no memory for a copy to itself has queued nothing, and counts as never called.
+// A group call that lacks memory must queue nothing and must not count.
 RANK_TEST(Groups, ThatLackMemoryCostNoMessage, 3,
           RankOptions{.environment = {{"HCCL_DEVICE_MEMORY", "1M"}, {"HCCL_TIMEOUT", "20"}}}) {
   std::vector<std::byte> from(4096), to(4096);

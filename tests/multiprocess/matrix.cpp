@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small counts run in every combination; the long ones take turns, or 16 ranks would take minutes.
+// Small counts run in every combination. Large ones take turns, since 16 ranks would take minutes
+// otherwise.
 #include "matrix.h"
 
 #include "rank_test.h"
@@ -11,11 +12,11 @@ namespace {
 
 constexpr std::array<std::size_t, 4> kSmallCounts{0, 1, 3, 17};
 constexpr std::array<std::size_t, 3> kLargeCounts{1000, 65'537, 300'001};
-constexpr std::array<std::size_t, 3> kLargeCountsOfMany{1000, 20'011, 70'001};  // from 5 ranks up
+constexpr std::array<std::size_t, 3> kLargeCountsOfMany{1000, 20'011, 70'001};  // 5 or more ranks
 constexpr std::array<std::size_t, 3> kLargeCountsOfNodes{1000, 3001, 9001};
 constexpr std::array<std::size_t, 5> kOffsets{0, 1, 3, 7, 33};
 
-// Elements of the larger buffer are bounded, whatever the number of parts.
+// Returns `count`, or less if the larger buffer would have too many elements for `size` parts.
 std::size_t bounded(std::size_t count, Collective collective, int size) {
   const bool parts = collective == Collective::all_gather ||
                      collective == Collective::reduce_scatter ||
@@ -43,13 +44,14 @@ class MatrixBuilder {
   }
 
  private:
-  // Arithmetic is none of a sanitizer's business. On nodes, each rank interprets the plan of all,
-  // which takes minutes for every type and reduction: HCCL_TEST_SCALE=2 does that.
+  // Returns whether to run only a sample: with sanitizers, which check memory and not arithmetic,
+  // and on nodes, where each rank interprets the plan of all ranks, which takes minutes for every
+  // type and reduction. HCCL_TEST_SCALE=2 runs all of them on nodes.
   [[nodiscard]] bool samples() const {
     return sanitized() || (!nodes_.of_rank.empty() && test_scale() <= 1);
   }
-  // Each type one reduction, another one on other layouts and with other algorithms; and each
-  // bitwise one a type.
+  // Returns whether the sample has this pair. Each type has one reduction, which depends on the
+  // layout and the algorithm; each bitwise reduction has one type.
   [[nodiscard]] bool meets(hcclDataType_t type, hcclRedOp_t reduction) const {
     if (reduction >= hcclEmulationBitAnd)
       return static_cast<int>(type) == reduction - hcclEmulationBitAnd;
@@ -68,7 +70,7 @@ class MatrixBuilder {
     } else {
       add(type, reduction, in_place, counts[turn_ % counts.size()]);
     }
-    // Long enough for several slices, but for the turns of the narrow types.
+    // These counts take several slices, except for narrow types in some turns.
     constexpr std::array kPlaces{Placement::host, Placement::mixed, Placement::view};
     const Placement placement = kPlaces[turn_ % kPlaces.size()];
     add(type, reduction, in_place, kSmallCounts[turn_ % kSmallCounts.size()], placement);

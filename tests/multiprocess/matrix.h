@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cases every collective is taken through, whether ranks are processes or threads.
+// The cases that every collective is tested with, whether ranks are processes or threads.
 #pragma once
 
 #include "operation.h"
@@ -9,24 +9,25 @@
 
 namespace hccl::test {
 
-// Where ranks are that do not all share one node: of each rank, and the algorithm that is forced.
+// The node of each rank, unless all share one, and the forced algorithm, if any.
 struct Nodes {
   std::vector<std::string> of_rank{};
   std::string algorithm{};
 };
 
-// Types x reductions x in place or not x counts, with odd offsets and changing roots.
+// Returns operations with each type, reduction, placement and count, with odd offsets and changing
+// roots.
 [[nodiscard]] std::vector<Operation> matrix_of(Collective collective, int size,
                                                const Nodes& nodes = {});
 
-// Runs operations one after the other on a communicator of all ranks, each checked on this rank;
-// `at_end` looks at the communicator then.
+// Runs operations in turn on a communicator of all ranks, and checks each on this rank. Calls
+// `at_end` with the communicator at the end.
 void run_operations(World& world, const std::vector<Operation>& operations,
                     const std::function<void(const Group&)>& at_end = {});
-// All of the matrix.
+// Runs all operations of matrix_of().
 void run_matrix(World& world, Collective collective, const Nodes& nodes = {});
 
-// Barriers: no rank leaves one before all have come.
+// Checks that no rank leaves a barrier before all ranks have entered it.
 void run_barriers(World& world);
 
 }  // namespace hccl::test

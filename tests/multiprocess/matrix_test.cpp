@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every operation, and very large ones.
+// Tests every operation, and very large ones.
 
 #include "matrix.h"
 
@@ -15,7 +15,7 @@
 namespace hccl::test {
 namespace {
 
-// Every collective, type, reduction, placement and size, for 1 to 9 and 16 ranks, against the
+// Tests every collective, type, reduction, placement and size, for 1 to 9 and 16 ranks, against the
 // reference on all ranks.
 
 struct Case {
@@ -56,7 +56,8 @@ TEST(Barrier, HoldsThreads) {
   EXPECT_EQ(failures(run_ranks_as_threads(4, run_barriers, patient())), "");
 }
 
-// The comparison must be able to fail: one rank feeds other data than the others expect.
+// The comparison must be able to fail: every rank must notice that one rank feeds other data than
+// expected.
 TEST(Control, OtherDataIsNoticedByEveryRank) {
   const auto unlike = in_session([](RANK_PARAMETERS) {
     const Operation operation{.count = 1, .seed = world.rank == 1 ? 5U : 6U};
@@ -94,7 +95,7 @@ INSTANTIATE_TEST_SUITE_P(Matrix, Threads, testing::ValuesIn(cases({1, 2, 3, 8}))
 INSTANTIATE_TEST_SUITE_P(Matrix, Barrier, testing::Values(1, 2, 3, 5, 8, 16),
                          testing::PrintToStringParamName());
 
-// Past 4 GiB, where 32 bits end.
+// Tests sizes of more than 4 GiB, which do not fit in 32 bits.
 
 constexpr std::size_t kLargeSize = (std::size_t{4} << 30) + 4096;
 constexpr std::size_t kPiece = std::size_t{16} << 20;
@@ -109,14 +110,14 @@ std::size_t memory_gib() {
   return 0;
 }
 
-// Eight elements of a rank from position `word` * 8 on; no two pieces are alike.
+// Returns the eight elements of a rank from element `word` * 8 on, which differ everywhere.
 std::uint64_t eight_elements(std::uint64_t word, int rank) {
   std::uint64_t bits = (word * 2 + static_cast<std::uint64_t>(rank)) * 0x9E3779B97F4A7C15U;
   bits ^= bits >> 29;
   return bits * 0xBF58476D1CE4E5B9U;
 }
 
-// Bytes added side by side, each for itself.
+// Returns the sums of the bytes of two words, each modulo 256.
 std::uint64_t add_bytes(std::uint64_t a, std::uint64_t b) {
   constexpr std::uint64_t kLow = 0x7F7F7F7F7F7F7F7F;
   return ((a & kLow) + (b & kLow)) ^ ((a ^ b) & ~kLow);

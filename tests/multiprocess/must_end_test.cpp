@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs whose streams depend on each other in awkward ways: each must end, whoever waits for
-// what.
+// Tests of programs whose streams depend on each other in unusual ways: each must end, whichever
+// stream the program waits for.
 #include "operation.h"
 #include "rank_test.h"
 
@@ -20,7 +20,8 @@ void verify_all(const std::deque<OperationRun>& runs) {
   for (const OperationRun& run : runs) run.verify();
 }
 
-// Two communicators on two streams, synchronised in opposite orders on neighbouring ranks.
+// Two communicators on two streams, synchronised in opposite orders on neighbouring ranks, must not
+// deadlock.
 RANK_TEST(MustEnd, TwoCommunicatorsSynchronisedInOppositeOrders, std::vector{2, 5},
           std::vector{2}) {
   const std::array<Group, 2> groups{group, session.join_all(1)};
@@ -39,7 +40,7 @@ RANK_TEST(MustEnd, TwoCommunicatorsSynchronisedInOppositeOrders, std::vector{2, 
   }
 }
 
-// The first stream waits for an event of the second, and only the first is synchronised.
+// Synchronising a stream that waits for an event of another stream must suffice to complete both.
 RANK_TEST(MustEnd, OnlyTheStreamThatWaitsForAnEventIsSynchronised, std::vector{2, 4},
           std::vector{3}) {
   const std::array<synStreamHandle, 2> streams{stream, session.make_stream()};
@@ -57,13 +58,13 @@ RANK_TEST(MustEnd, OnlyTheStreamThatWaitsForAnEventIsSynchronised, std::vector{2
   }
 }
 
-// One communicator: its operation on one stream stands behind an event recorded after its operation
-// on the other, on even ranks; odd ranks issue the two the other way round.
+// On even ranks, one operation waits for an event recorded after the other operation of the same
+// communicator; odd ranks issue the two the other way round. Both must end.
 RANK_TEST(MustEnd, OneOperationStandsBehindAnEventAfterTheOther, std::vector{2, 4},
           std::vector{3}) {
   const std::array<synStreamHandle, 2> streams{stream, session.make_stream()};
   std::deque<OperationRun>
-      warm_up;  // gives the streams their numbers, in the same order everywhere
+      warm_up;  // gives the streams their numbers, in the same order on every rank
   for (synStreamHandle each : streams) {
     warm_up.emplace_back(session, group, sum_of(3, 3));
     succeed(warm_up.back().queue(each));
@@ -96,8 +97,8 @@ struct OneDevice {
   std::uint32_t value = 0;
 };
 
-// Eight devices in one process: after the threads that joined have gone, one thread queues for all
-// of them and synchronises a single stream.
+// After each of eight devices has joined on its own thread, one thread queues for all of them and
+// synchronises a single stream.
 void one_thread_for_all(World& world) {
   constexpr int kDevices = 8;
   succeed(synInitialize());

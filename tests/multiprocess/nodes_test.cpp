@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks on several emulated nodes: every collective, type, reduction and placement by the plan
-// that the planner makes and by each algorithm that can be forced, against the plan's own bits.
+// Tests of ranks on several emulated nodes: every collective, type, reduction and placement with
+// the planner's choice and with each algorithm that can be forced, against the exact results of the
+// plan.
 #include "matrix.h"
 #include "rank_test.h"
 #include "scalar_fold.h"
@@ -47,7 +48,8 @@ constexpr std::array kCollectives{Collective::all_reduce, Collective::broadcast,
                                   Collective::all_gather, Collective::reduce_scatter,
                                   Collective::reduce,     Collective::all_to_all};
 
-// Two nodes of four, four of two, eight of one, two and one, and one, three and four in disorder.
+// Returns layouts of two nodes of four ranks, four of two, eight of one, two and one, and one,
+// three and four in disorder.
 std::vector<LayoutCase> layouts() {
   std::vector<LayoutCase> cases;
   for (const char* layout : {"aaaabbbb", "aabbccdd", "abcdefgh", "aab", "bacbccbc"}) {
@@ -72,7 +74,8 @@ std::vector<LayoutCase> forced() {
   return cases;
 }
 
-// Messages that are cut: into channels that follow each other through their phases, trees, pieces.
+// Tests messages that the plan splits into pieces, trees, and channels that are in different
+// phases.
 class LargeMessage : public testing::TestWithParam<const char*> {};
 
 TEST_P(LargeMessage, GetsTheBitsOfThePlan) {
@@ -98,7 +101,7 @@ TEST_P(LargeMessage, GetsTheBitsOfThePlan) {
   EXPECT_EQ(failures(run_ranks(6, in_session(reduce, move), options)), "");
 }
 
-// The sum leaves the range of the type, the mean does not.
+// The mean must be right even if the sum exceeds the range of the type, on two nodes as on one.
 TEST(LargeValues, HaveAMeanBetweenNodesAsOnOne) {
   struct Pair {
     hcclDataType_t type;

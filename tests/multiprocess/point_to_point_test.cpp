@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends and receives: every size and type, orders that would block outside a group, many messages
-// between two ranks, messages to oneself.
+// Tests of sends and receives: every size and type, orders that would block outside a group, many
+// messages between two ranks, and messages to the rank itself.
 #include "elements.h"
 #include "messages.h"
 #include "operation.h"
@@ -24,7 +24,7 @@ constexpr std::array kPlacements{Placement::device, Placement::host, Placement::
 int next_of(const Group& group) { return (group.rank + 1) % group.size(); }
 int previous_of(const Group& group) { return (group.rank + group.size() - 1) % group.size(); }
 
-// Every rank sends to the next and receives from the one before, in one group.
+// Lets every rank send to the next and receive from the previous one, in one group.
 RANK_BODY(ring) {
   std::uint64_t tag = 0;
   for (const hcclDataType_t type : kAllTypes) {
@@ -53,7 +53,7 @@ TEST_P(Sizes, PassMessagesAroundAsThreads) {
 INSTANTIATE_TEST_SUITE_P(Ring, Sizes, testing::Values(2, 3, 5, 8),
                          testing::PrintToStringParamName());
 
-// Without groups: rank 0 sends and waits for the answer, again and again.
+// Without groups, two ranks must be able to take turns in sending.
 RANK_TEST(PointToPoint, AnswersEachOther, 2) {
   Messages messages(session, group, Placement::mixed);
   const int peer = 1 - group.rank;
@@ -68,13 +68,13 @@ RANK_TEST(PointToPoint, AnswersEachOther, 2) {
   messages.verify(stream);
 }
 
-// Elements of message `index` between two ranks.
+// Returns the number of elements of message `index` between two ranks.
 std::size_t uneven(std::uint64_t index, int from, int to) {
   return (index * 977 + static_cast<std::size_t>(from * 131 + to * 17)) % 3000;
 }
 
-// More messages in one group than a mailbox holds, both ways, each of its own size, and every rank
-// with every other: uneven all-to-all, with itself too.
+// A group must be able to have more messages than a mailbox has slots, of different sizes, between
+// all pairs of ranks, each rank itself included.
 RANK_TEST(PointToPoint, ManyMessagesBetweenAll, std::vector{4, 1}, std::vector{3}) {
   for (std::uint64_t round = 0; round < 3; ++round) {
     Messages messages(session, group, kPlacements[round]);
@@ -92,7 +92,8 @@ RANK_TEST(PointToPoint, ManyMessagesBetweenAll, std::vector{4, 1}, std::vector{3
   }
 }
 
-// The same random messages on all ranks, on two streams, some in groups, between collectives.
+// Returns a rank function that makes the same random messages on all ranks, on two streams, some in
+// groups, between collectives.
 RankFunction random_messages(unsigned long long seed) {
   return in_session([seed](RANK_PARAMETERS) {
     const std::array streams{stream, session.make_stream()};
@@ -129,8 +130,8 @@ TEST(PointToPoint, RandomProgramsGiveWhatWasSent) {
   }
 }
 
-// Queued groups whose buffers depend on each other: what is received is sent on, stored over, or
-// sent while the next is received.
+// Returns a rank function that queues groups whose buffers depend on each other: a received block
+// is sent on, overwritten, or sent while the next one is received.
 RankFunction relays(unsigned long long seed) {
   return in_session([seed](RANK_PARAMETERS) {
     constexpr std::size_t kBuffers = 4;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Receiving from whichever rank sends first: a probe names it, and a receive gets what it offered.
+// Tests of receives from the rank that sends first: a probe names the rank and the size, and a
+// receive must get that message.
 #include "messages.h"
 #include "rank_test.h"
 
@@ -35,8 +36,8 @@ void require_busy(const Offered& offered) {
   require_equal(offered.source, -1, "the source");
 }
 
-// All others send rank 0 messages of many sizes, on a stream each of their own; rank 0 takes them
-// as they come.
+// Returns a rank function in which all other ranks send rank 0 messages of many sizes, which it
+// receives in the order that its probes report.
 RankFunction collect(int messages_each) {
   return in_session([=](RANK_PARAMETERS) {
     Messages messages(session, group, Placement::device);
@@ -55,7 +56,7 @@ RankFunction collect(int messages_each) {
         int& index = received[offered.source];
         const std::size_t count = count_of(index + offered.source);
         require_equal(offered.bytes, 4 * count, join("bytes from rank ", offered.source));
-        // Told again as long as nobody receives, for others may have offered something, too.
+        // A second probe must report a message too, perhaps of another rank.
         succeed(probe(group, 0).result);
         succeed(messages.receive(offered.source, count, hcclInt32,
                                  static_cast<std::uint64_t>(index), stream));
@@ -76,7 +77,8 @@ TEST(Probe, NamesEveryMessage) {
   }
 }
 
-// All have offered messages: each is named within as many probes as there are senders.
+// If all senders have offered messages, each must be named within as many probes as there are
+// senders.
 RANK_TEST(Probe, LetsSendersTakeTurns, 4) {
   constexpr int kEach = 5;
   Messages messages(session, group);
@@ -84,7 +86,7 @@ RANK_TEST(Probe, LetsSendersTakeTurns, 4) {
     for (std::uint64_t tag = 0; tag < kEach; ++tag)
       succeed(messages.send(0, 10, hcclInt8, tag, stream));
   } else {
-    // Seen from all: nothing that comes can be in the way any more.
+    // Once all senders have been seen, no new sender can change the order of turns.
     std::map<int, int> seen;
     while (seen.size() + 1 < static_cast<std::size_t>(world.size)) {
       const Offered offered = probe(group, kLong);
@@ -107,8 +109,8 @@ RANK_TEST(Probe, LetsSendersTakeTurns, 4) {
   messages.verify(stream);
 }
 
-// Nobody sends; then somebody does while the probe sleeps; a receive from another rank is under way
-// on another stream meanwhile.
+// A probe must time out if no rank sends, and must wake up for a message, while a receive from
+// another rank is under way on another stream.
 RANK_TEST(Probe, WaitsForAMessage, std::vector{3}, std::vector{3}) {
   const std::array streams{stream, session.make_stream()};
   Messages messages(session, group);
@@ -131,16 +133,15 @@ RANK_TEST(Probe, WaitsForAMessage, std::vector{3}, std::vector{3}) {
     succeed(messages.send(0, 50, hcclInt8, 1, streams[0]));
   } else {
     world.board->await(1, 1);
-    std::this_thread::sleep_for(
-        milliseconds(scaled(300)));  // so that the probe sleeps, most likely
+    std::this_thread::sleep_for(milliseconds(scaled(300)));  // so that the probe most likely sleeps
     succeed(messages.send(0, 50, hcclFloat32, 2, streams[0]));
   }
   synchronize(streams);
   messages.verify(streams[0]);
 }
 
-// Rank 1 sends two messages; rank 0 probes for the second while a receive for the first is under
-// way, and may have ended at any moment of the probe.
+// A probe must report rank 1's second message while a receive takes the first one, whenever that
+// receive ends.
 RANK_TEST(Probe, SeesAMessageBehindAReceive, std::vector{2}, std::vector{2}) {
   Messages messages(session, group);
   for (std::uint64_t round = 0; round < 20; ++round) {
@@ -165,8 +166,7 @@ RANK_TEST(Probe, SeesAMessageBehindAReceive, std::vector{2}, std::vector{2}) {
   messages.verify(stream);
 }
 
-// A thread probes all the time while another receives from known ranks: neither is in the other's
-// way.
+// Constant probes of one thread and receives of another must not disturb each other.
 RANK_TEST(Probe, IsInNoReceivesWay, 3) {
   Messages messages(session, group);
   const int next = (group.rank + 1) % world.size;
@@ -193,7 +193,7 @@ RANK_TEST(Probe, IsInNoReceivesWay, 3) {
   messages.verify(stream);
 }
 
-// A probe that waits ends with the communicator: rank 1 aborts it, or dies.
+// Returns a rank function in which rank 1 aborts or dies while the others probe, which must fail.
 RankFunction end_of_the_communicator(bool dies) {
   return in_session([=](RANK_PARAMETERS) {
     if (group.rank == 1) {
@@ -215,7 +215,7 @@ TEST(Probe, EndsWithTheCommunicator) {
   EXPECT_EQ(failures(run_ranks(3, end_of_the_communicator(true), options), 1), "");
 }
 
-// This rank's own abort does not wait for the probe.
+// An abort by the same rank must end a waiting probe.
 RANK_TEST(Probe, EndsWithAnAbort, 2) {
   hcclResult_t result = hcclSuccess;
   std::thread prober([&] { result = probe(group, kLong).result; });

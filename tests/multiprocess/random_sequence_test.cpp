@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random programs over two streams and two communicators, with copies, memsets and events between:
-// every result is that of running each stream in order.
+// Tests of random programs on two streams and two communicators, with copies, memsets and events:
+// each result must be the one of each stream run in order.
 #include "operation.h"
 
 #include <algorithm>
@@ -14,7 +14,8 @@
 namespace hccl::test {
 namespace {
 
-// The same on all ranks for the same seed, as collectives must be issued alike per stream.
+// A random program that depends only on the seed, since all ranks must issue the collectives of a
+// stream alike.
 class Program {
  public:
   Program(Session& session, const std::array<Group, 2>& groups, unsigned long long seed)
@@ -66,8 +67,8 @@ class Program {
     }
   }
 
-  // Only from the first stream to the second: both ways could make ranks wait for each other in a
-  // circle, for streams of different ranks need not run alike between two waits.
+  // Only the second stream waits for the first. Waits both ways could form a cycle between ranks,
+  // since streams of different ranks need not progress alike between two waits.
   void wait_for_the_other(std::size_t which) {
     if (which == 0) return;
     synEventHandle event = nullptr;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Order and progress on several streams and communicators at once: overlapping members, other
-// orders, long queues, work that nobody waits for, several waiters, memory freed in flight.
+// Tests of order and progress on several streams and communicators at once: overlapping members,
+// different orders, long queues, work that no thread waits for, several waiters, memory freed in
+// flight.
 
 #include "operation.h"
 #include "rank_test.h"
@@ -18,14 +19,15 @@
 namespace hccl::test {
 namespace {
 
-// Several communicators and streams at once: overlapping members, other orders, and both ways of
-// finding each other.
+// Tests of several communicators and streams at once: overlapping members, different orders, and
+// both ways of meeting.
 
 Operation all_reduce_of(std::size_t count, std::uint64_t seed) {
   return {.count = count, .offset = seed % 5, .seed = seed};
 }
 
-// Three communicators over four ranks: all, all the other way round, and pairs that overlap them.
+// Communicators of all ranks, of all in reverse order, and of pairs must work at once on streams of
+// their own.
 RANK_TEST(Communicators, OverlapInAnyOrderOnStreamsOfTheirOwn, std::vector{4}, std::vector{4}) {
   const Group reversed = session.join_members(1, {3, 2, 1, 0});
   const bool low = world.rank < 2;
@@ -55,7 +57,7 @@ RANK_TEST(Communicators, OverlapInAnyOrderOnStreamsOfTheirOwn, std::vector{4}, s
   require_equal(device, static_cast<int>(session.device()), "device");
 }
 
-// One communicator used on four streams, interleaved.
+// A communicator must work on four streams, interleaved.
 RANK_TEST(Communicators, ServeSeveralStreams, std::vector{3, 8}) {
   std::array<synStreamHandle, 4> streams{};
   std::ranges::generate(streams, [&] { return session.make_stream(); });
@@ -68,7 +70,7 @@ RANK_TEST(Communicators, ServeSeveralStreams, std::vector{3, 8}) {
   for (const OperationRun& run : runs) run.verify();
 }
 
-// Communicators come and go on the same device.
+// Creates and destroys communicators on the same device.
 void again_and_again(World& world) {
   Session session(world);
   synStreamHandle stream = session.make_stream();
@@ -86,9 +88,9 @@ void again_and_again(World& world) {
 
 TEST(Communicators, ComeAndGo) { EXPECT_EQ(failures(run_ranks(3, again_and_again)), ""); }
 
-// Only rank 0 asks for an id; the others pass zeroes.
+// Joins by HCCL_COMM_ID: only rank 0 asks for an id, the others pass zeros.
 RANK_BODY(by_address) {
-  const Group second = session.join_all(1);  // HCCL_COMM_ID is for the first communicator alone
+  const Group second = session.join_all(1);  // HCCL_COMM_ID applies only to the first communicator
   for (const Group* each : {&group, &second})
     run_and_verify(session, *each, stream, all_reduce_of(4321, 9));
 }
@@ -107,7 +109,7 @@ TEST(Communicators, MeetAtAnAddressWhateverTheOrder) {
   EXPECT_EQ(failures(run_ranks(4, in_session(by_address, wait), options)), "");
 }
 
-// Receivers that set `length` by hand after shipping only the bytes in use.
+// Joins with an id of which only the bytes in use are copied, with `length` set by hand.
 void shipped_by_length(World& world) {
   Session session(world);
   hcclUniqueId id{};
@@ -130,12 +132,13 @@ TEST(Communicators, NeedOnlyTheBytesInUseOfAnId) {
   EXPECT_EQ(failures(run_ranks(3, shipped_by_length)), "");
 }
 
-// Order and progress on streams: long queues, work that nobody waits for, several waiters, memory
-// freed in flight.
+// Tests of order and progress on streams: long queues, work that no thread waits for, several
+// waiters, memory freed in flight.
 
 void* pointer(const DeviceMemory& memory) { return memory.pointer(); }
 
-// Thousands of operations before the first wait; each multiplies what the one before has left.
+// A stream must take thousands of operations, each of which depends on the one before, before the
+// first wait.
 RANK_TEST(Streams, TakeThousandsOfOperationsBeforeTheFirstWait, std::vector{2, 7}) {
   constexpr int kOperations = 3000;
   const Group other = session.join_all(1);
@@ -162,7 +165,7 @@ RANK_TEST(Streams, TakeThousandsOfOperationsBeforeTheFirstWait, std::vector{2, 7
   }
 }
 
-// 64 MiB queued, then no library call for two seconds: the work is done by then.
+// A queued all-reduce of 64 MiB must complete without a further library call.
 RANK_TEST(Streams, MoveOnWhileNobodyWaits, 4) {
   constexpr std::size_t kCount = std::size_t{16} << 20;
   const DeviceMemory send(session.device(), kCount * 4);
@@ -187,7 +190,7 @@ RANK_TEST(Streams, MoveOnWhileNobodyWaits, 4) {
   for (const std::uint32_t element : result) require(element == expected, "a wrong sum");
 }
 
-// Several threads wait for the same stream and for events of it at once.
+// Several threads must be able to wait for one stream and its events at once.
 RANK_TEST(Streams, HaveAnyNumberOfWaiters, std::vector{3}, std::vector{2}) {
   for (std::uint64_t round = 0; round < 20; ++round) {
     std::deque<OperationRun> runs;
@@ -215,7 +218,8 @@ RANK_TEST(Streams, HaveAnyNumberOfWaiters, std::vector{3}, std::vector{2}) {
   }
 }
 
-// Memory freed while its operation is queued stays usable for it, whoever allocates next.
+// Memory that is freed while an operation on it is queued must stay unchanged until the operation
+// has run, even if the address range is allocated again.
 RANK_TEST(Streams, KeepFreedMemoryUntilTheirWorkIsDone, 3) {
   constexpr std::size_t kCount = 50'000;
   synStreamHandle other = session.make_stream();
@@ -240,7 +244,7 @@ RANK_TEST(Streams, KeepFreedMemoryUntilTheirWorkIsDone, 3) {
   }
 }
 
-// Streams first, then the communicator, with work still queued, as hccl_demo does.
+// A stream and then its communicator can be destroyed with work still queued, as hccl_demo does.
 RANK_TEST(Streams, AreDrainedWhenDestroyed, 4) {
   const DeviceMemory value(session.device(), 4000);
   for (int operation = 0; operation < 100; ++operation) {

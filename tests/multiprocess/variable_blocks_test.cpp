@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives over blocks of different sizes: random shapes with gaps, in any order and in place,
-// alone and in groups, and what happens where ranks differ in a count.
+// Tests of collectives over blocks of different sizes: random shapes with gaps, in any order and in
+// place, alone and in groups, and ranks whose counts differ.
 #include "elements.h"
 #include "rank_test.h"
 #include "session.h"
@@ -23,7 +23,7 @@ constexpr std::byte kPoison{0xA5};
 
 using Counts = std::vector<std::uint64_t>;
 
-// A buffer of this rank with guards around it, in memory of the device or of the host.
+// A buffer in device or host memory, with guards around it.
 class Buffer {
  public:
   Buffer(const Session& session, std::size_t bytes, bool on_host)
@@ -31,7 +31,8 @@ class Buffer {
         expected_(bytes + 2 * kGuard, kPoison),
         on_host_(on_host) {}
 
-  // The contents when the call is queued and, unless expect() says otherwise, afterwards.
+  // Sets an element of the initial contents, which is also expected afterwards unless expect()
+  // changes it.
   void put(hcclDataType_t type, std::size_t index, std::uint64_t word) {
     store_word(type, expected_.data() + kGuard + index * size_of(type), word);
   }
@@ -60,10 +61,10 @@ class Buffer {
   bool on_host_;
 };
 
-// Counts and where the blocks lie.
+// The counts and the positions of the blocks.
 struct Shape {
   Counts counts, displacements;
-  bool implied = false;  // one behind the other, told by a null pointer
+  bool implied = false;  // contiguous blocks in order, passed as a null pointer
 
   [[nodiscard]] const std::uint64_t* told() const {
     return implied ? nullptr : displacements.data();
@@ -88,7 +89,7 @@ class Randomness {
     for (int rank = 0; rank < ranks; ++rank) counts.push_back(below(4) == 0 ? 0 : below(limit));
     return counts;
   }
-  // In a random order with gaps, or one behind the other.
+  // Returns a shape with the blocks in random order with gaps, or contiguous in order.
   [[nodiscard]] Shape shape(Counts counts) {
     Shape shape{std::move(counts), {}, below(3) == 0};
     std::vector<std::size_t> order(shape.counts.size());
@@ -113,11 +114,11 @@ struct Context {
   const Group& group;
   synStreamHandle stream;
   std::uint64_t seed;  // the same on all ranks
-  Randomness own;      // of this rank
+  Randomness own;      // differs between ranks
 
   [[nodiscard]] std::size_t rank() const { return static_cast<std::size_t>(group.rank); }
   [[nodiscard]] int host() { return static_cast<int>(own.below(3) == 0); }
-  // Element `index` of what `from` has for `to`.
+  // Returns element `index` of the block that `from` has for `to`.
   [[nodiscard]] std::uint64_t word(hcclDataType_t type, std::size_t from, std::size_t to,
                                    std::size_t index) const {
     return element_word(type, Data::bits, seed * 64 + to, static_cast<int>(from), index);
@@ -151,7 +152,7 @@ void gather(Context& context) {
   recv.verify(context.stream, join("all-gather of ", name_of(type), in_place ? " in place" : ""));
 }
 
-// Integers, whose results do not depend on the order in which nodes fold.
+// Reduces integers, whose results do not depend on the order in which nodes reduce.
 void scatter(Context& context) {
   Randomness common(context.seed);
   const hcclDataType_t type = kAllTypes[common.below(6)];
@@ -185,7 +186,7 @@ void scatter(Context& context) {
   recv.verify(context.stream, what);
 }
 
-// Between other calls of a group, on the same stream.
+// Exchanges blocks, alone or in a group with an all-reduce on the same stream.
 void exchange(Context& context, bool grouped) {
   Randomness common(context.seed);
   const hcclDataType_t type = kAllTypes[common.below(kAllTypes.size())];
@@ -254,7 +255,7 @@ TEST(VariableBlocks, ArriveBetweenThreads) {
 
 enum class Call { gather, scatter, exchange };
 
-// Rank 1 has another count of one block than the others.
+// Returns a rank function in which rank 1 has another count of one block than the others.
 RankFunction differ(Call call, std::size_t block, bool to_zero) {
   return in_session([=](RANK_PARAMETERS) {
     constexpr std::size_t kMost = 5000;
@@ -274,7 +275,7 @@ RankFunction differ(Call call, std::size_t block, bool to_zero) {
       return hcclEmulationAlltoAllV(from, usual.data(), nullptr, to, counts.data(), nullptr,
                                     hcclInt8, group.handle, stream);
     };
-    // A rank may hear of the fault before it calls.
+    // The error may reach a rank before its call, which is then refused.
     if (queue() == hcclSuccess && group.rank == 1)
       expect_code(synStreamSynchronize(stream), synFailHccl);
     hcclResult_t fault = hcclSuccess;
