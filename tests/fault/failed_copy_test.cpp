@@ -2,6 +2,7 @@
 // Tests that a failed copy fails the work queued after it: no rank may reduce data that never
 // arrived.
 #include "faults.h"
+#include "rank_test.h"
 #include "system_calls.h"
 
 #include <cerrno>
@@ -14,16 +15,16 @@ namespace {
 
 constexpr std::size_t kCopiedCount = 5'000;
 
-// A session with two streams and a buffer of floats that all equal `value`.
+// A rank with two streams and a buffer of floats that all equal 2.
 class Fixture {
  public:
-  Fixture(World& world, float value)
-      : session(world),
-        group(session.join_all()),
-        first(session.make_stream()),
+  Fixture(Session& of_rank, const Group& of_all, synStreamHandle stream)
+      : session(of_rank),
+        group(of_all),
+        first(stream),
         second(session.make_stream()),
         memory_(session.device(), kCopiedCount * sizeof(float)),
-        before_(kCopiedCount, value) {
+        before_(kCopiedCount, 2.0F) {
     succeed(synMemCopyAsync(first, host_address(before_.data()), memory_.size(), memory_.address(),
                             HOST_TO_DRAM));
     succeed(synStreamSynchronize(first));
@@ -64,8 +65,8 @@ class Fixture {
     if (one_node || failed_copy) require(read(stream) == before_, "nothing was written");
   }
 
-  Session session;
-  Group group;
+  Session& session;
+  const Group& group;
   synStreamHandle first;
   synStreamHandle second;
 
@@ -74,93 +75,68 @@ class Fixture {
   std::vector<float> before_;
 };
 
-void bad_address(World& world) {
-  Fixture fixture(world, 2.0F);
+RANK_TEST(FailedCopy, FromABadAddressFailsTheCollectiveBehindIt, 3) {
+  Fixture fixture(session, group, stream);
   if (world.rank == 0) fixture.copy_from(8);
-  fixture.all_reduce_on(fixture.first);
-  fixture.expect_failed_by_copy(fixture.first, hcclInvalidArgument, "host address 0x8");
-  expect_usable_remains(fixture.session, fixture.group, fixture.first, hcclInvalidArgument);
-  fixture.session.finish();
+  fixture.all_reduce_on(stream);
+  fixture.expect_failed_by_copy(stream, hcclInvalidArgument, "host address 0x8");
+  expect_usable_remains(session, group, stream, hcclInvalidArgument);
 }
 
-TEST(FailedCopy, FromABadAddressFailsTheCollectiveBehindIt) {
-  EXPECT_EQ(failures(run_ranks(3, bad_address)), "");
-}
-
-void full_memory(World& world) {
-  Fixture fixture(world, 2.0F);
+RANK_TEST(FailedCopy, ForLackOfMemoryFailsTheCollectiveBehindIt, 3) {
+  Fixture fixture(session, group, stream);
   if (world.rank == 0) {
     refuse_system_calls({SYS_pwrite64}, ENOSPC);
     fixture.copy_from(host_address(fixture.before().data()));
   }
-  fixture.all_reduce_on(fixture.first);
-  fixture.expect_failed_by_copy(fixture.first, hcclOutOfMemory, "No space left");
-  fixture.session.finish();
+  fixture.all_reduce_on(stream);
+  fixture.expect_failed_by_copy(stream, hcclOutOfMemory, "No space left");
 }
 
-TEST(FailedCopy, ForLackOfMemoryFailsTheCollectiveBehindIt) {
-  EXPECT_EQ(failures(run_ranks(3, full_memory)), "");
-}
-
-void event_behind(World& world) {
-  Fixture fixture(world, 2.0F);
+RANK_TEST(FailedCopy, FailsTheCollectiveThatWaitsForItsEvent, 3) {
+  Fixture fixture(session, group, stream);
   if (world.rank == 0) fixture.copy_from(8);
-  synEventHandle copied = fixture.session.make_event();
-  succeed(synEventRecord(copied, fixture.first));
+  synEventHandle copied = session.make_event();
+  succeed(synEventRecord(copied, stream));
   succeed(synStreamWaitEvent(fixture.second, copied, 0));
   fixture.all_reduce_on(fixture.second);
   fixture.expect_failed_by_copy(fixture.second, hcclInvalidArgument, "host address 0x8");
-  fixture.session.finish();
-}
-
-TEST(FailedCopy, FailsTheCollectiveThatWaitsForItsEvent) {
-  EXPECT_EQ(failures(run_ranks(3, event_behind)), "");
 }
 
 // Lets rank 0 send after a failed copy: rank 1, which receives, and rank 2, which calls nothing,
 // must get an error that names rank 0 and the cause.
-void message_behind(World& world) {
-  Fixture fixture(world, 2.0F);
+RANK_TEST(FailedCopy, FailsTheMessageBehindIt, 3) {
+  Fixture fixture(session, group, stream);
   std::vector<float> buffer(kCopiedCount);
   if (world.rank == 0) {
     fixture.copy_from(8);
     world.board->barrier(0, 2);
-    succeed(
-        hcclSend(buffer.data(), kCopiedCount, hcclFloat32, 1, fixture.group.handle, fixture.first));
-    require_equal(synStreamSynchronize(fixture.first), synFail, "synchronising");
+    succeed(hcclSend(buffer.data(), kCopiedCount, hcclFloat32, 1, group.handle, stream));
+    require_equal(synStreamSynchronize(stream), synFail, "synchronising");
   } else {
     if (world.rank == 1) {
-      succeed(hcclRecv(buffer.data(), kCopiedCount, hcclFloat32, 0, fixture.group.handle,
-                       fixture.first));
+      succeed(hcclRecv(buffer.data(), kCopiedCount, hcclFloat32, 0, group.handle, stream));
       world.board->barrier(0, 2);
-      require_equal(synStreamSynchronize(fixture.first), synFailHccl, "synchronising");
+      require_equal(synStreamSynchronize(stream), synFailHccl, "synchronising");
     }
-    await_async_error(fixture.group);
+    await_async_error(group);
   }
-  expect_failed(fixture.group, hcclInvalidArgument, 0);
-  const std::string text = async_message(fixture.group.handle);
+  expect_failed(group, hcclInvalidArgument, 0);
+  const std::string text = async_message(group.handle);
   require(contains(text, "did not run") && contains(text, "host address 0x8"), text);
-  fixture.session.finish();
 }
-
-TEST(FailedCopy, FailsTheMessageBehindIt) { EXPECT_EQ(failures(run_ranks(3, message_behind)), ""); }
 
 // Once the program has synchronised after a failed copy, copies and collectives must run again.
-void stream_recovers(World& world) {
-  Fixture fixture(world, 2.0F);
+RANK_TEST(FailedCopy, IsForgottenOnceTheProgramHasSynchronised, 3) {
+  Fixture fixture(session, group, stream);
   fixture.copy_from(8);
   std::vector<float> read(kCopiedCount, -1.0F);
-  require(fixture.read(fixture.first) == read, "a copy behind the failed one does not run");
-  succeed(synStreamSynchronize(fixture.first));
-  fixture.all_reduce_on(fixture.first);
-  read = fixture.read(fixture.first);
+  require(fixture.read(stream) == read, "a copy behind the failed one does not run");
+  succeed(synStreamSynchronize(stream));
+  fixture.all_reduce_on(stream);
+  read = fixture.read(stream);
   require(read == std::vector<float>(kCopiedCount, 2.0F * static_cast<float>(world.size)),
           "the sum");
-  fixture.session.finish();
-}
-
-TEST(FailedCopy, IsForgottenOnceTheProgramHasSynchronised) {
-  EXPECT_EQ(failures(run_ranks(3, stream_recovers)), "");
 }
 
 }  // namespace
