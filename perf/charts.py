@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pieces that every chart of this project is made of: SVG elements, logarithmic axes, panels in rows."""
+"""The elements of all charts of this project: SVG elements, logarithmic axes, and panels in rows."""
 import math
 from html import escape
 
@@ -37,9 +37,9 @@ def dot(x, y, color, hint="", filled=True):
 
 
 class Axes:
-    """Where a value lies in a panel of `width` x `height` whose axes leave the margins left, right, top and bottom. The
-    y axis is logarithmic and shows the `ticks` from the last below all `values` to the first above them; the x axis of
-    `places` is logarithmic unless `counted`."""
+    """Maps values to positions in a panel of `width` x `height`, whose axes leave the margins left, right, top and
+    bottom. The y axis is logarithmic and shows the `ticks` from the last below all `values` to the first above them.
+    The x axis of `places` is logarithmic unless `counted`."""
 
     def __init__(self, panel, margins, places, values, ticks, counted=False):
         width, height = panel
@@ -63,7 +63,7 @@ class Axes:
         return self.top + (self.bottom - self.top) * math.log(self.high / inside) / math.log(self.high / self.low)
 
     def draw(self, places, name_place, name_tick="{:g}".format, stressed=None, gap=32):
-        """Grid and labels; labels of places that are closer than `gap` pixels are left out."""
+        """Returns the grid and its labels. Omits labels of places that are closer than `gap` pixels."""
         parts = []
         for tick in self.ticks:
             bold = tick == stressed
@@ -81,7 +81,8 @@ class Axes:
 
 
 def page(panels, size, columns, header, header_height, footer="", style=""):
-    """An SVG of `panels`, lists of elements that each take `size` = (width, height), in rows below a header."""
+    """Returns an SVG of `panels`, lists of elements that each take `size` = (width, height), in rows below a
+    header."""
     width = columns * size[0] + 8
     height = header_height + -(-len(panels) // columns) * size[1] + (22 if footer else 6)
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The common parts of the reports of ./dev bench and ./dev micro: tables, facts about the machine, their place in a document."""
+"""The common parts of the reports of ./dev bench and ./dev micro: tables, facts about the machine, sections of a
+document."""
 import os
 import platform
 import subprocess
@@ -7,7 +8,7 @@ import sys
 
 
 def table(columns, rows):
-    """Markdown of a table; a row is a list of cells, all of them texts."""
+    """Returns a table in Markdown. A row is a list of cells, all of which are texts."""
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     lines += ["| " + " | ".join(row) + " |" for row in rows]
     return "\n".join(lines)
@@ -32,7 +33,8 @@ def read_field(path, field):
 
 
 def processor():
-    """Its name, and its family and model where there are such: a virtual machine's processor may have a bare name."""
+    """Returns the processor's name, with family and model if they are known: a virtual machine's name may be
+    generic."""
     name, family, model = (read_field("/proc/cpuinfo", field) for field in ("model name", "cpu family", "model\t"))
     return name if family == "unknown" else f"{name} (family {family}, model {model})"
 
@@ -41,7 +43,7 @@ def machine_facts():
     git = ("git", "-C", os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     revision = output_of(*git, "describe", "--always")
     if output_of(*git, "status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs"):
-        revision += "-dirty"  # not for the page that an earlier report was written to
+        revision += "-dirty"  # without docs, which an earlier report may have changed
     return {
         "processor": processor(),
         "cores": len(os.sched_getaffinity(0)),
@@ -53,7 +55,7 @@ def machine_facts():
 
 
 def show_run(facts, command, seconds, programs=""):
-    """Two lines: what was run, and where; `programs` names others that took part."""
+    """Returns two lines: the command and the machine. `programs` names other programs that took part."""
     return "\n".join([
         f"Command: `{command}` at {facts['revision']}, {seconds / 60:.1f} minutes.",
         f"Machine: {facts['processor']}, {facts['cores']} cores, {facts['memory']}, Linux {facts['kernel']}; "
@@ -61,7 +63,7 @@ def show_run(facts, command, seconds, programs=""):
 
 
 def shown_arguments(arguments, hidden):
-    """The command as a reader would repeat it: without the options in `hidden` and their values."""
+    """Returns the command as a reader would repeat it, without the options in `hidden` and their values."""
     shown = []
     for before, argument in zip([""] + arguments, arguments):
         if before not in hidden and argument.split("=")[0] not in hidden:
@@ -70,7 +72,8 @@ def shown_arguments(arguments, hidden):
 
 
 def around_section(path, name):
-    """Returns the text before and after the results of section `name`; raises OSError, or ValueError where it is not."""
+    """Returns the text before and after the results of section `name`. Raises OSError, or ValueError if there is no
+    such section."""
     begin, end = f"<!-- {name}: begin of what the command writes -->", f"<!-- {name}: end -->"
     with open(path, encoding="utf-8") as file:
         before, found, rest = file.read().partition(begin)
@@ -87,7 +90,7 @@ def write_section(path, name, parts):
 
 
 def require_section(path, name):
-    """Before the measurement, not after it: ends the program where the results could not be written."""
+    """Ends the program if the results cannot be written to the section. Call it before the measurement."""
     try:
         around_section(path, name)
     except (OSError, ValueError) as error:

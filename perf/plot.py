@@ -15,9 +15,9 @@ from charts import Axes, dot, line, page, polyline, short_size, text
 
 PANEL = (430, 300)
 MARGINS = (60, 12, 30, 30)
-# Colours that people who see colours differently can tell apart on white.
+# Colours that people with colour vision deficiencies can distinguish on white.
 COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#7b4ea3", "#b8860b", "#56a4d6", "#4a4a4a"]
-MOST_TOGETHER = 4  # lines of one placement in the panels of all
+MOST_TOGETHER = 4  # maximum number of lines of one placement in panels that all cases share
 DECADES = [10.0 ** power for power in range(-7, 13)]
 TICKS = [digit * decade for decade in DECADES for digit in (1, 2, 5)]
 
@@ -30,7 +30,7 @@ def short_time(nanoseconds):
 
 
 def panel(title, lines, name_place, name_value, counted=False):
-    """`lines`: (color, dashed, [(place, value)]), of which values of 0 are left out."""
+    """Returns a panel with `lines`, tuples (color, dashed, [(place, value)]). Omits values of 0."""
     lines = [(color, dashed, [point for point in points if min(point) > 0]) for color, dashed, points in lines]
     places = sorted({place for _, _, points in lines for place, _ in points})
     values = [value for _, _, points in lines for _, value in points] or [1]
@@ -46,7 +46,7 @@ def panel(title, lines, name_place, name_value, counted=False):
 
 
 def legend(entries, y):
-    """`entries`: (color, dashed, label)."""
+    """Returns a legend for `entries`, tuples (color, dashed, label)."""
     parts, x = [], 14
     for color, dashed, label in entries:
         parts += [line(x, y, x + 30, y, color, 1.8, "5 3" if dashed else ""), dot(x + 15, y, color, filled=not dashed),
@@ -63,13 +63,13 @@ def draw(title, subtitle, panels, entries):
 
 
 def case_of(row):
-    """The type, the reduction and the root of a row, without those that its collective has not."""
+    """Returns the type, the reduction and the root of a row. Those that its collective lacks are empty."""
     redop = row["redop"] if row["redop"] != "none" else ""
     return row["type"], redop, f"root {row['root']}" if row["root"] >= 0 else ""
 
 
 def curves_of(rows, value):
-    """{(case, placement): [(size, median over the cycles)]}."""
+    """Returns {(case, placement): [(size, median over the cycles)]}."""
     cells = {}
     for row in rows:
         for placement in ("out_of_place", "in_place"):
@@ -87,7 +87,7 @@ def draw_sweep(run):
     def name(case, shown):
         return ", ".join(part for part, wanted in zip(case, shown) if part and wanted)
 
-    # Few lines share a pair of panels; of many, each type (reduction, root) gets its own.
+    # A few lines share a pair of panels; if there are many, each type (reduction, root) gets its own.
     facet, most = [False] * 3, MOST_TOGETHER
     for part in range(3):
         if max(collections.Counter(name(case, facet) for case in cases).values()) > most and varies[part]:
@@ -133,7 +133,7 @@ def draw_training(run):
 
 
 def picture_of(run):
-    """Raises ValueError where there is nothing to draw over."""
+    """Returns the SVG of a run. Raises ValueError if it has nothing to draw over."""
     if "epochs" in run:
         return draw_training(run)
     if not any(row["size_bytes"] for row in run.get("rows", [])):

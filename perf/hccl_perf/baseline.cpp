@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading a baseline, and what it can be compared with.
+// Reads a baseline and checks whether it is comparable with a run.
 #include "baseline.h"
 
 #include "text.h"
@@ -54,7 +54,8 @@ Baseline from_json(const Json& json) {
   return baseline;
 }
 
-// The library's messages begin with a number in brackets that helps nobody.
+// Removes the number in brackets with which the JSON library's messages begin, and which does not
+// help users.
 std::string without_code(const std::string& message) {
   const std::size_t end = message.find("] ");
   return end == std::string::npos ? message : message.substr(end + 2);

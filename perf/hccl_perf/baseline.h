@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An earlier run to compare with, as its --json file tells it.
+// An earlier run to compare with, read from its --json file.
 #pragma once
 
 #include "host_facts.h"
@@ -14,10 +14,10 @@
 
 namespace hccl_perf {
 
-// With fewer timed passes of a cell nothing can be said about its noise.
+// The minimum number of timed passes of a cell from which its noise can be estimated.
 inline constexpr std::uint64_t kFewestSamples = 5;
 
-// The properties that make two cells of runs of the same collective comparable.
+// Identifies a cell among the runs of one collective. Cells with equal keys are comparable.
 struct CellKey {
   std::string type;
   std::string redop;
@@ -31,9 +31,9 @@ struct CellKey {
   }
 };
 
-// The timed passes of each cell, in nanoseconds. Rows of the same cell (-N) are taken together.
+// The timed passes of each cell, in nanoseconds. Rows of the same cell (-N) are merged.
 struct CellSamples {
-  std::vector<CellKey> keys;  // in the order they came
+  std::vector<CellKey> keys;  // in the order of their first row
   std::map<CellKey, std::vector<double>> samples;
 
   void add(const CellKey& key, const std::vector<double>& more);
@@ -45,19 +45,19 @@ struct Baseline {
   std::string path;
   std::string collective;
   int ranks = 0;
-  std::string averaging;  // averaging_name()
+  std::string averaging;  // as averaging_name() returns it
   int blocking = 0;
   std::string started;
   HostFacts host;
   CellSamples cells;
 };
 
-// Throws UsageError for a file that is missing, no JSON, or not written by hccl-perf with enough
-// timed passes.
+// Reads a baseline. Throws UsageError if the file is missing, is not JSON, or is not one that
+// hccl-perf wrote with enough timed passes.
 [[nodiscard]] Baseline read_baseline(const std::string& path);
 
-// Throws UsageError if a run with these options on `ranks` ranks would have no cell in common with
-// the baseline, or measures something else.
+// Throws UsageError if a run with these options on `ranks` ranks has no cell in common with the
+// baseline, or measures something else.
 void require_comparable(const Baseline& baseline, const Options& options, int ranks);
 
 }  // namespace hccl_perf

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events behind calls.
+// Records events after calls.
 #include "call_times.h"
 
 namespace hccl_perf {

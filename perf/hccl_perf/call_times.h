@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When each of several calls on a stream ends, as the device's clock tells: an event stands behind
-// every call.
+// Measures when each of several calls on a stream ends, by the device's clock: an event is recorded
+// after each call.
 #pragma once
 
 #include "session.h"
@@ -14,16 +14,17 @@ namespace hccl_perf {
 
 class CallTimes {
  public:
-  // Makes the events for `calls` calls. Throws RunError.
+  // Creates the events for `calls` calls. Throws RunError.
   CallTimes(Session& session, std::size_t calls);
   ~CallTimes();
   CallTimes(const CallTimes&) = delete;
   CallTimes& operator=(const CallTimes&) = delete;
 
-  // Marks the place in the stream before the first call, and then behind each.
+  // Records the next event in the stream. Call it before the first call and after each one.
   void mark();
 
-  // Nanoseconds from each mark to the next. Call when the stream has run them all. Throws RunError.
+  // Returns the nanoseconds between consecutive marks. Call it after the stream has reached the
+  // last mark. Throws RunError.
   [[nodiscard]] std::vector<double> nanoseconds() const;
 
  private:

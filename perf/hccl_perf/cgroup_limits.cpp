@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits from the files below /sys/fs/cgroup.
+// Reads limits from the files below /sys/fs/cgroup.
 #include "cgroup_limits.h"
 
 #include <fstream>
@@ -10,11 +10,12 @@
 namespace hccl_perf {
 namespace {
 
-// Version 1 writes "no limit" as a number of almost 2^63 bytes.
+// Version 1 writes "no limit" as a number close to 2^63; values from here on count as no limit.
 constexpr double kNoLimit = 1e18;
 
 struct Group {
-  std::string controllers;  // "memory", "cpu,cpuacct"; empty: version 2, which has all of them
+  std::string controllers;  // such as "memory" or "cpu,cpuacct"; empty for version 2, which has all
+                            // controllers
   std::string path;
 
   [[nodiscard]] bool has(const std::string& controller) const {
@@ -23,7 +24,7 @@ struct Group {
   }
 };
 
-// Lines such as "4:memory:/user.slice" (version 1) or "0::/user.slice" (version 2).
+// Parses lines such as "4:memory:/user.slice" (version 1) or "0::/user.slice" (version 2).
 std::vector<Group> groups_of_process(const std::string& root) {
   std::vector<Group> groups;
   std::ifstream file(root + "/proc/self/cgroup");
@@ -36,7 +37,7 @@ std::vector<Group> groups_of_process(const std::string& root) {
   return groups;
 }
 
-// The first words of a file; empty if it cannot be read.
+// Returns the first two words of a file, or fewer if it is shorter or cannot be read.
 std::vector<std::string> words_of(const std::string& path) {
   std::ifstream file(path);
   std::vector<std::string> words;
@@ -44,7 +45,7 @@ std::vector<std::string> words_of(const std::string& path) {
   return words;
 }
 
-// The number a word is, if it limits anything.
+// Returns the number that a word holds, or nothing if it does not limit anything.
 std::optional<double> limit_in(const std::string& word) {
   std::istringstream in(word);
   double value = 0;
@@ -54,8 +55,9 @@ std::optional<double> limit_in(const std::string& word) {
 
 using Read = std::function<std::optional<double>(const std::string& folder)>;
 
-// The smallest of what `read` finds in the folder of the group and in those above it. A container
-// often sees its own group as the top, whatever /proc says; those above are then all it can read.
+// Returns the smallest value that `read` finds in the folder of the group and in its parents. A
+// container often sees its own group as the top, whatever /proc says; then only these parents are
+// readable.
 std::optional<double> tightest(const std::string& top, std::string path, const Read& read) {
   std::optional<double> least;
   while (true) {
@@ -75,7 +77,7 @@ std::optional<double> memory_in(const std::string& folder) {
 }
 
 std::optional<double> cpus_in(const std::string& folder) {
-  std::vector<std::string> words = words_of(folder + "/cpu.max");  // "200000 100000"
+  std::vector<std::string> words = words_of(folder + "/cpu.max");  // such as "200000 100000"
   if (words.empty()) {
     for (const char* name : {"/cpu.cfs_quota_us", "/cpu.cfs_period_us"}) {
       const auto one = words_of(folder + name);

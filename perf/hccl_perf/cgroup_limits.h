@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much processor time and memory the control groups of this process allow it: what a container
-// has of its machine.
+// The processor time and the memory that the control groups of this process allow, such as those of
+// a container.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 namespace hccl_perf {
 
 struct CgroupLimits {
-  std::optional<double> cpus;                 // processor time per time
-  std::optional<std::uint64_t> memory_bytes;  // none: unlimited, or no control groups
+  std::optional<double> cpus;                 // processor time per elapsed time; empty if unlimited
+  std::optional<std::uint64_t> memory_bytes;  // empty if unlimited or without control groups
 };
 
-// The tightest limit of this process's group and of those above it, in version 1 or 2. `root` comes
-// before /proc and /sys; tests give a folder of their own.
+// Returns the tightest limits of this process's group and its parents, in version 1 or 2. `root` is
+// prepended to /proc and /sys; tests pass a folder of their own.
 [[nodiscard]] CgroupLimits cgroup_limits(const std::string& root = "");
 
 }  // namespace hccl_perf

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts, bandwidth factors and calls of the collectives.
+// Computes the counts and bandwidth factors of the collectives, and makes their calls.
 #include "collective.h"
 
 #include "pairs.h"
@@ -37,7 +37,7 @@ constexpr std::array<OtherName, 4> kOtherNames{{{"all2all", "alltoall"},
                                                 {"send_recv", "sendrecv"},
                                                 {"ping_pong", "pingpong"}}};
 
-constexpr std::uint64_t kPartAlignment = 16;  // bytes: a rank's part of a total is a multiple of it
+constexpr std::uint64_t kPartAlignment = 16;  // bytes; a rank's part is a multiple of it
 
 }  // namespace
 
@@ -103,7 +103,7 @@ std::string collective_names() {
 
 namespace {
 
-// Sends to the next rank and receives from the one before, in one group.
+// Queues a send to the next rank and a receive from the previous one as one group.
 hcclResult_t pass_on(const Call& call, const void* from, void* to, hcclComm_t communicator,
                      void* stream) {
   const int next = (call.rank + 1) % call.ranks;
@@ -120,7 +120,7 @@ hcclResult_t pass_on(const Call& call, const void* from, void* to, hcclComm_t co
 }  // namespace
 
 hcclResult_t Call::enqueue(hcclComm_t communicator, void* stream) const {
-  // Device addresses travel as pointers in this API; nothing dereferences them.
+  // The API passes device addresses as pointers, which nothing dereferences.
   const void* from = reinterpret_cast<const void*>(send);
   void* to = reinterpret_cast<void*>(receive);
   switch (collective->kind) {

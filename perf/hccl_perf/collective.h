@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The collectives hccl-perf runs: how a size becomes counts, how time becomes bus bandwidth, and
-// the call itself. Sizes and factors are those of nccl-tests.
+// The collectives that hccl-perf runs: the counts for a size, the bus bandwidth for a time, and the
+// call itself. Sizes and factors are those of nccl-tests.
 #pragma once
 
 #include "data_type.h"
@@ -19,25 +19,25 @@ enum class CollectiveKind {
   reduce_scatter,
   reduce,
   all_to_all,
-  send_receive,  // each rank to the next one
-  ping_pong,     // between pairs of ranks, as are the next two (pairs.h)
+  send_receive,  // each rank sends to the next one
+  ping_pong,     // between pairs of ranks, like the next two (see pairs.h)
   bidirectional,
   message_rate,
   barrier
 };
 
-// The meaning of a size of the sweep for one rank.
+// The counts that a size of the sweep gives one rank.
 struct Counts {
   std::uint64_t call = 0;         // the count given to the call, in elements
   std::uint64_t send = 0;         // elements read from the send buffer
   std::uint64_t receive = 0;      // elements written to the receive buffer
-  std::uint64_t shown_bytes = 0;  // the table's size column
+  std::uint64_t shown_bytes = 0;  // the value in the table's size column
 
   [[nodiscard]] bool operator==(const Counts&) const = default;
 };
 
-// Bus bandwidth relative to algorithm bandwidth: `whole`, and `others` times the share of the other
-// ranks.
+// The ratio of bus bandwidth to algorithm bandwidth: `whole` plus `others` times the share of the
+// other ranks.
 struct BusFactor {
   double whole;
   double others;
@@ -49,35 +49,36 @@ struct Collective {
   bool reduces;
   bool has_root;
   BusFactor bus;
-  const char* function;  // the C functions it is made of, for messages
+  const char* function;  // names of the C functions, for messages
 
   [[nodiscard]] bool moves_data() const { return kind != CollectiveKind::barrier; }
   [[nodiscard]] bool between_pairs() const {
     return kind == CollectiveKind::ping_pong || kind == CollectiveKind::bidirectional ||
            kind == CollectiveKind::message_rate;
   }
-  // True for sends and receives, whose buffers the program must keep apart.
+  // Returns whether this consists of sends and receives, whose buffers must not overlap.
   [[nodiscard]] bool point_to_point() const {
     return kind == CollectiveKind::send_receive || between_pairs();
   }
   [[nodiscard]] bool can_be_in_place() const { return moves_data() && !point_to_point(); }
-  // Messages that follow each other in a call. All times shown are of one message.
+  // Returns the number of messages that follow each other in a call. All times shown are per
+  // message.
   [[nodiscard]] int messages_in_turn() const;
-  // The size that is measured if none is given: that of nccl-tests, or a small message.
+  // Returns the size that is measured if none is given: that of nccl-tests, or a small message.
   [[nodiscard]] std::uint64_t default_bytes() const;
   [[nodiscard]] Counts counts(std::uint64_t bytes, const DataType& type, int ranks) const;
-  // Bus bandwidth = factor * algorithm bandwidth.
+  // Returns the ratio of bus bandwidth to algorithm bandwidth.
   [[nodiscard]] double bus_factor(int ranks) const;
 };
 
-// By name, ours or that of hccl_demo ("all2all"), or by the program's name ("all_reduce_perf").
-// Null if there is none.
+// Return the collective of a name (that of hccl-perf or of hccl_demo, such as "all2all") or of a
+// program's name (such as "all_reduce_perf"), or null if there is none.
 [[nodiscard]] const Collective* find_collective(const std::string& name);
 [[nodiscard]] const Collective* find_collective_of_program(const std::string& argv0);
-// "all_reduce, broadcast, ...".
+// Returns all names as a text such as "all_reduce, broadcast, ...".
 [[nodiscard]] std::string collective_names();
 
-// One call, ready to be queued any number of times.
+// One call, which can be queued any number of times.
 struct Call {
   const Collective* collective = nullptr;
   DataType type{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Judging cells, and the lines that say so.
+// Judges cells and formats the verdicts.
 #include "comparison.h"
 
 #include "quantities.h"
@@ -14,8 +14,8 @@
 namespace hccl_perf {
 namespace {
 
-// Standard error of the median of normal samples, with their deviation estimated from the median
-// absolute deviation: 1.2533 = sqrt(pi / 2), 1.4826 = 1 / Phi^-1(3/4).
+// Returns the standard error of the median of normal samples, whose deviation is estimated from the
+// median absolute deviation: 1.2533 = sqrt(pi / 2), 1.4826 = 1 / Phi^-1(3/4).
 double median_error(const std::vector<double>& samples) {
   const double deviation = 1.4826 * median_deviation(samples);
   return 1.2533 * deviation / std::sqrt(static_cast<double>(samples.size()));
@@ -61,8 +61,8 @@ std::string percent(double ratio) { return text(decimal(ratio * 100, 1), "%"); }
 
 Judgement judge(const std::vector<double>& before, const std::vector<double>& now,
                 double threshold_percent) {
-  // Standard errors that chance may account for. Four rather than the usual two or three, since the
-  // deviation of a handful of samples is itself uncertain.
+  // The number of standard errors that count as chance. It is four rather than the usual two or
+  // three because the deviation of a few samples is itself uncertain.
   constexpr double kErrors = 4;
   Judgement judged{.before = median(before), .now = median(now)};
   if (judged.before <= 0) return judged;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// --compare: is this run slower than an earlier one? Judged cell by cell from the medians of the
-// timed passes, with the spread of those passes as the measure of noise.
+// --compare: decides for each cell whether this run is slower than an earlier one, from the medians
+// of the timed passes. The spread of the passes measures the noise.
 #pragma once
 
 #include "baseline.h"
@@ -16,15 +16,16 @@ enum class Verdict { same, faster, slower, noise };
 struct Judgement {
   double before = 0;  // median nanoseconds
   double now = 0;
-  double change = 0;  // of the median, relative to `before`: 0.1 is 10 % slower
-  double noise = 0;   // a relative change this small may be chance
+  double change = 0;  // relative change of the median: 0.1 is 10 % slower
+  double noise = 0;   // largest relative change that may be chance
   Verdict verdict = Verdict::noise;
 };
 
-// A change counts if it is above the threshold and above the noise, and if even the fastest pass of
-// the slower run took longer than the median of the other: what disturbs a machine for a while
-// makes some passes slower, never all of them faster. No change above the threshold is `same` if
-// the noise is below it. All else is `noise`. Both samples are nanoseconds, and not empty.
+// Compares two samples in nanoseconds, neither of them empty. A change is `faster` or `slower` if
+// it exceeds the threshold and the noise, and if even the fastest pass of the slower run took
+// longer than the median of the other run: a temporary disturbance slows down some passes, but
+// speeds up none. The verdict is `same` if the change does not exceed the threshold and the noise
+// is below it, else `noise`.
 [[nodiscard]] Judgement judge(const std::vector<double>& before, const std::vector<double>& now,
                               double threshold_percent);
 
@@ -35,15 +36,14 @@ struct JudgedCell {
 
 class Comparison {
  public:
-  // Judges each cell of `results` that the baseline has, once; several rows of a cell are taken
-  // together.
+  // Judges each cell of `results` that the baseline has. Several rows of a cell are merged.
   Comparison(const Baseline& baseline, const Results& results);
 
   [[nodiscard]] std::size_t count(Verdict verdict) const;
-  // Cells of the run that the baseline does not have.
+  // Returns the number of the run's cells that the baseline does not have.
   [[nodiscard]] std::size_t not_in_baseline() const { return not_in_baseline_; }
 
-  // Comment lines for below the table.
+  // Returns the comment lines below the table.
   [[nodiscard]] std::string to_text() const;
 
  private:

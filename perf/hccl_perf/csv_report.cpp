@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Building the CSV file. The columns have the names of the JSON file, joined by underscores where
-// those are nested.
+// Formats the CSV file. Its columns have the names of the JSON file; nested names are joined by
+// underscores.
 #include "quantities.h"
 #include "report_formats.h"
 #include "text.h"
@@ -10,10 +10,10 @@
 namespace hccl_perf {
 namespace {
 
-constexpr int kTenths = 1;           // of a nanosecond
-constexpr int kBandwidthDigits = 6;  // to bytes per millisecond
+constexpr int kTenths = 1;           // digits of a nanosecond
+constexpr int kBandwidthDigits = 6;  // digits of GB/s, which resolve bytes per millisecond
 
-using Columns = std::vector<std::pair<std::string, std::string>>;  // name, value
+using Columns = std::vector<std::pair<std::string, std::string>>;  // pairs of a name and a value
 
 std::string nanoseconds(double value) { return decimal(value, kTenths); }
 

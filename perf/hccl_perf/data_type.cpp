@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of data types and reductions.
+// Parses the names of data types and reductions.
 #include "data_type.h"
 
 #include "text.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data types and reductions hccl-perf knows, with the names nccl-tests gives them.
+// The data types and reductions of hccl-perf, under the names of nccl-tests.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace hccl_perf {
 struct DataType {
   const char* name;
   hcclDataType_t code;
-  std::size_t size;  // bytes of an element
+  std::size_t size;  // bytes of one element
 };
 
 struct Reduction {
@@ -43,24 +43,25 @@ inline constexpr std::array<Reduction, 5> kReductions{{
     {"avg", hcclAvg},
 }};
 
-// Reductions of integers, which "all" leaves out.
+// Reductions for integers only. "all" does not include them.
 inline constexpr std::array<Reduction, 3> kBitReductions{{
     {"bitand", hcclEmulationBitAnd},
     {"bitor", hcclEmulationBitOr},
     {"bitxor", hcclEmulationBitXor},
 }};
 
-// The table's entry for collectives that reduce nothing.
+// The reduction shown in the table for collectives without one.
 inline constexpr Reduction kNoReduction{"none", hcclOpNone};
 
-// The names, comma separated.
+// Returns the names, separated by commas.
 [[nodiscard]] std::string accepted_data_types();
 
-// One by name, or every one for "all". A type has synonyms too, such as float32, fp32 and f32 for
-// "float". Throw UsageError naming the accepted ones.
+// Return the entry with this name, or all entries for "all". Types have synonyms, such as float32,
+// fp32 and f32 for "float". Throw UsageError, which lists the accepted names.
 [[nodiscard]] std::vector<DataType> parse_data_types(const std::string& name);
 [[nodiscard]] std::vector<Reduction> parse_reductions(const std::string& name);
-// Throws UsageError if the reduction is one of integers, and one of the types is not.
+// Throws UsageError if a reduction is for integers only and one of the types is not an integer
+// type.
 void check_types(const std::vector<Reduction>& reductions, const std::vector<DataType>& types);
 
 }  // namespace hccl_perf

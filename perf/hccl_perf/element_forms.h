@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The form of each type's elements: how they are stored, accumulated, rounded and sampled.
+// Defines how the elements of each type are stored, accumulated, rounded and sampled.
 #pragma once
 
 #include <hccl_types.h>
@@ -13,13 +13,13 @@ inline float from_bfloat16(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
-// Rounds to nearest, ties to even. The values here are never NaN.
+// Rounds to nearest, ties to even. The value must not be NaN.
 inline std::uint16_t to_bfloat16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   return static_cast<std::uint16_t>((bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16);
 }
 
-// Exponents of half and float count from different ends, 112 apart, but for infinity and NaN.
+// Converts a half to float. Except for infinity and NaN, the exponent biases differ by 112.
 inline float from_half(std::uint16_t half) {
   const std::uint32_t magnitude = half & 0x7FFFU;
   const float scaled = std::bit_cast<float>(magnitude << 13) * 0x1p112F;
@@ -33,7 +33,7 @@ inline std::uint16_t to_half(float value) {
   const std::uint32_t magnitude = bits & 0x7FFFFFFFU;
   std::uint32_t half = 0x7C00;  // infinity
   if (magnitude < 0x38800000U) {
-    // In units of the smallest half, 2^-24, which adding 0.5 rounds to.
+    // Adding 0.5 rounds to a multiple of 2^-24, the smallest half.
     half = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - 0x3F000000U;
   } else if (magnitude < 0x47800000U) {
     half = (magnitude - 0x38000000U + 0xFFFU + (magnitude >> 13 & 1U)) >> 13;
@@ -41,8 +41,9 @@ inline std::uint16_t to_half(float value) {
   return static_cast<std::uint16_t>(half | bits >> 31 << 15);
 }
 
-// A floating-point type's largest relative error of one rounding, and its range: finite values are
-// below 2^above, normal ones from 2^normal on, and 2^smallest is the least above zero.
+// The precision and range of a floating-point type: the largest relative error of one rounding, and
+// exponents of two. Finite values are below 2^above, normal ones are at least 2^normal, and
+// 2^smallest is the smallest positive value.
 struct Format {
   double roundoff;
   int above;
@@ -50,9 +51,9 @@ struct Format {
   int smallest;
 };
 
-// Each form has load() and store() between elements and accumulators, and sample(), which makes an
-// element of random bits: as many as it has, low ones first. A floating-point sample keeps the
-// sign, the low exponent bits and the mantissa of its bits, so that no sum of samples overflows.
+// Each form has load() and store(), which convert between elements and accumulators, and sample(),
+// which makes an element from the low bits of a random number. A floating-point sample keeps the
+// sign, the low exponent bits and the mantissa of these bits, so that no sum of samples overflows.
 template <class Value>
 struct Plain {
   using Stored = Value;
@@ -63,7 +64,7 @@ struct Plain {
 };
 struct Float : Plain<float> {
   static constexpr Format kFormat{0x1p-24, 128, -126, -149};
-  // From 2^-16 on; the 5 random bits of the exponent add up to 31.
+  // Magnitudes start at 2^-16; the 5 random exponent bits add up to 31.
   static std::uint32_t sample_bits(std::uint64_t random) {
     return (static_cast<std::uint32_t>(random) & 0x8FFFFFFFU) + (111U << 23);
   }
@@ -101,7 +102,7 @@ concept Floating = requires {
   Form::kFormat;
 };
 
-// Returns visit(form) for the form of a type.
+// Returns visit(form), where `form` is the form of the type.
 template <class Visit>
 auto with_form(hcclDataType_t type, const Visit& visit) {
   switch (type) {

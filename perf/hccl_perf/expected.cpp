@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reference results. Works in blocks that stay in the first-level cache.
+// Computes reference results in blocks that fit the first-level cache.
 #include "expected.h"
 
 #include "element_forms.h"
@@ -14,7 +14,7 @@
 namespace hccl_perf {
 namespace {
 
-// Sums and products of integers wrap.
+// Applies the reduction to two values. Sums and products of integers wrap.
 template <hcclRedOp_t operation, class Value>
 Value combine(Value left, Value right) {
   if constexpr (operation == hcclMin) return right < left ? right : left;
@@ -90,7 +90,7 @@ void reduce_one_block(const Expectation& expectation, std::uint64_t first, std::
             [&](auto form) { reduce_as<decltype(form)>(expectation, first, count, out); });
 }
 
-// Elements [first, first + count) of the reduction of all ranks' inputs.
+// Writes elements [first, first + count) of the reduction of all ranks' inputs to `out`.
 void reduce_inputs(const Expectation& expectation, std::uint64_t first, std::size_t count,
                    void* out) {
   auto* bytes = static_cast<std::byte*>(out);
@@ -103,8 +103,8 @@ void reduce_inputs(const Expectation& expectation, std::uint64_t first, std::siz
   }
 }
 
-// Elements [first, first + count) of parts of all ranks' inputs one after the other: `part`
-// elements of each, from `offset` on.
+// Writes elements [first, first + count) of a concatenation to `out`: `part` elements of each
+// rank's input, from `offset` on.
 void gather_inputs(const Expectation& expectation, std::uint64_t part, std::uint64_t offset,
                    std::uint64_t first, std::size_t count, void* out) {
   auto* bytes = static_cast<std::byte*>(out);
@@ -143,7 +143,7 @@ void fill_expected(const Expectation& expectation, std::uint64_t first, std::siz
   const auto poison = [&] { std::memset(out, kPoison, count * expectation.type.size); };
   switch (expectation.collective->kind) {
     case CollectiveKind::reduce:
-      // Away from the root the buffer stays as it was.
+      // On the other ranks the buffer stays unchanged.
       return expectation.in_place ? input_of(expectation.rank) : poison();
     case CollectiveKind::all_gather:
       return gather_inputs(expectation, expectation.counts.send, 0, first, count, out);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The values that a collective must leave in every element of every rank, computed without the
-// library: a scalar definition of each collective, folding in rank order with a float accumulator
-// for half and bfloat16.
+// Computes the values that a collective must leave in every element on every rank, without the
+// library: a scalar definition of each collective that folds in rank order, with a float
+// accumulator for half and bfloat16.
 #pragma once
 
 #include "collective.h"
@@ -12,7 +12,7 @@
 
 namespace hccl_perf {
 
-// One checked run of one collective, seen from one rank.
+// One checked run of a collective on one rank.
 struct Expectation {
   const Collective* collective = nullptr;
   DataType type{};
@@ -21,22 +21,23 @@ struct Expectation {
   bool in_place = false;
   int rank = 0;
   int ranks = 1;
-  std::uint64_t run = 0;  // the inputs' InputKey::run
+  std::uint64_t run = 0;  // the InputKey::run of the inputs
   Counts counts{};
 };
 
-// Reductions are computed in blocks of this many elements, which stay in the first-level cache.
+// The number of elements in a block of a reduction, which fits the first-level cache.
 inline constexpr std::size_t kReductionBlock = 1024;
 
-// The element of the ranks' inputs that the first element of the receive buffer is the reduction
-// of; none if this rank receives no reduction.
+// Returns the index of the input elements whose reduction is the first element of the receive
+// buffer, or nothing if this rank receives no reduction.
 [[nodiscard]] std::optional<std::uint64_t> first_reduced_input(const Expectation& expectation);
 
 // Writes the expected elements [first, first + count) of the rank's receive buffer to `out`.
 void fill_expected(const Expectation& expectation, std::uint64_t first, std::size_t count,
                    void* out);
 
-// Elements of `size` bytes that differ between two arrays of `count`.
+// Returns the number of elements of `size` bytes that differ between two arrays of `count`
+// elements.
 [[nodiscard]] std::uint64_t count_differences(const void* found, const void* expected,
                                               std::size_t count, std::size_t size);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts from uname and /proc.
+// Reads facts from uname(2) and /proc.
 #include "host_facts.h"
 
 #include <algorithm>
@@ -12,7 +12,8 @@
 namespace hccl_perf {
 namespace {
 
-// The text after "<key>" and a colon in a file of such lines; empty if there is none.
+// Returns the value of the first line "<key>...: value" of a file, or an empty text if there is
+// none.
 std::string value_in(const char* path, const std::string& key) {
   std::ifstream file(path);
   std::string line;
@@ -25,13 +26,13 @@ std::string value_in(const char* path, const std::string& key) {
   return {};
 }
 
-// An entry of /proc/meminfo; 0 if there is none.
+// Returns an entry of /proc/meminfo, or 0 if there is none.
 std::uint64_t kilobytes_of(const std::string& key) {
   return std::strtoull(value_in("/proc/meminfo", key).c_str(), nullptr, 10);
 }
 
-// Returns the memory that the controller of this process's cgroup (version 2) leaves, counting
-// cached files as free; the largest number if it limits nothing.
+// Returns the memory that the limit of this process's cgroup (version 2) leaves, where cached files
+// count as free, or the largest number if there is no limit.
 std::uint64_t cgroup_memory_left() {
   std::uint64_t limit = 0;
   std::uint64_t used = 0;

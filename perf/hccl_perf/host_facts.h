@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts about this machine, for the report and for refusing sizes that cannot fit.
+// Facts about this machine, for the report and for refusing sizes that do not fit into memory.
 #pragma once
 
 #include "cgroup_limits.h"
@@ -14,24 +14,25 @@ struct HostFacts {
   std::string host;
   std::string kernel;
   std::string cpu;
-  int cores = 0;  // this process may run on
+  int cores = 0;  // number of cores that this process may run on
   std::uint64_t memory_bytes = 0;
   CgroupLimits limits{};
 };
 
-// A variable of the environment.
+// An environment variable.
 struct Variable {
   std::string name;
   std::string value;
 };
 
-// The HCCL_* variables that are set, by name. A secret's value is replaced by "(set)".
+// Returns the HCCL_* variables that are set, sorted by name. The value of a secret is replaced by
+// "(set)".
 [[nodiscard]] std::vector<Variable> hccl_variables(const char* const* environment);
 
 [[nodiscard]] HostFacts host_facts();
 
-// Memory that can be had without swapping: what the kernel calls available, and no more than the
-// cgroup leaves. 0 if unknown.
+// Returns the memory that is available without swapping: the kernel's estimate, limited by the
+// cgroup. Returns 0 if it is unknown.
 [[nodiscard]] std::uint64_t available_memory();
 
 }  // namespace hccl_perf

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The generator: additions, shifts and exclusive-ors only, so that compilers vectorise it for any
-// CPU.
+// Generates elements by additions, shifts and exclusive-ors only, so that compilers vectorise the
+// loop for any CPU.
 #include "input_data.h"
 
 #include "element_forms.h"
@@ -11,10 +11,11 @@ namespace {
 struct Seed {
   std::uint32_t start;
   std::uint32_t
-      twist;  // applied in the middle, so that two ranks' sequences are not shifts of one another
+      twist;  // mixed in halfway, so that the ranks' sequences are not shifts of one another
 };
 
-// Mixes rank and run well once per call (a 64-bit finaliser); the elements then need less work.
+// Mixes rank and run thoroughly (a 64-bit finaliser) once per call, so that elements need less
+// work.
 Seed make_seed(InputKey key) {
   constexpr std::uint64_t kRunStep = 0x9E3779B97F4A7C15;
   const auto rank = static_cast<std::uint64_t>(key.rank);
@@ -27,7 +28,7 @@ Seed make_seed(InputKey key) {
   return {static_cast<std::uint32_t>(word), static_cast<std::uint32_t>(word >> 32)};
 }
 
-// Element `index` of the sequence of `seed`: each step is a bijection of 32-bit words.
+// Returns element `index` of the sequence of `seed`. Each step is a bijection of 32-bit words.
 inline std::uint32_t element_word(Seed seed, std::uint32_t index) {
   std::uint32_t word = seed.start + index * 0x9E3779B9U;
   word ^= word >> 16;

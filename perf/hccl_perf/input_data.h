@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Input values from a counter-based generator: any rank can compute any element of any other rank's
-// input.
+// Generates input values with a counter-based generator: any rank can compute any element of any
+// other rank's input.
 #pragma once
 
 #include "data_type.h"
@@ -10,21 +10,21 @@
 
 namespace hccl_perf {
 
-// Names one rank's input in one checked run.
+// Identifies one rank's input in one checked run.
 struct InputKey {
   int rank = 0;
-  std::uint64_t run = 0;  // differs between any two checked runs of a program
+  std::uint64_t run = 0;  // unique among the checked runs of a program
 };
 
-// Writes elements [first, first + count) of that input to `out`. Floating-point values have random
-// signs and mantissas and magnitudes from 2^-16 to 2^16 (half: 2^-8 to 1), so that another order of
-// summation gives other bits; no zeros, NaNs or infinities. Integers are uniform over all bit
-// patterns, so sums wrap.
+// Writes elements [first, first + count) of an input to `out`. Floating-point values have random
+// signs, random mantissas, and magnitudes from 2^-16 to 2^16 (half: 2^-8 to 1), so that another
+// order of summation gives other bits; there are no zeros, NaNs or infinities. Integers are uniform
+// over all bit patterns, so their sums wrap.
 void fill_input(const DataType& type, InputKey key, std::uint64_t first, std::size_t count,
                 void* out);
 
-// The filling of buffers before a run. As a float or bfloat16 it is far smaller than any
-// input.
+// The byte with which buffers are filled before a run. As a float or bfloat16 it is far smaller
+// than any input.
 inline constexpr unsigned char kPoison = 0xA5;
 
 }  // namespace hccl_perf

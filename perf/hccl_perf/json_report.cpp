@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Building the JSON file.
+// Formats the JSON file.
 #include "report_formats.h"
 
 #include <cmath>
@@ -11,7 +11,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// Tenths of a nanosecond are enough, and keep the file readable.
+// Rounds to tenths of a nanosecond, which keeps the file readable.
 double rounded(double value) { return std::round(value * 10.0) / 10.0; }
 
 OrderedJson latency_json(const Latency& latency) {
@@ -22,7 +22,8 @@ OrderedJson latency_json(const Latency& latency) {
           {"max", rounded(time.maximum)},     {"slowest_rank", latency.slowest_rank}};
 }
 
-// Says how the elements agree with the expected ones; null if one is wrong or none was checked.
+// Returns how the elements agree with the expected ones, or null if one is wrong or none was
+// checked.
 OrderedJson check_json(const CellResult& cell) {
   if (!cell.wrong || *cell.wrong > 0) return {};
   return cell.rounded > 0 ? "within rounding" : "bitwise";

@@ -30,18 +30,18 @@ constexpr int kFailed = 1;
 constexpr int kUsage = 2;
 constexpr int kSlower = 3;
 
-// The ranks of one process, and how they find the others.
+// The ranks of one process, and their position in the run.
 struct ProcessPlace {
   int first_rank = 0;
   int ranks = 1;
   int first_local_rank = 0;
-  bool supervised = false;  // by a parent of ours
+  bool supervised = false;  // whether a parent of this program supervises the process
   int notice = -1;
   double timeout = 0;
   const Baseline* baseline = nullptr;
 };
 
-// Checks everything that must hold before anything is measured. Throws UsageError.
+// Checks the files of results and the baseline before anything is measured. Throws UsageError.
 std::optional<Baseline> prepare_results(const Options& options, int ranks) {
   if (!options.json_path.empty()) require_writable("--json", options.json_path);
   if (!options.csv_path.empty()) require_writable("--csv", options.csv_path);
@@ -61,7 +61,7 @@ int exit_status(const std::vector<RankOutcome>& outcomes) {
   return status;
 }
 
-// Runs this process's ranks, a thread each. Returns the exit status.
+// Runs this process's ranks, each on a thread of its own. Returns the exit status.
 int run_ranks(const Options& options, const ProcessPlace& place, Board& board,
               const IdExchange& exchange) {
   PeerWatch watch(board, place.first_rank, options.threads, place.notice, place.timeout);
@@ -93,7 +93,7 @@ int run_ranks(const Options& options, const ProcessPlace& place, Board& board,
   return exit_status(outcomes);
 }
 
-// --nodes names the nodes itself. Throws UsageError if the user has named one.
+// Throws UsageError if the user has set HCCL_NODE_ID, which --nodes sets itself.
 void require_own_node_names(const Options& options) {
   const char* name = value_of(&std::getenv, "HCCL_NODE_ID");
   if (options.nodes == 1 || name == nullptr) return;
@@ -103,7 +103,7 @@ void require_own_node_names(const Options& options) {
                         name, "'; unset it or leave --nodes out"));
 }
 
-// -g: children of this process.
+// Starts the ranks as children of this process (-g). Returns the exit status.
 int run_here(const Options& options) {
   const int ranks = options.processes * options.threads;
   require_own_node_names(options);
@@ -126,7 +126,8 @@ int run_here(const Options& options) {
   });
 }
 
-// Facts that every process of a launcher's job sees alike.
+// Checks the options against facts that are equal in all processes of a launcher's job. Throws
+// UsageError.
 void require_launchable(const Options& options, const LaunchEnvironment& launch) {
   if (options.processes_given && options.processes > 1) {
     throw UsageError(text(
@@ -137,14 +138,14 @@ void require_launchable(const Options& options, const LaunchEnvironment& launch)
   require_ranks(options, launch.size * options.threads);
 }
 
-// One of a launcher's processes.
+// Runs as one process of a launcher. Returns the exit status.
 int run_launched(const Options& options, LaunchEnvironment launch) {
   if (launch.size == 0) launch.size = PmixClient().job_size();
   try {
     require_launchable(options, launch);
   } catch (const UsageError&) {
     if (launch.rank == 0) throw;
-    return kUsage;  // rank 0 says why
+    return kUsage;  // rank 0 reports the error
   }
   const int ranks = launch.size * options.threads;
   const int local = (launch.local_size > 0 ? launch.local_size : 1) * options.threads;

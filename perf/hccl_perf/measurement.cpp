@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The passes over a cell.
+// Runs the passes of a cell.
 #include "measurement.h"
 
 #include "call_times.h"
@@ -14,9 +14,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kLatencySeconds = 1.0;  // the latency pass takes about this long at most
+constexpr double kLatencySeconds = 1.0;  // upper limit on the duration of the latency pass
 constexpr std::uint64_t kFewestLatencyCalls = 10;
-constexpr std::uint64_t kMostRawCalls = 10'000;  // of a queued pass whose every call is kept
+constexpr std::uint64_t kMostRawCalls = 10'000;  // limit for a queued pass that records every call
 
 double nanoseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
@@ -26,7 +26,7 @@ double nanoseconds_since(Clock::time_point start) {
 
 std::uint64_t iterations_for(double min_time, std::uint64_t iterations, double seconds) {
   constexpr double kMargin = 1.1;
-  constexpr double kMostGrowth = 1000.0;  // a first pass too short to extrapolate from
+  constexpr double kMostGrowth = 1000.0;  // limits the extrapolation from a very short first pass
   const double growth =
       seconds > 0 ? std::min(min_time / seconds * kMargin, kMostGrowth) : kMostGrowth;
   const double wanted = std::ceil(static_cast<double>(iterations) * growth);
@@ -95,8 +95,8 @@ void Measurement::check(const Cell& cell, CellResult& result) {
   result.rounded = all.rounded;
 }
 
-// Nanoseconds that `iterations` calls take on this rank. Barriers between them do not count, nor
-// what they send: ours go through the communicator and would cost as much as a call.
+// Returns the nanoseconds that `iterations` calls take on this rank. Excludes the time and the
+// traffic of barriers between calls, which use the communicator and would cost as much as a call.
 double Measurement::run_iterations(const Cell& cell, std::uint64_t iterations) {
   double nanoseconds = 0;
   meter_.start();
@@ -134,7 +134,7 @@ void Measurement::time_cell(const Cell& cell, CellResult& result) {
   const auto seconds = [&] {
     return pass.maximum * messages * static_cast<double>(result.iterations) / 1e9;
   };
-  // Every rank sees the same times, so all decide alike.
+  // All ranks have the same times and therefore make the same decision.
   while (seconds() < options_.min_time) {
     result.iterations = iterations_for(options_.min_time, result.iterations, seconds());
     pass = time_iterations(cell, result.iterations);
@@ -142,7 +142,7 @@ void Measurement::time_cell(const Cell& cell, CellResult& result) {
   result.passes.push_back(pass);
 }
 
-// Calls that take about as long as a pass besides the timed one may.
+// Returns the number of calls that fit into the duration of a pass other than the timed one.
 std::uint64_t Measurement::affordable_calls(const Cell& cell, const CellResult& result) {
   const double call = result.nanoseconds.maximum * cell.call.collective->messages_in_turn();
   const double affordable = kLatencySeconds * 1e9 / std::max(call, 1.0);
@@ -188,7 +188,7 @@ Latency Measurement::summarise_latency(const std::vector<std::vector<double>>& b
   return {iterations, percentiles(combined), across_ranks(means).slowest_rank};
 }
 
-// A pass of its own, since events behind the calls cost time.
+// Runs a separate pass, because events between the calls cost time.
 void Measurement::measure_each_queued_call(const Cell& cell, CellResult& result) {
   const std::uint64_t calls = std::min(options_.iterations, kMostRawCalls);
   announce_(Phase::timing);

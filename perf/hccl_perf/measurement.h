@@ -19,51 +19,52 @@
 
 namespace hccl_perf {
 
-// Per-call latency over the iterations of the latency pass. Each iteration counts as the ranks'
-// times taken together by -a.
+// Per-call latency in the latency pass. -a selects how the ranks' times are combined for each
+// iteration.
 struct Latency {
   std::uint64_t iterations = 0;
   Percentiles nanoseconds{};
   int slowest_rank = 0;  // by mean latency
 };
 
-// Nanoseconds of every call, by rank. Kept on rank 0 and with --raw alone.
+// Nanoseconds of every call, by rank. Only rank 0 has them, and only with --raw.
 struct RawTimes {
-  std::vector<std::vector<double>> queued;  // calls queued back to back: from end to end
-  std::vector<std::vector<double>> single;  // those of the latency pass
+  std::vector<std::vector<double>> queued;  // calls queued back to back, from end to end
+  std::vector<std::vector<double>> single;  // calls of the latency pass
 };
 
 struct CellResult {
-  std::uint64_t iterations = 0;     // of the last timed pass
+  std::uint64_t iterations = 0;     // number in the last timed pass
   std::vector<AcrossRanks> passes;  // nanoseconds per iteration of each timed pass
-  AcrossRanks nanoseconds{};        // those of the median pass
-  std::vector<Traffic> traffic;     // of the last timed pass, by rank
+  AcrossRanks nanoseconds{};        // times of the median pass
+  std::vector<Traffic> traffic;     // traffic of the last timed pass, by rank
   std::optional<Latency> latency;
   std::optional<Overlap> overlap;
   RawTimes raw;
-  std::optional<std::uint64_t>
-      wrong;                  // elements on all ranks and checked runs; none if nothing was checked
-  std::uint64_t rounded = 0;  // likewise, those that are right but not bit by bit
+  std::optional<std::uint64_t> wrong;  // number of wrong elements on all ranks in all checked runs;
+                                       // empty if nothing was checked
+  std::uint64_t rounded = 0;           // likewise for elements that are right but not bit-identical
 
-  // Returns how its calls ran: two empty names before anything was measured.
+  // Returns how the calls ran, or an object with two empty names before the first measurement.
   [[nodiscard]] Traffic how() const { return traffic.empty() ? Traffic{} : traffic.front(); }
-  // Nanoseconds per iteration of each timed pass.
+  // Returns the nanoseconds per iteration of each timed pass.
   [[nodiscard]] std::vector<double> samples(Averaging averaging) const;
 };
 
 class Measurement {
  public:
-  // `announce` is called at the start of each phase, by every rank.
+  // Each rank calls `announce` at the start of each phase.
   Measurement(const Options& options, Session& session, RankExchange& exchange,
               Verification& verification, std::function<void(Phase)> announce);
 
-  // Every rank calls these for the same cells; all get the same results. One timed pass:
+  // Measures one timed pass. All ranks must call it for the same cells, and all get the same
+  // results. The same holds for complete().
   void add_pass(const Cell& cell, CellResult& result);
-  // The last timed pass and all else.
+  // Measures the last timed pass and everything else.
   void complete(const Cell& cell, CellResult& result);
 
-  // Returns the wrong elements that this rank has seen so far, whether or not the ranks have summed
-  // them up.
+  // Returns the number of wrong elements on this rank so far, also before they have been summed
+  // over the ranks.
   [[nodiscard]] std::uint64_t own_wrong() const { return own_wrong_; }
 
  private:
@@ -84,11 +85,12 @@ class Measurement {
   Verification& verification_;
   std::function<void(Phase)> announce_;
   TrafficMeter meter_;
-  std::uint64_t run_ = 0;  // numbers the checked runs, so that no two have the same data
+  std::uint64_t run_ = 0;  // number of the checked run, which makes its data unique
   std::uint64_t own_wrong_ = 0;
 };
 
-// Iterations that last `min_time` seconds when `iterations` of them took `seconds`, with a margin.
+// Returns the number of iterations that last `min_time` seconds, with a margin, if `iterations` of
+// them took `seconds`.
 [[nodiscard]] std::uint64_t iterations_for(double min_time, std::uint64_t iterations,
                                            double seconds);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the words of the command line to options that agree with each other.
+// Converts the command line to consistent options.
 #include "options.h"
 
 #include "baseline.h"
@@ -32,7 +32,7 @@ three or more ranks by more than another order of folding may round them, all el
 Exit status: 0 all data right, 1 wrong data or a failed rank, 2 bad arguments, 3 slower than
 --compare allows.)";
 
-// Reports the first word that no option has claimed.
+// Reports the first word that no option has consumed.
 void refuse_leftovers(const std::vector<std::string>& leftovers) {
   const auto is_option = [](const std::string& word) { return word.size() > 1 && word[0] == '-'; };
   const auto option = std::find_if(leftovers.begin(), leftovers.end(), is_option);
@@ -86,7 +86,7 @@ void choose_sizes(Options& options, const Written& written) {
   if (options.plan_rank && !written.max_given) options.max_bytes = options.min_bytes;
   if (!written.min_given && !written.max_given)
     options.min_bytes = options.max_bytes = options.collective->default_bytes();
-  // A bound given alone takes the other along instead of making an empty sweep.
+  // If only one bound is given, the other follows it, so that the sweep is not empty.
   if (!written.min_given) options.min_bytes = std::min(options.min_bytes, options.max_bytes);
   if (!written.max_given) options.max_bytes = std::max(options.min_bytes, options.max_bytes);
   if (options.min_bytes > options.max_bytes) {
@@ -96,7 +96,7 @@ void choose_sizes(Options& options, const Written& written) {
       options.min_bytes != options.max_bytes) {
     throw UsageError("-i 0 never gets from -b to -e; give a step, or a factor with -f");
   }
-  // The default step would leave out all but the first size: they double instead.
+  // If the default step would skip all sizes but the first, sizes double instead.
   const std::uint64_t range = options.max_bytes - options.min_bytes;
   if (!written.step_given && range > 0 && range < options.step_bytes && options.min_bytes > 0) {
     options.step_factor = 2;
@@ -135,7 +135,8 @@ void choose_repeats(Options& options, const Written& written) {
   }
 }
 
-// Files that can be written, each under a name of its own.
+// Checks that the files of results have different paths and that the run ends, so that they are
+// written. Throws UsageError.
 void check_results(const Options& options) {
   const std::vector<NamedReport> files = {
       {"--json", options.json_path}, {"--csv", options.csv_path}, {"--raw", options.raw_path}};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line of hccl-perf: letters, long names and defaults of nccl-tests, and a few of our
-// own.
+// The command line of hccl-perf: the letters, long names and defaults of nccl-tests, and additional
+// options.
 #pragma once
 
 #include "collective.h"
@@ -15,18 +15,18 @@
 
 namespace hccl_perf {
 
-// The wait that follows each call of a timed pass (nccl-tests -z).
+// The synchronisation after each call of a timed pass (nccl-tests -z).
 enum class Blocking {
-  none = 0,          // the calls are queued back to back
-  wait_barrier = 1,  // the host waits, then all ranks meet
+  none = 0,          // calls are queued back to back
+  wait_barrier = 1,  // the host waits for the call, then for a barrier
   wait = 2,          // the host waits
-  outer = 3          // as 1 after each aggregate of -m calls: with one call in each, the same as 1
+  outer = 3          // like 1 after each group of -m calls; the same as 1 for groups of one call
 };
 
 struct RowCase {
   DataType type{};
   Reduction reduction{};
-  int root = -1;  // for a collective without a root too
+  int root = -1;  // -1 for a collective without a root
   std::uint64_t bytes = 0;
 };
 
@@ -35,18 +35,18 @@ struct Options {
   std::uint64_t min_bytes = 32ULL << 20;
   std::uint64_t max_bytes = 32ULL << 20;
   std::uint64_t step_bytes = 1ULL << 20;
-  std::uint64_t step_factor = 1;  // 2 or more: sizes grow by it instead of by step_bytes
+  std::uint64_t step_factor = 1;  // the factor between sizes if at least 2
   int processes = 1;              // -g
   bool processes_given = false;
-  int threads = 1;  // -t: ranks per process, a thread and a device each
-  int nodes = 1;    // emulated on this machine: blocks of processes, as even as they can be
+  int threads = 1;  // -t: ranks per process, each with a thread and a device
+  int nodes = 1;    // emulated on this machine: blocks of processes of nearly equal size
   std::uint64_t iterations = 20;
   std::uint64_t warmup = 1;
-  double min_time = 0;  // seconds the first timed pass lasts at least; 0: exactly `iterations`
-  std::uint64_t repeats = 1;  // timed passes per cell; the median one counts
+  double min_time = 0;        // minimum seconds of the first timed pass; 0 for exactly `iterations`
+  std::uint64_t repeats = 1;  // timed passes per cell, whose median is reported
   Blocking blocking = Blocking::none;
-  std::uint64_t cycles = 1;  // 0: for ever
-  std::uint64_t checks = 1;  // checked runs per placement; 0: none
+  std::uint64_t cycles = 1;  // 0 for an endless run
+  std::uint64_t checks = 1;  // checked runs per placement; 0 for none
   std::vector<Reduction> reductions;
   std::vector<DataType> types;
   std::string reduction_name = "sum";
@@ -54,24 +54,24 @@ struct Options {
   int root = 0;
   bool all_roots = false;
   Averaging averaging = Averaging::average;
-  bool overlap = false;  // measure how much of a call computing hides
+  bool overlap = false;  // measure how much of a call is hidden behind computation
   bool latency = false;  // show the latency pass in the table
   std::uint64_t latency_iterations = 100;
-  double timeout = 0;  // seconds for the whole run; 0: none
+  double timeout = 0;  // seconds for the whole run; 0 for no limit
   std::string json_path;
   std::string csv_path;
   std::string raw_path;
-  std::string baseline_path;      // a JSON file of an earlier run, to compare with
-  double compare_threshold = 10;  // percent that a time must change to count
-  std::optional<int> plan_rank;   // whose steps to print instead of measuring
+  std::string baseline_path;      // the JSON file of an earlier run to compare with
+  double compare_threshold = 10;  // minimum change of a time in percent
+  std::optional<int> plan_rank;   // the rank whose steps are printed instead of measuring
   bool plan_json = false;
   bool standalone = false;                // ignore the launcher's variables
-  std::vector<std::string> command_line;  // as given, the program's name first
+  std::vector<std::string> command_line;  // as given, starting with the program's name
 
   [[nodiscard]] bool wants_latency() const {
     return latency || !(json_path.empty() && raw_path.empty());
   }
-  // Returns whether results are asked for that are known only at the end of the run.
+  // Returns whether an option needs results that are known only at the end of the run.
   [[nodiscard]] bool wants_results() const {
     return !(json_path.empty() && csv_path.empty() && raw_path.empty() && baseline_path.empty());
   }
@@ -86,13 +86,12 @@ struct Options {
   [[nodiscard]] std::vector<int> roots(int ranks) const;
 };
 
-// The text that --help or --version asked for.
+// The output of --help or --version.
 struct Text {
   std::string text;
 };
 
-// Parses the command line: what is written, with the defaults that follow from it. Throws
-// UsageError.
+// Parses the command line, and derives the defaults that depend on it. Throws UsageError.
 [[nodiscard]] std::variant<Options, Text> parse_options(int argc, const char* const* argv);
 
 }  // namespace hccl_perf

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Communication, computation, and both at once.
+// Times communication, computation, and both at once.
 #include "overlap.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kStepsOfUnit = 32;  // some 50 ns
+constexpr int kStepsOfUnit = 32;  // about 50 ns
 
 }  // namespace
 
@@ -21,7 +21,7 @@ double overlap_percent(double communication, double computation, double overall)
 }
 
 void compute(std::uint64_t units) {
-  static volatile double unknown = 0.5;  // to the compiler, which must not compute ahead
+  static volatile double unknown = 0.5;  // keeps the compiler from computing ahead
   double value = unknown;
   for (std::uint64_t unit = 0; unit < units; ++unit) {
     for (int step = 0; step < kStepsOfUnit; ++step) value = value * 0.999999 + 0.000001;
@@ -45,7 +45,7 @@ double OverlapMeasurement::time_iterations(const Call* call, std::uint64_t units
 }
 
 std::uint64_t OverlapMeasurement::units_for(double nanoseconds, std::uint64_t iterations) {
-  constexpr int kRounds = 3;  // each starts from the units of the one before
+  constexpr int kRounds = 3;  // each starts from the previous estimate
   std::uint64_t units = 1000;
   for (int round = 0; round < kRounds; ++round) {
     const double took = std::max(time_iterations(nullptr, units, iterations), 1.0);

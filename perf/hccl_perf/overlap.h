@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// --overlap: how much of a collective is hidden behind computing on the host, measured as the OSU
+// --overlap: measures how much of a collective is hidden behind computation on the host, as the OSU
 // micro-benchmarks do for non-blocking collectives.
 #pragma once
 
@@ -11,20 +11,21 @@
 
 namespace hccl_perf {
 
-// Nanoseconds per iteration, of the ranks taken together.
+// Nanoseconds per iteration, combined over the ranks.
 struct Overlap {
   std::uint64_t iterations = 0;
-  double communication = 0;  // call and synchronise, alone
-  double computation = 0;    // of about the same length, alone
+  double communication = 0;  // call and synchronise, without computation
+  double computation = 0;    // computation of about the same length, without communication
   double overall = 0;        // call, compute, synchronise
-  double percent = 0;        // of the communication that computing hid
+  double percent = 0;        // share of the communication that is hidden behind the computation
 };
 
-// The part of `communication` that `overall` does not show beyond `computation`, from 0 to 100.
+// Returns the percentage of `communication` that does not lengthen `overall` beyond `computation`,
+// from 0 to 100.
 [[nodiscard]] double overlap_percent(double communication, double computation, double overall);
 
-// Does a fixed amount of work: `units` short chains of dependent multiplications. Work rather than
-// a time, so that a processor which is shared with communication shows it.
+// Performs `units` short chains of dependent multiplications. The amount of work is fixed rather
+// than the time, so that sharing the processor with communication shows.
 void compute(std::uint64_t units);
 
 class OverlapMeasurement {
@@ -32,15 +33,15 @@ class OverlapMeasurement {
   OverlapMeasurement(Session& session, RankExchange& exchange, Averaging averaging)
       : session_(session), exchange_(exchange), averaging_(averaging) {}
 
-  // Every rank calls it for the same cell, and gets the same result.
+  // Measures one call. All ranks must call it for the same cell, and all get the same result.
   [[nodiscard]] Overlap measure(const Call& call, std::uint64_t iterations);
 
  private:
-  // Nanoseconds of an iteration that queues the call if `call` is not null, computes `units`, and
-  // synchronises.
+  // Returns the nanoseconds of an iteration that queues the call if `call` is not null, computes
+  // `units`, and synchronises.
   [[nodiscard]] double time_iterations(const Call* call, std::uint64_t units,
                                        std::uint64_t iterations);
-  // Units that all ranks at once compute in about `nanoseconds`.
+  // Returns the number of units that all ranks compute concurrently in about `nanoseconds`.
   [[nodiscard]] std::uint64_t units_for(double nanoseconds, std::uint64_t iterations);
 
   Session& session_;

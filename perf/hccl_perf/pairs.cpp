@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends and receives of pairs.
+// Queues the sends and receives of pairs of ranks.
 #include "pairs.h"
 
 #include <functional>
@@ -7,7 +7,7 @@
 namespace hccl_perf {
 namespace {
 
-// Device addresses travel as pointers in this API; nothing dereferences them.
+// Queues a send. The API passes device addresses as pointers, which nothing dereferences.
 hcclResult_t send(const Call& call, std::uint64_t address, hcclComm_t communicator, void* stream) {
   return hcclSend(reinterpret_cast<const void*>(address), call.count, call.type.code,
                   partner_of(call.rank, call.ranks), communicator, stream);
@@ -19,7 +19,7 @@ hcclResult_t receive(const Call& call, std::uint64_t address, hcclComm_t communi
                   partner_of(call.rank, call.ranks), communicator, stream);
 }
 
-// The first failure; the group is closed in any case.
+// Makes the calls as one group, which is closed in any case. Returns the first failure.
 hcclResult_t grouped(const std::function<hcclResult_t()>& calls) {
   hcclResult_t result = hcclGroupStart();
   if (result != hcclSuccess) return result;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests between pairs of ranks, after those of the OSU micro-benchmarks: rank i of the first half
-// and rank i + N/2. Where ranks are spread over two nodes in blocks, every pair is between them.
+// Tests between pairs of ranks, modelled on the OSU micro-benchmarks: rank i of the first half and
+// rank i + N/2. If the ranks form blocks on two nodes, every pair is between the nodes.
 #pragma once
 
 #include "collective.h"
 
 namespace hccl_perf {
 
-// Messages of one call of message_rate: OSU's default window.
+// The number of messages in one call of message_rate: OSU's default window.
 inline constexpr int kWindow = 64;
 
 [[nodiscard]] constexpr bool in_first_half(int rank, int ranks) { return rank < ranks / 2; }
@@ -16,13 +16,13 @@ inline constexpr int kWindow = 64;
   return in_first_half(rank, ranks) ? rank + ranks / 2 : rank - ranks / 2;
 }
 
-// Each queues one call between `call.rank` and its partner, as hcclSend and hcclRecv return.
-// The first half sends, the second answers:
+// Queues a send from the first half and its answer. Like the next two, queues one call between
+// `call.rank` and its partner, and returns the result of hcclSend or hcclRecv.
 [[nodiscard]] hcclResult_t ping_pong(const Call& call, hcclComm_t communicator, void* stream);
-// Both send and receive at once:
+// Queues a send and a receive in both directions at once.
 [[nodiscard]] hcclResult_t exchange_both_ways(const Call& call, hcclComm_t communicator,
                                               void* stream);
-// The first half sends kWindow messages, each from and to a place of its own:
+// Queues kWindow messages from the first half, each with its own part of the buffers.
 [[nodiscard]] hcclResult_t send_window(const Call& call, hcclComm_t communicator, void* stream);
 
 }  // namespace hccl_perf

@@ -5,7 +5,7 @@
 
 #include <hccl_emulation.h>
 
-// The library of real devices has no such function.
+// The library for real devices lacks this function.
 #pragma weak hcclEmulationPlan
 
 namespace hccl_perf {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// --plan: how a rank would run each row's call, instead of running it.
+// --plan: prints how a rank would run each row's call instead of running it.
 #pragma once
 
 #include "options.h"
@@ -9,7 +9,7 @@
 
 namespace hccl_perf {
 
-// Prints the plans of the session's rank, row by row. Throws RunError if the library does not tell.
+// Returns the plans of the session's rank, row by row. Throws RunError if the library has no plans.
 [[nodiscard]] std::string plans(const Options& options, const Session& session);
 
 }  // namespace hccl_perf

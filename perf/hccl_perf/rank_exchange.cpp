@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All-gather of small host data.
+// Gathers small host data from all ranks.
 #include "rank_exchange.h"
 
 #include "text.h"
@@ -16,9 +16,9 @@ struct Header {
 };
 
 constexpr std::size_t kFirstCapacity = 1024;
-constexpr DataType kWord{"int32", hcclInt32, 4};  // moved bit by bit
+constexpr DataType kWord{"int32", hcclInt32, 4};  // words are moved unchanged
 
-// FNV-1a over the payload, started with the position of the message.
+// Returns the FNV-1a hash of the payload, seeded with the position of the message.
 std::uint64_t checksum(std::uint64_t sequence, std::uint64_t rank, const std::byte* payload,
                        std::size_t bytes) {
   std::uint64_t sum = 0xCBF29CE484222325ULL ^ (sequence * 0x9E3779B97F4A7C15ULL) ^ rank;

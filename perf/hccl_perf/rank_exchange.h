@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small host data between the ranks of a run, carried by the communicator itself so that no other
-// library is needed. Every message is checked on arrival, since the library under test carries it.
+// Exchanges small host data between the ranks of a run through the communicator itself, so that no
+// other library is needed. Every message is checked on arrival, because the library under test
+// transports it.
 #pragma once
 
 #include "session.h"
@@ -18,7 +19,7 @@ class RankExchange {
  public:
   explicit RankExchange(Session& session);
 
-  // Returns when every rank has called it.
+  // Blocks until every rank has called it.
   void barrier() { static_cast<void>(all_gather(nullptr, 0)); }
 
   // Returns the values of all ranks, by rank.
@@ -31,7 +32,7 @@ class RankExchange {
     return values;
   }
 
-  // Returns the samples of all ranks, by rank; each rank gives the same number.
+  // Returns the samples of all ranks, by rank. All ranks must pass the same number of samples.
   [[nodiscard]] std::vector<std::vector<double>> gather_samples(const std::vector<double>& mine);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sweep of a rank.
+// Runs the sweep of a rank.
 #include "rank_program.h"
 
 #include "host_facts.h"
@@ -70,8 +70,8 @@ class Sweep {
     exchange_.barrier();
   }
 
-  // Timed passes of the same cell are as far apart as the sweep is long, so that what disturbs the
-  // machine for a moment does not disturb all of them. A row is shown when its last pass is done.
+  // Runs the sweep once for each timed pass, so that a short disturbance affects only one pass of a
+  // cell. Shows a row after its last pass.
   void run_cycle() {
     const std::vector<RowCase> cases = options_.cases(place_.ranks);
     std::vector<Row> rows;
@@ -102,7 +102,7 @@ class Sweep {
     return row;
   }
 
-  // Both placements.
+  // Runs both placements of a row.
   void run_cells(const RowCase& each, Row& row,
                  void (Measurement::*measure)(const Cell&, CellResult&)) {
     line_.row_bytes = row.counts.shown_bytes;

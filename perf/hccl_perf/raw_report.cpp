@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Building the file of raw times.
+// Formats the file of raw times.
 #include "quantities.h"
 #include "report_formats.h"
 #include "text.h"

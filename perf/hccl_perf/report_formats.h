@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of results, each in a format of its own.
+// Formats the files of results.
 #pragma once
 
 #include "results.h"
@@ -8,15 +8,15 @@
 
 namespace hccl_perf {
 
-// The results as comma-separated values (RFC 4180): a line of names, then one line for each row of
-// the table and placement. Empty fields are what was not measured.
+// Returns the results as comma-separated values (RFC 4180): a line of names, then one line for each
+// row of the table and placement. Fields that were not measured are empty.
 [[nodiscard]] std::string csv_text(const Results& results);
 
-// The results as JSON: nanoseconds, all options, all rows.
+// Returns the results as JSON: times in nanoseconds, all options, and all rows.
 [[nodiscard]] std::string json_text(const Results& results);
 
-// The file of --raw: the time of every single call on every rank, for statistics of one's own:
-// a line of names, then one for each call and rank.
+// Returns the file of --raw with the time of every call on every rank: a line of names, then one
+// line for each call and rank.
 [[nodiscard]] std::string raw_text(const Results& results);
 
 }  // namespace hccl_perf

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Printing and writing results.
+// Prints and writes results.
 #include "reporter.h"
 
 #include "comparison.h"
@@ -39,7 +39,8 @@ void Reporter::announce(Phase phase, std::uint64_t bytes) {
 void Reporter::row(const Row& row) {
   results_.totals.add(row, options_.averaging);
   print(table_row(row, options_));
-  if (options_.wants_results()) results_.rows.push_back(row);  // -N 0 must not grow
+  if (options_.wants_results())
+    results_.rows.push_back(row);  // must not grow without bound with -N 0
 }
 
 void Reporter::finish() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rank 0's output: the table as it grows, and at the end the files and the comparison.
+// Rank 0's output: the table row by row, and at the end the files and the comparison.
 #pragma once
 
 #include "baseline.h"
@@ -15,7 +15,8 @@ namespace hccl_perf {
 
 class Reporter {
  public:
-  // Prints the table's header. `baseline` may be null. Both outlive the reporter.
+  // Prints the table's header. `baseline` may be null. `options` and `baseline` must outlive the
+  // reporter.
   Reporter(const Options& options, const Baseline* baseline, const std::vector<RankFacts>& ranks);
 
   void announce(Phase phase, std::uint64_t bytes);
@@ -23,7 +24,7 @@ class Reporter {
   // Prints the footer and writes the files. Throws RunError.
   void finish();
 
-  // After finish(): returns whether anything is slower than the baseline.
+  // Returns whether anything is slower than the baseline. Call it after finish().
   [[nodiscard]] bool slower() const { return slower_; }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times and numbers as text.
+// Formats times and placements.
 #include "results.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that a run measured and where it ran: what the files of results are made from.
+// The measurements of a run and its environment, from which the files of results are made.
 #pragma once
 
 #include "host_facts.h"
@@ -12,11 +12,11 @@
 
 namespace hccl_perf {
 
-// The library that measured itself.
+// The library as it describes itself.
 struct LibraryFacts {
-  int version = 0;      // of the interface, as hcclGetVersion() says
-  std::string release;  // as synDriverGetVersion() says
-  std::string path;     // of its file
+  int version = 0;      // interface version from hcclGetVersion()
+  std::string release;  // from synDriverGetVersion()
+  std::string path;     // path of the library's file
 };
 
 struct Results {
@@ -24,21 +24,21 @@ struct Results {
   LibraryFacts library;
   std::vector<RankFacts> ranks;
   HostFacts host;
-  std::vector<Variable> variables;  // hccl_variables() of rank 0's process
+  std::vector<Variable> variables;  // of rank 0's process, from hccl_variables()
   std::chrono::system_clock::time_point started;
   std::vector<Row> rows;
   Totals totals;
 
-  // Rows of one cycle of the sweep (-N); at least 1.
+  // Returns the number of rows in one cycle of the sweep (-N), at least 1.
   [[nodiscard]] std::size_t rows_of_cycle() const;
 };
 
-// "out_of_place" and "in_place", as all files of results call them.
+// Returns "out_of_place" or "in_place", the names in all files of results.
 [[nodiscard]] constexpr const char* placement_name(Placement placement) {
   return placement == Placement::in_place ? "in_place" : "out_of_place";
 }
 
-// "2026-05-01T12:34:56Z".
+// Returns a text such as "2026-05-01T12:34:56Z".
 [[nodiscard]] std::string utc_time(std::chrono::system_clock::time_point time);
 
 }  // namespace hccl_perf

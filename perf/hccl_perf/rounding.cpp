@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bounds hold for every order of folding with rounding to the element type after each fold. A
-// block with other bits than expected is computed again, in double.
+// The bounds hold for any order of folding with rounding to the element type after each fold. A
+// block whose bits differ from the expected ones is computed again, in double.
 #include "rounding.h"
 
 #include "element_forms.h"
@@ -27,7 +27,8 @@ class Sum {
  public:
   void add(double term) { magnitudes_ += std::fabs(term); }
 
-  // Both results have at most ranks - 1 roundings, each of at most `roundoff` of all magnitudes.
+  // Either result has at most ranks - 1 roundings, each of at most `roundoff` of the sum of
+  // magnitudes.
   [[nodiscard]] bool allows(const Element& element) const {
     return element.off() <= bound(element);
   }
@@ -49,8 +50,8 @@ class Average : public Sum {
   }
 };
 
-// Partial products of many factors may leave the range of the type, in one order and not in
-// another.
+// Bounds the error of a product. Partial products of many factors may leave the range of the type
+// in one order of folding and not in another.
 class Product {
  public:
   void add(double factor) {
@@ -69,13 +70,14 @@ class Product {
     const Format& format = element.format;
     const bool overflows = below_ >= format.above;
     const bool underflows = least_ <= format.normal;
-    if (std::isnan(element.found)) return overflows && least_ <= format.smallest;  // infinity * 0
+    if (std::isnan(element.found))
+      return overflows && least_ <= format.smallest;  // infinity times 0
     if (std::isinf(element.found))
       return overflows && std::signbit(element.found) == std::signbit(mantissa_);
     const double product = std::ldexp(mantissa_, exponent_);
     if (std::isinf(product)) return underflows;
     const double relative = 2.0 * element.ranks * format.roundoff * std::fabs(product);
-    // Each fold may lose the smallest number, which the factors still to come make larger.
+    // Each fold may lose up to the smallest number, which later factors may enlarge.
     const double lost =
         underflows ? std::ldexp(static_cast<double>(element.ranks), format.smallest + below_) : 0.0;
     return std::fabs(element.found - product) <= relative + lost;
@@ -84,13 +86,13 @@ class Product {
  private:
   double mantissa_ = 1;
   int exponent_ = 0;
-  int below_ = 0;  // all partial products are below 2^below_ ...
-  int least_ = 0;  // ... and not below 2^least_
+  int below_ = 0;  // all partial products are below 2^below_
+  int least_ = 0;  // all partial products are at least 2^least_
 };
 
 struct Block {
   const Expectation& expectation;
-  std::uint64_t input;  // of the first element
+  std::uint64_t input;  // index of the first element
   std::size_t count;
   const std::byte* found;
   const std::byte* expected;
@@ -149,7 +151,7 @@ bool is_floating(hcclDataType_t type) {
   return with_form(type, [](auto form) { return Floating<decltype(form)>; });
 }
 
-// Two ranks have one order.
+// Returns whether the order of folding may change the result. Two ranks have only one order.
 bool may_round(const Expectation& expectation) {
   const hcclRedOp_t operation = expectation.reduction.code;
   return expectation.ranks > 2 && is_floating(expectation.type.code) && operation != hcclMin &&

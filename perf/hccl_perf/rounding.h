@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Comparing results with expected ones. Reductions of floating-point types by sum, product or
-// average may differ by the rounding that another order of folding the ranks' inputs gives; all
-// else must be the same bit by bit.
+// Compares results with expected ones. Sums, products and averages of floating-point types may
+// differ by the rounding that another order of folding gives; everything else must be
+// bit-identical.
 #pragma once
 
 #include "expected.h"
@@ -12,8 +12,8 @@
 namespace hccl_perf {
 
 struct Agreement {
-  std::uint64_t wrong = 0;    // elements
-  std::uint64_t rounded = 0;  // elements that are right, but not bit by bit
+  std::uint64_t wrong = 0;    // number of wrong elements
+  std::uint64_t rounded = 0;  // number of elements that are right but not bit-identical
 
   void add(const Agreement& other) {
     wrong += other.wrong;
@@ -21,8 +21,8 @@ struct Agreement {
   }
 };
 
-// Compares elements [first, first + count) of the rank's receive buffer with `expected`, which
-// fill_expected() made.
+// Compares elements [first, first + count) of the rank's receive buffer with `expected`, the output
+// of fill_expected().
 [[nodiscard]] Agreement compare_elements(const Expectation& expectation, std::uint64_t first,
                                          std::size_t count, const void* found,
                                          const void* expected);

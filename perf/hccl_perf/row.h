@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One row of results, as the table and the JSON file show it.
+// One row of results, for the table and the files.
 #pragma once
 
 #include "measurement.h"
@@ -11,13 +11,13 @@
 
 namespace hccl_perf {
 
-// A rank as the header introduces it. Travels between ranks as bytes.
+// A rank's line in the header. Ranks exchange it as bytes, so it must be trivially copyable.
 struct RankFacts {
   int rank = 0;
   int pid = 0;
   int module_id = 0;
   char host[64] = {};
-  char node[65] = {};  // HCCL_NODE_ID; empty if that is not set
+  char node[65] = {};  // HCCL_NODE_ID, or empty if it is not set
   char device[32] = {};
 };
 
@@ -29,14 +29,14 @@ struct Row {
   Reduction reduction{};
   int root = -1;
   CellResult out_of_place;
-  std::optional<CellResult> in_place;  // none for what cannot be in place
+  std::optional<CellResult> in_place;  // empty for collectives that cannot be in place
 
   [[nodiscard]] std::uint64_t wrong() const {
     return out_of_place.wrong.value_or(0) + (in_place ? in_place->wrong.value_or(0) : 0);
   }
 };
 
-// In GB/s (10^9 bytes).
+// Bandwidths in GB/s (10^9 bytes).
 struct Bandwidth {
   double algorithm = 0;
   double bus = 0;
@@ -50,7 +50,8 @@ struct Bandwidth {
   return {algorithm, algorithm * row.collective->bus_factor(row.ranks)};
 }
 
-// Messages per second that all senders of message_rate start together; none for anything else.
+// Returns the number of messages per second that all senders of message_rate start together, or
+// nothing for other collectives.
 [[nodiscard]] inline std::optional<double> messages_per_second(const Row& row,
                                                                const CellResult& cell,
                                                                Averaging averaging) {
@@ -60,7 +61,7 @@ struct Bandwidth {
   return senders * 1e9 / nanoseconds;
 }
 
-// Sums up a run: what the footer and the exit status say.
+// Totals of a run, for the footer and the exit status.
 class Totals {
  public:
   void add(const Row& row, Averaging averaging) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device, stream, communicator and memory of a rank.
+// Manages a rank's device, stream, communicator and memory.
 #include "session.h"
 
 #include "quantities.h"
@@ -13,7 +13,8 @@
 namespace hccl_perf {
 namespace {
 
-// Returns the last error's text of the API whose call failed; empty if it has none.
+// Returns the text of the last error, with a separator before it, or an empty text if there is
+// none.
 std::string reason(const char* message) {
   return message == nullptr || *message == '\0' ? "" : text(": ", message);
 }
@@ -98,7 +99,7 @@ std::uint64_t Session::free_device_memory() const {
 void Session::enqueue(const Call& call) {
   const hcclResult_t result = call.enqueue(communicator_, stream_);
   if (result != hcclSuccess) check(result, call.collective->function);
-  // Only this rank writes the counter.
+  // This rank is the only writer of the counter.
   calls_.store(calls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 

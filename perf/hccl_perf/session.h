@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank's device, stream and communicator, with every failed call turned into a RunError that
-// says why.
+// One rank's device, stream and communicator. Every failed call throws a RunError with the reason.
 #pragma once
 
 #include "collective.h"
@@ -18,14 +17,15 @@
 
 namespace hccl_perf {
 
-// The runtime of a process: initialised before its first rank, destroyed after its last.
+// The runtime of a process, which is initialised before its first rank and destroyed after its
+// last.
 class Runtime {
  public:
   Runtime();
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
-  // Throws what the destructor cannot.
+  // Destroys the runtime and throws its errors, which the destructor ignores.
   void finish();
 
  private:
@@ -34,13 +34,12 @@ class Runtime {
 
 class Session {
  public:
-  // Gives the unique id to join with; called once a device is held, since the library asks for
-  // that.
+  // Returns the unique id. It is called after the device has been acquired, as the library
+  // requires.
   using GetId = std::function<hcclUniqueId()>;
 
-  // Takes a device (`local_rank`'s module if it is free), joins as `rank` of `ranks`, makes a
-  // stream.
-  // Counts the collectives it queues in `calls`.
+  // Acquires a device (`local_rank`'s module if it is free), joins as `rank` of `ranks`, and
+  // creates a stream. Counts the collectives that it queues in `calls`.
   Session(int rank, int ranks, int local_rank, const GetId& get_id,
           std::atomic<std::uint64_t>& calls);
   ~Session();
@@ -55,21 +54,22 @@ class Session {
   [[nodiscard]] std::string device_name() const;
   [[nodiscard]] std::uint64_t free_device_memory() const;
 
-  // Counts what this rank's calls move.
+  // Returns a meter for the traffic of this rank's calls.
   [[nodiscard]] TrafficMeter traffic_meter() const { return {communicator_, rank_, ranks_}; }
 
   void enqueue(const Call& call);
-  // Waits for all that is queued.
+  // Blocks until everything that is queued has run.
   void synchronize();
   void copy_to_device(const void* host, std::uint64_t device_address, std::size_t bytes);
   void copy_to_host(std::uint64_t device_address, void* host, std::size_t bytes);
 
-  // Events that take their time, and marks of them in the stream. The caller destroys them.
+  // These create events that record their time, and record them in the stream. The caller destroys
+  // the events.
   [[nodiscard]] synEventHandle make_event() const;
   void record(synEventHandle event);
   [[nodiscard]] static double nanoseconds_between(synEventHandle start, synEventHandle end);
 
-  // Releases everything in the usual order and checks each call; the destructor ignores errors.
+  // Releases everything in the usual order and checks each call. The destructor ignores errors.
   void finish();
 
  private:
@@ -84,11 +84,10 @@ class Session {
   std::atomic<std::uint64_t>& calls_;
 };
 
-// Makes a unique id. Throws RunError.
+// Creates a unique id. Throws RunError.
 [[nodiscard]] hcclUniqueId make_unique_id();
 
-// Version of the interface that the library in use offers, the release it says it is of, and its
-// file.
+// These return the version of the library's interface, its release, and the path of its file.
 [[nodiscard]] int library_version();
 [[nodiscard]] std::string library_release();
 [[nodiscard]] std::string library_path();
@@ -110,7 +109,7 @@ class DeviceBuffer {
   std::uint64_t address_ = 0;
 };
 
-// Host memory a session's device may copy from and to.
+// Host memory that a session's device may copy from and to.
 class HostBuffer {
  public:
   HostBuffer(Session& session, std::size_t bytes);

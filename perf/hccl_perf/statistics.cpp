@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Summaries of times.
+// Summarises times.
 #include "statistics.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace hccl_perf {
 namespace {
 
-// The smallest sample that at least `percent` of the samples do not exceed.
+// Returns the smallest sample that at least `percent` of the samples do not exceed.
 double nearest_rank(const std::vector<double>& sorted, double percent) {
   const double position = std::ceil(percent / 100.0 * static_cast<double>(sorted.size()));
   return sorted[static_cast<std::size_t>(std::max(position, 1.0)) - 1];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Summaries of times: across ranks, and across the iterations of a latency pass.
+// Summarises times across ranks and across the iterations of a latency pass.
 #pragma once
 
 #include <cstddef>
@@ -7,13 +7,13 @@
 
 namespace hccl_perf {
 
-// How per-rank times become the one in the table (nccl-tests -a).
+// Selects how the ranks' times are combined in the table (nccl-tests -a).
 enum class Averaging { rank0 = 0, average = 1, minimum = 2, maximum = 3 };
 
-// "rank0", "avg", "min" or "max".
+// Returns "rank0", "avg", "min" or "max".
 [[nodiscard]] const char* averaging_name(Averaging averaging);
 
-// The ranks' measurements of the same thing.
+// A measurement summarised over the ranks.
 struct AcrossRanks {
   double rank0 = 0;
   double average = 0;
@@ -35,16 +35,18 @@ struct Percentiles {
   double maximum = 0;
 };
 
-// Nearest-rank percentiles: each is a value that was measured. Zeros for no samples.
+// Returns nearest-rank percentiles, each of which is a sample, or zeros if there are no samples.
 [[nodiscard]] Percentiles percentiles(std::vector<double> samples);
 
-// Where the median of one or more `samples` is; of an even number of them, the lower one.
+// Returns the index of the median of one or more `samples`, the lower one if their number is even.
 [[nodiscard]] std::size_t median_position(const std::vector<double>& samples);
 
-// Zero for no samples; between the two in the middle of an even number of them.
+// Returns the median, the mean of the two middle samples if their number is even, or 0 if there are
+// no samples.
 [[nodiscard]] double median(std::vector<double> samples);
 
-// Median absolute deviation from the median: a spread that a few outliers do not change.
+// Returns the median absolute deviation from the median, a measure of spread that a few outliers do
+// not change.
 [[nodiscard]] double median_deviation(const std::vector<double>& samples);
 
 }  // namespace hccl_perf

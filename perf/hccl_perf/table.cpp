@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table's lines. Widths are those of nccl-tests, since scripts cut columns by them.
+// Formats the table's lines. Column widths are those of nccl-tests, because scripts cut lines by
+// them.
 #include "table.h"
 
 #include "quantities.h"
@@ -14,7 +15,7 @@
 namespace hccl_perf {
 namespace {
 
-// snprintf into a string.
+// Formats like snprintf, into a string.
 [[gnu::format(printf, 1, 2)]] std::string format(const char* pattern, ...) {
   std::array<char, 512> line{};
   va_list values;
@@ -33,7 +34,7 @@ std::string device_lines(const std::vector<RankFacts>& ranks) {
   return lines;
 }
 
-// The ranks of each named node; nothing where no node has a name.
+// Returns a line with the ranks of each named node, or an empty text if no node has a name.
 std::string node_line(const std::vector<RankFacts>& ranks) {
   std::vector<std::pair<std::string, std::vector<int>>> nodes;
   for (const RankFacts& rank : ranks) {
@@ -51,7 +52,7 @@ std::string node_line(const std::vector<RankFacts>& ranks) {
   return line.empty() ? line : line + "\n";
 }
 
-// Microseconds with as many digits as fit.
+// Formats microseconds with as many digits as fit the column.
 std::string microseconds(double nanoseconds) {
   const double value = nanoseconds / 1000.0;
   if (value >= 10000.0) return format("%7.0f", value);
@@ -66,7 +67,8 @@ std::string cell_columns(const Row& row, const CellResult& cell, Averaging avera
                 rate.algorithm, rate.bus, wrong.c_str());
 }
 
-// "min 5.10 p50 5.30 p95 6.10 p99 7.20 max 9.00 us (100 calls, slowest rank 3)".
+// Returns a text such as "min 5.10 p50 5.30 p95 6.10 p99 7.20 max 9.00 us (100 calls, slowest rank
+// 3)".
 std::string latency_text(const Latency& latency) {
   const Percentiles& time = latency.nanoseconds;
   return format("min %.2f p50 %.2f p95 %.2f p99 %.2f max %.2f us (%llu calls, slowest rank %d)",
@@ -75,14 +77,15 @@ std::string latency_text(const Latency& latency) {
                 latency.slowest_rank);
 }
 
-// "communication 10.10 computation 10.05 overall 12.20 us: 79.1 % hidden (100 calls)".
+// Returns a text such as "communication 10.10 computation 10.05 overall 12.20 us: 79.1 % hidden
+// (100 calls)".
 std::string overlap_text(const Overlap& overlap) {
   return format("communication %.2f computation %.2f overall %.2f us: %.1f %% hidden (%llu calls)",
                 overlap.communication / 1e3, overlap.computation / 1e3, overlap.overall / 1e3,
                 overlap.percent, static_cast<unsigned long long>(overlap.iterations));
 }
 
-// Comment lines below a row about one of its halves.
+// Returns the comment lines below a row for one placement.
 std::string notes(const Row& row, const char* placement, const CellResult& cell,
                   const Options& options) {
   std::string lines;

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-// The library of real devices has no such function.
+// The library for real devices lacks this function.
 #pragma weak hcclEmulationTraffic
 
 namespace hccl_perf {
@@ -55,7 +55,7 @@ Traffic TrafficMeter::with(int peer) const {
   std::strcpy(traffic.transport, "unknown");
   auto* const ask = &hcclEmulationTraffic;
   if (peer != rank_ && ask != nullptr)
-    static_cast<void>(ask(communicator_, peer, &traffic));  // which leaves it alone where it fails
+    static_cast<void>(ask(communicator_, peer, &traffic));  // unchanged on failure
   return traffic;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How measured calls ran and what they moved over transports, as the library tells.
+// The library's report on measured calls: the algorithm, the transport and the bytes moved.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,13 @@
 
 namespace hccl_perf {
 
-// The traffic of some calls of one rank. Travels between ranks as bytes.
-struct Traffic : hcclEmulationTraffic_t {  // "unknown" with a library that does not tell
-  std::uint64_t peers;                     // ranks that something came from or went to
+// The traffic of some of a rank's calls. Ranks exchange it as bytes, so it must be trivially
+// copyable.
+struct Traffic : hcclEmulationTraffic_t {  // "unknown" if the library does not report traffic
+  std::uint64_t peers;                     // number of ranks with traffic in either direction
 };
 
-// Counts between start() and pause(), and between resume() and pause().
+// Measures the traffic between start() or resume() and the next pause().
 class TrafficMeter {
  public:
   TrafficMeter(hcclComm_t communicator, int rank, int ranks)
@@ -31,8 +32,8 @@ class TrafficMeter {
   hcclComm_t communicator_;
   int rank_;
   int ranks_;
-  Traffic last_{};                // how the calls ran that were counted last
-  std::vector<Traffic> counted_;  // by peer, as are all
+  Traffic last_{};                // how the last counted calls ran
+  std::vector<Traffic> counted_;  // by peer
   std::vector<Traffic> before_;
 };
 

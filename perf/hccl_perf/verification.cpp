@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checked runs, in pieces that stay in the second-level cache.
+// Performs checked runs in pieces that fit the second-level cache.
 #include "verification.h"
 
 #include "input_data.h"
@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{256} * 1024;
 
-// A guard lies behind the receive region unless that is a part of the send buffer.
+// Returns whether the receive region is followed by a guard, which it is unless it is part of the
+// send buffer.
 bool has_guard(const Cell& cell) {
   return cell.placement == Placement::out_of_place ||
          cell.call.collective->kind != CollectiveKind::reduce_scatter;
@@ -68,12 +69,13 @@ void Verification::prepare(const Cell& cell, std::uint64_t run) {
   if (!cell.call.collective->moves_data()) return;
   const bool in_place = cell.placement == Placement::in_place;
   const CollectiveKind kind = cell.call.collective->kind;
-  // The input of an all-reduce in place covers its whole output: only the guard is left to poison.
+  // The input of an in-place all-reduce covers its whole output, so only the guard is poisoned.
   const std::uint64_t covered =
       in_place && kind == CollectiveKind::all_reduce ? cell.receive_bytes() : 0;
   if (has_guard(cell))
     poison(cell.call.receive + covered, cell.receive_bytes() - covered + kGuardBytes);
-  // In place only the root has something to broadcast; elsewhere the poison must go away.
+  // In place, only the root has input to broadcast; on the other ranks the poison must be
+  // overwritten.
   if (in_place && kind == CollectiveKind::broadcast && session_.rank() != cell.call.root) return;
   write_input(cell, run);
 }
@@ -102,13 +104,15 @@ Expectation Verification::expectation(const Cell& cell, std::uint64_t run) const
           cell.counts};
 }
 
-// Only an all-reduce costs more than its output to compute and is the same on every rank.
+// Returns whether the ranks share the computation of the expected results: only an all-reduce costs
+// more to compute than its output and has the same result on every rank.
 bool Verification::shares(const Cell& cell) const {
   return shared_by_all_ && cell.call.collective->kind == CollectiveKind::all_reduce &&
          cell.receive_bytes() <= board_.expected_bytes();
 }
 
-// This rank's part of the expected results, and the wait until the others have written theirs.
+// Computes this rank's part of the expected results. Blocks until the other ranks have written
+// theirs.
 void Verification::compute_shared_part(const Cell& cell, const Expectation& expected) {
   const auto rank = static_cast<std::uint64_t>(session_.rank());
   const auto ranks = static_cast<std::uint64_t>(session_.ranks());

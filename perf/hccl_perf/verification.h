@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checked runs: inputs are written and outputs poisoned, the collective runs once, and every
+// Checked runs: inputs are written, outputs are poisoned, the collective runs once, and every
 // element of this rank's output is compared with a result computed without the library.
 #pragma once
 
@@ -18,19 +18,19 @@ namespace hccl_perf {
 
 class Verification {
  public:
-  // `shared_by_all`: every rank of the run sees `board`, so results that are the same on all ranks
-  // are computed once, each rank a part, instead of by each rank for itself.
+  // If `shared_by_all`, every rank of the run has the same `board`, so results that are equal on
+  // all ranks are computed once: each rank computes a part.
   Verification(Session& session, RankExchange& exchange, Board& board, bool shared_by_all);
 
-  // Writes the inputs of run number `run` and poisons the rest.
+  // Writes the inputs of run number `run` and poisons all other memory of the cell.
   void prepare(const Cell& cell, std::uint64_t run);
 
-  // Runs the cell once and returns how this rank's elements agree with what is expected. Follows
-  // prepare() with the same arguments.
+  // Runs the cell once and compares this rank's elements with the expected ones. Call prepare()
+  // with the same arguments before.
   [[nodiscard]] Agreement run_checked(const Cell& cell, std::uint64_t run);
 
  private:
-  // Fills or looks at `count` elements from `first` on.
+  // These fill or inspect `count` elements, starting at element `first`.
   using Fill = std::function<void(std::uint64_t first, std::size_t count, std::byte* elements)>;
   using Look =
       std::function<void(std::uint64_t first, std::size_t count, const std::byte* elements)>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers and calls.
+// Prepares buffers and calls.
 #include "workload.h"
 
 #include <algorithm>

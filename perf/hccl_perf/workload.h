@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device buffers of a rank and the calls made on them. One pair of buffers serves every row.
+// The device buffers of a rank and the calls on them. One pair of buffers serves every row.
 #pragma once
 
 #include "collective.h"
@@ -12,7 +12,7 @@ namespace hccl_perf {
 
 enum class Placement { out_of_place, in_place };
 
-// One half of a row of the table: a collective, a size, and where it reads and writes.
+// One placement in a row of the table: the call, and the regions that it reads and writes.
 struct Cell {
   Placement placement = Placement::out_of_place;
   Counts counts{};
@@ -22,10 +22,10 @@ struct Cell {
   [[nodiscard]] std::uint64_t receive_bytes() const { return counts.receive * call.type.size; }
 };
 
-// A guard of poisoned bytes follows each receive region; a collective must leave it alone.
+// The bytes of the poisoned guard after each receive region, which a collective must not change.
 inline constexpr std::uint64_t kGuardBytes = 256;
 
-// Device memory one rank needs for rows of up to `bytes`.
+// Returns the bytes of device memory that one rank needs for rows of up to `bytes`.
 [[nodiscard]] std::uint64_t device_bytes(const Collective& collective, std::uint64_t bytes,
                                          const std::vector<DataType>& types, int ranks);
 
@@ -34,7 +34,7 @@ class Workload {
   Workload(Session& session, const Collective& collective, std::uint64_t max_bytes,
            const std::vector<DataType>& types);
 
-  // The cell of `bytes` for this rank. `root` is -1 for collectives without one.
+  // Returns the cell of size `bytes` for this rank. `root` is -1 for collectives without a root.
   [[nodiscard]] Cell cell(Placement placement, std::uint64_t bytes, const DataType& type,
                           const Reduction& reduction, int root) const;
 

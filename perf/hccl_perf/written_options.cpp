@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of nccl-tests and our own.
+// Defines the options of nccl-tests and the additional ones of hccl-perf.
 #include "written_options.h"
 
 #include "launch_environment.h"
@@ -9,8 +9,7 @@
 namespace hccl_perf {
 namespace {
 
-// An option of nccl-tests that only makes sense here with its neutral value, which scripts pass
-// habitually.
+// An option of nccl-tests that is accepted only with its neutral value, which scripts often pass.
 struct NeutralOption {
   const char* names;
   const char* meaning;
@@ -128,8 +127,7 @@ void add_run_options(CLI::App& app, Options& options, Written& written) {
       ->description("show the version and exit");
 }
 
-// Accepts the neutral values of options that are otherwise not supported, and names the option in
-// the error.
+// Adds the options that are accepted only with their neutral values. Errors name the option.
 void add_neutral_options(CLI::App& app) {
   app.option_defaults()->group("");
   for (const NeutralOption& option : kNeutralOptions) {

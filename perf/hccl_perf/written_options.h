@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line's options as CLI11 gets them. Values that depend on each other are kept as
-// written, and become Options once all are known.
+// The command line's options as CLI11 parses them. Values that depend on each other are stored as
+// written, and become Options once all of them are known.
 #pragma once
 
 #include "options.h"
@@ -26,13 +26,13 @@ struct Written {
   int blocking = 0;
   int parallel_init = 0;
   int latency = 0;
-  std::uint64_t repeats = 0;  // 0: not given
+  std::uint64_t repeats = 0;  // 0 if not given
   std::string timeout = "0";
-  // Options of hccl_demo.
+  // Options of hccl_demo:
   std::string test;
   std::uint64_t size = 0;
   std::vector<std::string> size_range;
-  int size_range_increment = 1;  // powers of two
+  int size_range_increment = 1;  // in powers of two
   bool no_correctness = false;
   std::string measure;
   int ranks = 0;
@@ -40,20 +40,20 @@ struct Written {
   int ranks_per_node = 0;
 };
 
-// Options of nccl-tests and our own.
+// Adds the options of nccl-tests and the additional ones of hccl-perf.
 void add_options(CLI::App& app, Options& options, Written& written);
 
-// hccl_demo's, where they have a name of their own. The others are second names of options above.
+// Adds hccl_demo's options that have names of their own. Its other options are aliases of those
+// that add_options() adds.
 void add_demo_options(CLI::App& app, Written& written);
 
-// Refuses those of hccl_demo's options that hccl-perf does not have, naming what to use instead.
-// Throws UsageError.
+// Throws UsageError for hccl_demo's options that hccl-perf does not have, with an alternative.
 void refuse_demo_options(const std::vector<std::string>& words);
 
-// Turns hccl_demo's options into those of nccl-tests. Throws UsageError.
+// Converts hccl_demo's options to those of nccl-tests. Throws UsageError.
 void apply_demo_options(const CLI::App& app, Options& options, Written& written);
 
-// CLI11's range check without its text in the help, and without a NaN, which CLI11 lets pass.
+// Returns CLI11's range check without its text in the help, which also rejects NaN, unlike CLI11's.
 template <class Number>
 CLI::Validator range(Number least, Number most) {
   const CLI::Range within(least, most);
@@ -68,7 +68,7 @@ CLI::Validator range(Number least, Number most) {
   return {check, ""};
 }
 
-// An option that takes a number of a closed range.
+// Adds an option whose value is a number from a closed range.
 template <class Number>
 CLI::Option* add_number(CLI::App& app, const char* names, Number& value,
                         std::type_identity_t<std::pair<Number, Number>> within,
@@ -78,7 +78,7 @@ CLI::Option* add_number(CLI::App& app, const char* names, Number& value,
       ->check(range(within.first, within.second));
 }
 
-// An option that takes a size such as 64M.
+// Adds an option whose value is a size such as 64M.
 CLI::Option* add_size(CLI::App& app, const std::string& names, std::uint64_t& value,
                       const std::string& description);
 

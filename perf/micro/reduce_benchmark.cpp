@@ -24,7 +24,7 @@ namespace {
 
 using reduce::StorePolicy;
 
-constexpr std::size_t kTile = 64 << 10;  // what a rank claims at a time
+constexpr std::size_t kTile = 64 << 10;  // bytes that a rank claims at a time
 
 // One send and one receive buffer for each rank.
 class Buffers {
@@ -44,7 +44,8 @@ class Buffers {
   std::span<std::byte* const> destinations() const { return destinations_; }
 
  private:
-  // Written, so that its pages exist: 0.5 in float, about as much in half and bfloat16.
+  // Returns memory filled with 0.5 in float, and about as much in half and bfloat16, so that its
+  // pages exist.
   std::byte* allocate(device::Arena& arena) const {
     const device::DeviceAddress address = arena.allocate(bytes_);
     std::byte* const host = arena.view()->at(arena.file_offset(address));
@@ -61,7 +62,7 @@ class Buffers {
   std::vector<std::byte*> destinations_;
 };
 
-// The part of every buffer that one call works on.
+// The part of every buffer on which one call works.
 struct Tile {
   std::vector<const std::byte*> sources;
   std::vector<std::byte*> destinations;
@@ -79,15 +80,15 @@ std::vector<Tile> cut(const Buffers& buffers, std::size_t tile_bytes) {
   return tiles;
 }
 
-// Arguments of every benchmark, in this order.
+// The arguments of every benchmark, in this order.
 enum class Argument { ranks, past_cache, type, operation };
 
 std::int64_t argument(const benchmark::State& state, Argument which) {
   return state.range(static_cast<std::size_t>(which));
 }
 
-// In the second-level cache, or several times the last level. Made once: writing them takes longer
-// than a measurement.
+// Returns buffers in the second-level cache, or of several times the last level's size. They are
+// filled once, because that takes longer than a measurement.
 const Buffers& buffers_for(const benchmark::State& state) {
   static const Buffers cached_2(2, 32 << 10), cached_8(8, 16 << 10);
   static const Buffers past_2(2, 32 << 20), past_8(8, 16 << 20);
@@ -96,7 +97,7 @@ const Buffers& buffers_for(const benchmark::State& state) {
   return two ? cached_2 : cached_8;
 }
 
-// `what` names the benchmark, in the label: WHAT/REGIME/RANKS/DETAIL.
+// Runs `work` on the tiles of the buffers. The label is WHAT/REGIME/RANKS/DETAIL.
 template <class Work>
 void for_each_tile(benchmark::State& state, const std::string& what, const std::string& detail,
                    std::size_t tile_bytes, Work work) {
@@ -129,7 +130,7 @@ void reduce_tiles(benchmark::State& state) {
   });
 }
 
-// Every source to a destination of its own.
+// Copies every source to its own destination.
 void copy_plainly(const Tile& tile) {
   for (std::size_t i = 0; i < tile.sources.size(); ++i) {
     std::memcpy(tile.destinations[i], tile.sources[i], tile.bytes);

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-sys.dont_write_bytecode = True  # the source tree stays as it is
+sys.dont_write_bytecode = True  # leaves no files in the source tree
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from page import machine_facts, require_section, show_run, shown_arguments, table, write_section
 
@@ -19,9 +19,9 @@ TYPES = ["int8", "uint8", "int32", "uint32", "int64", "uint64", "half", "bfloat1
 OPERATIONS = ["sum", "prod", "min", "max", "avg"]
 RANKS = (2, 8)
 REGIMES = {"cache": "in cache", "memory": "past the cache"}
-# (type, regime, most that a kernel may take relative to the copy)
+# (type, regime, maximum time of a kernel relative to the copy)
 GOALS = [("float", "cache", 1.1), ("float", "memory", 1.1), ("bfloat16", "cache", 2.0)]
-# Keeps glibc's memcpy from the instruction that copies without reading the lines it fills.
+# Makes glibc's memcpy avoid the instruction that copies without reading the lines it fills.
 LOADS_AND_STORES = "glibc.cpu.x86_rep_movsb_threshold=4000000000"
 STREAM_QUEUE = {
     "run_by_synchronising": "an empty command, run by the thread that queued it and synchronises",
@@ -33,7 +33,8 @@ STREAM_QUEUE = {
 
 
 def measure(program, repetitions, seconds, only=".", **environment):
-    """{label, or else name: nanoseconds} of one run, a median over repetitions shuffled with those of all others."""
+    """Returns {label or name: nanoseconds} of one run, medians over repetitions that are interleaved with those of all
+    others."""
     done = subprocess.run(
         [program, "--benchmark_format=json", f"--benchmark_repetitions={repetitions}",
          f"--benchmark_min_time={seconds}", "--benchmark_enable_random_interleaving=true",
@@ -53,12 +54,12 @@ def measure(program, repetitions, seconds, only=".", **environment):
 
 
 def medians(runs):
-    """Returns the medians of each entry over dictionaries with the same keys."""
+    """Returns the median of each entry over dictionaries with the same keys."""
     return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
 
 
 def kernel_ratios(times):
-    """{(regime, ranks, type, operation): time relative to the fastest copy}."""
+    """Returns {(regime, ranks, type, operation): time relative to the fastest copy}."""
     ratios = {}
     for name, nanoseconds in times.items():
         what, regime, ranks, *kernel = name.split("/")
@@ -69,7 +70,7 @@ def kernel_ratios(times):
 
 
 def against_stores(times, stores):
-    """The same for the kernels in cache, relative to the copies in `stores`."""
+    """Returns the same for the kernels in cache, relative to the copies in `stores`."""
     rest = {name: each for name, each in times.items() if name.startswith("reduce/cache/")}
     return kernel_ratios(rest | stores)
 
@@ -87,7 +88,7 @@ def show_against_stores(ratios):
 
 
 def judge(ratios):
-    """[line for each goal], and whether all are met."""
+    """Returns a list with a line for each goal, and whether all are met."""
     lines, met = [], True
     for name, regime, most in GOALS:
         worst = max((each, kernel) for kernel, each in ratios.items() if kernel[0] == regime and kernel[2] == name)
@@ -134,7 +135,7 @@ def main():
         require_section(options.write, "micro")
     facts = machine_facts()
     start = time.monotonic()
-    # Runs apart get pages apart, which past the cache matter more than anything else that varies.
+    # Each run gets other pages, which matter more past the cache than anything else that varies.
     kernel_runs, store_runs, queue_runs = [], [], []
     program = f"{options.build}/bin/reduce_benchmark"
     for _ in range(options.runs):

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cost of a stream's queue: nanoseconds for each command, by who runs it and what it does.
-// Processor time of all threads, which the neighbours on the machine disturb the least.
+// Measures the cost of a stream's queue: nanoseconds for each command, by the thread that runs it
+// and by its kind. The time is the processor time of all threads, which other programs on the
+// machine disturb the least.
 #include "device/copy.h"
 #include "device/device.h"
 #include "device/event.h"
@@ -20,9 +21,10 @@
 namespace hccl::device {
 namespace {
 
-// Queued before each synchronisation, as hccl-perf and the side-by-side benchmark do.
+// The number of commands queued before each synchronisation, as in hccl-perf and the side-by-side
+// benchmark.
 constexpr std::int64_t kBatch = 1000;
-constexpr std::int64_t kWorkerBatch = 50'000;  // less than a queue that makes its program wait
+constexpr std::int64_t kWorkerBatch = 50'000;  // too few to block the program
 
 double thread_seconds() {
   timespec time{};
@@ -45,7 +47,7 @@ void check(benchmark::State& state, Outcome outcome) {
   if (outcome != Outcome::success) state.SkipWithError("a command failed");
 }
 
-// The thread that waits runs what it has queued.
+// Measures commands that the waiting thread runs itself.
 void run_by_synchronising(benchmark::State& state) {
   Fixture fixture;
   const auto stream = fixture.stream();
@@ -55,8 +57,8 @@ void run_by_synchronising(benchmark::State& state) {
   }
 }
 
-// Nobody waits: the stream's worker runs what is queued already when it begins. A first command
-// holds it until then.
+// Measures commands that the stream's worker runs because no thread waits. A first command holds
+// the worker until the others are queued.
 void run_by_worker(benchmark::State& state) {
   Fixture fixture;
   const auto stream = fixture.stream();
@@ -83,7 +85,8 @@ void run_by_worker(benchmark::State& state) {
   }
 }
 
-// A command, an event behind it, and another stream that waits for the event (synStreamWaitEvent).
+// Measures a command, an event recorded after it, and a wait of another stream for the event
+// (synStreamWaitEvent).
 void wait_for_event(benchmark::State& state) {
   Fixture fixture;
   const auto producer = fixture.stream();

@@ -10,7 +10,7 @@ import os
 import sys
 import time
 
-sys.dont_write_bytecode = True  # the source tree stays as it is
+sys.dont_write_bytecode = True  # leaves no files in the source tree
 from console import end_on_signals, parse_list, parse_size, progress, require_built, warn_of_load
 from drivers import ALGORITHMS, BusyLoop, DriverError, OneNode, PerfProgram
 from measure import Cell, Race, estimate, iterations_for
@@ -21,7 +21,7 @@ from page import require_section, shown_arguments, write_section  # found throug
 SIZES = [8, 64, 512, 4 << 10, 32 << 10, 256 << 10, 2 << 20, 16 << 20]
 BUSY_SIZES = SIZES[:6]
 LATENCY_SIZES = SIZES[:1]
-OTHER_SIZES = [1 << 10, 32 << 10, 256 << 10, 4 << 20, 16 << 20]  # of --collective all, but for all_reduce
+OTHER_SIZES = [1 << 10, 32 << 10, 256 << 10, 4 << 20, 16 << 20]  # for --collective all, except all_reduce
 VERIFY_UP_TO = 2 << 20
 
 
@@ -70,13 +70,13 @@ def parse_arguments():
 
 
 def seconds_for(options, collective):
-    """The least duration of a cell."""
+    """Returns the minimum duration of a cell."""
     brief = options.quick or (options.survey and collective != "all_reduce")
     return options.seconds or (0.1 if brief else 0.3)
 
 
 def least_size(collective, ranks):
-    """Below this, collectives of parts have no element for each rank."""
+    """Returns the smallest size at which collectives of parts have an element for each rank."""
     return 4 * ranks if collective in ("all_gather", "reduce_scatter", "alltoall") else 4
 
 
@@ -90,7 +90,7 @@ def sizes_for(options, section, collective, ranks):
 
 
 def race_queued(options, collective, ranks):
-    in_place = options.in_place or collective == "broadcast"  # for MPI_Bcast has one buffer
+    in_place = options.in_place or collective == "broadcast"  # MPI_Bcast has only one buffer
     seconds = seconds_for(options, collective)
     sizes = sizes_for(options, "queued", collective, ranks)
     with OneNode(f"{options.build}/bin", ranks, collective, collective != "barrier") as field:
@@ -123,7 +123,8 @@ def race_latency(options, collective, ranks):
 
 
 def race_busy(options, collective, ranks):
-    """With a core for each rank, Open MPI spins and gets nowhere beside the loop: there we compare with ourselves."""
+    """Races the sides beside a busy loop. If each rank has a core, Open MPI spins and makes no progress beside the loop,
+    so hccl is compared with its own undisturbed time instead."""
     loop = BusyLoop(max(os.sched_getaffinity(0)))
     seconds = seconds_for(options, collective)
     with contextlib.closing(loop), OneNode(f"{options.build}/bin", ranks, collective, with_floor=False) as field:
@@ -163,7 +164,7 @@ RACES = {"queued": race_queued, "latency": race_latency, "busy": race_busy}
 
 
 def plan_sections(options):
-    """[(section, collective, ranks)] in the order in which they are run."""
+    """Returns [(section, collective, ranks)] in the order in which they are run."""
     chosen = [name for name in RACES if getattr(options, name)] or list(RACES)
     plan = [("queued", collective, ranks) for collective in options.collective for ranks in options.ranks]
     if "all_reduce" in options.collective and not options.in_place:

@@ -31,14 +31,15 @@ def ratio_of(cell, name):
 
 
 def axes_of(panels):
-    """The same scales in all panels."""
+    """Returns axes with the same scales for all panels."""
     cells = [cell for cells in panels for cell in cells]
     ratios = [ratio for cell in cells for name in ("best", "floor") if (ratio := ratio_of(cell, name))]
     return Axes(PANEL, MARGINS, [cell.size for cell in cells if cell.size > 0], ratios + [0.5, 2], TICKS)
 
 
 def show_series(axes, cells, name, color, dash):
-    """Ratios to the best that are above 1 stand out: there slower than Open MPI."""
+    """Returns a line of ratios. Ratios to the best above 1, where hccl is slower than Open MPI, have another
+    colour."""
     points = [(axes.x(cell.size), axes.y(ratio), cell.size, ratio) for cell in cells if (ratio := ratio_of(cell, name))]
     parts = [polyline([point[:2] for point in points], color, dash)]
     for x, y, size, ratio in points:
@@ -74,27 +75,28 @@ def show_header(width):
 
 
 def draw(panels, axes):
-    """The SVG of a list of panels, each a list of cells (measure.Cell) of one collective and number of ranks."""
+    """Returns the SVG of a list of panels, each a list of cells (measure.Cell) of one collective and number of
+    ranks."""
     columns = max(2, min(COLUMNS, len(panels)))
     header = show_header(columns * PANEL_WIDTH + 8)
     return page([show_panel(axes, cells) for cells in panels], PANEL, columns, header, HEADER)
 
 
 def glance(panels):
-    """The first row of panels with the most ranks: enough for the head of a page."""
+    """Returns the first row of panels with the most ranks, which is enough for the head of a page."""
     most = max((cells[0].ranks for cells in panels), default=0)
     return [cells for cells in panels if cells[0].ranks == most][:COLUMNS]
 
 
 def glance_path(path):
-    """Where the picture of the glance is: plot.svg has it in plot-glance.svg."""
+    """Returns the path of the short picture: plot-glance.svg for plot.svg."""
     root, extension = os.path.splitext(path)
     return f"{root}-glance{extension}"
 
 
 def write_plot(path, sections):
-    """`sections`: (name, cells) pairs, of which those named "queued" are drawn. A second picture, at glance_path(), has a
-    single row."""
+    """Draws the sections named "queued" among `sections`, pairs of a name and cells. Writes a second picture with a
+    single row to glance_path()."""
     panels = [cells for name, cells in sections if name == "queued" and any(cell.best[1] for cell in cells)]
     axes = axes_of(panels)
     for target, drawn in ((path, panels), (glance_path(path), glance(panels))):

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The line protocol that every benchmark driver of this folder speaks, so that one script can take
-// turns between them.
+// The line protocol of the benchmark drivers in this folder, with which one script measures them in
+// turn.
 //
-//   run    collective=all_reduce bytes=8 iterations=1000 [warmup=10] [batch=1000] [place=in]
-//   [mode=latency] [variant=3] verify collective=all_reduce bytes=4096 [place=in] [variant=3]
+//   run    collective=all_reduce bytes=8 iterations=1000 [warmup=10] [batch=1000]
+//          [place=in] [mode=latency] [variant=3]
+//   verify collective=all_reduce bytes=4096 [place=in] [variant=3]
 //
 // One line of JSON answers each command; end of input ends the driver. `bytes` is the size column
 // of nccl-tests: the buffer of all_reduce and broadcast, the whole output of all_gather, the whole
@@ -24,13 +25,13 @@ enum class Collective : std::uint8_t {
   reduce_scatter,
   reduce,
   all_to_all,
-  send_receive,  // every rank sends to the next and receives from the one before; never in place
+  send_receive,  // every rank sends to the next and receives from the previous one; never in place
   barrier
 };
 
 inline constexpr int kCollectives = 8;
 
-// Plain data: it is handed from rank 0 to the others through shared memory.
+// A command. Rank 0 copies it to the other ranks through shared memory, so it must be plain data.
 struct Command {
   Verb verb = Verb::run;
   Collective collective = Collective::all_reduce;
@@ -38,15 +39,15 @@ struct Command {
   std::uint64_t iterations = 1;
   std::uint64_t warmup = 0;
   std::uint64_t batch =
-      0;  // calls queued before each synchronise, where a driver has queues; 0: all of them
-  int variant = 0;  // what it selects is the driver's affair: an algorithm, a tile size
+      0;  // calls queued before each synchronise, for drivers with queues; 0 for all calls
+  int variant = 0;  // selects an algorithm or a tile size, depending on the driver
   bool in_place = false;
-  bool latency = false;  // wait for the end of each call before the next
+  bool latency = false;  // wait for each call before the next one
 };
 
 [[nodiscard]] const char* collective_name(Collective collective);
 
-// Throws std::invalid_argument with the offending word.
+// Throws std::invalid_argument, which names the wrong word.
 [[nodiscard]] Command parse_command(const std::string& line);
 
 }  // namespace peers

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The common parts of the commands of this folder: values of options, progress on standard error, what signals do."""
+"""The common parts of the commands of this folder: values of options, progress on standard error, and signals."""
 import argparse
 import os
 import signal
@@ -43,7 +43,7 @@ def require_built(build, programs, command, reason=""):
 
 
 def end_on_signals():
-    """So that what ends the processes that were started is run."""
+    """Turns signals into exceptions, so that the code that ends started processes runs."""
     def stop(number, _):
         sys.exit(128 + number)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The processes that are measured, started once and asked in turn; and the busy loop that may run beside them."""
+"""The measured processes, which are started once and run in turn, and the busy loop that may run beside them."""
 import ctypes
 import json
 import math
@@ -14,7 +14,7 @@ import time
 LIBC = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1
 
-# A driver that sleeps in the kernel needs this long to be really idle: our stream workers nap before they sleep.
+# The time after which a driver that sleeps in the kernel is idle: hccl's stream workers nap before they sleep.
 SETTLE_SECONDS = 0.015
 
 TUNED = {
@@ -24,8 +24,8 @@ TUNED = {
     "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
 }
 
-# Algorithms of Open MPI 4.1's coll/tuned, by the number that forces them. Variants from 10 on are algorithms of
-# MPI_Reduce_scatter, those below of MPI_Reduce_scatter_block.
+# The algorithms of Open MPI 4.1's coll/tuned, by the number that selects them. Variants from 10 on are algorithms of
+# MPI_Reduce_scatter, smaller ones of MPI_Reduce_scatter_block.
 ALGORITHMS = {
     "all_reduce": {1: "linear", 2: "non-overlapping", 3: "recursive doubling", 4: "ring", 5: "segmented ring",
                    6: "Rabenseifner"},
@@ -50,12 +50,12 @@ class DriverError(Exception):
 
 
 def end_with_parent(number=signal.SIGTERM):
-    """To be called in a new child."""
+    """Makes the kernel send a signal to this process when its parent ends. Call it in a new child."""
     LIBC.prctl(PR_SET_PDEATHSIG, number)
 
 
 class Driver:
-    """One program under the command protocol of command.h."""
+    """A program that speaks the command protocol of command.h."""
 
     def __init__(self, name, argv, env=None):
         self.name = name
@@ -118,11 +118,11 @@ class Driver:
 
 
 class BusyLoop:
-    """A process that computes without end on one core; paused until it is wanted."""
+    """A process that computes endlessly on one core. It is paused at first."""
 
     def __init__(self, core):
         def pin():
-            end_with_parent(signal.SIGKILL)  # a paused process would not see another
+            end_with_parent(signal.SIGKILL)  # the only signal that ends a paused process
             os.sched_setaffinity(0, {core})
         self.process = subprocess.Popen([sys.executable, "-c", "while True: pass"], preexec_fn=pin)
         self.pause()
@@ -145,11 +145,11 @@ class Side:
         self.driver = driver
         self.label = label
         self.variant = variant
-        self.collective = collective  # that it always runs, whatever it is compared with
-        self.largest = largest  # bytes that it can do
+        self.collective = collective  # the collective that this side always runs; None to run the requested one
+        self.largest = largest  # maximum size in bytes
 
     def run(self, collective, size, iterations, warmup, latency=False, in_place=False):
-        """Nanoseconds for each call."""
+        """Returns the nanoseconds per call."""
         time.sleep(SETTLE_SECONDS)
         answer = self.driver.ask("run", collective=self.collective or collective, bytes=size, iterations=iterations, warmup=warmup,
                                  batch=1000, variant=self.variant, mode="latency" if latency else "queued",
@@ -165,16 +165,16 @@ class Side:
 
 
 class Field:
-    """All sides for one number of ranks. Use as a context manager: leaving it ends every process."""
+    """All sides for one number of ranks. It is a context manager, which ends all processes when it is left."""
 
-    least_floor_size = 32768  # bytes from which on the floor is shown
+    least_floor_size = 32768  # minimum bytes for which the floor is shown
 
     def __init__(self, binaries, ranks):
         self.binaries = binaries
         self.ranks = ranks
         self.drivers = []
         self.ours = None
-        self.default = None  # one of `mpi`
+        self.default = None  # an element of `mpi`
         self.mpi = []
         self.gloo = []
         self.floors = []
@@ -201,7 +201,7 @@ class Field:
         return self.start(name, argv, {**mpi_environment(), **settings})
 
     def mpi_sides(self, driver, collective, label):
-        """The driver's own choice of algorithm, then each algorithm."""
+        """Returns a side with the driver's own choice of algorithm, then one for each algorithm."""
         names = ALGORITHMS[collective].items()
         return [Side(driver, label)] + [Side(driver, f"{label}, {name}", variant) for variant, name in names
                                         if name != "two ranks" or self.ranks == 2]
@@ -237,13 +237,13 @@ class OneNode(Field):
 
 
 class PerfProgram:
-    """hccl-perf, run once a round over all sizes: the users' program must tell the same story as the driver."""
+    """Runs hccl-perf over all sizes once in each round, to check that it reports the same times as the driver."""
 
     def __init__(self, binaries, collective, ranks, sizes, seconds, in_place):
         self.program = f"{binaries}/hccl-perf"
         self.arguments = [collective, "-g", str(ranks), "-w", "5", "-c", "0", "-a", "3", "--standalone", "-f", "8",
                           "-b", str(sizes[0]), "-e", str(sizes[-1]), "--min-time", str(seconds), "--repeats", "1"]
-        # One sweep covers sizes that grow by a factor of 8, as the default ones do.
+        # One sweep covers sizes that grow by a factor of 8, like the default ones.
         steps = all(b == 8 * a for a, b in zip(sizes, sizes[1:]))
         self.usable = os.access(self.program, os.X_OK) and steps and collective != "barrier"
         self.place = "in_place" if in_place else "out_of_place"
@@ -267,12 +267,12 @@ class PerfProgram:
 
 
 def our_environment():
-    """Ours, without the one variable that would let two jobs meet."""
+    """Returns this process's environment without HCCL_COMM_ID, with which two jobs would meet."""
     return {key: value for key, value in os.environ.items() if key != "HCCL_COMM_ID"}
 
 
 def mpi_environment():
-    """Ours without anybody's Open MPI settings."""
+    """Returns this process's environment without settings of Open MPI."""
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("OMPI_", "PMIX_", "PRTE_"))}
     if os.geteuid() == 0:
         clean.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")

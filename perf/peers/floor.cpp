@@ -85,7 +85,7 @@ void Floor::reset() {
 
 void Floor::work(std::uint64_t iterations) {
   const std::uint64_t per_operation = tiles_per_segment_ * segments_.size();
-  const std::uint64_t total = per_operation * iterations;  // 0 where no bytes are moved
+  const std::uint64_t total = per_operation * iterations;  // 0 if no bytes are moved
   for (;;) {
     const std::uint64_t ticket = next_.value.fetch_add(1, std::memory_order_relaxed);
     if (ticket >= total) break;
@@ -122,10 +122,10 @@ void Floor::fill(const Command& command) {
 const std::vector<Buffer>& Floor::inputs(const Command& command) const {
   const bool exchanges = command.collective == Collective::all_to_all ||
                          command.collective == Collective::send_receive;
-  return command.in_place && !exchanges ? recv_ : send_;  // what is moved is the same
+  return command.in_place && !exchanges ? recv_ : send_;  // same bytes either way
 }
 
-// Part `to` of every rank's input to part `from` of every rank's output.
+// Copies part `to` of each rank's input to part `from` of each rank's output.
 void Floor::add_exchange(const std::vector<Buffer>& in, std::size_t part) {
   const auto ranks = static_cast<std::size_t>(ranks_);
   for (std::size_t from = 0; from < ranks; ++from)
@@ -180,7 +180,7 @@ void Floor::make_segments(const Command& command) {
   tiles_per_segment_ = (count + tile_ - 1) / tile_;
 }
 
-// Streaming stores need every tile to start at a cache line.
+// Returns whether every tile starts at a cache line, which streaming stores require.
 bool Floor::can_stream() const {
   return segments_.size() <= 1 || segments_[0].count * sizeof(float) % kLine == 0;
 }

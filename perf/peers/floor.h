@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory floor of a collective: the buffers of all ranks in one process, and the reads and
-// writes it cannot avoid, cut into tiles that threads claim.
+// The memory floor of a collective: the buffers of all ranks in one process, and the unavoidable
+// reads and writes, split into tiles that threads claim.
 #pragma once
 
 #include "command.h"
@@ -12,9 +12,9 @@
 
 namespace peers {
 
-// Page-aligned memory, touched, in use from some cache line of its first page on: buffers that all
-// start at the same offset of a page compete for the same sets of the first-level cache, which
-// costs up to twice the time.
+// Page-aligned memory whose pages exist, used from a cache line of its first page on. Buffers that
+// all start at the same offset of a page compete for the same sets of the first-level cache, which
+// takes up to twice the time.
 class Buffer {
  public:
   Buffer(std::size_t count, std::size_t first_line);
@@ -26,32 +26,33 @@ class Buffer {
   float* start_ = nullptr;
 };
 
-// Shared by all threads. prepare, reset and wrong belong to one of them, while no other is in work.
+// The threads share it. Only one thread calls prepare(), reset() and wrong(), and no other thread
+// may be in work() meanwhile.
 class Floor {
  public:
   explicit Floor(int ranks) : ranks_(ranks) {}
 
-  // `variant` 0, 1, 2: tiles of 16, 64, 256 KiB and cached stores; 3, 4, 5: the same with streaming
-  // stores.
+  // Lays out the tiles. `variant` 0, 1, 2: tiles of 16, 64, 256 KiB and cached stores; 3, 4, 5: the
+  // same with streaming stores.
   void prepare(const Command& command, bool known_inputs);
 
-  // Claims tiles of `iterations` operations until none is left. An operation starts when the one
-  // before is complete, as on a stream.
+  // Claims and runs tiles of `iterations` operations until none is left. An operation starts when
+  // the previous one is complete, as on a stream.
   void work(std::uint64_t iterations);
 
-  // Before the next round of work.
+  // Resets the counters. Call it between two rounds of work().
   void reset();
 
-  // Wrong elements of all outputs after one operation on known inputs.
+  // Returns the number of wrong elements in all outputs after one operation on known inputs.
   [[nodiscard]] std::uint64_t wrong(const Command& command) const;
 
  private:
-  // On a cache line of its own: every thread writes it.
+  // Has its own cache line, because every thread writes it.
   struct alignas(64) Counter {
     std::atomic<std::uint64_t> value = 0;
   };
 
-  // `count` elements: all sources are summed, the sum goes to all destinations.
+  // A sum of `count` elements of all sources, which is written to all destinations.
   struct Segment {
     std::vector<const float*> sources;
     std::vector<float*> destinations;
@@ -67,15 +68,15 @@ class Floor {
   [[nodiscard]] bool can_stream() const;
   [[nodiscard]] const std::vector<Buffer>& inputs(const Command& command) const;
 
-  Counter next_;  // tiles claimed
-  Counter done_;  // tiles finished
+  Counter next_;  // number of tiles claimed
+  Counter done_;  // number of tiles finished
   int ranks_;
   std::size_t capacity_ = 0;  // elements in each buffer
   std::size_t tile_ = 0;      // elements
   bool streaming_ = false;
   std::vector<Buffer> send_;
   std::vector<Buffer> recv_;
-  std::vector<Segment> segments_;  // all of one count
+  std::vector<Segment> segments_;  // all with the same count
   std::uint64_t tiles_per_segment_ = 0;
 };
 

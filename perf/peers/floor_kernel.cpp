@@ -23,7 +23,8 @@ HWY_ATTR void sum_element(std::span<const float* const> sources,
   for (float* destination : destinations) destination[i] = sum;
 }
 
-// Four vectors a step: whole cache lines are read and written, which write combining needs.
+// Processes four vectors per step, so that whole cache lines are read and written, which write
+// combining requires.
 template <bool kStreaming>
 HWY_ATTR std::size_t sum_steps(std::span<const float* const> sources,
                                std::span<float* const> destinations, std::size_t i,

@@ -4,9 +4,8 @@
 //   gloo_collectives RANKS
 // `variant` selects the algorithm: 0, 1 = ring and bcube of gloo::allreduce; 2, 3, 4 =
 // AllreduceRing, AllreduceRingChunked and AllreduceHalvingDoubling; 5, 6, 7 = the same without
-// Gloo's thread, each rank polling its connections itself, up to 64 KiB. Those from 2 on work in
-// place: they are given the input anew often enough that sums do not overflow, and no copy
-// otherwise.
+// Gloo's thread, where each rank polls its connections itself, up to 64 KiB. Variants from 2 on
+// work in place: the input is copied only as often as necessary to keep sums from overflowing.
 #include "child.h"
 #include "command.h"
 #include "processes.h"
@@ -42,14 +41,15 @@ namespace peers {
 namespace {
 
 constexpr int kFunctions = 2;   // variants of gloo::allreduce
-constexpr int kAlgorithms = 3;  // classes
+constexpr int kAlgorithms = 3;  // number of algorithm classes
 constexpr int kVariants = kFunctions + 2 * kAlgorithms;
-// Ranks that poll send before they receive: more than the kernel buffers would be waited for
-// forever.
+// The maximum size for polling ranks, which send before they receive: a larger message than the
+// kernel buffers would block them forever.
 constexpr std::size_t kMostPolled = std::size_t{64} << 10;
 constexpr std::uint64_t kSumsInPlace = 100;  // 2 ranks double a float 127 times before it overflows
 
-// Where the ranks of one driver meet; gone once they have met.
+// The board and the folder in which the ranks of one driver find each other. The folder is removed
+// once they have joined.
 struct Meeting {
   CommandBoard board;
   std::array<char, 256> folder{};
@@ -85,7 +85,7 @@ class GlooEngine final : public Engine {
     send_.resize(shape.send_count);
     recv_.assign(shape.recv_count, kPoison);
     fill_for_timing(command, rank_, send_);
-    // A connection may still carry notifications for the buffers of the algorithm before.
+    // A connection may still carry notifications for the buffers of the previous algorithm.
     context_ = contexts_->makeContext(device_);
     if (command.variant < kFunctions)
       make_function(command.variant);
@@ -175,7 +175,7 @@ int run_ranks(int ranks) {
     if (rank == 0) std::filesystem::remove_all(meeting->folder.data());
     return serve(meeting->board, rank, engine, title());
   });
-  std::filesystem::remove_all(meeting->folder.data());  // where they have not met
+  std::filesystem::remove_all(meeting->folder.data());  // if not all have joined
   return status;
 }
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The project's goals in numbers: which ratio of which cell must reach what, and what it aims for.
+"""The project's performance goals: for each group of cells a ratio, the bound it must reach, and its aim.
 
-Stated for two cores. A goal is (what the ratio is to, must reach, aim); None: no such bound."""
+The goals are for two cores. A goal is (divisor of the ratio, bound, aim), of which bound or aim may be None."""
 
 KIB, MIB = 1 << 10, 1 << 20
 ANY = float("inf")
 
-# By section, or by collective where calls are queued on one node: (ranks, least size, largest size, *goal). Ranks None: any
-# number of them.
+# Goals by section, or by collective for calls queued on one node: (ranks, least size, largest size, *goal). Ranks of
+# None match any number.
 GOALS = {
     "all_reduce": [(8, 0, 4 * KIB, "best", 1.0, 0.7),
                    (8, 32 * KIB, 32 * KIB, "best", 0.4, 0.3),
@@ -27,9 +27,9 @@ GOALS = {
              (8, 0, 4 * KIB, "best", 1.0, 0.7),
              (8, 32 * KIB, 256 * KIB, "best", 0.5, None)],
     "latency": [(2, 8, 8, "best", 5.0, 2.0), (8, 8, 8, "best", 1.0, 0.8)],
-    # The floor: the same bytes through a raw socket.
+    # The floor moves the same bytes through a raw socket.
     "nodes": [(None, 16 * MIB, ANY, "best", 0.9, 0.7), (None, 16 * MIB, ANY, "floor", 1.15, 1.05)],
-    # The floor: a raw ping-pong, there and back.
+    # The floor is a raw round trip.
     "nodes latency": [(None, 8, 8, "floor", 1.5, 1.2)],
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our side of the comparison, on the public API alone: calls queued on a stream, one synchronise
-// for each batch, under the command protocol of command.h.
+// hccl's side of the comparison, which uses only the public API: calls queued on a stream with one
+// synchronise for each batch, under the command protocol of command.h.
 //   hccl_collectives -g RANKS [--nodes NODES]
-// With several nodes, each has its share of the ranks; they meet and talk on loopback.
+// Several nodes share the ranks evenly and communicate over loopback.
 #include "child.h"
 #include "command.h"
 #include "processes.h"
@@ -128,7 +128,8 @@ class HcclEngine final : public Engine {
     }
   }
 
-  // In place, one buffer serves both; which of the two is the larger depends on the collective.
+  // Returns the address of the input. In place, one buffer is both input and output, and the
+  // collective determines which of the two is a part of the other.
   [[nodiscard]] std::uint64_t input(const Command& command, const Shape& shape) const {
     const bool inside = command.in_place && command.collective == Collective::all_gather;
     return (command.in_place ? recv_ : send_) +
@@ -184,10 +185,11 @@ class HcclEngine final : public Engine {
   std::uint64_t recv_ = 0;
 };
 
-// Nodes that share a machine differ in their names alone. Nothing of the library was called yet.
+// Makes this process part of a node: nodes that share a machine differ only in their names. Call it
+// before the first call of the library.
 void join_node(int node) {
   const std::string name = "hccl_collectives-" + std::to_string(getppid()) + "-" +
-                           std::to_string(node);  // two drivers may run at the same time
+                           std::to_string(node);  // two drivers may run concurrently
   setenv("HCCL_NODE_ID", name.c_str(), 1);
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank of two on nodes of their own, for the race over RoCE (roce.py); the other is started
-// alike. RANK and HCCL_COMM_ID say which rank it is and where the ranks meet.
+// One of two ranks on different nodes, for the race over RoCE (roce.py). RANK and HCCL_COMM_ID give
+// the rank and the rendezvous address.
 //   hccl_pair ping_pong|exchange|all_reduce BYTES CALLS
-// A call of ping_pong is a message there and one back, of exchange one each way at once. Rank 0
-// prints the microseconds of a call: the median and the mean.
+// A call of ping_pong is a round trip, and a call of exchange is one message in each direction at
+// once. Rank 0 prints the microseconds per call: the median and the mean.
 #include "pair.h"
 
 #include <hccl.h>

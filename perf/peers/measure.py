@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Interleaved measurement: which settings are worth racing, how many iterations, and the rounds themselves."""
+"""Interleaved measurement: chooses settings and iterations, and runs the rounds."""
 import math
 import statistics
 
 MAX_CANDIDATES = 3
-CANDIDATE_MARGIN = 1.25  # settings this close to the fastest of the first pass are raced
-GIVE_UP_SECONDS = 0.005  # shorter runs are too noisy to rule a setting out
+CANDIDATE_MARGIN = 1.25  # settings whose first time is within this factor of the fastest are raced
+GIVE_UP_SECONDS = 0.005  # shorter runs are too noisy to exclude a setting
 
 
 def estimate(side, collective, size, seconds, limit=math.inf, **options):
-    """Rough nanoseconds for each call, from runs that grow until one lasts `seconds`. Gives up once it is surely above
-    `limit`."""
+    """Returns rough nanoseconds per call, from runs that grow until one lasts `seconds`. Stops early once the time
+    surely exceeds `limit`."""
     iterations = 2
     while True:
         each = side.run(collective, size, iterations, warmup=1, **options)
@@ -21,9 +21,9 @@ def estimate(side, collective, size, seconds, limit=math.inf, **options):
 
 
 def choose(sides, collective, size, seconds, most=MAX_CANDIDATES, **options):
-    """The sides that may be the fastest at this size, best first: {side: estimate}."""
+    """Returns {side: estimate} of the sides that may be the fastest at this size, best first."""
     found = {}
-    for _ in range(2):  # a disturbance seldom hits the same side twice
+    for _ in range(2):  # a disturbance rarely affects the same side twice
         for side in sides:
             limit = 3 * min(found.values(), default=math.inf)
             each = estimate(side, collective, size, seconds, limit, **options)
@@ -34,7 +34,7 @@ def choose(sides, collective, size, seconds, most=MAX_CANDIDATES, **options):
 
 
 class Cell:
-    """One size: the samples of every side, one for each round, nanoseconds for each call."""
+    """The samples of all sides for one size, in nanoseconds per call. A side has one sample for each round."""
 
     def __init__(self, collective, size, ranks):
         self.collective = collective
@@ -46,11 +46,11 @@ class Cell:
         self.mpi = {}  # label -> samples of the settings that were raced
         self.gloo = {}  # likewise
         self.floors = {}
-        self.quiet = []  # ours without the busy loop, where the others are beside it
-        self.perf = []  # what hccl-perf reports
+        self.quiet = []  # hccl without the busy loop, if the other samples are beside it
+        self.perf = []  # times from hccl-perf
 
     def best_of(self, samples):
-        """Label and samples of the lowest median."""
+        """Returns label and samples with the lowest median."""
         return min(samples.items(), key=lambda item: statistics.median(item[1])) if samples else (None, [])
 
     @property
@@ -63,7 +63,8 @@ class Cell:
         return self.best_of(self.floors)
 
     def ratio_to(self, samples):
-        """Median of the ratios of neighbours in time; None where the other side was not measured."""
+        """Returns the median of the ratios of samples of the same round, or None if the other side was not
+        measured."""
         if not samples or not self.ours:
             return None
         return statistics.median(a / b for a, b in zip(self.ours, samples))
@@ -84,7 +85,7 @@ class Cell:
 
 
 def iterations_for(seconds, estimates):
-    """So many that the fastest side's cell lasts `seconds`; all sides make the same number."""
+    """Returns the number of iterations in which the fastest side takes `seconds`. All sides run the same number."""
     return max(2, math.ceil(1.1 * seconds * 1e9 / min(estimates)))
 
 
@@ -128,7 +129,7 @@ class Race:
 
     def round(self, number):
         self.race(number)
-        for _ in range(3):  # the first round shows whether the estimates were good enough
+        for _ in range(3):  # the first round shows whether the estimates were accurate
             shortest = min(samples[-1] for _, samples in self.lanes if not self.is_floor(samples))
             if number > 0 or shortest * self.cell.iterations >= self.seconds * 1e9:
                 return

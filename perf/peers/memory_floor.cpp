@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory floor: what a collective costs if every input byte is read once, every output byte is
+// The memory floor: the time of a collective if every input byte is read once, every output byte is
 // written once, and nothing else happens. Threads of one process (one for each core) claim tiles;
 // there are no ranks, streams or messages.
 //   memory_floor RANKS [THREADS]
@@ -36,7 +36,7 @@ class FloorEngine final : public Engine {
 
   void run(const Command& /*command*/, std::uint64_t iterations) override {
     floor_.work(iterations);
-    // The next block counts from zero: nobody may still be claiming.
+    // The counters restart for the next block, so all threads must have stopped claiming tiles.
     pthread_barrier_wait(&board_.barrier);
     if (thread_ == 0) floor_.reset();
     pthread_barrier_wait(&board_.barrier);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Open MPI's side of the comparison: blocking collectives back to back, under the command protocol
-// of command.h. `variant` forces an algorithm of coll/tuned: 0 leaves the choice to Open MPI; for
-// reduce_scatter 1.. are algorithms of MPI_Reduce_scatter_block, and 10.. those of
-// MPI_Reduce_scatter (10: its own choice). Forcing one needs
-// OMPI_MCA_coll_tuned_use_dynamic_rules=1 in the environment.
+// Open MPI's side of the comparison: blocking collectives in sequence, under the command protocol
+// of command.h. `variant` forces an algorithm of coll/tuned, or leaves the choice to Open MPI if it
+// is 0. For reduce_scatter, variants from 1 on are algorithms of MPI_Reduce_scatter_block, and
+// variants from 10 on those of MPI_Reduce_scatter (10: its own choice). Forcing an algorithm
+// requires OMPI_MCA_coll_tuned_use_dynamic_rules=1 in the environment.
 #include "command.h"
 #include "session.h"
 #include "shape.h"
@@ -99,7 +99,7 @@ class MpiEngine final : public Engine {
   }
 
  private:
-  // The algorithm is read when a communicator is made, so there is one communicator for each.
+  // Returns the communicator for an algorithm, which Open MPI reads when a communicator is created.
   MPI_Comm communicator(const Command& command) {
     const auto key = std::make_pair(command.collective, command.variant);
     const auto found = communicators_.find(key);
@@ -163,7 +163,7 @@ class MpiEngine final : public Engine {
   std::map<std::pair<Collective, int>, MPI_Comm> communicators_;
 };
 
-// The board, in a shared-memory window; all ranks must be on one node.
+// The board in a shared-memory window. All ranks must be on one node.
 class SharedBoard {
  public:
   SharedBoard(int rank, int ranks) {
@@ -200,7 +200,7 @@ std::string library_version() {
 }  // namespace peers
 
 int main(int argc, char** argv) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // the launcher's end is ours, however it ends
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // ends with the launcher in any case
   MPI_Init(&argc, &argv);
   int provided = 0;
   MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);

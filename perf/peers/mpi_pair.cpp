@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same calls as hccl_pair by MPI; mpirun starts both ranks.
+// The calls of hccl_pair with MPI. mpirun starts both ranks.
 //   mpi_pair ping_pong|exchange|all_reduce BYTES CALLS
 #include "pair.h"
 

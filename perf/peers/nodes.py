@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 
-sys.dont_write_bytecode = True  # the source tree stays as it is
+sys.dont_write_bytecode = True  # leaves no files in the source tree
 from console import end_on_signals, is_built, parse_list, parse_size, progress, require_built, warn_of_load
 from drivers import DriverError, Field, Side, end_with_parent
 from measure import Race
@@ -34,7 +34,7 @@ LARGEST_SEND = MIB
 TCP = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "tcp,self", "OMPI_MCA_btl_tcp_if_include": "lo"}
 FORCED = {**TCP, "OMPI_MCA_coll_tuned_use_dynamic_rules": "1"}
 BUFFERED = {**FORCED, "OMPI_MCA_btl_tcp_sndbuf": str(SOCKET_BUFFER), "OMPI_MCA_btl_tcp_rcvbuf": str(SOCKET_BUFFER)}
-# Large messages in pieces that the receiver copies, instead of straight into its buffer once it is known.
+# Sends large messages in pieces that the receiver copies, instead of directly into its buffer.
 SENT = {**FORCED, "OMPI_MCA_btl_tcp_flags": "send", "OMPI_MCA_btl_tcp_max_send_size": str(LARGEST_SEND)}
 GLOO_ALGORITHMS = ["ring", "bcube", "AllreduceRing", "AllreduceRingChunked", "AllreduceHalvingDoubling"]
 GLOO_POLLED = [f"{name}, polling" for name in GLOO_ALGORITHMS[2:]]
@@ -67,14 +67,15 @@ def parse_arguments():
 
 
 class PingPong(Side):
-    """A message there and one back."""
+    """A round trip of a message."""
 
     def run(self, collective, size, iterations, warmup, latency=True, in_place=False):
         return super().run(collective, size, iterations, warmup, latency, in_place)
 
 
 class AcrossNodes(Field):
-    """Ranks that meet on loopback alone. A library that is not installed is not raced: `missing` says why."""
+    """Ranks that communicate only over loopback. A library that is not installed does not take part; `missing` has the
+    reason."""
 
     least_floor_size = 1
 
@@ -122,7 +123,7 @@ def races_of(field, sizes, seconds, **more):
 
 
 def run_races(options, field):
-    """[(section, cells)]"""
+    """Returns [(section, cells)]."""
     alone = [size for size in LATENCY_SIZES if size in options.sizes]
     queued = races_of(field, options.sizes, options.seconds)
     latency = races_of(field, alone, options.seconds, latency=True, floors=field.ping_pongs)
@@ -135,7 +136,7 @@ def run_races(options, field):
 
 
 class YardstickError(Exception):
-    """iperf3 is not there, or has not worked."""
+    """iperf3 is missing or has failed."""
 
 
 def free_port():
@@ -145,7 +146,7 @@ def free_port():
 
 
 def run_iperf():
-    """Gigabytes per second in the two directions at once, over one connection each."""
+    """Returns the gigabytes per second in both directions at once, over one connection each."""
     if not shutil.which("iperf3"):
         raise YardstickError("there is no iperf3")
     port = free_port()
@@ -178,7 +179,7 @@ def iperf_rates(report):
 
 
 def measure_yardstick():
-    """A pair of rates, or why there is none."""
+    """Returns a pair of rates, or the reason why there is none."""
     progress("iperf3")
     try:
         return run_iperf()
@@ -187,7 +188,7 @@ def measure_yardstick():
 
 
 def show_yardstick(runs):
-    """`runs`: what was measured before and after the rounds."""
+    """Returns a text on `runs`, the measurements before and after the rounds."""
     lines = []
     for when, rates in zip(("Before", "After"), runs):
         if isinstance(rates, str):
@@ -199,7 +200,8 @@ def show_yardstick(runs):
 
 
 def show_exchange(sections):
-    """Returns the time of one message, and of an exchange of two at once: a call of 8 B is such an exchange."""
+    """Returns a text on the time of one message and of an exchange, two messages at once, which is what a call of 8 B
+    consists of."""
     cells = {section: cell for section, cells in sections for cell in cells if cell.size == 8}
     if not {"nodes", "nodes latency"} <= cells.keys():
         return ""

@@ -13,17 +13,17 @@ import statistics
 import subprocess
 import sys
 
-sys.dont_write_bytecode = True  # the source tree stays as it is
+sys.dont_write_bytecode = True  # leaves no files in the source tree
 from console import end_on_signals, progress, require_built
 from drivers import end_with_parent, our_environment
 
 HOSTS = os.path.join(os.path.dirname(__file__), "../../tests/support/hosts.sh")
 MODES = ["ddp", "fast_ddp"]
-# 18 MB of gradients in layers of 2.6 MB, each in buckets of 1 MiB: what the last large layer sends has nothing left to hide
-# behind.
+# 18 MB of gradients in layers of 2.6 MB, each in buckets of 1 MiB: only the buckets of the last large layer have no
+# computation to overlap with.
 MODEL = ["--hidden", ",".join(["800"] * 8), "--bucket-mib", "1", "--batch", "512", "--micro-batch", "256",
          "--epochs", "2"]
-EXPOSED_MUST = 0.5  # of what fast_ddp exposes
+EXPOSED_MUST = 0.5  # relative to the exposed communication of fast_ddp
 
 
 def hosts(*words):
@@ -31,7 +31,7 @@ def hosts(*words):
 
 
 def train(build, tag, mode):
-    """One training; what its last epoch says."""
+    """Runs one training. Returns the report on its last epoch, and the path of its trace."""
     files = {kind: os.path.abspath(f"{build}/overlap.{mode}.{kind}") for kind in ("json", "trace")}
     ranks = []
     for rank in range(2):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The measurement of the programs that race in pairs over RoCE (roce.py).
+// The measurement that the programs of the race over RoCE (roce.py) share.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 
 namespace peers {
 
-// Times `calls` calls behind some that warm up. Rank 0 prints the microseconds of a call: the
-// median and the mean.
+// Times `calls` calls after a warm-up. Rank 0 prints the microseconds per call: the median and the
+// mean.
 template <class Call>
 void time_calls(int rank, std::size_t calls, const Call& call) {
   using Clock = std::chrono::steady_clock;

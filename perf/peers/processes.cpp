@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts the ranks with the launcher that hccl-perf has.
+// Starts the ranks with hccl-perf's launcher.
 #include "processes.h"
 
 #include "launcher.h"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The socket floor: what two processes of this machine pay to exchange the same bytes over one
-// plain TCP connection on loopback, both directions at once, with nothing else done to them. With
-// mode=latency an iteration is a ping-pong: a round trip of two messages.
+// The socket floor: the time in which two processes of this machine exchange the same bytes over
+// one plain TCP connection on loopback, in both directions at once and without any computation.
+// With mode=latency an iteration is a round trip of two messages.
 //   raw_socket
-// collective=sendrecv alone. `variant` selects what is tuned: the socket buffers (0-2: as the
-// kernel has it; 3-5: 1 MiB; 6-8: 4 MiB) and, within each three, the bytes of a call (64 KiB,
-// 512 KiB, all that is left).
+// Only collective=sendrecv is supported. `variant` selects the socket buffers (0-2: the kernel's
+// default; 3-5: 1 MiB; 6-8: 4 MiB) and, within each three, the bytes per system call (64 KiB, 512
+// KiB, everything).
 #include "child.h"
 #include "command.h"
 #include "processes.h"
@@ -42,7 +42,7 @@ constexpr std::array<int, 3> kSocketBuffers{0, 1 << 20, 4 << 20};
 constexpr std::array<std::size_t, 3> kCallBytes{std::size_t{64} << 10, std::size_t{512} << 10,
                                                 std::numeric_limits<std::size_t>::max()};
 constexpr int kVariants = static_cast<int>(kSocketBuffers.size() * kCallBytes.size());
-// Tries before a process sleeps in poll(2).
+// The number of tries before a process sleeps in poll(2).
 constexpr int kYields = 1000;
 
 int require(int result, const char* what) {
@@ -54,7 +54,7 @@ sockaddr* generic(sockaddr_in& address) {
   return static_cast<sockaddr*>(static_cast<void*>(&address));
 }
 
-// Listening on a free port of loopback, with the buffers that its connections inherit.
+// Listens on a free port of loopback. Connections inherit the listener's buffer sizes.
 int listen_with(int buffer_bytes) {
   const int listener = require(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket");
   if (buffer_bytes > 0) {
@@ -82,14 +82,14 @@ int connect_with(int listener, int buffer_bytes) {
   return connection;
 }
 
-// One end of one connection for each size of socket buffers.
+// One end of a connection for each size of socket buffers.
 class SocketEngine final : public Engine {
  public:
   SocketEngine(std::array<int, 3> connections, int rank) : connections_(connections), rank_(rank) {
     const int on = 1;
     for (const int connection : connections_) {
       setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-      // As hccl does on loopback: the system's choice may be BBR, which paces.
+      // hccl does so on loopback, because the system's default may be BBR, which paces.
       setsockopt(connection, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
     }
   }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Markdown of a run: facts about the machine, one table for each section, and the goals with what was reached."""
+"""Markdown of a run: facts about the machine, one table for each section, and the results of the goals."""
 import json
 import os
 import statistics
@@ -16,7 +16,7 @@ TITLES = {
     "nodes": "{collective}, {ranks} nodes of one rank: calls queued back to back",
     "nodes latency": "{collective}, {ranks} nodes of one rank: call and synchronise each, against a blocking call",
 }
-FLOORS = {"nodes": "raw exchange", "nodes latency": "raw ping-pong"}  # elsewhere it is that of memory
+FLOORS = {"nodes": "raw exchange", "nodes latency": "raw ping-pong"}  # the others use the memory floor
 
 TIMES = ("Times are microseconds for each call (medians over the rounds), ratios are hccl's time over the other's (medians "
          "of the ratios within a round).")
@@ -35,7 +35,7 @@ def show_size(size):
 
 
 def show_time(samples):
-    """Microseconds, three significant digits."""
+    """Returns microseconds with three significant digits."""
     if not samples:
         return ""
     micro = statistics.median(samples) / 1000
@@ -52,7 +52,7 @@ def ratios_of(cell):
 
 
 def judge(section, cell):
-    """[(what, ratio, must, aim, verdict)] for every goal of this cell that was measured."""
+    """Returns [(what, ratio, must, aim, verdict)] for every goal of this cell that was measured."""
     ratios = ratios_of(cell)
     judged = []
     for what, must, aim in goals_of(section, cell):
@@ -78,7 +78,7 @@ def show_goals(section, cell):
 
 
 def table_of(section, cells):
-    """Columns that are empty in every row are left out."""
+    """Returns a table of the cells without columns that are empty in every row."""
     rows = []
     floor = name_of(section, "floor")
     for cell in cells:
@@ -133,7 +133,7 @@ def show_section(section, cells):
 
 
 def write_samples(path, sections, **about):
-    """JSON of all cells of [(section, cells)], beside what the run was `about`."""
+    """Writes all cells of [(section, cells)] as JSON, with the facts `about` the run."""
     shown = [{"section": name, "cells": [cell.as_json() for cell in cells]} for name, cells in sections]
     with open(path, "w", encoding="utf-8") as file:
         json.dump({**about, "sections": shown}, file, indent=1)

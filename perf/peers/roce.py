@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 
-sys.dont_write_bytecode = True  # the source tree stays as it is
+sys.dont_write_bytecode = True  # leaves no files in the source tree
 from console import end_on_signals, progress, require_built
 from report import all_facts, show_size
 from page import require_section, show_run, shown_arguments, table, write_section  # found through report.py
@@ -22,10 +22,10 @@ from page import require_section, show_run, shown_arguments, table, write_sectio
 MIB = 1 << 20
 LARGE = [4 * MIB, 16 * MIB]
 PING_PONGS, EXCHANGES = 1000, {4 * MIB: 10, 16 * MIB: 4}
-WRITES = {64 << 10: 1500, LARGE[0]: 25}  # of perftest's own size, and of ours
+WRITES = {64 << 10: 1500, LARGE[0]: 25}  # for perftest's default size and for hccl's
 LATENCY_MUST, LATENCY_AIM = 1.5, 1.2
 BANDWIDTH_MUST, BANDWIDTH_AIM = 0.9, 0.97
-ARITHMETIC_MUST = 0.75  # of an all-reduce, where the emulated processor limits it
+ARITHMETIC_MUST = 0.75  # for all-reduces, which the emulated processor limits
 UCX = {"OMPI_MCA_pml": "ucx", "UCX_TLS": "rc_verbs,ud_verbs,self", "UCX_IB_GID_INDEX": "2",
        "OMPI_MCA_oob_tcp_if_include": "10.77.0.0/16"}
 AGENT = """#!/bin/bash
@@ -42,7 +42,7 @@ def find_machine():
     return machine
 
 
-# The code below runs in the machine.
+# The following code runs in the virtual machine.
 
 def output_of(argv, variables=None, seconds=120):
     done = subprocess.run(argv, env={**os.environ, **(variables or {})}, check=False, capture_output=True, text=True,
@@ -53,7 +53,7 @@ def output_of(argv, variables=None, seconds=120):
 
 
 def perftest(program, *arguments):
-    """The numbers of its last line."""
+    """Returns the numbers in the last line of the output."""
     common = ["-x", os.environ["RXE_GID_INDEX"], "-F", *arguments]
     with subprocess.Popen(["on-node", "0", program, "-d", "rxe0", *common], stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL) as server:
@@ -65,7 +65,7 @@ def perftest(program, *arguments):
 
 
 def pair(argv, variables):
-    """Microseconds of a call: median and mean."""
+    """Returns the microseconds per call: median and mean."""
     with subprocess.Popen(["on-node", "1", *argv], env={**os.environ, **variables, "RANK": "1"}, stdin=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL) as other:
         text = output_of(["on-node", "0", *argv], {**variables, "RANK": "0"})
@@ -83,7 +83,7 @@ def tcp_socket(build, how):
 
 
 def open_mpi(build, what, size, calls):
-    """The same; nothing where it fails, as UCX does now and then over this device."""
+    """Returns the same for Open MPI, or None if it fails, as UCX occasionally does on this device."""
     argv = ["on-node", "0", "timeout", "60", "mpirun", "--allow-run-as-root", "--bind-to", "none", "--host", "node0,node1",
             "-np", "2", "--mca", "plm_rsh_agent", "/tmp/agent"]
     for name in UCX:
@@ -124,7 +124,7 @@ def measure(options):
         print(json.dumps(sample), flush=True)
 
 
-# And this outside.
+# The following code runs outside.
 
 def verdict(ratio, must, aim, at_most):
     good = (lambda bound: ratio <= bound) if at_most else (lambda bound: ratio >= bound)
@@ -132,7 +132,7 @@ def verdict(ratio, must, aim, at_most):
 
 
 def rows_of(samples):
-    """Tables' rows, and the number of goals missed."""
+    """Returns the rows of both tables, and the number of missed goals."""
     def median(name):
         return statistics.median(sample[name] for sample in samples if name in sample)
 
@@ -150,7 +150,7 @@ def rows_of(samples):
     default, same = (f"write_bw {size}" for size in WRITES)
     in_mb = 1.048576
     for size in LARGE:
-        # Bytes each way: of an exchange the message, of a ring of two ranks as many.
+        # An exchange moves the message in each direction, and a ring of two ranks moves as many bytes.
         def rate(name, size=size):
             return f"{2 * size / median(name):.0f}"
 
@@ -165,7 +165,7 @@ def rows_of(samples):
 
 
 def show(options, samples, facts, seconds):
-    """Parts of the page, and the number of goals missed."""
+    """Returns the parts of the page, and the number of missed goals."""
     latency, bandwidth, missed = rows_of(samples)
     command = " ".join(["./dev bench --rxe", *options.shown])
     parts = [show_run(facts, command, seconds, f"mpirun (Open MPI) {facts['mpi'].rsplit(' ', 1)[-1]} over UCX; "),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command loop: hand a command to all ranks, time the calls from the first start to the last
-// end, answer in JSON.
+// The command loop: passes a command to all ranks, times the calls from the first start to the last
+// end, and answers in JSON.
 #include "session.h"
 
 #include <algorithm>
@@ -29,7 +29,8 @@ void wait_for_command(CommandBoard& board, int rank) {
   }
 }
 
-// The next command, parsed; false at the end of input. A malformed line is answered and skipped.
+// Reads the next command. Returns false at the end of input. Answers malformed lines and skips
+// them.
 bool read_command(Command& command) {
   for (std::string line; std::getline(std::cin, line);) {
     if (line.empty()) continue;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command loop of a driver: rank 0 reads commands, all ranks run them together, rank 0 answers.
-// Between commands every rank sleeps in the kernel, so that an idle driver costs its neighbour
-// nothing.
+// The command loop of a driver: rank 0 reads commands, all ranks run them together, and rank 0
+// answers. Between commands every rank sleeps in the kernel, so that an idle driver does not
+// disturb the others.
 #pragma once
 
 #include "command.h"
@@ -17,11 +17,12 @@ namespace peers {
 
 inline constexpr int kMaxRanks = 64;
 
-// Memory that all ranks of a driver share. Plain data and process-shared primitives only.
+// Memory that all ranks of a driver share. It may contain only plain data and process-shared
+// primitives.
 struct CommandBoard {
   int ranks = 0;
   pthread_barrier_t barrier{};
-  std::array<sem_t, kMaxRanks> wake{};  // one for each rank: a new command, or the end
+  std::array<sem_t, kMaxRanks> wake{};  // one per rank, posted for a new command and for the end
   Command command;
   bool finished = false;
   std::array<std::int64_t, kMaxRanks> start_ns{};
@@ -29,11 +30,12 @@ struct CommandBoard {
   std::array<std::uint64_t, kMaxRanks> wrong{};
 };
 
-// One rank calls it before any other touches the board. Throws std::runtime_error.
+// Initialises the board. One rank must call it before any other uses the board. Throws
+// std::runtime_error.
 void initialise(CommandBoard& board, int ranks);
 
-// One rank of the thing measured. Implementations throw std::exception on failure, which ends the
-// driver.
+// One rank of the measured library. Implementations throw std::exception on failure, which ends the
+// driver. All ranks must call each method together.
 class Engine {
  public:
   Engine() = default;
@@ -41,11 +43,11 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Collective: buffers allocated and touched, inputs set, the variant chosen.
+  // Allocates and touches buffers, sets inputs, and selects the variant.
   virtual void prepare(const Command& command) = 0;
-  // Collective: `iterations` calls, complete on return.
+  // Makes `iterations` calls, which are complete on return.
   virtual void run(const Command& command, std::uint64_t iterations) = 0;
-  // Collective: one call with known inputs into poisoned outputs; the number of wrong elements at
+  // Makes one call with known inputs into poisoned outputs. Returns the number of wrong elements on
   // this rank.
   virtual std::uint64_t verify(const Command& command) = 0;
 };

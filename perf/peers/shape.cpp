@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffer counts of each collective and the exact result its known inputs must give.
+// Computes the buffer counts of each collective and the exact result for its known inputs.
 #include "shape.h"
 
 #include <algorithm>

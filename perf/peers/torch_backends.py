@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-sys.dont_write_bytecode = True  # the source tree stays as it is
+sys.dont_write_bytecode = True  # leaves no files in the source tree
 from console import end_on_signals, parse_list, parse_size, progress, warn_of_load
 from drivers import end_with_parent
 from torch_plot import cells_of, median_ratio, write_plot
@@ -25,7 +25,7 @@ SIDES = {"plain": "plain tensor", "bucket": "DDP's bucket", "allocator": "alloca
 
 
 def run_ranks(ranks, program, *arguments):
-    """Runs a program of this folder under torchrun and returns what it prints."""
+    """Runs a program of this folder under torchrun and returns its output."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith(("HCCL_", "DDP_"))}
     if "hpu" in arguments:
         variables["HCCL_EMU_HPU"] = "1"
@@ -73,7 +73,7 @@ def show_race(samples):
 
 
 def train(options):
-    """Returns the times of each training by side, a list over the rounds."""
+    """Returns the times of each training by side, as lists over the rounds."""
     sides = {"gloo": ["--backend", "gloo"], "hccl": ["--backend", "hccl"],
              "hccl, allocator": ["--backend", "hccl", "--allocator"]}
     if importlib.util.find_spec("hccl_torch_hpu"):
@@ -102,7 +102,8 @@ def show_training(results):
 
 
 def measured(options):
-    """What --json writes: the facts, all samples of collectives, and the times of the trainings."""
+    """Returns the contents of the --json file: the facts, all samples of collectives, and the times of the
+    trainings."""
     facts = {"load": os.getloadavg()[0], "cores": os.cpu_count(), "machine": platform.machine(), "rounds": options.rounds}
     warn_of_load(facts)
     samples = race(options) if options.only != "training" else []

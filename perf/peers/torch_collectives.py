@@ -17,7 +17,8 @@ WARM_UP = 2
 
 
 def call_of(collective, group, input, output):
-    """The call, on tensors of the size of the whole: outputs of an all-gather, inputs of a reduce-scatter."""
+    """Returns the call on tensors of the whole size, which is that of the output of an all-gather and the input of a
+    reduce-scatter."""
     part = input.tensor_split(dist.get_world_size())[0]
     return {"all_reduce": lambda: dist.all_reduce(input, group=group),
             "all_gather": lambda: dist.all_gather_into_tensor(output, part, group=group),
@@ -27,7 +28,7 @@ def call_of(collective, group, input, output):
 
 
 def slowest(seconds):
-    """The time of the slowest rank."""
+    """Returns the time of the slowest rank."""
     time_of_rank = torch.tensor([seconds], dtype=torch.float64)
     dist.all_reduce(time_of_rank, op=dist.ReduceOp.MAX)
     return time_of_rank.item()
@@ -42,7 +43,7 @@ def measure(call, calls):
 
 
 def calls_in(call, seconds):
-    """Returns the number of calls that take about `seconds`: the same on every rank."""
+    """Returns the number of calls that take about `seconds`, which is equal on all ranks."""
     measure(call, WARM_UP)
     return max(2, min(2000, int(seconds / max(measure(call, 2), 1e-7))))
 
@@ -78,7 +79,7 @@ def main():
                     samples.append({"collective": collective, "ranks": ranks, "size": size, "round": number, "side": side,
                                     "us": 1e6 * seconds})
                     for tensor in memory[side]:
-                        tensor.fill_(0.5)  # sums stay finite
+                        tensor.fill_(0.5)  # keeps sums finite
     if dist.get_rank() == 0:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump(samples, file)

@@ -13,17 +13,17 @@ MARGINS = LEFT, _, TOP, _ = 44, 14, 30, 28
 HEADER = 92
 TICKS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
 FASTER = "#eef6ee"
-# Legible on light and on dark paper.
+# Legible on light and dark backgrounds.
 COLORS = ["#3a7fd0", "#d9730d", "#2a9d5c", "#c74b8f", "#8b6fd6", "#8a8a2a"]
 KINDS = {"bucket": ("tensor in shared memory", ""), "plain": ("plain tensor", "5 3")}
-# Viewers that prefer a dark page get the same picture on dark paper.
+# Gives viewers that prefer a dark page the same picture on a dark background.
 STYLE = (f'<style>@media (prefers-color-scheme: dark) {{ rect[fill="{PAPER}"] {{ fill: #0d1117 }} '
          f'rect[fill="{FASTER}"] {{ fill: #15251b }} text[fill="{INK}"] {{ fill: #dddddd }} '
          f'line[stroke="{INK}"] {{ stroke: #bbbbbb }} line[stroke="{GRID}"] {{ stroke: #333b44 }} }}</style>')
 
 
 def cells_of(samples):
-    """The times in microseconds by (collective, ranks, size) and side, a list over the rounds."""
+    """Returns the times in microseconds by (collective, ranks, size) and side, as lists over the rounds."""
     cells = {}
     for one in samples:
         cell = cells.setdefault((one["collective"], one["ranks"], one["size"]), {})
@@ -32,12 +32,12 @@ def cells_of(samples):
 
 
 def median_ratio(cell, side):
-    """How many times faster than gloo: the median of the ratios within a round."""
+    """Returns the speed-up over gloo: the median of the ratios within a round."""
     return statistics.median(gloo / own for gloo, own in zip(cell["gloo"], cell[side]))
 
 
 def axes_of(cells):
-    """The same scales in all panels."""
+    """Returns axes with the same scales for all panels."""
     ratios = [median_ratio(cell, kind) for cell in cells.values() for kind in KINDS]
     return Axes(PANEL, MARGINS, [size for _, _, size in cells], ratios + [1, 2], TICKS)
 
@@ -78,7 +78,7 @@ def show_header(colors):
 
 
 def draw(cells):
-    """The SVG of what cells_of() returns."""
+    """Returns the SVG of `cells`, the result of cells_of()."""
     axes = axes_of(cells)
     colors = {name: COLORS[at % len(COLORS)] for at, name in enumerate(dict.fromkeys(name for name, _, _ in cells))}
     counts = sorted({ranks for _, ranks, _ in cells})

@@ -9,7 +9,7 @@ import time
 import torch
 import torch.distributed as dist
 
-# The size of the parameters, and of the gradients: number of layers and their width.
+# Number and width of the layers, which determine the size of the parameters and of the gradients.
 MODELS = {"34 MB": (8, 1024), "400 MB": (6, 4096)}
 
 

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 
-sys.dont_write_bytecode = True  # the source tree stays as it is
+sys.dont_write_bytecode = True  # leaves no files in the source tree
 from console import end_on_signals, progress, require_built
 from drivers import ALGORITHMS, TUNED, end_with_parent, mpi_environment, our_environment
 from measure import rotated
@@ -23,15 +23,15 @@ from page import require_section, show_run, shown_arguments, table, write_sectio
 
 MIB = 1 << 20
 MODES = ["ddp", "fast_ddp", "sharded"]
-# Gradients of nearly this size in several buckets, with as little computation as they allow.
+# Gradients of nearly this size in several buckets, with as little computation as possible.
 MODELS = {
     1 * MIB: {"--hidden": "350,350,350", "--bucket-mib": "0.25", "--batch": "32", "--micro-batch": "4", "--rate": "0.05"},
     32 * MIB: {"--hidden": "2000,2000,2000", "--bucket-mib": "8", "--batch": "64", "--micro-batch": "8",
                "--rate": "0.01"},
 }
 EPOCHS = {1 * MIB: 6, 32 * MIB: 2}
-COMMUNICATION_MUST = 1.5  # times faster than MPI_Allreduce
-DDP_MUST = 1.05  # of fast_ddp's step at most
+COMMUNICATION_MUST = 1.5  # minimum speed-up over MPI_Allreduce
+DDP_MUST = 1.05  # maximum time relative to fast_ddp's step
 
 
 def parse_arguments():
@@ -52,18 +52,18 @@ def parse_arguments():
 
 
 class Side:
-    """One way to train: a row of the table, with a sample of each figure for every round."""
+    """One way to train, which is a row of the table, with a sample of each figure for every round."""
 
     def __init__(self, label, argv, environment):
         self.label = label
         self.argv = argv
         self.environment = environment
-        self.steps = []  # milliseconds: median over the epochs of a run
+        self.steps = []  # milliseconds, each the median over the epochs of a run
         self.exposed = []
         self.weights = None
 
     def run(self, model, epochs):
-        """(step, exposed communication) in milliseconds."""
+        """Returns (step, exposed communication) in milliseconds."""
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "run.json")
             words = [word for pair in model.items() for word in pair]
@@ -75,7 +75,7 @@ class Side:
             with open(path, encoding="utf-8") as file:
                 run = json.load(file)
         self.weights = run["weights_crc32"]
-        rows = run["epochs"][1:]  # the first touches memory for the first time
+        rows = run["epochs"][1:]  # the first epoch touches memory for the first time
         return tuple(statistics.median(row[name] for row in rows) for name in ("step_ms", "communication_ms"))
 
     def sample(self, model, epochs):
@@ -98,7 +98,7 @@ def our_sides(options):
 
 
 def mpi_sides(options):
-    """(without communication, [with MPI_Allreduce])"""
+    """Returns (side without communication, [sides with MPI_Allreduce])."""
     more = ["--oversubscribe"] if options.ranks > len(os.sched_getaffinity(0)) else []
     argv = ["mpirun", *more, "-np", str(options.ranks), f"{options.build}/bin/mpi_trainer"]
     base = {key: value for key, value in mpi_environment().items() if key != "HCCL_COMM_ID"}
@@ -110,7 +110,7 @@ def mpi_sides(options):
 
 
 def best_of(sides, model):
-    """The two whose steps are the shortest in one short run each, and the default."""
+    """Returns the two sides whose steps are the shortest in one short run each, and the default."""
     times = []
     for side in sides:
         progress(f"choosing settings: {side.label}")
@@ -121,7 +121,7 @@ def best_of(sides, model):
 
 
 def ratio(ones, others):
-    """Median of the ratios within a round."""
+    """Returns the median of the ratios within a round."""
     return statistics.median(one / other for one, other in zip(ones, others))
 
 
@@ -136,12 +136,13 @@ class Race:
         return min(self.theirs, key=lambda side: statistics.median(side.steps))
 
     def faster(self, side):
-        """How many times faster than the best of Open MPI: (what communication adds, what of it is exposed)."""
+        """Returns the speed-ups over the best of Open MPI: (of the time that communication adds, of the exposed
+        communication)."""
         mine, other = statistics.median(side.added(self.alone)), statistics.median(self.best.added(self.alone))
         return (other / mine if mine > 0 else float("inf")), ratio(self.best.exposed, side.exposed)
 
     def goals(self):
-        """[(text, reached)]"""
+        """Returns [(text, reached)]."""
         ddp, fast = self.ours[:2]
         name = f"{self.size // MIB} MiB of gradients"
         verdicts = []

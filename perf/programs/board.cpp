@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shared board.
+// Implements the shared board.
 #include "board.h"
 
 #include "quantities.h"
@@ -21,7 +21,7 @@ constexpr std::size_t kPage = 4096;
 
 std::size_t round_to_pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
-// The state letter in /proc/<pid>/stat, or 0.
+// Returns the state letter in /proc/<pid>/stat, or 0 if it cannot be read.
 char process_state(int pid) {
   std::ifstream file(text("/proc/", pid, "/stat"));
   std::string line;
@@ -38,7 +38,7 @@ struct Board::Notice {
   std::array<char, 256> text{};
 };
 
-// By phase.
+// Indexed by phase.
 constexpr std::array kPhaseNames{"starting",   "initialising", "filling buffers for",  "checking",
                                  "warming up", "timing",       "measuring latency of", "ending"};
 

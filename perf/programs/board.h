@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory shared by the parent and the ranks it starts: what each rank is doing, the notice of a
-// failure, and room for expected results that the ranks compute together. Anonymous, so nothing is
-// left behind.
+// Memory that the parent shares with the ranks it starts: each rank's progress, the notice of a
+// failure, and room for expected results that the ranks compute together. The memory is anonymous,
+// so it leaves no file.
 #pragma once
 
 #include <atomic>
@@ -24,21 +24,21 @@ enum class Phase : std::uint32_t {
 
 [[nodiscard]] const char* phase_name(Phase phase);
 
-// One rank's line on the board. The rank writes it and the supervisor reads it.
+// One rank's progress. The rank writes it and the supervisor reads it.
 struct alignas(64) RankRecord {
   std::atomic<int> pid{0};
   std::atomic<Phase> phase{Phase::starting};
   std::atomic<std::uint64_t> row_bytes{0};
   std::atomic<std::uint64_t> calls{
-      0};  // collectives queued so far: who hangs has fewer than the others
-  std::atomic<bool> reported{false};  // has said on stderr why it fails
-  std::atomic<bool> finished{false};  // has come to the end of its run, with right data or wrong
+      0};  // collectives queued so far; a rank that hangs has fewer than the others
+  std::atomic<bool> reported{false};  // has reported its failure on stderr
+  std::atomic<bool> finished{false};  // has completed its run, with right or wrong data
 };
 
 class Board {
  public:
-  // For `ranks` ranks, with `expected_bytes` of room for expected results (not touched before it is
-  // used). Throws RunError when there is no memory.
+  // Creates a board for `ranks` ranks with room for `expected_bytes` of expected results, whose
+  // pages are allocated when they are first used. Throws RunError if there is no memory.
   Board(int ranks, std::size_t expected_bytes);
   ~Board();
   Board(const Board&) = delete;
@@ -49,12 +49,13 @@ class Board {
   [[nodiscard]] std::byte* expected() const { return expected_; }
   [[nodiscard]] std::size_t expected_bytes() const { return expected_bytes_; }
 
-  // The first failure of the run. Later ones are ignored.
+  // Stores the first failure of the run. Later ones are ignored.
   void publish_failure(const std::string& failure);
-  // Empty if there is none.
+  // Returns the failure, or an empty text if there is none.
   [[nodiscard]] std::string failure() const;
 
-  // "rank 3 (pid 123) timing 1 MiB, 42 calls queued", with "stopped" if the process is.
+  // Returns a text such as "rank 3 (pid 123) timing 1 MiB, 42 calls queued", with "stopped" if the
+  // process is stopped.
   [[nodiscard]] std::string describe(int rank) const;
 
  private:

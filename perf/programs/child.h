@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Child processes that end with this one, and the memory that they share with it.
+// Child processes that end with this one, and memory shared with them.
 #pragma once
 
 #include <new>
@@ -12,19 +12,19 @@
 
 namespace hccl_perf {
 
-// Forks a child that the kernel kills when this process ends. Returns as fork() does.
+// Forks a child that the kernel kills when this process ends. Returns like fork().
 [[nodiscard]] inline pid_t fork_child() {
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    // It may have ended before the line above; in a new namespace of processes it is 0.
+    // The parent may have ended before the line above. In a new PID namespace its id is 0.
     if (getppid() != parent && getppid() != 0) _exit(1);
   }
   return child;
 }
 
-// An object in memory that this process shares with the children it forks later.
+// An object in memory that this process shares with the children that it forks later.
 template <class Object>
 class Shared {
  public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exchanges of the unique id, but for the socket.
+// Exchanges the unique id by a pipe or by PMIx.
 #include "id_exchange.h"
 
 #include "pmix_client.h"
@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kPmixKey = "hccl.perf.unique_id";
 constexpr double kSocketSeconds = 60;
 
-// Rank 0 has no process that ends before it has written, unless it fails.
+// Rank 0's process ends before it has written the id only if it fails.
 constexpr const char* kRootGone = "rank 0 ended before it gave out the unique id";
 
 hcclUniqueId read_id(int descriptor) {
@@ -31,7 +31,7 @@ hcclUniqueId read_id(int descriptor) {
 }
 
 void write_id(int descriptor, const hcclUniqueId& id) {
-  // Shorter than PIPE_BUF, hence never split.
+  // The id is shorter than PIPE_BUF, so the write is never split.
   ssize_t put = write(descriptor, &id, sizeof id);
   while (put < 0 && errno == EINTR) put = write(descriptor, &id, sizeof id);
   if (put != static_cast<ssize_t>(sizeof id)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The unique id over an abstract unix socket: no file, and gone with the processes. Only the same
-// user is served.
+// Exchanges the unique id over an abstract unix socket, which leaves no file and disappears with
+// the processes. Only processes of the same user are served.
 #include "id_exchange.h"
 #include "text.h"
 
@@ -23,8 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kRetry = std::chrono::milliseconds(10);
-constexpr int kClientMs =
-    2000;  // an unknown peer that connects and says nothing is dropped after this
+constexpr int kClientMs = 2000;  // limit for an unknown peer that connects and sends nothing
 
 class Socket {
  public:
@@ -44,7 +43,8 @@ struct Address {
   explicit Address(const std::string& name) {
     storage.sun_family = AF_UNIX;
     const std::size_t length = std::min(name.size(), sizeof storage.sun_path - 1);
-    std::memcpy(storage.sun_path + 1, name.data(), length);  // the first byte stays 0: abstract
+    std::memcpy(storage.sun_path + 1, name.data(),
+                length);  // the first byte stays 0, which makes the name abstract
     size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
   }
   [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
@@ -69,7 +69,7 @@ int milliseconds_left(Clock::time_point until) {
   return left < 0 ? 0 : static_cast<int>(left) + 1;
 }
 
-// Reads or writes all of it before `kClientMs` are over.
+// Reads or writes all bytes before `kClientMs` have passed.
 template <class Transfer>
 bool transfer_all(int descriptor, short direction, char* bytes, std::size_t size,
                   Transfer transfer) {
@@ -98,7 +98,7 @@ bool send_all(int descriptor, const void* bytes, std::size_t size) {
                       });
 }
 
-// Rank 0: serves each of the other processes once.
+// Serves each of the other processes once, on rank 0.
 void serve(const LaunchEnvironment& launch, const hcclUniqueId& id, Clock::time_point until,
            double seconds) {
   const std::string name = socket_name(launch);
@@ -138,7 +138,7 @@ hcclUniqueId ask(const LaunchEnvironment& launch, Clock::time_point until, doubl
         receive_all(client.get(), &id, sizeof id)) {
       return id;
     }
-    std::this_thread::sleep_for(kRetry);  // rank 0 is not there yet
+    std::this_thread::sleep_for(kRetry);  // rank 0 does not listen yet
   }
   throw RunError(text("no unique id from rank 0 at the socket @", name, " within ", seconds,
                       " s; is rank 0 on this node? Else set HCCL_COMM_ID"));

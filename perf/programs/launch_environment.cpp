@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recognising launchers: a table of the variables each one sets.
+// Recognises launchers by a table of the variables that each one sets.
 #include "launch_environment.h"
 
 #include "text.h"
@@ -15,12 +15,13 @@
 namespace hccl_perf {
 namespace {
 
-// Up to two names per fact, the first that is set counts.
+// The variables of a launcher. Each fact has up to two names, of which the first that is set is
+// used.
 struct Variables {
   const char* launcher;
-  const char* required;  // must be set too (null: nothing more than rank and size)
+  const char* required;  // must also be set; null if rank and size are enough
   const char* rank[2];
-  const char* size[2];  // {null}: over PMIx
+  const char* size[2];  // {null} if the size comes from PMIx
   const char* local_rank[2];
   const char* local_size[2];
   const char* job[2];
@@ -34,7 +35,7 @@ constexpr Variables kLaunchers[] = {
      {"OMPI_COMM_WORLD_LOCAL_RANK"},
      {"OMPI_COMM_WORLD_LOCAL_SIZE"},
      {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}},
-    // Only inside a step: a batch script has a SLURM_PROCID too, and is a single process.
+    // Require a job step: a batch script also has SLURM_PROCID, but is a single process.
     {"Slurm",
      "SLURM_STEP_ID",
      {"SLURM_PROCID"},
@@ -65,7 +66,7 @@ constexpr Variables kLaunchers[] = {
      {"MASTER_PORT"}},
 };
 
-// The first of `names` that is set; null if none is.
+// Returns the first of `names` that is set, or null if none is.
 const char* first_set(const Environment& environment, const char* const (&names)[2]) {
   for (const char* name : names) {
     if (name != nullptr && value_of(environment, name) != nullptr) return name;
@@ -73,12 +74,12 @@ const char* first_set(const Environment& environment, const char* const (&names)
   return nullptr;
 }
 
-// The number in the first of `names` that is set; `absent` if none is.
+// Returns the number in the first of `names` that is set, or `absent` if none is.
 int number(const Environment& environment, const char* const (&names)[2], int absent) {
   const char* name = first_set(environment, names);
   if (name == nullptr) return absent;
   const std::string written = value_of(environment, name);
-  // Slurm writes tasks per node as "4" or "4(x2)" or "4,3"; the latter two are several nodes.
+  // Slurm writes tasks per node as "4", or for several nodes as "4(x2)" or "4,3".
   const std::string first = written.substr(0, written.find_first_of("(,"));
   const int value = number_of(name, first.c_str(), 0, INT_MAX);
   return first == written ? value : absent;
@@ -90,8 +91,8 @@ std::string job_name(const Variables& variables, const Environment& environment)
       text(variables.launcher, '.', job != nullptr ? value_of(environment, job) : "");
   if (std::strcmp(variables.launcher, "Slurm") == 0)
     name += text('.', environment("SLURM_STEP_ID"));
-  // These have no number of their own for the job; the launcher's agent on this node is the parent
-  // of all its ranks.
+  // Without a job number, or with torchrun, the launcher's agent on this node identifies the job:
+  // it is the parent of all its ranks.
   const bool torchrun = std::strcmp(variables.launcher, "torchrun") == 0;
   if (job == nullptr || torchrun) name += text(".parent", getppid());
   return name;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which launcher started this process, and as what: read from the variables that mpirun, srun,
-// prterun, mpiexec and torchrun set, so that no MPI library is needed.
+// Determines which launcher started this process, and its place in the job, from the variables of
+// mpirun, srun, prterun, mpiexec and torchrun, so that no MPI library is needed.
 #pragma once
 
 #include <functional>
@@ -12,33 +12,34 @@ namespace hccl_perf {
 struct LaunchEnvironment {
   std::string launcher;  // for messages
   int rank = 0;
-  int size = 0;         // 0: the launcher tells it over PMIx only
-  int local_rank = -1;  // -1: unknown
+  int size = 0;         // 0 if only PMIx knows it
+  int local_rank = -1;  // -1 if unknown
   int local_size = -1;
-  std::string job;  // names the job on this node: equal in all its processes, unlike in other jobs'
+  std::string
+      job;  // identifies the job on this node: equal in all its processes, unique among jobs
 
   [[nodiscard]] bool on_one_node() const { return local_size == size; }
 };
 
-// Null for a variable that is not set.
+// Returns the value of a variable, or null if it is not set.
 using Environment = std::function<const char*(const char*)>;
 
-// The value of a variable; null if it is not set, or set to the empty text, which counts as unset.
+// Returns the value of a variable, or null if it is not set or empty.
 [[nodiscard]] const char* value_of(const Environment& environment, const char* name);
 
-// The number that the environment variable `name` holds as `written`. Throws UsageError that names
-// the variable unless it is one from `least` to `most`.
+// Parses the value `written` of the environment variable `name`. Throws UsageError, which names the
+// variable, unless it is a number from `least` to `most`.
 [[nodiscard]] int number_of(const char* name, const char* written, int least, int most);
 
 inline constexpr int kMostRanks = 4096;      // of a communicator
-inline constexpr int kMostRanksOfNode = 64;  // of one, on one node
+inline constexpr int kMostRanksOfNode = 64;  // of a communicator on one node
 
-// Returns nothing if it recognises no launcher. Throws UsageError for a variable that is not a
-// number, and for numbers that contradict each other.
+// Returns the launcher's facts, or nothing if it recognises no launcher. Throws UsageError for a
+// variable that is not a number, and for numbers that contradict each other.
 [[nodiscard]] std::optional<LaunchEnvironment> find_launcher(const Environment& environment);
 
-// Refuses more ranks, `threads` of each launched process, than a communicator has, in all or on a
-// node. Throws UsageError.
+// Throws UsageError if the job, with `threads` ranks in each process, has more ranks than a
+// communicator can have in total or on one node.
 void require_communicator(const LaunchEnvironment& launch, int threads);
 
 }  // namespace hccl_perf

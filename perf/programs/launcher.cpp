@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starting and supervising child processes.
+// Starts and supervises child processes.
 #include "launcher.h"
 
 #include "child.h"
@@ -27,11 +27,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// After a failure the survivors have this long to say what they know and end by themselves.
+// The time that the other processes have to report and to end after a failure.
 constexpr auto kGrace = std::chrono::milliseconds(800);
 
-// Returns how many processes the kernel has killed for want of memory since boot, or -1 if it does
-// not count them.
+// Returns the number of processes that the kernel has killed since boot because memory ran out, or
+// -1 if it does not count them.
 long out_of_memory_kills() {
   std::ifstream file("/proc/vmstat");
   std::string name;
@@ -44,8 +44,8 @@ long out_of_memory_kills() {
 
 Board* board_of_process_0 = nullptr;
 
-// The reader of the table has gone away (| head). The other ranks notice that this one ends, and
-// must not call that a failure.
+// Handles SIGPIPE when the reader of the table has ended (| head). Other ranks notice that this one
+// ends, and must not report that as a failure.
 void end_unread(int signal) {
   for (int rank = 0; rank < board_of_process_0->ranks(); ++rank)
     board_of_process_0->record(rank).reported = true;
@@ -91,7 +91,7 @@ class Supervisor {
   sigset_t previous_mask_{};
   Pipe notice_;
   Pipe id_;
-  std::map<pid_t, int> running_;  // pid -> process
+  std::map<pid_t, int> running_;  // process number by pid
   long oom_kills_at_start_ = out_of_memory_kills();
   Clock::time_point started_ = Clock::now();
   bool failed_ = false;
@@ -102,8 +102,8 @@ class Supervisor {
 void Supervisor::run_child(int process, const std::function<int(const ChildLinks&)>& child) {
   sigprocmask(SIG_SETMASK, &previous_mask_, nullptr);
   notice_.close_write();
-  // Only process 0 may hold the write end, so that its death is an end of file for those who wait
-  // for the id.
+  // Only process 0 may hold the write end, so that its death is an end of file for the processes
+  // that wait for the id.
   if (process == 0) {
     id_.close_read();
     board_of_process_0 = &board_;
@@ -111,7 +111,7 @@ void Supervisor::run_child(int process, const std::function<int(const ChildLinks
   } else {
     id_.close_write();
   }
-  // Where all ranks are here they need no other network, unless the user named one.
+  // If all ranks are on this machine, loopback is enough, unless the user has chosen a network.
   const bool all_here = plan_.processes * plan_.threads == board_.ranks();
   if (all_here && value_of(&std::getenv, "HCCL_SOCKET_IFNAME") == nullptr)
     setenv("HCCL_SOCKET_IFNAME", "lo", 1);
@@ -151,7 +151,7 @@ int Supervisor::supervise() {
   return exit_status_;
 }
 
-// Sleeps until a child ends or a deadline is due.
+// Blocks until a child ends or a deadline has passed.
 void Supervisor::wait_for_change() {
   auto due = Clock::now() + std::chrono::seconds(60);
   if (failed_) due = std::min(due, failed_at_ + kGrace);
@@ -200,13 +200,13 @@ void Supervisor::handle_end(int process, pid_t pid, int status) {
   }
 }
 
-// Ends like a filter whose reader has closed the pipe.
+// Ends all processes without a message, as a filter does whose reader has closed the pipe.
 void Supervisor::end_quietly() {
   kill_running();
   exit_status_ = 128 + SIGPIPE;
 }
 
-// Tells the others of the first failure, and lets `kGrace` begin.
+// Notifies the other processes of the first failure, and starts the grace period.
 void Supervisor::fail(const std::string& failure, bool say) {
   note_status(EXIT_FAILURE);
   if (failed_) return;
@@ -247,7 +247,7 @@ void Supervisor::kill_running() {
   running_.clear();
 }
 
-// A failure outranks whatever else a child has to say.
+// Records a child's exit status. A failure takes precedence over any other status.
 void Supervisor::note_status(int status) {
   if (exit_status_ != EXIT_FAILURE && status != 0) exit_status_ = status;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// -g N: starts N child processes and supervises them. The parent makes no library call; when it
-// dies the children die, and when a child dies the others are told and ended within a second.
+// -g N: starts N child processes and supervises them. The parent makes no library call. When it
+// dies, the kernel kills the children; when a child dies, the others are notified and end within a
+// second.
 #pragma once
 
 #include "board.h"
@@ -13,18 +14,18 @@ namespace hccl_perf {
 struct LaunchPlan {
   int processes = 1;
   int threads = 1;     // ranks per process
-  double timeout = 0;  // seconds; 0: none
-  int first_rank = 0;  // process p has `threads` ranks from first_rank + p * threads on
-  int nodes = 1;       // more than 1: each child gets the HCCL_NODE_ID of its block of processes
+  double timeout = 0;  // seconds; 0 for no limit
+  int first_rank = 0;  // process p runs `threads` ranks, starting with first_rank + p * threads
+  int nodes = 1;       // if above 1, each child gets the HCCL_NODE_ID of its block of processes
 };
 
-// The node of process `process` when `processes` are spread over `nodes` in consecutive blocks
+// Returns the node of a process. The `processes` are spread over `nodes` in consecutive blocks
 // whose sizes differ by at most one.
 [[nodiscard]] constexpr int node_of_process(int process, int processes, int nodes) {
   return static_cast<int>(static_cast<long>(process) * nodes / processes);
 }
 
-// The first process of that block.
+// Returns the first process in the block of `node`.
 [[nodiscard]] constexpr int first_process_of_node(int node, int processes, int nodes) {
   return static_cast<int>((static_cast<long>(node) * processes + nodes - 1) / nodes);
 }
@@ -32,14 +33,14 @@ struct LaunchPlan {
 // The descriptors that a child shares with its siblings besides the board.
 struct ChildLinks {
   int process = 0;
-  int notice =
-      -1;  // end of file: a sibling has failed (Board::failure says which) or the parent has died
+  int notice = -1;     // end of file means that a sibling has failed (see Board::failure()) or the
+                       // parent has died
   Pipe* id = nullptr;  // carries the unique id from process 0 to the others
 };
 
-// Runs `child` in each child process; its result is the child's exit status. Returns the exit
-// status for the whole run: 0 only if every child ended with 0, 1 if any failed. Throws RunError if
-// children cannot be started.
+// Runs `child` in each child process, which exits with its result. Blocks until all children have
+// ended. Returns the exit status of the whole run: 0 only if every child ended with 0, 1 if any
+// child failed. Throws RunError if children cannot be started.
 [[nodiscard]] int launch(const LaunchPlan& plan, Board& board,
                          const std::function<int(const ChildLinks&)>& child);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The watch beside the ranks of a process.
+// Watches the siblings and the time limit of a process.
 #include "peer_watch.h"
 
 #include "report_error.h"
@@ -19,14 +19,14 @@
 namespace hccl_perf {
 namespace {
 
-// The library notices the death of a peer within this time if it can; its message tells more than
-// ours.
+// The time within which the library reports the death of a peer if it can. Its message is more
+// precise than the parent's.
 constexpr int kLibraryGraceMs = 400;
-// The parent names the sibling within this time.
+// The time within which the parent names the sibling that has failed.
 constexpr auto kNoticeGrace = std::chrono::milliseconds(250);
 
-// Polls up to two descriptors (-1: not watched); 0 when the time is over, else the index of the
-// first ready plus 1.
+// Polls up to two descriptors, of which -1 is ignored. Returns 0 on a timeout, else 1 or 2 for the
+// first descriptor that is ready.
 int poll_two(int first, int second, int timeout_ms) {
   std::array<pollfd, 2> watched{{{first, POLLIN, 0}, {second, POLLIN, 0}}};
   int ready = poll(watched.data(), watched.size(), timeout_ms);
@@ -35,7 +35,7 @@ int poll_two(int first, int second, int timeout_ms) {
   return watched[0].revents != 0 ? 1 : 2;
 }
 
-// The beginning "rank 3" of a failure, which a message may name already.
+// Returns the beginning of a failure, such as "rank 3", which a message may already contain.
 std::string culprit(const std::string& failure) {
   const std::size_t pid = failure.find(" (");
   return pid == std::string::npos ? failure : failure.substr(0, pid);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs beside the ranks of a process: ends it when a sibling has failed and the library has not
-// said so, and, where no parent supervises, when the run takes longer than -T.
+// Runs beside the ranks of a process. Ends the process if a sibling has failed and the library has
+// not reported it, and, without a supervising parent, if the run takes longer than -T.
 #pragma once
 
 #include "board.h"
@@ -11,8 +11,8 @@ namespace hccl_perf {
 
 class PeerWatch {
  public:
-  // Watches for the ranks [first, first + count). `notice` as in ChildLinks, -1: none; `timeout` in
-  // seconds, 0: none.
+  // Starts the watch for the ranks [first, first + count). `notice` is that of ChildLinks, or -1;
+  // `timeout` is in seconds, or 0 for no limit.
   PeerWatch(Board& board, int first, int count, int notice, double timeout);
   ~PeerWatch();
   PeerWatch(const PeerWatch&) = delete;
@@ -28,13 +28,12 @@ class PeerWatch {
   int count_;
   int notice_;
   double timeout_;
-  int stop_;  // eventfd
+  int stop_;  // an eventfd
   std::thread thread_;
 };
 
-// Says on stderr why a rank of this process fails, once per rank, with the failure of a sibling if
-// there is one that the message does not tell; then ends the process, so that its peers notice.
-// Never returns.
+// Reports on stderr why a rank of this process fails, once per rank, and adds the failure of a
+// sibling if the message does not name it. Then ends the process, so that its peers notice.
 [[noreturn]] void fail_rank(Board& board, int rank, bool supervised, const std::string& message);
 
 }  // namespace hccl_perf

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pipe whose two ends are closed separately: its end of file tells that the last writer has gone.
+// A pipe whose two ends are closed separately. Its end of file signals that the last writer has
+// ended.
 #pragma once
 
 #include "text.h"

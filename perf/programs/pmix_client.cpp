@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls into libpmix through dlsym.
+// Calls libpmix through dlsym.
 #include "pmix_client.h"
 
 #include "text.h"
@@ -40,7 +40,7 @@ struct PmixClient::Library {
     if (function == nullptr) throw RunError(text("PMIx is not usable: libpmix.so.2 has no ", name));
   }
 
-  void* handle;  // never closed: the library leaves threads and exit handlers behind
+  void* handle;  // never closed, because the library leaves threads and exit handlers
   Init init = nullptr;
   Finalize finalize = nullptr;
   Put put = nullptr;
@@ -51,7 +51,7 @@ struct PmixClient::Library {
 
 namespace {
 
-// The caller frees the memory that PMIx_Get has allocated.
+// Deleter for memory that PMIx_Get has allocated, which the caller must free.
 struct Freed {
   void operator()(Value* value) const {
     const std::unique_ptr<char, Freed> text(
@@ -59,7 +59,7 @@ struct Freed {
     (*this)(static_cast<void*>(value));
   }
   void operator()(void* memory) const {
-    std::free(memory);  // NOLINT(cppcoreguidelines-no-malloc): it is C's
+    std::free(memory);  // allocated by C
   }
 };
 using ValuePointer = std::unique_ptr<Value, Freed>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Just enough of PMIx to pass one text from rank 0 to the others. libpmix is loaded at run time:
-// nothing links against it, and machines without it lose nothing.
+// The small part of PMIx that passes one text from rank 0 to the other ranks. libpmix is loaded at
+// run time, so nothing links against it, and machines without it lose nothing.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace hccl_perf {
 
-// The parts of PMIx's public ABI that we touch (PMIx standard 2 and later); a test compares them
-// with <pmix.h> where that is installed.
+// The part of PMIx's public ABI that the client uses (PMIx standard 2 and later). A test compares
+// it with <pmix.h> if that is installed.
 namespace pmix_abi {
 
 inline constexpr int kSuccess = 0;
@@ -38,8 +38,8 @@ struct Value {
 
 class PmixClient {
  public:
-  // Connects to the server that the launcher runs on this node. Throws RunError saying what is
-  // missing.
+  // Connects to the server that the launcher runs on this node. Throws RunError, which names the
+  // missing part.
   PmixClient();
   ~PmixClient();
   PmixClient(const PmixClient&) = delete;
@@ -48,8 +48,8 @@ class PmixClient {
   [[nodiscard]] int rank() const;
   [[nodiscard]] int job_size() const;
 
-  // On rank 0: gives `value` to all. On the others: returns rank 0's. Every rank of the job must
-  // call it.
+  // Passes `value` from rank 0 to all ranks, and returns it. The other ranks' values are ignored.
+  // Every rank of the job must call it.
   [[nodiscard]] std::string share(const std::string& key, const std::string& value);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The progress line.
+// Implements the progress line.
 #include "progress.h"
 
 #include "text.h"

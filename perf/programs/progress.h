@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The line that tells a person at a terminal what a long row is doing. It is silent when stderr is
-// not a terminal.
+// A line on a terminal that shows the phase of a long row. It is silent if stderr is not a
+// terminal.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@ namespace hccl_perf {
 class Progress {
  public:
   Progress();
-  // Shows `what` in place of the line before.
+  // Replaces the previous line by `what`.
   void show(const std::string& what);
-  // Takes the line away, before anything else is printed.
+  // Removes the line. Call it before anything else is printed.
   void clear();
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes as people write and read them.
+// Parses and formats sizes and times.
 #include "quantities.h"
 
 #include "text.h"
@@ -22,7 +22,7 @@ UsageError malformed(const std::string& written) {
       text("'", written, "' is not a size; write bytes with an optional K, M, G or T, like 64M"));
 }
 
-// 1024^k for the suffix. Accepts "K", "KB" and "KiB" in either case.
+// Returns 1024^k for a suffix such as "K", "KB" or "KiB", in either case.
 double suffix_factor(const std::string& written, std::string suffix) {
   for (char& letter : suffix)
     letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
@@ -40,7 +40,8 @@ struct Parsed {
   std::string suffix;
 };
 
-// Splits "1.5M" where the number ends; nothing if there is none.
+// Splits a text such as "1.5M" after the number. Returns nothing if it does not begin with a
+// number.
 std::optional<Parsed> split_number(const std::string& written) {
   if (written.empty() || std::isdigit(static_cast<unsigned char>(written[0])) == 0)
     return std::nullopt;
@@ -101,7 +102,7 @@ std::vector<std::uint64_t> size_sweep(std::uint64_t first, std::uint64_t last, s
   while (size <= last) {
     sizes.push_back(size);
     const std::uint64_t next = factor > 1 ? size * factor : size + step;
-    if (next <= size) break;  // from 0 by a factor, or by a step of 0
+    if (next <= size) break;  // reached from 0 by a factor, by a step of 0, or on overflow
     size = next;
   }
   return sizes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes as people write them (64M), as people read them (64 MiB), the sweep of sizes of a run, and
-// times as people write them (5m).
+// Sizes as users write them (64M) and as reports show them (64 MiB), the sweep of sizes of a run,
+// and times as users write them (5m).
 #pragma once
 
 #include <cstdint>
@@ -9,24 +9,25 @@
 
 namespace hccl_perf {
 
-// Bytes from "8", "32K", "1.5M", "2G" or "1T" (powers of 1024, case does not matter), with "B" or
-// "iB" behind or not. Throws UsageError.
+// Parses bytes such as "8", "32K", "1.5M", "2G" or "1T" (powers of 1024, in either case), with an
+// optional "B" or "iB" at the end. Throws UsageError.
 [[nodiscard]] std::uint64_t parse_bytes(const std::string& written);
 
-// Seconds from "30", "30s", "1.5m" or "2h". Throws UsageError.
+// Parses seconds such as "30", "30s", "1.5m" or "2h". Throws UsageError.
 [[nodiscard]] double parse_seconds(const std::string& written);
 
-// "8 B", "32 KiB", "1.5 MiB".
+// Returns a text such as "8 B", "32 KiB" or "1.5 MiB".
 [[nodiscard]] std::string format_bytes(std::uint64_t bytes);
 
-// With `digits` after the point, which is a point in every locale.
+// Returns the value with `digits` decimals after a point, in every locale.
 [[nodiscard]] std::string decimal(double value, int digits);
 
-// From `first` to `last`: times `factor` if it is 2 or more, else plus `step`.
+// Returns the sizes from `first` to `last`. Each is `factor` times the previous one if `factor` is
+// at least 2, else larger by `step`.
 [[nodiscard]] std::vector<std::uint64_t> size_sweep(std::uint64_t first, std::uint64_t last,
                                                     std::uint64_t step, std::uint64_t factor);
 
-// "0-2,5" from {0, 1, 2, 5}.
+// Returns a text such as "0-2,5" for {0, 1, 2, 5}.
 [[nodiscard]] std::string format_ranks(const std::vector<int>& ranks);
 
 }  // namespace hccl_perf

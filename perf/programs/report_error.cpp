@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines on stderr.
+// Writes lines on stderr.
 #include "report_error.h"
 
 #include "text.h"

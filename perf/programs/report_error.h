@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines on stderr, each in one write so that those of several ranks do not mix.
+// Writes lines on stderr, each in one write so that lines of several ranks do not mix.
 #pragma once
 
 #include <string>
 
 namespace hccl_perf {
 
-// Sets the program's name for errors, hccl-perf by default. Call it before there are other threads.
+// Sets the program's name in errors, hccl-perf by default. Call it before other threads start.
 void set_program_name(const char* name);
 
-// "hccl-perf: <message>\n", clearing a progress line before it on a terminal.
+// Prints "hccl-perf: <message>\n". On a terminal, removes the progress line first.
 void report_error(const std::string& message);
 
 }  // namespace hccl_perf

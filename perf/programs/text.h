@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds text from parts, the same in every locale, and the two kinds of error hccl-perf ends with.
+// Builds texts from parts, identically in every locale, and defines the two kinds of error with
+// which hccl-perf ends.
 #pragma once
 
 #include <locale>
@@ -17,14 +18,14 @@ template <class... Parts>
   return out.str();
 }
 
-// The command line or the environment asks for something that cannot be done: one line, exit
-// status 2.
+// The command line or the environment asks for something impossible. The program prints one line
+// and exits with status 2.
 class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// The run failed: one line naming the rank, exit status 1.
+// The run has failed. The program prints one line that names the rank and exits with status 1.
 class RunError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
