@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The algorithms of the catalogue, and the shapes that some of them build on.
+// Tests the algorithms of the catalogue, and the shapes that some of them use.
 
 #include "algorithms/catalogue.h"
 
@@ -21,7 +21,8 @@
 namespace hccl::algorithms {
 namespace {
 
-// The two trees: whole, shallow, and with the work of each rank in one of them only.
+// Both binary trees must reach every rank, be shallow, and give each rank children in at most one
+// of them.
 
 std::vector<Family> tree(std::int32_t rank_count, std::int32_t root, std::uint32_t channel) {
   std::vector<Family> families;
@@ -71,7 +72,8 @@ TEST(BinaryTree, NobodyPassesOnInBothTrees) {
 
 }  // namespace
 
-// Proves every algorithm of the catalogue for every number of ranks, root, place and channel.
+// Every algorithm of the catalogue must be proved for every number of ranks, root, placement and
+// channel.
 
 void PrintTo(const Algorithm& algorithm, std::ostream* out) {
   *out << algorithm.name << " " << name_of(algorithm.collective);
@@ -80,7 +82,7 @@ void PrintTo(const Algorithm& algorithm, std::ostream* out) {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kThorough = false;  // sanitizers see a sample of rank counts and roots
+constexpr bool kThorough = false;  // under a sanitizer, tests sample rank counts and roots
 #else
 constexpr bool kThorough = true;
 #endif
@@ -89,7 +91,8 @@ bool sampled(std::int32_t rank_count) {
   return kThorough || rank_count <= 17 || rank_count == 32 || rank_count == 61 || rank_count == 128;
 }
 
-// Every rank count up to 128, and for each root those neighbours of it that matter.
+// Returns the roots to prove for a number of ranks: 0, and, for collectives with a root, all others
+// or a sample of them.
 std::vector<std::int32_t> roots_of(const Algorithm& algorithm, std::int32_t rank_count) {
   std::vector<std::int32_t> roots;
   for (std::int32_t root = 0; root < rank_count; ++root) {
@@ -116,7 +119,7 @@ class Catalogue : public testing::TestWithParam<Algorithm> {
     prove(shape, true);
   }
 
-  // Only algorithms with several channels look at their numbers.
+  // Only algorithms with several channels depend on the channel's number.
   static void prove_channels_and_roots(schedule::Shape shape) {
     for (shape.channel = 0; shape.channel < GetParam().knobs.channels; ++shape.channel) {
       for (const std::int32_t root : {0, shape.rank_count - 1}) {
@@ -152,8 +155,8 @@ TEST_P(Catalogue, HoldsInEveryChannelAndPipeline) {
   }
 }
 
-// Algorithms that grow with the square of the ranks are sampled up to 512 ranks, all others up to
-// 4096.
+// Algorithms whose size grows with the square of the number of ranks are tested up to 512 ranks,
+// all others up to 4096.
 TEST_P(Catalogue, HoldsForManyRanks) {
   schedule::Shape shape{.collective = GetParam().collective, .pipeline = 4};
   const std::set<std::string_view> light = {"tree", "chain", "dissemination"};
@@ -203,7 +206,7 @@ TEST(CatalogueNames, HaveAHierarchicalAlgorithmOverEachAllReduce) {
 
 namespace {
 
-// The hierarchical all-reduce on even and uneven nodes, over each algorithm across them.
+// The hierarchical all-reduce must hold on even and uneven nodes, over each algorithm across nodes.
 
 using Sizes = std::vector<std::int32_t>;
 
@@ -245,7 +248,8 @@ TEST(Hierarchical, HoldsOnUnevenNodes) {
     prove_over_all_rails(sizes);
 }
 
-// Two ranks a node, so two rails: each rank sends across nodes what a ring over them would, halved.
+// With two ranks per node there are two rails, so each rank must send half the data that a ring
+// across the nodes would, and on its own rail alone.
 TEST(Hierarchical, SendsAcrossNodesOnItsRailAlone) {
   const Sizes sizes = {2, 2, 2};
   schedule::Shape shape{.collective = Collective::all_reduce, .rank = 3, .rank_count = 6};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schedules on real elements: every algorithm's result is the collective's definition, element by
-// element, for awkward counts, several channels, in place and not.
+// Interprets schedules on real elements: the result of every algorithm must be the collective's
+// definition, element by element, for awkward counts, several channels, in place and out of place.
 #include "interpreter.h"
 
 #include "algorithms/catalogue.h"
@@ -20,7 +20,7 @@ constexpr std::uint64_t kSeed = 11;
 constexpr std::uint32_t kAlignment = 4;
 
 struct Case {
-  schedule::Shape shape;  // of rank 0
+  schedule::Shape shape;  // the shape of rank 0
   std::uint64_t count = 0;
   hcclDataType_t type = hcclInt32;
   hcclRedOp_t operation = hcclSum;
@@ -31,7 +31,7 @@ std::uint64_t input_word(const Case& of, std::int32_t rank, std::uint64_t index)
   return test::element_word(of.type, test::Data::numbers, kSeed, rank, index);
 }
 
-// By definition, folding in rank order.
+// Returns the expected element by the collective's definition, folding in rank order.
 std::uint64_t expected(const Case& of, std::int32_t rank, std::uint64_t index) {
   const std::uint64_t block = of.count == 0 ? 0 : index / of.count;
   const std::uint64_t within = index - block * of.count;
@@ -138,7 +138,7 @@ TEST(Interpreter, FindsTheDefinitionInHierarchicalAllReduce) {
   compare_hierarchical({3, 3});
 }
 
-// Floats, whose sums depend on the order.
+// Sums of floats depend on the order, so they show the order of the folds.
 TEST(Interpreter, DirectAlgorithmsFoldInRankOrder) {
   for (const char* const name : {"direct", "one_shot"}) {
     for (const hcclRedOp_t operation : {hcclSum, hcclMin, hcclAvg}) {
@@ -165,7 +165,7 @@ void expect_finite_mean_of_largest(const Algorithm& algorithm, const test::AllRa
   }
 }
 
-// In any order of the folds the largest inputs are the worst, for rounding keeps the order.
+// The largest inputs are the worst case for any order of the folds, because rounding is monotonic.
 TEST(Interpreter, MeansOfTheLargestValuesAreFinite) {
   for (const Algorithm& algorithm : flat()) {
     if (algorithm.collective != Collective::all_reduce) continue;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Negative controls: schedules with a fault in them must be violated, and for the right reason.
+// Negative controls: the verifier must find a violation in schedules with a fault, for the right
+// reason.
 #include "algorithms/catalogue.h"
 #include "all_ranks.h"
 #include "proof/verifier.h"
@@ -21,7 +22,7 @@ using schedule::Step;
 using schedule::Transfer;
 
 constexpr std::int32_t kRanks = 6;
-constexpr std::size_t kFaulty = 2;  // rank
+constexpr std::size_t kFaulty = 2;  // the rank with the faulty schedule
 
 schedule::Shape shape_of(const Algorithm& algorithm) {
   return {.collective = algorithm.collective, .rank_count = kRanks, .root = 1, .pipeline = 3};
@@ -32,7 +33,8 @@ std::optional<proof::Violation> violation_of(const Algorithm& algorithm,
   return proof::verify(all.shapes, all.schedules, algorithm.bound(all.shapes[0]));
 }
 
-// All algorithms whose schedules `break_it` can change, and must be caught with.
+// Expects that the verifier rejects, for one of `reasons`, each algorithm whose schedule `break_it`
+// has changed, and that these are at least `least` algorithms.
 void expect_caught(std::size_t least, const std::set<Property>& reasons,
                    const std::function<bool(Schedule&)>& break_it) {
   std::set<std::string> names;
@@ -70,7 +72,7 @@ TEST(Violation, OfADoubledStep) {
                 });
 }
 
-// A single step, sent or received in two, is not a violation.
+// Reordering must be caught. Schedules of a single step have no order.
 TEST(Violation, OfReorderedSteps) {
   expect_caught(9, kStuckOrWrong, [](Schedule& schedule) {
     if (schedule.steps.size() < 2) return false;
@@ -141,7 +143,7 @@ TEST(Violation, OfASendThatDoesNotForward) {
   });
 }
 
-// Every rank has the same fault: the root is taken for another.
+// A root that all ranks agree on, but that is not the root of the call, must be caught.
 TEST(Violation, OfAWrongRoot) {
   for (const Algorithm& algorithm : flat()) {
     if (algorithm.collective != Collective::broadcast && algorithm.collective != Collective::reduce)
@@ -164,7 +166,7 @@ TEST(Violation, OfAFoldInAnotherOrderOnOneRank) {
   EXPECT_EQ(violation->property, Property::same_bits) << violation->text;
 }
 
-// Out of place they are right; in place, what is still needed is overwritten.
+// In place, these out-of-place schedules overwrite data that is still needed, which must be caught.
 TEST(Violation, OfSchedulesOutOfPlaceThatRunInPlace) {
   for (const auto& [name, collective] : {std::pair{"one_shot", Collective::all_reduce},
                                          {"direct", Collective::all_reduce},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines about failed calls: each said once, repetitions counted, floods cut off.
+// Tests the log lines of failed calls: each failure is logged once, repetitions are counted, and
+// floods are cut off.
 #include "api/failure_log.h"
 
 #include "base/log.h"
@@ -28,7 +29,7 @@ FailedCall failure(const char* function = kFunction, std::string_view text = "co
   return {function, "hcclInvalidArgument", 7, text};
 }
 
-// Without what every line begins with.
+// Returns a log line without its prefix.
 std::string message(const std::string& line) {
   const std::size_t at = line.find(" api: ");
   return at == std::string::npos ? line : line.substr(at + 6);
@@ -161,7 +162,8 @@ TEST_F(FailureLogTest, SuccessForgivesNoOtherFailures) {
   EXPECT_NE(captured.next_write().find("repeated 1 time"), std::string::npos);
 }
 
-// A failure that is new in a period of too many evicts the oldest, and is not kept itself.
+// When failures exceed the limit of a period, a new one must evict the oldest without being kept
+// itself, and the newer ones must stay known.
 TEST_F(FailureLogTest, WhatIsBehindAnEvictedFailureIsStillKnown) {
   constexpr int kFailures = 256;
   const auto at = [](int failure) { return kStart + (failure / 10) * FailureLog::kPeriod; };
@@ -180,7 +182,7 @@ TEST_F(FailureLogTest, WhatIsBehindAnEvictedFailureIsStillKnown) {
             "hcclAllReduce failed: hcclInvalidArgument, repeated 1 time\n");
 }
 
-// While it lives, stderr is a pipe that is full.
+// Replaces stderr by a full pipe as long as the object lives.
 class FullPipe {
  public:
   FullPipe() {
@@ -243,7 +245,7 @@ TEST_F(FailureLogTest, NoneAndHigherLevelsSilenceIt) {
   log.note(failure(), kStart);
   configure_log(Config{});
   FailedCall expected = failure();
-  expected.level = LogLevel::info;  // of a probe
+  expected.level = LogLevel::info;  // as for a probe
   log.note(expected, kStart);
   EXPECT_EQ(captured.next_write(), "");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which code and last error an exception becomes, and what a guard does in a forked child.
+// Tests the code and the last error that an exception becomes, and the guard in a forked child.
 #include "api/guard.h"
 
 #include "base/error.h"
@@ -161,7 +161,7 @@ TEST(SynError, IsAnErrorWithTheResultOfItsStatus) {
 struct Answers {
   hcclResult_t result;
   synStatus status;
-  std::array<bool, 4> as_expected;  // body not run (both), text there (both)
+  std::array<bool, 4> as_expected;  // whether the bodies did not run, and whether there were texts
 };
 
 Answers ask_in_forked_child() {
@@ -195,11 +195,12 @@ TEST(Guard, RefusesInAForkedChildAndLeavesTheParentAlone) {
   EXPECT_EQ(guard(__func__, [] {}), hcclSuccess);
 }
 
-// It says so once: what is not logged must not use that up.
+// In a forked child the failure is logged once. Calls that are not logged must not use up that
+// line.
 TEST(Guard, InAForkedChildASilentFailureLeavesTheOneLineToOthers) {
   install_fork_guard();
   test::CapturedStderr captured;
-  configure_log(Config{});  // to that stderr
+  configure_log(Config{});  // logs to the captured stderr
   const int status = test::status_in_child([] {
     (void)syn_guard(probe("synIsThere"), [] {});
     for (int call = 0; call < 2; ++call) (void)syn_guard("synAnything", [] {});

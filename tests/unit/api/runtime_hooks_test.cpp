@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C++ functions that tools look up by mangled name, as such a tool would call them without a
+// Calls the C++ functions that tools look up by mangled name, as such a tool would, without a
 // device.
 #include "api/runtime_hooks.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The environment: what each variable accepts, what it refuses and how the refusal reads.
+// Tests the environment variables: accepted values, refused values, and the texts of refusals.
 #include "base/config.h"
 
 #include "base/error.h"
@@ -26,7 +26,7 @@ using test::ScopedEnvironment;
 
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
-// The text of the error that `value` makes; empty if it is accepted.
+// Returns the text of the error that `value` causes, or an empty string if it is accepted.
 std::string refusal(const std::string& name, const std::string& value) {
   const ScopedEnvironment environment(name, value);
   return test::error_of(hcclInvalidArgument, parse_environment);
@@ -147,7 +147,7 @@ struct Malformed {
   const char* value;
 };
 
-// Prints the parameter for ctest, without line breaks, for it becomes part of the test's name.
+// Prints the parameter without line breaks, because ctest makes it part of the test's name.
 void PrintTo(const Malformed& malformed, std::ostream* out) { *out << malformed.name; }
 
 class MalformedValue : public Environment, public testing::WithParamInterface<Malformed> {};
@@ -250,8 +250,8 @@ TEST_F(Environment, UnknownNamesAreQuoted) {
   EXPECT_NE(unknown_variables().find("\"HCCL_?hccl ERROR: forged\""), std::string::npos);
 }
 
-// A program with more rights than whoever started it trusts no variable. The test starts itself as
-// one, which checks.
+// A program with more privileges than the user who started it must not trust any variable. The test
+// starts itself as such a program, which performs the check.
 TEST(SecureProgram, TrustsNoVariable) {
   if (getauxval(AT_SECURE) != 0) {
     EXPECT_EQ(parse_environment().operation_timeout, Config{}.operation_timeout);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The earlier of a deadline and a limit.
+// Tests the earlier of a deadline and a limit.
 #include "base/deadline.h"
 
 #include <chrono>

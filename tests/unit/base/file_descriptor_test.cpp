@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptors, and the memory files behind some of them.
+// Tests descriptors, and memory files.
 
 #include "base/file_descriptor.h"
 
@@ -17,13 +17,13 @@
 namespace hccl {
 namespace {
 
-// Ownership of descriptors, and what a forked child still holds.
+// Descriptors must have one owner, and a forked child must hold those it should.
 
 bool is_open(int fd) { return fcntl(fd, F_GETFD) >= 0; }
 
 FileDescriptor open_null() { return FileDescriptor(open("/dev/null", O_RDWR | O_CLOEXEC)); }
 
-// Runs `check` in a forked child; its result is the child's exit status.
+// Runs `check` in a forked child. Returns whether the check held.
 template <class Check>
 bool holds_in_child(Check check) {
   install_fork_guard();
@@ -122,7 +122,7 @@ TEST(FileDescriptor, HighNumbersAreClosedToo) {
   EXPECT_TRUE(holds_in_child([&] { return !is_open(high.get()); }));
 }
 
-// Memory files: sealed when they are made, and refused if another process hands over one that is
+// Memory files must be sealed when they are made, and refused if another process passes one that is
 // not.
 
 constexpr std::uint64_t kBytes = 65536;
@@ -134,7 +134,7 @@ FileDescriptor file_with_seals(int seals) {
   return file;
 }
 
-// The text of the refusal; empty if the file is taken.
+// Returns the text of the refusal, or an empty string if the file is accepted.
 std::string refusal_of(const FileDescriptor& file, std::uint64_t bytes = kBytes) {
   return test::error_of(hcclSystemError, [&] { require_sealed(file, bytes, "rank 3"); });
 }

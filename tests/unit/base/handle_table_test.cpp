@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handles find what they stand for and nothing else; who pins is waited for, who holds is not.
+// Handles must find only the objects that they stand for. Removal waits for pins, but not for
+// holds.
 #include "base/handle_table.h"
 
 #include <algorithm>
@@ -42,7 +43,7 @@ TEST_F(HandleTables, AHandleIsForgottenWithItsObject) {
   EXPECT_FALSE(table_.pin(first));
   EXPECT_FALSE(table_.hold(first));
   EXPECT_EQ(table_.remove(first), nullptr);
-  const std::uint64_t second = insert();  // in the same place
+  const std::uint64_t second = insert();  // reuses the slot
   EXPECT_NE(second, first);
   EXPECT_FALSE(table_.pin(first));
   EXPECT_FALSE(table_.hold(first));
@@ -53,7 +54,7 @@ TEST_F(HandleTables, WhatIsHeldLivesOnWithoutItsHandle) {
   const std::uint64_t handle = insert();
   auto hold = table_.hold(handle);
   auto another = table_.hold(handle);
-  EXPECT_NE(table_.remove(handle), nullptr);  // does not wait
+  EXPECT_NE(table_.remove(handle), nullptr);  // does not wait for the hold
   EXPECT_FALSE(hold.is(handle));
   EXPECT_FALSE(table_.hold(handle));
   EXPECT_TRUE(table_.handles().empty());
@@ -79,7 +80,7 @@ TEST_F(HandleTables, RemovingWaitsForPins) {
       EXPECT_NE(table_.remove(handle), nullptr);
       removed = true;
     });
-    while (table_.hold(handle)) std::this_thread::yield();  // until the remover has begun
+    while (table_.hold(handle)) std::this_thread::yield();  // until the removal has begun
     for (int i = 0; i < 1000; ++i) std::this_thread::yield();
     EXPECT_FALSE(removed);
     EXPECT_NE(pin.shared(), nullptr);
@@ -89,7 +90,7 @@ TEST_F(HandleTables, RemovingWaitsForPins) {
   EXPECT_EQ(alive_, 0);
 }
 
-// The slot is reused exactly once, whichever thread releases it last.
+// Each slot must be reused exactly once, whichever thread releases it last.
 TEST_F(HandleTables, PlacesAreUsedAgainUnderContention) {
   constexpr int kRounds = 2000;
   std::atomic<std::uint64_t> shared{insert()};

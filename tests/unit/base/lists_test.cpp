@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists that people read and write: of devices and of ranks.
+// Tests lists of devices and of ranks in their text form.
 
 #include "base/device_list.h"
 #include "base/rank_text.h"
@@ -9,10 +9,10 @@
 namespace hccl {
 namespace {
 
-// The notation of HCCL_IB_HCA: what it names, and what is none of it.
+// Tests the notation of HCCL_IB_HCA: matching ports, and malformed lists.
 
-// Which of the ports mlx5_0:1, mlx5_0:2, mlx5_1:1, mlx5_10:1 and rxe0:1 the text names: one letter
-// for each, y or n; empty: it is not of the form.
+// Returns whether the text names each of the ports mlx5_0:1, mlx5_0:2, mlx5_1:1, mlx5_10:1 and
+// rxe0:1, as one letter per port, y or n. Returns an empty string if the text is malformed.
 std::string named(const std::string& text) {
   const auto list = parse_device_list(text);
   if (!list) return "";
@@ -90,7 +90,7 @@ TEST(DeviceList, WhatIsMalformedIsNoList) {
   EXPECT_FALSE(parse_device_list(std::string_view("a\0b", 3)).has_value());
 }
 
-// Lists of ranks as people read them.
+// Tests the text form of lists of ranks.
 
 TEST(RankList, JoinsNeighbours) {
   EXPECT_EQ(rank_list({3}), "rank 3");

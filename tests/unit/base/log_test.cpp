@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log lines: whole lines in one write, at the level asked for, where HCCL_DEBUG_FILE says.
+// Log lines must be written whole, by one write, at the configured level, and to HCCL_DEBUG_FILE if
+// set.
 #include "base/log.h"
 
 #include "base/error.h"
@@ -111,7 +112,7 @@ TEST(Log, AFileThatCannotBeOpenedIsRefusedByName) {
   EXPECT_EQ(error.find("HCCL_DEBUG_FILE"), 0U) << error;
 }
 
-// The text of the refusal; empty if the path is taken.
+// Returns the text of the refusal, or an empty string if the path is accepted.
 std::string refusal_of(const std::filesystem::path& path) {
   Config config;
   config.log_file = path.string();
@@ -169,8 +170,8 @@ TEST(Log, AFileAtItsLimitEndsNothing) {
   EXPECT_EQ(status, 0);
 }
 
-// Returns whether a line reaches a socket that the program has under the number of stderr, which it
-// closed before or after the log was configured.
+// Returns 0 if no log line reaches a socket that replaces stderr, which the program closed before
+// or after the log was configured.
 int line_reaches_socket(bool closed_before) {
   std::array<int, 2> ends{};
   if (closed_before) close(STDERR_FILENO);

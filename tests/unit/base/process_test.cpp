@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fork guard, and the identities of host and node.
+// Tests the fork guard, and the identities of host and node.
 #include "base/process.h"
 
 #include "base/config.h"
@@ -35,7 +35,7 @@ std::vector<std::string> seen_at_fork;
 
 void note(const char* what) { seen_at_fork.emplace_back(what); }
 
-// The handlers were registered when the program was loaded, before any that it could register.
+// The guard's handlers must have been registered at load time, before any of the program's.
 TEST(ForkGuard, RunsInsideTheProgramsHandlers) {
   ASSERT_EQ(pthread_atfork([] { note("program prepares"); }, [] { note("program in parent"); },
                            [] { note("program in child"); }),
@@ -54,7 +54,7 @@ TEST(ForkGuard, RunsInsideTheProgramsHandlers) {
                                  "program in parent"}));
 }
 
-// The hooks meet a cancellation point each, while a cancellation is pending.
+// The hooks must not be cancelled at their cancellation points while a cancellation is pending.
 TEST(ForkGuard, IsNotCancelled) {
   static constexpr ForkHooks kHooks{[]() noexcept { pthread_testcancel(); },
                                     []() noexcept { pthread_testcancel(); },

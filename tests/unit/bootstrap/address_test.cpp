@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses and interfaces, and the owner of the socket at the other end.
+// Tests addresses and interfaces, and the owner of a connection's other socket.
 
 #include "base/address.h"
 
@@ -17,7 +17,7 @@
 namespace hccl::bootstrap {
 namespace {
 
-// HCCL_COMM_ID in its forms, and the choice of an interface.
+// Tests the forms of HCCL_COMM_ID, and the choice of an interface.
 
 std::string first_of(const std::string& comm_id) { return parse_comm_id(comm_id).at(0).to_text(); }
 
@@ -83,10 +83,10 @@ TEST(InterfaceChoice, ByDefaultTheFirstRealOne) {
       interface("ib0", "192.0.2.2")};
   EXPECT_EQ(chosen(all, ""), "eth1 192.0.2.1");
   EXPECT_EQ(chosen({all.begin(), all.begin() + 7}, ""), "eth0 fd00::1");
-  // A veth whose address is of a subnet joins hosts that are namespaces.
+  // A veth with a subnet's address connects hosts that are network namespaces.
   EXPECT_EQ(chosen({interface("lo", "127.0.0.1"), interface("veth0", "10.1.0.1")}, ""),
             "veth0 10.1.0.1");
-  // Link-local addresses need a scope that differs between hosts.
+  // A link-local address needs a scope, which differs between hosts.
   EXPECT_EQ(chosen({all.begin(), all.begin() + 6}, ""), "lo 127.0.0.1");
 }
 
@@ -111,7 +111,8 @@ TEST(InterfaceChoice, NoMatchSaysWhatThereIs) {
             "one of: eth0 (192.0.2.1)");
 }
 
-// A new network namespace begins so. hccl-perf asks for "lo" by itself, which the user never set.
+// In a new network namespace the loopback interface is down, so the error must say so. It must not
+// mention a setting, because hccl-perf asks for "lo" when the user has set nothing.
 TEST(InterfaceChoice, LoopbackThatIsDownIsWhatIsWrong) {
   constexpr const char* kDown =
       "the loopback interface is down, as it is in a new network namespace; bring it up: "
@@ -143,7 +144,7 @@ TEST(InterfaceChoice, ThisMachineHasOne) {
   EXPECT_EQ(choice.address.port, 0);
 }
 
-// The kernel tells who owns the other end of a loopback connection.
+// The kernel must report the user who owns the other end of a loopback connection.
 
 TEST(SocketOwner, IsTheUserOfTheOtherEnd) {
   for (const char* form : {"127.0.0.1:1", "[::1]:1"}) {

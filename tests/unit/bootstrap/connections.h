@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connections of a test to the sockets that the library listens on, with the bytes said as they
-// are.
+// Connections of a test to the sockets that the library listens on, which send exact bytes.
 #pragma once
 
 #include "base/address.h"
@@ -42,7 +41,7 @@ inline void send_text(const FileDescriptor& socket, const std::string& said) {
   send_all(socket, std::as_bytes(std::span(said)));
 }
 
-// One end of a connection, which the test plays, with an event loop of its own.
+// The test's end of a connection, with an event loop of its own.
 class FarEnd {
  public:
   explicit FarEnd(FileDescriptor socket)
@@ -51,7 +50,8 @@ class FarEnd {
             FrameConnection::Limits{.payload = kLargePayload})) {}
 
   [[nodiscard]] FrameConnection* operator->() const { return connection_.get(); }
-  // The frames that arrive until the other end closes, or until one of this type.
+  // Reads frames until one has this type, and returns it. Returns nothing once the other end has
+  // closed.
   [[nodiscard]] std::optional<Frame> read_until(FrameType type) {
     const Deadline deadline = Deadline::after(kPatience);
     while (!deadline.expired()) {
@@ -70,7 +70,8 @@ class FarEnd {
   std::shared_ptr<FrameConnection> connection_;
 };
 
-// A rank's part of the handshake, up to its hello: the codes follow. False if there is no greeting.
+// Performs a rank's part of the handshake up to the hello, which is the first frame with a code.
+// Returns false if the other end closes without a greeting.
 inline bool open_as_rank(FarEnd& rank, std::span<const std::byte> key) {
   const Bytes opening = serialize(Opening{kProtocolVersion, random_secret(), {}, {}});
   rank->send(FrameType::opening, opening);
@@ -80,12 +81,12 @@ inline bool open_as_rank(FarEnd& rank, std::span<const std::byte> key) {
   return true;
 }
 
-// A frame with its code.
+// Returns an encoded frame with its code.
 inline Bytes sealed_frame(FrameSeal& seal, FrameType type, const Bytes& payload) {
   return encode_frame(type, payload, 0, seal.next_code(type, sha256(payload)));
 }
 
-// Waits until the other side has closed; false if it never does.
+// Waits until the other side has closed. Returns false if it does not.
 inline bool is_cut_off(const FileDescriptor& socket) {
   const Deadline deadline = Deadline::after(kPatience);
   while (!deadline.expired()) {
@@ -98,7 +99,7 @@ inline bool is_cut_off(const FileDescriptor& socket) {
   return false;
 }
 
-// How many descriptors this process has.
+// Returns the number of descriptors that this process has.
 inline std::ptrdiff_t open_descriptors() {
   const std::filesystem::directory_iterator all("/proc/self/fd");
   return std::distance(begin(all), end(all));

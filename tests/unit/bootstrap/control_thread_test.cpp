@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control thread while its process exits or forks. The test itself never starts it: its
-// children do.
+// Tests the control thread while its process exits or forks. Only the test's children start the
+// thread.
 #include "bootstrap/control_thread.h"
 
 #include "base/error.h"
@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 #ifdef __SANITIZE_ADDRESS__
-// The detector of leaks waits for ever in a child that was forked while the control thread
-// allocated: nobody is there to give that lock back.
+// The leak detector would wait forever in a child that was forked while the control thread held the
+// allocator's lock, because no thread of the child releases it.
 // NOLINTNEXTLINE(bugprone-reserved-identifier, readability-identifier-naming): its name
 extern "C" int __lsan_is_turned_off() { return 1; }
 #endif
@@ -28,7 +28,8 @@ extern "C" int __lsan_is_turned_off() { return 1; }
 namespace hccl::bootstrap {
 namespace {
 
-// The exit status of a process says how the function run in it has ended.
+// Runs the function in a child. Returns the child's exit status: 0, or another one if the function
+// threw.
 template <class Function>
 int status_of(const Function& function) {
   const pid_t pid = fork();
@@ -57,7 +58,7 @@ TEST(ControlThread, DoesNotHoldUpTheExit) {
     immortal_watch();
     const FileDescriptor self = open_process(getppid());
     immortal_watch() = ProcessWatch(self.duplicate(), [] {});
-    std::atexit([] {  // runs before what was registered earlier, the control thread still alive
+    std::atexit([] {  // runs first, while the control thread is alive
       ControlThread::instance().post([] { pause(); });
     });
   });
@@ -66,7 +67,7 @@ TEST(ControlThread, DoesNotHoldUpTheExit) {
 
 TEST(ControlThread, CallsAfterExitHasBegunAreHarmless) {
   const int status = status_of([] {
-    std::atexit([] {  // registered first, hence runs last
+    std::atexit([] {  // registered first, so it runs last
       ControlThread::instance().post([] {});
       ControlThread::instance().stop();
       try {

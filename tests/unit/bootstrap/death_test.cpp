@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks killed during initialisation, with and without a child that keeps their descriptors open:
-// the others hear of it by name.
+// Kills ranks during initialisation, with and without a child that keeps their descriptors open.
+// The error of every other rank must name the victim.
 #include "base/secret.h"
 #include "bootstrap/join.h"
 #include "bootstrap/messages.h"
@@ -25,7 +25,7 @@ class Death : public testing::TestWithParam<Child> {
     if (GetParam() != Child::none) processes.leave_child(GetParam() == Child::raw);
   }
 
-  // The first process makes the id for all.
+  // Returns the id, which the rank that is the maker creates for all.
   static hcclUniqueId shared_id(Board& board, bool maker) {
     if (maker) {
       board.id = create_unique_id();
@@ -42,12 +42,13 @@ class Death : public testing::TestWithParam<Child> {
       const Ending ending = try_join(id, size, rank);
       write_report(report, ending.code, ending.text);
       report.stage = 1;
-      // The maker stays, for its server tells late ranks what happened.
+      // The maker stays, because its server reports the failure to late ranks.
       if (maker) wait_until([&] { return board.stage == 1; });
     });
   }
 
-  // Joins as far as `stage` (1: accepted, 2: everybody is there), then dies.
+  // Starts a rank that joins up to `stage` (1: it is accepted, 2: all ranks are there) and then
+  // dies.
   void start_victim(Processes& processes, int rank, int size, int stage, bool maker) {
     processes.start(rank, {}, [=, this, &processes](Report& report) {
       const UniqueId id = decode(shared_id(processes.board(), maker));
@@ -63,7 +64,7 @@ class Death : public testing::TestWithParam<Child> {
     });
   }
 
-  // Joins, says so, and waits for the others.
+  // Joins, reports that, and waits for the table of all ranks.
   static void wait_for_others(Board& board, int rank, int size, Report& report) {
     const UniqueId id = decode(shared_id(board, false));
     const Hello hello{rank, size, ProcessIdentity::mine(), random_secret()};
@@ -88,7 +89,7 @@ TEST_P(Death, WhileOthersAreMissing) {
   const std::string victim = text("rank 3 (pid ", processes.pid(3), ",");
   ASSERT_TRUE(wait_until([&] { return processes.report(0).stage == 1; }));
   ASSERT_TRUE(processes.finished(1));
-  // Those who come late hear of it too.
+  // A rank that comes late must get the error, too.
   start_survivor(processes, 4, 5, false);
   ASSERT_TRUE(processes.finished(4));
   processes.board().stage = 1;
@@ -144,7 +145,8 @@ std::string child_name(const testing::TestParamInfo<Child>& info) {
 INSTANTIATE_TEST_SUITE_P(Initialisation, Death,
                          testing::Values(Child::none, Child::forked, Child::raw), child_name);
 
-// Wherever it is killed: the others either all have the communicator, or all name the victim.
+// Whenever a rank is killed, the other ranks must either all have the communicator, or all name the
+// victim.
 TEST(DeathAtAnyMoment, IsNamedOrCameTooLate) {
   std::mt19937 random(20260102);
   for (int round = 0; round < 12; ++round) {
@@ -190,7 +192,7 @@ TEST(Failure, OfTheLeadersSegmentIsNamedOnAllRanks) {
             static_cast<void>(
                 join(id, 3, rank, contribution_of(rank), no_room, Deadline::after(kPatience)));
           });
-          // Its exit is reported too, and may arrive first.
+          // Waits, because the exit of rank 0 is reported, too, and might arrive before its error.
           const auto told = [&](int other) { return processes.report(other).code != 0; };
           if (rank == 0) static_cast<void>(wait_until([&] { return told(1) && told(2); }));
         });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames with descriptors over a pair of unix sockets, whole, in pieces, and broken.
+// Tests frames with descriptors over a pair of Unix sockets: whole, in pieces, and malformed.
 #include "bootstrap/frame_connection.h"
 
 #include "base/peer_process.h"
@@ -30,7 +30,7 @@ class Frames : public testing::Test {
         FrameConnection::Limits{.payload = 1 << 22, .descriptors = 1024});
   }
 
-  // The next frame that arrives on the right.
+  // Returns the next frame that arrives on the right.
   std::optional<Frame> next() {
     const Deadline deadline = Deadline::after(kPatience);
     while (!deadline.expired()) {
@@ -127,7 +127,7 @@ class SealedFrames : public Frames {
     sealed_->authenticate(FrameSeal(FrameSeal::Role::server, key, {}, {}));
   }
 
-  // The other end of right_, as left_ is, but it gives its frames codes.
+  // As left_, the other end of right_, but its frames have codes.
   std::shared_ptr<FrameConnection> sealed_ =
       connection_over({FileDescriptor(dup(left_->fd())), {}, {}, {}});
 };

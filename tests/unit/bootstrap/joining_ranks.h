@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks as threads of the test: each joins and checks what it gets of the others.
+// Ranks that are threads of the test. Each joins and checks the data that it gets from the others.
 #pragma once
 
 #include "base/error.h"
@@ -21,7 +21,7 @@ namespace hccl::bootstrap::test {
 
 constexpr std::chrono::seconds kPatience{20};
 
-// How a rank's join ended.
+// The outcome of a rank's join.
 struct Ending {
   hcclResult_t code = hcclSuccess;
   std::string text;
@@ -64,7 +64,7 @@ inline Ending try_join(const hcclUniqueId& id, int size, int rank,
   }
 }
 
-// Returns the first error in the table; empty if there is none.
+// Returns the first error in the table, or an empty string if there is none.
 inline std::string complaint(const RankTable& table, int size, int rank) {
   if (table.members.size() != static_cast<std::size_t>(size)) return "wrong number of members";
   if (value_in(table.control) != -size) return "wrong control segment";
@@ -81,7 +81,7 @@ inline std::string complaint(const RankTable& table, int size, int rank) {
   return {};
 }
 
-// All ranks as threads.
+// Joins with all ranks, each as a thread.
 inline std::vector<Ending> join_as_threads(const hcclUniqueId& id, int size,
                                            std::chrono::milliseconds limit = kPatience) {
   std::vector<Ending> endings(static_cast<std::size_t>(size));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fixtures of tests whose ranks meet on the loopback interface.
+// Fixtures of tests whose ranks connect over the loopback interface.
 #pragma once
 
 #include "base/config.h"
@@ -23,7 +23,7 @@ class LoopbackTest : public testing::Test {
   hccl::test::ScopedEnvironment environment_;
 };
 
-// With a root server, until the end of the test.
+// Has a root server until the end of the test.
 class ServerTest : public LoopbackTest {
  public:
   ~ServerTest() override { retire_unique_id(id_); }

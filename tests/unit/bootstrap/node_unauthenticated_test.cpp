@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connections to the unix socket of a leader that are not from its ranks, by the same user or
-// another one. Regardless of what they send, the exchange goes on, and no descriptor of theirs
-// stays.
+// Connects to the Unix socket of a leader from processes that are not its ranks, of the same or of
+// another user. Regardless of what they send, the exchange must go on and the leader must not keep
+// their descriptors.
 #include "base/passed_descriptors.h"
 #include "base/secret.h"
 #include "bootstrap/join.h"
@@ -22,7 +22,7 @@ namespace {
 
 constexpr uid_t kNobody = 65534;
 
-// Sends one message with the bytes and `count` descriptors.
+// Sends the bytes and `count` descriptors in one message.
 void send_with_descriptors(const FileDescriptor& socket, std::span<const std::byte> bytes,
                            std::size_t count) {
   const FileDescriptor memory = memory_with(1);
@@ -37,8 +37,8 @@ void send_with_descriptors(const FileDescriptor& socket, std::span<const std::by
   EXPECT_EQ(sendmsg(socket.get(), &message, MSG_NOSIGNAL), static_cast<ssize_t>(said.size()));
 }
 
-// Two ranks that have joined. The leader waits for the contribution of rank 1, which comes with
-// finish().
+// Two ranks that have joined, of which the leader waits for the contribution of rank 1. finish()
+// sends it.
 class UnauthenticatedOnNode : public ServerTest {
  protected:
   UnauthenticatedOnNode() {
@@ -120,7 +120,7 @@ TEST_F(UnauthenticatedOnNode, WithTheWrongDescriptorsLeavesNoneOfThem) {
   {
     const FileDescriptor first = connect_to_leader();
     send_all(first, Bytes(20));
-    EXPECT_TRUE(is_cut_off(first));  // now the leader has opened all that it needs
+    EXPECT_TRUE(is_cut_off(first));  // by now the leader has opened all descriptors that it needs
   }
   const std::ptrdiff_t before = open_descriptors();
   struct Case {
@@ -135,7 +135,7 @@ TEST_F(UnauthenticatedOnNode, WithTheWrongDescriptorsLeavesNoneOfThem) {
     send_with_descriptors(socket, said, sent);
     EXPECT_TRUE(is_cut_off(socket)) << sent;
   }
-  // A few with each byte.
+  // Each byte comes with a few descriptors.
   const FileDescriptor socket = connect_to_leader();
   const Bytes valid = contribution(1);
   send_with_descriptors(socket, std::span(valid).first(1), 1);
@@ -145,7 +145,7 @@ TEST_F(UnauthenticatedOnNode, WithTheWrongDescriptorsLeavesNoneOfThem) {
   const FileDescriptor without = connect_to_leader();
   send_all(without, valid);
   EXPECT_TRUE(is_cut_off(without));
-  // The leader may still be closing them.
+  // The leader may still be closing descriptors.
   const Deadline deadline = Deadline::after(kPatience);
   while (open_descriptors() - 2 != before && !deadline.expired()) std::this_thread::yield();
   EXPECT_EQ(open_descriptors() - 2, before);
@@ -174,7 +174,7 @@ TEST_F(UnauthenticatedOnNode, InGreatNumbersHoldsNobodyUp) {
 TEST_F(UnauthenticatedOnNode, OfAnotherUserIsRefused) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root";
   start();
-  // Its message would be a contribution of rank 1.
+  // If it were accepted, the message would be a contribution of rank 1.
   const Bytes valid =
       encode_frame(FrameType::contribution, serialize(ContributionMessage{secret(), 1, false, {}}));
   const int status = hccl::test::status_in_child([&] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that join as threads of one process, and as processes on several nodes.
+// Joins ranks that are threads of one process, and ranks that are processes on several nodes.
 
 #include "bootstrap/control_link.h"
 #include "bootstrap/join.h"
@@ -14,7 +14,8 @@
 namespace hccl::bootstrap::test {
 namespace {
 
-// Ranks that are threads of one process join, in several communicators, and fail by name.
+// Ranks that are threads of one process must be able to join several communicators, and fail by
+// name.
 
 class Join : public LoopbackTest {};
 
@@ -70,9 +71,10 @@ TEST_F(Join, DeadlineNamesTheMissingRanks) {
   }
 }
 
-// Ranks of several nodes, as processes: who gets what of whom, and that all hear of the end of one.
+// Ranks that are processes on several nodes must get the right data from each other, and all must
+// learn of the end of one.
 
-// By rank.
+// The node of each rank.
 using Nodes = std::vector<std::string>;
 
 int ranks_on(const Nodes& nodes, const std::string& node) {
@@ -98,7 +100,7 @@ std::string complaint_over(const Nodes& nodes, const RankTable& table, int rank)
   return table.link.connection.socket.valid() ? "" : "no link";
 }
 
-// Ranks that have joined and wait, each on its node, until the test says what to do.
+// Ranks that have joined, each on its node, and then follow the orders of the test.
 class SeveralNodes : public testing::Test {
  protected:
   enum Stage : int { joined = 1, told_of_it };
@@ -121,7 +123,7 @@ class SeveralNodes : public testing::Test {
     }
   }
   void order(int rank, Order what) { orders_[rank] = what; }
-  // The message that a rank has received, once it has.
+  // Waits until a rank has received a message, and returns it.
   std::string told(int rank) {
     EXPECT_TRUE(wait_until([&] { return processes_.report(rank).stage == told_of_it; })) << rank;
     return processes_.text(rank);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Another user of the machine finds the port of HCCL_COMM_ID and serves it, or joins through it.
-// The honest ranks refuse that user by name, with a secret and without.
+// The honest ranks must refuse that user by name, with a secret and without.
 #include "base/secret.h"
 #include "bootstrap/pending_connections.h"
 #include "bootstrap/rendezvous_client.h"
@@ -25,9 +25,9 @@ class OtherUser : public testing::TestWithParam<const char*> {
   }
   [[nodiscard]] int port() const { return port_; }
 
-  // Serves the port, and takes part as rank 1, which is on a node of its own.
+  // Serves the port for any user.
   [[nodiscard]] static std::shared_ptr<RootServer> serve_any_user(int port, Report& report) {
-    UniqueId any_user;  // a server of this kind does not ask whose process it serves
+    UniqueId any_user;  // a server of this kind does not check the owners of its connections
     any_user.addresses = {Address{.bytes = {127, 0, 0, 1}, .port = static_cast<uint16_t>(port)}};
     FileDescriptor listener = listen_on(any_user.addresses[0]);
     if (!listener.valid()) _exit(1);
@@ -78,7 +78,7 @@ TEST_P(OtherUser, WhoClaimsARankIsRefusedAndTheJobGoesOn) {
     };
   };
   processes.start(0, environment(), join_as(0));
-  // The other user's own check of the server would end this as well: it goes without.
+  // The rank of the other user skips its check of the server, which would end the rank as well.
   processes.start(2, environment(), [&](Report& report) {
     become_another_user();
     UniqueId id;

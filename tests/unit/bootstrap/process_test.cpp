@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that are processes: they join in any order, on one port again and again, and their mistakes
-// are named.
+// Joins ranks that are processes: in any order, and on one port repeatedly. Mistakes must be named.
 #include "bootstrap/server_registry.h"
 #include "joining_ranks.h"
 #include "processes.h"
@@ -16,7 +15,7 @@ using Environment = std::map<std::string, std::string>;
 
 Environment with_port(int port) { return {{"HCCL_COMM_ID", text("127.0.0.1:", port)}}; }
 
-// Joins with an id as a program would pass it, and reports how it ended.
+// Joins with the id that a program passes, and reports the outcome.
 void join_and_report(Report& report, const hcclUniqueId& passed, int size, int rank,
                      std::chrono::milliseconds limit = kPatience) {
   hcclUniqueId id{};
@@ -39,7 +38,7 @@ void expect_joined(Processes& processes, int size) {
   }
 }
 
-// Only rank 0 asks for the id; the others pass zeros.
+// Starts a rank as a process. Only rank 0 creates an id; the others pass zeros.
 void start_rank(Processes& processes, int rank, int size, const Environment& environment) {
   processes.start(rank, environment, [=](Report& report) {
     join_and_report(report, rank == 0 ? create_unique_id() : hcclUniqueId{}, size, rank);
@@ -125,7 +124,7 @@ TEST(JoinProcesses, LaterCommunicatorsGetPortsOfTheirOwn) {
       wait_until([&] { return board.has_id.load(); });
       join_and_report(report, board.id, 2, rank);
       if (report.code != hcclSuccess) return;
-      // A third one with an empty id is a mistake, found at once.
+      // Another communicator with an empty id is a mistake, which must be reported at once.
       join_and_report(report, hcclUniqueId{}, 2, rank);
       report.code = report.code == hcclInvalidArgument ? hcclSuccess : hcclInternalError;
       if (std::string(report.text).find("only the first communicator") != std::string::npos) {
@@ -221,7 +220,7 @@ TEST(JoinProcesses, OneRankNeedsOnlyTheVariable) {
   expect_joined(processes, 1);
 }
 
-// A rank's log, which it writes to a file of its own.
+// A file of its own for a rank's log.
 class LogFile {
  public:
   LogFile() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control thread and its process watches: told once, cancelled safely, resting and going on.
+// Tests the control thread and its process watches, which call back once, can be cancelled safely,
+// and start the thread again after it has rested.
 #include "bootstrap/process_watch.h"
 
 #include "base/error.h"
@@ -72,7 +73,8 @@ TEST(ProcessWatch, TellsOnceFromTheControlThread) {
   EXPECT_FALSE(ControlThread::instance().is_current());
 }
 
-// Ending the watch waits for its callback, which is no longer in progress.
+// The end of the watch waits for a callback in progress, and must know that the failed one has
+// ended.
 TEST(ProcessWatch, WhoseCallbackFailedCanBeEnded) {
   Sleeper sleeper;
   std::atomic<int> told{0};
@@ -84,7 +86,7 @@ TEST(ProcessWatch, WhoseCallbackFailedCanBeEnded) {
     sleeper.kill();
     EXPECT_TRUE(becomes(told, 1));
   }
-  Sleeper another;  // the thread goes on
+  Sleeper another;  // the thread must go on
   another.kill();
   const ProcessWatch watch(another.process().duplicate(), [&] { ++told; });
   EXPECT_TRUE(becomes(told, 2));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes of a test that has not used the library itself: forked, reporting through shared
-// memory, gone with it.
+// Processes of a test that has not used the library itself. They are forked, report through shared
+// memory, and end with the test.
 #pragma once
 
 #include "base/error.h"
@@ -31,9 +31,9 @@ namespace hccl::bootstrap::test {
 
 using hccl::test::free_port;
 
-// Memory in which a process reports to the test and the other processes.
+// The shared memory in which a process reports to the test and to the other processes.
 struct Report {
-  std::atomic<int> stage{0};  // whatever the test makes of it
+  std::atomic<int> stage{0};  // of meaning to the test alone
   std::atomic<bool> done{false};
   int code = 0;
   char text[2000] = {};
@@ -46,7 +46,7 @@ struct Board {
   Report reports[32];
 };
 
-// Waits for a condition; false after half a minute.
+// Waits up to half a minute for a condition. Returns whether it holds.
 inline bool wait_until(const std::function<bool()>& condition) {
   for (int i = 0; i < 15'000; ++i) {
     if (condition()) return true;
@@ -73,7 +73,7 @@ class Processes {
   Processes(const Processes&) = delete;
   Processes& operator=(const Processes&) = delete;
 
-  // Runs `body` in a child with these environment variables; after it, the child ends.
+  // Runs `body` with these environment variables in a child, which then ends.
   void start(int index, const std::map<std::string, std::string>& environment,
              const std::function<void(Report&)>& body) {
     Report& report = *new (&board_->reports[index]) Report;
@@ -96,7 +96,7 @@ class Processes {
 
   void kill(int index) { ::kill(pids_.at(index), SIGKILL); }
   [[nodiscard]] int pid(int index) const { return pids_.at(index); }
-  // Waits for its end; whether it ended by itself, with status 0.
+  // Waits for the end of a process. Returns whether it exited with status 0.
   bool finished(int index) {
     int status = -1;
     const bool gone =
@@ -105,8 +105,8 @@ class Processes {
     return gone && WIFEXITED(status) && WEXITSTATUS(status) == 0;
   }
 
-  // In a child: makes a child of its own that lives until the test ends. `raw`: without the
-  // handlers of fork, so that it keeps every descriptor.
+  // Makes a child of the calling child that lives until the test ends. If `raw`, no fork handlers
+  // run, so the child keeps every descriptor.
   void leave_child(bool raw) {
     const auto pid = raw ? static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0)) : fork();
     if (pid != 0) return;
@@ -116,7 +116,7 @@ class Processes {
     _exit(0);
   }
 
-  // Expects that it ends, and has reported this.
+  // Expects that the process ends, and has reported the code and a text that contains `part`.
   void expect_reported(int index, int code, const std::string& part) {
     EXPECT_TRUE(!pids_.contains(index) || finished(index)) << index;
     EXPECT_EQ(report(index).code, code) << text(index);
@@ -135,12 +135,12 @@ class Processes {
 
 constexpr uid_t kOtherUser = 65534;
 
-// In a child of a test that root runs: the rest of it belongs to another user.
+// Makes the calling child, of a test that runs as root, continue as another user.
 inline void become_another_user() {
   const bool changed = setresgid(kOtherUser, kOtherUser, kOtherUser) == 0 &&
                        setresuid(kOtherUser, kOtherUser, kOtherUser) == 0;
   if (!changed) _exit(1);
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // which a change of user clears
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // a change of user clears this setting
 }
 
 inline void write_report(Report& report, int code, const std::string& text) {
@@ -148,7 +148,7 @@ inline void write_report(Report& report, int code, const std::string& text) {
   std::strncpy(report.text, text.c_str(), sizeof(report.text) - 1);
 }
 
-// Runs the function and reports the error it ends with.
+// Runs the function, and reports the error that it throws.
 inline void report_error(Report& report, const std::function<void()>& function) {
   try {
     function();

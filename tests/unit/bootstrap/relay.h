@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Somebody between a rank and the server: passes on what they say, and changes one frame.
+// A relay between ranks and the server, which forwards all bytes and changes one frame.
 #pragma once
 
 #include "bootstrap/pending_connections.h"
@@ -17,8 +17,8 @@ namespace hccl::bootstrap::test {
 
 class Relay {
  public:
-  // Between ranks that are given id() and the server of `id`. Changes a byte of the first frame of
-  // type `change` of each connection, whichever way it goes.
+  // Relays between the server of `id` and the ranks that are given id(). Changes a byte in the
+  // first frame of type `change` of each connection, in either direction.
   Relay(UniqueId id, std::optional<FrameType> change)
       : server_(id.addresses.at(0)), id_(std::move(id)), change_(change) {
     listener_ = listen_on(Address{.bytes = {127, 0, 0, 1}});

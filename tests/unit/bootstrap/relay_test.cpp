@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Somebody between a rank and the server changes what they say: nobody joins on a changed word.
+// A relay changes frames between a rank and the server: no rank must join on a changed frame.
 #include "relay.h"
 
 #include "loopback_test.h"
@@ -11,7 +11,7 @@ namespace {
 
 class Relayed : public ServerTest {
  protected:
-  // Rank 0 reaches the server itself, rank 1 through the relay.
+  // Joins rank 0 directly, and rank 1 through the relay.
   std::vector<Ending> join_through(const Relay& relay) {
     std::vector<Ending> endings(2);
     std::thread other([&] { endings[1] = try_join(encode(relay.id()), 2, 1); });
@@ -38,7 +38,7 @@ TEST_P(ChangedBeforeItJoins, LetsNobodyIn) {
   const std::string said = by_server ? "does not know the secret of this communicator"
                                      : "belongs to another server than the one that now listens";
   EXPECT_NE(ending.text.find(said), std::string::npos) << ending.text;
-  // A rank that only the server has let in is one that has left.
+  // A rank that only the server had accepted has left by now, which ends the rendezvous.
   if (!by_server) expect_all_joined(join_as_threads(id(), 2));
 }
 

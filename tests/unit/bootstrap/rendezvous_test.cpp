@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of a rendezvous, and the texts users see when they are broken.
+// Tests the rules of a rendezvous, and the error texts for those who break them.
 #include "bootstrap/rendezvous.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the secret of HCCL_COMM_ID comes from, and what is said about a bad one and about none.
-// Nothing is connected to anything.
+// Tests the sources of HCCL_COMM_ID's secret, and the texts for a bad or missing one. Opens no
+// connection.
 #include "bootstrap/shared_secret.h"
 
 #include "base/config.h"
@@ -54,7 +54,7 @@ class SharedSecret : public testing::Test {
   }
   void set(const char* name, const std::string& value) { environment_.set(name, value); }
 
-  // The key, or the text of the refusal.
+  // Returns the key, or the text of the refusal.
   static std::string key(const char* address = kLoopback) {
     load_config();
     try {
@@ -104,13 +104,13 @@ TEST_F(SharedSecret, AFileThatIsNotFitIsRefusedWithItsMend) {
        "is larger than 4096 bytes; name a file that holds nothing but the secret");
 }
 
-// A process that has exec'd with this environment; its end closes with the object.
+// A process that has called exec with this environment. It ends with the object.
 class ProcessWithEnvironment {
  public:
   explicit ProcessWithEnvironment(const std::string& variable) {
     const std::array<const char*, 3> arguments{"sleep", "1000", nullptr};
     const std::array<const char*, 2> environment{variable.c_str(), nullptr};
-    // POSIX lacks const where it means it.
+    // posix_spawnp() does not change the strings, but lacks const.
     EXPECT_EQ(posix_spawnp(&pid_, arguments[0], nullptr, nullptr,
                            const_cast<char* const*>(arguments.data()),
                            const_cast<char* const*>(environment.data())),
@@ -127,7 +127,7 @@ class ProcessWithEnvironment {
   [[nodiscard]] std::string file() const { return text("/proc/", pid_, "/environ"); }
 
  private:
-  // posix_spawn() may return a moment before the new program has its environment.
+  // Waits for the new program's environment, because posix_spawn() may return a moment earlier.
   void await_environment() const {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (std::ifstream(file()).peek() == std::ifstream::traits_type::eof() &&

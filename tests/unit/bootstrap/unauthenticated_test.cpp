@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unauthenticated connections to the port of a root server: whatever they send, the job goes on.
+// Connects to the port of a root server without authentication. The job must go on, whatever is
+// sent.
 #include "base/secret.h"
 #include "bootstrap/control_thread.h"
 #include "bootstrap/join.h"
@@ -26,7 +27,8 @@ class Unauthenticated : public ServerTest {
   [[nodiscard]] Hello valid_hello(int rank, int size) const {
     return {rank, size, ProcessIdentity::mine(), random_secret()};
   }
-  // All that a rank says until it is let in, as if it knew the greeting beforehand.
+  // Returns all bytes that a rank sends until it is accepted, as if it knew the greeting in
+  // advance.
   [[nodiscard]] Bytes bytes_of(const Hello& hello) const {
     const Bytes opening = serialize(Opening{kProtocolVersion, random_secret(), {}, {}});
     FrameSeal seal(FrameSeal::Role::rank, key(), opening, opening);
@@ -144,8 +146,8 @@ TEST_F(Unauthenticated, WithMutilatedHellosIsRefused) {
   expect_job_goes_on();
 }
 
-// A rank's message is worth nothing when it is replayed, in this run and in the next one, where
-// the key may be the same.
+// A recorded hello must be worthless when it is replayed, in this run and in a later one, which may
+// have the same key.
 TEST_F(Unauthenticated, CannotRepeatARecordedHello) {
   const Bytes opening = serialize(Opening{kProtocolVersion, random_secret(), {}, {}});
   FarEnd channel(connect_to_server(server()));
@@ -173,8 +175,8 @@ TEST_F(Unauthenticated, CannotRepeatARecordedHello) {
   next_run->stop();
 }
 
-// A rank that breaks the protocol, or whose frames are changed on the way, ends the rendezvous by
-// name.
+// A rank that breaks the protocol, or whose frames are changed in transit, must end the rendezvous
+// with an error that names it.
 TEST_F(Unauthenticated, BetweenARankAndTheServerIsNoticed) {
   for (const bool forged : {false, true}) {
     const UniqueId run = decode(create_unique_id());
@@ -202,8 +204,8 @@ TEST_F(Unauthenticated, BetweenARankAndTheServerIsNoticed) {
   }
 }
 
-// Where the port is HCCL_COMM_ID's, a rank of this machine is known by its user, whom nobody knows
-// once the rank has gone.
+// At the port of HCCL_COMM_ID, the server identifies a local rank by the owner of its socket, which
+// is unknown once the rank has gone. Its hello must not count.
 TEST_F(Unauthenticated, WhoHangsUpWithAHelloIsNoRank) {
   Address address = server().addresses.at(0);
   address.port = 0;
@@ -217,7 +219,8 @@ TEST_F(Unauthenticated, WhoHangsUpWithAHelloIsNoRank) {
   for (int i = 0; i < 3; ++i) {
     FarEnd channel(connect_to_server(open));
     ASSERT_TRUE(open_as_rank(channel, {}));
-    // The server looks at the hello when its sender has gone.
+    // The control thread waits here, so that the server reads the hello only after the sender has
+    // gone.
     std::promise<void> begun;
     std::promise<void> gone;
     ControlThread::instance().post([&begun, is_gone = gone.get_future().share()] {
@@ -229,7 +232,7 @@ TEST_F(Unauthenticated, WhoHangsUpWithAHelloIsNoRank) {
     channel->close();
     gone.set_value();
   }
-  // Its place is still free, and nothing has failed.
+  // The rank's place must still be free, and nothing must have failed.
   FarEnd channel(connect_to_server(open));
   ASSERT_TRUE(open_as_rank(channel, {}));
   channel->send(FrameType::hello, serialize(valid_hello(1, 3)));
@@ -237,7 +240,7 @@ TEST_F(Unauthenticated, WhoHangsUpWithAHelloIsNoRank) {
   trusting->stop();
 }
 
-// A server that talks without end holds nobody up beyond its deadline.
+// A server that sends without end must not delay a rank beyond its deadline.
 TEST_F(Unauthenticated, AsATalkativeServerIsRefused) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
@@ -266,7 +269,7 @@ TEST_F(Unauthenticated, AsATalkativeServerIsRefused) {
   talker.join();
 }
 
-// A server that nobody has authenticated may say anything: it is quoted, on one line.
+// The text of a server that is not authenticated must be quoted, on one line.
 TEST_F(Unauthenticated, AsAServerWithoutAKeyIsQuoted) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
@@ -305,7 +308,7 @@ TEST_F(Unauthenticated, AfterRetirementNobodyListens) {
   EXPECT_NE(late.text.find("nobody listens at 127.0.0.1:"), std::string::npos) << late.text;
 }
 
-// It may send anything, nothing, or one byte at a time.
+// A connection must be closed in time, whether it sends anything, nothing, or one byte at a time.
 TEST_F(Unauthenticated, HasLittleTimeForItsHello) {
   Address loopback;
   loopback.bytes = {127, 0, 0, 1};
@@ -333,7 +336,7 @@ TEST_F(Unauthenticated, HasLittleTimeForItsHello) {
   quick->stop();
 }
 
-// A server that is none: the rank finds out and says so.
+// A rank that finds another program at the server's address must say so.
 TEST_F(Unauthenticated, AsTheServerIsNamed) {
   const Address any = server().addresses.at(0);
   Address address = any;

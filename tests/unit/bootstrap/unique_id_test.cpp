@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unique ids survive every way in which programs copy them, and damaged ones are found out.
+// Unique ids must survive all ways in which programs copy them, and damaged ids must be refused.
 #include "bootstrap/unique_id.h"
 
 #include "base/error.h"
@@ -56,7 +56,7 @@ TEST(UniqueId, SurvivesACopyOfItsLengthOnly) {
   std::memcpy(copy.internal, encoded.internal, encoded.length);
   copy.length = encoded.length;
   expect_same(decode(copy), id);
-  copy.length = sizeof(copy.internal);  // set by hand, too large
+  copy.length = sizeof(copy.internal);  // set by hand, and too large
   expect_same(decode(copy), id);
 }
 
@@ -103,7 +103,7 @@ TEST(UniqueId, ACutCopyIsFound) {
     EXPECT_NE(refusal(cut), "") << length;
     hcclUniqueId zeroed = encoded;
     std::memset(zeroed.internal + length, 0, sizeof(zeroed.internal) - length);
-    if (std::memcmp(&zeroed, &encoded, sizeof zeroed) == 0) continue;  // it ended in zeros
+    if (std::memcmp(&zeroed, &encoded, sizeof zeroed) == 0) continue;  // the id ended in zeros
     EXPECT_NE(refusal(zeroed), "") << length;
   }
   hcclUniqueId huge = encoded;

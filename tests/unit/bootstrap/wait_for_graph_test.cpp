@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rank holds up the others, and when the waiting ranks say so.
+// Tests the rank that a wait-for graph blames, and the times at which waiting ranks report.
 
 #include "bootstrap/wait_for_graph.h"
 
@@ -74,7 +74,7 @@ TEST(WaitForGraph, WhoseMessageAndCollectiveBlockEachOtherAreADeadlock) {
   ranks.add(0, collective(position, position));
   ranks.add(1, message("send(8, float) to rank 0", 0, position));
   ranks.add(2, collective(position, position));
-  ranks.add(2, collective(position, position));  // a rank asks, and then answers itself
+  ranks.add(2, collective(position, position));  // a rank sends a query and then answers itself
   EXPECT_EQ(
       ranks.deadlock(),
       "rank 1 send(8, float) to rank 0 but ranks 0,2 barrier(); every rank must make the same "
@@ -120,7 +120,8 @@ TEST(WaitForGraph, OfDifferentAlgorithmsAreAMismatch) {
             "by tree; set the same HCCL_* variables on all ranks");
 }
 
-// When ranks that wait for others say so: early, then at HCCL_HANG_REPORT, never twice at once.
+// Ranks that wait for others must report early and again at HCCL_HANG_REPORT, but not twice at the
+// same time.
 
 using std::chrono::milliseconds;
 

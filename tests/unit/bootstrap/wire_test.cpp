@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames, messages, codes and the hash below them; whatever is malformed gives nothing.
+// Tests frames, messages, codes and the hash function. Malformed input must be refused.
 #include "bootstrap/wire.h"
 
 #include "base/secret.h"
@@ -29,7 +29,7 @@ std::string hex(const Digest& digest) {
   return result;
 }
 
-// FIPS 180-4's examples.
+// The examples of FIPS 180-4.
 TEST(Sha256, AgreesWithTheStandard) {
   EXPECT_EQ(hex(sha256(bytes_of(""))),
             "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
@@ -41,7 +41,7 @@ TEST(Sha256, AgreesWithTheStandard) {
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-// RFC 4231, cases 2 and 6.
+// Test cases 2 and 6 of RFC 4231.
 TEST(Hmac, AgreesWithTheStandard) {
   const std::array<std::span<const std::byte>, 2> parts{bytes_of("what do ya want "),
                                                         bytes_of("for nothing?")};
@@ -77,7 +77,7 @@ TEST(Frame, HeadersAreChecked) {
   EXPECT_EQ(parsed->length, 5U);
   EXPECT_FALSE(parse_header(header, 4));
   for (std::size_t i = 0; i < 8; ++i) {
-    if (i == 4) continue;  // the type: another valid one
+    if (i == 4) continue;  // the type: gives another valid one
     Bytes damaged = frame;
     damaged[i] ^= std::byte{0x40};
     EXPECT_FALSE(parse_header(std::span(damaged).first<kFrameHeaderSize>(), 5)) << i;
@@ -137,7 +137,7 @@ TEST(Messages, SurviveTheWire) {
   EXPECT_TRUE(entry->has_memory);
 }
 
-// Nothing but its version is read from a message of another version.
+// From a message of another version, only the version is read.
 TEST(Messages, AnOpeningOfAnotherVersionTellsIt) {
   Bytes later = serialize(Opening{kProtocolVersion + 1, random_secret(), {}, {}});
   later.resize(later.size() + 40);
@@ -153,7 +153,7 @@ class Seals : public testing::Test {
   using Role = FrameSeal::Role;
 
   [[nodiscard]] FrameSeal seal_of(Role role) const { return {role, key_, opening_, greeting_}; }
-  // As it arrives.
+  // Returns a sealed frame as it arrives.
   static Frame frame(FrameSeal& from, FrameType type, const Bytes& payload) {
     const Digest code = from.next_code(type, sha256(payload));
     Frame frame{type, payload, {}};
@@ -189,7 +189,7 @@ TEST_F(Seals, DependOnKeyBothNoncesAndDirection) {
     return seal_of(role).open(copy);
   };
   EXPECT_TRUE(opens(Role::server));
-  EXPECT_FALSE(opens(Role::rank));  // sent back to where it came from
+  EXPECT_FALSE(opens(Role::rank));  // reflected to its sender
   for (Bytes* part : {&key_, &opening_, &greeting_}) {
     (*part)[5] ^= std::byte{1};
     EXPECT_FALSE(opens(Role::server));
@@ -203,7 +203,7 @@ TEST_F(Seals, DependOnTypeContentAndOrder) {
   const Frame second = frame(rank, FrameType::ready, payload_);
   const auto opens = [&](Frame given) { return seal_of(Role::server).open(given); };
   EXPECT_TRUE(opens(copy_of(first)));
-  EXPECT_FALSE(opens(copy_of(second)));  // out of turn
+  EXPECT_FALSE(opens(copy_of(second)));  // out of order
   Frame other_type = copy_of(first);
   other_type.type = FrameType::leaving;
   EXPECT_FALSE(opens(std::move(other_type)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of collectives, and the sizes, in-place forms and texts of calls.
+// Tests the table of collectives, and the sizes, in-place forms and texts of calls.
 #include "call/collective_call.h"
 
 #include "call/point_to_point.h"

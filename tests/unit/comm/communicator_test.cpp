@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A communicator over a back end that records: lanes, staging, faults and the end of its life.
+// Tests a communicator over a fake back end: lanes, staging, faults, and the end of its life.
 #include "fake_backend.h"
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A back end that only records what a communicator asks of it, and a communicator over it.
+// A back end that only records the calls of a communicator, and a communicator over it.
 #pragma once
 
 #include "base/config.h"
@@ -24,11 +24,11 @@ class FakeBackend final : public Backend {
  public:
   bool stages = false;
   std::optional<std::pair<hcclResult_t, std::string>> fault;
-  std::string error_of_next_run;  // thrown by it, unless empty
+  std::string error_of_next_run;  // the text of the error that the next run throws; empty: none
 
-  // Returns what was asked, in order: "lane 0 of a", "number a send 1 to 2", "run a
-  // all_reduce(..)", with "staged" behind it. Streams are called a, b, ... in the order of their
-  // opening.
+  // Returns the calls in order, such as "lane 0 of a", "number a send 1 to 2" and "run a
+  // all_reduce(..)", which are followed by "staged" if they were staged. Streams are named a, b,
+  // ... in the order in which they were opened.
   [[nodiscard]] std::vector<std::string> log() const {
     const std::lock_guard lock(mutex_);
     return log_;
@@ -110,7 +110,7 @@ class FakeBackend final : public Backend {
   std::list<Stream> streams_;
 };
 
-// Rank 0 of four, on a device of its own.
+// The communicator of rank 0 of four, on a device of its own.
 struct FakeCommunicator {
   FakeCommunicator() {
     auto made = std::make_unique<FakeBackend>();
@@ -119,7 +119,8 @@ struct FakeCommunicator {
     communicator = std::make_shared<Communicator>(
         id, 4, 0, device, std::move(made), std::make_unique<OperationLog>(*config(), 0, true));
   }
-  // Return what was asked by the time that the work of the stream has run, or just what has run.
+  // Wait for the work of the stream. Return all calls that the back end has recorded, or only those
+  // that ran work.
   std::vector<std::string> log_after(const std::shared_ptr<device::Stream>& stream) const {
     static_cast<void>(stream->synchronize());
     return backend->log();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups of calls, and the lists that keep their messages.
+// Tests groups of calls, and the lists of their messages.
 
 #include "comm/group.h"
 
@@ -15,7 +15,7 @@
 namespace hccl::comm {
 namespace {
 
-// The order in which a group queues its calls.
+// The order in which a group must queue its calls.
 
 using Log = std::vector<std::string>;
 
@@ -38,7 +38,7 @@ class Groups : public testing::Test {
 
   FakeCommunicator fake_;
   std::uint64_t handle_ = 0;
-  HandleTable<device::Stream>* stream_table_ =  // as long as the process
+  HandleTable<device::Stream>* stream_table_ =  // lives as long as the process
       new HandleTable<device::Stream>(HandleKind::stream);
   std::vector<std::shared_ptr<device::Stream>> streams_;
   std::vector<std::uint64_t> stream_handles_;
@@ -101,7 +101,7 @@ TEST_F(Groups, QueueTheRestWhenAMessageToTheRankItselfHasNoPartner) {
   EXPECT_EQ(log.back().substr(0, 31), "run a all_reduce(1, float, sum)");
 }
 
-// Few messages and many are kept alike.
+// A list must keep few messages and many in the same way.
 
 MessageList numbers(int count) {
   MessageList list;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host memory is found accessible page by page, and remembered.
+// Tests the ranges of host memory that have been found accessible.
 #include "device/accessible_ranges.h"
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace {
 
 const std::uint64_t kPage = system_page_bytes();
 
-// Anonymous pages between two that nobody may access.
+// Anonymous pages, between two inaccessible ones.
 class Pages {
  public:
   explicit Pages(std::uint64_t count)
@@ -39,7 +39,8 @@ class Pages {
   std::byte* base_;
 };
 
-// Asks the kernel again about what is known, as the first access to a buffer does.
+// Returns whether the range is admitted after a recheck, which precedes the first access to a
+// buffer.
 bool admits_now(AccessibleRanges& ranges, std::uint64_t address, std::uint64_t bytes) {
   ranges.recheck(address, bytes);
   return ranges.admits(address, bytes);
@@ -79,7 +80,8 @@ TEST(AccessibleRanges, FindsAHoleInAKnownRange) {
   EXPECT_TRUE(ranges.admits(pages.address(9), 7 * kPage));
 }
 
-// A known range stays admitted where pages in its middle change: only its ends are tried again.
+// Only the ends of a known range are rechecked, so it must stay admitted when pages in its middle
+// change.
 TEST(AccessibleRanges, RemembersWhatWasTakenInSlices) {
   const Pages pages(16);
   AccessibleRanges ranges(HostAccess::write);
@@ -102,7 +104,7 @@ TEST(AccessibleRanges, FindsAKnownRangeProtected) {
   }
 }
 
-// As after munmap() of a buffer, when another mapping takes its place.
+// A buffer's range may be mapped anew after munmap().
 TEST(AccessibleRanges, FindsAKnownRangeMappedAnew) {
   const Pages pages(16);
   AccessibleRanges ranges(HostAccess::write);
@@ -129,7 +131,7 @@ TEST(AccessibleRanges, FindsAKnownFileTruncated) {
   close(file);
 }
 
-// Known ranges are asked about where they and the buffer overlap, not as a whole.
+// A recheck must cover the part of a known range that overlaps with the buffer, and no more.
 TEST(AccessibleRanges, RechecksTheBufferAlone) {
   const Pages pages(16);
   AccessibleRanges ranges(HostAccess::write);
@@ -140,7 +142,7 @@ TEST(AccessibleRanges, RechecksTheBufferAlone) {
   EXPECT_TRUE(admits_now(ranges, pages.address(1), 15 * kPage));
 }
 
-// More ranges than it has room for, at random places and of random lengths.
+// Uses more ranges than the cache holds, with random places and lengths.
 TEST(AccessibleRanges, NeverAdmitsAPageThatIsNotMapped) {
   constexpr std::uint64_t kPages = 1024;
   const Pages pages(kPages);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device memory and the allocator of its addresses.
+// Tests device memory and the allocator of its addresses.
 
 #include "device/arena.h"
 
@@ -23,7 +23,7 @@
 namespace hccl::device {
 namespace {
 
-// Random allocations never overlap, and everything released comes back in one piece.
+// Random allocations must never overlap, and released memory must merge into one piece.
 
 TEST(AddressAllocator, RandomUse) {
   constexpr std::uint64_t kEnd = 1 << 20;
@@ -56,7 +56,7 @@ TEST(AddressAllocator, RandomUse) {
   EXPECT_EQ(allocator.allocate(kEnd, 1), 0u);
 }
 
-// Allocation, look-up, retirement and relocation of device memory.
+// Tests allocation, look-up, retirement and relocation of device memory.
 
 using test::error_of;
 
@@ -134,7 +134,7 @@ TEST(Arena, MovingKeepsAddressAndContents) {
   copy_to_host(arena, read.data(), address, read.size());
   EXPECT_EQ(read, pattern);
   arena.release(address, [] { return true; });
-  EXPECT_NE(arena.allocate(kMiB), address);  // the old pages are never used again
+  EXPECT_NE(arena.allocate(kMiB), address);  // the old pages must not be used again
 }
 
 TEST(Arena, AResultFollowsAMove) {
@@ -143,7 +143,7 @@ TEST(Arena, AResultFollowsAMove) {
   const DeviceAddress address = arena.allocate(size);
   const Placement before = arena.locate(address);
   arena.move_to_fresh_pages({before.file_offset, 1});
-  for (std::uint64_t at = 0; at < size; at += kMiB)  // what others store where it lay
+  for (std::uint64_t at = 0; at < size; at += kMiB)  // stores of other ranks to the old place
     std::memset(arena.view()->at(before.file_offset + at), 7, std::min(kMiB, size - at));
   arena.copy_if_moved(address, before, size);
   std::vector<std::byte> read(size);
@@ -153,8 +153,7 @@ TEST(Arena, AResultFollowsAMove) {
   EXPECT_EQ(arena.view()->content(before.file_offset, size), Content::hole);
 }
 
-// Ends the process with 0 if an allocation keeps its data when the kernel does not tell holes from
-// data.
+// Exits with 0 if an allocation keeps its data on a kernel that does not tell holes from data.
 [[noreturn]] void move_without_seeking() {
   test::refuse_system_calls({SYS_lseek, 2, {SEEK_DATA, SEEK_HOLE}}, EINVAL);
   Arena arena(base_address(0), 16 * kMiB);
@@ -206,7 +205,7 @@ TEST(ArenaView, PopulatingAllocatesOnlyTheRange) {
   EXPECT_FALSE(view.populated(8192, 1));
 }
 
-// Looks at the range that it is told of.
+// Checks whether the pages of which it is notified have been freed.
 class LookingWatcher final : public PageWatcher {
  public:
   explicit LookingWatcher(Arena& arena) : arena_(arena) { arena_.watch(*this); }
@@ -226,7 +225,8 @@ class LookingWatcher final : public PageWatcher {
   Arena& arena_;
 };
 
-// Else who uses a neighbour could take up the old pages after it was told.
+// Pages must have been freed when a watcher is notified, or a user of neighbouring memory could map
+// the old pages after the notification.
 TEST(Arena, PagesHaveLeftWhenItIsTold) {
   Arena arena(base_address(0), 16 * kMiB);
   LookingWatcher looking(arena);
@@ -264,7 +264,7 @@ TEST(Copy, OverlappingDeviceCopiesInBothDirections) {
   }
 }
 
-// Mapped pages are read in place, the others through a bounce buffer.
+// Mapped pages are copied in place, others through a bounce buffer.
 TEST(Copy, OnTheDeviceOfMappedAndOtherPages) {
   Arena arena(base_address(0), 16 * kMiB);
   const std::size_t bytes = 3 * kMiB + 17;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forked children's copies of device memory, and trimmed pages.
+// Tests a forked child's copy of device memory, and trimmed pages.
 #include "base/error.h"
 #include "children.h"
 #include "device/arena.h"
@@ -102,7 +102,7 @@ TEST_F(Fork, GivesASnapshotToEachChild) {
     children.push_back(start_child([&] {
       char byte = 0;
       close(gate[1]);
-      if (read(gate[0], &byte, 1) != 0) return false;  // when the parent has written over it
+      if (read(gate[0], &byte, 1) != 0) return false;  // waits until the parent has overwritten it
       const bool kept = all_are(view_, bytes_, value);
       std::memset(view_, 0x80 + value, bytes_);
       return kept && all_are(view_, bytes_, 0x80 + value);
@@ -150,7 +150,7 @@ TEST_F(Fork, LeavesHolesEmptyAndFollowsMovedPages) {
   EXPECT_TRUE(arena_.view()->is_hole(arena_.file_offset(address_), kMiB / 2));
 }
 
-// The system's choice, whatever a program advises.
+// Returns whether the system makes huge pages of all memory, regardless of madvise().
 bool all_pages_may_be_huge() {
   std::string choice;
   std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
@@ -200,7 +200,7 @@ TEST_F(Fork, OfAChildIsAnOrdinaryOne) {
   EXPECT_TRUE(all_are(view_, bytes_, 1));
 }
 
-// Forks of several threads, while others allocate and write what no child looks at.
+// Several threads fork, while another allocates and writes memory that the children do not read.
 TEST_F(Fork, WorksInManyThreads) {
   arena_.keep_at_fork(address_, bytes_, true);
   std::memset(view_, 6, bytes_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's view of an allocation: one place for as long as it lives, whatever lies behind it.
+// The host view of an allocation must stay at one address, whatever pages back it.
 #include "base/error.h"
 #include "children.h"
 #include "device/arena.h"
@@ -19,7 +19,7 @@
 namespace hccl::device {
 namespace {
 
-// Longer than what the library itself maps in one piece.
+// More bytes than the library maps in one piece.
 constexpr std::uint64_t kLong = ArenaView::kWindowBytes + 3 * ArenaView::kLongestSpan;
 
 TEST(HostView, ShowsWhatIsInTheAllocation) {
@@ -108,8 +108,8 @@ TEST(HostView, OfNeighboursIsOneMapping) {
   EXPECT_LT(mappings(), before + 5);
 }
 
-// Returns true if a range of address space is reserved where the limit allows `room` bytes more
-// than are mapped now.
+// Returns whether `bytes` of address space can be reserved when the limit is `room` bytes above the
+// current size.
 bool is_reserved_within(std::uint64_t bytes, std::uint64_t room) {
   const int status = test::status_in_child([&] {
     std::uint64_t pages = 0;

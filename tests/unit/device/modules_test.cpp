@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The modules of a node: their registry, and the locks behind it.
+// Tests the modules of a node: their registry, and its locks.
 
 #include "base/error.h"
 #include "base/process.h"
@@ -28,12 +28,12 @@
 namespace hccl::device {
 namespace {
 
-// Another user holds the names of modules, which anybody can compute: the modules can be claimed
-// all the same, by one process at a time, or the error names that user.
+// When another user holds the names of modules, which anyone can compute, a module must still be
+// claimable, by one process at a time, or the error must name that user.
 
 constexpr uid_t kSquatter = 65534;
-// Has no folder anywhere yet. Each process has a user of its own, because tests run side by side
-// and remove the folder when they end.
+// A user who has no folder yet. It differs between processes, because tests run in parallel and
+// remove the folder at their end.
 const uid_t kUser = 60'000 + static_cast<uid_t>(getpid() % 5000);
 
 void become(uid_t user) {
@@ -41,7 +41,7 @@ void become(uid_t user) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
-// A process that does something and then stays until it is killed.
+// A process that runs `body` and then stays until it is killed.
 class Helper {
  public:
   explicit Helper(const std::function<void()>& body) {
@@ -70,7 +70,7 @@ class Helper {
   pid_t pid_;
 };
 
-// As kUser, in a process of its own.
+// Returns the result of `body`, or the text of its error, in a process of kUser.
 std::string result_of(const std::function<std::string()>& body) {
   std::array<int, 2> said{};
   EXPECT_EQ(pipe(said.data()), 0);
@@ -94,7 +94,7 @@ std::string result_of(const std::function<std::string()>& body) {
   return result;
 }
 
-// The names of kUser's claims, as anybody can find out.
+// Returns the name of kUser's claim on a module, computed as any other user can.
 std::string name_of(std::uint32_t id) {
   std::string node = node_identity();
   node.replace(0, node.find(' ', 4), text("uid ", kUser));
@@ -105,7 +105,7 @@ std::string name_of(std::uint32_t id) {
   return text("hccl-module-", std::hex, hash, "-", std::dec, id);
 }
 
-// By the squatter, who does not even listen.
+// Binds the name as the squatter, without listening.
 void hold(std::uint32_t id) {
   const std::string name = name_of(id);
   sockaddr_un address{};
@@ -125,7 +125,7 @@ std::string claim(std::uint32_t id) {
 
 const std::vector<std::string> kFolders{text("/dev/shm/hccl-", kUser), text("/tmp/hccl-", kUser)};
 
-// Keeps a claim for as long as the process lives, which ends if there is none.
+// Keeps a claim until the process ends. Exits at once if the claim failed.
 template <class Claim>
 void hold_until_the_end(Claim claim) {
   if (!claim) _exit(1);
@@ -142,7 +142,7 @@ class HeldNames : public testing::Test {
     remove_folders();
   }
 
-  // Another's than what other tests of the machine claim.
+  // Claims a module as kUser and keeps it.
   template <class Claim>
   void hold_as_user(Claim claim) const {
     become(kUser);
@@ -168,7 +168,7 @@ TEST_F(HeldNames, AreClaimedByLockByOneProcessAtATime) {
     const Helper holder([&] { hold_as_user(claim_module_by_lock); });
     EXPECT_EQ(result_of([&] { return claim(module_); }), "held");
   }
-  // Killed, and its file is still there.
+  // The holder was killed and has left its file.
   EXPECT_EQ(result_of([&] { return claim(module_); }), "by lock");
 }
 
@@ -211,10 +211,10 @@ TEST_F(HeldNames, AndFoldersAreAnErrorThatNamesTheUser) {
                  "cannot guess, the same for all ranks of this machine"));
 }
 
-// One holder per module and node; a claim ends with its holder.
+// A module must have one holder per node, and a claim must end with its holder.
 
 TEST(ModuleRegistry, OneHolderAtATime) {
-  const auto module = static_cast<std::uint32_t>(1'000'000 + getpid());  // nobody else's
+  const auto module = static_cast<std::uint32_t>(1'000'000 + getpid());  // used by no other process
   auto claim = claim_module(module);
   ASSERT_TRUE(claim);
   EXPECT_FALSE(claim_module(module));

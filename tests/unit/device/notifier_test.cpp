@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranges of a stream's work: how they failed, who knows of it, and who is told when they have run.
+// Tests ranges of a stream's work: how they failed, whether that has been reported, and the
+// callbacks when they have run.
 #include "device/notifier.h"
 
 #include "base/process.h"
@@ -25,7 +26,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Work that fails with a text of its own.
+// Queues work that fails with `text`.
 void fail_on(Stream& stream, Outcome outcome, const std::string& text) {
   stream.enqueue([outcome, text = std::string(text)] {
     explain_failure(hcclSocketError, text);
@@ -37,7 +38,7 @@ void succeed_on(Stream& stream) {
   stream.enqueue([] { return Outcome::success; });
 }
 
-// Work that waits until the gate opens.
+// Holds a stream until the gate opens.
 class Gate {
  public:
   void hold(Stream& stream) {
@@ -51,7 +52,7 @@ class Gate {
   std::atomic<bool> open_{false};
 };
 
-// Records the arguments of callbacks, in their order.
+// Records the arguments of callbacks in order.
 class Told {
  public:
   // The argument of one callback.
@@ -76,7 +77,7 @@ class Told {
     const std::lock_guard lock(mutex_);
     return lines_;
   }
-  // Blocks until `count` callbacks have come.
+  // Blocks until `count` callbacks have been made, and returns them.
   std::vector<std::string> wait_for(std::size_t count) {
     while (lines().size() < count) std::this_thread::sleep_for(100us);
     return lines();
@@ -119,7 +120,7 @@ TEST_F(Ranges, FailForTheirOwnReasonAlone) {
     EXPECT_EQ(text_in(*stream_, 2, 5), "the second call");
     EXPECT_EQ(text_in(*stream_, 4, 5), "");
     EXPECT_EQ(text_in(*stream_, 5, 5), "");
-    stream_->progress()->set_reported(5, 5);  // they have failed, also when that is known
+    stream_->progress()->set_reported(5, 5);  // they have failed, even if that has been reported
   }
 }
 
@@ -168,7 +169,7 @@ TEST_F(Ranges, AreWaitedForWithALimit) {
   EXPECT_TRUE(stream_->wait_until(1, Deadline::after(1ns)));
 }
 
-// Both for work that is yet to run and for work that has run.
+// A callback must come both for work that has run and for work that is yet to run.
 TEST_F(Ranges, NotifyThoughNobodyWaits) {
   for (int round = 0; round < 20; ++round) {
     succeed_on(*stream_);
@@ -176,7 +177,7 @@ TEST_F(Ranges, NotifyThoughNobodyWaits) {
     notify(*stream_, position - 1, position, told_.ticket(round));
     EXPECT_EQ(told_.wait_for(static_cast<std::size_t>(round) + 1).back(),
               std::to_string(round) + " 0 ");
-    std::this_thread::sleep_for(round % 2 == 0 ? 0ms : 15ms);  // a napping and a sleeping worker
+    std::this_thread::sleep_for(round % 2 == 0 ? 0ms : 15ms);  // then the worker naps, or sleeps
   }
 }
 
@@ -208,7 +209,7 @@ TEST_F(Ranges, NotifyInTheOrderOfPositions) {
   EXPECT_EQ(told_.wait_for(6), (Lines{"1 0 ", "1 0 ", "2 0 ", "3 0 ", "4 0 ", "4 0 "}));
 }
 
-// One that waits for ever does not keep the others.
+// A callback that waits for a blocked stream must not delay those of other streams.
 TEST_F(Ranges, NotifyOfEachStreamAsItComes) {
   const auto free = device_.create_stream();
   Gate gate;
@@ -223,7 +224,7 @@ TEST_F(Ranges, NotifyOfEachStreamAsItComes) {
   EXPECT_EQ(told_.wait_for(101).back(), "1 0 ");
 }
 
-// Queues work and waits for it, by turns in each way.
+// Queues work and waits for it, in one way or the other.
 void queue_and_wait(Stream& stream, int rounds) {
   for (int round = 0; round < rounds; ++round) {
     succeed_on(stream);
@@ -235,7 +236,7 @@ void queue_and_wait(Stream& stream, int rounds) {
   }
 }
 
-// Notifications come also if a thread that waits for the same stream runs its work.
+// Callbacks must come even if a thread that waits for the same stream runs its work.
 TEST_F(Ranges, NotifyAmongThreadsThatSynchronise) {
   constexpr int kRounds = 2'000;
   std::thread first([&] { queue_and_wait(*stream_, kRounds); });
@@ -256,7 +257,7 @@ TEST_F(Ranges, NotifyFromWithinCallbacks) {
     succeed_on(*stream_);
     EXPECT_EQ(stream_->synchronize(), Outcome::success);
     notify(*stream_, 1, 2, second);
-    Notifier::instance().stop();  // does nothing there
+    Notifier::instance().stop();  // must do nothing in the notifier's thread
   }));
   EXPECT_EQ(told_.wait_for(2), (Lines{"1 0 ", "2 0 "}));
 }
@@ -285,7 +286,7 @@ TEST_F(Ranges, NotifyBeforeTheThreadStopsAndWithTheNext) {
   }
 }
 
-// A child has no such thread. It exits all the same, and the parent's callbacks come.
+// A child has no notifier thread. It must exit nevertheless, and the parent must get its callbacks.
 TEST_F(Ranges, NotifyTheParentOfAForkedChild) {
   Gate gate;
   gate.hold(*stream_);

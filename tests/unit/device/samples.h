@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An amount of bytes and work for streams that the tests of this folder share.
+// A number of bytes, and work for streams.
 #pragma once
 
 #include "device/stream.h"

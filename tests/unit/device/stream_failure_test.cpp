@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the fate of work behind failed work, on its stream and on those that wait for it.
+// Tests how failed work affects later work, on its stream and on streams that wait for it.
 #include "device/device.h"
 #include "device/event.h"
 #include "device/stream.h"
@@ -23,7 +23,7 @@ class FailedWork : public testing::Test {
   const std::shared_ptr<Stream> second_ = device_.create_stream();
 };
 
-// Two streams that wait for each other again and again: what failed once is told once.
+// When two streams wait for each other repeatedly, a failure must be reported once.
 TEST_F(FailedWork, AFailureComesOverToAWaitingStreamOnce) {
   for (const Outcome outcome : {Outcome::success, Outcome::collective_failed, Outcome::success,
                                 Outcome::collective_failed, Outcome::success, Outcome::success}) {
@@ -38,7 +38,8 @@ TEST_F(FailedWork, AFailureComesOverToAWaitingStreamOnce) {
   EXPECT_EQ(second_->synchronize(), Outcome::success);
 }
 
-// An event stands for the work before it, even where the program knows how that ended.
+// An event must carry the outcome of the work before it, even if the program already knows that
+// outcome.
 TEST_F(FailedWork, AnEventOfFailedWorkFailsWhatWaitsForItLater) {
   first_->enqueue([] { return Outcome::failed; });
   const Capture failed = first_->capture();
@@ -51,7 +52,7 @@ TEST_F(FailedWork, AnEventOfFailedWorkFailsWhatWaitsForItLater) {
   EXPECT_EQ(second_->synchronize(), Outcome::success);
 }
 
-// A stream's work that fails with a text.
+// Queues work that fails with a text.
 void fail_with(Stream& stream, const char* text) {
   stream.enqueue([text] {
     explain_failure(hcclOutOfMemory, text);
@@ -59,7 +60,7 @@ void fail_with(Stream& stream, const char* text) {
   });
 }
 
-// Work that counts how often it runs.
+// Queues work that counts its runs.
 void count_on(Stream& stream, int& runs) {
   stream.enqueue(succeeding([&runs] { ++runs; }));
 }
@@ -79,7 +80,8 @@ TEST_F(FailedWork, AFailedCollectiveHidesNoFailedCopy) {
   EXPECT_EQ(device_.synchronize(), Outcome::success);
 }
 
-// The copy between the events was skipped; who waits for the second one would miss its data.
+// The copy between the two captures is skipped, so a stream that waits for the second one lacks its
+// data and must fail.
 TEST_F(FailedWork, WorkThatWasSkippedFailsWhatWaitsForIt) {
   int skipped = 0;
   int runs = 0;
@@ -97,8 +99,8 @@ TEST_F(FailedWork, WorkThatWasSkippedFailsWhatWaitsForIt) {
   EXPECT_EQ(runs, 0);
 }
 
-// Uploads on one stream, work on another, and only the latter is synchronised: one bad upload costs
-// one round.
+// The program uploads on one stream, works on another and synchronises only the latter. A failed
+// upload must cost one round.
 TEST_F(FailedWork, AReportOnTheWaitingStreamEndsTheFailureOnBoth) {
   int runs = 0;
   fail_with(*first_, "no luck");
@@ -139,7 +141,7 @@ TEST_F(FailedWork, AnEventBetweenTwoFailuresHasNotFailed) {
   EXPECT_EQ(first_->synchronize(), Outcome::failed);
 }
 
-// Two failures of different streams; the report of one leaves the other.
+// When failures of two streams hold a third one, reporting one of them must not release it.
 TEST_F(FailedWork, AStreamMayBeHeldByTwoFailures) {
   const auto third = device_.create_stream();
   int runs = 0;
@@ -172,7 +174,7 @@ TEST_F(FailedWork, WhatStandsBehindFailedWorkFailsUntilTheProgramKnows) {
   EXPECT_EQ(first_->progress()->failure().text, "no luck");
   EXPECT_EQ(first_->progress()->failure().code, hcclOutOfMemory);
   Outcome outcome{};
-  ASSERT_TRUE(first_->query(&outcome));  // which does not end it
+  ASSERT_TRUE(first_->query(&outcome));  // must not end the failure
   EXPECT_EQ(outcome, Outcome::failed);
   work();
   EXPECT_EQ(first_->synchronize(), Outcome::failed);
@@ -208,7 +210,7 @@ TEST_F(FailedWork, AFailedCollectiveDoesNotStopWhatStandsBehindIt) {
   EXPECT_TRUE(ran);
 }
 
-// The wait was queued while the program did not know, and runs when it does.
+// The wait is queued before the program knows of the failure, and runs after. It must still fail.
 TEST_F(FailedWork, FailedWorkFailsWhatWaitsForItsEvent) {
   std::atomic<bool> go{false};
   bool ran = false;
@@ -226,7 +228,8 @@ TEST_F(FailedWork, FailedWorkFailsWhatWaitsForItsEvent) {
   EXPECT_EQ(second_->synchronize(), Outcome::success);
 }
 
-// Else what is queued when the program knows would overtake the other stream.
+// Waits and event times must stay in order on a failed stream, or work queued after the report
+// would overtake the other stream.
 TEST_F(FailedWork, WaitsAndTimesAreKeptBehindFailedWork) {
   int value = 0;
   first_->enqueue(succeeding([&] {

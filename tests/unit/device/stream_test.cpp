@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Order, ownership and waiting of streams.
+// Tests order, ownership and waiting of streams.
 #include "device/stream.h"
 
 #include "base/syn_error.h"
@@ -43,12 +43,12 @@ TEST_F(Streams, RunWithoutAnybodyWaiting) {
     std::atomic<bool> ran{false};
     stream_->enqueue(succeeding([&] { ran.store(true); }));
     while (!ran) std::this_thread::yield();
-    std::this_thread::sleep_for(round % 2 == 0 ? 0ms : 15ms);  // a napping and a sleeping worker
+    std::this_thread::sleep_for(round % 2 == 0 ? 0ms : 15ms);  // then the worker naps, or sleeps
   }
 }
 
-// A program that always waits itself makes the worker nap long; the first work it does not wait for
-// must start all the same.
+// The worker naps longer when the program always waits itself. Work that the program then does not
+// wait for must start nevertheless.
 TEST_F(Streams, RunWithoutAnybodyWaitingAfterTheProgramAlwaysWaited) {
   for (int round = 0; round < 8; ++round) {
     const auto end = std::chrono::steady_clock::now() + 12ms;
@@ -68,7 +68,7 @@ TEST_F(Streams, RunWithoutAnybodyWaitingAfterTheProgramAlwaysWaited) {
   }
 }
 
-// Sees how many of its kind stand behind it and those it skips, and may begin.
+// Counts the queued commands of its kind, after those it skips, that may begin.
 struct Looking {
   std::vector<std::size_t>& seen;
   std::size_t skipped = 0;
@@ -101,7 +101,8 @@ TEST_F(Streams, ACommandSeesThoseBehindIt) {
   EXPECT_EQ(seen.back(), 0u);
 }
 
-// Commands behind it might read memory that the program or another stream has yet to write.
+// A later command may read memory that the program or another stream has yet to write, so it must
+// not be visible in advance.
 TEST_F(Streams, ACommandSeesNothingWhileOthersMayWrite) {
   const auto other = device_.create_stream();
   std::vector<std::size_t> unattended, beside_another;
@@ -128,7 +129,7 @@ TEST_F(Streams, ACommandSeesNothingWhileOthersMayWrite) {
   EXPECT_EQ(other->synchronize(), Outcome::success);
 }
 
-// Only the stream's owner touches `sum`.
+// Adds to `sum`, which only the owner of the stream touches.
 void add_and_wait_at_times(Stream& stream, std::uint64_t& sum) {
   for (int number = 0; number < 2'000; ++number) {
     stream.enqueue(succeeding([&] { ++sum; }));
@@ -156,7 +157,8 @@ void add_and_wait_each_time(Stream& stream, std::atomic<int>& runs) {
   }
 }
 
-// Work of one producer may run while another producer counts the work in a young queue.
+// Work of one producer may run while another producer counts the work in a new queue, which must
+// not take the queue for full.
 TEST_F(Streams, AYoungQueueOfManyProducersIsNeverTakenForAFullOne) {
   for (int round = 0; round < 200; ++round) {
     const auto stream = device_.create_stream();
@@ -199,7 +201,7 @@ TEST_F(Streams, AFullQueueThatDoesNotMoveGrows) {
   EXPECT_EQ(stream_->synchronize(), Outcome::success);
 }
 
-// Notes its number; in passing it is left as often as `leaves` says.
+// Records its number. Blocks opportunistic runs as many times as `leaves` says.
 struct Passing {
   std::vector<int>& seen;
   std::atomic<int>& opportunistic;
@@ -211,7 +213,7 @@ struct Passing {
     const bool passing = lookahead.wait_budget() != WaitBudget::unlimited;
     if (passing && leaves.fetch_sub(1) > 0) return Outcome::would_block;
     if (passing) ++opportunistic;
-    const auto end = std::chrono::steady_clock::now() + 1us;  // slower than it is queued
+    const auto end = std::chrono::steady_clock::now() + 1us;  // takes longer than queueing it
     while (std::chrono::steady_clock::now() < end) {
     }
     seen.push_back(number);

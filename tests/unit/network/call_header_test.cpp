@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the texts for ranks that make calls which do not match.
+// Tests the error texts for ranks whose calls do not match.
 #include "network/call_header.h"
 
 #include <gtest/gtest.h>

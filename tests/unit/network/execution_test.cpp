@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executions of every algorithm over streams that take and lend by chance, against the scalar
-// interpreter of the same schedules, bit for bit.
+// Executes every algorithm over streams that take and lend random amounts. The results must be
+// those of the scalar interpreter of the same schedules, bit for bit.
 #include "network/execution.h"
 
 #include "algorithms/catalogue.h"
@@ -29,7 +29,7 @@ using Bytes = std::vector<std::byte>;
 
 struct Case {
   const Algorithm* algorithm = nullptr;
-  schedule::Shape shape;  // of rank 0, channel 0
+  schedule::Shape shape;  // the shape of rank 0 in channel 0
   std::uint64_t count = 0;
   hcclDataType_t type = hcclFloat32;
   hcclRedOp_t operation = hcclSum;
@@ -48,7 +48,7 @@ Bytes to_bytes(const std::vector<std::uint64_t>& words, std::size_t size) {
   return bytes;
 }
 
-// The memory of one rank, whose input and output may lie in each other. Poisoned.
+// The poisoned memory of one rank. In place, input and output overlap.
 class Memory {
  public:
   Memory(const Case& of, const schedule::Shape& shape, const Bytes& input) {
@@ -81,7 +81,7 @@ class Memory {
   std::size_t output_bytes_ = 0;
 };
 
-// One rank in one channel.
+// The execution of one rank in one channel.
 struct Part {
   Part(const Case& of, const schedule::Shape& shape, const schedule::Schedule& schedule,
        Memory& memory, test::LooseWires& wires, const CallHeader& header)
@@ -122,7 +122,7 @@ class Run {
       }
     }
   }
-  // Takes turns by chance; false if nothing moves any more before all are complete.
+  // Advances the parts in random turns. Returns false if none moves before all are complete.
   bool finish() {
     constexpr int kPatience = 2000;
     for (int idle = 0; idle < kPatience; ++idle) {
@@ -193,7 +193,8 @@ TEST(Execution, OfEveryAlgorithmGivesTheBitsOfItsSchedule) {
   }
 }
 
-// The odd rank makes another call: whoever hears of it first says so, and takes nothing.
+// The odd rank makes another call: the first rank that finds the mismatch must report it, and must
+// not take any data.
 TEST(Execution, RefusesAPeersOtherCall) {
   const schedule::Shape shape{.collective = Collective::all_reduce, .rank_count = 2};
   const auto& build = algorithms::find("ring", Collective::all_reduce)->build;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams between ranks of one thread that take and lend as much as chance has it, never more than
-// they hold: every partial send and receive that a real transport may come up with.
+// Streams between ranks of one thread that take and lend random amounts up to their capacity, and
+// so produce every partial send and receive of a real transport.
 #pragma once
 
 #include "network/execution.h"
@@ -65,7 +65,7 @@ class LooseEndpoint final : public transport::Endpoint {
   }
   bool flushed() override { return wires_.chance(2) != 0; }
   std::span<const std::byte> try_receive(std::size_t most) override {
-    // Lent bytes stay lent, and more may come.
+    // Bytes stay lent, and more may be added.
     const std::size_t available = std::min({most, in_.bytes.size(), view_limit()});
     const std::size_t before = std::min(lent_.size(), available);
     const std::size_t count = before + wires_.chance(available - before);
@@ -98,7 +98,7 @@ class LooseEndpoint final : public transport::Endpoint {
   std::vector<std::byte> lent_;
 };
 
-// The wires of one rank in one channel.
+// The streams of one rank in one channel.
 class LooseStreams final : public network::Streams {
  public:
   LooseStreams(LooseWires& wires, int rank, std::uint32_t channel)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that post their part of operations ahead of time: results are those of one operation after
-// the other, whatever depends on what.
+// Ranks post their part of operations ahead of time. The results must be those of running the
+// operations one after the other, whatever their dependencies.
 #include "engine_ranks.h"
 
 #include <atomic>
@@ -15,9 +15,9 @@ namespace hccl::node {
 namespace {
 
 constexpr std::size_t kBuffers = 4;
-constexpr std::size_t kLength = 2'048;  // elements; a chunk of 260 is the longest eager one
+constexpr std::size_t kLength = 2'048;  // in elements; the longest eager chunk has 260
 
-// A call with buffers by their number; the same on all ranks.
+// A call whose buffers are given by their numbers. All ranks make the same calls.
 struct Step {
   Collective collective = Collective::barrier;
   std::size_t count = 0;
@@ -25,7 +25,7 @@ struct Step {
   int root = -1;
 };
 
-using Memory = std::vector<std::vector<float>>;  // of one rank, by buffer
+using Memory = std::vector<std::vector<float>>;  // one rank's buffers
 
 std::vector<Step> random_program(std::mt19937& random, int ranks, std::size_t steps) {
   std::vector<Step> program(steps);
@@ -60,7 +60,7 @@ CollectiveCall call_of(const Step& step, const std::vector<std::uint64_t>& buffe
   return call;
 }
 
-// `count` elements at `offset` of every input, one after the other.
+// Concatenates `count` elements at `offset` of every input.
 void gather(const std::vector<std::vector<float>>& inputs, std::ptrdiff_t offset,
             std::ptrdiff_t count, std::vector<float>& result) {
   auto to = result.begin();
@@ -105,7 +105,7 @@ void apply(const Step& step, std::vector<Memory>& ranks) {
   }
 }
 
-// The rest of a program, as far as the program has "queued" it by now.
+// The rest of a program, up to the call that the program has "queued" by now.
 class Rest final : public CallLookahead {
  public:
   Rest(const std::vector<CollectiveCall>& calls, std::size_t first, std::size_t end)
@@ -128,7 +128,8 @@ void execute_all(Engine& engine, Lane& lane, const std::vector<CollectiveCall>& 
   }
 }
 
-// Runs a random program on random data and compares every buffer of every rank.
+// Runs a random program on random data, and compares every buffer of every rank with the expected
+// one.
 void check_random_program(int size, unsigned seed, std::uint32_t first_number) {
   std::mt19937 random(seed);
   const std::vector<Step> program = random_program(random, size, 200);
@@ -167,8 +168,8 @@ TEST(Ahead, RandomProgramsGiveWhatOneCallAfterTheOtherGives) {
   }
 }
 
-// With 40 calls on 40 buffers, a rank that waits for the first posts its part of the next ones:
-// then its peer needs it no more for those.
+// With 40 calls on 40 buffers, a rank that waits for the first call posts its part of the next
+// ones, which its peer must then complete without it.
 TEST(Ahead, APeerCompletesOperationsToWhichAWaitingRankHasPosted) {
   for (const std::size_t count : {std::size_t{4}, std::size_t{2'000}}) {
     EngineRanks ranks(2);
@@ -203,8 +204,8 @@ TEST(Ahead, APeerCompletesOperationsToWhichAWaitingRankHasPosted) {
   }
 }
 
-// Queues many calls in place; rank 0 aborts before call `at`. Returns whether the rank's memory was
-// its own afterwards.
+// Runs many in-place calls, which are queued in advance, until rank 0 aborts before call `at`.
+// Returns whether no other rank wrote the rank's memory afterwards.
 bool run_until_aborted(EngineRanks& ranks, int rank, std::size_t at) {
   constexpr std::size_t kCount = 20'000;
   const auto lane = ranks.make_lane(rank);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that differ in anything but their buffers do not match.
+// Calls that differ in any argument other than their buffers must not match.
 #include "node/call_match.h"
 
 #include "engine_ranks.h"
@@ -17,7 +17,7 @@ class CallMatch : public testing::Test {
  protected:
   CallMatch() { lane_->attach(); }
 
-  // Posts the call as `rank` does.
+  // Posts the call as `rank` would.
   void post(int rank, const CollectiveCall& call) {
     Slot& slot = lane_->slot(rank);
     slot.collective = static_cast<std::uint8_t>(call.collective);

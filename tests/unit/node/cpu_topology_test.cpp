@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How ranks wait follows from affinity masks, quotas and scheduling groups; which caches count, on
-// machines drawn in a folder.
+// Tests how ranks wait according to affinity masks, quotas and scheduling groups, and which caches
+// count, on machines described by files in a folder.
 #include "node/cpu_topology.h"
 
 #include "children.h"
@@ -68,7 +68,7 @@ TEST(Cores, RanksWithCoresOfTheirOwnSpinWhateverTheirGroups) {
   EXPECT_EQ(count_cores(ranks).ladder().name, std::string("spinning"));
 }
 
-// A process in a session of its own has an autogroup of its own where the kernel makes them.
+// A process in a session of its own must have its own autogroup if the kernel makes autogroups.
 TEST(Cores, SessionsAreSchedulingGroupsWhereTheKernelSaysSo) {
   int enabled = 0;
   std::ifstream("/proc/sys/kernel/sched_autogroup_enabled") >> enabled;

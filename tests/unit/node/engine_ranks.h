@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks of one node as threads of the test: engines on arenas of their own, without streams and
-// bootstrap.
+// Ranks of one node that are threads of the test. Their engines use arenas of their own, without
+// streams or bootstrap.
 #pragma once
 
 #include "base/error.h"
@@ -32,7 +32,7 @@ class EngineRanks {
     std::vector<Peer> peers;
     for (const auto& arena : arenas_)
       peers.push_back({static_cast<int>(peers.size()), arena->view(), 0, true, "here"});
-    options.cache_bytes = 256 << 10;  // so that tests store past the cache, and not, too
+    options.cache_bytes = 256 << 10;  // small, so that tests store both through and past the cache
     for (int rank = 0; rank < ranks; ++rank) {
       segments_.push_back(std::make_unique<NodeSegment>(SharedSegment::map(control_), peers,
                                                         arena(rank), rank, CoreCount{2, false}));
@@ -51,7 +51,7 @@ class EngineRanks {
     return ControlBlock(SharedSegment::map(control_)->data());
   }
 
-  // Runs `body(rank)` on a thread per rank.
+  // Runs `body(rank)` on one thread per rank, and waits for all of them.
   template <class Body>
   void run(Body body) {
     std::vector<std::thread> threads;
@@ -60,13 +60,14 @@ class EngineRanks {
     for (std::thread& thread : threads) thread.join();
   }
 
-  // Device memory with the given contents, and back.
+  // Allocates device memory with the given contents. Returns its address.
   [[nodiscard]] std::uint64_t upload(int rank, const std::vector<float>& values) {
     const std::uint64_t address = arena(rank).allocate(values.size() * sizeof(float));
     device::copy_to_device(arena(rank), address, values.data(), values.size() * sizeof(float));
     return address;
   }
-  // Through the mapping the ranks compute in, so that the race detector sees the reads.
+  // Returns values of device memory. Reads them through the mapping in which the ranks compute, so
+  // that the race detector sees the reads.
   [[nodiscard]] std::vector<float> read(int rank, std::uint64_t address, std::size_t count) {
     std::vector<float> values(count);
     const std::uint64_t offset = arena(rank).file_offset(address);
@@ -82,7 +83,8 @@ class EngineRanks {
   std::vector<std::unique_ptr<Engine>> engines_;
 };
 
-// Random mantissas over 2^-20..2^20: sums depend on the order of addition.
+// Returns values with random mantissas over 2^-20 .. 2^20, whose sums depend on the order of
+// addition.
 inline std::vector<float> random_values(std::size_t count, unsigned seed) {
   std::mt19937 generator(seed);
   std::uniform_real_distribution<float> mantissa(-2.0F, 2.0F);
@@ -93,11 +95,11 @@ inline std::vector<float> random_values(std::size_t count, unsigned seed) {
 }
 
 [[nodiscard]] inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): it is the bits that count
+  // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): compares bits, as intended
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-// Returns whether the stores of a failed rank into its buffer stay.
+// Returns whether a failed rank's stores into its buffer stay, because no other rank writes it.
 [[nodiscard]] inline bool is_its_own(EngineRanks& ranks, int rank, std::uint64_t buffer,
                                      std::size_t count) {
   const std::vector<float> pattern(count, 5.0F);
@@ -107,8 +109,8 @@ inline std::vector<float> random_values(std::size_t count, unsigned seed) {
   return same_bits(ranks.read(rank, buffer, count), pattern);
 }
 
-// Runs calls on the buffer until another rank aborts them. Returns whether the buffer was the
-// rank's own afterwards.
+// Makes the calls until another rank aborts them. Returns whether they were aborted, and no other
+// rank wrote the buffer afterwards.
 template <class Calls>
 [[nodiscard]] bool is_consistent_after_abort(EngineRanks& ranks, int rank, std::uint64_t buffer,
                                              std::size_t count, Calls calls) {
@@ -120,7 +122,7 @@ template <class Calls>
   return false;
 }
 
-// Left to right over the ranks.
+// Adds from left to right, in the order of the ranks.
 inline std::vector<float> sum_in_rank_order(const std::vector<std::vector<float>>& inputs) {
   std::vector<float> sum = inputs.front();
   for (std::size_t rank = 1; rank < inputs.size(); ++rank) {

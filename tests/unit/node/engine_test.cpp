@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine with ranks as threads: results, wrapping counters, failing and leaving.
+// Tests the engine with ranks that are threads: results, wrap-around of counters, failing and
+// leaving.
 #include "node/engine.h"
 
 #include "engine_ranks.h"
@@ -15,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// `rounds` all-reduces of `count` floats, in place in every odd round; every result checked on
+// Runs `rounds` all-reduces of `count` floats, the odd ones in place, and checks every result on
 // every rank.
 void check_all_reduces(EngineRanks& ranks, std::size_t count, int rounds) {
   std::vector<std::vector<float>> inputs;
@@ -105,8 +106,8 @@ TEST(Engine, ARankThatNeverArrivesIsNamedAtTheDeadline) {
   }
 }
 
-// A rank may post its part after others have given the operation up; that must not complete the
-// call that comes next on their lane.
+// A rank may post its part after others have given up the operation. That must not complete the
+// next call on their lane.
 TEST(Engine, AnArrivalAfterTheFailureDoesNotReachTheNextCall) {
   EngineOptions options;
   options.operation_timeout = 50ms;
@@ -143,7 +144,8 @@ TEST(Engine, ADepartedRankFailsThoseThatWaitForIt) {
   });
 }
 
-// The raiser of a fault may be stopped before it has failed the operations in flight.
+// The rank that raises a fault may be stopped before it fails the operations in flight. An abort
+// must still wake the waiters.
 TEST(Engine, AnAbortAfterAFaultWakesTheWaiters) {
   for (const std::size_t count : {4u, 5'000u}) {
     EngineRanks ranks(2);
@@ -163,7 +165,7 @@ TEST(Engine, AnAbortAfterAFaultWakesTheWaiters) {
   }
 }
 
-// A peer that stays inside a tile must not hold up the others, and what it stores later must not
+// A peer that has stopped inside a tile must not delay the others, and its late stores must not
 // reach them.
 TEST(Engine, LeavesAStoppedPeerBehindOnTheOldPages) {
   EngineRanks ranks(2);
@@ -174,7 +176,7 @@ TEST(Engine, LeavesAStoppedPeerBehindOnTheOldPages) {
   const auto lane0 = ranks.make_lane(0);
   const auto lane1 = ranks.make_lane(1);
   lane1->attach();
-  lane1->current_tile(1).store(1);  // as a claimer does before it is stopped
+  lane1->current_tile(1).store(1);  // as a claimer does before it stops
   std::thread stopped([&] {
     std::this_thread::sleep_for(50ms);
     ranks.segment(1).fault().raise(hcclSystemError, "test");
@@ -188,7 +190,8 @@ TEST(Engine, LeavesAStoppedPeerBehindOnTheOldPages) {
   EXPECT_EQ(ranks.read(0, buffer, count), kept);
 }
 
-// Rank 0 aborts before operation `at`. Returns whether the rank's memory was its own afterwards.
+// Runs all-reduces until rank 0 aborts before operation `at`. Returns whether no other rank wrote
+// the rank's memory afterwards.
 bool run_until_aborted(EngineRanks& ranks, int rank, int at) {
   constexpr std::size_t kCount = 200'000;
   const auto lane = ranks.make_lane(rank);

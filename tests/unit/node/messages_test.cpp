@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages within a node: their mailboxes, and the steps of one on both sides.
+// Tests messages within a node: their mailboxes, and the steps of a message on both sides.
 
 #include "engine_ranks.h"
 #include "node/mailboxes.h"
@@ -13,7 +13,7 @@
 namespace hccl::node {
 namespace {
 
-// Numbers of sends and receives, and offers that no receive expects.
+// Tests the numbers of sends and receives, and offers that no receive expects.
 
 PointToPoint call_with(int peer, Direction direction) {
   return {.direction = direction, .type = hcclFloat32, .peer = peer, .count = 3};
@@ -70,7 +70,7 @@ TEST(Mailboxes, PackCallsIntoAWord) {
   EXPECT_EQ(unpack_call(pack_call(call)).count, 0xFFFFFFFF);
 }
 
-// A message's steps on both sides, one at a time.
+// Tests the steps of a message on both sides, one at a time.
 
 class MessageStepsTest : public testing::Test {
  protected:
@@ -81,7 +81,7 @@ class MessageStepsTest : public testing::Test {
     return numbered(receiver_boxes_, Direction::receive, 0, address, count);
   }
 
-  // Sends `count` values through all steps and compares them.
+  // Sends `count` values through all steps, and expects that the receiver gets them.
   void expect_delivered(std::size_t count) {
     const std::vector<float> values = random_values(count, 1);
     const std::uint64_t to = ranks_.upload(1, std::vector<float>(count, 0.0F));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In-flight groups of sends and receives, against a plain list.
+// Compares the groups of sends and receives in flight with a plain list.
 #include "node/pending_messages.h"
 
 #include <algorithm>
@@ -108,8 +108,8 @@ TEST(PendingMessages, RemovesAGroupThatCannotBegin) {
   EXPECT_FALSE(pending.open(1));
 }
 
-// While a group has its turn, items stay where they are and conflicts are found, however many
-// groups have ended before.
+// During a group's turn, its items must not move and conflicts must be found, however many groups
+// have ended before.
 TEST(PendingMessages, ItemsStayUntilTheGroupEnds) {
   PendingMessages pending;
   std::vector<PointToPoint> calls;
@@ -132,7 +132,7 @@ TEST(PendingMessages, ItemsStayUntilTheGroupEnds) {
   }
 }
 
-// The groups in flight, first to last.
+// The groups in flight, from first to last.
 class Groups {
  public:
   using Calls = std::vector<PointToPoint>;
@@ -145,7 +145,7 @@ class Groups {
     }
     return group;
   }
-  // Puts some behind those that are in the pending.
+  // Begins a random number of groups after those that are pending.
   void begin_some(PendingMessages& pending, std::mt19937& random) {
     for (std::size_t more = random() % 4; more != 0; --more) {
       const Calls& behind = make(random);
@@ -176,7 +176,7 @@ void advance_some(PendingMessages& pending, std::mt19937& random) {
   }
 }
 
-// Groups begin in any pattern and end in order.
+// Groups that begin in any pattern must end in order.
 TEST(PendingMessages, KeepsItsItemsInOrder) {
   std::mt19937 random(7);
   PendingMessages pending;
@@ -192,7 +192,7 @@ TEST(PendingMessages, KeepsItsItemsInOrder) {
     groups.begin_some(pending, random);
     EXPECT_EQ(pending.groups_ahead(), groups.all().size() - 1);
     advance_some(pending, random);
-    if (random() % 8 == 0) continue;  // resumed in the next turn
+    if (random() % 8 == 0) continue;  // the next turn resumes the group
     pending.close();
     groups.all().pop_front();
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The timeout and the hang report of a wait.
+// Tests the timeout and the hang report of a wait.
 #include "node/stall_monitor.h"
 
 #include "engine_ranks.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cutting of a collective into chunks and tiles, and who takes each.
+// Tests how a collective is cut into chunks and tiles, and how ranks claim tiles.
 
 #include "node/chunk_map.h"
 #include "node/tile_claims.h"
@@ -15,7 +15,7 @@
 namespace hccl::node {
 namespace {
 
-// Every collective delivers each chunk from where its definition says.
+// Every collective must take each chunk from the source that its definition names.
 
 CollectiveCall call_of(Collective collective, int root = -1) {
   return {.collective = collective, .root = root};
@@ -36,7 +36,7 @@ TEST(ChunkMap, SourcesAreThoseOfTheDefinitions) {
   expect_chunks(ChunkMap(call_of(Collective::all_to_all), 4).sources(2, 1), 1, 2, 2);
 }
 
-// Counts each chunk that a rank receives, over all sets of destinations.
+// Expects that each chunk that a rank receives is in exactly one set of destinations.
 void expect_all_destinations_once(const CollectiveCall& call, int ranks) {
   const ChunkMap map(call, ranks);
   const bool one_set = !call.traits().has_blocks_in_input && !call.traits().has_blocks_in_output;
@@ -66,7 +66,8 @@ TEST(ChunkMap, ASetOfDestinationsSharesItsSources) {
   }
 }
 
-// Every tile is taken once, whoever comes; few tiles are found where the worker left off last time.
+// Every tile must be taken once, in any order of the workers. If there are few tiles, each worker
+// must get its own share.
 
 TEST(TileClaims, TakeEveryTileOnceInAnyOrderOfWorkers) {
   std::mt19937 numbers(7);
@@ -87,7 +88,7 @@ TEST(TileClaims, TakeEveryTileOnceInAnyOrderOfWorkers) {
   }
 }
 
-// Workers take turns, the last one first.
+// Expects that workers that take turns, the last one first, get their own shares.
 void expect_own_shares(std::uint32_t workers, std::uint32_t each) {
   std::uint32_t claimed = 0;
   for (std::uint32_t claim = 0; claim < workers * each; ++claim) {
@@ -113,7 +114,7 @@ TEST(TileClaims, GoOnBeforeTheShareWhenItIsTaken) {
   EXPECT_FALSE(TileClaims(0xffffffff, 32).next(0, 1));
 }
 
-// Tiles cover every element of every chunk exactly once.
+// Tiles must cover every element of every chunk exactly once.
 
 void expect_every_byte_once(Collective collective, std::uint64_t count, int ranks) {
   CollectiveCall call{.collective = collective, .type = hcclFloat32, .count = count};
@@ -165,7 +166,8 @@ void expect_every_pair_once(std::uint64_t part, int ranks) {
   }
 }
 
-// In an all-to-all, every ordered pair of ranks has a chunk; a tile exchanges those of one pair.
+// In an all-to-all, every ordered pair of ranks has a chunk. Each tile must exchange those of one
+// pair.
 TEST(TilePlan, OfAnAllToAllCoversEveryPairOnce) {
   for (const std::uint64_t part : {100ull, 1'024ull, 1'025ull, 70'001ull}) {
     for (const int ranks : {2, 3, 8}) expect_every_pair_once(part, ranks);

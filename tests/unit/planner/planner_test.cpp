@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The planner, and the topology that it plans for.
+// Tests the planner, and the topology for which it plans.
 
 #include "planner/planner.h"
 
@@ -15,9 +15,9 @@
 namespace hccl::planner {
 namespace {
 
-// Tests the table's choices, forced algorithms, and that schedules are built once.
+// Tests the choices of the table, forced algorithms, and that schedules are built once.
 
-// A letter for the node of each rank.
+// Returns a planner. `layout` has one letter per rank, which names its node.
 Planner planner_of(const std::string& layout, const std::string& forced = "") {
   std::vector<std::string> identities;
   for (const char letter : layout) identities.emplace_back(1, letter);
@@ -107,7 +107,7 @@ TEST(ScheduleCache, KeepsASchedulePerAlgorithmAndShape) {
   EXPECT_EQ(cache.get(small, shape), planner.build(small, shape));
 }
 
-// Ranks of several nodes, in order and in disorder.
+// Tests topologies of one node and of several, with ranks in order and in disorder.
 
 TEST(Topology, OfOneNodeIsThatOfItsRanks) {
   const Topology one(std::vector<std::string>(3, "a"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model against closed forms.
+// Compares the simulator's model with closed forms.
 #include "proof/simulator.h"
 
 #include "algorithms/catalogue.h"
@@ -64,7 +64,8 @@ TEST(Simulator, GivesTheClosedFormOfHalvingAndDoubling) {
               1e-9 * expected);
 }
 
-// The last rank has all when the message has left the root and a slice has gone on n - 2 times.
+// The last rank must have all data once the message has left the root and one slice has been
+// forwarded n - 2 times.
 TEST(Simulator, PipelinesAChainSliceBySlice) {
   const double slice = 65'536;
   const double message = 16 * slice;
@@ -73,7 +74,7 @@ TEST(Simulator, PipelinesAChainSliceBySlice) {
               1e-9 * expected);
 }
 
-// Two ranks of each node share its card.
+// The two ranks of each node must share its card.
 TEST(Simulator, SharesACardAmongTheRanksOfANode) {
   const double apart = cost("direct", Collective::all_gather, cluster_of(4, 1), 1'000'000);
   EXPECT_NEAR(apart, kLatency + 3e6 / kBandwidth, 1e-9);
@@ -81,13 +82,13 @@ TEST(Simulator, SharesACardAmongTheRanksOfANode) {
   EXPECT_NEAR(shared, kLatency + 4e6 / kBandwidth, 1e-9);
 }
 
-// Data from several nodes passes the receiver's card one transfer after the other.
+// Transfers from several nodes must pass the receiver's card one after the other.
 TEST(Simulator, SharesACardAmongThoseWhoSendToIt) {
   EXPECT_NEAR(cost("direct", Collective::reduce, cluster_of(5, 1), 1'000'000),
               kLatency + 4e6 / kBandwidth, 1e-9);
 }
 
-// Up and down at once: three times the tree's part through a card, and not four.
+// Up and down must overlap, so that a card passes the tree's part three times and not four times.
 TEST(Simulator, OverlapsUpAndDownInADoubleTree) {
   const double bytes = 64e6;
   const double best = bytes / kBandwidth;

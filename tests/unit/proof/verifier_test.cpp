@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests each property with hand-written schedules of two or three ranks that violate it.
+// Hand-written schedules of two or three ranks must violate each property.
 #include "proof/verifier.h"
 
 #include "schedule/builder.h"
@@ -118,7 +118,8 @@ TEST(Verifier, RefusesToOverwriteWhatIsBeingSent) {
                    "rank 0, step 0: overwrites output[0] while it is sent to rank 1");
 }
 
-// The transfers of the two ranks of an all-to-all in a step, with two chunks for each.
+// Expects a hazard in an all-to-all of two ranks with two chunks each, whose transfers `write`
+// writes.
 void expect_hazard(const Write& write, const std::string& text) {
   expect_violation(verify_written(Collective::all_to_all, 2, 2, write), Property::no_hazard,
                    "rank 0, step 0: " + text);

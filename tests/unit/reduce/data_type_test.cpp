@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes and names of data types and reductions, and which pairs can be reduced.
+// Tests the sizes and names of data types and reductions, and which pairs can be reduced.
 #include "reduce/reduce.h"
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels: reductions on every instruction set, averages, and copies.
+// Tests the kernels: reductions on every instruction set, averages, and copies.
 
 #include "reduce/kernels.h"
 
@@ -22,7 +22,7 @@
 namespace hccl::reduce {
 namespace {
 
-// Averages of complete sums, against the scalar reference.
+// Averages of complete sums must have the bits of the scalar reference.
 
 TEST(AverageTile, GivesTheBitsOfTheReference) {
   constexpr std::size_t kCount = 300;
@@ -43,7 +43,7 @@ TEST(AverageTile, GivesTheBitsOfTheReference) {
   }
 }
 
-// More ranks than the type can count.
+// The number of ranks may be larger than the largest value of the type.
 TEST(AverageTile, DividesSmallIntegersByLargeNumbers) {
   std::byte value{0x80};  // -128
   average_tile(hcclInt8, &value, 1, 200);
@@ -53,7 +53,7 @@ TEST(AverageTile, DividesSmallIntegersByLargeNumbers) {
   EXPECT_EQ(value, std::byte{0});
 }
 
-// The mean of the prescaled sum of `parts` equal values, each fold rounded to the type.
+// Returns the mean of `parts` equal values by their prescaled sum. Each fold rounds to the type.
 std::uint64_t mean_of_equal(hcclDataType_t type, std::uint64_t word, std::uint32_t parts) {
   std::array<std::byte, 2> scaled{}, sum{};
   test::store_word(type, scaled.data(), word);
@@ -70,7 +70,7 @@ std::uint64_t mean_of_equal(hcclDataType_t type, std::uint64_t word, std::uint32
   return mean;
 }
 
-// Even of the largest finite values, whose sum is infinite.
+// Averages must be finite even for the largest finite values, whose sum is infinite.
 TEST(AverageTile, OfPrescaledValuesIsInRange) {
   for (const std::uint32_t parts : {2U, 4U}) {
     EXPECT_EQ(mean_of_equal(hcclFloat16, 0x7BFF, parts), 0x7BFFU) << parts;
@@ -100,7 +100,7 @@ TEST(PrescaleTile, GivesTheBitsOfTheReference) {
   }
 }
 
-// copy_tile: every bit pattern arrives at every destination, and not one byte beside it.
+// copy_tile() must copy every bit pattern to every destination, and must not write beside it.
 
 using Bytes = std::vector<std::byte>;
 
@@ -114,8 +114,8 @@ Bytes random_bytes(std::size_t count) {
   return bytes;
 }
 
-// Copies `bytes` at a distance of `shift` to destinations at distances of their own, one of which,
-// if `in_place`, is the source.
+// Copies `bytes` bytes at the distance `shift`, to destinations at other distances. If `in_place`,
+// the last destination is the source.
 void check(std::size_t bytes, std::size_t destination_count, std::size_t shift, bool in_place,
            StorePolicy policy) {
   Bytes source = random_bytes(bytes + shift);
@@ -161,12 +161,12 @@ TEST(CopyTile, TakesAnyNumberOfDestinations) {
   for (const std::size_t destinations : {64u, 65u, 130u}) check_all_ways(1000, destinations);
 }
 
-// The kernels of every instruction set that this processor has give the bits of the reference:
-// ranks on unequal machines must agree, and only the best set is used by reduce_tile.
+// The kernels of every instruction set of this processor must give the bits of the reference,
+// because ranks on unequal machines must agree and reduce_tile() uses only the best set.
 
 using namespace reference;
 
-// Returns the kernels for a processor with this instruction set and no better one.
+// Returns the kernels for a processor on which this instruction set is the best one.
 KernelTable kernels_of(std::int64_t target) {
   hwy::SetSupportedTargetsForTest(target);
   hwy::GetChosenTarget().DeInit();
@@ -213,7 +213,8 @@ TEST_P(Kernels, EqualTheReferenceBitwise) {
   }
 }
 
-// The table of an instruction set this build has no kernels for is that of the next lower one.
+// Returns the instruction sets of this processor. One for which this build has no kernels uses
+// those of the next lower one.
 std::vector<std::int64_t> supported_targets() {
   std::vector<std::int64_t> targets;
   for (auto rest = static_cast<std::uint64_t>(hwy::SupportedTargets()); rest != 0;
@@ -226,7 +227,7 @@ std::vector<std::int64_t> supported_targets() {
 INSTANTIATE_TEST_SUITE_P(Supported, Kernels, testing::ValuesIn(supported_targets()),
                          [](const auto& test) { return hwy::TargetName(test.param); });
 
-// Every byte over every number of ranks.
+// Averages of all bytes must be exact for every number of ranks.
 TEST(Averages, OfBytesAreDividedExactly) {
   std::array<std::byte, 256> all{}, zeros{}, result{};
   for (std::size_t value = 0; value < all.size(); ++value)
@@ -247,8 +248,8 @@ TEST(Averages, OfBytesAreDividedExactly) {
   }
 }
 
-// The ends of the range, both sides of zero and of every multiple near it, over every number of
-// ranks: powers of two are divided by shifts, which round down.
+// Averages must be exact at the ends of the range, and on both sides of zero and of every multiple
+// near zero, for every number of ranks: powers of two are divided by shifts, which round down.
 template <class T>
 void expect_exact_averages(hcclDataType_t type) {
   using Unsigned = std::make_unsigned_t<T>;

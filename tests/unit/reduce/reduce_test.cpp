@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every kernel against the scalar reference, bitwise: all types, reductions, numbers of sources and
-// destinations, lengths around vectors and blocks, alignments, in place, both store policies.
+// Every kernel must have the bits of the scalar reference, for all types, reductions, numbers of
+// sources and destinations, lengths around vectors and blocks, alignments, both store policies, and
+// in place.
 #include "reduce/reduce.h"
 
 #include "reference.h"
@@ -21,7 +22,7 @@ namespace {
 using namespace reference;
 
 constexpr std::size_t kMaxDestinations = 16;
-constexpr std::size_t kTailMargin = 256;  // poisoned before and after every buffer
+constexpr std::size_t kTailMargin = 256;  // poisoned, before and after every buffer
 constexpr std::byte kTailPoison{0xA5};
 
 enum class InPlace { none, same, reversed };
@@ -54,7 +55,7 @@ class Buffer {
 
 struct Case {
   std::size_t source_count, destination_count, count;
-  std::size_t distance;  // from a line; kMixed: another one for every buffer
+  std::size_t distance;  // from a cache line; kMixed: differs for every buffer
   InPlace in_place;
   StorePolicy policy;
 
@@ -83,7 +84,7 @@ class ReduceTile : public testing::TestWithParam<std::tuple<hcclDataType_t, hccl
     return result;
   }
 
-  // Places the operands, reduces, and checks every byte of and around them.
+  // Places the operands, reduces, and checks every byte of the operands and around them.
   void check(const Case& c) {
     const std::size_t bytes = c.count * size_of(type());
     const auto distance = [&](std::size_t i) {
@@ -202,15 +203,15 @@ INSTANTIATE_TEST_SUITE_P(Integers, ReduceTile,
                                           testing::Values(Values::ordinary)),
                          case_name);
 
-// The sign bit of each element of `from`, flipped.
+// Returns `from` with the sign bit of each element flipped.
 Bytes negated(hcclDataType_t type, Bytes from) {
   const std::size_t size = size_of(type);
   for (std::size_t i = size - 1; i < from.size(); i += size) from[i] ^= std::byte{0x80};
   return from;
 }
 
-// Shows that the comparisons above would see a fold in another order. The seventh source cancels
-// the first: what the sources between them lost to rounding differs, even in bfloat16.
+// Proves that the tests above would detect a fold in another order: the seventh source cancels the
+// first one, so the rounding errors of the sources in between differ, even in bfloat16.
 TEST(ReduceTileOrder, AnotherOrderGivesOtherBits) {
   for (const hcclDataType_t type : {hcclFloat32, hcclBfloat16}) {
     auto sources = random_sources(type, Values::ordinary);
@@ -229,7 +230,7 @@ TEST(ReduceTileOrder, AnotherOrderGivesOtherBits) {
   }
 }
 
-// A waiting thread runs the work, and its program may have changed the rounding mode.
+// Work may run on a waiting thread of the program, which may have changed the rounding mode.
 TEST(ReduceTileMode, DoesNotFollowTheRoundingOfTheThread) {
   const auto sources = random_sources(hcclFloat32, Values::ordinary);
   const Bytes to_nearest = expected(hcclFloat32, hcclSum, sources, rank_order(2));

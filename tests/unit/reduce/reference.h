@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs of the kernels and their expected results.
+// The inputs of the kernels, and their expected results.
 #pragma once
 
 #include "scalar_fold.h"
@@ -18,7 +18,7 @@ using test::size_of;
 
 using Bytes = std::vector<std::byte>;
 
-// kMostSources of kMostCount elements.
+// The random sources: kMostSources of kMostCount elements each.
 constexpr std::size_t kMostSources = 16;
 constexpr std::size_t kMostCount = 9000;
 
@@ -30,7 +30,8 @@ inline std::vector<std::size_t> rank_order(std::size_t count) {
   return order;
 }
 
-// Any sign and mantissa with exponents -20..20; or, often, what needs care.
+// Returns any sign and mantissa with an exponent of -20..20, or often, for Values::special, a
+// special value.
 inline std::uint32_t random_float(std::mt19937& random, Values values) {
   static constexpr std::array<std::uint32_t, 16> kSpecial = {
       0x00000000, 0x80000000, 0x7F800000, 0xFF800000, 0x7FC00000, 0xFFC00000,
@@ -43,14 +44,15 @@ inline std::uint32_t random_float(std::mt19937& random, Values values) {
   return (static_cast<std::uint32_t>(random()) & 0x807FFFFF) | exponent << 23;
 }
 
-// The same for double: the bits of random_float at the top, random ones below.
+// Returns a double whose upper bits are those of random_float() and whose lower bits are random.
 inline std::uint64_t random_double(std::mt19937& random, Values values) {
   const auto value = bits<float>(random_float(random, values));
   const auto word = bits<std::uint64_t>(static_cast<double>(value));
   return std::isfinite(value) && value != 0 ? word | (random() & 0x1FFFFFFF) : word;
 }
 
-// Any bits: half has few numbers, and a third of random ones are such as need care.
+// Returns any bits as a half, because the type has few values, many of them special. Makes it
+// finite unless `values` is Values::special.
 inline std::uint16_t random_half(std::mt19937& random, Values values) {
   const auto word = static_cast<std::uint16_t>(random());
   const bool is_finite = (word & 0x7C00) != 0x7C00;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For every count and number of channels and chunks: each element occurs once, and both ends of a
-// transfer agree.
+// For every count and number of channels and chunks, each element must occur once, and both ends of
+// a transfer must agree.
 #include "schedule/chunking.h"
 
 #include "schedule/builder.h"
@@ -88,7 +88,7 @@ Message message(Collective collective, std::uint32_t channels, std::uint32_t blo
   return made;
 }
 
-// Marks the elements of every chunk of a role in all channels.
+// Returns how often each element is in a chunk of a role, over all channels.
 std::vector<int> marked(Message message, Role role, std::uint64_t count, std::uint64_t buffer) {
   std::vector<int> marks(buffer);
   Shape& shape = message.shape;
@@ -129,7 +129,7 @@ TEST(Chunking, ChunksOfAllChannelsAreTheBufferOnce) {
   }
 }
 
-// A span's runs follow each other as its chunks do, whether they lie in one piece or not.
+// The runs of a span must be its chunks in order, whether these are contiguous or not.
 TEST(Chunking, ASpanIsItsChunksInOrder) {
   std::mt19937 random(5);
   const auto below = [&](std::uint32_t limit) {
@@ -158,7 +158,7 @@ TEST(Chunking, ASpanIsItsChunksInOrder) {
 
 TEST(Chunking, SlotsOfScratchHoldAnyChunkAndDoNotMeet) {
   const Message of = message(Collective::all_reduce, 1, 4);
-  const Chunking chunking(of.shape, of.schedule, 10, 1);  // chunks of 3, 3, 2 and 2
+  const Chunking chunking(of.shape, of.schedule, 10, 1);  // chunks of 3, 3, 2 and 2 elements
   EXPECT_EQ(chunking.scratch_elements(), 7 * 3U);
   EXPECT_EQ(chunking.run(scratch(0, 2), 0), (Elements{0, 2}));
   EXPECT_EQ(chunking.run(scratch(5, 0, 2), 0), (Elements{15, 3}));

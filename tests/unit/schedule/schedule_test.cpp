@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schedules: how steps are written down and printed, and the shapes that are their keys.
+// Tests schedules: how steps are written and printed, and the shapes that are their keys.
 
 #include "algorithms/algorithms.h"
 #include "schedule/builder.h"
@@ -14,7 +14,7 @@
 namespace hccl::schedule {
 namespace {
 
-// Steps as they are written down.
+// Tests how a builder writes steps.
 
 Shape all_gather_of_three() { return {.collective = Collective::all_gather, .rank_count = 3}; }
 
@@ -101,7 +101,7 @@ TEST(Printer, WritesJson) {
             std::string::npos);
 }
 
-// Shapes as keys, and what buffers mean.
+// Tests shapes as keys, and the meaning of buffers.
 
 TEST(Shape, DiffersInEveryFieldAndSoDoesItsHash) {
   std::vector<Shape> shapes(9);

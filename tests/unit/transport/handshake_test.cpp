@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connecting: the handshake of both sides, and the listener that accepts.
+// Tests connecting: the handshake of both sides, and the listener that accepts.
 
 #include "transport/handshake.h"
 
@@ -13,7 +13,7 @@
 namespace hccl::transport {
 namespace {
 
-// Both sides of the handshake against each other, byte by byte, and against those who lie.
+// Tests both sides of the handshake against each other, byte by byte, and against peers that lie.
 
 Membership member(int rank) {
   Membership membership;
@@ -26,7 +26,7 @@ Membership member(int rank) {
 
 const StreamKey kKey{2, 5, {7, 1}};
 
-// Returns the other side's answer to `said`, passed byte by byte; stops when it is refused.
+// Passes `said` to a side byte by byte until it refuses. Returns the side's answer.
 template <class Side>
 Bytes answer_to(Side& side, const Bytes& said) {
   Bytes answer;
@@ -55,7 +55,7 @@ TEST(Handshake, BothSidesProveThemselves) {
   EXPECT_EQ(talk.acceptor.state(), Handshake::State::done);
   EXPECT_TRUE(talk.acceptor.key() == kKey);
   EXPECT_EQ(talk.connector.state(), Handshake::State::in_progress);
-  EXPECT_EQ(talk.connector.wanted(), 1U);  // nothing of the stream that follows
+  EXPECT_EQ(talk.connector.wanted(), 1U);  // no bytes of the stream that follows
   static_cast<void>(talk.connector.take(AcceptorHandshake::encode(Verdict::accepted)));
   EXPECT_EQ(talk.connector.state(), Handshake::State::done);
   EXPECT_EQ(talk.connector.wanted(), 0U);
@@ -130,7 +130,7 @@ TEST(Handshake, GarbageIsRefusedAtItsFirstByte) {
   EXPECT_EQ(acceptor.state(), Handshake::State::refused);
 }
 
-// A listener that several threads of a rank share, looked at one call at a time.
+// Tests a listener that several threads of a rank share, one call at a time.
 
 Membership member_for(int rank) { return {.rank = rank, .size = 8}; }
 
@@ -147,7 +147,7 @@ class SharedListener : public testing::Test {
   [[nodiscard]] Dialer dial(const StreamKey& key) const {
     return {{{shm::abstract_address(name_), "here"}}, member_for(key.from), key, Limits{}};
   }
-  // Returns whether a thread that sleeps for the connection would be woken now.
+  // Returns whether a thread that sleeps until the connection comes would be woken now.
   static bool would_wake(InboundConnection& claim) {
     SleepPlan plan;
     claim.plan_sleep(plan);

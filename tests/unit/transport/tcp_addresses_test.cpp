@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which addresses are offered and tried, and that people are told why.
+// Tests which addresses are offered and tried, and the texts that explain the choice.
 #include "base/error.h"
 #include "tcp/addresses.h"
 
@@ -92,7 +92,7 @@ TEST(TcpAddresses, AnOfferSurvivesItsJourney) {
 TEST(TcpAddresses, TheSameSubnetIsTriedFirst) {
   const TcpAddresses ours = addresses_of(1, {v4("eth0", {10, 1, 0, 7})});
   const auto usable = usable_addresses(ours, addresses_of(2, kMachine));
-  ASSERT_EQ(usable.size(), 3U);  // neither IPv6, which we do not have, nor their loopback
+  ASSERT_EQ(usable.size(), 3U);  // all but IPv6, which we lack, and their loopback
   EXPECT_EQ(usable[0].to_text(), "10.1.0.2:4000");
   EXPECT_EQ(usable[1].to_text(), "172.17.0.1:4000");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both ends' views of adverts, first one by one and then together: whatever comes late, the
-// receiver takes the bytes of the stream in their order, each from where it went.
+// Tests both ends' views of adverts, first each and then together: whatever arrives late, the
+// receiver must take the bytes of the stream in order, each from where it was written.
 #include "verbs/advert.h"
 
 #include "ranks.h"

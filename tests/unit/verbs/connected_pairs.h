@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two queue pairs over the fake wire that are connected with each other, with memory that the other
-// may write to. A violation that the wire finds fails the test.
+// Two connected queue pairs over the fake wire, with memory that the peer may write. A violation
+// that the wire records fails the test.
 #pragma once
 
 #include "fake_wire.h"
@@ -26,7 +26,7 @@ inline ConnectionEnds ends_between(int own, int peer) {
   return {own, peer, "node-b", "fake0", 1, "10.77.0.1", "10.77.0.2", 4096};
 }
 
-// One end, which another may write to.
+// One end, with memory that the peer may write.
 struct PairEnd {
   PairEnd(FakeWire& wire, int number, const QueuePair::Depths& depths)
       : device(wire.memory().open(v4(10, 77, 0, static_cast<std::uint8_t>(number)))),
@@ -67,13 +67,13 @@ class ConnectedPairs : public testing::Test {
 
   [[nodiscard]] QueuePair& near() { return *near_->pair; }
   [[nodiscard]] QueuePair& far() { return *far_->pair; }
-  // To the far end: nothing but an immediate, or bytes of the near end's memory.
+  // Post a write to the far end: of an immediate alone, or of bytes of the near end's memory.
   std::uint64_t say(std::uint32_t immediate) { return near().write({}, 0, {}, immediate); }
   std::uint64_t write(std::size_t bytes, std::uint32_t immediate, std::size_t offset = 0) {
     return near().write(std::span(near_->memory).subspan(offset, bytes),
                         near_->registration.local_key(), far_->target(offset), immediate);
   }
-  // All that has come to an end.
+  // Polls until no completion is left. Returns the immediates received.
   [[nodiscard]] static std::vector<std::uint32_t> hear(QueuePair& pair) {
     std::vector<std::uint32_t> received;
     for (auto more = pair.poll(); !more.empty(); more = pair.poll())

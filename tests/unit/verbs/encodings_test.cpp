@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words that go over the wire: the immediate of a message, and a published address.
+// Tests words that are sent over the wire: the immediate of a message, and a published address.
 
 #include "ranks.h"
 #include "samples.h"
@@ -17,7 +17,7 @@
 namespace hccl::verbs {
 namespace {
 
-// The 32 bits of a message: all of them are used, and none says two things.
+// All 32 bits of a message must be used, and no value may have two meanings.
 
 using Kind = Immediate::Kind;
 
@@ -64,7 +64,7 @@ TEST(Immediate, WhatTheWindowsAllowFits) {
       << "so few bits of the number of adverts tell which are meant";
 }
 
-// Tests that a published address survives encoding, and that other bytes are refused.
+// A published address must survive encoding, and other bytes must be refused.
 
 using hccl::test::test_seed;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How endpoints connect_to, sleep and end, step by step.
+// Tests how endpoints connect, sleep and end, step by step.
 #include "base/text.h"
 #include "endpoints.h"
 #include "samples.h"
@@ -20,7 +20,7 @@ class Endpoints : public testing::Test {
  protected:
   void SetUp() override { start(0); }
   void TearDown() override {
-    wire_.prompt = true;  // for the last writes
+    wire_.prompt = true;  // completes the last writes
     wire_.run();
     near_.reset();
     far_.reset();
@@ -34,7 +34,7 @@ class Endpoints : public testing::Test {
     near_->cache().add_region(near_memory_.region());
     far_->cache().add_region(far_memory_.region());
   }
-  // Carries both on until they are connected.
+  // Polls both ends until they are connected.
   void connect_to() {
     for (int i = 0; i < 10 && !(near().connected() && far().connected()); ++i) {
       EXPECT_EQ(near().try_receive(1).size(), 0U);
@@ -44,7 +44,7 @@ class Endpoints : public testing::Test {
   }
   [[nodiscard]] VerbsEndpoint& near() { return near_->endpoint(); }
   [[nodiscard]] VerbsEndpoint& far() { return far_->endpoint(); }
-  // Returns whether an endpoint that could sleep is called at once.
+  // Returns whether an endpoint that is about to sleep would be woken at once.
   [[nodiscard]] static bool wakes(VerbsEndpoint& endpoint, transport::Interest interest) {
     transport::SleepPlan plan;
     if (!endpoint.begin_sleep(interest, plan)) return true;
@@ -52,13 +52,13 @@ class Endpoints : public testing::Test {
     endpoint.end_sleep();
     return called;
   }
-  // In the middle of a granule, so that all of it can be leased at once.
+  // Returns memory within one granule, which can be leased as a whole.
   [[nodiscard]] static std::span<std::byte> within_a_granule(const test::ProgramMemory& memory,
                                                              std::size_t bytes) {
     const std::size_t edge = 1024 * kKiB - test::ProgramMemory::kOffset % (1024 * kKiB);
     return memory.all().subspan(edge, bytes);
   }
-  // The type and the text of an exception.
+  // Returns the type and the text of the exception that the function throws.
   [[nodiscard]] static std::string thrown_by(const std::function<void()>& function) {
     try {
       function();
@@ -101,7 +101,7 @@ TEST_F(Endpoints, MeetWhenTheConnectionIsThere) {
 
 TEST_F(Endpoints, NothingIsSentBeforeThePeerIsReady) {
   EXPECT_EQ(near().try_receive(1).size(), 0U);
-  EXPECT_EQ(far().try_receive(1).size(), 0U);  // knows the other, and has said that it is ready
+  EXPECT_EQ(far().try_receive(1).size(), 0U);  // has the peer's info, and has sent that it is ready
   EXPECT_FALSE(far().connected());
   EXPECT_EQ(far().try_send(std::as_bytes(std::span("a", 1))), 0U);
   EXPECT_EQ(near().try_receive(1).size(), 0U);
@@ -148,7 +148,8 @@ TEST_F(Endpoints, WhatAPeerSentBeforeItsEndIsReceived) {
       << what;
 }
 
-// The last acknowledgement may be lost together with the queue pair that would send it again.
+// When a peer leaves, the last acknowledgement may be lost with its queue pair, which would have
+// repeated it. The bytes that the peer has taken must count without it.
 TEST_F(Endpoints, WhatAPeerThatLeavesHasTakenNeedsNoCompletion) {
   for (const bool takes_all : {true, false}) {
     start(0);
@@ -192,7 +193,7 @@ TEST_F(Endpoints, ACutStreamIsLostAtBothEnds) {
 
 TEST_F(Endpoints, AMessageThatCannotBeIsAFaultOfOurs) {
   connect_to();
-  // Not advertised: no sender of this version writes there.
+  // Writes there without an advert, as no sender of this version does.
   EXPECT_EQ(near().try_receive_into(within_a_granule(near_memory_, 100 * kKiB)), 0U);
   wire_.run();
   EXPECT_TRUE(far().try_receive(1).empty()) << "it sees the advert";
@@ -209,7 +210,7 @@ TEST_F(Endpoints, AMessageThatCannotBeIsAFaultOfOurs) {
 
 TEST_F(Endpoints, SleepOnlyWhenNoCompletionIsLeft) {
   connect_to();
-  // The far end's completions are many, and what comes for it lies behind them.
+  // The far end has many completions, and the message for it comes after them.
   EXPECT_EQ(near().try_receive_into(within_a_granule(near_memory_, 1024 * kKiB)), 0U);
   wire_.run();
   const auto source = within_a_granule(far_memory_, 8 * kKiB);
@@ -224,7 +225,7 @@ TEST_F(Endpoints, SleepOnlyWhenNoCompletionIsLeft) {
 
 TEST_F(Endpoints, SleepOnlyWhileThereIsNoRoomByEitherWay) {
   connect_to();
-  // When all messages are under way, less than is worth waking up for may still go direct.
+  // When all messages are in flight, less data than a wake-up is worth may still go direct.
   const auto destination = within_a_granule(near_memory_, (128 * 8 + 20) * kKiB);
   EXPECT_EQ(near().try_receive_into(destination), 0U);
   wire_.run();

@@ -16,7 +16,7 @@
 
 namespace hccl::verbs::test {
 
-// A connection that is there when it has been asked for so often.
+// An attempt that yields the connection after `after` polls.
 class GivenSocket final : public transport::ConnectionAttempt {
  public:
   GivenSocket(FileDescriptor socket, int after) : socket_(std::move(socket)), after_(after) {}
@@ -46,10 +46,10 @@ struct SocketPair {
   FileDescriptor second;
 };
 
-// The end that StreamDriver drives.
+// An end that StreamDriver drives.
 class EndpointEnd {
  public:
-  // Rank 0 or 1.
+  // `rank` is 0 or 1.
   EndpointEnd(FakeWire& wire, int rank, FileDescriptor socket, std::uint64_t budget, int after = 0)
       : device_(wire.memory().open(v4(10, 77, 0, static_cast<std::uint8_t>(rank + 1)))),
         cache_(std::make_shared<RegistrationCache>(device_, budget)),

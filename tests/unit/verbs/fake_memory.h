@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices that memory can be registered with: they know what is registered, under which keys, and
-// refuse when a test says so. One at a time, as of FakeVerbs.
+// Devices that memory can be registered with. They know which memory is registered under which
+// keys, and refuse registrations when a test asks for it. At most one object may exist, as of
+// FakeVerbs.
 #pragma once
 
 #include "fake_verbs.h"
@@ -17,7 +18,7 @@
 
 namespace hccl::verbs::test {
 
-// Any thread.
+// Thread-safe.
 class FakeMemory {
  public:
   struct Range {
@@ -36,33 +37,33 @@ class FakeMemory {
   FakeMemory& operator=(const FakeMemory&) = delete;
 
   [[nodiscard]] FakeVerbs& verbs() { return verbs_; }
-  // Opens the only device, whose port has that address.
+  // Opens the only device, whose port has the address `gid`.
   [[nodiscard]] std::shared_ptr<RdmaDevice> open(const GidBytes& gid) const;
 
-  // Returns the memory registered under a key now. Keys are never reused.
+  // Return the memory that is registered under a key. Keys are never reused.
   [[nodiscard]] std::optional<Range> with_local_key(std::uint32_t key) const;
   [[nodiscard]] std::optional<Range> with_remote_key(std::uint32_t key) const;
   [[nodiscard]] std::size_t count() const;
   [[nodiscard]] std::uint64_t bytes() const;
-  [[nodiscard]] int made() const;  // since the beginning
+  [[nodiscard]] int made() const;  // all registrations so far
 
-  // Registrations beyond `bytes` bytes fail for want of memory.
+  // Makes registrations fail with ENOMEM beyond a total of `bytes`.
   void limit(std::uint64_t bytes);
-  // The next ones fail with that error.
+  // Makes the next `times` registrations fail with `error`.
   void refuse(int times, int error);
   [[nodiscard]] int refused() const;
 
-  // For the library's functions.
+  // Called by the library's functions.
   [[nodiscard]] ibv_mr* add(ibv_pd* domain, void* address, std::size_t bytes, int access);
   void remove(ibv_mr* region);
-  int domains = 0;  // that are open
+  int domains = 0;  // open protection domains
 
  private:
   [[nodiscard]] std::optional<Range> with_number(std::uint32_t number) const;
 
   FakeVerbs verbs_;
   mutable std::mutex mutex_;
-  std::map<std::uint32_t, Range> ranges_;  // by number, of which the keys are made
+  std::map<std::uint32_t, Range> ranges_;  // by the number from which the keys are made
   std::uint32_t last_ = 0;
   std::uint64_t bytes_ = 0;
   std::uint64_t limit_ = std::numeric_limits<std::uint64_t>::max();

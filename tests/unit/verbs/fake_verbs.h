@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A libibverbs whose devices a test describes. One at a time: the library's functions take nothing
-// that could tell whose they are.
+// A libibverbs whose devices are described by a test. At most one object may exist, because the
+// library's functions have no argument that could select one.
 #pragma once
 
 #include "verbs/verbs_library.h"
@@ -13,8 +13,8 @@ namespace hccl::verbs::test {
 
 struct FakePort {
   ibv_port_attr attributes{};
-  std::map<int, ibv_gid_entry> gids;  // what is not here is an empty entry
-  int error = 0;                      // of ibv_query_port
+  std::map<int, ibv_gid_entry> gids;  // a missing index is an empty entry
+  int error = 0;                      // returned by ibv_query_port()
 };
 
 struct FakeDevice : ibv_device {
@@ -35,15 +35,15 @@ class FakeVerbs {
 
   VerbsLibrary library;
   std::vector<FakeDevice> devices;
-  ibv_context_ops operations{};  // of contexts opened from now on
+  ibv_context_ops operations{};  // of contexts that are opened from now on
   int list_error = 0;
-  int gid_error = 0;  // of _ibv_query_gid_ex
-  // Returns the objects that have not been released.
+  int gid_error = 0;  // returned by _ibv_query_gid_ex()
+  // The numbers of objects that have not been released.
   int open_devices = 0;
   int open_lists = 0;
 };
 
-// A port of Ethernet that is active and has a table of that length.
+// Returns an active port of Ethernet whose GID table has this length.
 FakePort ethernet_port(int gid_table_length);
 
 }  // namespace hccl::verbs::test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How writes travel between the fake queue pairs.
+// Carries writes between the fake queue pairs.
 #include "fake_wire.h"
 
 #include "base/text.h"
@@ -63,7 +63,8 @@ bool FakeWire::can_deliver(const Pair& pair) {
          (pair.peer->pair.state == IBV_QPS_RTR || pair.peer->pair.state == IBV_QPS_RTS);
 }
 
-// The memory of a write belongs to the device until it is complete: it may send it again.
+// Returns whether the source still holds the bytes of the write. Until its completion the device
+// may send them again.
 bool FakeWire::is_unchanged(const Write& write) {
   if (write.source == nullptr) return true;
   const auto range = memory_.with_local_key(write.local_key);
@@ -134,7 +135,7 @@ void FakeWire::tell(Pair& pair, const ibv_wc& completion, bool send) {
     violate(pair, "its channel cannot ring");
 }
 
-// The first write ends with the status, and all others as flushed.
+// Completes the first write with the status, and all others as flushed.
 void FakeWire::end(Pair& pair, ibv_wc_status status, std::uint32_t vendor_error) {
   pair.pair.state = IBV_QPS_ERR;
   ibv_wc completion{};
@@ -156,7 +157,7 @@ void FakeWire::end(Pair& pair, ibv_wc_status status, std::uint32_t vendor_error)
   }
 }
 
-// But for those that are late.
+// Returns the pairs that can be chosen, without those that are late.
 std::vector<FakeWire::Pair*> FakeWire::those_that_can(bool (*can)(const Pair&),
                                                       std::uint32_t Pair::*late) {
   std::vector<Pair*> result;
@@ -178,7 +179,7 @@ bool FakeWire::carry_on() {
   const auto deliverable = those_that_can(can_deliver, &Pair::late_arrivals);
   const auto completable = those_that_can(can_complete, &Pair::late_completions);
   const std::size_t choices = deliverable.size() + completable.size();
-  if (choices == 0) {  // only time has passed, if something is late
+  if (choices == 0) {  // if something is late, only time passes
     return std::ranges::any_of(pairs_, [](const auto& entry) {
       return can_deliver(*entry.second) || can_complete(*entry.second);
     });

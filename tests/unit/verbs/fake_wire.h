@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queue pairs that are connected in memory: a posted write is carried out, and its completion told,
-// when a test or chance says so. It records as a violation everything that a real device would
-// punish. One at a time, as of FakeVerbs.
+// Queue pairs that are connected in memory. A posted write is carried out, and its completion
+// generated, when a test or a random choice says so. Misuse that a real device would punish is
+// recorded as a violation. At most one object may exist, as of FakeVerbs.
 #pragma once
 
 #include "fake_memory.h"
@@ -18,7 +18,7 @@
 
 namespace hccl::verbs::test {
 
-// Any thread.
+// Thread-safe.
 class FakeWire {
  public:
   // The operations that the device refuses.
@@ -41,29 +41,31 @@ class FakeWire {
 
   [[nodiscard]] FakeMemory& memory() { return memory_; }
   Faults faults;
-  bool prompt = false;  // what is posted is carried out at once
-  bool moody = false;   // now and then a pair's writes, or its completions, do not move for long
+  bool prompt = false;  // carries out each write when it is posted
+  bool moody = false;   // now and then delays a pair's writes, or its completions, for long
 
-  // Carries out one write or tells one completion, by chance. False if there is nothing to do.
+  // Carries out one write or generates one completion, chosen at random. Returns false if there is
+  // nothing to do.
   bool step();
   void run();
-  // Only the writes of that pair arrive; none of its completions is told.
+  // Delivers the writes of that pair alone, without completions.
   void deliver(std::uint32_t pair);
-  // The numbers of those that there are.
+  // Returns the numbers of the existing pairs.
   [[nodiscard]] std::vector<std::uint32_t> pairs();
-  // The oldest write of that pair ends so, and the pair with it.
+  // Ends the oldest write of that pair, and with it the pair, with this status.
   void fail(std::uint32_t pair, ibv_wc_status status, std::uint32_t vendor_error = 0);
 
-  // The next message that is posted says this instead.
+  // Replaces the immediate of the next message that is posted.
   void distort(std::uint32_t immediate);
 
-  // Places for writes that are in use: those whose completion has not been polled.
+  // Returns the number of writes whose completions have not been polled, and which occupy send
+  // requests.
   [[nodiscard]] std::uint32_t places_in_use(std::uint32_t pair);
   [[nodiscard]] ibv_qp_state state(std::uint32_t pair);
   [[nodiscard]] const std::vector<std::string>& violations() const { return violations_; }
-  // That are there.
+  // Returns the number of existing objects.
   [[nodiscard]] std::size_t objects();
-  // Nothing was violated, nothing is left open and nothing registered.
+  // Expects that there are no violations, no open objects and no registrations.
   void expect_clean();
 
  private:
@@ -72,7 +74,7 @@ class FakeWire {
   struct Write {
     std::uint64_t id = 0;
     std::vector<std::byte> bytes;
-    const std::byte* source = nullptr;  // null: copied when it was posted
+    const std::byte* source = nullptr;  // null: the bytes were copied when posted
     std::uint32_t local_key = 0;
     std::uint64_t address = 0;
     std::uint32_t remote_key = 0;
@@ -85,7 +87,7 @@ class FakeWire {
   };
   struct Entry {
     ibv_wc completion{};
-    std::uint32_t sends = 0;  // places that are free when it has been polled
+    std::uint32_t sends = 0;  // the send requests that polling it frees
     std::uint32_t receives = 0;
   };
   struct Queue {
@@ -105,13 +107,13 @@ class FakeWire {
     std::deque<std::uint64_t> receives;
     std::uint32_t sends_in_use = 0;
     std::uint32_t receives_in_use = 0;
-    std::uint32_t untold = 0;  // complete, without a completion
-    // Steps that pass before its next write arrives or completion is told.
+    std::uint32_t untold = 0;  // complete writes without a completion
+    // The steps until its next write arrives, or its next completion is generated.
     std::uint32_t late_arrivals = 0;
     std::uint32_t late_completions = 0;
   };
 
-  // All of these with the mutex held.
+  // The following functions require that the mutex is held.
   int post(Pair& pair, const ibv_send_wr& request);
   int change(Pair& pair, const ibv_qp_attr& attributes, int mask);
   bool carry_on();

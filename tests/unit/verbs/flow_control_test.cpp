@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both windows of a stream, with data and credits that are on their way for as long as chance has
-// it: neither the ring nor the receive requests ever run over, and nobody waits for ever.
+// Tests both windows of a stream, with data and credits that stay in flight for random times:
+// neither the ring nor the receive requests may overflow, and neither end may wait forever.
 #include "verbs/flow_control.h"
 
 #include "ranks.h"
@@ -20,25 +20,25 @@ using hccl::test::scaled;
 using hccl::test::test_seed;
 using Kind = Immediate::Kind;
 
-// The windows of both ends and what is under way between them. Its checks are those of the peer's
-// device: a write beyond the ring or without a receive request would be the end of the stream.
+// The windows of both ends, and the messages in flight between them. Its checks are those of the
+// peer's device, where a write beyond the ring or without a receive request would end the stream.
 class Traffic {
  public:
   explicit Traffic(std::uint64_t seed) : random_(seed) {}
 
-  // From now on some things happen often and others hardly ever.
+  // Changes the random weights, so that some actions become frequent and others rare.
   void change_mood() {
     std::array<double, 6> weights{};
     for (double& weight : weights) weight = std::array{0.01, 1.0, 4.0}.at(random_() % 3);
     mood_ = std::discrete_distribution<int>(weights.begin(), weights.end());
   }
-  // One thing that can happen now.
+  // Performs one random action.
   void step() {
     switch (mood_(random_)) {
       case 0:
         return send_through_ring(1 + random_() % kSlice);
       case 1:
-        return send_through_ring(1 + random_() % 200);  // so that messages are short, too
+        return send_through_ring(1 + random_() % 200);  // for short messages, too
       case 2:
         return send_direct();
       case 3:
@@ -50,7 +50,7 @@ class Traffic {
     }
   }
 
-  // The receiver takes everything; nothing stays under way.
+  // Delivers and takes everything, until nothing is in flight.
   void release_completed() {
     while (!data_.empty()) deliver_data();
     receiver_.lend(receiver_.held());
@@ -77,7 +77,7 @@ class Traffic {
     EXPECT_LE(data_.size(), kMaxMessages) << "there are no more receive requests";
     EXPECT_LE(receiver_.lent(), receiver_.held());
   }
-  // True if the windows were ever used up: else nothing has been tested.
+  // Returns whether both windows have been exhausted, without which the test proves nothing.
   [[nodiscard]] bool reached_both_ends() const { return was_full_ && had_no_message_; }
 
  private:
@@ -114,7 +114,7 @@ class Traffic {
     if (receiver_.credit_due()) credits_.push_back(receiver_.take_credit());
     EXPECT_FALSE(receiver_.credit_due());
   }
-  // As an end does whose writes may all be posted.
+  // Returns a credit most of the time, as an end does that may be out of send requests.
   void tell_perhaps() {
     if (random_() % 4 > 0) tell();
   }
@@ -128,11 +128,11 @@ class Traffic {
   std::discrete_distribution<int> mood_;
   SendWindow sender_;
   ReceiveWindow receiver_;
-  std::deque<std::size_t> data_;  // under way: bytes through the ring
+  std::deque<std::size_t> data_;  // bytes through the ring of each message in flight
   std::deque<Immediate> credits_;
   std::size_t bytes_under_way_ = 0;
-  std::uint64_t direct_at_ = 0;  // of the ring's bytes, when the last went direct
-  bool behind_direct_ = false;   // and hardly any through the ring since
+  std::uint64_t direct_at_ = 0;  // the bytes sent through the ring at the last direct write
+  bool behind_direct_ = false;   // less than kCreditBytes were sent through the ring since
   bool was_full_ = false;
   bool had_no_message_ = false;
 };
@@ -154,7 +154,7 @@ TEST(Windows, NeitherEndRunsOverAndNobodyWaitsForEver) {
   EXPECT_TRUE(traffic.reached_both_ends());
 }
 
-// Chance hardly ever tells so often without the sender's hearing of it.
+// Random traffic hardly ever returns this many credits before the sender reads one.
 TEST(Windows, AFullWindowIsAnsweredWithFewCredits) {
   SendWindow sender;
   ReceiveWindow receiver;

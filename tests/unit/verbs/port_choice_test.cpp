@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which ports and GIDs are chosen, in which order, and that people are told why.
+// Tests which ports and GIDs are chosen, in which order, and the texts that explain the choice.
 #include "verbs/port_choice.h"
 
 #include "base/error.h"
@@ -35,7 +35,7 @@ Gid gid(int index, const GidBytes& bytes, const char* interface, GidKind kind = 
   return {index, bytes, kind, interface};
 }
 
-// The GIDs of a port on Linux: each address twice, by both versions of RoCE.
+// Returns the GIDs of a port as on Linux, where each address appears once for each version of RoCE.
 std::vector<Gid> table(const GidBytes& address, const char* interface) {
   const GidBytes local = v6(0xfe, 0x80, address[15]);
   return {gid(0, local, interface, GidKind::roce_v1), gid(1, local, interface),
@@ -48,7 +48,7 @@ const std::vector<Interface> kInterfaces{
     interface_of("docker0", v4(172, 17, 0, 1)), interface_of("roce2", v6(0xfd, 0, 2)),
     interface_of("roce0", v6(0xfe, 0x80, 1)),   interface_of("roce1", v6(0xfe, 0x80, 1))};
 
-// "rxe0:1/3" for each usable port: device, port and GID index.
+// Returns the device, port and GID index of each usable port, such as "rxe0:1/3".
 Texts used(const PortChoice& choice) {
   Texts result;
   for (const UsablePort& port : choice.usable)

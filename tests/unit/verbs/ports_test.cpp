@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GIDs, and the ports of devices that have them.
+// Tests GIDs, and the ports of devices that have them.
 
 #include "verbs/ports.h"
 
@@ -68,7 +68,7 @@ TEST(Gid, LoopbackLeadsNowhereElse) {
   EXPECT_EQ(why_unreachable(v4(10, 0, 0, 1), v4(10, 0, 0, 2), false), "");
 }
 
-// Tests the reading of devices that work, are broken, shut or empty.
+// Tests reading devices that work, are broken, down or empty.
 
 namespace fs = std::filesystem;
 using test::ethernet_port;
@@ -186,7 +186,7 @@ TEST_F(Ports, HolesOfATableAreLeftOut) {
   EXPECT_EQ(gids[2].interface, "") << "of another network namespace";
 }
 
-// An old library, or an old kernel below a new one, leaves the table to sysfs.
+// With an old library, or an old kernel under a new library, the GID table must be read from sysfs.
 class OldPorts : public Ports, public testing::WithParamInterface<bool> {
  protected:
   void SetUp() override {

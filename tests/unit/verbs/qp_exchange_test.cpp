@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the exchange of queue pair parameters, over a connection that gives as little at a
-// time as a connection may.
+// Tests the exchange of queue pair parameters, over a connection that passes as little at a time as
+// allowed.
 #include "verbs/qp_exchange.h"
 
 #include "base/file_descriptor.h"

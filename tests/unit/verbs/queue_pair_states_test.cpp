@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The states of a queue pair: the attributes that each step sets, and how it ends.
+// Tests the states of a queue pair: the attributes that each transition sets, and how the pair
+// ends.
 
 #include "base/error.h"
 #include "base/file_descriptor.h"
@@ -19,7 +20,8 @@
 namespace hccl::verbs {
 namespace {
 
-// Each step sets what ibv_modify_qp(3) demands of a reliable connection, with the right values.
+// Each transition must set the attributes that ibv_modify_qp(3) requires for a reliable connection,
+// to the right values.
 
 using hccl::test::error_of;
 
@@ -124,7 +126,7 @@ TEST(QueuePairState, StepsOutOfOrderAreRefused) {
             "a queue pair in state 'error' cannot become 'ready to send'; report this");
 }
 
-// How a queue pair ends: by a failure of whatever kind, by being cut, or after the last write.
+// Tests how a queue pair ends: by any failure, by being cut, or after the last write.
 
 class EndingPairs : public test::ConnectedPairs {
  protected:
@@ -262,7 +264,7 @@ TEST_F(EndingPairs, DrainingEndsWithTheQueuePair) {
   drain();
   network.join();
   EXPECT_TRUE(near().failure().peer_lost);
-  drain();  // there is nothing to wait for
+  drain();  // must return at once
 }
 
 TEST_F(EndingPairs, DrainingIsNoUseWhereNothingCanBePostedOrRung) {

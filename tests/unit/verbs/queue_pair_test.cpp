@@ -59,7 +59,7 @@ TEST_F(QueuePairs, ShortWritesAreCopiedAtOnce) {
   const std::vector<std::byte> before(128, std::byte{1});
   std::copy(before.begin(), before.end(), near_->memory.begin());
   write(128, 1);
-  near_->memory.assign(near_->memory.size(), std::byte{2});  // of no registered memory, even
+  near_->memory.assign(near_->memory.size(), std::byte{2});  // the write has copied its bytes
   wire_.run();
   EXPECT_TRUE(std::equal(before.begin(), before.end(), far_->memory.begin()));
 }
@@ -203,7 +203,7 @@ TEST_F(QueuePairs, WhatCannotBePostedIsSaid) {
   EXPECT_EQ(error_of(hcclSystemError, [&] { say(1); }),
             "cannot post a write on fake0: Cannot allocate memory; see the kernel's log");
   wire_.faults.post_send = 0;
-  for (std::uint32_t i = 0; i < 32; ++i) say(i);  // they are posted again many at once
+  for (std::uint32_t i = 0; i < 32; ++i) say(i);  // enough to post receives in batches again
   wire_.run();
   wire_.faults.post_receive = EINVAL;
   EXPECT_EQ(error_of(hcclSystemError, [&] { static_cast<void>(far().poll()); }),

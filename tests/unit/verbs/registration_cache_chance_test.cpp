@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Leases and invalidations as chance has them, by one thread against a model and by many at once.
+// Leases and invalidates at random, in one thread against a model, and in many threads at once.
 #include "fake_memory.h"
 #include "ranks.h"
 #include "samples.h"
@@ -52,7 +52,7 @@ class Chance {
   void give_all_back() { held_.clear(); }
   void check() const {
     EXPECT_LE(cache_.registered(), kBudget);
-    // Beyond what it keeps, what has been invalidated and is held.
+    // Beside the cache's registrations, invalidated ones exist as long as they are held.
     std::map<std::uint32_t, std::uint64_t> lingering;
     for (const Held& held : held_) {
       if (gone_.contains(held.key)) lingering[held.key] = range_of(held.lease).bytes;
@@ -98,7 +98,7 @@ class Chance {
     EXPECT_FALSE(gone_.contains(key)) << "its pages have gone";
     if (held_.size() < 12) held_.push_back({*got, key, region.fd, granule});
   }
-  // Right only if what is held leaves no room.
+  // Checks that a refusal is right: the registrations that are held leave no room.
   void refuse(std::uint64_t bytes) {
     ++refused_;
     std::map<std::uint32_t, std::uint64_t> kept;
@@ -131,7 +131,7 @@ class Chance {
   std::array<Region, 3> regions_;
   RegistrationCache cache_{memory_.open(test::v4(10, 77, 0, 1)), kBudget};
   std::vector<Held> held_;
-  std::set<std::uint32_t> gone_;  // keys of what was held when it was invalidated
+  std::set<std::uint32_t> gone_;  // keys of registrations that were held when invalidated
   int leased_ = 0;
   int refused_ = 0;
 };
@@ -156,7 +156,7 @@ TEST(RegistrationCache, KeepsItsPromisesWhateverIsLeasedAndInvalidated) {
   EXPECT_GT(refused, 0);
 }
 
-// The work of each of many threads.
+// Leases and invalidates at random, in one of many threads.
 void lease_and_invalidate(RegistrationCache& cache, const test::FakeMemory& memory,
                           const test::Reserved& space, std::uint64_t seed) {
   std::mt19937_64 random(seed);

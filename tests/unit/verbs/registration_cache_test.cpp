@@ -43,7 +43,7 @@ class Cache : public testing::Test {
     if (!device_) device_ = memory_.open(test::v4(10, 77, 0, 1));
     cache_ = std::make_unique<RegistrationCache>(device_, budget);
   }
-  // A file of ten granules.
+  // Adds a region of ten granules.
   void add_all() { cache_->add_region({space_.at(0), kBytes, kFile, 0}); }
   [[nodiscard]] std::optional<Lease> lease(std::uint64_t offset, std::size_t bytes = 4096) {
     return cache_->lease(space_.part(offset, bytes));
@@ -55,7 +55,7 @@ class Cache : public testing::Test {
     EXPECT_TRUE(local && remote && local->address == remote->address);
     return local;
   }
-  // Returns whether a lease there finds an existing registration; creates one if not.
+  // Returns whether a lease at `offset` finds an existing registration. Makes one if not.
   [[nodiscard]] bool is_kept(std::uint64_t offset) {
     const int before = memory_.made();
     EXPECT_TRUE(lease(offset));
@@ -110,7 +110,8 @@ TEST_F(Cache, AGranuleIsRegisteredOnceForBothWays) {
 }
 
 TEST_F(Cache, GranulesAreThoseOfTheFile) {
-  // Begins in the middle of the file's third granule and ends in the middle of its fifth.
+  // The region begins in the middle of the file's third granule and ends in the middle of its
+  // fifth.
   cache_->add_region({space_.at(0), 2 * kGranule, kFile, 2 * kGranule + kMiB});
   const auto first = lease(0, 2 * kGranule);
   ASSERT_TRUE(first);
@@ -154,13 +155,13 @@ TEST_F(Cache, GivesUpWhatHasNotBeenUsedForTheLongestTime) {
   add_all();
   for (const std::uint64_t granule : {0U, 1U, 2U, 0U}) EXPECT_TRUE(lease(granule * kGranule));
   EXPECT_EQ(memory_.made(), 3);
-  EXPECT_TRUE(lease(3 * kGranule));  // in place of 1
+  EXPECT_TRUE(lease(3 * kGranule));  // evicts 1
   EXPECT_EQ(cache_->registered(), 3 * kGranule);
   EXPECT_EQ(memory_.bytes(), 3 * kGranule);
   EXPECT_TRUE(is_kept(2 * kGranule));
   EXPECT_TRUE(is_kept(0));
   EXPECT_TRUE(is_kept(3 * kGranule));
-  EXPECT_FALSE(is_kept(1 * kGranule));  // in place of 2
+  EXPECT_FALSE(is_kept(1 * kGranule));  // evicts 2
   EXPECT_TRUE(is_kept(0));
   EXPECT_TRUE(is_kept(3 * kGranule));
   EXPECT_FALSE(is_kept(2 * kGranule));
@@ -239,7 +240,7 @@ TEST_F(Cache, GivesUpOthersWhereTheSystemHasNoRoom) {
   EXPECT_TRUE(is_kept(kGranule));
 }
 
-// The limit is the process's, so one communicator's cache makes room for another's.
+// The limit applies to the process, so one communicator's cache must make room for another's.
 TEST_F(Cache, SharesWhatThereIsWithOthersOfTheProcess) {
   add_all();
   RegistrationCache other(device_, 3 * kGranule);
@@ -247,7 +248,7 @@ TEST_F(Cache, SharesWhatThereIsWithOthersOfTheProcess) {
   for (const std::uint64_t granule : {0U, 1U, 2U}) EXPECT_TRUE(lease(granule * kGranule));
   EXPECT_TRUE(is_kept(0));
   {
-    const auto held = other.lease(space_.part(5 * kGranule, 4096));  // in place of 1
+    const auto held = other.lease(space_.part(5 * kGranule, 4096));  // evicts 1
     ASSERT_TRUE(held);
     EXPECT_EQ(memory_.bytes(), 3 * kGranule);
     EXPECT_EQ(cache_->registered(), 2 * kGranule);
@@ -287,7 +288,7 @@ TEST_F(Cache, ALeaseMayOutliveIt) {
   EXPECT_EQ(memory_.verbs().open_devices, 1);
 }
 
-// In a thread of its own, which may give up what root may.
+// Runs in a thread of its own, which drops root's capability.
 TEST(RegistrationBudget, IsMostOfTheLimitForThoseWhoHaveOne) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_MEMLOCK, &before), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GIDs, interfaces, amounts of bytes and addresses as the tests of this folder write them.
+// GIDs, interfaces, sizes and addresses in the notation of these tests.
 #pragma once
 
 #include "base/interfaces.h"
@@ -30,7 +30,7 @@ inline GidBytes v4(std::uint8_t a, std::uint8_t b, std::uint8_t c, std::uint8_t 
   return {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d};
 }
 
-// first:second:...::last
+// Returns the address first:second:...::last.
 inline GidBytes v6(std::uint8_t first, std::uint8_t second, std::uint8_t last) {
   GidBytes bytes{first, second};
   bytes[15] = last;
@@ -42,7 +42,7 @@ inline Interface interface_of(const std::string& name, const GidBytes& address,
   return {.name = name, .address = address_of(address), .loopback = loopback};
 }
 
-// Addresses without memory behind them, which is all that registering needs here.
+// Reserved addresses without memory, which suffice for the fake registrations.
 class Reserved {
  public:
   explicit Reserved(std::size_t bytes) : bytes_(bytes) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Endpoints and streams over a wire that is as slow as chance has it.
+// Tests endpoints and streams over a wire with random delays.
 
 #include "endpoints.h"
 #include "ranks.h"
@@ -12,8 +12,8 @@
 namespace hccl::verbs {
 namespace {
 
-// Endpoints that sleep whenever they have nothing to do, and wake only when a descriptor of their
-// plan says so: whatever comes when, nobody sleeps on while there is something for him.
+// Endpoints sleep whenever they are idle, and wake only when a descriptor of their plan is ready.
+// None may sleep on while it has something to do.
 
 using hccl::test::scaled;
 using hccl::test::test_seed;
@@ -21,13 +21,13 @@ using test::EndpointEnd;
 using test::FakeWire;
 using Driver = test::StreamDriver<EndpointEnd>;
 
-// A program with one stream, as a thread with a wait set has it.
+// A program with one stream, which waits as a thread with a wait set does.
 class Sleeper {
  public:
   Sleeper(EndpointEnd& end, Driver& driver, std::uint64_t seed)
       : end_(end), driver_(driver), random_(seed) {}
 
-  // False if it sleeps on.
+  // Sends or receives some, or falls asleep. Returns false if it sleeps on or is done.
   bool act() {
     if (driver_.done() || (asleep_ && !is_called())) return false;
     if (std::exchange(asleep_, false)) end_.endpoint().end_sleep();
@@ -42,7 +42,7 @@ class Sleeper {
 
  private:
   [[nodiscard]] bool falls_asleep() {
-    // A thread that waits for room alone while bytes have arrived may wait for ever.
+    // A thread that waits only for room while bytes have arrived might wait forever.
     const bool wants_more = !driver_.has_received_all();
     if (wants_more && driver_.receive_some()) return false;
     const bool wants_room = !driver_.has_sent_all();
@@ -96,15 +96,15 @@ TEST(EndpointSleep, EndsWhenThereIsSomethingToDo) {
     }
     EXPECT_GT(first.sleeps(), 0);
     EXPECT_GT(second.sleeps(), 0);
-    wire.prompt = true;  // for the last writes
+    wire.prompt = true;  // completes the last writes
     wire.run();
   }
   wire.expect_clean();
 }
 
-// Both directions of a stream between two ends, over a wire that is as slow as chance has it. The
-// wire reports what the credits must prevent: writes beyond the ring, messages without a receive
-// request, more writes than there is room for.
+// Uses both directions of a stream between two ends, over a wire with random delays. The wire
+// reports what credits must prevent: writes beyond the ring, messages without a receive request,
+// and more writes than send requests.
 
 using hccl::test::scaled;
 using hccl::test::test_seed;
@@ -124,7 +124,7 @@ class Streams : public testing::Test {
   void SetUp() override { wire_.moody = true; }
   void TearDown() override { wire_.expect_clean(); }
 
-  // Sends `total` bytes in both directions, and stores those that reach the first end in received_.
+  // Sends `total` bytes in both directions, and counts the messages of each kind in received_.
   void exchange(const Conditions& conditions, std::uint64_t total) {
     StreamEnd near(wire_, 1, conditions.budget, conditions.depths);
     StreamEnd far(wire_, 2, conditions.budget, conditions.depths);

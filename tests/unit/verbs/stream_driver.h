@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drives one end of a stream at random, as a program would: sends from memory that is registered
-// and from memory that is not, in pieces; it borrows what has come or has it put somewhere. Every
-// byte of the stream is known by its position.
+// Drives one end of a stream at random, as a program would: sends registered and unregistered
+// memory in pieces, and borrows received bytes or has them stored. Each byte of the stream follows
+// from its position.
 #pragma once
 
 #include "verbs/registration_cache.h"
@@ -19,7 +19,7 @@
 
 namespace hccl::verbs::test {
 
-// The bytes of a stream from a position on.
+// Fills `bytes` with the bytes of a stream from a position on.
 inline void fill(std::span<std::byte> bytes, std::uint64_t stream, std::uint64_t position) {
   for (std::size_t i = 0; i < bytes.size();) {
     const std::uint64_t at = position + i;
@@ -33,7 +33,7 @@ inline void fill(std::span<std::byte> bytes, std::uint64_t stream, std::uint64_t
   }
 }
 
-// Memory that is registered with transports and is not a multiple of a granule.
+// Memory for registration whose size and offset are not multiples of a granule.
 class ProgramMemory {
  public:
   static constexpr int kFile = 5;
@@ -71,12 +71,12 @@ class StreamDriver {
   [[nodiscard]] bool has_sent_all() const { return sent_ == total_; }
   [[nodiscard]] bool has_received_all() const { return received_ == total_; }
   [[nodiscard]] bool done() const { return has_sent_all() && has_received_all(); }
-  // It has no memory to send from before what was sent is read no more.
+  // Returns whether sending needs memory that earlier sends may still read.
   [[nodiscard]] bool needs_flush() const { return needs_flush_; }
-  // Nothing is on its way to or from the program's memory.
+  // Returns whether no transfer to or from the program's memory is in flight.
   [[nodiscard]] bool is_quiet() { return destination_.empty() && end_.flushed(); }
 
-  // True if it got all that it wanted.
+  // Sends a random piece. Returns true if all of it was taken.
   bool send_some() {
     if (has_sent_all()) return true;
     if (piece_.empty()) prepare_piece();
@@ -94,7 +94,7 @@ class StreamDriver {
     return piece_.empty();
   }
 
-  // The same.
+  // Receives a random piece. Returns true if it is complete.
   bool receive_some() {
     if (has_received_all()) return true;
     if (destination_.empty() && random_() % 3 == 0) return borrow();
@@ -113,7 +113,7 @@ class StreamDriver {
  private:
   static constexpr std::byte kPoison{0xA5};
   static constexpr std::size_t kGuard = 64;
-  // The rest of the memory is for what comes in.
+  // The first half of the memory is for outgoing data, the rest for incoming data.
   static constexpr std::size_t kOutgoing = ProgramMemory::kBytes / 2;
 
   [[nodiscard]] std::size_t some_size(std::uint64_t left) {
@@ -195,10 +195,10 @@ class StreamDriver {
   ProgramMemory memory_;
 
   std::uint64_t sent_ = 0;
-  std::span<std::byte> piece_;  // that is not sent yet
+  std::span<std::byte> piece_;  // the unsent rest of the piece
   bool piece_stays_ = false;    // until the end is flushed
   bool needs_flush_ = false;
-  std::size_t used_ = 0;  // of the memory, by what was sent
+  std::size_t used_ = 0;  // bytes of the memory used by sends
   std::vector<std::byte> scratch_;
 
   std::uint64_t received_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One end of a stream over the fake wire: what VerbsEndpoint is made of, without its connection.
+// One end of a stream over the fake wire: a VerbsEndpoint without its connection.
 #pragma once
 
 #include "connected_pairs.h"
@@ -19,7 +19,7 @@
 
 namespace hccl::verbs::test {
 
-// As many as an endpoint has.
+// The depths of an endpoint.
 constexpr QueuePair::Depths kStreamDepths{.writes = 2 * kMaxMessages + kReservedWrites,
                                           .arrivals = kMaxMessages + kMaxCredits + kMaxAdverts,
                                           .inline_bytes = 128};
@@ -49,7 +49,7 @@ class StreamEnd {
     receive_.emplace(pair_, memory_, cache_, ring, adverts);
   }
 
-  // Does what an endpoint does first in every call.
+  // Does what each call of an endpoint does first.
   void progress() {
     const auto immediates = pair_.poll();
     for (const std::uint32_t immediate : immediates) hear(decode(immediate));
@@ -82,7 +82,7 @@ class StreamEnd {
   [[nodiscard]] Receiver& receiving() { return *receive_; }
   [[nodiscard]] QueuePair& pair() { return pair_; }
   [[nodiscard]] RegistrationCache& cache() { return cache_; }
-  // Messages of that kind that have come.
+  // Returns the number of messages of that kind that have been received.
   [[nodiscard]] int received(Immediate::Kind kind) const {
     return received_.at(static_cast<std::size_t>(kind));
   }

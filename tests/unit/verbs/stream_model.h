@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model of both ends of a stream in which bytes are known by their positions. Their messages
-// stay in flight for as long as chance has it.
+// A model of both ends of a stream whose bytes are identified by their positions. Messages stay in
+// flight for random times.
 #pragma once
 
 #include "verbs/advert.h"
@@ -21,7 +21,7 @@ class StreamModel {
  public:
   explicit StreamModel(std::uint64_t seed) : random_(seed) {}
 
-  // From now on some things happen often and others hardly ever.
+  // Changes the random weights, so that some actions become frequent and others rare.
   void change_mood() {
     std::array<double, 4> weights{};
     for (double& weight : weights) weight = std::array{0.02, 1.0, 4.0}.at(random_() % 3);
@@ -54,10 +54,10 @@ class StreamModel {
   }
 
   struct Seen {
-    int direct = 0;     // adverts all of whose bytes came direct
-    int too_late = 0;   // through the ring
-    int partly = 0;     // first through the ring, then direct
-    int ring_next = 0;  // and bytes behind them through the ring again, before they were taken
+    int direct = 0;     // adverts whose bytes all came direct
+    int too_late = 0;   // adverts whose bytes came through the ring
+    int partly = 0;     // adverts whose bytes came through the ring first, then direct
+    int ring_next = 0;  // messages through the ring that arrived before direct bytes were taken
   };
   [[nodiscard]] const Seen& seen() const { return seen_; }
 
@@ -199,8 +199,8 @@ class StreamModel {
 
   std::mt19937_64 random_;
   std::discrete_distribution<int> mood_;
-  std::size_t longest_ = kSlice;  // of what is sent or received at a time
-  bool polite_ = true;            // the receiver invites
+  std::size_t longest_ = kSlice;  // the longest send or receive
+  bool polite_ = true;            // the receiver advertises its destinations
   Seen seen_;
 
   std::deque<Data> to_receiver_;
@@ -209,15 +209,15 @@ class StreamModel {
   SendWindow sender_;
   SenderView sender_view_;
   std::uint64_t written_ = 0;
-  std::uint32_t seen_by_sender_ = 0;  // adverts
+  std::uint32_t seen_by_sender_ = 0;  // the adverts that the sender has seen
 
   ReceiveWindow window_;
   ReceiverView receiver_view_;
   std::deque<Piece> ring_;
   std::deque<Piece> direct_;
   std::uint64_t taken_ = 0;
-  std::size_t destination_ = 0;  // what is left of it
-  std::uint64_t begin_ = 0;      // its first byte's position, and where that goes
+  std::size_t destination_ = 0;  // the remaining bytes of the destination
+  std::uint64_t begin_ = 0;      // the stream position and the address of its first byte
   std::uint64_t address_ = 0;
   std::uint32_t adverts_ = 0;
   std::uint32_t seen_by_sender_as_told_ = 0;

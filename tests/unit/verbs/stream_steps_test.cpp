@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both sides of a stream step by step: which way bytes go, when memory is read no more, and what is
-// refused.
+// Tests both sides of a stream step by step: the path of the bytes, when memory is no longer read,
+// and what is refused.
 #include "base/error.h"
 #include "samples.h"
 #include "stream_driver.h"
@@ -32,14 +32,14 @@ class Steps : public testing::Test {
     wire_.expect_clean();
   }
 
-  // The next bytes of the stream, out of registered memory.
+  // Sends the next bytes of the stream from registered memory. Returns the number of bytes taken.
   [[nodiscard]] std::size_t send(std::size_t bytes) {
     const std::span<const std::byte> part = near_memory_.all().subspan(sent_, bytes);
     const std::size_t taken = near_->send({&part, 1});
     sent_ += taken;
     return taken;
   }
-  // The same, out of other memory.
+  // Sends the next bytes of the stream from unregistered memory. Returns the number of bytes taken.
   [[nodiscard]] std::size_t send_copied(std::size_t bytes) {
     const auto place = near_memory_.all().subspan(sent_, bytes);
     const std::vector<std::byte> copy(place.begin(), place.end());
@@ -70,11 +70,11 @@ class Steps : public testing::Test {
 };
 
 TEST_F(Steps, ThroughTheRingThenStraightThenThroughTheRingAgain) {
-  EXPECT_EQ(send(100 * kKiB), 100 * kKiB);  // nobody is advertised yet
+  EXPECT_EQ(send(100 * kKiB), 100 * kKiB);  // before any advert
   EXPECT_EQ(take(600 * kKiB), 0U);
-  EXPECT_EQ(send(100 * kKiB), 100 * kKiB);  // the advert is late
+  EXPECT_EQ(send(100 * kKiB), 100 * kKiB);  // the advert has not arrived
   wire_.run();
-  EXPECT_EQ(send(450 * kKiB), 450 * kKiB);  // of these, 400 KiB direct
+  EXPECT_EQ(send(450 * kKiB), 450 * kKiB);  // 400 KiB of these go direct
   wire_.run();
   EXPECT_EQ(take(600 * kKiB), 600 * kKiB);
   EXPECT_TRUE(is_right());
@@ -105,7 +105,7 @@ TEST_F(Steps, NoMoreAdvertsAreUnderWayThanThereAreRequestsFor) {
     EXPECT_EQ(take(16 * kKiB), 16 * kKiB) << i;
   }
   wire_.run();
-  EXPECT_EQ(send_copied(16 * kKiB), 16 * kKiB);  // says that it has seen them
+  EXPECT_EQ(send_copied(16 * kKiB), 16 * kKiB);  // tells the peer that it has seen the adverts
   EXPECT_EQ(near_->received(Kind::advert), static_cast<int>(kMaxAdverts));
   wire_.run();
   EXPECT_EQ(take(16 * kKiB), 16 * kKiB);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loading libibverbs, and the texts of its errors.
+// Tests loading libibverbs, and the texts of its errors.
 
 #include "verbs/verbs_library.h"
 
@@ -19,13 +19,13 @@ namespace {
 
 using hccl::test::contains;
 
-// Every number that a device can report has a text with a cause and something to do.
+// Every code that a device can report must have a text with a cause and an advice.
 
 ConnectionEnds ends_of_ranks() {
   return {0, 3, "node-b", "rxe0", 1, "10.77.0.1", "10.77.0.2", 1024};
 }
 
-// Returns the text behind the last semicolon.
+// Returns the text after the last semicolon.
 std::string advice_of(const std::string& text) {
   const std::size_t semicolon = text.rfind("; ");
   return semicolon == std::string::npos ? "" : text.substr(semicolon + 2);
@@ -135,7 +135,7 @@ TEST(Causes, WithoutALimitSomethingElseIsShort) {
   EXPECT_EQ(locked_memory_limit(), limit.rlim_cur);
 }
 
-// Loading libibverbs where it is, and saying why where it is not.
+// libibverbs must be loaded where it is installed, and its absence must be explained elsewhere.
 
 TEST(VerbsLibrary, AnAbsentFileIsNotInstalled) {
   const LoadedLibrary library = load_verbs_library("libhccl-no-such-verbs.so.1");
@@ -169,7 +169,7 @@ TEST(VerbsLibrary, ItIsThereOrTheReasonIs) {
   EXPECT_EQ(fork_remark(), "") << "nothing was registered before";
 }
 
-// Where a name has several versions the present one is found, not that of 2006.
+// For a symbol with several versions, the present one must be found, and not that of 2006.
 TEST(VerbsLibrary, ThePresentAbiIsFound) {
   const VerbsLibrary* const library = verbs_library();
   if (library == nullptr) GTEST_SKIP() << why_no_verbs_library();
