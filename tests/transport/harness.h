@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ways of connecting and the members that the tests of every transport share.
+// The parameters and helpers that the tests of every transport share.
 #pragma once
 
 #include "base/process.h"
@@ -32,23 +32,24 @@ using transport::Interest;
 using transport::PeerLost;
 using transport::WaitSet;
 
-// A transport with the interface it uses.
+// A transport and the address family that it uses.
 struct Way {
-  const char* name;       // of the case
-  const char* transport;  // of the registry
+  const char* name;       // of the test case
+  const char* transport;  // in the registry of transports
   bool v6 = false;
 
   friend std::ostream& operator<<(std::ostream& out, const Way& way) { return out << way.name; }
 };
 [[nodiscard]] std::vector<Way> all_ways();
 [[nodiscard]] bool has_ipv6();
-// Why this machine has nothing for the way's transport; empty: it has.
+// Returns the reason why this machine cannot run the way's transport, or "".
 [[nodiscard]] std::string why_missing(const Way& way);
 
-// A rank's transport, and the addresses of all.
+// A rank's transport, and the addresses of all ranks.
 class Member {
  public:
-  // Collective: all ranks of the world make theirs.
+  // Makes the transport and exchanges addresses. Collective: blocks until all ranks of the world
+  // have called it.
   Member(World& world, const Way& way, const transport::Limits& limits = {});
 
   [[nodiscard]] std::unique_ptr<Endpoint> open(int peer, ConnectionId connection = {}) {
@@ -64,21 +65,22 @@ class Member {
   std::vector<Bytes> addresses_;
 };
 
-// A loopback interface of the way's family.
+// Returns the loopback interface with an IPv6 or an IPv4 address.
 [[nodiscard]] Interface loopback(bool v6);
 [[nodiscard]] transport::Settings settings_for(int rank, int size, const Way& way);
 [[nodiscard]] std::unique_ptr<transport::Transport> make_transport(
     const Way& way, const transport::Settings& settings);
 
-// Bytes that tell where in which stream they are.
+// Fills `bytes` with a pattern that depends on the stream and on the position in it.
 void fill(std::span<std::byte> bytes, std::uint64_t stream, std::uint64_t position);
 [[nodiscard]] std::vector<std::byte> pattern(std::size_t size, std::uint64_t stream,
                                              std::uint64_t position = 0);
-// Throws at the first byte that is not as fill() would make it.
+// Throws Failure at the first byte that differs from the pattern of fill().
 void check_pattern(std::span<const std::byte> bytes, std::uint64_t stream, std::uint64_t position);
 
-// The rest of a transfer. `chop`: sizes of single calls are random up to it; 0: all at
-// once. A receiver with both ways takes turns between lent views and destinations.
+// The state of a transfer. If `chop` is not 0, the sizes of single calls are random, up to `chop`;
+// otherwise calls take all that is left. Taking::mixed receives both by views that the endpoint
+// lends and into a buffer.
 struct Sending {
   Endpoint* endpoint = nullptr;
   std::uint64_t stream = 0;
@@ -96,13 +98,12 @@ struct Receiving {
   std::uint64_t done = 0;
 };
 
-// Moves all of it, in any order; sleeps in a wait set where nothing moves. Throws Failure when
-// nothing has moved for half a minute, and what the endpoints throw.
+// Moves transfers to their end, in any order, and sleeps in a wait set when no byte moves.
 class Mover {
  public:
   explicit Mover(unsigned long long seed = test_seed()) : random_(seed) {}
 
-  // Sleep at once instead of polling first.
+  // Makes the mover sleep at once instead of polling first.
   Mover& eager_to_sleep() {
     polls_ = 0;
     return *this;
@@ -122,13 +123,14 @@ class Mover {
   int polls_ = 200;
 };
 
-// Carries the connection on until it is there.
+// Blocks until the connection is established.
 void connect(Endpoint& endpoint);
-// The text of the PeerLost that the endpoint throws when it is received from for up to half a
-// minute; bytes that come meanwhile are dropped.
+// Receives and drops bytes until the endpoint throws PeerLost. Returns the text of the error.
+// Throws Failure after half a minute.
 [[nodiscard]] std::string loss_of(Endpoint& endpoint);
 
-// The text of the PeerLost that the function throws; it may take half a minute and be called often.
+// Calls the function until it throws PeerLost. Returns the text of the error. Throws Failure after
+// half a minute.
 template <class Function>
 [[nodiscard]] std::string loss_in(Function function) {
   const Deadline deadline = Deadline::after(std::chrono::seconds(30));
@@ -140,7 +142,7 @@ template <class Function>
   throw Failure("the peer was not lost in half a minute");
 }
 
-// A suite that runs over every transport, and TCP over both families of addresses.
+// A suite that runs over every transport, and over TCP with both address families.
 class EveryWay : public testing::TestWithParam<Way> {
  protected:
   void SetUp() override {
@@ -148,12 +150,12 @@ class EveryWay : public testing::TestWithParam<Way> {
     const std::string why_not = why_missing(GetParam());
     if (!why_not.empty()) GTEST_SKIP() << "needs rdma: " << why_not;
   }
-  // Ranks as processes, which must all finish.
+  // Runs ranks as processes, which must all succeed.
   static void run(int ranks, const RankFunction& function) {
     const RankOptions options{.seconds = 120};
     EXPECT_EQ(failures(run_ranks(ranks, function, options)), "");
   }
-  // Two ranks, each with an endpoint to the other.
+  // Runs two ranks, each with an endpoint to the other.
   static void run_pair(const std::function<void(World&, Endpoint&)>& function) {
     run(2, [&](World& world) {
       Member member(world, GetParam());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Peers that die, close or stop, and waits that others end.
+// Tests of peers that die, close or stop, and of waits that other threads end.
 #include "base/address.h"
 #include "harness.h"
 
@@ -19,7 +19,7 @@ class Loss : public EveryWay {};
 
 INSTANTIATE_TEST_SUITE_P(All, Loss, testing::ValuesIn(all_ways()), name_of);
 
-// Rank 1 is killed; rank 0 reports how it heard of it.
+// Kills rank 1. Rank 0 runs `survivor`, whose reports are in the returned outcomes.
 std::vector<RankOutcome> run_until_killed(const std::function<void(World&, Endpoint&)>& survivor) {
   const RankOptions options{.victim = 1};
   const auto outcomes = run_ranks(
@@ -30,7 +30,7 @@ std::vector<RankOutcome> run_until_killed(const std::function<void(World&, Endpo
         connect(*endpoint);
         world.board->barrier(0, 2);
         if (world.rank == 0) return survivor(world, *endpoint);
-        usleep(50'000);  // the other one sleeps by now, or it does not: both must do
+        usleep(50'000);  // rank 0 may or may not sleep by now; both must work
         raise(SIGKILL);
       },
       options);
@@ -45,7 +45,7 @@ TEST_P(Loss, AKilledPeerIsLostToWhoSleeps) {
     world.report(loss_of(endpoint));
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     world.report(join("noticed after ", took.count(), " s"));
-    // Always again, whatever is called.
+    // Every later call must throw again.
     static_cast<void>(loss_in([&] { static_cast<void>(endpoint.try_receive(1)); }));
     const std::vector<std::byte> bytes(100);
     static_cast<void>(loss_in([&] { static_cast<void>(endpoint.try_send(bytes)); }));
@@ -61,7 +61,8 @@ TEST_P(Loss, AKilledPeerIsLostToWhoOnlyPolls) {
   });
 }
 
-// TCP cannot know: there the connection lives on, and bootstrap tells of the process.
+// A dead process must be lost even if a child keeps its sockets. Over TCP only bootstrap can tell,
+// since the connection stays open.
 TEST(LossInSharedMemory, AKilledProcessWhoseChildHoldsItsSocketsIsLost) {
   const RankOptions options{.victim = 1};
   const auto outcomes = run_ranks(
@@ -75,7 +76,7 @@ TEST(LossInSharedMemory, AKilledProcessWhoseChildHoldsItsSocketsIsLost) {
           const std::string loss = loss_of(*endpoint);
           return require(contains(loss, "the process has ended"), loss);
         }
-        if (syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) != 0) raise(SIGKILL);  // no fork handlers
+        if (syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) != 0) raise(SIGKILL);  // without fork handlers
         char byte = 0;
         while (read(world.lifeline, &byte, 1) > 0) {
         }
@@ -119,13 +120,13 @@ TEST_P(Loss, WhatWasSentBeforeTheEndArrives) {
       Mover().run({{endpoint.get(), 5, kTotal}}, {});
       endpoint.reset();
       world.board->counter(0) = 1;
-      world.board->barrier(0, 2);  // the process lives on
+      world.board->barrier(0, 2);  // the process stays alive
       return;
     }
     connect(*endpoint);
     world.board->await(0, 1);
     usleep(20'000);
-    // A view that cannot grow any more is an end, not a wait.
+    // A view that cannot grow further must be returned at the end of the stream.
     const auto view = endpoint->try_receive(1000);
     check_pattern(view, 5, 0);
     endpoint->release(view.size());
@@ -158,7 +159,7 @@ TEST_P(Loss, AStoppedPeerIsNotLost) {
   options.meanwhile = [](const std::vector<pid_t>& pids) {
     usleep(300'000);
     kill(pids[1], SIGSTOP);
-    usleep(4'000'000);  // four times the silence that a host would be allowed
+    usleep(4'000'000);  // four times the allowed silence of a host
     kill(pids[1], SIGCONT);
   };
   const auto outcomes = run_ranks(
@@ -173,7 +174,7 @@ TEST_P(Loss, AStoppedPeerIsNotLost) {
         connect(*idle);
         constexpr std::uint64_t kTotal = std::uint64_t{32} << 20;
         if (world.rank == 1) {
-          for (int i = 0; i < 10; ++i) usleep(50'000);  // stopped within this
+          for (int i = 0; i < 10; ++i) usleep(50'000);  // the SIGSTOP comes within this time
           Mover().run({}, {{endpoint.get(), 0, kTotal}, {idle.get(), 1, 10}});
         } else {
           Mover().run({{endpoint.get(), 0, kTotal}}, {});
@@ -213,7 +214,7 @@ TEST_P(Loss, AWaitEndsWhenRungOrByItsDeadline) {
     });
     require(outcome_within(Deadline::never()) == WaitSet::Outcome::rung, "rung meanwhile");
     other.join();
-    // It is heard also where an endpoint is always ready.
+    // A ring must end a wait even if an endpoint is ready.
     world.board->barrier(0, 2);
     require_equal(endpoint->try_send(pattern(1, 0)), 1U, "what is sent");
     while (wait_set.wait({entries.data(), 1}, Deadline::never()) != WaitSet::Outcome::ready) {
@@ -226,7 +227,7 @@ TEST_P(Loss, AWaitEndsWhenRungOrByItsDeadline) {
   EXPECT_EQ(failures(outcomes), "");
 }
 
-// Makes the kernel drop whatever comes for this process's connections, as if the cable were cut.
+// Makes the kernel drop all packets to this process's connections, as if the cable were cut.
 void cut_connections() {
   std::array<sock_filter, 1> drop{{{BPF_RET | BPF_K, 0, 0, 0}}};
   const sock_fprog program{static_cast<unsigned short>(drop.size()), drop.data()};
@@ -264,7 +265,8 @@ TEST(CutLink, IsNoticedByWhoWaits) {
   });
 }
 
-// Keep-alive does not probe while data is unacknowledged.
+// A sender must notice the cut by the lack of acknowledgements, since keep-alive does not probe
+// while data is unacknowledged.
 TEST(CutLink, IsNoticedByWhoHasSentAndWaits) {
   expect_cut_is_noticed([](Endpoint& endpoint) {
     const auto bytes = pattern(100, 0);

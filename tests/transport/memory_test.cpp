@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams from and to memory that is registered with the transport and used in place.
+// Tests of streams from and to memory that is registered with the transport and used in place.
 #include "base/shared_memory.h"
 #include "harness.h"
 
@@ -10,7 +10,7 @@
 namespace hccl::test {
 namespace {
 
-// Memory that a transport may read and store to itself. Messages begin and end anywhere in it.
+// Memory that a transport may access directly. Messages begin and end anywhere in it.
 class SharedBuffer {
  public:
   explicit SharedBuffer(transport::Transport& transport)
@@ -23,7 +23,7 @@ class SharedBuffer {
     return {mapping_->data() + offset, bytes, file_.get(), offset};
   }
 
-  static constexpr std::size_t kBytes = std::size_t{9} << 20;  // no whole number of granules
+  static constexpr std::size_t kBytes = std::size_t{9} << 20;  // not a multiple of a granule
 
  private:
   FileDescriptor file_;
@@ -68,7 +68,7 @@ TEST_P(Memory, LearnedMemoryIsSentFromAndReceivedInto) {
       const std::size_t size = 1 + random() % (round % 4 == 0 ? 100 : 3'000'000);
       const std::size_t from = random() % (SharedBuffer::kBytes - size);
       const std::size_t to = random() % (SharedBuffer::kBytes - size);
-      // Either end may have memory that cannot be registered.
+      // The memory of either end may lack registration.
       const bool sender_registered = random() % 4 != 0;
       const bool receiver_registered = random() % 4 != 0;
       if (random() % 4 == 0) world.board->barrier(0, 2);
@@ -110,7 +110,7 @@ TEST_P(Memory, NewPagesOfLearnedMemoryAreUsed) {
         receive_all(*endpoint, bytes, wait_set);
         check_pattern(bytes, round, 0);
       }
-      // The pages go, as when device memory is freed.
+      // The pages are given back, as when device memory is freed.
       member.transport().invalidate(buffer.region(at, kSize));
       require(madvise(bytes.data(), kSize, MADV_REMOVE) == 0, "the pages are given back");
     }
@@ -122,14 +122,14 @@ TEST_P(Memory, NothingIsStoredAfterACut) {
     Member member(world, GetParam());
     const SharedBuffer buffer(member.transport());
     if (!member.transport().registers_memory())
-      return;  // nothing is stored but by the receiver's own calls
+      return;  // only the receiver's own calls store to the buffer
     const auto endpoint = member.open(1 - world.rank);
     connect(*endpoint);
     if (world.rank == 0) {
       std::size_t sent = 0;
       while (sent < (std::size_t{64} << 10))
         sent += endpoint->try_send(buffer.bytes().first((std::size_t{64} << 10) - sent));
-      world.board->barrier(0, 2);  // the other has begun to receive, and gives up
+      world.board->barrier(0, 2);  // rank 1 has begun to receive, and cuts its end
       world.board->barrier(0, 2);
       static_cast<void>(loss_in([&] {
         static_cast<void>(endpoint->try_send(buffer.bytes().subspan(sent, std::size_t{4} << 20)));
@@ -152,7 +152,8 @@ TEST_P(Memory, NothingIsStoredAfterACut) {
   });
 }
 
-// The kernel copies: what it cannot reach is the caller's mistake, and the connection is as it was.
+// The kernel copies the bytes: a buffer that it cannot access must be the caller's error and must
+// not affect the connection.
 TEST(TcpMemory, ThatIsProtectedDoesNotLoseThePeer) {
   const auto exchange = [](World& world) {
     constexpr std::size_t kSize = 4096;
@@ -165,7 +166,7 @@ TEST(TcpMemory, ThatIsProtectedDoesNotLoseThePeer) {
     std::vector<std::byte> bytes = pattern(kSize, 3);
     const auto expect_refused = [](const std::function<void()>& call) {
       try {
-        for (;;) call();  // bytes may still be on their way
+        for (;;) call();  // the first calls may find no bytes yet
       } catch (const Error& error) {
         require_equal(error.code(), hcclInvalidArgument, error.what());
       }

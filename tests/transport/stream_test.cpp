@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the promises of every transport about its streams, between processes.
+// Tests what every transport guarantees about its streams, between processes.
 #include "harness.h"
 
 #include <unistd.h>
@@ -53,7 +53,7 @@ TEST_P(Stream, ASenderThatOutrunsItsReceiverIsHeldBack) {
     if (world.rank == 1) {
       connect(endpoint);
       world.board->await(0, 1);
-      usleep(50'000);  // the sender sleeps
+      usleep(50'000);  // so that the sender sleeps
       Mover().run({}, {{&endpoint, 0, kTotal}});
       return;
     }
@@ -84,7 +84,7 @@ TEST_P(Stream, AStuffedEndpointHoldsNoOtherUp) {
     connect(*open);
     Mover mover;
     Sending sending{stuffed.get(), own, kTotal};
-    // Neither reads its stuffed endpoint, both ways.
+    // Neither rank reads from its stuffed endpoint.
     for (int i = 0; i < 200; ++i) static_cast<void>(mover.send_some(sending));
     mover.run({{open.get(), 10 + own, 5'000'000}}, {{open.get(), 11 - own, 5'000'000}});
     mover.run({sending}, {{stuffed.get(), 1 - own, kTotal}});
@@ -98,7 +98,7 @@ TEST_P(Stream, ChannelsAndLanesAreApart) {
     std::vector<Sending> sends;
     std::vector<Receiving> receives;
     for (std::size_t i = 0; i < endpoints.size(); ++i) {
-      // Opened in another order by either side.
+      // The ranks open the streams in opposite orders.
       const std::size_t at = world.rank == 0 ? i : endpoints.size() - 1 - i;
       const auto number = static_cast<std::uint32_t>(at);
       endpoints[at] = member.open(1 - world.rank, {number / 4, number % 4});
@@ -115,15 +115,15 @@ TEST_P(Stream, AViewGrowsUntilAnElementIsWhole) {
   run_pair([](World& world, Endpoint& endpoint) {
     connect(endpoint);
     const std::size_t element = endpoint.view_limit();
-    const std::size_t step = element - 4001;  // each view begins within the one before
+    const std::size_t step = element - 4001;  // each view begins within the previous one
     Mover mover;
     if (world.rank == 0) {
       mover.run({{&endpoint, 0, 3}}, {});
-      // No more than the peer reads: it ends with its last view.
+      // Sends exactly what rank 1's views cover.
       mover.run({{&endpoint, 0, 3 + 9 * step + element, 30'001, 3}}, {});
       return;
     }
-    mover.run({}, {{&endpoint, 0, 3}});  // and at odd addresses
+    mover.run({}, {{&endpoint, 0, 3}});  // makes the views begin at odd addresses
     WaitSet wait_set;
     for (std::size_t i = 0; i < 10; ++i) {
       std::span<const std::byte> view;
@@ -147,7 +147,7 @@ TEST_P(Stream, WhatIsLentStaysWhenMoreComes) {
       const std::uint64_t begin = 16 * i;
       if (world.rank == 0) {
         mover.run({{&endpoint, 0, begin + 8, 0, begin}}, {});
-        world.board->barrier(0, 2);  // the other has seen the first half
+        world.board->barrier(0, 2);  // rank 1 has seen the first half
         mover.run({{&endpoint, 0, begin + 16, 0, begin + 8}}, {});
         world.board->barrier(0, 2);
         world.board->barrier(0, 2);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connections that are no rank's, and ranks that claim what is not theirs: refused and logged, and
-// the streams of the ranks go on.
+// Tests that connections of unknown peers, and ranks that claim the identity of another, are
+// refused and logged without an effect on the ranks' streams.
 #include "base/address.h"
 #include "harness.h"
 #include "shm/unix_socket.h"
@@ -16,8 +16,8 @@ namespace {
 
 class UnknownPeers : public EveryWay {
  protected:
-  // Rank 1 accepts; what it writes to stderr is returned. Rank 0 first does `mischief`, then opens
-  // its stream, or does so with the stream open.
+  // Runs `mischief` on rank 0, before or after it opens its stream to rank 1. Returns what rank 1,
+  // which accepts, writes to stderr.
   static std::string log_of_acceptor(const std::function<void(Member&)>& mischief,
                                      bool stream_first = false) {
     const RankOptions options{.capture_stderr = true};
@@ -30,7 +30,7 @@ class UnknownPeers : public EveryWay {
           const auto endpoint = member.open(1 - world.rank);
           const auto own = static_cast<std::uint64_t>(world.rank);
           Mover().run({{endpoint.get(), own, 1000}}, {{endpoint.get(), 1 - own, 1000}});
-          // While it waits for the rest, rank 1 looks after a stream that comes last.
+          // While rank 1 waits for the last bytes, it accepts a stream that is opened last.
           const auto last = member.open(1 - world.rank, {0, 1});
           if (world.rank == 0 && stream_first) mischief(member);
           Mover().run({{endpoint.get(), own, 1000, 0, 0}, {last.get(), 9 + own, 10}},
@@ -78,18 +78,18 @@ TEST_P(UnknownPeers, GarbageIsRefusedAndItsSourceNamed) {
   });
   std::string source = GetParam().v6 ? "[::1]:" : "127.0.0.1:";
   if (GetParam().name == std::string("shm")) source = "process ";
-  if (GetParam().name == std::string("verbs")) source = "";  // the port's own address
+  if (GetParam().name == std::string("verbs")) source = "";  // the address of the port
   EXPECT_TRUE(contains(log, join("rejected a connection from ", source))) << log;
   EXPECT_TRUE(contains(log, "did not send this version's handshake")) << log;
 }
 
 TEST_P(UnknownPeers, ManySilentOnesHoldNobodyUp) {
-  std::vector<FileDescriptor> sockets;  // open until the end
+  std::vector<FileDescriptor> sockets;  // open until the end of the test
   const std::string log = log_of_acceptor([&](Member& member) {
     for (int i = 0; i < 100; ++i) {
       sockets.push_back(raw_connection(member));
       const transport::ConnectorHandshake own({}, {0, 1, {}});
-      // The kernel may have refused it by now: it was the oldest when others came.
+      // The kernel may already have refused the connection, which was the oldest when others came.
       if (i % 2 == 0)
         static_cast<void>(!send(sockets.back().get(), own.hello().data(), 9, MSG_NOSIGNAL));
     }
@@ -100,7 +100,7 @@ TEST_P(UnknownPeers, ManySilentOnesHoldNobodyUp) {
 TEST_P(UnknownPeers, ASilentConnectionIsClosedInTime) {
   log_of_acceptor([](Member& member) {
     const FileDescriptor socket = raw_connection(member);
-    // Rank 1 waits for its stream meanwhile, so it is up.
+    // Rank 1 waits for its stream meanwhile, so it accepts connections.
     std::byte byte{};
     require(recv(socket.get(), &byte, 1, 0) <= 0, "the silent connection is closed");
   });
@@ -108,7 +108,7 @@ TEST_P(UnknownPeers, ASilentConnectionIsClosedInTime) {
 
 TEST_P(UnknownPeers, WhoDoesNotKnowTheSecretIsRefused) {
   const std::string log = log_of_acceptor([](Member& member) {
-    // With everything right but the secret, and deaf to the acceptor's own proof.
+    // Knows everything but the secret, and ignores the acceptor's proof.
     transport::Membership other = settings_for(0, 2, GetParam()).membership;
     other.secret.fill(std::byte{0x43});
     const transport::ConnectorHandshake unknown_peer(other, {0, 1, {}});
@@ -117,7 +117,7 @@ TEST_P(UnknownPeers, WhoDoesNotKnowTheSecretIsRefused) {
     std::array<std::byte, 48> challenge{};
     require(recv(socket.get(), challenge.data(), challenge.size(), MSG_WAITALL) == 48,
             "it is challenged");
-    say(socket, std::span(challenge).last(32));  // the acceptor's proof does not serve as its own
+    say(socket, std::span(challenge).last(32));  // not a valid proof of this side
     std::byte verdict{};
     require(recv(socket.get(), &verdict, 1, 0) <= 0, "it is refused");
   });
