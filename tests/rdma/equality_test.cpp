@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every operation over RDMA devices, and equal results on every path.
+// Tests every operation over RDMA devices, and that all paths have equal results.
 
 #include "elements.h"
 #include "matrix.h"
@@ -16,10 +16,10 @@
 namespace hccl::test {
 namespace {
 
-// The same all-reduce over verbs and over TCP: the same bits, for the order of additions is the
-// algorithm's.
+// An all-reduce over verbs must give the same bits as over TCP, since the algorithm determines the
+// order of additions.
 
-// A few bytes, several slices, several channels; odd.
+// Counts of a few bytes, several slices, and several channels, all odd.
 constexpr std::array<std::size_t, 3> kCounts{3, 20'001, 300'007};
 
 std::size_t bytes_of_all() {
@@ -37,7 +37,7 @@ void PrintTo(const Case& value, std::ostream* out) {
   *out << value.algorithm << " on " << value.layout;
 }
 
-// The bytes of all ranks' results, one rank after the other, where they can write them.
+// Memory that all ranks share, with the bytes of each rank's results in order.
 class Results {
  public:
   explicit Results(int ranks)
@@ -57,7 +57,7 @@ class Results {
   std::byte* bytes_;
 };
 
-// Random mantissas: a sum of a few depends on the order of additions.
+// Reduces numbers with random mantissas, whose sum depends on the order of additions.
 void reduce_all(const Session& session, const Group& group, synStreamHandle stream,
                 std::span<std::byte> results) {
   for (const std::size_t count : kCounts) {
@@ -122,14 +122,14 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, SameBits,
                                          Case{"aabb", "hierarchical"}, Case{"abcd", "ring"},
                                          Case{"abcd", "tree"}));
 
-// Ranks that reach each other over verbs: every collective, type, reduction and placement against
-// the plan's own bits. An emulated processor takes long to interpret the plan of many ranks: these
-// run a sample, another one each time.
+// Tests every collective, type, reduction and placement over verbs against the exact results of the
+// plan. Each test runs a random sample, since an emulated processor takes long to interpret the
+// plan of many ranks.
 
 struct MatrixCase {
   std::string layout;
   std::string algorithm;
-  int stride;  // one of `stride` operations is run
+  int stride;  // the sample has one of `stride` operations
 };
 
 void PrintTo(const MatrixCase& value, std::ostream* out) {
@@ -175,8 +175,8 @@ TEST_P(OverVerbs, GetTheBitsOfThePlan) {
   std::printf("%zu operations\n", operations.size());
 }
 
-// Strides that share no divisor with the numbers of types, placements and counts, which so all take
-// turns.
+// The strides are coprime to the numbers of types, placements and counts, so the sample has all of
+// them.
 INSTANTIATE_TEST_SUITE_P(Layouts, OverVerbs,
                          testing::Values(MatrixCase{"ab", "", 1}, MatrixCase{"aabb", "", 3},
                                          MatrixCase{"aaaabbbb", "", 11}, MatrixCase{"abcd", "", 11},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Failures and refusals over RDMA devices.
+// Tests of failures and refusals over RDMA devices.
 
 #include "lost_hosts.h"
 #include "rdma_test.h"
@@ -13,8 +13,8 @@
 namespace hccl::test {
 namespace {
 
-// Ranks over verbs that die or stop, hosts that go, links that are cut: every rank left gets an
-// error that names who is missing, in time.
+// Tests of ranks over verbs that die or stop, hosts that die, and links that are cut: every other
+// rank must get an error in time that names a missing rank.
 
 using Clock = std::chrono::steady_clock;
 using Pids = std::vector<pid_t>;
@@ -26,10 +26,11 @@ double seconds_since(Clock::time_point then) {
   return std::chrono::duration<double>(Clock::now() - then).count();
 }
 
-// Failures while all ranks repeatedly all-reduce the parameter's number of floats.
+// Tests failures while all ranks repeatedly all-reduce the parameter's number of floats.
 class RdmaFaults : public OnRdmaHosts, public testing::WithParamInterface<std::size_t> {
  protected:
-  // `fail` breaks something, and leaves `survivors` of the ranks.
+  // Runs the ranks and calls `fail`, which breaks something. Blocks until `survivors` ranks have
+  // reported a failure, and until all have ended.
   void run(const std::string& letters, const std::string& timeout, int survivors,
            const std::function<void(const Pids&)>& fail) {
     const Layout layout{letters};
@@ -52,7 +53,8 @@ class RdmaFaults : public OnRdmaHosts, public testing::WithParamInterface<std::s
     std::printf("ended after %.1f s\n", seconds_since(broken));
   }
 
-  // The rank has ended as it should; what it said blames one of `others`.
+  // Requires that the rank has ended without a test failure and that its error blames one of
+  // `others`.
   void expect_blames(int rank, const std::vector<int>& others) const {
     const RankOutcome& outcome = outcomes_.at(static_cast<std::size_t>(rank));
     EXPECT_EQ(outcome.failure, "") << "rank " << rank;
@@ -90,7 +92,7 @@ TEST_P(RdmaFaults, TheHostOfRankZeroMayDieToo) {
   for (const int rank : {2, 3, 4}) expect_blames(rank, {0, 1});
 }
 
-// The port of host 1 sees it, and its ranks may say that instead.
+// The port of host 1 reports the lost link, which the errors of its ranks may name instead.
 TEST_P(RdmaFaults, ACutLinkIsAnErrorOnBothSides) {
   run("aabb", "5", 4, [&](const Pids&) { hosts_.cut(1); });
   for (const int rank : {0, 1}) expect_blames(rank, {2, 3});
@@ -118,7 +120,7 @@ TEST_P(RdmaFaults, AStoppedRankIsNamedByAll) {
 
 INSTANTIATE_TEST_SUITE_P(Counts, RdmaFaults, testing::Values(kSmall, kLarge));
 
-// Long before the time is up: the devices give up.
+// The devices must give up long before the time limit.
 class RdmaFaultsOfSmall : public RdmaFaults {};
 
 TEST_P(RdmaFaultsOfSmall, ACutLinkEndsALongWait) {
@@ -138,7 +140,8 @@ TEST_P(RdmaFaultsOfLarge, AnInterfaceThatIsShutIsAnErrorOnBothSides) {
   EXPECT_FALSE(contains(text_of(1), "report this")) << text_of(1);
 }
 
-// Shorter than the devices' patience, and than the library's for a port that is down.
+// A cut must be harmless if it is shorter than the devices' retries and the library's grace period
+// for a port that is down.
 TEST_P(RdmaFaultsOfLarge, AShortCutIsNoError) {
   run("ab", "1800", 1, [&](const Pids& ranks) {
     for (int i = 0; i < 2; ++i) {
@@ -156,11 +159,12 @@ TEST_P(RdmaFaultsOfLarge, AShortCutIsNoError) {
 
 INSTANTIATE_TEST_SUITE_P(Count, RdmaFaultsOfLarge, testing::Values(kLarge));
 
-// Settings and limits with which RoCE cannot work: creating the communicator says what to change.
+// Tests of settings and limits under which RoCE cannot work: creating the communicator must fail
+// with advice.
 
 class RdmaRefusals : public OnRdmaHosts {
  protected:
-  // Returns the error of creating a communicator with two ranks on two hosts, after
+  // Returns the errors of creating a communicator with two ranks on two hosts, after
   // `prepare(rank)`.
   static std::vector<std::string> texts_of(const std::function<void(int)>& prepare) {
     const Layout layout{"ab"};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank with open endpoints forks: neither a child that stores to all its memory nor one that
-// merely shares pages with its parent may spoil what the devices write and read.
+// Tests forks of a rank with open endpoints: neither a child that stores to all of its memory nor
+// one that merely shares pages with its parent may corrupt what the devices write and read.
 #include "children.h"
 #include "operation.h"
 #include "rdma_test.h"
@@ -20,7 +20,7 @@ struct Range {
   std::uintptr_t end = 0;
 };
 
-// A fork copies private writable memory. (It shares shared memory with the parent.)
+// Returns the private writable memory, which a fork copies, unlike shared memory.
 std::vector<Range> private_memory() {
   std::vector<Range> ranges;
   std::ifstream maps("/proc/self/maps");
@@ -34,7 +34,8 @@ std::vector<Range> private_memory() {
   return ranges;
 }
 
-// Each page becomes the child's own; with other contents it could not run on.
+// Stores to each page, so that it becomes the child's own. The contents stay, since the child runs
+// with them.
 void store_to_all(const std::vector<Range>& ranges) {
   constexpr std::uintptr_t kPage = 4096;
   for (const Range& range : ranges) {
@@ -45,7 +46,7 @@ void store_to_all(const std::vector<Range>& ranges) {
   }
 }
 
-// A child that stores to all its memory and ends, when it is told to or with its parent.
+// A child that stores to all of its memory and ends on request or with its parent.
 class Child {
  public:
   Child() = default;
@@ -76,7 +77,8 @@ class Child {
   pid_t process_ = begin();
 };
 
-// Sizes through rings and straight into registered memory; from the heap, too.
+// Checks operations with sizes that go through rings and that go directly to registered memory, in
+// device memory and on the heap.
 void exchange(const Session& session, const Group& group, synStreamHandle stream,
               std::uint64_t seed) {
   for (const std::size_t count : {100U, 5'000U, 400'000U}) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device memory that comes and goes while ranks exchange it over verbs: an address may come back
-// with other pages, and must never be sent or received with the earlier ones. The device's
-// resources of a process are released with its communicators.
+// Tests device memory that is freed and allocated again while ranks exchange it over verbs: if an
+// address has new pages, the old ones must never be sent or received. The device resources of a
+// process must be released with its communicators.
 #include "rdma_test.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 constexpr double kLeast = 4 << 10;
 constexpr double kMost = 8 << 20;
 
-// Words that any rank can make for any other; quick, unlike those of elements.h.
+// Returns words that any rank can compute for any other, faster than those of elements.h.
 std::vector<std::byte> words_of(int rank, int round, std::size_t bytes) {
   std::vector<std::byte> result(bytes);
   std::uint64_t state =
@@ -42,7 +42,7 @@ std::vector<std::byte> sum_of(std::vector<std::byte> a, const std::vector<std::b
   return a;
 }
 
-// Returns the memory that this process has locked and that devices have pinned for it.
+// Returns the KiB that this process has locked and that devices have pinned for it.
 std::uint64_t locked_kib() {
   std::ifstream status("/proc/self/status");
   std::uint64_t sum = 0;
@@ -53,7 +53,8 @@ std::uint64_t locked_kib() {
   return sum;
 }
 
-// Allocates, fills, exchanges, compares, frees. Returns what is locked before it frees.
+// Allocates, fills, exchanges, compares and frees buffers. Returns the locked KiB before they are
+// freed.
 std::uint64_t one_round(const Session& session, const Group& group, synStreamHandle stream,
                         int round, std::size_t bytes) {
   const bool reduce = round % 2 == 0;
@@ -96,7 +97,7 @@ void come_and_go(World& world, const Layout& layout, int rounds) {
   std::uint64_t early = 0;
   std::uint64_t late = 0;
   for (int round = 0; round < rounds; ++round) {
-    // Few large ones.
+    // Most sizes are small.
     const double size = std::exp(std::min({exponent(random), exponent(random), exponent(random)}));
     const std::size_t bytes = static_cast<std::size_t>(size) / 64 * 64;
     std::uint64_t& most = round < rounds / 2 ? early : late;
@@ -144,7 +145,7 @@ TEST_F(RdmaMemory, ComesBackWithOtherContents) {
   run(scaled(1000), [] {});
 }
 
-// Some can be registered, not all at a time.
+// The limit allows to register some of the buffers, but not all at a time.
 TEST_F(RdmaMemory, ComesBackWithOtherContentsWhereLittleMayBeLocked) {
   run(scaled(200), [] { limit_locked_memory(rlim_t{6} << 20); });
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device memory that is freed while another stream uses a neighbour of it: the device registers
-// whole granules, so that what the neighbour's stream does meanwhile must not keep the old pages.
+// Tests device memory that is freed while another stream uses memory next to it. The device
+// registers whole granules, so this use must not keep the freed pages registered.
 #include "rdma_test.h"
 
 #include <atomic>
@@ -20,7 +20,7 @@ std::atomic<bool> holes_take_long{false};
 }  // namespace
 }  // namespace hccl::test
 
-// The library's: pages leave slowly, so that there is time for what must not happen.
+// Replaces the library's fallocate() and punches holes slowly, which gives a fault time to show.
 // NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): the system's are reserved
 extern "C" int fallocate(int file, int mode, off_t offset, off_t length) {
   if (hccl::test::holes_take_long && (mode & FALLOC_FL_PUNCH_HOLE) != 0)
@@ -31,7 +31,7 @@ extern "C" int fallocate(int file, int mode, off_t offset, off_t length) {
 namespace hccl::test {
 namespace {
 
-// Broadcasts that read and write the neighbour, all the time.
+// Runs broadcasts that read and write the neighbouring memory.
 void use(std::uint64_t neighbour, const Group& group, synStreamHandle stream, int times) {
   void* const buffer = device_pointer(neighbour);
   for (int i = 0; i < times; ++i) {
@@ -40,14 +40,15 @@ void use(std::uint64_t neighbour, const Group& group, synStreamHandle stream, in
   }
 }
 
-// Freed memory leaves once no work that was queued before can touch it: at a later
-// allocation.
+// Makes the library return freed pages to the system, which it does at a later allocation, when no
+// queued work can access them.
 void let_pages_leave(const Session& session) {
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   const DeviceMemory another(session.device(), std::size_t{4} << 20);
 }
 
-// Rank 0's buffers come, are sent and go; rank 1's stays. Returns how many messages were wrong.
+// Sends buffers that rank 0 allocates and frees each time to a buffer that rank 1 keeps. Returns
+// the number of wrong messages.
 int come_and_go(const Session& session, const Group& group, synStreamHandle stream, int rounds) {
   int wrong = 0;
   const DeviceMemory kept(session.device(), kBytes);

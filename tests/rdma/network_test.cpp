@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Networks that lose packets or carry small ones only, and a device that is taken away: it works,
-// or says why not.
+// Tests networks that lose packets or have a small MTU, and a device that is removed: calls must
+// succeed or report the reason.
 #include "lost_hosts.h"
 #include "matrix.h"
 #include "rank_test.h"
@@ -14,11 +14,11 @@ namespace hccl::test {
 namespace {
 
 constexpr std::uint64_t kFrames = 1500;
-constexpr std::uint64_t kMtuOfFrames = 1024;  // RoCE knows powers of two
+constexpr std::uint64_t kMtuOfFrames = 1024;  // RoCE allows only powers of two
 
 class RdmaNetwork : public OnRdmaHosts {
  protected:
-  // A few collectives of two ranks on two hosts, short and long, whose results are checked.
+  // Runs small and large collectives of two ranks on two hosts and checks the results.
   static std::vector<RankOutcome> run(std::uint64_t mtu = 4096) {
     const Layout layout{"ab"};
     std::vector<Operation> operations;
@@ -85,7 +85,7 @@ TEST_F(RdmaNetwork, ASwitchThatCarriesLessIsNamedAsALikelyCause) {
   }
 }
 
-// The kernel lets who has opened the device use it until they close it.
+// A deleted device must stay usable until hcclCommDestroy has closed it.
 TEST_F(RdmaNetwork, ADeviceGoesWhenItsCommunicatorDoes) {
   const Layout layout{"ab"};
   RankOptions options = on_hosts_of(layout);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// By the library's own counters, and by those of the device.
+// Checks the library's own counters and those of the device.
 #include "rdma_test.h"
 
 #include "check.h"
@@ -45,7 +45,7 @@ void VerbsProof::report(const Group& group, std::uint64_t mtu) const {
                   join("transport to rank ", peer));
     bytes += traffic.bytes_sent;
   }
-  world_.board->barrier(kBarrier, world_.size);  // all that was sent has arrived
+  world_.board->barrier(kBarrier, world_.size);  // all bytes have arrived
   const std::uint64_t packets = RdmaHosts::packets_sent(host_) - packets_before_;
   require(packets * mtu >= bytes,
           join(bytes, " bytes sent, and ", packets, " packets by the device"));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests whose ranks are on hosts with an RDMA device each, and the proof that it was used.
+// Common parts of the tests whose ranks are on hosts with an RDMA device each, and a proof that the
+// device is used.
 #pragma once
 
 #include "ranks.h"
@@ -24,7 +25,7 @@ class OnRdmaHosts : public testing::Test {
   }
 };
 
-// Which host each rank is on: a letter for each.
+// The host of each rank, as a letter.
 struct Layout {
   std::string letters;
 
@@ -34,7 +35,8 @@ struct Layout {
   }
 };
 
-// Ranks find each other at the host of rank 0, and choose their interfaces themselves.
+// Returns options with which ranks meet at the host of rank 0 and choose their interfaces
+// themselves.
 inline RankOptions on_hosts_of(const Layout& layout) {
   return {.environment = {{"HCCL_COMM_ID", RdmaHosts::address(layout.host_of(0)) + ":29400"},
                           {"HCCL_SECRET", "rdma"},
@@ -46,24 +48,25 @@ inline RankOptions on_hosts_of(const Layout& layout) {
   return "HCCL_TEST_SEED=" + std::to_string(test_seed());
 }
 
-// To be called first by a rank.
+// Moves the rank to a host. Must precede its first call into the library.
 inline void move_to(int host) {
   unsetenv("HCCL_NODE_ID");
   RdmaHosts::enter(host);
 }
 
-// As in a container that was given no more. Root may lock as it likes, so that goes, too.
+// Limits locked memory as in a container, and drops the capability of root to exceed the limit.
 void limit_locked_memory(rlim_t bytes);
 
-// That what a communicator's ranks send to other hosts goes through their RDMA devices.
+// Proves that a communicator's ranks send to other hosts through their RDMA devices.
 class VerbsProof {
  public:
-  // By each rank on its host, before it joins.
+  // Starts counting. Called by each rank on its host, before it joins.
   VerbsProof(const World& world, Layout layout);
-  // By each rank when all its calls are done: throws if they went another way, reports what they
-  // moved. `mtu`: that no packet's payload exceeds.
+  // Reports the bytes that this rank has sent to other hosts. Throws Failure if they did not all go
+  // through the devices in packets of at most `mtu` bytes of payload. Called by each rank after its
+  // calls; blocks until all ranks have called it.
   void report(const Group& group, std::uint64_t mtu = 4096) const;
-  // By the test program, of what all have reported.
+  // Returns the sum of the bytes that all ranks have reported. Called by the test program.
   [[nodiscard]] static std::uint64_t bytes_moved(const std::vector<RankOutcome>& outcomes);
 
  private:
@@ -73,8 +76,8 @@ class VerbsProof {
   std::uint64_t packets_before_;
 };
 
-// Two ranks on two hosts, in one communicator and with a stream: each does `body`, which goes
-// through the devices.
+// Runs `body` on two ranks on two hosts, in one communicator with a stream, and requires that it
+// uses the devices.
 template <class Body>
 void run_pair(Body body, int seconds = 100) {
   const RdmaHosts hosts;
