@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which files --compare takes.
+// Tests which files --compare accepts.
 #include "baseline.h"
 
 #include "report_formats.h"

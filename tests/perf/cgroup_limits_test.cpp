@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits of control groups, read from folders that look like /proc and /sys.
+// Tests the limits of control groups, read from folders laid out like /proc and /sys.
 #include "cgroup_limits.h"
 
 #include "host_facts.h"
@@ -45,7 +45,7 @@ TEST_F(Cgroups, OfAContainerStandAtTheTopWhateverTheirPathIs) {
 
 TEST_F(Cgroups, OfVersion1LimitToo) {
   write("proc/self/cgroup", "4:memory:/job\n2:cpu,cpuacct:/\n1:cpuset:/\n");
-  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");  // no limit
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");  // means no limit
   write("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "8192\n");
   write("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "300000\n");
   write("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n");

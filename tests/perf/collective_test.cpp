@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts and bandwidth factors, as nccl-tests has them.
+// Tests that counts and bandwidth factors are those of nccl-tests.
 #include "collective.h"
 
 #include "pairs.h"

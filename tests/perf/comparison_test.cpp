@@ -14,7 +14,7 @@ using hccl::test::expect_parts;
 
 constexpr double kThreshold = 10;  // percent
 
-// Times around 100 us: `centre` times log-normal noise of the given relative deviation.
+// Makes times of `centre` times 100 us with log-normal noise of the given relative deviation.
 class NoisyTimes {
  public:
   explicit NoisyTimes(double deviation) : noise_(0, deviation) {}
@@ -29,7 +29,8 @@ class NoisyTimes {
   std::normal_distribution<double> noise_;
 };
 
-// How often, of a thousand pairs of runs, `after` compares so with a run of centre 1.
+// Returns how many of a thousand pairs of runs, one with centre 1 and one with centre `after`, have
+// this verdict.
 std::size_t count(Verdict verdict, double deviation, double after, std::size_t samples = 7) {
   NoisyTimes times(deviation);
   std::size_t found = 0;
@@ -156,7 +157,7 @@ TEST(Comparison, CountsWhatTheBaselineDoesNotHave) {
 
 TEST(Comparison, TakesRowsOfTheSameCellTogether) {
   const Options options = sample_options("reduce");
-  // Either cycle alone would be slower; together they are noise.
+  // Each row alone would be slower; together they are noise.
   const Results now = sample_results(options, {times(1024, 1000), times(1024, 1300)});
   const Comparison compared(baseline_of({times(1024, 1000)}), now);
   EXPECT_EQ(compared.count(Verdict::noise), 2U);

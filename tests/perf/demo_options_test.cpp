@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of hccl_demo.
+// Tests the options of hccl_demo.
 #include "parse_words.h"
 
 namespace hccl_perf {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expected results against a plain definition of each collective, written out element by element.
+// Tests expected results against a plain definition of each collective, written out element by
+// element.
 #include "expected.h"
 
 #include "input_data.h"
@@ -35,7 +36,7 @@ Element input(const DataType& type, int rank, std::uint64_t index) {
   return value;
 }
 
-// One element of a reduction in rank order, in the plainest terms.
+// Returns one element of a reduction in rank order.
 std::uint64_t reduced_word(const DataType& type, hcclRedOp_t operation, std::uint64_t index) {
   std::vector<std::uint64_t> words;
   for (int rank = 0; rank < kRanks; ++rank) {
@@ -82,7 +83,7 @@ TEST(Expected, ReduceIsTheReductionAtTheRootAndNothingElsewhere) {
   expect_reduction("reduce", type, 0, 2);
   Expectation what = expectation("reduce", type, kReductions[hcclSum], 1, 20'000);
   for (const std::uint64_t word : expected<std::uint64_t>(what))
-    ASSERT_EQ(word, 0xA5A5A5A5A5A5A5A5U);  // poison
+    ASSERT_EQ(word, 0xA5A5A5A5A5A5A5A5U);  // untouched memory
   what.in_place = true;
   const auto values = expected<std::uint64_t>(what);
   for (std::size_t i = 0; i < values.size(); ++i)
@@ -107,7 +108,7 @@ TEST(Expected, SendRecvIsTheInputOfTheRankBefore) {
     ASSERT_EQ(values[i], input<std::uint8_t>(type, kRanks - 1, i)) << i;
 }
 
-// With 4 ranks: rank i and rank i + 2.
+// Returns the expectation of a rank of 4, in which ranks i and i + 2 form a pair.
 Expectation of_pairs(const char* collective, int rank) {
   const Collective* found = find_collective(collective);
   const DataType& type = type_of(hcclInt32);
@@ -129,7 +130,7 @@ TEST(Expected, PairsHaveEachOthersInput) {
 TEST(Expected, MessageRateReachesTheSecondHalfAlone) {
   const auto sender = expected<std::uint32_t>(of_pairs("message_rate", 1));
   ASSERT_EQ(sender.size(), 64U * 64);
-  for (const std::uint32_t word : sender) ASSERT_EQ(word, 0xA5A5A5A5U);  // poison
+  for (const std::uint32_t word : sender) ASSERT_EQ(word, 0xA5A5A5A5U);  // untouched memory
   const auto receiver = expected<std::int32_t>(of_pairs("message_rate", 3));
   for (std::size_t i = 0; i < receiver.size(); ++i)
     ASSERT_EQ(receiver[i], input<std::int32_t>(type_of(hcclInt32), 1, i)) << i;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preloaded between hccl-perf and the library, breaks what PERF_TEST_FAULT says: results, so that
-// the check must see it, or a rank.
-//   short | long          every all-reduce leaves its last element out | writes one too many
-//   shifted               every message is of the elements one place further
-//   missing:R             rank R adds next to nothing to an all-reduce that is not in place
-//   rotate                an all-reduce that is not in place folds the last rank's input first
-//   die:R | stall:R       rank R kills itself | stops for ever at its third all-reduce
-//   die_early:R           rank R kills itself where it would join
+// A preloaded library between hccl-perf and the library that breaks results, which the check must
+// notice, or a rank. PERF_TEST_FAULT chooses the fault:
+//   short | long          every all-reduce omits its last element | writes one element too many
+//   shifted               every message is sent from one element further on
+//   missing:R             rank R contributes only poison to all-reduces that are not in place
+//   rotate                all-reduces that are not in place reduce the last rank's input first
+//   die:R | stall:R       rank R kills itself | blocks forever at its third all-reduce
+//   die_early:R           rank R kills itself when it joins
 #include <hccl.h>
 
 #include <atomic>
@@ -39,7 +39,8 @@ void break_rank(int rank) {
   while (is_fault_of("stall:", rank)) pause();
 }
 
-// Passes inputs on to the next rank, whose receive buffer becomes its input.
+// Sends the input to the next rank. Returns the receive buffer, which has the previous rank's
+// input.
 const void* rotated(const void* send, void* receive, size_t count, hcclDataType_t type,
                     hcclComm_t communicator, void* stream) {
   int rank = -1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The unique id as text, through a pipe and through a socket.
+// Tests the unique id as text, and its exchange through a pipe and through a socket.
 #include "id_exchange.h"
 
 #include "text.h"
@@ -93,7 +93,7 @@ TEST(ExchangeBetweenLaunched, LeavesHcclCommIdToTheLibrary) {
   EXPECT_EQ(exchange(std::nullopt).length, 0U);
 }
 
-// Falls through to the socket, which has no peers and no time here.
+// An empty variable must count as unset: the exchange then tries the socket, which fails here.
 TEST(ExchangeBetweenLaunched, TakesAnEmptyVariableForUnset) {
   LaunchEnvironment elsewhere = job("empty", 1, 3);
   elsewhere.local_size = 2;

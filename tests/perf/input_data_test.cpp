@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The input generator: addressable, different everywhere, and with values that tell orders of
-// summation apart.
+// Tests the input generator: it must be addressable, its values must differ everywhere, and their
+// sum must depend on the order.
 #include "input_data.h"
 
 #include <cmath>

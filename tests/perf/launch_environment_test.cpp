@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which launcher is recognised from which variables.
+// Tests which launcher is recognised from which variables.
 #include "launch_environment.h"
 
 #include "text.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starting and supervising children, with children that make no library call.
+// Tests starting and supervising children that make no library call.
 #include "launcher.h"
 
 #include "child.h"
@@ -28,7 +28,7 @@ using namespace std::chrono_literals;
 
 struct Launched {
   int status = 0;
-  std::string said;  // by launch() and its children on stderr
+  std::string said;  // stderr of launch() and its children
 };
 
 Launched launch_captured(const LaunchPlan& plan, Board& board,
@@ -105,7 +105,7 @@ TEST(Launch, FailsWhenAChildFoundWrongDataWithoutEndingTheOthers) {
   Board board(3, 0);
   const auto [status, said] = launch_captured({3, 1, 0}, board, [&](const ChildLinks& links) {
     if (links.process != 1)
-      std::this_thread::sleep_for(1200ms);  // longer than the survivors of a failure would get
+      std::this_thread::sleep_for(1200ms);  // longer than the survivors of a failure may run
     return finish(board, links.process, links.process == 1 ? 1 : 0);
   });
   EXPECT_EQ(status, 1);
@@ -114,7 +114,7 @@ TEST(Launch, FailsWhenAChildFoundWrongDataWithoutEndingTheOthers) {
 }
 
 TEST(Launch, ReportsAFailureBeforeAnotherStatus) {
-  for (const int slower : {0, 1}) {  // ends first or last
+  for (const int slower : {0, 1}) {  // the child with status 3 ends first or last
     Board board(2, 0);
     const int status = launch({2, 1, 0}, board, [&](const ChildLinks& links) {
       if (links.process == 1) std::this_thread::sleep_for(50ms);
@@ -173,7 +173,7 @@ TEST(Launch, KillsAChildThatDoesNotEndAfterAFailure) {
   Board board(2, 0);
   const auto [status, said] =
       launch_captured({2, 1, 0}, board, [&](const ChildLinks& links) -> int {
-        if (links.process == 0) return 1;  // without having finished
+        if (links.process == 0) return 1;  // without setting `finished`
         raise(SIGSTOP);
         sleep_for_ever();
       });
@@ -209,7 +209,7 @@ TEST(Launch, NamesAllRanksOfAProcessWithThreads) {
 }
 
 TEST(Launch, ChildrenDieWithTheirParent) {
-  Pipe alive;  // its end of file says that every process below has gone
+  Pipe alive;  // is at its end once every process below has ended
   const pid_t parent = fork_child();
   ASSERT_GE(parent, 0);
   if (parent == 0) {

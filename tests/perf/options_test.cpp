@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line of hccl-perf, and its description.
+// Tests the command line of hccl-perf, and its description.
 
 #include "parse_words.h"
 
@@ -10,7 +10,8 @@
 namespace hccl_perf {
 namespace {
 
-// The command line: letters and defaults of nccl-tests, and errors that name what is wrong.
+// Tests of the command line: letters and defaults of nccl-tests, and errors that name the wrong
+// part.
 
 TEST(Options, DefaultsAreThoseOfNcclTests) {
   const Options options = parse({"all_reduce"});
@@ -234,9 +235,9 @@ TEST(Options, HelpShowsExamplesAndEveryCollective) {
   EXPECT_EQ(help.text.find("cudagraph"), std::string::npos) << "neutral options are not advertised";
 }
 
-// The options' page and --help name the same options.
+// Tests that the options' page and --help name the same options.
 
-// The words of `written` that begin with a dash, without characters that are not part of a name.
+// Adds the words of `written` that begin with a dash, without punctuation.
 void add_names(std::set<std::string>& names, std::string written) {
   for (char& letter : written) {
     if (letter == ',' || letter == '`' || letter == '|') letter = ' ';
@@ -257,7 +258,7 @@ std::set<std::string> names_in_help() {
   return names;
 }
 
-// The first column of the page's tables of options.
+// Returns the names in the first column of the page's tables of options.
 std::set<std::string> names_in_page() {
   std::ifstream page(HCCL_PERF_PAGE);
   EXPECT_TRUE(page) << HCCL_PERF_PAGE;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How hccl-perf reads the words of a command line.
+// Helpers that parse the words of a command line as hccl-perf does.
 #pragma once
 
 #include "options.h"
@@ -24,7 +24,7 @@ inline Options parse(const CommandLine& words) {
   return std::get<Options>(parse_all(all));
 }
 
-// The message of the error these arguments make.
+// Returns the text of the error that these arguments cause.
 inline std::string error_of(const CommandLine& words) {
   try {
     static_cast<void>(parse(words));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The declarations hccl-perf has of PMIx, against PMIx's own.
+// Compares hccl-perf's declarations of PMIx with PMIx's own.
 #include "pmix_client.h"
 
 #include <cstddef>

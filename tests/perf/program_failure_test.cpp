@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// hccl-perf when something is wrong: data, a rank, the parent, time.
+// Tests hccl-perf when data is wrong, a rank fails, the parent dies, or time runs out.
 #include "run_program.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ Outcome run_with_fault(const std::string& fault, const CommandLine& arguments) {
                        {std::string("LD_PRELOAD=") + HCCL_PERF_FAULTS, "PERF_TEST_FAULT=" + fault});
 }
 
-// Each of `survivors` has said something that names rank 1.
+// Requires that each of `survivors` has printed an error that names rank 1.
 void expect_survivors_name_rank_1(const Outcome& outcome, const std::vector<int>& survivors) {
   EXPECT_EQ(outcome.status, 1);
   for (const int rank : survivors) {
@@ -34,7 +34,7 @@ void expect_survivors_name_rank_1(const Outcome& outcome, const std::vector<int>
   }
 }
 
-// The words of the only row, of one all-reduce of 4 KiB, which had wrong data.
+// Runs one all-reduce of 4 KiB that must have wrong data. Returns the columns of its only row.
 std::vector<std::string> row_with_wrong_data(const std::string& fault, const char* ranks) {
   const Outcome outcome =
       run_with_fault(fault, {"all_reduce", "-g", ranks, "-b", "4K", "-e", "4K", "-n", "1"});
@@ -72,7 +72,7 @@ TEST(HcclPerfFailure, AMessageWithOtherElementsIsSeenByItsReceiver) {
     EXPECT_EQ(outcome.status, 1);
     const auto rows = table_rows(outcome.out);
     ASSERT_EQ(rows.size(), 1U) << outcome.err;
-    // Each element of each receiver: two in a message, 64 messages in a window.
+    // Counts each element of each receiver: two per message, 64 messages per window.
     const int elements = std::string(name) == "message_rate" ? 2 * 64 : 2;
     EXPECT_EQ(rows[0][8], std::to_string(std::atoi(ranks) * elements)) << name;
   }
@@ -117,18 +117,18 @@ TEST(HcclPerfFailure, KillingTheParentEndsTheChildren) {
       {program_path(), "all_reduce", "-g", "4", "-b", "8", "-e", "8", "-n", "100", "-N", "0"});
   ASSERT_TRUE(program.wait_for_output("     float     sum "));
   program.signal(SIGKILL);
-  // The streams end when the last child that holds them has gone.
+  // The streams end when the last child that holds them has ended.
   EXPECT_EQ(program.wait().status, 128 + SIGKILL);
 }
 
-// Under bash, whose PIPESTATUS is the status of hccl-perf.
+// Runs hccl-perf under bash, which returns the status of hccl-perf by PIPESTATUS.
 Outcome run_piped(const std::string& arguments, const std::string& reader) {
   const std::string line =
       program_path() + ' ' + arguments + " | " + reader + "; exit ${PIPESTATUS[0]}";
   return Program({"bash", "-c", line}).wait();
 }
 
-// Without the library's lines about failed calls: what the program itself says.
+// Returns the lines that the program itself has printed, without the library's about failed calls.
 std::string own_lines(const std::string& text) {
   std::istringstream lines(text);
   std::string own;
@@ -143,7 +143,7 @@ TEST(HcclPerfFailure, EndsQuietlyWhenTheReaderOfTheTableHasGone) {
         run_piped(std::string("all_reduce -b 8 -e 1K -f 2 -n 1 -N 100000 ") + ranks, "head -1");
     EXPECT_EQ(outcome.status, 128 + SIGPIPE);
     expect_line(outcome.out, {});
-    // A rank that the first one's end meets in a call is told so by the library.
+    // If the first rank's end interrupts another rank in a call, the library reports that.
     EXPECT_EQ(own_lines(outcome.err), "");
   }
 }

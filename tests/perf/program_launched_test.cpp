@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// hccl-perf started by others: mpirun with PMIx, without it, with HCCL_COMM_ID, and bare processes
-// with variables.
+// Tests hccl-perf under other launchers: mpirun with PMIx, without it, with HCCL_COMM_ID, and
+// processes started with only the variables set.
 #include "run_program.h"
 #include "support/free_port.h"
 
@@ -28,8 +28,8 @@ Outcome run_under_mpirun(const Words& before, const Words& arguments) {
   return Program(words, kAsRoot).wait();
 }
 
-// Runs a program that is to fail twice. An mpirun that aborts the job at the first failure returns
-// a status but may lose what the processes wrote last; one that lets them end does the reverse.
+// Runs a program that must fail twice. An mpirun that aborts the job at the first failure returns a
+// status but may lose the last output; one that lets the processes end does the reverse.
 Outcome run_failing_under_mpirun(Words before, const Words& arguments) {
   const int status = run_under_mpirun(before, arguments).status;
   before.append("--mca orte_abort_on_non_zero_status 0");

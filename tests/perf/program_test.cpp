@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// hccl-perf from end to end: right tables, right files, right exit statuses.
+// Tests hccl-perf from end to end: its tables, files and exit statuses must be right.
 #include "collective.h"
 #include "run_program.h"
 #include "text.h"
@@ -17,7 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 using Words = CommandLine;
 
-// Every row's two #wrong columns are 0; what cannot be in place has only one.
+// Requires that both #wrong columns of every row are 0, or one if the collective has no in-place
+// form.
 void expect_all_right(const Outcome& outcome, std::size_t rows) {
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_EQ(outcome.err, "");
@@ -35,7 +36,7 @@ void expect_all_right(const Outcome& outcome, std::size_t rows) {
   expect_parts(outcome.out, {"# Out of bounds values : 0 OK\n", "# Avg bus bandwidth    : "});
 }
 
-// The contents of the JSON file of a run.
+// Returns the contents of the JSON file of a run.
 nlohmann::json json_of_run(Words arguments, const Program::Variables& variables = {}) {
   const std::string file = testing::TempDir() + "hccl-perf-json." + std::to_string(getpid());
   arguments.append({"--json", file});
@@ -137,8 +138,8 @@ TEST(HcclPerf, NamesEveryRankInTheHeader) {
 
 TEST(HcclPerf, RunsRanksAsThreads) {
 #if defined(__SANITIZE_THREAD__)
-  // The race detector knows one process: where threads synchronise through a rank of another, it
-  // reports races that are none.
+  // ThreadSanitizer sees only one process: where threads synchronise through a rank of another
+  // process, it reports false races.
   const char* const processes = "1";
 #else
   const char* const processes = "2";
@@ -206,7 +207,7 @@ TEST(HcclPerf, WritesJson) {
   EXPECT_GT(json["rows"][1]["in_place"]["latency_ns"]["p95"].get<double>(), 0.0);
 }
 
-// One line on stderr that has `named` in it, nothing on stdout, status 2.
+// Requires one line on stderr that contains `named`, an empty stdout, and status 2.
 void expect_usage_error(const Words& arguments, const std::string& named) {
   const Outcome outcome = run_hccl_perf(arguments);
   EXPECT_EQ(outcome.status, 2);

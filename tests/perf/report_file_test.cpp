@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of results appear whole or not at all.
+// Tests that files of results are replaced as a whole or not at all.
 #include "report_file.h"
 
 #include "sample_results.h"
@@ -30,7 +30,7 @@ TEST_F(ReportFile, ReplacesWhatWasThereAndLeavesNothingBesideIt) {
 
 TEST_F(ReportFile, KeepsTheOldFileWhereTheNewOneCannotBeMade) {
   write_report("--csv", path("out"), "old\n");
-  fs::create_directory(path(text("out.tmp.", getpid())));  // in the way of the temporary file
+  fs::create_directory(path(text("out.tmp.", getpid())));  // blocks the name of the temporary file
   try {
     write_report("--csv", path("out"), "new\n");
     ADD_FAILURE() << "written";

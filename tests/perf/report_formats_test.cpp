@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of results: CSV, JSON and single times.
+// Tests the formats of result files: CSV, JSON and single times.
 
 #include "report_formats.h"
 
@@ -13,11 +13,11 @@
 namespace hccl_perf {
 namespace {
 
-// The CSV file: a line for each row of the table and placement.
+// Tests of the CSV file, which has a line for each row of the table and placement.
 
 using Fields = std::map<std::string, std::string>;
 
-// The fields by column, of files whose fields hold no commas.
+// Returns the fields of each row by column. Fields must not contain commas.
 std::vector<Fields> parsed(const std::string& csv) {
   std::istringstream lines(csv);
   std::vector<std::string> names;
@@ -39,7 +39,7 @@ std::vector<Fields> parsed(const std::string& csv) {
   return rows;
 }
 
-// `expected` has words of a column, "=" and its value.
+// Requires fields given as text: "column=value" words.
 void expect_fields(const Fields& row, const std::string& expected) {
   std::istringstream words(expected + ' ');
   std::string value;
@@ -63,7 +63,7 @@ TEST(CsvReport, HasALineForEachPlacementWithTheNamesOfTheJsonFile) {
                 "iterations=20 time_ns=2000.0 algbw_gb_per_s=2.048000 "
                 "busbw_gb_per_s=3.072000 wrong=7 time_ns_across_ranks_max=4000.0 "
                 "time_ns_across_ranks_slowest_rank=2");
-  // Not measured, or not a test of messages.
+  // These were not measured or apply only to tests of messages.
   expect_fields(rows[0], "latency_ns_p99= overlap_percent= messages_per_s=");
   expect_fields(rows[1],
                 "placement=in_place wrong=0 latency_ns_p99=5.0 overlap_percent=75.0 "
@@ -99,9 +99,9 @@ TEST(CsvReport, IsTheSameInEveryLocale) {
   EXPECT_EQ(csv_text(results), before);
 }
 
-// The contents of the JSON file.
+// Tests of the JSON file.
 
-// `expected` is JSON text: an object with some of the values of `json`.
+// Requires that `json` has the values in `expected`, a JSON object.
 void expect_values(const nlohmann::json& json, const char* expected) {
   nlohmann::json merged = json;
   merged.merge_patch(nlohmann::json::parse(expected));
@@ -222,7 +222,7 @@ TEST(JsonReport, IsTheSameInEveryLocale) {
   EXPECT_EQ(sample(), before);
 }
 
-// The file of raw times.
+// Tests of the file of raw times.
 
 TEST(RawReport, HasALineForEachCallAndRank) {
   Options options = sample_options("all_reduce");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests which results are accepted besides the expected bits: every order of reduction, but no
-// fault of a rank.
+// Tests which results are accepted besides the expected bits: those of every order of reduction,
+// but not those of a faulty rank.
 #include "rounding.h"
 
 #include "element_forms.h"
@@ -20,7 +20,7 @@
 namespace hccl_perf {
 namespace {
 
-using Words = std::vector<std::uint64_t>;  // an element's bits, by rank
+using Words = std::vector<std::uint64_t>;  // one element's bits, by rank
 
 constexpr std::uint64_t kRoundedRun = 23;
 constexpr int kRoundingRanks = 5;
@@ -62,7 +62,7 @@ double value(const DataType& type, std::uint64_t word) {
                                   : hccl::test::from_bfloat16(narrow);
 }
 
-// The rank with the largest input.
+// Returns the rank with the largest input.
 std::size_t largest(const Expectation& what, const Words& words) {
   const auto magnitude = [&](std::uint64_t word) { return std::fabs(value(what.type, word)); };
   const auto found = std::max_element(words.begin(), words.end(), [&](auto left, auto right) {
@@ -76,7 +76,8 @@ std::uint64_t fold(const Expectation& what, const Words& words) {
                           static_cast<std::size_t>(what.ranks));
 }
 
-// Rounded to the element type after each fold of any two that are left.
+// Returns the result of reducing two operands at a time, which `choose` picks among those left,
+// with each intermediate result rounded to the element type.
 template <class Choose>
 std::uint64_t fold_pairs(const Expectation& what, Words words, Choose choose) {
   const bool averages = what.reduction.code == hcclAvg;
@@ -91,7 +92,7 @@ std::uint64_t fold_pairs(const Expectation& what, Words words, Choose choose) {
   return averages ? fold(what, words) : words[0];
 }
 
-// Compares the results that `result` computes from each element's inputs.
+// Compares the expected elements with those that `result` computes from the inputs.
 template <class Result>
 Agreement agreement(const Expectation& what, Result result) {
   const std::size_t size = what.type.size;
@@ -135,7 +136,7 @@ TEST_P(EveryOrder, IsRight) {
       return fold_pairs(what, words, [&](std::size_t left) { return random() % left; });
     });
     EXPECT_EQ(any.wrong, 0U);
-    // Products of many halves are zero in any order.
+    // A product of many halves underflows to zero in any order.
     const bool is_zero =
         what.type.code == hcclFloat16 && what.reduction.code == hcclProd && what.ranks > 5;
     EXPECT_EQ(any.rounded == 0, is_zero);
@@ -162,8 +163,8 @@ TEST(Rounding, IsOfTheRanksPartOfAReduceScatter) {
   EXPECT_GT(backwards.rounded, 0U);
 }
 
-// A fault in the contribution of the rank that has the largest: seen in every element. Products of
-// halves are near the least number that half has.
+// Requires that a fault in the largest contribution is seen in every element, or in half of them
+// for products of halves, which are near the smallest number of the type.
 void expect_seen_in_the_largest(const Expectation& what,
                                 const std::function<void(Words&, std::size_t)>& spoil) {
   const Agreement found = agreement(what, [&](Words words) {
@@ -174,7 +175,7 @@ void expect_seen_in_the_largest(const Expectation& what,
   EXPECT_GE(found.wrong, near_nothing ? kElements / 2 : kElements);
 }
 
-// The same in that of one rank, whatever it is: in far more than one element.
+// Requires that a fault in any one rank's contribution is seen in more than one element.
 void expect_seen_in_one_rank(const Expectation& what,
                              const std::function<void(Words&, std::size_t)>& spoil) {
   for (std::size_t rank = 0; rank < kRoundingRanks; ++rank) {
@@ -228,7 +229,7 @@ TEST(Rounding, DoesNotHideAFlippedHighBitOfALargeContribution) {
 }
 
 TEST(Rounding, DoesNotHideWhatIsNoNumber) {
-  const Words none = {0x7C00, 0x7E00, 0xFC00};  // half's infinity and NaN
+  const Words none = {0x7C00, 0x7E00, 0xFC00};  // infinities and NaN of half
   for (const std::uint64_t word : none) {
     const Expectation what = expectation("all_reduce", hcclFloat16, kSum, kRoundingRanks);
     EXPECT_EQ(agreement(what, [&](const Words&) { return word; }).wrong, kElements);
@@ -249,7 +250,7 @@ TEST(ElementForms, LoadEveryHalf) {
   }
 }
 
-// One bit in the last place.
+// Compares results of which one element differs in its last bit.
 Agreement off_by_one(const Expectation& what) {
   std::vector<std::byte> expected(kElements * what.type.size);
   fill_expected(what, 0, kElements, expected.data());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starting programs and reading what they print.
+// Starts programs and reads their output.
 #include "run_program.h"
 
 #include "child.h"
@@ -31,7 +31,8 @@ void change_environment(const Program::Variables& variables) {
   }
 }
 
-// Appends what is there; false at the end of the stream, which is then closed.
+// Appends the available bytes to `text`. Returns false at the end of the stream, which it then
+// closes.
 bool drain(int& descriptor, std::string& text) {
   std::array<char, 4096> piece;
   const ssize_t got = read(descriptor, piece.data(), piece.size());

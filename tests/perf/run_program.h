@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts hccl-perf (or something that starts it) as a person would, and keeps what it prints.
+// Starts hccl-perf, or a program that starts it, as a user would, and captures its output.
 #pragma once
 
 #include "support/text_parts.h"
@@ -16,7 +16,7 @@ namespace hccl_perf {
 using hccl::test::expect_line;
 using hccl::test::expect_parts;
 
-// The words of a command line, given one by one, or as a line that is cut at its spaces.
+// The words of a command line, given one by one, or as a line that is split at spaces.
 class CommandLine : public std::vector<std::string> {
  public:
   CommandLine(std::initializer_list<std::string> words) : std::vector<std::string>(words) {}
@@ -30,17 +30,17 @@ class CommandLine : public std::vector<std::string> {
 };
 
 struct Outcome {
-  int status = -1;  // exit status, or 128 + the signal that ended it
+  int status = -1;  // exit status, or 128 + signal
   std::string out;
   std::string err;
 };
 
 class Program {
  public:
-  using Variables = std::vector<std::string>;  // "NAME=value", or "NAME" to take it away
+  using Variables = std::vector<std::string>;  // "NAME=value", or "NAME" to unset it
 
-  // Starts `words[0]` (looked up in PATH) in the test's environment changed by `variables`. Dies
-  // with the test.
+  // Starts `words[0]`, found in PATH, in the test's environment changed by `variables`. The program
+  // is killed when the test dies.
   explicit Program(const std::vector<std::string>& words, const Variables& variables = {});
   ~Program();
   Program(const Program&) = delete;
@@ -48,10 +48,10 @@ class Program {
 
   [[nodiscard]] pid_t pid() const { return pid_; }
   void signal(int number) const;
-  // Reads until stdout contains `text` or ends; whether it did.
+  // Reads until stdout contains `text` or ends. Returns whether it contains `text`.
   bool wait_for_output(const std::string& text);
-  // Reads both streams to their ends, which come when the last process holding them has gone, and
-  // waits.
+  // Reads both streams to their ends, which come when the last process that holds them has ended,
+  // and waits for the program.
   [[nodiscard]] Outcome wait();
 
  private:
@@ -63,14 +63,14 @@ class Program {
   Outcome outcome_;
 };
 
-// The path of hccl-perf or of one of its links.
+// Returns the path of hccl-perf or of one of its links.
 [[nodiscard]] std::string program_path(const std::string& name = "hccl-perf");
 
 // Runs hccl-perf with `arguments` to its end.
 [[nodiscard]] Outcome run_hccl_perf(const CommandLine& arguments,
                                     const Program::Variables& variables = {});
 
-// The rows of a table: lines that are no comments, in words.
+// Returns the words of each line of a table that is not a comment.
 [[nodiscard]] std::vector<std::vector<std::string>> table_rows(const std::string& out);
 
 // Returns whether a program of that name is in PATH.

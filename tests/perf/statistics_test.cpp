@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Summaries of times, and what measurements make of them.
+// Tests summaries of times and values derived from them.
 
 #include "statistics.h"
 
@@ -13,7 +13,7 @@
 namespace hccl_perf {
 namespace {
 
-// Summaries of times.
+// Tests of summaries of times.
 
 TEST(AcrossRanks, KnowsEveryWayToAverageAndWhoIsSlowest) {
   const AcrossRanks times = across_ranks({3.0, 1.0, 8.0, 4.0});
@@ -60,7 +60,7 @@ TEST(MedianDeviation, IgnoresAnOutlier) {
   EXPECT_EQ(median_deviation({5, 5, 5}), 0);
 }
 
-// How many iterations --min-time makes.
+// Tests of the number of iterations for --min-time.
 
 TEST(IterationsFor, ExtrapolatesWithAMargin) {
   EXPECT_EQ(iterations_for(1.0, 20, 0.1), 220U);
@@ -73,7 +73,7 @@ TEST(IterationsFor, AlwaysGrowsButNotWithoutBounds) {
   EXPECT_EQ(iterations_for(10.0, 20, 1e-9), 20000U);
 }
 
-// How much of a call counts as hidden.
+// Tests of the part of a call that counts as overlapped.
 
 TEST(OverlapPercent, IsThePartOfTheCallThatTheOverallTimeDoesNotShow) {
   EXPECT_DOUBLE_EQ(overlap_percent(10, 10, 20), 0);    // one after the other

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table's lines, as scripts written for nccl-tests read them.
+// Tests the table's lines, which scripts written for nccl-tests read.
 #include "table.h"
 
 #include "sample_results.h"
@@ -90,7 +90,7 @@ TEST(TableRow, AddsTheMessageRate) {
   Row row = all_reduce_row();
   row.collective = find_collective("message_rate");
   row.in_place.reset();
-  row.out_of_place = cell(500, 0);  // a message on each of 4 senders
+  row.out_of_place = cell(500, 0);  // 4 senders
   EXPECT_NE(
       table_row(row, options()).find("\n#   message rate 8000000 messages/s from 4 senders\n"),
       std::string::npos)
