@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trainer's data, and the samples that each rank takes of it.
+// Tests the trainer's data, and the samples that each rank takes of it.
 
 #include "dataset.h"
 
@@ -22,7 +22,7 @@
 namespace ddp_trainer {
 namespace {
 
-// The digits as they are read, and what is said of files that are not right.
+// Tests of reading the digits, and of the errors about bad files.
 
 class File {
  public:
@@ -109,7 +109,7 @@ TEST(Digits, ATruncatedArchiveIsRefused) {
   EXPECT_EQ(complaint(all.str()), "");
 }
 
-// Every sample of a step goes to one rank, and micro-batches are the same for every number of
+// Every sample of a step must go to one rank, and micro-batches must not depend on the number of
 // ranks.
 
 TEST(Sampling, OrdersAreOfAllSamplesAndOfTheirEpoch) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The products against plain loops in double, and the promises about their bits.
+// Tests the products against plain loops in double, and that their bits are reproducible.
 #include "matrix.h"
 
 #include "errors.h"
@@ -80,8 +80,8 @@ TEST_P(Products, OfASampleDoNotDependOnTheOthers) {
   EXPECT_EQ(alone, Floats(together.end() - static_cast<std::ptrdiff_t>(outputs), together.end()));
 }
 
-// Four batches, added up in two ways; with gradients that are small, that nearly reach the limit,
-// and that are clipped.
+// The sum of four batches must not depend on the order, for gradients that are small, near the
+// limit, and clipped.
 TEST_P(Products, GradientsAddUpToTheSameBitsInAnyOrder) {
   const Dense shape = GetParam();
   const std::size_t weights = shape.inputs * shape.outputs;
@@ -113,7 +113,7 @@ TEST(GradientLimit, KeepsSumsBelowEight) {
   EXPECT_EQ(gradient_limit(8), 1);
 }
 
-// The nearest multiples, on both sides of zero.
+// Gradients must be rounded to the nearest multiples, on both sides of zero.
 TEST(GradientLimit, LeavesMultiples) {
   const float one = 1;
   const float zero = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trainer's network, and its optimizer.
+// Tests the trainer's network and its optimizer.
 
 #include "network.h"
 
@@ -15,7 +15,7 @@
 namespace ddp_trainer {
 namespace {
 
-// The derivatives against differences of the loss.
+// Tests the derivatives against differences of the loss.
 
 constexpr std::size_t kRows = 5;
 
@@ -28,7 +28,7 @@ class Derivatives : public testing::Test {
     for (float& value : input_) value = between(random);
     parameters_.resize(layout_.parameters());
     initialize(layout_, 42, parameters_.data());
-    for (float& value : parameters_) value += 0.05F * between(random);  // biases too
+    for (float& value : parameters_) value += 0.05F * between(random);  // so that biases are not 0
   }
 
   double loss() {
@@ -99,7 +99,7 @@ TEST(Layout, PutsTheLastLayerFirst) {
   EXPECT_EQ(layout.parameters(), 6U * 8 + 8 + 8 * 7 + 7 + 7 * 10 + 10);
 }
 
-// The updates against the papers' formulas in double, whole and in shares.
+// Tests the updates against the papers' formulas in double, as a whole and in shares.
 
 constexpr std::size_t kCount = 101;
 constexpr int kSteps = 20;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trainings that are interrupted, and input that is not right.
+// Tests of trainings that are interrupted, and of bad input.
 #include "dataset.h"
 #include "errors.h"
 #include "support/text_parts.h"
@@ -19,7 +19,7 @@ namespace {
 using hccl::test::expect_line;
 using hccl::test::expect_parts;
 
-// The data, uncompressed, with one class changed.
+// Returns the data, uncompressed, with the class of one sample changed.
 std::string digits_with_another_class() {
   std::string all;
   const Dataset digits = read_digits(TRAINER_DATA);
@@ -31,7 +31,8 @@ std::string digits_with_another_class() {
   return all;
 }
 
-// The pid of a rank, from the children of the program in the order they were started.
+// Returns the pid of a rank. The program's children are listed in the order in which it started
+// them.
 pid_t rank_of(const Program& program, std::size_t rank) {
   const std::string path = "/proc/" + std::to_string(program.pid()) + "/task/" +
                            std::to_string(program.pid()) + "/children";
@@ -41,7 +42,7 @@ pid_t rank_of(const Program& program, std::size_t rank) {
   return all.at(rank);
 }
 
-// Also of one that nobody has waited for yet.
+// Returns whether a process has ended, even if it is still a zombie.
 bool has_ended(pid_t pid) {
   std::ifstream file(text("/proc/", pid, "/stat"));
   std::string line;
@@ -83,7 +84,8 @@ TEST_P(Interruption, IsNamedByTheOthersAndTrainingGoesOn) {
         << outcome.err;
   }
   EXPECT_EQ(folder_.names(), std::vector<std::string>{"state"});
-  // With other ranks and in another mode, to the same bits.
+  // Resumed with another number of ranks and in another mode, the training must end with the same
+  // bits.
   EXPECT_EQ(train(text("-g 2 --mode sharded --epochs 12 --hidden 64 --checkpoint ",
                        folder_.file("state"))),
             train(training_));
@@ -105,7 +107,7 @@ TEST_F(Interrupted, StarterTakesAllRanksWithIt) {
   EXPECT_EQ(folder_.names(), std::vector<std::string>{"state"});
 }
 
-// The starters of two nodes with one rank each.
+// Runs two starters, one per node, with one rank each.
 std::array<Outcome, 2> run_two_nodes(const Words& first, const Words& second) {
   const std::string port = std::to_string(30000 + getpid() % 10000);
   const auto start = [&](const Words& arguments, const char* node) {
@@ -120,7 +122,7 @@ std::array<Outcome, 2> run_two_nodes(const Words& first, const Words& second) {
   return {one->wait(), two->wait()};
 }
 
-// Both say so in one line.
+// Requires that both starters refuse in one line that contains `part`.
 void expect_both_refuse(const Words& first, const Words& second, const std::string& part) {
   for (const Outcome& outcome : run_two_nodes(first, second)) {
     EXPECT_NE(outcome.status, 0);
@@ -145,7 +147,7 @@ TEST(Ranks, ThatStartDifferentlyDoNotTrain) {
   EXPECT_EQ(contents_of(state), before);
 }
 
-// Every rank hears of it, whatever started it.
+// If one rank cannot read its data, every rank must report it, whatever starts the ranks.
 TEST(Ranks, HearThatOneCannotRead) {
   const std::string port = std::to_string(20000 + getpid() % 10000);
   const auto variables = [&](const char* rank) {
@@ -173,7 +175,7 @@ TEST(Divergence, EndsTheTrainingAndWritesNothing) {
   }
 }
 
-// One line that says `part`, and a status other than 0; nothing on stdout.
+// Requires one line on stderr that contains `part`, an empty stdout, and a status other than 0.
 void expect_refused(const Words& arguments, const std::string& part,
                     const Program::Variables& variables = {}) {
   const Outcome outcome = run(arguments, variables);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trainings that must be the same, and the files they write.
+// Tests of trainings that must have equal results, and of the files that they write.
 #include "trainer_runs.h"
 
 #include <algorithm>
@@ -60,7 +60,7 @@ TEST(Training, IsTheSameWithAdamWAndManyBuckets) {
   EXPECT_EQ(train(with(adamw, {"-g", "8", "--mode", "sharded"})), alone);
 }
 
-// Gradients of which some are clipped.
+// Training must be the same for any number of ranks, also if some gradients are clipped.
 TEST(Training, IsTheSameForEveryNumberOfRanksAlsoIfItIsWild) {
   const Words wild("--epochs 2 --batch 8 --micro-batch 1 --optimizer adamw --rate 0.02");
   const Curve alone = train(wild);
@@ -146,7 +146,7 @@ TEST(Training, WritesATraceOfAllRanksOnOneClock) {
   EXPECT_EQ(names, (std::set<std::string>{"clear gradients", "forward", "backward", "all-reduce",
                                           "update"}));
   ASSERT_EQ(collectives.size(), 3U);
-  // On one clock, none ends before the last one has begun.
+  // On one clock, no rank's collective may end before the last rank's has begun.
   for (std::size_t i = 0; i < collectives[0].size(); ++i) {
     double last_begin = 0;
     double first_end = INFINITY;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs of ddp_trainer as people start it, short ones, and what they wrote.
+// Short runs of ddp_trainer as users start it, and their results.
 #pragma once
 
 #include "run_program.h"
@@ -21,7 +21,7 @@ using hccl_perf::Outcome;
 using hccl_perf::Program;
 using Words = hccl_perf::CommandLine;
 
-// A folder of the test's own, gone with it.
+// A temporary folder that is removed with the object.
 class Folder {
  public:
   Folder() {
@@ -61,7 +61,7 @@ inline Outcome run(const Words& arguments, const Program::Variables& variables =
   return Program(command(arguments), variables).wait();
 }
 
-// The results that must agree: losses and hits of all epochs, and the bits of the weights.
+// The results that must agree: losses and accuracies of all epochs, and a checksum of the weights.
 struct Curve {
   std::vector<double> losses;
   std::vector<double> test_accuracies;
@@ -80,7 +80,7 @@ inline Curve curve_in(const std::string& json_path) {
   return curve;
 }
 
-// The curve of a run that must succeed.
+// Runs a training that must succeed. Returns its results.
 inline Curve train(const Words& arguments) {
   const Folder folder;
   Words all = arguments;
