@@ -23,7 +23,7 @@ std::int64_t pick(std::int64_t least, std::int64_t most) {
   return std::uniform_int_distribution<std::int64_t>(least, most)(random_numbers);
 }
 
-// Returns slices in each dimension of a matrix or cube.
+// Returns random slices of `base` as a vector, matrix or cube.
 at::Tensor sliced(const at::Tensor& base) {
   std::vector<std::int64_t> sizes;
   std::int64_t count = 1;
@@ -39,7 +39,7 @@ at::Tensor sliced(const at::Tensor& base) {
   return pick(0, 1) == 0 ? view : view.transpose(0, view.dim() - 1);
 }
 
-// Returns a view with any strides, whose elements may lie between each other or be the same.
+// Returns a view with random strides, whose elements may interleave or overlap.
 at::Tensor strided(const at::Tensor& base) {
   for (;;) {
     std::vector<std::int64_t> sizes, strides;
