@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder of inputs for one fuzz target, written anew.
+// Writes the inputs of one fuzz target to a folder, replacing older ones.
 #pragma once
 
 #include "fuzz.h"
@@ -35,7 +35,7 @@ class Corpus {
   fs::path folder_;
 };
 
-// Those of the targets that are named after RDMA.
+// Writes the corpora of the RDMA targets.
 void add_verbs(const fs::path& root);
 
 }  // namespace hccl::fuzz

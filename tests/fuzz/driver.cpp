@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a fuzz target without libFuzzer: its corpus, then a bounded number of changed inputs from a
-// seed that is printed. An input that ends the program is saved; given as an argument, it runs
-// alone.
+// Runs a fuzz target without libFuzzer: first on its corpus, then on a number of changed inputs,
+// whose seed is printed. An input that ends the program is saved. It runs alone if it is given as
+// an argument.
 #include "fuzz.h"
 #include "mutator.h"
 
@@ -19,8 +19,9 @@
 #include <signal.h>
 #include <unistd.h>
 
-// Sanitizers call this before they end the program; it is null without one.
-// NOLINTNEXTLINE(bugprone-reserved-identifier, readability-identifier-naming): theirs
+// Sets a function that sanitizers call before they end the program. The symbol is null in builds
+// without a sanitizer.
+// NOLINTNEXTLINE(bugprone-reserved-identifier, readability-identifier-naming): the sanitizers' name
 extern "C" void __sanitizer_set_death_callback(void (*callback)()) __attribute__((weak));
 
 namespace {
@@ -75,7 +76,8 @@ Input read_file(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// Returns whether the file's name is right: valid-... are accepted, invalid-... are not.
+// Runs an input. Returns whether the file's name is right: the target accepts valid-... and refuses
+// invalid-....
 bool replay(const fs::path& path, const Input& input) {
   run(input);
   const std::string name = path.filename().string();
@@ -119,7 +121,7 @@ const char* environment_or(const char* name, const char* otherwise) {
 
 }  // namespace
 
-// Arguments: a folder (the corpus), the number of iterations and the seed; or files.
+// The arguments are the folder of the corpus, the number of iterations and the seed; or files.
 int main(int argc, char** argv) {
   if (argc < 2) {
     std::fprintf(stderr, "usage: %s <corpus folder> [iterations] [seed] | <file>...\n", argv[0]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The values of all variables: "NAME=value".
+// Fuzzes the values of all environment variables. An input is "NAME=value".
 #include "base/config.h"
 #include "base/device_list.h"
 #include "base/error.h"
@@ -28,7 +28,8 @@ void expect_sane(const Config& config) {
   fuzz::check(config.comm_id.empty() || parse_host_and_port(config.comm_id), "a comm id");
 }
 
-// Every refused setting is named, in one line that fits a terminal.
+// Checks that the error of a refused setting begins with the variable's name, and is a short text
+// without control characters.
 void expect_clear(const Error& error, const std::string& name) {
   const std::string_view said = error.what();
   fuzz::check(error.code() == hcclInvalidArgument, "a bad value is an invalid argument");
@@ -47,7 +48,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::string value = assignment.substr(std::min(equals + 1, assignment.size()));
   const std::span<const Variable> all = variables();
   if (std::ranges::find(all, name, &Variable::name) == all.end()) {
-    // A name that is not a variable's tests nothing: some variable gets a part of the text.
+    // Settings of unknown variables test nothing, so a known variable gets a part of the text.
     name = all[assignment.size() % all.size()].name;
     if (value.empty()) value = assignment;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A frame connection whose reads see as much as the input says. Actions:
-// even: bytes as they are, with `detail` descriptors; odd: a whole frame, cut in two at `detail`.
+// Fuzzes a frame connection, whose reads see as many bytes as the input says. Actions:
+// even: sends the bytes, with `detail` descriptors; odd: sends a whole frame, cut in two at
+// `detail`.
 #include "bootstrap/frame_connection.h"
 #include "fuzz.h"
 

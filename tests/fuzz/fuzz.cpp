@@ -19,7 +19,7 @@ namespace hccl::fuzz {
 
 namespace {
 
-// The log is off: rejections of unknown peers are expected here.
+// Turns off the log, because refusals of unknown peers are expected here.
 [[maybe_unused]] const bool kQuiet = [] {
   setenv("LOG_LEVEL_ALL", "6", 1);
   Config settings;
@@ -70,7 +70,7 @@ Bytes write_play(const std::vector<Step>& steps) {
 }
 
 int open_descriptors() {
-  static_cast<void>(some_file());  // opened before anything is counted
+  static_cast<void>(some_file());  // opens the file before descriptors are counted
   DIR* const folder = opendir("/proc/self/fd");
   int count = 0;
   while (readdir(folder) != nullptr) ++count;
@@ -86,7 +86,7 @@ Connection make_connection() {
 }
 
 bool send_bytes(int socket, std::span<const std::byte> bytes, std::size_t descriptors) {
-  constexpr std::size_t kMost = 253;  // of one message (SCM_MAX_FD)
+  constexpr std::size_t kMost = 253;  // descriptors in one message (SCM_MAX_FD)
   descriptors = std::min(descriptors, kMost);
   Bytes said(bytes.begin(), bytes.end());
   iovec part{said.data(), said.size()};

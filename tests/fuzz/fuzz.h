@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by all fuzz targets. A target is LLVMFuzzerTestOneInput: it returns for any input,
-// or aborts when a property does not hold.
+// Helpers of all fuzz targets. A target is a function LLVMFuzzerTestOneInput, which returns for
+// every input, or aborts when a property does not hold.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -23,8 +23,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 namespace hccl::fuzz {
 
-// True if the parser accepted the input. Targets set it, and the names of corpus files are checked
-// by it.
+// Targets set this to whether the parser accepted the input. It is compared with the name of the
+// corpus file.
 inline bool accepted = false;
 
 // Aborts with the text unless the condition holds.
@@ -35,7 +35,7 @@ void check(bool condition, const char* what);
   return std::as_bytes(std::span(data, size));
 }
 
-// A target of two parsers: the first byte of an input says which gets the rest.
+// Runs one of two parsers, chosen by the first byte of an input, on the other bytes.
 template <class First, class Second>
 int either(const std::uint8_t* data, std::size_t size, First first, Second second) {
   accepted = false;
@@ -49,38 +49,39 @@ int either(const std::uint8_t* data, std::size_t size, First first, Second secon
   return 0;
 }
 
-// An input as a play: steps of a number that says what to do, one that says with what, and bytes.
+// An input is a sequence of steps. Each has an action, a detail of the action, and bytes.
 struct Step {
   std::uint8_t action = 0;
   std::uint8_t detail = 0;
   Bytes bytes;
 };
-// At most `most` steps; what is cut short has fewer bytes.
+// Returns the steps of an input, at most `most`. The last one has fewer bytes if the input is cut
+// off.
 [[nodiscard]] std::vector<Step> read_play(std::span<const std::byte> input, std::size_t most);
 [[nodiscard]] Bytes write_play(const std::vector<Step>& steps);
 
-// How many descriptors this process has.
+// Returns the number of descriptors of this process.
 [[nodiscard]] int open_descriptors();
 
-// The ends of a connection that keeps the bounds between sends, so that a test decides how much
-// each read sees.
+// Both ends of a connection that preserves message boundaries, so that a test decides how many
+// bytes each read returns.
 struct Connection {
   FileDescriptor near;
   FileDescriptor far;
 };
 [[nodiscard]] Connection make_connection();
 
-// Sends the bytes at once, with `descriptors` descriptors of some file. Returns false if that
-// failed.
+// Sends the bytes in one message, with `descriptors` descriptors of some file. Returns false on
+// failure.
 bool send_bytes(int socket, std::span<const std::byte> bytes, std::size_t descriptors = 0);
 
-// Waits for the next frame; nothing if the connection ends.
+// Waits for the next frame and returns it. Returns nothing if the connection ends instead.
 [[nodiscard]] std::optional<bootstrap::Frame> await_frame(bootstrap::EventLoop& loop,
                                                           bootstrap::FrameConnection& connection);
 
-// A key, a nonce and a process that are the same in each run, so that inputs stay valid.
+// Returns a key that is the same in each run, so that inputs stay valid.
 [[nodiscard]] const Bytes& fixed_key();
-// A frame with its code, as a rank or a server that knows the key would say it.
+// Returns an encoded frame with its code, as a rank or a server that knows the key would send it.
 [[nodiscard]] Bytes sealed(bootstrap::FrameSeal& seal, bootstrap::FrameType type,
                            std::span<const std::byte> payload);
 

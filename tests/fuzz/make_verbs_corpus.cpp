@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The corpora of what ranks over RDMA read from others.
+// Writes the corpora of the data that ranks read from others over RDMA.
 #include "corpus.h"
 #include "verbs/advert.h"
 #include "verbs/immediate.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every message's parser. The first byte says which; what is accepted survives being encoded.
+// Fuzzes the parsers of all messages. The first byte selects one. An accepted message must survive
+// encoding.
 #include "bootstrap/messages.h"
 #include "fuzz.h"
 

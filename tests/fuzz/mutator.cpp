@@ -62,14 +62,14 @@ void Mutator::set_integer(Input& input) {
   const std::size_t at = below(input.size() - size + 1);
   std::uint64_t value = kIntegers.at(below(kIntegers.size()));
   if (below(4) == 0) value = 0 - value;
-  if (below(4) == 0) value = input.size() - at;  // a length that is right, or nearly
+  if (below(4) == 0) value = input.size() - at;  // the right length, or nearly
   const bool big_endian = below(4) == 0;
   for (std::size_t i = 0; i < size; ++i) {
     input[at + (big_endian ? size - 1 - i : i)] = static_cast<std::uint8_t>(value >> (8 * i));
   }
 }
 
-// Puts a part of the other into this one, over what is there or between.
+// Copies a part of the other input over this one, or inserts it.
 void Mutator::splice(Input& input, const Input& other) {
   if (other.empty()) return;
   const std::size_t from = below(other.size());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes to inputs: the same for the same seed.
+// Changes inputs at random. The same seed gives the same changes.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ class Mutator {
  public:
   explicit Mutator(std::uint64_t seed) : random_(seed) {}
 
-  // One of the corpus with up to eight changes: bits, bytes, integers of interest in either byte
-  // order, parts cut, repeated, moved or taken from another one.
+  // Returns an input of the corpus with up to eight changes: bits, bytes, interesting integers in
+  // either byte order, and parts that are cut, repeated, moved or taken from another input.
   [[nodiscard]] Input next(const std::vector<Input>& corpus);
 
  private:

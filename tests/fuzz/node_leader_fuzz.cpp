@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The node socket of a leader and up to four connections to it. Actions (low nibble; the high one
-// picks the connection): 0 bytes as they are with `detail` descriptors, 1 a contribution with
-// `detail` descriptors, announced as such, 2 the same cut in two, 3 close.
+// Fuzzes a leader's node socket, with up to four connections to it. Actions (in the low nibble; the
+// high one selects the connection): 0 sends the bytes with `detail` descriptors, 1 sends a
+// contribution that announces and has `detail` descriptors, 2 sends the same cut in two, 3 closes.
 #include "base/secret.h"
 #include "bootstrap/messages.h"
 #include "bootstrap/node_exchange.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A member of a node, and what its leader sends it. Actions: 0 bytes as they are, 1 an entry,
-// 2 the shared segment's frame; each with `detail` descriptors, and announced as such.
+// Fuzzes a member of a node with messages of its leader. Actions: 0 sends the bytes, 1 sends an
+// entry, 2 sends the shared segment's frame; each with `detail` descriptors, which frames announce.
 #include "base/error.h"
 #include "bootstrap/node_exchange.h"
 #include "fuzz.h"

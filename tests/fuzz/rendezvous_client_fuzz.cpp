@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank, and what a server says to it. Actions: 0 bytes as they are, 1 a frame of type `detail`,
-// 2 the same without its code, 3 a frame that is cut in two at `detail` of its bytes and whose type
-// is their first. Frames after the first greeting have their codes. The connection then ends, so no
-// wait is long.
+// Fuzzes a rank with messages of a server. Actions: 0 sends the bytes, 1 sends a frame of type
+// `detail`, 2 sends the same without its code, 3 sends a frame that is cut in two at `detail` bytes
+// and whose type is their first byte. Frames after the first greeting have their codes. The
+// connection then ends, so that no wait is long.
 #include "base/error.h"
 #include "bootstrap/rendezvous_client.h"
 #include "fuzz.h"
@@ -85,7 +85,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const fuzz::Step& step : fuzz::read_play(fuzz::bytes_of(data, size), kMostSteps)) {
     server.say(step);
   }
-  // The rank's messages stay unread, as with a stopped server.
+  // Leaves the rank's messages unread, as a stopped server does.
   shutdown(connection.far.get(), SHUT_WR);
   join(std::move(connection.near));
   connection.far.reset();

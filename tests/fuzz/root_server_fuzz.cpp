@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A root server and up to four TCP connections to it. Actions (low nibble; the high one picks the
-// connection): 0 bytes as they are, 1 a frame of type `detail`, 2 a hello, cut in two at `detail`,
-// after an opening if there was none, 3 close. Frames after an opening have their codes. Afterwards
-// the server must still answer a rank.
+// Fuzzes a root server, with up to four TCP connections to it. Actions (in the low nibble; the high
+// one selects the connection): 0 sends the bytes, 1 sends a frame of type `detail`, 2 sends a
+// hello, cut in two at `detail`, after an opening if there was none, 3 closes. Frames after an
+// opening have their codes. Afterwards the server must still answer a rank.
 #include "bootstrap/control_thread.h"
 #include "bootstrap/frame_connection.h"
 #include "bootstrap/messages.h"
@@ -30,16 +30,16 @@ constexpr std::chrono::seconds kPatience{20};
 
 FileDescriptor connect_to(const Address& address) {
   FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const linger at_once{1, 0};  // many thousand connections must leave no port in TIME_WAIT
+  const linger at_once{1, 0};  // thousands of connections must not leave ports in TIME_WAIT
   setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
-  const int on = 1;  // the second part of a frame does not wait for the first one's receipt
+  const int on = 1;  // the second part of a frame must not wait for the first part's receipt
   setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   const SocketAddress where = to_socket_address(address);
   fuzz::check(connect(socket.get(), where.get(), where.length) == 0, "the server can be reached");
   return socket;
 }
 
-// Returns when the control thread has done what was to be done by now.
+// Waits until the control thread has done all tasks that were posted before the call.
 void await_control_thread() {
   for (int turn = 0; turn < 2; ++turn) {
     std::promise<void> done;
@@ -56,7 +56,7 @@ std::shared_ptr<FrameConnection> connection_over(EventLoop& loop, FileDescriptor
                                            FrameConnection::Limits{.payload = kLargePayload});
 }
 
-// Says an opening and waits for the greeting. Nothing if the connection ends instead.
+// Sends an opening and waits for the greeting. Returns nothing if the connection ends instead.
 std::optional<FrameSeal> open_connection(const FileDescriptor& socket) {
   const Bytes opening = serialize(Opening{});
   fuzz::send_bytes(socket.get(), encode_frame(FrameType::opening, opening));
@@ -83,7 +83,7 @@ class Play {
       return say(speaker.socket, step.bytes);
     }
     const bool hello = step.action % 4 == 2;
-    // Bytes before an opening make the server cut the connection off, or wait for more.
+    // After other bytes an opening is useless: the server closes the connection, or waits for more.
     if (hello && !std::exchange(speaker.spoke, true))
       speaker.seal = open_connection(speaker.socket);
     speaker.spoke = true;
@@ -111,7 +111,7 @@ class Play {
   std::array<Speaker, 4> speakers_;
 };
 
-// Returns the server's answer to a rank that comes now: welcome, or the reason of the refusal.
+// Returns the server's answer to a rank that joins now: a welcome, or a refusal with its reason.
 Frame answer_to_a_rank(const Address& server) {
   FileDescriptor socket = connect_to(server);
   const auto seal = open_connection(socket);

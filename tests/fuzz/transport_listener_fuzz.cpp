@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A listener whose connections say what the input says. Actions, on the connection that `detail`
-// selects: 0 connects, 1 says the bytes, 2 says a true hello with the bytes in place of what
-// follows the nonce, 3 answers the challenge truly, 4 closes.
+// Fuzzes a listener with the bytes that its connections send. Actions, on the connection that
+// `detail` selects: 0 connects, 1 sends the bytes, 2 sends a true hello in which the bytes replace
+// all after the nonce, 3 answers the challenge truly, 4 closes.
 #include "base/sha256.h"
 #include "fuzz.h"
 #include "shm/unix_socket.h"
@@ -18,7 +18,7 @@ using namespace hccl::transport;
 
 constexpr std::size_t kMostSteps = 30;
 constexpr std::size_t kConnections = 4;
-constexpr std::size_t kKeyAt = 24;  // of a hello: communicator, ranks, channel
+constexpr std::size_t kKeyAt = 24;  // in a hello, after communicator, ranks and channel
 
 Membership own() {
   Membership membership;
@@ -73,7 +73,7 @@ class Play {
   struct Guest {
     FileDescriptor socket;
     Bytes hello;
-    bool knows = false;  // has said nothing but the truth
+    bool knows = false;  // has sent nothing but true messages
   };
 
   void connect_anew(Guest& guest) {

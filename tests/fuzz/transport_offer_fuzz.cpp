@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parses the bytes that a connecting rank reads from others: the published addresses, and
-// the acceptor's side of a handshake. The first byte says which.
+// Fuzzes the parsers of the bytes that a connecting rank reads from others: the published
+// addresses, and the acceptor's side of a handshake. The first byte selects the parser.
 #include "fuzz.h"
 #include "tcp/addresses.h"
 #include "transport/handshake.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of a unique id, as a program may pass them: cut short, damaged, or another library's.
+// Fuzzes the bytes of a unique id as a program may pass them: cut off, damaged, or of another
+// library.
 #include "base/error.h"
 #include "base/sha256.h"
 #include "bootstrap/unique_id.h"
@@ -26,7 +27,7 @@ hcclUniqueId id_of(std::span<const std::byte> input) {
   return id;
 }
 
-// Otherwise the checksum keeps nearly all inputs from the code behind it.
+// Corrects the checksum, without which almost no input would reach the code after its check.
 void repair_checksum(hcclUniqueId& id) {
   if (id.length < kChecksumSize || id.length > sizeof(id.internal)) return;
   const std::size_t body = id.length - kChecksumSize;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parses the bytes that a rank reads from others before its queue pairs work: the published
-// address, and the info that a connection brings. The first byte says which.
+// Fuzzes the parsers of the bytes that a rank reads from others before its queue pairs work: the
+// published address, and the info that a connection carries. The first byte selects the parser.
 #include "fuzz.h"
 #include "verbs/qp_exchange.h"
 #include "verbs/verbs_address.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An end of an RDMA stream whose peer says what the input says, until that cannot be right.
-// Actions: 0 an immediate comes, 1 an advert is written and read, 2 this end sends, 3 it takes,
-// 4 it advertises, 5 it returns credit; the bytes say what, or how many.
+// Fuzzes an end of an RDMA stream with messages of its peer, until one of them cannot be right.
+// Actions: 0 receives an immediate, 1 writes an advert and reads it, 2 sends, 3 takes, 4
+// advertises, 5 returns credit. The bytes hold the message, or the amount.
 #include "fuzz.h"
 #include "verbs/advert.h"
 #include "verbs/flow_control.h"
@@ -17,7 +17,7 @@ constexpr std::size_t kMostSteps = 400;
 
 class Play {
  public:
-  // False if the peer cannot mean it.
+  // Runs a step. Returns false if a correct peer cannot have sent the message.
   [[nodiscard]] bool take(const fuzz::Step& step) {
     WireReader reader(step.bytes);
     bool fits = true;
@@ -77,7 +77,7 @@ class Play {
     written_ += bytes;
   }
 
-  // Consumes bytes of the ring, or bytes that were written direct.
+  // Takes bytes from the ring, or bytes that were written directly.
   void take_bytes(std::size_t most) {
     const bool open = receiver_view_.open();
     std::size_t count =
@@ -124,7 +124,7 @@ class Play {
   ReceiverView receiver_view_;
   Advert advert_;
   std::uint64_t written_ = 0;
-  std::size_t advertised_ = 0;  // and not taken
+  std::size_t advertised_ = 0;  // advertised bytes that have not been taken
   bool received_ = false;
 };
 
