@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Compiles each public header alone, with every warning an error: compile_headers.sh <folder> <language> <compiler>,
-# where language is c (C99 and C11) or c++ (C++11 to C++20, also after `using namespace std;`, as some programs have it).
+# compile_headers.sh <folder> <language> <compiler> compiles each public header alone, with all warnings as errors.
+# The language is c (C99 and C11) or c++ (C++11 to C++20, also after `using namespace std;`, which some programs use).
 set -u
 folder=$1
 language=$2
@@ -13,7 +13,7 @@ case $language in
 esac
 failed=0
 
-# Compiles stdin; the arguments say what it is.
+# compile <standard> <name> compiles stdin; the name is for the error message.
 compile() {
   standard=$1
   what=$2

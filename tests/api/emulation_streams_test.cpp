@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Positions in a stream's work, waiting for a range of it, and being told of it.
+// Tests positions in a stream's work, waiting for a range of it, and callbacks for a range.
 #include "children.h"
 
 #include <hccl.h>
@@ -24,7 +24,7 @@ constexpr std::uint64_t kBytes = 4096;
 
 void sleep_briefly() { std::this_thread::sleep_for(std::chrono::microseconds(100)); }
 
-// A kernel that runs until its flag is set.
+// Runs until the flag is set, as a kernel.
 void wait_for_flag(void* flag) {
   while (!*static_cast<std::atomic<bool>*>(flag)) sleep_briefly();
 }
@@ -58,7 +58,8 @@ class StreamWork : public testing::Test {
                                   std::uint64_t timeout = HCCL_EMULATION_NO_TIMEOUT) const {
     return hcclEmulationStreamWait(stream_, after, up_to, timeout);
   }
-  // Queues a copy that fails on the stream's turn: its host memory is taken away behind the call.
+  // Queues a copy that fails when the stream runs it, because its host memory has become
+  // inaccessible.
   void queue_failing_copy() {
     open_ = false;
     ASSERT_EQ(hcclEmulationLaunch(stream_, wait_for_flag, &open_), hcclSuccess);
@@ -77,13 +78,13 @@ class StreamWork : public testing::Test {
   bool initialized_ = true;
 };
 
-// Records the arguments of one callback.
+// Records the arguments of callbacks.
 struct Told {
   std::atomic<int> calls{0};
   std::atomic<int> result{-1};
   std::string message;
   synStreamHandle stream = nullptr;
-  hcclResult_t inner = hcclInternalError;  // of a call from within
+  hcclResult_t inner = hcclInternalError;  // of the calls that the callback makes
 
   static void call(hcclResult_t result, const char* message, void* argument) {
     auto& told = *static_cast<Told*>(argument);
@@ -176,7 +177,7 @@ TEST_F(StreamWork, TellsWhoAskedOnceAndMayBeCalledFromThere) {
   EXPECT_EQ(told.result, hcclSuccess);
   EXPECT_EQ(told.message, "");
   EXPECT_EQ(told.inner, hcclSuccess);
-  Told again;  // of work that has run
+  Told again;  // for work that has already run
   ASSERT_EQ(hcclEmulationStreamNotify(stream_, 0, position, Told::call, &again), hcclSuccess);
   again.await();
   EXPECT_EQ(again.result, hcclSuccess);
@@ -214,7 +215,8 @@ TEST_F(StreamWork, IsToldOfBeforeTheRuntimeHasGone) {
   }
 }
 
-// Nothing may hang where the thread of callbacks is not, or is in one.
+// Calls and exit must not hang in a process without the callback thread, nor while that thread is
+// in a callback.
 TEST_F(StreamWork, LetsProcessesExit) {
   Told told;
   ASSERT_EQ(hcclEmulationStreamNotify(stream_, 0, 0, Told::call, &told), hcclSuccess);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls that explain codes and tell what went wrong last.
+// Tests the calls that explain result codes and return the last error.
 #include <hccl.h>
 #include <synapse_api.h>
 

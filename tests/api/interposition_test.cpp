@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program, linked with the shared library alone, that replaces one of its functions as a tracing
+// A program linked with the shared library alone, which replaces one of its functions as a tracing
 // library would.
 #include <hccl.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that profile run: their calls are accepted, and traces are empty.
+// Runs the calls of programs that profile themselves: they must succeed, and traces must be empty.
 #include <hccl.h>
 #include <synapse_api.h>
 
@@ -14,7 +14,8 @@ namespace {
 class Profiler : public testing::Test {
  protected:
   void SetUp() override {
-    // A node of its own: no other program on this machine finds its modules taken.
+    // With a node id of its own, the test does not share modules with other programs of this
+    // machine.
     const std::string node = "test-" + std::to_string(getpid());
     ASSERT_EQ(setenv("HCCL_NODE_ID", node.c_str(), 1), 0);
     ASSERT_EQ(synInitialize(), synSuccess);

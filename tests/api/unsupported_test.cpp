@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that are not available in this version: each refuses and says so by name.
+// Tests the functions that this version does not support: each must refuse the call and name
+// itself.
 #include <hccl.h>
 #include <synapse_api.h>
 
@@ -16,7 +17,7 @@ Result call(Result (*function)(Parameters...)) {
   return function(Parameters{}...);
 }
 
-// A name, and a call of the function it names.
+// The name of a function, and a call of it with zeros.
 template <class Result>
 struct Function {
   const char* name;
@@ -24,10 +25,10 @@ struct Function {
 };
 
 template <auto function>
-// NOLINTNEXTLINE(readability-identifier-naming): used as the function it is
+// NOLINTNEXTLINE(readability-identifier-naming): named like the functions it replaces
 constexpr auto with_zeros = [] { return call(function); };
 
-// NOLINTNEXTLINE(cppcoreguidelines-macro-usage): the list is one for definitions and test
+// NOLINTNEXTLINE(cppcoreguidelines-macro-usage): definitions and test share one list
 #define UNSUPPORTED(function) {#function, with_zeros<function>},
 constexpr Function<synStatus> kGraphFunctions[] = {
 #include "unsupported_graphs.inc"
