@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzzes a frame connection, whose reads see as many bytes as the input says. Actions:
+// Fuzzes a frame connection, whose reads return pieces that the input chooses. Actions:
 // even: sends the bytes, with `detail` descriptors; odd: sends a whole frame, cut in two at
 // `detail`.
 #include "bootstrap/frame_connection.h"

@@ -66,7 +66,7 @@ class Session {
   return reinterpret_cast<std::uint64_t>(pointer);
 }
 [[nodiscard]] inline void* device_pointer(std::uint64_t address) {
-  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): as the API has it
+  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): the API does so
 }
 
 // Device memory that lives as long as the object.

@@ -36,7 +36,7 @@ TEST(FileDescriptor, ClosesOnce) {
     FileDescriptor first = open_null();
     number = first.get();
     const FileDescriptor second = std::move(first);
-    EXPECT_FALSE(first.valid());  // NOLINT(bugprone-use-after-move): that it is empty is the point
+    EXPECT_FALSE(first.valid());  // NOLINT(bugprone-use-after-move): tests the state
     EXPECT_TRUE(is_open(number));
   }
   EXPECT_FALSE(is_open(number));

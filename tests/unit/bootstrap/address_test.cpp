@@ -111,8 +111,8 @@ TEST(InterfaceChoice, NoMatchSaysWhatThereIs) {
             "one of: eth0 (192.0.2.1)");
 }
 
-// In a new network namespace the loopback interface is down, so the error must say so. It must not
-// mention a setting, because hccl-perf asks for "lo" when the user has set nothing.
+// In a new network namespace the loopback interface is down, which the error must report. It must
+// not mention a setting, because hccl-perf asks for "lo" when the user has set nothing.
 TEST(InterfaceChoice, LoopbackThatIsDownIsWhatIsWrong) {
   constexpr const char* kDown =
       "the loopback interface is down, as it is in a new network namespace; bring it up: "

@@ -336,7 +336,7 @@ TEST_F(Unauthenticated, HasLittleTimeForItsHello) {
   quick->stop();
 }
 
-// A rank that finds another program at the server's address must say so.
+// A rank must report that the program at the server's address is another one.
 TEST_F(Unauthenticated, AsTheServerIsNamed) {
   const Address any = server().addresses.at(0);
   Address address = any;

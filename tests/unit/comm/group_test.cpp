@@ -150,7 +150,7 @@ TEST(MessageList, IsEmptyWhenItHasMoved) {
     MessageList from = numbers(count);
     MessageList to(std::move(from));
     EXPECT_EQ(peers(to), up_to(count));
-    EXPECT_EQ(peers(from), up_to(0));  // NOLINT(bugprone-use-after-move): that is what is tested
+    EXPECT_EQ(peers(from), up_to(0));  // NOLINT(bugprone-use-after-move): tests the state
     from = std::move(to);
     EXPECT_EQ(peers(from), up_to(count));
     EXPECT_EQ(peers(to), up_to(0));  // NOLINT(bugprone-use-after-move)

@@ -153,7 +153,7 @@ TEST(Arena, AResultFollowsAMove) {
   EXPECT_EQ(arena.view()->content(before.file_offset, size), Content::hole);
 }
 
-// Exits with 0 if an allocation keeps its data on a kernel that does not tell holes from data.
+// Exits with 0 if an allocation keeps its data on a kernel that cannot distinguish holes from data.
 [[noreturn]] void move_without_seeking() {
   test::refuse_system_calls({SYS_lseek, 2, {SEEK_DATA, SEEK_HOLE}}, EINVAL);
   Arena arena(base_address(0), 16 * kMiB);

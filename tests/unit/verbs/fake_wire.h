@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queue pairs that are connected in memory. A posted write is carried out, and its completion
-// generated, when a test or a random choice says so. Misuse that a real device would punish is
+// Queue pairs that are connected in memory. Posted writes are carried out, and completions
+// generated, when a test asks for it, or at random. Misuse that a real device would punish is
 // recorded as a violation. At most one object may exist, as of FakeVerbs.
 #pragma once
 
