@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps documents true: relative links lead somewhere, in the repository and in a site made of docs/, every page is in the
-index, what how-to pages show is run, the table of variables equals the code's, docstrings have one form, and the pages that are made of the sources are what docs/generate.py
-would write."""
+"""Checks documents: relative links must have a target, in the repository and in a site made of
+docs/; every page must be in the index; tests must run the programs of how-to pages; the table of
+variables must match the code; docstrings must have one form; and generated pages must be up to
+date."""
 import re
 import sys
 from pathlib import Path
@@ -35,12 +36,12 @@ def check(root):
 
 
 def without_code(path):
-    """The text of a page without its blocks of code, line numbers kept."""
+    """Returns the text of a page without its blocks of code. Line numbers stay unchanged."""
     return re.sub(r"^```.*?^```", lambda m: "\n" * m.group(0).count("\n"), path.read_text(), flags=re.M | re.S)
 
 
 def check_english(path):
-    """Questions may begin with such a word."""
+    """Reports phrases to reword, except at the beginning of questions."""
     for number, line in enumerate(without_code(path).splitlines(), 1):
         for match, complaint in english.complaints(line):
             if not re.match(r"[^.!]*\?", line[match.end():]):
@@ -48,7 +49,8 @@ def check_english(path):
 
 
 def check_sources_exist(root, path, sources):
-    """A source in backquotes is the end of the path of a file; headers without a layer may be those of other projects."""
+    """Checks that a source in backquotes is the end of a file's path. Headers without a layer may
+    belong to other projects."""
     for line, match in tree.numbered_matches(r"`((?:[\w-]+/)*[\w-]+\.(?:h|cpp))`", without_code(path)):
         name = match.group(1)
         is_ours = name.endswith(".cpp") or (root / "src" / name.split("/")[0]).is_dir()
@@ -73,8 +75,9 @@ def check_links(root, path):
 
 
 def anchors(text):
-    """The anchors that headings give: lower case, spaces to dashes, punctuation gone. Site generators make one dash of
-    several, unlike GitHub, and both number a heading that stands there twice in ways of their own: such are no anchors."""
+    """Returns the anchors of headings: lower case, dashes for spaces, no punctuation. Leaves out
+    those with several dashes in a row and those of repeated headings, since site generators and
+    GitHub name them differently."""
     text = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
     found = [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in re.findall(r"^#+\s+(.*)$", text, re.M)]
     return {anchor for anchor in found if "--" not in anchor and found.count(anchor) == 1}
@@ -85,7 +88,8 @@ def is_below(path, folder):
 
 
 def check_index(root):
-    """docs/README.md, or the README.md of a folder that it links to, names each page below docs/."""
+    """Checks that docs/README.md, or the README.md of a folder that it links to, links to each page
+    below docs/."""
     start = (root / "docs/README.md").resolve()
     if not start.exists():
         return
@@ -103,7 +107,8 @@ def check_index(root):
 
 
 def check_pages_are_run(root):
-    """Each how-to page has console blocks, which tests/docs runs, or is named by a test that runs its programs."""
+    """Checks that each how-to page has console blocks, which tests/docs runs, or is named by a test
+    that runs its programs."""
     tests = "".join(path.read_text() for path in tree.files(root, "tests") if path.name in PAGE_TESTS)
     for path in tree.files(root, "docs/how-to"):
         if path.suffix == ".md" and "\n```console\n" not in path.read_text() and f'"{path.name}"' not in tests:
@@ -111,7 +116,7 @@ def check_pages_are_run(root):
 
 
 def check_glossary(root):
-    """One word, one meaning."""
+    """Checks that the glossary defines no word twice."""
     path = root / "docs/architecture.md"
     _, _, glossary = path.read_text().partition("\n## Glossary\n")
     defined = set()
@@ -123,7 +128,8 @@ def check_glossary(root):
 
 
 def check_variables(root):
-    """Each row of the document's tables against the entry of the table of variables: same names, same defaults."""
+    """Compares names and defaults in the document's tables with those in the code's table of
+    variables."""
     document = (root / ENVIRONMENT).read_text()
     rows = {match.group(1): (line, match.group(2)) for line, match in
             tree.numbered_matches(r"^\| `(\w+)` \| (?:`([^`]*)`)?", document)}
@@ -141,7 +147,8 @@ def check_variables(root):
 
 
 def check_docstrings(root):
-    """The labels of the public docstrings are in one order, and texts name parameters as the headers do."""
+    """Checks that the labels of public docstrings are in order, and that error texts name
+    parameters as the headers do."""
     labels = ("Blocks", "In place", "Errors")
     declared = set()
     for path in sorted((root / "include/hccl").glob("*.h")):

@@ -9,7 +9,8 @@ TABLE_HEADER = "| folder | may include | third party |"
 
 
 def read_table(text):
-    """{folder: (layers it may include, third-party headers it may include)}; None where a cell says 'anything'."""
+    """Returns {folder: (layers it may include, third-party headers it may include)}; None stands
+    for 'anything'."""
     rows = {}
     lines = iter(text.splitlines())
     for line in lines:
@@ -27,7 +28,7 @@ def read_table(text):
 
 
 def row_of(path, rows):
-    """The table's row for a file: that of the longest folder that holds it."""
+    """Returns the longest folder of the table that contains the file, or None."""
     holding = [folder for folder in rows if path.startswith(folder + "/")]
     return max(holding, key=len) if holding else None
 
@@ -61,7 +62,7 @@ def check(root):
 
 
 def forbidden(quote, header, folder, row, layers, third_party):
-    """Why the folder may not include the header, or None if it may."""
+    """Returns the reason why the folder must not include the header, or None if it may."""
     allowed_layers, allowed_third_party = row
     first = header.split("/")[0]
     if quote == '"':

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps the recipes of CONTRIBUTING.md true: their files exist, no other file knows the specimen that each recipe is checked
-with, and a recipe lists no more files than it may."""
+"""Checks the recipes of CONTRIBUTING.md: their files must exist, the files that mention a recipe's
+specimen must be listed, and a recipe must not list more files than its limit."""
 import re
 
 import tree
@@ -35,7 +35,7 @@ RECIPES = (
 
 
 def listed(text, recipe):
-    """Returns the paths that the recipe's items begin with, or None if the document lacks the recipe."""
+    """Returns the paths that begin the recipe's items, or None if the document lacks the recipe."""
     match = re.search(rf"^### {re.escape(recipe.heading)}\n(.*?)(?=^##|\Z)", text, re.M | re.S)
     if match is None:
         return None

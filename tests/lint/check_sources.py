@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Rules on sources that compilers do not know: length, licence line, where catch, getenv and macros may stand."""
+"""Checks rules on sources that compilers do not check: length, licence line, and places of catch,
+getenv and macros."""
 import re
 
 import english
@@ -8,7 +9,7 @@ import tree
 
 LONGEST_FILE = 400
 
-# Exceptions travel to few places; each says what becomes of them there.
+# The only places that may catch exceptions, each with what it does with them.
 MAY_CATCH = {
     "src/api/guard.h": "the border to C: a result code and the last error's text",
     "src/api/guard.cpp": "the same",
@@ -42,7 +43,7 @@ MAY_DEFINE_FUNCTION_MACROS = {
 
 PRODUCT = ("src/", "transports/", "include/")
 
-# The definition of a class that is nested in no other.
+# Matches the definition of a class that is not nested in another.
 CLASS = r"^(?:class|struct|enum class) (?:alignas\([^)]*\) )?(\w+)(?: final)?(?: :[^;{]*)? \{"
 FOLDERS = ("src", "transports", "include", "perf", "tests", "examples", "python")
 
@@ -82,14 +83,14 @@ def check_english(path, text):
 
 
 def check_texts(path, text):
-    """The literals that the library may show to users."""
+    """Checks the literals that the library may show to users."""
     for line, literal in tree.numbered_matches(r'"(?:\\.|[^"\\\n])*"', tree.without_comments(text)):
         for _, complaint in english.complaints(literal.group(0).strip('"')):
             yield path, line, complaint
 
 
 def comments(text):
-    """(line number, text) of each comment; lines of comment that follow each other are one."""
+    """Yields (line number, text) of each comment. Consecutive comment lines are one comment."""
     for line, block in tree.numbered_matches(r"(?:^[ \t]*//[^\n]*\n)+|//[^\n]*", text):
         parts = [part.strip().removeprefix("//").strip() for part in block.group(0).strip().splitlines()]
         parts = [part for part in parts if not part.startswith("SPDX")]
@@ -98,7 +99,7 @@ def comments(text):
 
 
 def check_class_names(root):
-    """At namespace level, a name is that of one class."""
+    """Checks that no two classes at namespace level have the same name."""
     defined = {}
     for path in tree.sources(root, "src", "transports"):
         for line, match in tree.numbered_matches(CLASS, path.read_text()):

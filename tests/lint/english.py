@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Phrases that make readers of comments, texts and pages stop, each with what to write instead."""
+"""Phrases that slow down the readers of comments, texts and pages, each with a replacement."""
 import re
 
-# Clauses that stand for a noun at the beginning of a sentence: readers have to reach its end to learn what it is about.
+# Clauses that stand for a noun at the beginning of a sentence: the subject becomes clear only at
+# its end.
 NOUN_CLAUSE = re.compile(r"(?:^|[.:;!?] )(Of|What|Whatever|Who|Whoever|Whether) (?!course)")
 AMOUNT = re.compile(r"\b[Ss]o (?:many|much|long)\b(?! (?:as|that)\b)")
 NEGATION = re.compile(r"(?<!\b[Tt]here )\bis no (?!longer\b)")
@@ -10,7 +11,7 @@ UNAVAILABLE = re.compile(r"\bcannot be had\b")
 
 
 def complaints(text):
-    """(match, complaint) for each phrase of the text that has to be written in another way."""
+    """Yields (match, complaint) for each phrase of the text that must be reworded."""
     for match in NOUN_CLAUSE.finditer(text):
         yield match, f"a sentence begins with '{match.group(1)}': name the subject"
     for match in AMOUNT.finditer(text):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Each rule of this folder against a small tree that breaks it, and one that does not."""
+"""Tests each rule of this folder on a small tree that breaks it, and on one that does not."""
 import tempfile
 import unittest
 from pathlib import Path
@@ -245,7 +245,8 @@ class Rules(unittest.TestCase):
             self.findings(check_docs)
 
     def test_texts_of_every_form(self):
-        """Constants, alternatives, functions that make texts, braced failures and log lines."""
+        """The rule must find constants, alternatives, functions that return texts, braced failures
+        and log lines."""
         self.write("include/hccl/hccl_types.h", "typedef enum hcclResult_t { hcclBusy = 12 } hcclResult_t;\n")
         self.write("src/device/a.cpp", """
             constexpr const char* kGone = "it has gone; look for it";

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs clang-tidy on what changed since the last release, or on everything with --all.
 
-A changed header is looked at through one source that includes it. Before the first release, which everything has changed
-since, it is the last commit that counts, with what is not committed yet. A clean result is remembered by the hash of all
-that went into it (preprocessed text, checks, tool), so a second run only looks at what is new.
+A changed header is checked through one source that includes it. Before the first release, the
+changes are those of the last commit and those that are not committed. A clean result is recorded by
+the hash of all its inputs (preprocessed text, checks, tool), so a later run skips unchanged files.
 """
 import argparse
 import concurrent.futures
@@ -19,7 +19,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TIDY = ["clang-tidy", "--quiet"]
-# The same configuration, less what GoogleTest's macros expand to and what is no fault in a test.
+# The same configuration without the checks that GoogleTest's macros fail and those that do not
+# apply to tests.
 TESTS_EXTRA = ["--checks=-cppcoreguidelines-avoid-goto,-cppcoreguidelines-pro-*,-readability-function-cognitive-complexity,"
                "-readability-static-accessed-through-instance,-readability-convert-member-functions-to-static"]
 
@@ -29,7 +30,7 @@ def output_of(command, **options):
 
 
 def changed_files():
-    """Files that differ from the last release's tag, committed or not."""
+    """Returns the files that differ from the last release's tag, committed or not."""
     tags = output_of(["git", "-C", ROOT, "tag", "--merged", "HEAD", "--sort=-creatordate", "--list", "v*"]).split()
     before = subprocess.run(["git", "-C", ROOT, "rev-parse", "--quiet", "--verify", "HEAD~1"], capture_output=True,
                             text=True, check=False).stdout.split()
@@ -41,7 +42,8 @@ def changed_files():
 
 
 def units_showing(changed, units):
-    """The changed sources, and for each changed header a source that includes it: its own if there is one."""
+    """Returns the changed sources, and for each changed header a source that includes it,
+    preferably its own."""
     by_path = {Path(unit["file"]): unit for unit in units}
     chosen = {path for path in changed if path in by_path}
     for header in changed:
@@ -57,23 +59,24 @@ def units_showing(changed, units):
 
 
 def preprocessor(unit, *options):
-    """The unit's compile command turned into one that only preprocesses."""
+    """Returns the unit's compile command turned into one that only preprocesses."""
     words = shlex.split(unit["command"])
     output = words.index("-o")
     words = [word for index, word in enumerate(words) if index not in (output, output + 1) and word != "-c"]
-    compiler = next(index for index, word in enumerate(words) if word.endswith(("++", "cc")))  # after ccache and such
+    compiler = next(index for index, word in enumerate(words) if word.endswith(("++", "cc")))  # skips ccache
     return words[compiler:] + list(options)
 
 
 def fingerprint(unit, version):
-    """Comments count too: a NOLINT is one."""
+    """Returns the hash of all inputs of a run of clang-tidy on the unit. Comments count, since they
+    include NOLINT."""
     text = output_of(preprocessor(unit, "-E", "-C"), cwd=unit["directory"])
     parts = [version, (ROOT / ".clang-tidy").read_text(), Path(__file__).read_text(), text]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def tidy(unit, build, version):
-    """(name, complaint or None, whether it was run)"""
+    """Returns (name, findings or None, whether clang-tidy was run)."""
     path = Path(unit["file"])
     name = path.relative_to(ROOT).as_posix()
     clean = build / "clean" / fingerprint(unit, version)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The common parts of the checks of this folder: walking the tree, reading sources, reporting findings."""
+"""Common parts of the checks of this folder: they list files, read sources and report findings."""
 import os
 import re
 import sys
@@ -11,7 +11,7 @@ IGNORED_FOLDERS = {".git", "build", "__pycache__"}
 
 
 def files(root, *folders):
-    """Every file below the folders (or the root), in a stable order."""
+    """Yields every file below the folders (or the root), in a stable order."""
     for folder in folders or (".",):
         for parent, names, leaves in os.walk(Path(root) / folder):
             names[:] = sorted(n for n in names if n not in IGNORED_FOLDERS)
@@ -24,7 +24,7 @@ def sources(root, *folders):
 
 
 def without_comments(text):
-    """The text with comments blanked, line numbers kept; string literals stay as they are."""
+    """Returns the text with comments blanked. Line numbers and string literals stay unchanged."""
     token = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 
     def blank(match):
@@ -35,7 +35,7 @@ def without_comments(text):
 
 
 def numbered_matches(pattern, text):
-    """(line number, match) of each match of the pattern in the text."""
+    """Yields (line number, match) for each match of the pattern in the text."""
     for match in re.finditer(pattern, text, re.M):
         yield text.count("\n", 0, match.start()) + 1, match
 
