@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What ./dev says about skipped tests, and on a system whose packages it does not know."""
+"""Tests the report of ./dev about skipped tests, and ./dev on a system without Debian's
+packages."""
 import os
 import shutil
 import subprocess
@@ -19,7 +20,8 @@ class Dev(unittest.TestCase):
         self.folder = Path(folder.name)
 
     def skips(self, *outputs):
-        """The line on a run in which one test passed and those with these outputs were skipped."""
+        """Returns the report of a run in which one test passed and those with these outputs were
+        skipped."""
         cases = "".join(f"<testcase name='t'><skipped/><system-out>{output}</system-out></testcase>" for output in outputs)
         report = self.folder / "tests.xml"
         report.write_text(f"<testsuite><testcase name='passed'/>{cases}</testsuite>")

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the ```console blocks of a document and compares what they print with what stands there.
+"""Runs the ```console blocks of a document and compares their output with the expected one.
 
 Usage: run_blocks.py <document> <source tree> <prefix of an install tree> [<build tree>]
 
-All blocks of a document run in one shell, in an empty folder that holds the source tree's examples, with PREFIX set. A
-build tree stands there as build/release. A line that begins with "$ " is a command, one that begins with "> " continues
-it, the others are its output, stderr included. Lines are compared in any order, since ranks print when they please;
-process ids and this host's name are not compared, and a line "..." stands for any lines. A command must succeed. Ports
-of 127.0.0.1 are replaced by free ones. Blocks that clone, build or test the project itself (git clone, ./dev, cmake with a preset)
-are not run.
+All blocks of a document run in one shell, with PREFIX set, in an empty folder that has a copy of the
+source tree's examples and the build tree as build/release. A line that begins with "$ " is a
+command, one that begins with "> " continues it, and the others are its output, stderr included.
+Lines are compared in any order, since the order of the ranks' output varies. Process ids and this
+host's name are not compared, and a line "..." stands for any lines. A command must succeed. Ports of
+127.0.0.1 are replaced by free ones. Blocks that clone, build or test the project itself (git clone,
+./dev, cmake with a preset) are not run.
 """
 import os
 import re
@@ -27,7 +28,7 @@ END = "==== end of command"
 
 
 def commands(document):
-    """[(line number, command, expected lines)] of all blocks."""
+    """Returns [(line number, command, expected lines)] of all blocks."""
     found, inside = [], False
     for number, line in enumerate(document.splitlines(), 1):
         if line.startswith("```"):
@@ -58,7 +59,7 @@ def script(all_commands):
 
 
 def run(text, folder, prefix):
-    """The output of each command, with its exit status."""
+    """Returns the output of each command, with its exit status."""
     environment = {name: value for name, value in os.environ.items()
                    if not name.startswith(("HCCL_", "LOG_LEVEL_", "LD_LIBRARY_PATH", "OMPI_", "PRTE_"))}
     environment.update(PREFIX=str(prefix), LC_ALL="C.UTF-8")
