@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The reports of ./dev bench and ./dev micro, from measurements that are made up: ratios, verdicts, plot and page."""
+"""Tests the reports of ./dev bench and ./dev micro with made-up measurements: ratios, verdicts,
+plot and page."""
 import importlib.util
 import json
 import sys
@@ -113,7 +114,7 @@ class BenchPlot(unittest.TestCase):
 
 
 class RunPlot(unittest.TestCase):
-    """Of what hccl-perf and ddp_trainer write with --json."""
+    """Tests plots of the files that hccl-perf and ddp_trainer write with --json."""
 
     def row(self, size, nanoseconds, type_name="float", redop="sum", root=-1, in_place=True):
         cell = {"time_ns": nanoseconds, "busbw_gb_per_s": size / nanoseconds}
@@ -189,8 +190,9 @@ class RunPlot(unittest.TestCase):
 
 class TorchPlot(unittest.TestCase):
     def samples(self):
-        """gloo takes 100 us in one round and 300 in the other; plain tensors half of that, shared ones a quarter, but
-        all_gather on 4 ranks twice as long."""
+        """Returns measurements in which gloo takes 100 us in one round and 300 in the other. Plain
+        tensors take half of that and shared ones a quarter, but all_gather on 4 ranks takes twice
+        as long."""
         speedups = {"gloo": 1, "plain": 2, "bucket": 4, "allocator": 4}
         return [{"collective": collective, "ranks": ranks, "size": size, "round": number, "side": side,
                  "us": gloo / (0.5 if side != "gloo" and (collective, ranks) == ("all_gather", 4) else speedup)}
@@ -349,7 +351,7 @@ class NodesReport(unittest.TestCase):
 
 
 class MadeUpDriver:
-    """Answers as a driver that needs `each` nanoseconds for a call, and keeps what it was asked."""
+    """A driver that reports `each` nanoseconds per call and records its requests."""
     name = "made up"
 
     def __init__(self, each):
