@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one of Accelerate's own scripts as __main__ on every rank, on a group of the backend hccl that is made before.
+"""Runs one of Accelerate's own scripts as __main__ on every rank, in an existing group of hccl.
 
 torchrun --standalone --nproc-per-node 2 accelerate_script.py test_ops.py
 
-The scripts are for machines with accelerators. Four things in them are refused on CPUs, with every backend, before the
-backend is asked, and are let through here: ``PartialState()`` for several processes, ``device_ids`` of
-DistributedDataParallel (ignored), hooks that compress to bf16, and joining uneven inputs. All else is as it comes.
+The scripts are for machines with accelerators. PyTorch and Accelerate refuse four of their uses on
+CPUs with any backend, which are permitted here: ``PartialState()`` for several processes,
+``device_ids`` of DistributedDataParallel (ignored), hooks that compress to bf16, and joining uneven
+inputs. All else is unchanged.
 """
 import contextlib
 import runpy

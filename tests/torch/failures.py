@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks whose group breaks: each prints what it is told, for the test to look at."""
+"""Functions of ranks whose group breaks. Each prints the errors that it gets, for the test to
+check."""
 import datetime
 import os
 import signal
@@ -10,7 +11,7 @@ import torch.distributed as dist
 
 
 def report(call) -> None:
-    """Prints the error of a call that must fail, and the seconds that it took, and ends the process."""
+    """Makes a call that must fail, prints its error and duration, and ends the process."""
     start = time.monotonic()
     try:
         call()
@@ -22,7 +23,7 @@ def report(call) -> None:
 
 
 def leave_rank_1(seconds: float) -> None:
-    """Rank 1 calls nothing and ends later."""
+    """Makes rank 1 sleep for ``seconds`` and end."""
     if dist.get_rank() == 1:
         time.sleep(seconds)
         os._exit(7)
@@ -37,7 +38,7 @@ def print_errors(*calls) -> None:
 
 
 def killed() -> None:
-    """Rank 1 dies while the others reduce."""
+    """Kills rank 1 while the others reduce."""
     def reduce_for_ever():
         tensor = torch.ones(1 << 18)
         for step in range(1_000_000):
@@ -50,7 +51,7 @@ def killed() -> None:
 
 
 def stopped() -> None:
-    """Rank 1 stops answering; the others give up when the group's time-out has passed."""
+    """Stops rank 1, so that the others fail at the group's time-out."""
     tensor = torch.ones(1000)
     dist.all_reduce(tensor)
     if dist.get_rank() == 1:
@@ -60,7 +61,7 @@ def stopped() -> None:
 
 
 def late() -> None:
-    """Rank 1 does not make the call."""
+    """Lets rank 1 never make the call."""
     leave_rank_1(30)
     report(lambda: dist.all_reduce(torch.ones(1000)))
 
@@ -79,7 +80,7 @@ def different_types() -> None:
 
 
 def aborted() -> None:
-    """An abort by another thread ends a wait."""
+    """Aborts on another thread, which must end a wait."""
     import threading
 
     leave_rank_1(3)
@@ -88,7 +89,7 @@ def aborted() -> None:
 
 
 def changed_timeout() -> None:
-    """A time-out that is set later counts."""
+    """Sets a time-out after the group was created, which must apply to later calls."""
     dist.group.WORLD._get_backend(torch.device("cpu")).set_timeout(datetime.timedelta(seconds=2))
     late()
 
@@ -99,7 +100,7 @@ def exit_without_destroy() -> None:
 
 
 def exit_with_work_under_way() -> None:
-    """A rank leaves while an operation waits for others."""
+    """Ends rank 0 while its operation waits for the others."""
     if dist.get_rank() == 0:
         dist.all_reduce(torch.ones(1 << 20), async_op=True)
     raise SystemExit(0)
@@ -112,21 +113,22 @@ def exception_on_one_rank() -> None:
 
 
 def look_at(done) -> None:
-    """A callback that takes Python's lock many times."""
+    """Takes Python's lock many times, as a callback."""
     for _ in range(20):
         time.sleep(0.001)
     done.value()
 
 
 def exit_with_callbacks_under_way() -> None:
-    """The program ends while callbacks of futures run, as hooks of DistributedDataParallel do, and others are to run."""
+    """Ends the program while callbacks of futures run, like hooks of DistributedDataParallel, and
+    more are queued."""
     for _ in range(60):
         dist.all_reduce(torch.ones(1000), async_op=True).get_future().then(look_at)
     raise SystemExit(3)
 
 
 def exit_with_futures_that_wait() -> None:
-    """Rank 0 leaves while its futures wait for a rank that does not answer."""
+    """Ends rank 0 while its futures wait for a rank that does not answer."""
     if dist.get_rank() == 1:
         time.sleep(600)
     dist.irecv(torch.ones(1)).get_future().then(look_at)
@@ -136,7 +138,7 @@ def exit_with_futures_that_wait() -> None:
 
 
 def exit_after_an_exit_handler_of_the_program() -> None:
-    """Work of the program at its own exit may wait for futures, and use the group."""
+    """Uses the group and waits for futures in an exit handler of the program, which must work."""
     import atexit
 
     def reduce_again() -> None:
@@ -150,7 +152,7 @@ def exit_after_an_exit_handler_of_the_program() -> None:
 
 
 def killed_sender() -> None:
-    """Rank 1 dies while rank 0 waits for its message with a tag."""
+    """Kills rank 1 while rank 0 waits for its message with a tag."""
     if dist.get_rank() == 1:
         time.sleep(0.5)
         os.kill(os.getpid(), signal.SIGKILL)
@@ -158,14 +160,14 @@ def killed_sender() -> None:
 
 
 def late_messages() -> None:
-    """Rank 1 sends nothing; what is called after the time-out fails for the same reason."""
+    """Lets rank 1 send nothing. Calls after the time-out must fail with the same reason."""
     leave_rank_1(30)
     print_errors(lambda: dist.recv(torch.ones(1), 1), lambda: dist.recv(torch.ones(1)), lambda: dist.send(torch.ones(1), 1))
     report(lambda: dist.all_reduce(torch.ones(1)))
 
 
 def used_after_abort() -> None:
-    """Calls of a group that was aborted say so."""
+    """Makes calls on an aborted group, whose errors must name the abort."""
     leave_rank_1(3)
     dist.group.WORLD._get_backend(torch.device("cpu")).abort()
     print_errors(lambda: dist.send(torch.ones(1), 1), lambda: dist.recv(torch.ones(1)), lambda: dist.recv(torch.ones(1), 1, tag=3))

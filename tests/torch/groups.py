@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Subgroups, groups that come and go, and forks."""
+"""Tests of subgroups, of groups that are destroyed and created again, and of forks. Run on every
+rank."""
 import os
 import threading
 import time
@@ -13,7 +14,7 @@ from training import compare
 
 
 def subgroups() -> None:
-    """Disjoint and overlapping groups, in each rank's own order."""
+    """Disjoint and overlapping groups must work in each rank's own order."""
     size, rank = dist.get_world_size(), dist.get_rank()
     pairs = [dist.new_group([0, 1]), dist.new_group([2, 3])]
     crossed = dist.new_group([1, 2])
@@ -40,7 +41,8 @@ def subgroups() -> None:
 
 
 def two_groups_at_once() -> None:
-    """Operations of two groups of the same ranks, under way together and from two threads."""
+    """Operations of two groups of the same ranks must work at the same time and from two
+    threads."""
     groups = [dist.new_group(), dist.new_group()]
     rank = dist.get_rank()
     works = [dist.all_reduce(torch.full((50_000,), float(rank)), group=groups[i % 2], async_op=True) for i in range(40)]
@@ -66,15 +68,16 @@ def two_groups_at_once() -> None:
 
 
 def held() -> tuple[int, int, int]:
-    """Descriptors, threads and shared-memory files of this process."""
+    """Returns the numbers of descriptors, threads and shared-memory files of this process."""
     status = open("/proc/self/status").read()
     threads = int(next(line for line in status.splitlines() if line.startswith("Threads")).split()[1])
     return len(os.listdir("/proc/self/fd")), threads, len(os.listdir("/dev/shm"))
 
 
 def leaves_nothing(action) -> None:
-    """Calls the action twenty times and checks that the process holds no more afterwards. The root server keeps what it
-    holds of a group until the slowest rank has left it, hence the deadline."""
+    """Calls the action twenty times and checks that the process then holds no more resources. Waits
+    up to ten seconds, since the root server keeps those of a group until the slowest rank has left
+    it."""
     for _ in range(3):
         action()
     before = held()
@@ -98,7 +101,8 @@ def groups_leave_nothing() -> None:
 
 
 def initialised_again() -> None:
-    """The group is destroyed and made again twenty times in one launch."""
+    """The default group must be able to be destroyed and created again twenty times without leaving
+    resources."""
     def again() -> None:
         tensor = torch.ones(1000)
         dist.all_reduce(tensor, async_op=True).get_future().wait()
@@ -110,7 +114,8 @@ def initialised_again() -> None:
 
 
 def start_child(action) -> int:
-    """Forks a child that ends with 0 behind the action, or with 3 after an error, and returns its number."""
+    """Forks a child that exits with 0 after the action, or with 3 after an error. Returns its
+    pid."""
     child = os.fork()
     if child == 0:
         try:
@@ -123,7 +128,8 @@ def start_child(action) -> int:
 
 
 def exit_code(child: int) -> int:
-    """Waits for a child and returns its exit code, minus the signal if one ended it."""
+    """Waits for a child. Returns its exit code, or the negative number of the signal that ended
+    it."""
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
@@ -132,7 +138,7 @@ def in_child(action) -> int:
 
 
 def forks() -> None:
-    """A child gets an error that it can read, and the parent goes on."""
+    """A child must get a clear error from a collective, and the parent must keep working."""
     tensor = torch.ones(1000)
     dist.all_reduce(tensor)
     assert in_child(lambda: dist.all_reduce(torch.ones(10))) == 3
@@ -142,7 +148,7 @@ def forks() -> None:
 
 
 def forks_with_shared_memory() -> None:
-    """Children see tensors as they were at the fork, whatever the parent does then."""
+    """Children must see tensors as they were at the fork, even if the parent changes them later."""
     hccl_torch.install_allocator()
     tensor = torch.arange(1_000_000, dtype=torch.float32)
     assert hccl_torch.memory_stats()["used_bytes"] >= 4_000_000
@@ -150,7 +156,7 @@ def forks_with_shared_memory() -> None:
     def look() -> None:
         import time
 
-        time.sleep(0.2)  # the parent writes meanwhile
+        time.sleep(0.2)  # the parent writes during this time
         assert tensor[999_999].item() == 999_999
         tensor.add_(1)
         other = torch.ones(1_000_000)
@@ -168,7 +174,7 @@ def forks_with_shared_memory() -> None:
 
 
 def forks_beside_allocations() -> None:
-    """Threads take and free shared memory while another one forks."""
+    """Forks must work while other threads allocate and free shared memory."""
     hccl_torch.install_allocator()
     stopping = threading.Event()
 
@@ -179,7 +185,8 @@ def forks_beside_allocations() -> None:
         while not stopping.is_set():
             allocate_once()
 
-    # A child of a fork in the middle of the first call would wait for ever for libtorch's function-local statics.
+    # A child forked in the middle of the first call would wait forever for libtorch's
+    # function-local statics.
     allocate_once()
     assert bool((torch.full((20_000,), 3.0) == 3).all())
     threads = [threading.Thread(target=allocate) for _ in range(3)]
@@ -194,7 +201,8 @@ def forks_beside_allocations() -> None:
 
 
 def child_leaves_behind_receives() -> None:
-    """A child whose parent has received from any rank, and by tags, ends like any other; what it receives itself fails."""
+    """A child must exit normally after its parent has received from any rank and by tags. A receive
+    in the child must fail."""
     rank = dist.get_rank()
     tensor = torch.ones(3)
     if rank == 0:
@@ -229,7 +237,8 @@ class Numbers(torch.utils.data.Dataset):
 
 
 def allocator_and_its_friends(folder: str) -> None:
-    """DataLoader workers, multiprocessing, shared memory, numpy, pickling and saving, with the allocator installed."""
+    """DataLoader workers, multiprocessing, shared memory, numpy, pickling and saving must work with
+    the allocator installed."""
     import copy
     import pickle
 
@@ -267,7 +276,8 @@ def allocator_and_its_friends(folder: str) -> None:
 
 
 def destroyed_while_receives_wait() -> None:
-    """A group ends although its receives find no message: they fail, and their futures have heard of it."""
+    """Destroying a group must fail its receives that have no message, and complete their
+    futures."""
     peer = 1 - dist.get_rank()
     for arguments in ({"src": peer}, {"src": None}, {"src": peer, "tag": 5}):
         group, ended = dist.new_group(), []
@@ -280,7 +290,7 @@ def destroyed_while_receives_wait() -> None:
 
 
 def destroyed_while_a_message_waits() -> None:
-    """A message arrives although its sender destroys the group long before it is received."""
+    """A message must arrive even if its sender destroys the group long before the receive."""
     group = dist.new_group()
     tensor = torch.full((100_000,), float(dist.get_rank()))
     if dist.get_rank() == 0:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs programs of several ranks, each a process, and leaves none of them behind."""
+"""Runs programs of several ranks, each a process, and kills any that are left."""
 import os
 import signal
 import socket
@@ -12,13 +12,14 @@ FOLDER = Path(__file__).resolve().parent
 
 
 def environment(**more: str) -> dict[str, str]:
-    """The variables of a program under test: the tests' own HCCL_* do not reach it, and traffic stays on loopback."""
+    """Returns the variables of a program under test, without the tests' own HCCL_* and with traffic
+    on loopback."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith(("HCCL_", "TORCH_", "DDP_"))}
     return variables | {"OMP_NUM_THREADS": "1", "HCCL_SOCKET_IFNAME": "lo", "GLOO_SOCKET_IFNAME": "lo"} | more
 
 
 class Program:
-    """A program with all that it starts."""
+    """A program and all processes that it starts."""
 
     def __init__(self, command: list[str], variables: dict[str, str]) -> None:
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=variables,
@@ -45,7 +46,7 @@ class Program:
 
 
 def session_members(session: int) -> list[int]:
-    """Returns the processes of a session, which is that of the program that started them."""
+    """Returns the pids of a session. All processes that a program starts are in its session."""
     members = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -63,39 +64,40 @@ def torchrun(ranks: int, *arguments: str) -> list[str]:
 
 
 def run(command: list[str], *, seconds: float = 120, code: int | None = 0, **variables: str) -> str:
-    """Runs a command and returns its output. Fails the test unless it ends in time with this exit code (None: any)."""
+    """Runs a command. Returns its output. Fails the test unless it ends in time with this exit code
+    (None: any)."""
     returned, output = Program(command, environment(**variables)).finish(seconds)
     assert code is None or returned == code, f"{command} ended with {returned}:\n{output}"
     return output
 
 
 def run_ranks(ranks: int, functions: str, *arguments: str, backend: str = "hccl", **options) -> str:
-    """Runs ``module:function,function...`` of this folder, one after the other, on several ranks of a group and returns
-    their output, in which the name of each function comes before what it prints."""
+    """Runs ``module:function,function...`` of this folder in order on several ranks of a group.
+    Returns their output, in which each function's name precedes its output."""
     return run(torchrun(ranks, str(FOLDER / "rank.py"), functions, backend, *arguments), **options)
 
 
-# torchrun runs Python unbuffered, so that each argument of print() and each end of a line is written by itself, and the
-# lines of two ranks mix in the pipe that they share.
+# torchrun runs Python unbuffered: print() writes each argument and each newline separately, so
+# lines of two ranks would mix in their common pipe.
 WHOLE_LINES = "import sys; sys.stdout.reconfigure(line_buffering=True, write_through=False)\n"
 
 
 def run_program(ranks: int, text: str, folder: Path, **options) -> str:
-    """Runs a program of the user's on several ranks and returns their output, in which no two lines are mixed."""
+    """Runs a user program on several ranks. Returns their output, in which no lines are mixed."""
     path = folder / "program.py"
     path.write_text(WHOLE_LINES + text)
     return run(torchrun(ranks, str(path)), **options)
 
 
 def free_port() -> str:
-    """Returns a port of loopback on which nobody listens now."""
+    """Returns a free port of the loopback interface."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return str(probe.getsockname()[1])
 
 
 def wait_until(condition, seconds: float = 60) -> None:
-    """Waits for a condition, and fails the test if it does not become true."""
+    """Waits for a condition. Fails the test if it does not become true."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "the condition has not become true"

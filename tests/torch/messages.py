@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which receive gets which message: receives from any rank, by tags, and from the rank itself. Run on every rank."""
+"""Tests which receive gets which message: receives from any rank, by tags, and from the rank
+itself. Run on every rank."""
 import ctypes
 import datetime
 import mmap
@@ -26,7 +27,8 @@ def number(count: int = 1) -> torch.Tensor:
 
 
 def directed_behind_any() -> None:
-    """A receive from rank 1 that is posted behind one from any rank leaves it the first message."""
+    """A receive from any rank must get the first message, and a receive from rank 1 posted after it
+    the second."""
     for count, tag in ((1, 0), (50_000, 0), (1, 5), (50_000, 5)):
         if dist.get_rank() == 0:
             tensors = [number(count) for _ in range(4)]
@@ -45,7 +47,8 @@ def directed_behind_any() -> None:
 
 
 def any_behind_directed() -> None:
-    """The other way round, with a receive by another tag before both, whose message comes last."""
+    """A receive from rank 1 must get the first message, and a receive from any rank posted after it
+    the second, while an earlier receive by another tag waits."""
     if dist.get_rank() == 0:
         tensors = [number() for _ in range(3)]
         works = [dist.irecv(tensors[0], 1, tag=5), dist.irecv(tensors[1], 1, tag=6), dist.irecv(tensors[2], tag=6)]
@@ -66,7 +69,8 @@ def any_behind_directed() -> None:
 
 
 def directed_waits_for_its_own_source() -> None:
-    """A receive from rank 1 stays one from rank 1 when another rank's message frees it."""
+    """A receive from rank 1 that was queued behind one from any rank must only take a message of
+    rank 1."""
     rank = dist.get_rank()
     if rank == 0:
         first, second = number(), number()
@@ -84,7 +88,7 @@ def directed_waits_for_its_own_source() -> None:
 
 
 def other_messages_stay() -> None:
-    """A receive by a tag from any rank leaves a message without a tag to whoever asks for it."""
+    """A receive by tag from any rank must leave a message without a tag to another receive."""
     rank = dist.get_rank()
     if rank == 0:
         tagged = number()
@@ -107,7 +111,8 @@ def other_messages_stay() -> None:
 
 
 def tags_beside_any() -> None:
-    """While a receive without a tag waits for any rank, messages by tags and without pass each other."""
+    """While a receive without a tag waits for any rank, messages with and without tags must be able
+    to overtake each other."""
     if dist.get_rank() == 0:
         plain, first, second = number(1000), number(1000), number(1000)
         works = [dist.irecv(plain), dist.irecv(first, 1, tag=5), dist.irecv(second, tag=6)]
@@ -122,7 +127,8 @@ def tags_beside_any() -> None:
 
 
 def tagged_beside_pending() -> None:
-    """A message by a tag that has come is received although an untagged receive from its rank waits."""
+    """A receive by tag must get its message while an earlier receive without a tag waits for the
+    same rank."""
     if dist.get_rank() == 0:
         tagged, plain, early = number(), number(), number()
         dist.recv(tagged, 1, tag=8)
@@ -141,7 +147,7 @@ def tagged_beside_pending() -> None:
 
 
 def parts_of_one_tensor() -> None:
-    """Receives into parts of a tensor do not wait for each other."""
+    """Receives into parts of a tensor must not wait for each other."""
     rank = dist.get_rank()
     if rank == 0:
         whole = torch.zeros(2, 50_000)
@@ -156,9 +162,10 @@ def parts_of_one_tensor() -> None:
 
 
 def halo_exchange() -> None:
-    """Parts of one tensor are received while other parts of it are sent, whatever lies between their elements."""
+    """Parts of a tensor must be received while other parts are sent, even if their elements
+    interleave."""
     every = slice(None)
-    parts = [  # shape, and each time what is received and what is sent
+    parts = [  # shape, and pairs of received and sent parts
         ((64, 64), [((every, 0), (every, 1)), ((every, -1), (every, -2))]),
         ((200, 100), [((every, slice(40)), (every, slice(40, 80))), ((every, 80), (every, 99))]),
         ((4, 50_000), [((0,), (1,)), ((3,), (2,))]),
@@ -175,7 +182,8 @@ def halo_exchange() -> None:
 
 
 def received_twice() -> None:
-    """The second of two messages into the same memory stays, and neither receive waits for the other's message."""
+    """The second of two messages into the same memory must stay, and neither receive may wait for
+    the other's message."""
     for first, second in ((slice(None), slice(None)), (slice(None, None, 2), slice(0, 10)), (slice(0, 10), slice(0, 10, 3)),
                           (slice(None, None, 2), slice(None, None, 3)), (slice(0, 60_000), slice(20, 30))):
         whole = torch.zeros(100_000)
@@ -195,7 +203,7 @@ def received_twice() -> None:
 
 
 def sent_while_it_is_broadcast() -> None:
-    """A tensor that a collective only reads can be sent meanwhile."""
+    """A tensor that a collective only reads can be sent at the same time."""
     tensor = torch.full((100_000,), float(dist.get_rank()))
     if dist.get_rank() == 0:
         works = [dist.broadcast(tensor, 0, async_op=True), dist.isend(tensor, 1)]
@@ -208,7 +216,8 @@ def sent_while_it_is_broadcast() -> None:
 
 
 def others_pass_a_call_that_waits() -> None:
-    """While a call waits for an earlier operation on its tensor, another thread sends what the other rank needs first."""
+    """While a call waits for an earlier operation on its tensor, another thread must be able to
+    send a message that the other rank needs first."""
     tensor = torch.ones(1000, 2)[:, 0]
     if dist.get_rank() == 0:
         first = dist.all_reduce(tensor, async_op=True)
@@ -226,7 +235,8 @@ def others_pass_a_call_that_waits() -> None:
 
 
 def mixtures() -> None:
-    """Random receives, by source or from any: those that got messages of one rank by one tag got them in order."""
+    """Random receives from one rank or from any must get the messages of each rank and tag in
+    order."""
     size, rank, rounds = dist.get_world_size(), dist.get_rank(), 60
     choices = random.Random(8)
     for tags in ((0,), (1, 2, 3)):
@@ -258,7 +268,7 @@ def mixtures() -> None:
 
 
 def to_itself() -> None:
-    """A rank sends itself messages, received before and after they are sent."""
+    """A rank must receive messages that it sends itself before or after the receive."""
     rank = dist.get_rank()
     for count in (1, 50_000):
         for tag in (0, 4):
@@ -282,7 +292,8 @@ def to_itself() -> None:
 
 
 def to_itself_in_batches() -> None:
-    """A batch pairs what a rank sends itself, in either order; what is left over is an error at once."""
+    """A batch must pair sends and receives of a rank with itself, in either order. An unpaired one
+    must fail at once."""
     rank = dist.get_rank()
     for receive_first in (True, False):
         tensor, sent = number(20), torch.full((20,), float(rank))
@@ -298,7 +309,7 @@ def to_itself_in_batches() -> None:
 
 
 def results_at_once() -> None:
-    """A receive that has found no message knows its tensor, and so does its future."""
+    """A receive without a message yet must know its tensor, and so must its future."""
     peer = 1 - dist.get_rank()
     for source, tag in ((peer, 0), (None, 0), (None, 6), (peer, 6)):
         tensor = number()
@@ -312,7 +323,8 @@ def results_at_once() -> None:
 
 
 def tags_in_batches() -> None:
-    """A batch matches messages by their tags, and in the order of the calls where the tags are equal."""
+    """A batch must match messages by their tags, and those with equal tags in the order of the
+    calls."""
     rank, peer = dist.get_rank(), 1 - dist.get_rank()
     for count in (1, 50_000):
         sent = [torch.full((count,), 10.0 * rank + value) for value in range(5)]
@@ -325,7 +337,7 @@ def tags_in_batches() -> None:
 
 
 def nothing_from_itself() -> None:
-    """A receive from the rank itself that nobody answers ends with the group's time-out."""
+    """A receive from the rank itself without a message must end with the group's time-out."""
     rank = dist.get_rank()
     group = dist.new_group(timeout=datetime.timedelta(seconds=1))
     raises(dist.DistBackendError, "has sent itself no message", lambda: dist.irecv(number(), rank, group=group).wait())
@@ -334,7 +346,7 @@ def nothing_from_itself() -> None:
 
 
 def page_without_access(access: int) -> torch.Tensor:
-    """The elements of 16 pages, of which the ninth has no access, or only access to read."""
+    """Returns a tensor of 16 pages, of which the ninth has only the given access."""
     memory = mmap.mmap(-1, 16 * mmap.PAGESIZE)
     tensor = torch.frombuffer(memory, dtype=torch.float32)
     libc = ctypes.CDLL(None, use_errno=True)
@@ -343,7 +355,7 @@ def page_without_access(access: int) -> torch.Tensor:
 
 
 def memory_that_cannot_be_used() -> None:
-    """Memory that cannot be copied from or to is an error of the call; the group goes on."""
+    """Memory that cannot be read or written must fail the call, and the group must keep working."""
     rank, peer = dist.get_rank(), 1 - dist.get_rank()
     closed, locked = page_without_access(0), page_without_access(mmap.PROT_READ)
     fine = torch.ones_like(locked)
@@ -363,9 +375,9 @@ def memory_that_cannot_be_used() -> None:
 
 
 def disjoint_from_a_collective() -> None:
-    """A message beside a collective that writes to other elements of the same tensor waits for nothing."""
+    """A message must not wait for a collective that writes to other elements of the same tensor."""
     inner, every = slice(1, -1), slice(None)
-    parts = [  # shape, what is summed, and what is sent and received
+    parts = [  # shape, reduced part, and sent and received part
         ((32, 65), (every, slice(None, None, 2)), (every, 1)),
         ((10, 10, 10), (inner, inner, inner), (inner, 0, inner)),
         ((7, 300, 5), (every, inner, every), (every, 0, slice(1, 3))),
@@ -387,7 +399,8 @@ def disjoint_from_a_collective() -> None:
 
 
 def behind_a_collective() -> None:
-    """A message whose elements are there at once is stored behind a collective that the program began before."""
+    """A message that is already there must be stored only after an earlier collective on the same
+    tensor."""
     rank = dist.get_rank()
     for count in (100, 50_000):
         message, other = torch.arange(count), torch.zeros(count, dtype=torch.int64)
@@ -414,7 +427,7 @@ def behind_a_collective() -> None:
 
 
 def gaps_are_not_touched() -> None:
-    """A message from and to elements far apart brings in the pages that they lie in, and no others."""
+    """A message from and to distant elements must only load the pages of the elements."""
     memory = mmap.mmap(-1, 1 << 30)
     tensor = torch.frombuffer(memory, dtype=torch.float32)[:: 1 << 24]
     before = resident_bytes()
@@ -431,7 +444,7 @@ def resident_bytes() -> int:
 
 
 def memory_that_is_protected_later() -> None:
-    """Memory that can no longer be written when its elements come is an error of the operation."""
+    """If memory becomes read-only after a receive was posted, the receive must fail."""
     libc = ctypes.CDLL(None, use_errno=True)
     for tag in (0, 3):
         memory = mmap.mmap(-1, 16 * mmap.PAGESIZE)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks operations beyond plain collectives: every kind of reduction, futures, counts, errors. Run on every rank."""
+"""Tests operations beyond plain collectives: reductions, futures, counts and errors. Run on every
+rank."""
 import datetime
 import functools
 import operator
@@ -21,7 +22,7 @@ def raises(error, text: str, call) -> None:
 
 
 def random_integers(rank: int, count: int, dtype: torch.dtype) -> torch.Tensor:
-    """Random bits in every place."""
+    """Returns integers of random bits."""
     generator = torch.Generator().manual_seed(rank)
     return torch.randint(0, 256, (count * dtype.itemsize,), generator=generator, dtype=torch.uint8).view(dtype)
 
@@ -63,7 +64,8 @@ def premultiplied_sums() -> None:
 
 
 def premultiplied_sums_of_other_types() -> None:
-    """The factor takes the tensor's type, whatever its own; integers have no such sum."""
+    """The factor may have any type and must be converted to the tensor's. Integers do not have such
+    a sum."""
     size, rank = dist.get_world_size(), dist.get_rank()
     for dtype in (torch.float16, torch.bfloat16, torch.float64, torch.complex64):
         for factor in (0.5, torch.tensor([0.5]), torch.tensor([0.5], dtype=torch.float64)):
@@ -84,7 +86,7 @@ def premultiplied_sums_of_other_types() -> None:
 
 
 def refused_reductions() -> None:
-    """A refusal names the operation and the type, and the group goes on."""
+    """A refusal must name the operation and the type, and the group must keep working."""
     raises(TypeError, "all_reduce cannot reduce Float with BAND",
            lambda: dist.all_reduce(torch.zeros(3), op=dist.ReduceOp.BAND))
     raises(TypeError, "all_reduce cannot reduce Short with SUM", lambda: dist.all_reduce(torch.zeros(3, dtype=torch.int16)))
@@ -108,7 +110,8 @@ def large_messages() -> None:
 
 
 def operations_follow_each_other() -> None:
-    """Operations on one tensor give what they would if each were waited for."""
+    """Queued operations on one tensor must have the results of operations that are waited for one
+    by one."""
     size, rank = dist.get_world_size(), dist.get_rank()
     for count in (100, 30_000, 1_000_000):
         for make in (torch.empty, hccl_torch.empty, lambda n: torch.empty(2 * n)[::2]):
@@ -165,7 +168,8 @@ def any_source() -> None:
 
 
 def tags() -> None:
-    """Messages are received in another order than they are sent in, by their tags; those without keep their place."""
+    """Messages with tags must be received in any order, and messages without tags in the order of
+    the sends."""
     size, rank = dist.get_world_size(), dist.get_rank()
     if rank == 0:
         for peer in range(1, size):
@@ -200,7 +204,8 @@ def tags() -> None:
 
 
 def messages_pass_collectives() -> None:
-    """A message that waits for its receiver keeps no collective waiting, nor a message of another rank."""
+    """A message that waits for its receiver must not delay a collective or a message of another
+    rank."""
     size, rank = dist.get_world_size(), dist.get_rank()
     tensor = torch.full((1000,), float(rank))
     if rank == 0:
@@ -237,7 +242,7 @@ def futures() -> None:
 
 
 def callbacks_that_wait() -> None:
-    """A callback may issue a collective and wait for it, and its callback another one."""
+    """A callback may start a collective and wait for it, whose callback may do the same."""
     size, rank = dist.get_world_size(), dist.get_rank()
 
     def next_sum(depth: int, done):
@@ -341,7 +346,8 @@ def tensors_of_shared_memory() -> None:
 
 
 def exceptions_leave_groups_whole() -> None:
-    """After an error in a call, or inside coalesced calls, tensors keep their elements and other groups work."""
+    """After an error in a call, or inside coalesced calls, tensors must be unchanged and other
+    groups must work."""
     size, rank = dist.get_world_size(), dist.get_rank()
     other = dist.new_group()
     tensor = torch.full((30_000,), 5.0)
@@ -371,7 +377,7 @@ def c10d_options(root: int):
 
 
 def orders_of_copies() -> None:
-    """Results of operations that are not waited for arrive in the order of the calls."""
+    """Results of operations that are not waited for must arrive in the order of the calls."""
     size, rank = dist.get_world_size(), dist.get_rank()
     parts = [torch.zeros(20_000) for _ in range(size)]
     works = [dist.all_gather(parts, torch.full((20_000,), float(10 * turn + rank)), async_op=True) for turn in range(3)]
@@ -390,7 +396,7 @@ def orders_of_copies() -> None:
 
 
 def futures_of_other_streams() -> None:
-    """A future of a message that waits delays none of collectives."""
+    """The future of a waiting message must not delay those of collectives."""
     rank = dist.get_rank()
     message = torch.zeros(1)
     if rank == 0:
@@ -404,7 +410,8 @@ def futures_of_other_streams() -> None:
 
 
 def bad_arguments() -> None:
-    """Each gets an error of Python's, on the calling rank only; the group goes on."""
+    """Bad arguments must raise a Python error on the calling rank only, and the group must keep
+    working."""
     size = dist.get_world_size()
     raises(ValueError, "needs an output of", lambda: dist.all_gather_into_tensor(torch.zeros(size * 3 + 1), torch.zeros(3)))
     raises(ValueError, "divisible by", lambda: dist.all_to_all_single(torch.zeros(size + 1), torch.zeros(size + 1)))

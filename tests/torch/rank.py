@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank: joins the default group, calls the functions, leaves."""
+"""The program of one rank: joins the default group, calls the functions and leaves."""
 import datetime
 import importlib
 import os
@@ -9,7 +9,7 @@ import torch.distributed as dist
 
 
 def main() -> None:
-    sys.stdout.reconfigure(line_buffering=True, write_through=False)  # torchrun runs Python unbuffered: lines would mix
+    sys.stdout.reconfigure(line_buffering=True, write_through=False)  # so that lines do not mix
     names, backend, *arguments = sys.argv[1:]
     module, functions = names.split(":")
     timeout = datetime.timedelta(seconds=float(os.environ.get("TEST_TIMEOUT", "300")))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The functions of collectives.py and operations.py, on 2 and 3 ranks."""
+"""Tests the functions of collectives.py and operations.py on 2 and 3 ranks."""
 import pytest
 
 from launcher import run_ranks
@@ -12,7 +12,8 @@ OPERATIONS = ["bitwise_reductions", "premultiplied_sums", "premultiplied_sums_of
               "exceptions_leave_groups_whole", "orders_of_copies", "futures_of_other_streams", "bad_arguments"]
 
 
-# One launch for all functions of a kind: to start Python on every rank takes longer than most of them.
+# All functions of a kind share one launch, since starting Python on every rank takes longer than
+# most of them.
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_collectives(ranks: int) -> None:
     run_ranks(ranks, "collectives:" + ",".join(COLLECTIVES), seconds=300)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python programs of the how-to pages run as they stand there, each by the command in its first line."""
+"""Tests the Python programs of the how-to pages, each with the command in its first line."""
 import importlib.util
 import re
 import shlex
@@ -25,7 +25,7 @@ def programs() -> list:
 
 
 def arguments_of(command: str, path: Path) -> tuple[list[str], dict[str, str]]:
-    """Splits a command of a page into what to start and its variables."""
+    """Returns the words and the variables of a page's command."""
     words = shlex.split(command)
     variables = {}
     while "=" in words[0]:

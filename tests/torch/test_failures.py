@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the error on every rank of a group that breaks, and that nothing stays behind."""
+"""Tests the error on every rank of a group that breaks, and that no resource is left."""
 import re
 import signal
 import socket
@@ -18,7 +18,7 @@ def residue() -> set[str]:
 
 
 def ranks_alone(ranks: int, function: str, **variables: str) -> list[Program]:
-    """Starts ranks without a launcher, which would end all of them with the first that fails."""
+    """Starts ranks without a launcher, which would end all of them when the first one fails."""
     group = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
     return [Program([sys.executable, str(FOLDER / "rank.py"), f"failures:{function}", "hccl"],
                     environment(**group, RANK=str(rank), LOCAL_RANK=str(rank), **variables)) for rank in range(ranks)]
@@ -29,7 +29,8 @@ def outputs(programs: list[Program], seconds: float = 90) -> list[tuple[int, str
 
 
 def output_of_rank_0(function: str, code: int = 7, **variables: str) -> str:
-    """Returns what rank 0 of two has said when it has ended with ``code``, and ends the other one."""
+    """Runs two ranks until rank 0 has exited with ``code``, and kills the other. Returns the output
+    of rank 0."""
     programs = ranks_alone(2, function, **variables)
     returned, output = programs[0].finish(60)
     programs[1].kill()
@@ -39,7 +40,8 @@ def output_of_rank_0(function: str, code: int = 7, **variables: str) -> str:
 
 
 def require_complete(output: str, rank: int, operation: str, *more: str) -> None:
-    """An error names the operation, its number, the group, the rank, the host and what to do."""
+    """Requires that an error names the operation, its number, the group, the rank, the host and a
+    remedy."""
     text = next(line for line in output.splitlines() if line.startswith(f"rank {rank} after"))
     assert re.search(rf"hccl_torch: {operation} #\d+ on group \S+ \(rank {rank} of \d+.*host {HOST}\) failed: ", text), text
     assert ";" in text.split(" failed: ")[1], text

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lightning, Accelerate and Transformers on the backend hccl: tiny models on 2 ranks, on CPU tensors."""
+"""Tests Lightning, Accelerate and Transformers on the backend hccl: tiny models on 2 ranks, on CPU
+tensors."""
 import importlib.util
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 
 from launcher import FOLDER, Program, environment, free_port, run, run_program, torchrun
 
-LIMIT = 300  # seconds for a program: imports take most of the time
+LIMIT = 300  # seconds per program, most of which imports take
 
 
 def needs(*packages: str) -> None:
@@ -18,11 +19,12 @@ def needs(*packages: str) -> None:
 
 
 def without_caches(folder: Path) -> dict[str, str]:
-    """Nothing is looked for on the network, and nothing is left at home."""
+    """Returns variables that keep programs from the network and the home folder."""
     return {"HF_HUB_OFFLINE": "1", "HF_HOME": str(folder / "huggingface"), "TOKENIZERS_PARALLELISM": "false"}
 
 
-# Common to the programs below: every rank has the same weights, and they are not those that it began with.
+# Common to the programs below: all ranks must have the same weights, which must differ from the
+# initial ones.
 EQUAL = """
 def require_trained_together(model, before):
     own = torch.cat([one.detach().flatten() for one in model.parameters()])
@@ -86,9 +88,10 @@ assert hccl_torch.stats()["all_reduce"]["calls"] >= 4
 
 
 def test_lightning(tmp_path: Path) -> None:
-    """Lightning takes the backend from DDPStrategy and starts the second rank itself. fit, validate and test run, the last
-    two in inference mode, and what sync_dist=True averages over the ranks is right, integers included. Lightning destroys no
-    group, so the processes exit with it."""
+    """Lightning must take the backend from DDPStrategy and start the second rank. fit, validate and
+    test must work, the last two in inference mode, and sync_dist=True must average values over the
+    ranks, integers included. Lightning does not destroy the group, so the processes exit with
+    it."""
     needs("lightning")
     program = tmp_path / "program.py"
     program.write_text(LIGHTNING)
@@ -97,7 +100,8 @@ def test_lightning(tmp_path: Path) -> None:
 
 
 def test_lightning_on_two_nodes(tmp_path: Path) -> None:
-    """num_nodes=2 with MASTER_ADDR, MASTER_PORT, WORLD_SIZE and NODE_RANK, one rank on each of two emulated nodes."""
+    """num_nodes=2 with MASTER_ADDR, MASTER_PORT, WORLD_SIZE and NODE_RANK must work with one rank
+    on each of two emulated nodes."""
     needs("lightning")
     program = tmp_path / "program.py"
     program.write_text(LIGHTNING.replace("devices=2,", "devices=1, num_nodes=2,"))
@@ -154,16 +158,18 @@ def require_trained_together(output: str) -> None:
 
 
 def test_accelerate_with_the_group_made_first(tmp_path: Path) -> None:
-    """Without the patch: Accelerate on CPUs joins the group that it finds, wraps the model, shards the data, gathers, and
-    leaves the weights equal. Its own label for the backend is then "gloo", which is wrong and harmless."""
+    """Without the patch, Accelerate on CPUs must use an existing group to wrap the model, shard the
+    data and gather, and must leave equal weights. Its own label for the backend is "gloo", which is
+    wrong but harmless."""
     needs("accelerate")
     require_trained_together(run_program(2, accelerate_program("Accelerator(cpu=True)", FIRST, "gloo"), tmp_path, seconds=LIMIT))
 
 
 @pytest.mark.parametrize("options", ["cpu=True, ", ""])
 def test_accelerate_makes_the_group_if_patched(options: str, tmp_path: Path) -> None:
-    """HCCL_TORCH_PATCH_ACCELERATE=1: the backend that the program names is used, whether it says cpu=True, which raises
-    ValueError without the patch, or not, which trains the ranks apart. The program announces the patch."""
+    """With HCCL_TORCH_PATCH_ACCELERATE=1, Accelerate must use the backend that the program names.
+    Without the patch, cpu=True would raise ValueError, and its lack would train the ranks apart.
+    The program must announce the patch."""
     needs("accelerate")
     output = run_program(2, accelerate_program(f"Accelerator({options}{KEYWORD})"), tmp_path, seconds=LIMIT,
                          HCCL_TORCH_PATCH_ACCELERATE="1")
@@ -183,7 +189,7 @@ state.destroy_process_group()
 
 @pytest.mark.parametrize("options", ["cpu=True, ", ""])
 def test_partial_state_if_patched(options: str, tmp_path: Path) -> None:
-    """The same for PartialState, which is what Transformers uses."""
+    """The patch must also work for PartialState, which Transformers uses."""
     needs("accelerate")
     run_program(2, PARTIAL_STATE.replace("{options}", options), tmp_path, seconds=LIMIT, HCCL_TORCH_PATCH_ACCELERATE="1")
 
@@ -214,8 +220,8 @@ assert len(caught) == 2 and "has no effect on this version of Accelerate" in str
 
 @pytest.mark.parametrize("program", [PATCHED_LATER, FOREIGN_VERSION])
 def test_patch_leaves_the_rest_alone(program: str) -> None:
-    """A module that has been imported is patched as well; one process stays one; a version of Accelerate that decides
-    elsewhere is warned about and not touched."""
+    """The patch must apply to a module that was imported before, and must not affect a single
+    process. An unknown version of Accelerate must cause a warning and stay unchanged."""
     needs("accelerate")
     run([sys.executable, "-c", program], seconds=LIMIT)
 
@@ -240,8 +246,8 @@ except ValueError as error:
 
 
 def test_accelerate_without_the_patch(tmp_path: Path) -> None:
-    """The silent case that the patch is for. A program that names the backend and not cpu=True would train its ranks apart in silence: our
-    warning says so and what to do. One that names both gets Accelerate's error."""
+    """Without the patch, a program that names the backend but not cpu=True trains its ranks apart:
+    our warning must name the remedy. A program that names both must get Accelerate's error."""
     needs("accelerate")
     output = run_program(2, APART, tmp_path, seconds=LIMIT)
     assert output.count("so the ranks will train apart; set HCCL_TORCH_PATCH_ACCELERATE=1") == 2, output
@@ -273,8 +279,8 @@ assert trainer.evaluate()["eval_loss"] > 0
 
 @pytest.mark.parametrize("patched", [False, True])
 def test_transformers_trainer(patched: bool, tmp_path: Path) -> None:
-    """Transformers' Trainer trains and evaluates a tiny BERT on CPUs: with the group made first, and, with the patch, with
-    ddp_backend="hccl" alone. Weights are equal afterwards."""
+    """Transformers' Trainer must train and evaluate a tiny BERT on CPUs, with an existing group or,
+    with the patch, with only ddp_backend="hccl". Weights must be equal afterwards."""
     needs("accelerate", "transformers")
     text = TRANSFORMERS.replace("{folder}", str(tmp_path / "out")).replace("{first}", "" if patched else FIRST)
     text = text.replace("{options}", ', ddp_backend="hccl"' if patched else "")
@@ -288,9 +294,9 @@ SCRIPTS = {"test_ops": [], "test_sync": [], "test_script": [], "test_ddp_comm_ho
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_accelerate_scripts(script: str, tmp_path: Path) -> None:
-    """The scripts with which Accelerate tests itself on several processes, as they come with it, exit with 0 on 2 ranks over
-    hccl: gather, reduce and broadcast of nested tensors and objects; accumulation of gradients; training held against one
-    process; DDP's compression hooks; data loaders, Join and their state."""
+    """Accelerate's own scripts for several processes must pass unchanged on 2 ranks over hccl. They
+    test gather, reduce and broadcast of nested tensors and objects; gradient accumulation; training
+    against one process; DDP's compression hooks; data loaders, Join and their state."""
     needs("accelerate", *SCRIPTS[script])
     path = Path(importlib.util.find_spec("accelerate").origin).parent / "test_utils/scripts" / f"{script}.py"
     if not path.exists():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The functions of groups.py."""
+"""Tests the functions of groups.py."""
 from pathlib import Path
 
 import pytest

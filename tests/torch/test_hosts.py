@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks on hosts of their own: network namespaces, and machines with RoCE devices."""
+"""Tests ranks on hosts of their own: network namespaces, and machines with RoCE devices."""
 import os
 import subprocess
 import sys
@@ -15,7 +15,7 @@ ROOT = FOLDER.parent.parent
 
 @pytest.fixture
 def hosts():
-    """The names of two network namespaces, which are gone afterwards."""
+    """Creates two network namespaces and yields their names. Deletes them at the end."""
     allowed = subprocess.run(["bash", str(HOSTS), "allowed"], capture_output=True, text=True)
     if allowed.returncode != 0:
         pytest.skip(f"needs network namespaces: {allowed.stdout.strip()}")
@@ -28,7 +28,8 @@ def hosts():
 
 
 def test_two_hosts_over_tcp(hosts: list[str]) -> None:
-    """torchrun on each of two hosts, two ranks each: training is right, and traffic between the hosts goes over TCP."""
+    """With torchrun and two ranks on each of two hosts, training must be right, and traffic between
+    the hosts must use TCP."""
     nodes = [Program(["ip", "netns", "exec", name, sys.executable, "-m", "torch.distributed.run", "--nnodes", "2",
                       "--nproc-per-node", "2", "--node-rank", str(node), "--master-addr", "10.213.0.1", "--master-port",
                       "29511", str(FOLDER / "rank.py"), "training:data_parallel", "hccl"],
@@ -41,7 +42,8 @@ def test_two_hosts_over_tcp(hosts: list[str]) -> None:
 
 
 def test_two_machines_over_roce() -> None:
-    """One rank in each of two nodes of a virtual machine that has software RoCE devices."""
+    """Training must work with one rank in each of two nodes of a virtual machine with software RoCE
+    devices."""
     machine = Path(os.environ.get("RXE_VM", ROOT.parent / "shared" / "rxe" / "run-in-rxe-vm"))
     if os.environ.get("HCCL_TEST_ROCE") != "1":
         pytest.skip("needs HCCL_TEST_ROCE=1: takes five minutes on an emulated processor")

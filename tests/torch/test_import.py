@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``import torch`` does where the package is installed: registers the backend, and nothing else."""
+"""Tests that ``import torch`` registers the backend if the package is installed, and has no other
+effect."""
 import sys
 from pathlib import Path
 
@@ -29,7 +30,7 @@ def test_nothing_is_registered_where_autoload_is_off() -> None:
 
 
 def test_a_broken_library_leaves_import_torch_alone(tmp_path: Path) -> None:
-    """The package is there, its extension cannot be loaded: only a program that wants the backend notices."""
+    """If the extension cannot be loaded, only programs that use the backend may fail."""
     import hccl_torch
 
     package = tmp_path / "hccl_torch"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program that only names the backend, under each launcher; and proof that the library did the work."""
+"""Tests a program that only names the backend under each launcher, and proves that the library did
+the work."""
 import shutil
 import sys
 from pathlib import Path
@@ -66,7 +67,8 @@ def test_the_library_did_the_work(tmp_path: Path) -> None:
 
 
 def test_two_nodes_of_one_rank_each(tmp_path: Path) -> None:
-    """Two launchers, whose ranks take each other for ranks of another host: TCP over loopback."""
+    """Ranks of two launchers must take each other for ranks on other hosts and use TCP over
+    loopback."""
     from launcher import Program, environment
 
     program = tmp_path / "program.py"

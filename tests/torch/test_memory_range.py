@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bytes of tensors as the backend sees them: a program of its own, for nothing of Python is part of it."""
+"""Tests the byte ranges of tensors in the backend by a C++ program, since no Python is involved."""
 import subprocess
 from pathlib import Path
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The functions of messages.py."""
+"""Tests the functions of messages.py."""
 import pytest
 
 from launcher import run_ranks

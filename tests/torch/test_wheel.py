@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The package as it is installed: what it brings, and what it needs of the machine."""
+"""Tests the contents of the installed package and its requirements on the machine."""
 import os
 import re
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 import hccl_torch
 
 PACKAGE = Path(hccl_torch.__file__).parent
-# What Python and torch need themselves.
+# The libraries that Python and torch themselves need.
 SYSTEM = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libstdc++.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 
 
@@ -34,7 +34,8 @@ def test_types_are_declared() -> None:
 
 
 def test_runs_with_nothing_but_python(tmp_path: Path) -> None:
-    """In a root of which only the interpreter, its environment and the C library are to be seen."""
+    """The package must work in a root file system that has only the interpreter, its environment
+    and the C library."""
     import shutil
     import sys
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training with DistributedDataParallel and what builds on it, held against one process on the whole batch."""
+"""Tests training with DistributedDataParallel and what builds on it against one process with the
+whole batch."""
 import copy
 import os
 
@@ -12,7 +13,7 @@ import hccl_torch
 
 
 class Model(torch.nn.Module):
-    """Three layers, the last of which takes part in every second step only if asked to."""
+    """A model of four layers, of which ``extra`` can be left out of a step."""
 
     def __init__(self, width: int = 32) -> None:
         super().__init__()
@@ -106,7 +107,8 @@ def hook_of_the_program() -> None:
 
 
 def accumulated() -> None:
-    """Gradients of two half batches, of which only the second is synchronised, are those of the batch."""
+    """The gradients of two half batches, of which only the second is synchronised, must equal those
+    of the whole batch."""
     shared, alone = DistributedDataParallel(make_model()), make_model()
     data, target = (own_part(one) for one in make_data())
     with shared.no_sync():
@@ -118,7 +120,7 @@ def accumulated() -> None:
 
 
 def uneven_inputs() -> None:
-    """Ranks with more batches than others go on with Join."""
+    """Join must let ranks with more batches than others finish."""
     shared = DistributedDataParallel(make_model())
     data, target = (own_part(one) for one in make_data())
     optimizer = torch.optim.SGD(shared.parameters(), lr=0.1)
@@ -206,7 +208,7 @@ def checkpoint(folder: str) -> None:
 
 
 def pipeline() -> None:
-    """Micro-batches pass from rank to rank and gradients back."""
+    """Micro-batches must pass from rank to rank, and gradients back."""
     size, rank = dist.get_world_size(), dist.get_rank()
     torch.manual_seed(0)
     stages = [torch.nn.Linear(8, 8) for _ in range(size)]
@@ -232,7 +234,7 @@ def pipeline() -> None:
 
 
 def detail_reports_a_mismatch() -> None:
-    """With TORCH_DISTRIBUTED_DEBUG=DETAIL the shapes are compared before the call."""
+    """With TORCH_DISTRIBUTED_DEBUG=DETAIL, different shapes must be reported before the call."""
     assert os.environ["TORCH_DISTRIBUTED_DEBUG"] == "DETAIL"
     compare()
     try:

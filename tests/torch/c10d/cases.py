@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's own tests of distributed backends, which its wheel carries, for the backend that BACKEND names.
+"""PyTorch's own tests of distributed backends, from its wheel, for the backend that BACKEND names.
 
-The suite knows the backends in PyTorch's tree by name, and skips tests for all others. Here it takes ours for gloo, so that
-each test that gloo passes is run.
+The suite has a list of the backends in PyTorch's tree, and skips tests for all others. Here it takes
+ours for gloo, so that it runs each test that gloo passes.
 """
 import os
 
@@ -13,7 +13,7 @@ DEVICE = os.environ.get("C10D_DEVICE", "cpu")  # where the tests' tensors lie
 
 
 class LikeGloo(str):
-    """A name that compares as gloo's does too."""
+    """A name that also compares equal to gloo's."""
 
     def __eq__(self, other) -> bool:
         return str.__eq__(self, other) or other == "gloo"
@@ -26,7 +26,7 @@ class LikeGloo(str):
 
 
 class Environment(dict):
-    """The environment while the suite is imported and asks for its backend."""
+    """The environment that the suite sees when it is imported and reads the name of its backend."""
 
     def __getitem__(self, name):
         return LikeGloo(BACKEND) if name == "BACKEND" else super().__getitem__(name)
@@ -43,7 +43,8 @@ try:
 finally:
     os.environ = real_environment
 
-# Tests that no backend outside PyTorch's tree can pass, or that are not for tensors in CPU memory.
+# Tests that cannot pass with a backend outside PyTorch's tree, or that are not for tensors in CPU
+# memory.
 NO_MONITORED_BARRIER = "torch.distributed.monitored_barrier refuses every backend but gloo"
 IMPOSSIBLE = {"test_ddp_logging_data_cpu": "PyTorch names every backend outside its tree \"custom\" in DDP's logging data",
               "test_monitored_barrier_gloo": NO_MONITORED_BARRIER,
@@ -54,7 +55,7 @@ NO_SPARSE = {"test_sparse_all_reduce_sum": "the emulated device has no sparse te
 
 
 class TestCollectives(distributed_test.TestDistBackend, distributed_test.DistributedTest._DistTestBase):
-    """The suite's tests. Each starts WORLD_SIZE processes."""
+    """Runs the suite's tests, each with WORLD_SIZE processes."""
 
     def setUp(self) -> None:
         if BACKEND != "gloo" and self._testMethodName in IMPOSSIBLE:
@@ -62,8 +63,8 @@ class TestCollectives(distributed_test.TestDistBackend, distributed_test.Distrib
         if DEVICE == "hpu" and self._testMethodName in NO_SPARSE:
             self.skipTest(NO_SPARSE[self._testMethodName])
         if DEVICE != "cpu":
-            torch.set_default_device(DEVICE)  # for the processes, too
+            torch.set_default_device(DEVICE)  # also in the forked processes
             self.addCleanup(torch.set_default_device, None)
         super().setUp()
-        # Forked ones need not import PyTorch anew.
+        # Forked processes do not import PyTorch anew.
         self._start_processes(torch.multiprocessing.get_context("fork").Process)

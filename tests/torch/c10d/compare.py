@@ -2,8 +2,8 @@
 """Runs PyTorch's own tests of distributed backends with gloo and hccl, and compares the two; with ``--device hpu``, hccl
 with tensors on the CPU and on the emulated device.
 
-Prints a table of the counts, why tests were skipped, and the tests that differ. Ends with 1 if a test fails with the
-second of the two that passes with the first.
+Prints a table of the counts, the reasons for skipped tests, and the tests that differ. Exits with 1
+if a test passes with the first of the two and fails with the second.
 """
 import argparse
 import collections
@@ -26,12 +26,12 @@ class Setup(collections.namedtuple("Setup", ["backend", "device"])):
 
 
 def setups_for(device: str) -> tuple[Setup, Setup]:
-    """Returns the two to compare."""
+    """Returns the two setups to compare."""
     return (Setup("gloo" if device == "cpu" else "hccl", "cpu"), Setup("hccl", device))
 
 
 class Outcome(collections.namedtuple("Outcome", ["kind", "reason"])):
-    """"passed", "failed" or "skipped", and why."""
+    """The outcome of a test, "passed", "failed" or "skipped", and its reason."""
 
 
 def outcome_of(case: ElementTree.Element) -> Outcome:
@@ -43,7 +43,7 @@ def outcome_of(case: ElementTree.Element) -> Outcome:
 
 
 def run_suite(setup: Setup, ranks: int, options: argparse.Namespace) -> dict[str, Outcome]:
-    """Returns the outcome of each test by its name."""
+    """Runs the suite. Returns the outcome of each test by its name."""
     with tempfile.TemporaryDirectory() as folder:
         for name in ("barrier", "test_dir", "init_dir"):
             (Path(folder) / name).mkdir()
