@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs programs under hccl-hpu, and compares what they report."""
+"""Runs programs under hccl-hpu, and compares their reports."""
 import functools
 import json
 import re
@@ -13,14 +13,14 @@ from launcher import Program, environment, run
 
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
 HCCL_HPU = str(Path(sys.executable).with_name("hccl-hpu"))
-LIMIT = 300  # seconds for a program: imports take most of the time
+LIMIT = 300  # seconds per program, most of which imports take
 EXACT = 1e-5
 BF16 = 1e-2
 
 
 @dataclass
 class Ended:
-    """A program that has ended."""
+    """The exit code and the output of a program."""
 
     code: int
     output: str
@@ -28,19 +28,20 @@ class Ended:
 
 
 def private(folder: Path) -> dict[str, str]:
-    """Variables with which nothing is looked for on the network, and nothing is left at home."""
+    """Returns variables that keep programs from the network and the home folder."""
     return {"HF_HUB_OFFLINE": "1", "HF_HOME": str(folder / "huggingface"), "TOKENIZERS_PARALLELISM": "false",
             "XDG_CACHE_HOME": str(folder / "cache"), "HCCL_EMU_HPU_QUIET": "1"}
 
 
 def hccl_hpu(*words: str, folder: Path, seconds: float = LIMIT, code: int | None = 0, **variables: str) -> str:
-    """Runs ``hccl-hpu words...`` and returns all that it writes. Fails the test unless it ends in time with this code."""
+    """Runs ``hccl-hpu words...``. Returns its output. Fails the test unless it ends in time with
+    this code."""
     return run([HCCL_HPU, *words], seconds=seconds, code=code, **(private(folder) | variables))
 
 
 def hccl_hpu_apart(*words: str, folder: Path, seconds: float = LIMIT, command: tuple[str, ...] = (HCCL_HPU,),
                    **variables: str) -> Ended:
-    """Runs ``hccl-hpu words...`` and returns what it writes on stdout and on stderr."""
+    """Runs ``hccl-hpu words...``. Returns its exit code, stdout and stderr."""
     named = private(folder) | {"HCCL_EMU_HPU_QUIET": "0"} | variables
     program = Program.__new__(Program)
     program.process = subprocess.Popen([*command, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -53,7 +54,8 @@ def hccl_hpu_apart(*words: str, folder: Path, seconds: float = LIMIT, command: t
 
 
 def one_after_another(*programs: tuple[str, ...]) -> list[str]:
-    """Returns the words that run programs in one process: each program is its path and its arguments."""
+    """Returns the words that run programs in one process. Each program is its path and its
+    arguments."""
     words = [str(SCRIPTS / "several.py")]
     for program in programs:
         words += [*program, "+"]
@@ -62,11 +64,11 @@ def one_after_another(*programs: tuple[str, ...]) -> list[str]:
 
 @functools.cache
 def alone(*words: str) -> dict:
-    """Runs a script in one process on the CPU, without an emulated device, and returns its report. A script that has been run once
-    is not run again.
+    """Runs a script in one process on the CPU, without an emulated device. Returns its report,
+    which is cached.
 
     Args:
-        words: the script and its arguments; ``{folder}`` is one that is gone afterwards.
+        words: the script and its arguments; ``{folder}`` stands for a temporary folder.
     """
     report, = all_alone(words)
     return report
@@ -74,14 +76,16 @@ def alone(*words: str) -> dict:
 
 @functools.cache
 def all_alone(*programs: tuple[str, ...]) -> list[dict]:
-    """Does the same with several programs, one after the other in one process."""
+    """Runs several programs in order in one such process. Returns their reports, which are
+    cached."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, *[word.replace("{folder}", folder) for word in one_after_another(*programs)]]
         return reports_of(run(command, seconds=LIMIT, ACCELERATE_USE_CPU="1", **private(Path(folder))), len(programs))
 
 
 def reports_of(output: str, count: int) -> list[dict]:
-    """Returns what ``common.report`` has left, and removes it: one file for each of ``count`` programs."""
+    """Returns the reports of ``count`` programs from the files that ``common.report`` has written,
+    and deletes the files."""
     files = [Path(name) for name in re.findall(r"REPORT (\S+/report-\w+\.json)", output)]
     assert len(files) == count, output
     reports = [json.loads(file.read_text()) for file in files]
@@ -91,12 +95,12 @@ def reports_of(output: str, count: int) -> list[dict]:
 
 
 def report_of(output: str) -> dict:
-    """Returns what one program has printed."""
+    """Returns the report of one program."""
     return reports_of(output, 1)[0]
 
 
 def require_same_training(found: dict, expected: dict, tolerance: float = EXACT) -> None:
-    """Requires equal losses in every step, the second included, and equal weights at the end."""
+    """Requires equal losses in every step and equal weights at the end."""
     assert len(found["losses"]) == len(expected["losses"]) > 1, (found["losses"], expected["losses"])
     for mine, theirs in zip(found["losses"], expected["losses"]):
         assert abs(mine - theirs) <= tolerance, (found["losses"], expected["losses"])

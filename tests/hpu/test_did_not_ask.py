@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that did not ask for the emulation is as if it were not installed; and installations that are not whole."""
+"""Tests that the emulation does not affect processes that do not request it, and that incomplete
+installations are refused."""
 import json
 import shutil
 import sys
@@ -13,7 +14,8 @@ from launcher import run
 
 SITE = Path(sysconfig.get_path("purelib"))
 
-# All in which a process with the distribution may differ from one without, but does not.
+# The properties that the distribution must not change in a process that does not request the
+# emulation.
 STATE = """
 import json, os, sys, threading
 import torch, torch.distributed as dist
@@ -38,7 +40,8 @@ print(json.dumps(state))
 
 
 def site(folder: Path, without: tuple[str, ...] = ()) -> Path:
-    """Makes a folder of this environment's packages but those whose names begin so. Python is to see no other."""
+    """Makes a folder with links to this environment's packages, except those whose names begin with
+    ``without``, to replace the environment's own folder."""
     folder.mkdir()
     for entry in SITE.iterdir():
         if not entry.name.startswith(without):
@@ -69,7 +72,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def untouched(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The state of a process that did not ask, as JSON."""
+    """Returns the state of a process that did not request the emulation, as JSON."""
     return json.dumps(state(packages, tmp_path_factory.mktemp("untouched")))
 
 
@@ -90,13 +93,13 @@ def test_nothing_is_changed_if_switched_off(value: str, packages: Path, untouche
 
 
 def test_the_switch_makes_the_difference(packages: Path, tmp_path: Path) -> None:
-    """The comparison above can fail."""
+    """With the switch, the state must differ: the comparison above can fail."""
     found = state(packages, tmp_path, HCCL_EMU_HPU="1")
     assert found["hpu"] and found["accelerator"].startswith("hpu") and found["registrations"]["HPU"] > 0
 
 
 def refused(packages: Path, folder: Path, **variables: str) -> str:
-    """Returns the one line with which the launcher ends."""
+    """Runs the launcher, which must fail. Returns its only line of output."""
     said = python(packages, "-m", "hccl_torch_hpu.launch", "shell", "true", folder=folder, code=2, **variables)
     assert said.startswith("hccl-hpu: ") and said.count("\n") == 1, said
     return said

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""hccl-hpu: what it sets, how it ends, what it says when it cannot start, and that nothing stays behind."""
+"""Tests the variables, exit codes and errors of hccl-hpu, and that it leaves no files or
+processes."""
 import json
 import os
 import signal
@@ -14,7 +15,7 @@ from launcher import Program, environment, session_members, wait_until
 
 NOTICE = "hccl-hpu: emulated Gaudi devices, which compute on the CPU; not a product of Intel or Habana"
 
-# One short write, which those of other ranks do not break.
+# Prints a line in one short write, so that lines of ranks do not mix.
 SHOW = """
 import json, os, sys
 names = ("HCCL_", "HABANA_", "OMP_", "RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_", "NODE_RANK", "TORCH_DEVICE", "PATH", "PYTHONPATH")
@@ -31,7 +32,7 @@ if os.environ.get("RANK", "0") == sys.argv[1]:
 
 @pytest.fixture
 def script(tmp_path: Path):
-    """Writes a program and returns its path."""
+    """Returns a function that writes a program and returns its path."""
     def write(text: str, name: str = "program.py") -> str:
         path = tmp_path / name
         path.write_text(text)
@@ -58,7 +59,7 @@ def test_run_keeps_what_the_user_has_set(script, tmp_path: Path) -> None:
 
 
 def test_nothing_is_said_if_quiet_and_nothing_stays_behind(script, tmp_path: Path) -> None:
-    """After several processes there is a folder for version checks in the cache, and nothing else anywhere."""
+    """After several processes, only the folder for version checks in the cache may be left."""
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     ended = hccl_hpu_apart("run", "-n", "2", script("print('only this')"), folder=tmp_path, HCCL_EMU_HPU_QUIET="1",
@@ -76,14 +77,15 @@ def test_verbose_names_the_variables(script, tmp_path: Path) -> None:
 
 
 def shown_by(*words, folder: Path) -> list[dict]:
-    """What each process printed. Errors are kept apart: torchrun warns there when a node leaves before another."""
+    """Returns what each process printed to stdout. Leaves stderr out, since torchrun warns there if
+    a node leaves before another."""
     ended = hccl_hpu_apart(*words, folder=folder)
     assert ended.code == 0, ended.errors
     return [json.loads(line) for line in ended.output.splitlines()]
 
 
 def test_ranks(script, tmp_path: Path) -> None:
-    """-n starts processes as torchrun does, with its variables."""
+    """-n must start processes with torchrun's variables."""
     shown = shown_by("run", "-n", "3", script(SHOW), "argument", folder=tmp_path)
     assert sorted(one["RANK"] for one in shown) == ["0", "1", "2"]
     assert all(one["WORLD_SIZE"] == "3" and one["arguments"] == ["argument"] for one in shown)
@@ -105,7 +107,8 @@ def test_module(tmp_path: Path) -> None:
 @pytest.mark.parametrize("how, end, code", [([], "5", 5), ([], "kill", -9), (["-n", "2"], "7", 7),
                                             (["-n", "2"], "kill", 137), (["--nodes", "2x1"], "9", 9)])
 def test_exit_code(how: list[str], end: str, code: int, script, tmp_path: Path) -> None:
-    """The exit code is the script's, and a line names the rank where there are several."""
+    """The exit code must be the script's, and with several ranks a line must name the failed
+    one."""
     last = "1" if how else "0"
     ended = hccl_hpu_apart("run", *how, script(END), last, end, folder=tmp_path, HCCL_EMU_HPU_QUIET="1")
     assert ended.code == code, ended
@@ -126,7 +129,8 @@ def test_shell_of_the_user(tmp_path: Path) -> None:
 
 
 def test_version_checks_find_the_release(tmp_path: Path) -> None:
-    """pip of PATH is the environment's, and lists the release that Optimum looks for; elsewhere it does not."""
+    """In the shell, pip must be the environment's and list the release that Optimum requires.
+    Elsewhere it must not be listed."""
     listed = hccl_hpu("shell", "pip", "list", "--disable-pip-version-check", folder=tmp_path)
     assert [line.split() for line in listed.splitlines() if "habana-torch-plugin" in line] == [["habana-torch-plugin", "1.24.0"]]
     assert hccl_hpu("shell", "which", "pip", folder=tmp_path).strip() == str(Path(sys.executable).with_name("pip"))
@@ -157,7 +161,7 @@ MISTAKES = [
 
 @pytest.mark.parametrize("words, variables, said", MISTAKES)
 def test_mistakes(words: list[str], variables: dict[str, str], said: str, script, tmp_path: Path) -> None:
-    """One line on stderr, exit code 2, and the script is not started."""
+    """A mistake must cause one line on stderr and exit code 2, and must not start the script."""
     path = script("print('started')")
     ended = hccl_hpu_apart(*[word.format(script=path) for word in words], folder=tmp_path,
                            **({"HCCL_EMU_HPU_QUIET": "1"} | variables))
@@ -166,7 +170,7 @@ def test_mistakes(words: list[str], variables: dict[str, str], said: str, script
 
 @pytest.mark.parametrize("how", [["-n", "2"], ["--nodes", "2x1"]])
 def test_ranks_end_with_the_launcher(how: list[str], script, tmp_path: Path) -> None:
-    """SIGTERM ends the launcher and all that it has started."""
+    """SIGTERM must end the launcher and all processes that it has started."""
     path = script(f"import os, time; open(r'{tmp_path}/rank' + os.environ['RANK'], 'w').close(); time.sleep(300)")
     program = Program([HCCL_HPU, "run", *how, path], environment(**private(tmp_path)))
     try:
@@ -206,7 +210,7 @@ def test_a_folder_that_others_can_write_is_refused(tmp_path: Path) -> None:
 
 
 def test_starting_is_quick(script, tmp_path: Path) -> None:
-    """One process is started without torch: the launcher imports none of it."""
+    """The launcher must start a single process without importing torch."""
     ended = hccl_hpu_apart("shell", "true", folder=tmp_path, command=(sys.executable, "-X", "importtime", HCCL_HPU))
     assert ended.code == 0 and "argparse" in ended.errors
     assert not [line for line in ended.errors.splitlines() if line.split("|")[-1].strip().split(".")[0] == "torch"]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Launchers inside ``hccl-hpu shell`` start ranks that have emulated devices, and hccl moves their data where it lies."""
+"""Tests that launchers inside ``hccl-hpu shell`` start ranks with emulated devices, whose data hccl
+moves in place."""
 import shutil
 from pathlib import Path
 
@@ -61,7 +62,7 @@ def test_mpirun(program: str, tmp_path: Path) -> None:
 
 
 def test_a_launcher_inside_a_launcher(program: str, tmp_path: Path) -> None:
-    """Paths do not grow, and the outer variables stay."""
+    """A nested launcher must not extend paths, and must keep the outer variables."""
     output = hccl_hpu("shell", "hccl-hpu", "run", "-n", "2", program, folder=tmp_path)
     require_all(output, 2)
     path = hccl_hpu("shell", "hccl-hpu", "shell", "sh", "-c", "echo $PYTHONPATH", folder=tmp_path).strip().split(":")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of the how-to pages on emulated Gaudis run as they stand there, by the commands in their first lines."""
+"""Tests the programs of the how-to pages on emulated Gaudis, with the commands in their first
+lines."""
 import re
 import shlex
 from pathlib import Path
@@ -12,9 +13,9 @@ from launcher import FOLDER, Program, environment, free_port
 PAGES = FOLDER.parents[1] / "docs/how-to"
 SETS = {"hpu-accelerate.md": "set_a", "hpu-transformers.md": "set_a", "hpu-lightning.md": "set_b",
         "hpu-lightning-multi-node.md": "set_b", "hpu-optimum.md": "set_c", "ci-for-gaudi-code.md": "set_a"}
-WORKFLOW = "ci-for-gaudi-code.md"  # its program is run by the commands of its workflow
+WORKFLOW = "ci-for-gaudi-code.md"  # the commands of its workflow run its program
 COMMAND = re.compile(r"# ((?:\w+=\S+ )*hccl-hpu .*)")
-PORT = "29500"  # the pages' own, in whose place each run gets a free one
+PORT = "29500"  # the port in the pages, which each run replaces by a free one
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -49,7 +50,7 @@ def start(command: str, folder: Path, port: str) -> Program:
 
 
 def run_commands(commands: list[str], folder: Path) -> None:
-    """Runs commands of a page. Those that name a node run at the same time, others one after the other."""
+    """Runs commands of a page: those that name a node at the same time, others in order."""
     assert commands
     port = free_port()
     if all("NODE_RANK=" in command for command in commands):
@@ -71,7 +72,7 @@ def test_program(text: str, tmp_path: Path) -> None:
 
 @pytest.mark.set_a
 def test_workflow(tmp_path: Path) -> None:
-    """The steps of the workflow that run programs, with the script of its page."""
+    """The workflow's steps that run programs must work with the script of its page."""
     yaml = pytest.importorskip("yaml", reason="needs PyYAML")
     workflow = yaml.safe_load(blocks(WORKFLOW, "yaml")[0])
     program = blocks(WORKFLOW, "python")[0]

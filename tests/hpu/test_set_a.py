@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Accelerate and Transformers on emulated devices: what their users write for Gaudi, held against one process on the CPU."""
+"""Tests programs of Accelerate and Transformers written for Gaudi on emulated devices, against one
+process on the CPU."""
 import importlib.util
 import re
 from pathlib import Path
@@ -23,7 +24,7 @@ def accelerate_launch(processes: int, *words: str, folder: Path, **variables: st
 
 @pytest.fixture(scope="module")
 def expected() -> dict[str, dict]:
-    """The reports of one process on the CPU, by what it trains with."""
+    """Returns the reports of one process on the CPU, by framework."""
     transformers = (TRANSFORMERS, "{folder}", "use_cpu=True", "save_strategy='no'")
     programs = {"accelerate": (ACCELERATE, "no"), "accelerate bf16": (ACCELERATE, "bf16"), "transformers": transformers,
                 "transformers bf16": (*transformers, "bf16=True")}
@@ -45,7 +46,8 @@ def require_transformers(found: dict, expected: dict, processes: int, tolerance:
 
 
 def test_accelerate(expected: dict[str, dict], tmp_path: Path) -> None:
-    """A plain Accelerator() finds the devices: DDP over hccl, and the losses and weights of one process on the CPU."""
+    """A plain Accelerator() must find the devices, use DDP over hccl, and have the losses and
+    weights of one process on the CPU."""
     plain, half = reports_of(accelerate_launch(2, *one_after_another((ACCELERATE, "no"), (ACCELERATE, "bf16")),
                                                folder=tmp_path), 2)
     require_accelerate(plain, expected["accelerate"], 2)
@@ -53,13 +55,13 @@ def test_accelerate(expected: dict[str, dict], tmp_path: Path) -> None:
 
 
 def test_accelerate_on_the_cpu(tmp_path: Path) -> None:
-    """--cpu turns the device off, as Accelerate documents it."""
+    """--cpu must turn the device off, as Accelerate documents."""
     found = report_of(hccl_hpu("shell", "accelerate", "launch", "--cpu", ACCELERATE, folder=tmp_path))
     assert found["device"] == "cpu" and found["world"] == 1, found
 
 
 def test_accelerate_judges(tmp_path: Path) -> None:
-    """The scripts with which Accelerate tests itself on several processes, as they come with it, and with no argument about
+    """Accelerate's own scripts for several processes must pass unchanged, without an argument about
     the device."""
     folder = Path(importlib.util.find_spec("accelerate").origin).parent / "test_utils/scripts"
     programs = one_after_another(*[(str(folder / f"{script}.py"),) for script in JUDGES])
@@ -69,7 +71,8 @@ def test_accelerate_judges(tmp_path: Path) -> None:
 
 
 def test_eight_devices(expected: dict[str, dict], tmp_path: Path) -> None:
-    """The vendor's way to start, Transformers and Accelerate on all devices of a box, in lazy mode."""
+    """The vendor's launcher must run Transformers and Accelerate on all devices of a box in lazy
+    mode."""
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     output = hccl_hpu("run", "-n", "8", *one_after_another(
@@ -83,9 +86,9 @@ def test_eight_devices(expected: dict[str, dict], tmp_path: Path) -> None:
 
 
 def test_transformers(expected: dict[str, dict], tmp_path: Path) -> None:
-    """Trainer detects the device with no hint but ddp_backend, checkpoints and evaluates on it, computes in bfloat16, and
-    compiles. A checkpoint of two devices goes on on one, which takes two batches a step, and arrives where two would have.
-    The variables are those that the documents name for Gaudi."""
+    """With only ddp_backend as a hint, Trainer must detect the device, checkpoint, evaluate,
+    compute in bfloat16 and compile. A checkpoint of two devices must be resumed on one device with
+    two batches per step and give the same result. The variables are those of Gaudi's documents."""
     named = {"PT_HPU_LAZY_MODE": "0", "PT_ENABLE_INT64_SUPPORT": "1"}
     trained = (TRANSFORMERS, str(tmp_path / "two"))
     plain, half, compiled = reports_of(hccl_hpu("run", "-n", "2", *one_after_another(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lightning on emulated devices: each Trainer that the documents of lightning-habana show, held against one process on the
-CPU."""
+"""Tests Lightning on emulated devices: each Trainer in the documents of lightning-habana, against
+one process on the CPU."""
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,8 @@ def train(kind: str, folder: Path, *more: str, **variables: str) -> dict:
 @pytest.mark.parametrize("kind, devices", [("one", 1), ("two", 2), ("eight", 8), ("accelerator", 2), ("parallel", 2),
                                            ("bf16", 2)])
 def test_trainer(kind: str, devices: int, tmp_path: Path) -> None:
-    """Lightning starts the ranks itself; losses of every step and all weights are those of one process on the CPU."""
+    """Lightning must start the ranks, and all losses and weights must be those of one process on
+    the CPU."""
     found = train(kind, tmp_path)
     assert found["device"] == "hpu" and found["accelerator"] == "HPUAccelerator", found
     assert found["world"] == found["devices"] == devices, found
@@ -31,7 +32,8 @@ def test_trainer(kind: str, devices: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["auto", "bare"])
 def test_trainer_counts_the_devices(kind: str, tmp_path: Path) -> None:
-    """devices="auto", and a Trainer() that is told nothing, take the modules that are visible, with a checkpoint each."""
+    """devices="auto", and a Trainer() without arguments, must use the visible modules and write
+    checkpoints."""
     found = train(kind, tmp_path, str(tmp_path / "checkpoints"), HABANA_VISIBLE_MODULES="0,1")
     assert found["world"] == 2 and found["device"] == "hpu", found
     assert list((tmp_path / "checkpoints").rglob("*.ckpt")), "no checkpoint"
@@ -39,7 +41,7 @@ def test_trainer_counts_the_devices(kind: str, tmp_path: Path) -> None:
 
 
 def start_nodes(kind: str, folder: Path, address: str, own: list[dict], prefixes: list[list[str]], size: int) -> list[Program]:
-    """Starts a node for each entry of ``own``, with the variables that the documents name for several nodes."""
+    """Starts a node for each entry of ``own``, with the documented variables for several nodes."""
     port = free_port()
     return [Program([*prefix, HCCL_HPU, "run", SCRIPT, kind],
                     environment(**(private(folder) | {"MASTER_ADDR": address, "MASTER_PORT": port, "WORLD_SIZE": str(size),
@@ -56,7 +58,8 @@ def finish(nodes: list[Program]) -> list[str]:
 
 @pytest.mark.parametrize("kind, size", [("node-of-one", 2), ("node-of-two", 4)])
 def test_two_simulated_nodes(kind: str, size: int, tmp_path: Path) -> None:
-    """num_nodes=2 with MASTER_ADDR, MASTER_PORT, WORLD_SIZE and NODE_RANK, as two nodes on loopback."""
+    """num_nodes=2 with MASTER_ADDR, MASTER_PORT, WORLD_SIZE and NODE_RANK must work as two nodes on
+    loopback."""
     nodes = start_nodes(kind, tmp_path, "127.0.0.1", [{"HCCL_NODE_ID": "a"}, {"HCCL_NODE_ID": "b"}], [[], []], size)
     found = report_of("".join(finish(nodes)))
     assert found["world"] == size and found["nodes"] == 2 and found["strategy"] == "HPUParallelStrategy", found
@@ -64,7 +67,7 @@ def test_two_simulated_nodes(kind: str, size: int, tmp_path: Path) -> None:
 
 
 def test_two_hosts(hosts: list[str], tmp_path: Path) -> None:  # noqa: F811
-    """The same on two network namespaces: gradients go over TCP between hosts that share nothing else."""
+    """num_nodes=2 must work in two network namespaces, with gradients sent over TCP."""
     own = {"HCCL_SOCKET_IFNAME": "eth0", "GLOO_SOCKET_IFNAME": "eth0", "HCCL_EXPLAIN": "1"}
     nodes = start_nodes("node-of-two", tmp_path, "10.213.0.1", [own, own],
                         [["ip", "netns", "exec", name] for name in hosts], 4)

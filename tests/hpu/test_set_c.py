@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Optimum for Gaudi on emulated devices: fast_ddp.py as it comes, and GaudiTrainer, held against one process on the CPU."""
+"""Tests Optimum for Gaudi on emulated devices, its unchanged fast_ddp.py and GaudiTrainer, against
+one process on the CPU."""
 from pathlib import Path
 
 import pytest
@@ -18,21 +19,23 @@ SPAWN = str(SCRIPTS / "spawn.py")
 @pytest.mark.parametrize("lazy", ["0", "1"])
 @pytest.mark.parametrize("processes, kind", [(2, "plain"), (2, "graphs"), (8, "graphs")])
 def test_fast_ddp(processes: int, kind: str, lazy: str, tmp_path: Path) -> None:
-    """Reduces gradients right in every step, with HPU graphs and without, although nobody waits for the collective."""
+    """Gradients must be right in every step, with HPU graphs and without, although the program does
+    not wait for the collective."""
     found = report_of(hccl_hpu("run", "-n", str(processes), FAST_DDP, kind, folder=tmp_path, PT_HPU_LAZY_MODE=lazy))
     assert found["world"] == processes
     require_same_training(found, alone(FAST_DDP, "cpu"))
 
 
 def test_stale_gradients_are_noticed(tmp_path: Path) -> None:
-    """Graphs whose replay does nothing use the gradients of the first step again. The comparison above sees it."""
+    """The comparison above must notice graphs whose replay does nothing, which reuse the first
+    step's gradients."""
     found = report_of(hccl_hpu("run", "-n", "2", FAST_DDP, "stale", folder=tmp_path))
     with pytest.raises(AssertionError):
         require_same_training(found, alone(FAST_DDP, "cpu"))
 
 
 def spawn(launcher: str, size: int, *program: str, folder: Path, **variables: str) -> dict:
-    """Starts a program as gaudi_spawn.py does, on a port of its own."""
+    """Runs a program as gaudi_spawn.py does, on a free port. Returns its report."""
     named = {"PET_MASTER_PORT": free_port(), "OMPI_MCA_btl_tcp_if_include": "lo", "OMPI_MCA_oob_tcp_if_include": "lo"}
     return report_of(hccl_hpu("shell", "python", SPAWN, launcher, str(size), *program, folder=folder, **(named | variables)))
 
@@ -49,7 +52,7 @@ MODES = {
 
 @pytest.mark.parametrize("size, mode", [*[(2, mode) for mode in MODES], (8, "fast_ddp")])
 def test_gaudi_trainer(size: int, mode: str, tmp_path: Path) -> None:
-    """Each strategy arrives where one process of Transformers' Trainer on the CPU does."""
+    """Each strategy must give the results of one process of Transformers' Trainer on the CPU."""
     arguments, lazy, tolerance = MODES[mode]
     found = spawn("torchrun", size, OPTIMUM, str(tmp_path / "out"), *arguments, folder=tmp_path, PT_HPU_LAZY_MODE=lazy)
     assert found["world"] == size and found["device"].startswith("hpu"), found

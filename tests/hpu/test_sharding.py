@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's own ways of spreading a model over devices, on two emulated ones, against one process on the CPU."""
+"""Tests PyTorch's ways of sharding a model on two emulated devices, against one process on the
+CPU."""
 from pathlib import Path
 
 from emulation import SCRIPTS, hccl_hpu
@@ -14,7 +15,8 @@ def test_two_devices_compute_what_one_process_does(tmp_path: Path) -> None:
 
 
 def test_collectives_come_before_what_reads_their_results(tmp_path: Path) -> None:
-    """When all is in order, a rank is killed: the other is told which, and in which call."""
+    """All results must be in order. When a rank is then killed, the other one's error must name
+    that rank and the call."""
     output = hccl_hpu("run", "-n", "2", str(SCRIPTS / "order.py"), folder=tmp_path, code=None)
     assert output.count("in order") == 2, output
     assert "all_reduce" in output and "rank 1" in output and "not reached" not in output, output

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares what an operation has done on the device with what it has done on the CPU."""
+"""Compares the effects of an operation on the device with those on the CPU."""
 from __future__ import annotations
 
 import torch
 from torch.utils._pytree import tree_flatten
 
-# Relative and absolute tolerance; most results are equal bit by bit.
+# Relative and absolute tolerance. Most results have equal bits.
 _TOLERANCES = {torch.bfloat16: (1.6e-2, 1e-2), torch.float16: (1.6e-2, 1e-2)}
 
 
 class Difference(AssertionError):
-    """The device's result is not the CPU's."""
+    """Raised if the device's result differs from the CPU's."""
 
 
 def require(condition: bool, text: str) -> None:
@@ -46,9 +46,9 @@ def require_same(device: object, host: object, device_inputs: object, host_input
                  with_strides: bool = True, with_values: bool = True, with_history: bool = True) -> None:
     """Raises Difference unless two results agree in everything that a program can see of them.
 
-    That is: types, shapes, strides, values, lazy bits, versions, whether they are views, and which input's storage they
-    lie in. The results are trees of tensors. Without ``with_history`` it does not count whether they are views, nor how
-    often they have been written to.
+    These are types, shapes, strides, values, lazy bits, versions, whether they are views, and which
+    input's storage they use. The results are trees of tensors. Without ``with_history``, views and
+    versions are not compared.
     """
     got, got_tree = tree_flatten(device)
     want, want_tree = tree_flatten(host)
@@ -80,7 +80,8 @@ def require_same(device: object, host: object, device_inputs: object, host_input
 
 
 class Arguments:
-    """The arguments of a call on both sides, to see afterwards that they have been changed alike."""
+    """The arguments of a call on the device and on the CPU, to compare how the call changes
+    them."""
 
     def __init__(self, device: object, host: object):
         self._device, self._host = device, host
@@ -91,7 +92,8 @@ class Arguments:
         return [one._version for one in tree_flatten(tree)[0] if isinstance(one, torch.Tensor) and not one.is_inference()]
 
     def require_changed_alike(self) -> None:
-        """Raises Difference unless values and extents agree, and both have been written to equally often."""
+        """Raises Difference unless values and extents agree and the arguments on both sides have
+        been written to equally often."""
         device, host = ([one for one in tree_flatten(tree)[0] if isinstance(one, torch.Tensor)]
                         for tree in (self._device, self._host))
         require_same(device, host, (), (), "argument", with_history=False)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies of a sample's tensors from the device to the CPU that keep strides, shared storages and lazy bits."""
+"""Copies a sample's tensors from the device to the CPU and keeps strides, shared storages and lazy
+bits."""
 from __future__ import annotations
 
 import torch
@@ -7,7 +8,7 @@ from torch.utils._pytree import tree_map
 
 
 class Copier:
-    """Copies tensors, each storage once."""
+    """Copies tensors to the CPU, each storage once."""
 
     def __init__(self) -> None:
         self._storages: dict[int, torch.UntypedStorage] = {}
@@ -19,7 +20,8 @@ class Copier:
         return self._storages[storage._cdata]
 
     def copy(self, value: object) -> object:
-        """Returns a tensor of the device as a CPU tensor, a device as the CPU, and anything else as it is."""
+        """Returns a device tensor as a CPU tensor, a device as the CPU, and any other value
+        unchanged."""
         if isinstance(value, torch.device):
             return torch.device("cpu") if value.type == "hpu" else value
         if isinstance(value, str) and value.split(":")[0] == "hpu":
@@ -40,12 +42,12 @@ class Copier:
         return result.requires_grad_(value.requires_grad)
 
     def copy_all(self, tree: object) -> object:
-        """Does this to everything in nested lists, tuples and dictionaries."""
+        """Applies copy() to all values in nested lists, tuples and dictionaries."""
         return tree_map(self.copy, tree)
 
 
 def detached(tree: object) -> object:
-    """Returns the same with fresh tensors of the same strides and values, which require gradients if those did."""
+    """Returns the tree with new leaf tensors of the same strides, values and requires_grad."""
 
     def fresh(value: object) -> object:
         if not isinstance(value, torch.Tensor):

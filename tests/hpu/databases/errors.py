@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the faulty samples of PyTorch's database of operations: the device refuses each as the database says."""
+"""Runs the faulty samples of PyTorch's database of operations, which the device must refuse as the
+database says."""
 from __future__ import annotations
 
 import re

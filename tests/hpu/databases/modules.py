@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs PyTorch's database of modules on the device and on the CPU: results, and gradients of inputs and parameters."""
+"""Runs PyTorch's database of modules on the device and on the CPU, and compares results and the
+gradients of inputs and parameters."""
 from __future__ import annotations
 
 import copy
@@ -22,7 +23,7 @@ def names() -> list[str]:
 
 
 def _cases(info: ModuleInfo, training: bool) -> Iterator[tuple]:
-    """Yields the module and its arguments on the device and on the CPU."""
+    """Yields each module and its arguments on the device and on the CPU."""
     torch.manual_seed(1)
     inputs = info.module_inputs_func(info, device="hpu", dtype=torch.float32, requires_grad=True, training=training)
     for one in inputs:
@@ -47,7 +48,8 @@ def _tensors(tree: object) -> list[torch.Tensor]:
 
 
 def _run(module: torch.nn.Module, arguments: tuple, backward: bool) -> tuple[list, list]:
-    """Returns the results, and the gradients of arguments and parameters; None stands for a tensor that is not a leaf."""
+    """Returns the results, and the gradients of arguments and parameters, with None for a tensor
+    that is not a leaf."""
     args, kwargs = arguments
     torch.manual_seed(2)
     with sdpa_kernel(SDPBackend.MATH):
@@ -69,7 +71,7 @@ def check(info: ModuleInfo, training: bool, backward: bool) -> None:
         for number, (one, other) in enumerate(zip(got, want)):
             require(one.device.type == "hpu", f"result[{number}] is on {one.device}")
             require_equal_values(one, other, f"result[{number}]")
-        inputs = len(_tensors(device_arguments))  # of which some are leaves only as copies
+        inputs = len(_tensors(device_arguments))  # some are leaves only on the CPU
         for number, (one, other) in enumerate(zip(gradients, want_gradients)):
             require(number < inputs or (one is None) == (other is None), f"gradient[{number}]: only one of them has it")
             if one is not None and other is not None:

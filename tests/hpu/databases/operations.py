@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the operations of PyTorch's database on the device and on the CPU: the checks of one operation."""
+"""Runs the checks of one operation of PyTorch's database on the device and on the CPU."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -14,14 +14,14 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils._pytree import tree_flatten, tree_map
 
-# At most as many samples of an operation are run in each check.
+# The largest number of samples of an operation that a check runs.
 _SAMPLES = 8
 
 OPERATIONS: dict[str, OpInfo] = {}
 for _info in op_db:
     OPERATIONS[_info.name + (f".{_info.variant_test_name}" if _info.variant_test_name else "")] = _info
 
-# Their results are not determined by the arguments and the seed: memory that nobody has written.
+# Operations whose results are uninitialised memory.
 _UNDEFINED = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"}
 
 
@@ -49,7 +49,7 @@ def _inputs(sample: SampleInput) -> object:
 
 
 def _run_both(function: Callable, device: SampleInput, host: SampleInput) -> tuple[object, object] | None:
-    """Returns both results; None if the CPU refuses the sample, and the device does, too."""
+    """Returns both results, or None if both the CPU and the device refuse the sample."""
     try:
         want = _call(function, host)
     except Exception:
@@ -62,7 +62,7 @@ def _run_both(function: Callable, device: SampleInput, host: SampleInput) -> tup
 
 
 def check_values(info: OpInfo, dtype: torch.dtype, change: Callable | None = None) -> None:
-    """Compares results, and arguments afterwards."""
+    """Compares results, and arguments after the call."""
     if dtype not in info.dtypes:
         raise NotApplicable
     for sample, host in _samples(info, dtype, False):
@@ -107,7 +107,7 @@ def _poisoned_like(result: object) -> object:
 
 
 def check_out(info: OpInfo, dtype: torch.dtype) -> None:
-    """Compares what is written to an argument ``out=``: of the right size, and of none."""
+    """Compares results written to ``out=`` arguments of the right size and of size 0."""
     if not info.supports_out or dtype not in info.dtypes or info.name in _UNDEFINED:
         raise NotApplicable
     for sample, host in _samples(info, dtype, False):
@@ -174,7 +174,7 @@ def _compare_gradients(device: list | None, host: list | None, what: str) -> boo
 
 
 def check_backward(info: OpInfo, dtype: torch.dtype, twice: bool = False) -> None:
-    """Compares gradients, or with ``twice`` the gradients of gradients."""
+    """Compares gradients, or gradients of gradients if ``twice``."""
     if not info.supports_autograd or dtype not in info.supported_backward_dtypes("cpu") or (twice and not info.supports_gradgrad):
         raise NotApplicable
     for sample, host in _samples(info, dtype, True):
@@ -182,7 +182,7 @@ def check_backward(info: OpInfo, dtype: torch.dtype, twice: bool = False) -> Non
         try:
             want = _gradients(info, host, twice)
         except Exception:
-            continue  # the CPU has none for this sample
+            continue  # the CPU does not have any for this sample
         got = _gradients(info, sample, twice)
         if not _compare_gradients(got, want, "gradient") or not twice:
             continue

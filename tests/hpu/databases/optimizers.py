@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs PyTorch's database of optimizers on the device and on the CPU: parameters after some steps."""
+"""Runs PyTorch's database of optimizers on the device and on the CPU, and compares parameters after
+some steps."""
 from __future__ import annotations
 
 from functools import partial
@@ -36,7 +37,8 @@ def _train(info: OptimizerInfo, device: str, options: dict) -> list[torch.Tensor
 
 
 def check(info: OptimizerInfo, implementation: str) -> None:
-    """Compares every configuration of the database with an implementation: "default", "foreach" or "fused"."""
+    """Compares every configuration of the database for one implementation: "default", "foreach" or
+    "fused"."""
     if implementation != "default" and implementation not in info.supported_impls:
         raise NotApplicable
     if implementation == "fused" and "cpu" not in info.supports_fused_on:
@@ -44,7 +46,7 @@ def check(info: OptimizerInfo, implementation: str) -> None:
     for case in info.optim_inputs_func("hpu"):
         options = dict(case.kwargs)
         if options.get("capturable"):
-            continue  # for graphs of the GPU
+            continue  # only for CUDA graphs
         if implementation != "default":
             options[implementation] = True
         if implementation == "fused" and options.get("differentiable"):

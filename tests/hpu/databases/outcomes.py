@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the checks of one entry of a database end."""
+"""The outcomes of the checks of one entry of a database."""
 from __future__ import annotations
 
 import warnings
@@ -7,11 +7,12 @@ from collections.abc import Callable
 
 
 class NotApplicable(Exception):
-    """The database has nothing for this check."""
+    """Raised if the database has no sample for a check."""
 
 
 def outcomes_of(checks: dict[str, Callable[[], None]]) -> dict[str, str]:
-    """Runs checks. Returns for each "passed", "none" where there is nothing to check, or why it failed."""
+    """Runs checks. Returns "passed" for each, "none" if there was no sample to check, or the reason
+    for its failure."""
     outcomes = {}
     for name, check in checks.items():
         try:
@@ -21,6 +22,6 @@ def outcomes_of(checks: dict[str, Callable[[], None]]) -> dict[str, str]:
             outcomes[name] = "passed"
         except NotApplicable:
             outcomes[name] = "none"
-        except Exception as error:  # every kind counts as a failure
+        except Exception as error:  # any exception is a failure
             outcomes[name] = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:300]
     return outcomes

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs PyTorch's databases of operations, modules, optimizers and faulty calls on the emulated device.
 
-Every entry runs in a forked process with a few others, so that a crash is the failure of one. Prints the counts of checks
-of each database, and each failure that the list of exceptions does not have. Exits with 1 if there are any, or if an
-exception is no longer needed.
+The entries run in forked processes, a few in each, so that a crash fails only one entry. Prints the
+counts of checks of each database, and each failure that is not in the list of exceptions. Exits
+with 1 if there is one, or if an exception is no longer needed.
 """
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pathlib import Path
 _FOLDER = Path(__file__).resolve().parent
 _EXCEPTIONS = _FOLDER / "exceptions.txt"
 _BATCH = 15
-_TIME_LIMIT = 600.0  # seconds for a batch, which takes a few of a processor of its own
+_TIME_LIMIT = 600.0  # seconds per batch, which takes a few on an idle processor
 
 
 _DATABASES = ("operations", "modules", "optimizers", "errors")
@@ -40,7 +40,8 @@ def _work(database: str, names: list[str], path: str) -> None:
 
 
 def _run_batch(database: str, names: list[str], folder: str) -> dict[str, dict[str, str]]:
-    """Returns the outcomes of entries, run in a process of their own; goes on behind one that crashes."""
+    """Runs entries in a process of their own, and the rest in another one if it crashes. Returns
+    their outcomes."""
     outcomes: dict[str, dict[str, str]] = {}
     rest = names
     while rest:
@@ -68,7 +69,7 @@ def _run_batch(database: str, names: list[str], folder: str) -> dict[str, dict[s
 def _run_all(database: str, names: list[str], jobs: int) -> dict[str, dict[str, str]]:
     from concurrent.futures import ThreadPoolExecutor
 
-    gc.freeze()  # the forked processes need not copy what their garbage collectors would mark
+    gc.freeze()  # so that garbage collections do not copy the pages of the forked processes
     batches = [names[at:at + _BATCH] for at in range(0, len(names), _BATCH)]
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as pool:
         results = pool.map(lambda batch: _run_batch(database, batch, folder), batches)
@@ -76,14 +77,14 @@ def _run_all(database: str, names: list[str], jobs: int) -> dict[str, dict[str, 
 
 
 def _read_exceptions(database: str) -> set[tuple[str, str]]:
-    """Returns the failures that are known, each an entry and a check."""
+    """Returns the known failures, each as an entry and a check."""
     lines = [line.split("|") for line in _EXCEPTIONS.read_text(encoding="utf-8").splitlines()
              if line and not line.startswith("#")]
     return {(line[1].strip(), line[2].strip()) for line in lines if line[0].strip() == database}
 
 
 def _check(database: str, options: argparse.Namespace) -> bool:
-    """Runs a database and prints what it found. Returns True if all went as expected."""
+    """Runs a database and prints its failures. Returns whether all outcomes were as expected."""
     begin = time.monotonic()
     names = options.only or importlib.import_module(database).names()
     outcomes = _run_all(database, names, options.jobs)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Puts the packages of this source tree on the path, and gives each test a device and a time limit.
 
-Tests of the shim run on CPU tensors. With an installed emulation and HCCL_EMU_HPU=1 they run on the device "hpu" as well.
+Tests of the shim run on CPU tensors. With an installed emulation and HCCL_EMU_HPU=1, they also run
+on the device "hpu".
 """
 import faulthandler
 import importlib.util
@@ -17,7 +18,8 @@ TIME_LIMIT_S = 300
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# An installed package has the compiled extension, and goes first; without one the sources do for everything but the device.
+# An installed package comes first, since it has the compiled extension. The sources suffice for
+# everything but the device.
 if importlib.util.find_spec("hccl_torch") is None:
     sys.path.insert(0, str(ROOT / "python"))
 if importlib.util.find_spec("hccl_torch_hpu") is None:
@@ -36,14 +38,14 @@ HAS_DEVICE = hasattr(torch, "hpu") and torch.hpu.is_available()
 @pytest.fixture(params=["cpu", pytest.param("hpu", marks=pytest.mark.skipif(
     not HAS_DEVICE, reason="needs the installed emulation and HCCL_EMU_HPU=1"))])
 def device(request):
-    """The device of a test's tensors."""
+    """Returns the device of a test's tensors."""
     torch.manual_seed(0)
     return torch.device(request.param)
 
 
 @pytest.fixture(autouse=True)
 def time_limit():
-    """Ends the process with a trace of all threads if a test takes too long."""
+    """Ends the process with a stack trace of all threads if a test takes too long."""
     faulthandler.dump_traceback_later(TIME_LIMIT_S, exit=True)
     yield
     faulthandler.cancel_dump_traceback_later()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The device "hpu" as a program sees it: tensors, memory, random numbers, streams, and clear refusals."""
+"""Tests the device "hpu" as programs use it: tensors, memory, random numbers, streams, and clear
+refusals."""
 import copy
 import io
 import multiprocessing
@@ -154,7 +155,7 @@ def test_refuses_devices_that_are_not_there():
                  lambda: torch.ones(1).to("hpu:8")):
         with pytest.raises(RuntimeError, match=r"hpu:[89] does not exist: this machine shows 8 emulated devices"):
             make()
-    assert torch.ones(2).to("hpu:3").device == torch.device("hpu:0")  # the process's own, whatever its number
+    assert torch.ones(2).to("hpu:3").device == torch.device("hpu:0")  # this process's device
     with pytest.raises(RuntimeError, match="hpu:8 does not exist.*8 emulated devices"):
         torch.hpu.set_device(8)
     torch.hpu.set_device(3)

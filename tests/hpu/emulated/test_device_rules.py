@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules of PyTorch's devices that a program notices only when it breaks them, or asks for determinism."""
+"""Tests rules of PyTorch's devices that programs notice only if they break them or request
+determinism."""
 import threading
 from multiprocessing.reduction import ForkingPickler
 
@@ -19,7 +20,7 @@ def deterministic():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.complex64, torch.int64, torch.uint8, torch.bool])
 def test_new_memory_is_filled_if_algorithms_are_deterministic(deterministic, dtype):
-    """It gets NaN, or the largest integer, like the CPU's."""
+    """New memory must have NaN, or the largest integer, as on the CPU."""
     def made(device):
         base = torch.zeros(2, 3, device=device).to(dtype)
         yield torch.empty(3, 4, dtype=dtype, device=device)
@@ -48,13 +49,14 @@ def test_lists_take_no_numbers_on_the_cpu():
     for call in (torch.stack, torch.cat, torch.hstack, torch.vstack):
         with pytest.raises(RuntimeError, match="two devices, hpu:0 and cpu"):
             call([other, number])
-    # Here each tensor of the list is an operand of its own.
+    # Here, each tensor of the list is a separate operand.
     assert [one.item() for one in torch._foreach_mul([other, other], [number, number + 1])] == [2.0, 4.0]
     assert torch.arange(6, device="hpu").view(2, 3)[torch.tensor(1), torch.tensor([0, 2])].tolist() == [3, 5]
 
 
 def test_dropout_leaves_the_generator_of_the_cpu_alone():
-    """It does so while another thread draws from that generator."""
+    """Dropout on the device must not affect the CPU's generator, even while another thread draws
+    from it."""
     expected = torch.rand(20000, generator=torch.Generator().manual_seed(11))
     ones, ended = torch.ones(4096, device="hpu"), threading.Event()
 
@@ -88,7 +90,8 @@ def test_dropout_draws_like_the_cpu(train, probability):
 
 @pytest.mark.parametrize("strategy", ["file_descriptor", "file_system"])
 def test_tensors_do_not_go_to_other_processes(strategy):
-    """Both ways of sharing memory say the same, once, and change nothing for tensors on the CPU."""
+    """Both ways of sharing memory must refuse device tensors with the same error, and must still
+    work for CPU tensors."""
     before = torch.multiprocessing.get_sharing_strategy()
     torch.multiprocessing.set_sharing_strategy(strategy)
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps, switches, metrics, compilation, data, measurements of models, and hl-smi."""
+"""Tests steps, switches, metrics, compilation, data loading, measurements of models, and hl-smi."""
 import json
 import os
 import re

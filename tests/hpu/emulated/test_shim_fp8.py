@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""8-bit casts and products, and training with them: error bounds, scales, and losses that fall."""
+"""Tests 8-bit casts and products, and training with them: error bounds, scales, and falling
+losses."""
 import copy
 
 import pytest
@@ -13,7 +14,7 @@ from habana_frameworks.torch.hpex.kernels.Fp8Ops import cast_from_fp8, cast_to_f
 
 E4M3, E5M2 = torch.float8_e4m3fn, torch.float8_e5m2
 
-# Half of the distance between neighbours, against their value.
+# The largest relative rounding error: half of the distance between neighbouring values.
 ERROR = {E4M3: 2.0 ** -4, E5M2: 2.0 ** -3}
 
 
@@ -144,7 +145,7 @@ def test_linear_error_is_that_of_8_bits(device, minimize_memory, kind):
     settings = recipe.DelayedScaling(fp8_format=recipe.Format[kind], reduce_amax=False)
     x = torch.randn(32, 16).to(device).requires_grad_()
     other = x.detach().clone().requires_grad_()
-    weights = torch.randn(32, 8).to(device) * 1e-6  # without a scale these would vanish in 8 bits
+    weights = torch.randn(32, 8).to(device) * 1e-6  # without a scale, these would be 0 in 8 bits
     for _ in range(2):
         ours.zero_grad()
         x.grad = None
@@ -203,7 +204,7 @@ def test_linear_without_parameters_of_its_own(device):
 
 
 def scales_of(settings, amaxes, device):
-    """The scale of the input in each step, whose largest magnitudes are given."""
+    """Returns the scale of the input after each step, whose largest magnitudes are ``amaxes``."""
     layer = te.Linear(4, 4, device=device)
     found = []
     for amax in amaxes:

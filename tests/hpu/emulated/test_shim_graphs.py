@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings are executed again, forward and backward, with what their inputs hold then."""
+"""Tests that replays of recordings, forward and backward, use the current values of their
+inputs."""
 import copy
 
 import pytest
@@ -20,7 +21,7 @@ def loss_of(model, x):
 
 
 def fresh_gradients(model, x):
-    """The gradients that an unrecorded copy of the model has."""
+    """Returns the loss and gradients of an unrecorded copy of the model."""
     other = copy.deepcopy(model)
     other.zero_grad(set_to_none=True)
     loss = loss_of(other, x)
@@ -91,7 +92,7 @@ def test_gradients_add_up_in_a_recording(device):
 
 
 def test_gradients_are_packed_and_unpacked_by_recordings_as_optimum_does(device):
-    """Two recordings around a collective, whose buffer a third party changes."""
+    """Two recordings must work with a collective between them that changes their common buffer."""
     gradients = [torch.randn(3).to(device), torch.randn(2, 2).to(device)]
     buffer = torch.zeros(7).to(device)
     views = [buffer[:3].reshape(3), buffer[3:].reshape(2, 2)]

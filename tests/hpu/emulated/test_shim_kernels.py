@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values and gradients of the fused kernels, against torch's own functions and against formulas written out."""
+"""Tests values and gradients of the fused kernels against torch's own functions and plain
+formulas."""
 import math
 
 import pytest
@@ -30,7 +31,7 @@ def make_qkv(device, heads=4, kv_heads=4, queries=5, keys=5, dtype=torch.float32
 
 
 def plain_attention(q, k, v, mask=None, scale=None):
-    """The formula, with a mask that is added."""
+    """Returns attention by its formula, with a mask that is added."""
     repeat = q.size(1) // k.size(1)
     k, v = (one.repeat_interleave(repeat, dim=1) for one in (k, v))
     scores = q @ k.transpose(-1, -2) * (scale or 1 / math.sqrt(q.size(-1)))

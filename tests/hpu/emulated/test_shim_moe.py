@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The mixture of experts, against a loop over tokens."""
+"""Tests the mixture of experts against a loop over tokens."""
 import pytest
 import torch
 from torch.nn import functional
@@ -20,7 +20,7 @@ def make(device, permuted, experts=5, hidden=6, inner=8, tokens=7):
 
 
 def loop(x, routing, weights, matrices, permuted, activation, first, last):
-    """Computes token by token, and expert by expert."""
+    """Returns the result, computed token by token and expert by expert."""
     rows = []
     for token in range(x.size(0)):
         total = torch.zeros_like(x[token])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Optimizers, against torch's where torch has one, else against the formulas of their papers."""
+"""Tests optimizers against torch's, or against the formulas of their papers where torch lacks
+them."""
 import copy
 
 import pytest
@@ -9,7 +10,7 @@ from habana_frameworks.torch.hpex.movingavrg import FusedEMA
 from habana_frameworks.torch.hpex.optimizers import (LARS, Adam, AdamW, FusedAdagrad, FusedAdamW, FusedLamb, FusedLars,
                                                      FusedResourceApplyMomentum, FusedSGD)
 
-# Names of cases: ours, and torch's with the same arguments.
+# For each case, our optimizer and torch's with the same arguments.
 PAIRS = {
     "adamw": (lambda p: FusedAdamW(p, lr=0.02, betas=(0.8, 0.95), eps=1e-12, weight_decay=0.1),
               lambda p: torch.optim.AdamW(p, lr=0.02, betas=(0.8, 0.95), eps=1e-12, weight_decay=0.1)),
@@ -21,7 +22,8 @@ PAIRS = {
     "adagrad": (lambda p: FusedAdagrad(p, 0.1, 0.05, 0.01, 0.2, 1e-8),
                 lambda p: torch.optim.Adagrad(p, 0.1, 0.05, 0.01, 0.2, 1e-8)),
 }
-# Momentum alone takes gradients with the learning rate in them, so it learns only inside LARS.
+# FusedResourceApplyMomentum expects gradients that are already multiplied by the learning rate, so
+# it learns only inside LARS.
 OTHERS = {
     "lamb": lambda p: FusedLamb(p, lr=0.02),
     "adamw with moments of 8 bits": lambda p: FusedAdamW(p, lr=0.02, moments_dtype=(torch.float8_e4m3fn,

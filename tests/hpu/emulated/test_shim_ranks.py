@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two ranks: attention over a sequence of which each holds a half, and scales that both have in common."""
+"""Tests two ranks: attention over a sequence of which each rank has one half, and scales that both
+ranks share."""
 import os
 import subprocess
 import sys
@@ -8,7 +9,7 @@ import pytest
 
 from conftest import HAS_DEVICE, TIME_LIMIT_S
 
-# Both ranks together stay below the limit of a test, so that this test ends them itself.
+# Less than the limit of a test, so that this test can end both ranks itself.
 LIMIT_OF_A_RANK_S = TIME_LIMIT_S / 2.5
 
 START = """

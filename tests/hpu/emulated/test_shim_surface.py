@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each name that frameworks use is there, and a name that is not there says so."""
+"""Tests that each name that frameworks use exists, and that a missing name raises a clear error."""
 import importlib
 import subprocess
 import sys
@@ -13,7 +13,7 @@ from conftest import HAS_DEVICE, SHIM
 NAMES = [line for line in (Path(__file__).parent / "surface.txt").read_text().splitlines()
          if line and not line.startswith("#")]
 
-# These are torch.hpu's, which the device's module has.
+# Names of torch.hpu, which the device's module defines.
 OF_THE_DEVICE = ("Event", "Stream", "stream", "current_device", "default_stream", "get_autocast_hpu_dtype",
                  "get_device_name", "get_rng_state",
                  "get_rng_state_all", "is_autocast_hpu_enabled", "manual_seed", "manual_seed_all", "mem_get_info",
@@ -22,7 +22,8 @@ OF_THE_DEVICE = ("Event", "Stream", "stream", "current_device", "default_stream"
 
 
 def resolve(name):
-    """Imports as much of a dotted name as is a module, and takes the rest from it, as programs do."""
+    """Returns the object of a dotted name: imports its longest prefix that is a module, as programs
+    do, and takes the rest as attributes."""
     parts = name.split(".")
     for length in range(len(parts), 0, -1):
         module = ".".join(parts[:length])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The common parts of the training scripts: data, a model, checks that all ranks hold, and one line of JSON from rank 0."""
+"""Common parts of the training scripts: data, a model, checks on all ranks, and the report of rank
+0."""
 import json
 import os
 import tempfile
@@ -32,13 +33,13 @@ def make_data(batches: int = STEPS) -> torch.utils.data.TensorDataset:
 
 
 def weights(model: torch.nn.Module) -> torch.Tensor:
-    """Returns all parameters as one vector of the device."""
+    """Returns all parameters as one vector on the device."""
     return torch.cat([one.detach().float().flatten() for one in model.parameters()])
 
 
 def require_trained_together(model: torch.nn.Module, before: torch.Tensor, steps: int, on_hpu: bool = True) -> None:
-    """Requires that weights have changed and are the same bits on all ranks, and that hccl has moved the gradients of
-    every step where they lay, none of them through a stage."""
+    """Requires that the weights have changed and have the same bits on all ranks, and that hccl has
+    reduced the gradients of every step in place, without staging."""
     own = weights(model)
     assert not torch.equal(own.cpu(), before.cpu()), "the weights have not changed"
     if not is_distributed():
@@ -58,8 +59,8 @@ def require_trained_together(model: torch.nn.Module, before: torch.Tensor, steps
 
 
 def report(model: torch.nn.Module, losses: list[float], **more) -> None:
-    """Leaves what the test compares, with every weight, in a file that rank 0 names. A longer line would mix with those of other ranks
-    in the pipe that they share."""
+    """Writes the results that the test compares, with every weight, to a file whose name rank 0
+    prints. A longer line would mix with those of other ranks in their common pipe."""
     if rank() == 0:
         world = dist.get_world_size() if is_distributed() else 1
         with tempfile.NamedTemporaryFile("w", prefix="report-", suffix=".json", delete=False) as file:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Uses tensors of unwaited collectives and messages in every way at once. In the end rank 1 kills itself."""
+"""Uses tensors of pending collectives and messages in various ways. Rank 1 kills itself at the
+end."""
 import os
 import signal
 import threading
@@ -13,13 +14,14 @@ _ROUNDS = 20
 
 
 def take_memory_away(rank: int, total: float) -> None:
-    """Takes its memory from a tensor that a collective uses, and gives that memory to another one."""
+    """Replaces or frees the memory of a tensor that a collective uses, and allocates other
+    memory."""
     other = torch.zeros(4, device="hpu")
     for take in (lambda tensor: tensor.set_(other), lambda tensor: setattr(tensor, "data", other),
                  lambda tensor: tensor.untyped_storage().resize_(0)):
         tensor = torch.full((_ELEMENTS,), float(rank + 1), device="hpu")
         if rank == 1:
-            time.sleep(0.3)  # the others' call is under way
+            time.sleep(0.3)  # the other ranks' calls are under way
         work = dist.all_reduce(tensor, async_op=True)
         kept = tensor.view(-1) if rank == 1 else None
         if rank != 1:
@@ -44,7 +46,8 @@ def grow_under_a_collective(rank: int, total: float) -> None:
 
 
 def read_what_is_copied_back(rank: int, total: float) -> None:
-    """Reads results that a step copies to their place, while another thread notices that the collective has run."""
+    """Reads results that a step copies to their place, while another thread completes the
+    collective."""
     small = torch.ones(4, device="hpu")
     for _ in range(_ROUNDS):
         base = torch.full((1000, 1000), float(rank + 1), device="hpu")
@@ -57,7 +60,8 @@ def read_what_is_copied_back(rank: int, total: float) -> None:
 
 
 def write_to_what_is_sent(rank: int, total: float) -> None:
-    """Lets a message and a collective write to a tensor whose message has not been received yet."""
+    """Lets a message and a collective write to a tensor whose earlier message has not been received
+    yet."""
     def receive(tensor: torch.Tensor, other: torch.Tensor) -> None:
         dist.irecv(tensor, 1) if rank == 0 else dist.isend(other, 0)
 
@@ -81,7 +85,7 @@ def write_to_what_is_sent(rank: int, total: float) -> None:
 
 
 def use_what_is_received_later(rank: int, total: float) -> None:
-    """Uses tensors for which a message has been asked for by its tag, or of any rank, and has not come yet."""
+    """Uses tensors that wait for a message by its tag or from any rank."""
     uses = ((lambda tensor: tensor.mul_(2), 10.0), (lambda tensor: dist.all_reduce(tensor, op=dist.ReduceOp.AVG), 5.0),
             (lambda tensor: dist.broadcast(tensor, 1), 5.0))
     for asked in ({"src": 0, "tag": 5}, {"src": None, "tag": 0}, {"src": None, "tag": 5}):
@@ -115,9 +119,9 @@ def main() -> None:
         tensor.fill_(-1)  # writes to an input
         assert gathered.view(world, -1)[:, -1].tolist() == list(range(world))
         dist.all_reduce(gathered, async_op=True)
-        dist.broadcast(gathered[:7], src=0, group=other, async_op=True)  # another group, the same memory
+        dist.broadcast(gathered[:7], src=0, group=other, async_op=True)  # the same memory
         assert gathered[:7].cpu().tolist() == [0.0] * 7 and gathered[-1].item() == world * (world - 1)
-        del tensor, gathered  # frees memory of what is under way
+        del tensor, gathered  # frees memory that operations use
     take_memory_away(rank, total)
     grow_under_a_collective(rank, total)
     read_what_is_copied_back(rank, total)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs programs one after the other in one process, which imports what they have in common only once. Says after each how
-many calls hccl has made of it.
+"""Runs programs in order in one process, which imports their common modules only once. Prints the
+number of each one's hccl calls.
 
 several.py PROGRAM ARGUMENT... + PROGRAM ARGUMENT...
 """
@@ -13,7 +13,7 @@ import torch.distributed as dist
 
 
 def _forget() -> None:
-    """Leaves nothing of a program to the next but its modules: no process group, no counts, no state of Accelerate."""
+    """Resets everything but modules for the next program: process group and state of Accelerate."""
     if dist.is_initialized():
         dist.destroy_process_group()
     if "accelerate" in sys.modules:
@@ -27,7 +27,8 @@ def _count_calls(program: str) -> None:
         return
     hccl_torch = sys.modules["hccl_torch"]
     calls = sum(one["calls"] for one in hccl_torch.stats().values())
-    os.write(1, f"\n{Path(program).name}: hccl has made {calls} calls\n".encode())  # in one piece
+    # One write, so that lines do not mix.
+    os.write(1, f"\n{Path(program).name}: hccl has made {calls} calls\n".encode())
     hccl_torch.reset_stats()
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sharded training on the device against one process on the CPU: ``shard.py FOLDER CASE...`` on each rank.
+"""Tests sharded training on the device against one process on the CPU: ``shard.py FOLDER CASE...``
+on each rank.
 
 Each CASE is fsdp1, fsdp2, dtensor, dcp, checkpointing or compiled. Exits with 0 if the weights are right on every rank.
 """
@@ -32,7 +33,7 @@ def _train(model: torch.nn.Module, batches: list, device: str) -> None:
 
 
 def _expected() -> dict[str, torch.Tensor]:
-    """Returns the weights that one process on the CPU gets from the whole batches."""
+    """Returns the weights that one process on the CPU computes from the whole batches."""
     model = make_model()
     _train(model, _batches(0, 1), "cpu")
     return model.state_dict()
@@ -90,7 +91,7 @@ def dtensor(folder: Path) -> None:
 
 
 def dcp(folder: Path) -> None:
-    """Saves sharded weights; loads them into a fresh model and goes on."""
+    """Saves sharded weights, loads them into a new model and continues the training."""
     import torch.distributed.checkpoint as checkpoint
 
     batches = _batches(dist.get_rank(), dist.get_world_size())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains by Accelerate. Nothing here names a device or a backend.
+"""Trains with Accelerate, without naming a device or a backend.
 
 train_accelerate.py [no|bf16]
 """

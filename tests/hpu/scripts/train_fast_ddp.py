@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains with gradients that Optimum's fast_ddp.py, as it comes, reduces over hccl.
+"""Trains with gradients that Optimum's unchanged fast_ddp.py reduces over hccl.
 
 train_fast_ddp.py graphs|plain|stale|cpu      stale: graphs whose replay does nothing, which the test must notice
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains, validates and tests by Lightning, with the Trainer that the first argument names.
+"""Trains, validates and tests with Lightning and the Trainer that the first argument names.
 
 train_lightning.py KIND [FOLDER]
 """
@@ -35,7 +35,8 @@ class Model(LightningModule):
         return torch.optim.AdamW(self.parameters(), lr=1e-2)
 
     def loader(self):
-        """In the order of one process: the sampler that Lightning adds for several shuffles."""
+        """Returns the data in the order of one process. The sampler that Lightning adds for several
+        ranks would shuffle it."""
         world = dist.get_world_size() if is_distributed() else 1
         sampler = torch.utils.data.DistributedSampler(make_data(), shuffle=False) if is_distributed() else None
         return torch.utils.data.DataLoader(make_data(), batch_size=GLOBAL_BATCH // world, sampler=sampler)
@@ -44,7 +45,8 @@ class Model(LightningModule):
 
 
 class Watcher(Callback):
-    """Collects the loss of each step, and checks the ranks where they train, which may be processes of Lightning's own."""
+    """Collects the loss of each step and checks the trained ranks, which may be processes that
+    Lightning starts."""
 
     def __init__(self):
         self.losses = []
@@ -69,7 +71,7 @@ class Watcher(Callback):
 
 
 def trainer_of(kind: str, **more) -> Trainer:
-    """Returns a Trainer spelled as users of Gaudi spell it."""
+    """Returns a Trainer with the arguments that users of Gaudi write."""
     if kind in ("cpu", "cpu-bf16"):
         return Trainer(accelerator="cpu", devices=1, precision="bf16-mixed" if kind == "cpu-bf16" else "32-true", **more)
     if kind == "bare":

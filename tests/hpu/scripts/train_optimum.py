@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a tiny BERT by Optimum's GaudiTrainer.
+"""Trains a tiny BERT with Optimum's GaudiTrainer.
 
 train_optimum.py FOLDER [NAME=VALUE...]     arguments of GaudiTrainingArguments
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a tiny BERT by the Trainer of Transformers, on whatever device it detects.
+"""Trains a tiny BERT with Transformers' Trainer on the device that it detects.
 
 train_transformers.py FOLDER [--resume CHECKPOINT] [--accumulate N] [NAME=VALUE...]     arguments of TrainingArguments
 """
@@ -20,7 +20,8 @@ def make_bert() -> BertForSequenceClassification:
     model = BertForSequenceClassification(BertConfig(
         vocab_size=64, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64,
         hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0))
-    # Its loss is a mean. Trainer takes it for a sum over all devices otherwise, and multiplies it by their number.
+    # The model's loss is a mean. Otherwise, Trainer takes it for a sum over all devices and
+    # multiplies it by their number.
     model.accepts_loss_kwargs = False
     return model
 
@@ -31,7 +32,8 @@ def make_sentences(count: int) -> list[dict]:
 
 
 def watched(trainer: type) -> type:
-    """Returns a trainer that keeps the loss of each step, which version 4 logs with four digits only."""
+    """Returns a trainer that records the loss of each step, since version 4 of Transformers logs
+    only four digits."""
     class Watched(trainer):
         def __init__(self, *arguments, **named):
             super().__init__(*arguments, **named)
@@ -43,7 +45,7 @@ def watched(trainer: type) -> type:
             return loss
 
         def losses(self) -> list[float]:
-            """Returns the loss of each step, the mean of all ranks."""
+            """Returns the loss of each step, averaged over all ranks."""
             found = torch.stack([loss.float() for loss in self.kept])
             if is_distributed():
                 dist.all_reduce(found, op=dist.ReduceOp.AVG)
@@ -60,7 +62,8 @@ def main() -> None:
     parser.add_argument("more", nargs="*")
     options = parser.parse_args()
     more = {name: ast.literal_eval(value) for name, value in (one.split("=", 1) for one in options.more)}
-    backend = "hccl" if "WORLD_SIZE" in os.environ else None  # with it Accelerate expects other processes
+    # With a backend, Accelerate expects other processes.
+    backend = "hccl" if "WORLD_SIZE" in os.environ else None
     arguments = TrainingArguments(options.folder, ddp_backend=backend, max_steps=STEPS, logging_steps=1, report_to=[],
                                   learning_rate=1e-2, adam_epsilon=1e-3,
                                   gradient_accumulation_steps=options.accumulate, disable_tqdm=True, **more)
