@@ -61,8 +61,8 @@ def install_allocator(least_bytes: int = 32768) -> None:
 
 
 def memory_stats() -> dict[str, int]:
-    """Returns the state of the shared memory: ``used_bytes`` of tensors, ``cached_bytes`` free for reuse, and the number
-    of ``allocations`` so far, of which ``reused`` came from the cache."""
+    """Returns the state of the shared memory: ``used_bytes`` by tensors, ``cached_bytes`` for reuse, and the number of
+    ``allocations`` so far, of which ``reused`` were served from the cache."""
     from hccl_torch import _C
 
     return _C.memory()
@@ -76,7 +76,7 @@ def empty_cache() -> None:
 
 
 def stats() -> dict[str, dict[str, int]]:
-    """Returns this process's calls of the backend, by function of ``torch.distributed``.
+    """Returns the counts of this process's calls of the backend, by function of ``torch.distributed``.
 
     Each entry has ``calls``; ``bytes``, the size of the input tensors (for receives, of the filled tensors);
     ``zero_copy``, the calls whose tensors were all in shared memory; and ``staged``, the other calls. Calls inside a
@@ -88,7 +88,7 @@ def stats() -> dict[str, dict[str, int]]:
 
 
 def reset_stats() -> None:
-    """Resets the counts of ``stats()``."""
+    """Resets the counts that ``stats()`` returns."""
     from hccl_torch import _C
 
     _C.reset_counts()
@@ -99,10 +99,10 @@ def initialize_distributed_hpu(
 ) -> tuple[int, int, int]:
     """Sets the environment variables that ``init_process_group`` reads, for programs that mpirun starts.
 
-    Replaces the function of the same name that programs for Gaudi call before they create the group. Sets ``WORLD_SIZE``,
-    ``RANK`` and ``LOCAL_RANK`` to the arguments, else to the values of Open MPI's mpirun, else leaves them unchanged; sets
-    ``MASTER_ADDR`` to localhost and ``MASTER_PORT`` to 12345 unless they are set; and sets ``ID`` and ``HLS_MODULE_ID``, the rank and its
-    module out of ``HABANA_VISIBLE_MODULES``.
+    Replaces the function of the same name that programs for Gaudi call before they create the group. Sets
+    ``WORLD_SIZE``, ``RANK`` and ``LOCAL_RANK`` to the arguments, else to the values of Open MPI's mpirun, else leaves
+    them unchanged; sets ``MASTER_ADDR`` to localhost and ``MASTER_PORT`` to 12345 unless they are set; and sets ``ID``
+    to the rank and ``HLS_MODULE_ID`` to its module in ``HABANA_VISIBLE_MODULES``.
 
     Returns:
         The number of ranks, this rank, and its number on its host; 1, 0 and 0 by default.
@@ -126,7 +126,7 @@ _is_set_up = False
 
 
 def _set_up() -> None:
-    """Applies the settings of the environment, before the first group is created."""
+    """Applies the environment's settings before the first group is created."""
     global _is_set_up
     if _is_set_up:
         return
@@ -146,8 +146,8 @@ _quiesces_at_exit = False
 
 
 def _quiesce_at_exit() -> None:
-    """Stops callbacks of futures before the interpreter ends; they run on threads of the extension. The function registered first
-    is called last, so it runs after the exit handlers of programs."""
+    """Stops callbacks of futures, which run on threads of the extension, before the interpreter ends. The exit
+    function that is registered first is called last, so this runs after the exit functions of programs."""
     global _quiesces_at_exit
     if _quiesces_at_exit:
         return
@@ -170,7 +170,7 @@ def _print_stats() -> None:
 
 
 def _create_process_group(options, backend_options):
-    """Creates the group's backend. Loads the extension. Blocks until the other ranks have joined."""
+    """Creates the group's backend, and loads the extension. Blocks until the other ranks have joined."""
     from hccl_torch import _C, _accelerate
 
     _set_up()
@@ -186,8 +186,8 @@ def _create_process_group(options, backend_options):
 
 
 def _autoload() -> None:
-    """Registers the backend with torch.distributed. Called by ``import torch``, so it raises nothing, starts no thread
-    and loads no library."""
+    """Registers the backend with torch.distributed. ``import torch`` calls this, so it raises nothing, starts no
+    thread and loads no library."""
     try:
         import torch.distributed as dist
 

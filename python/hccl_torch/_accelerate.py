@@ -12,7 +12,7 @@ import sys
 import warnings
 
 _STATE = "accelerate.state"
-# The variables in which launchers pass the number of processes; Accelerate reads the same ones.
+# The variables in which launchers pass the number of processes, which Accelerate also reads.
 _SIZES = ("WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
 
 
@@ -33,8 +33,8 @@ def warn_if_not_distributed(ranks: int) -> None:
 def patch(state_module) -> None:
     """Makes ``accelerate.state.PartialState`` accept "hccl" as a backend for several processes on CPUs.
 
-    Accelerate's decisions for machines with accelerators stay unchanged. If a version of Accelerate decides elsewhere,
-    only warns.
+    Does not change Accelerate's decisions for machines with accelerators. Only warns if a version of Accelerate
+    decides elsewhere.
     """
     partial_state = getattr(state_module, "PartialState", None)
     original = getattr(partial_state, "_prepare_backend", None)
@@ -63,7 +63,7 @@ def _has_several_processes() -> bool:
 
 
 class _Patcher(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Lets the other finders find accelerate.state, and patches it as soon as it has run."""
+    """Lets the other finders find accelerate.state, and patches that module as soon as it has been executed."""
 
     def __init__(self) -> None:
         self._loader = None
@@ -90,7 +90,7 @@ class _Patcher(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def patch_when_imported() -> None:
-    """Patches Accelerate now if it has been imported, else as soon as it is."""
+    """Patches Accelerate at once if it has been imported, else as soon as it is imported."""
     if _STATE in sys.modules:
         patch(sys.modules[_STATE])
     else:

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks memory that the backend itself copies from or to, so that bad memory is an error instead
-// of a signal. The library checks the memory that it copies.
+// Checks memory that the backend itself copies from or to, so that invalid memory causes an error
+// instead of a signal. The library checks the memory that it copies.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 namespace hccl_torch {
 
-// Throw c10::ValueError unless the memory of a tensor can be read, or written to. `call` names the
-// function in the text.
+// Throw c10::ValueError unless the memory of a tensor can be read or written to. `call` names the
+// function in the error's text.
 void require_readable(const at::Tensor& tensor, const char* call);
 void require_writable(const at::Tensor& tensor, const char* call);
 

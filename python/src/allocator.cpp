@@ -18,7 +18,7 @@ thread_local c10::Allocator* redirected = nullptr;
 
 bool (*release_redirected)(void* memory) = nullptr;
 
-// Frees memory of any kind: a tensor may be older than the installed allocator.
+// Frees memory of any allocator, because a tensor may be older than the installed allocator.
 void free_any(void* memory) {
   if (MemoryPool::instance().contains(memory)) {
     if (release_redirected != nullptr && release_redirected(memory)) return;
@@ -54,7 +54,7 @@ class SharedAllocator final : public c10::Allocator {
   const bool is_kept_;
 };
 
-// Never destroyed: tensors are freed by static destructors.
+// Returns the allocator, which is never destroyed because static destructors free tensors.
 SharedAllocator& installed() {
   static auto* const allocator = new SharedAllocator(SIZE_MAX);
   return *allocator;

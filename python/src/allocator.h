@@ -12,7 +12,7 @@ namespace hccl_torch {
 // memory is left.
 [[nodiscard]] at::Tensor empty(at::IntArrayRef size, const at::TensorOptions& options);
 
-// Like empty(), for temporary memory of an operation, which a forked child does not need.
+// Like empty(), for temporary memory of an operation, which forked children do not need.
 [[nodiscard]] at::Tensor empty_scratch(at::IntArrayRef size, at::ScalarType type);
 
 // Puts all later CPU tensors of this process with at least `least_bytes` into shared memory. A
@@ -20,8 +20,8 @@ namespace hccl_torch {
 void install_allocator(std::size_t least_bytes);
 [[nodiscard]] bool allocator_is_installed();
 
-// During its lifetime, CPU tensors that this thread creates use memory of `allocator`, which has
-// static lifetime. Call watch_allocations() first.
+// During its lifetime, CPU tensors that this thread creates are in memory of `allocator`, which
+// must have static lifetime. Call watch_allocations() first.
 class AllocationGuard {
  public:
   explicit AllocationGuard(c10::Allocator* allocator) noexcept;
@@ -34,8 +34,8 @@ class AllocationGuard {
 };
 
 // Makes PyTorch allocate CPU tensors through this module, which uses the previous allocator unless
-// install_allocator() or a guard is in effect. `release` frees a block of a guard's allocator that
-// is freed by its address alone, and returns whether it was one.
+// install_allocator() or a guard is in effect. `release` is called for a block that is freed only
+// by its address; it frees the block and returns true if the block belongs to a guard's allocator.
 void watch_allocations(bool (*release)(void* memory));
 
 }  // namespace hccl_torch

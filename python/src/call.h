@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Translates the C API's codes to the exceptions of c10d.
+// Translates the result codes of the C API to the exceptions of c10d.
 #pragma once
 
 #include <hccl.h>
@@ -9,25 +9,25 @@
 
 namespace hccl_torch {
 
-// Returns the text of the library's last error on this thread, in PyTorch's terms.
+// Returns the text of the library's last error on this thread, reworded for PyTorch.
 [[nodiscard]] std::string last_reason();
 
-// Throw c10::DistBackendError with the library's text if the call failed.
+// Throw c10::DistBackendError with the library's text if the call has failed.
 void check(hcclResult_t result, const char* function);
 void check(synStatus status, const char* function);
 
-// Makes the calls of its lifetime one group.
+// Makes all calls during its lifetime one group.
 class CallGroup {
  public:
   CallGroup() { check(hcclGroupStart(), "hcclGroupStart"); }
-  // Closes the group if an error has interrupted it.
+  // Closes the group if an error has interrupted the calls.
   ~CallGroup() {
     if (is_open_) hcclGroupEnd();
   }
   CallGroup(const CallGroup&) = delete;
   CallGroup& operator=(const CallGroup&) = delete;
 
-  // Throws c10::DistBackendError.
+  // Closes the group. Throws c10::DistBackendError.
   void end() {
     is_open_ = false;
     check(hcclGroupEnd(), "hcclGroupEnd");

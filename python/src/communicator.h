@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank's membership in the communicator of a process group, and the streams of its calls.
+// One rank's membership in the communicator of a process group, and its streams.
 #pragma once
 
 #include "device.h"
@@ -20,7 +20,7 @@
 
 namespace hccl_torch {
 
-// Identifies a process group, to its communicator and in messages.
+// Identifies a process group to its communicator and in error texts.
 struct GroupIdentity {
   std::string name;
   int rank = 0;
@@ -30,25 +30,26 @@ struct GroupIdentity {
 
 class Communicator {
  public:
-  // Joins the group; rank 0 passes the id to the others through `store`. Blocks until all ranks
-  // have joined. Calls wait for other ranks at most `timeout`. Throws c10::DistBackendError.
+  // Joins the group. Rank 0 passes the id to the other ranks through `store`. Blocks until all
+  // ranks have joined. Later calls wait for other ranks for at most `timeout`. Throws
+  // c10::DistBackendError.
   Communicator(c10d::Store& store, GroupIdentity identity, std::chrono::milliseconds timeout);
-  // Does not wait: aborts work that has not run yet.
+  // Aborts work that has not run yet. Does not block.
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  // Throws c10::DistBackendError after abort().
+  // Returns the library's communicator. Throws c10::DistBackendError after abort().
   [[nodiscard]] hcclComm_t get() const;
   [[nodiscard]] int rank() const noexcept { return identity_.rank; }
   [[nodiscard]] const GroupIdentity& identity() const noexcept { return identity_; }
-  // Returns the group, this rank and its host, for texts.
+  // Returns the group, this rank and its host as a text.
   [[nodiscard]] std::string describe() const;
 
-  // Returns the stream of the collectives, and of messages in coalesced calls.
+  // Returns the stream for collectives, and for messages in coalesced calls.
   [[nodiscard]] const Stream& stream() const noexcept { return stream_; }
-  // Returns the stream of the messages to, or from, a rank. Separate streams let messages overtake
-  // earlier work that waits for other ranks. Throws c10::DistBackendError. Thread safety: any
+  // Return the stream for messages to or from a rank. Separate streams let messages overtake
+  // earlier work that waits for other ranks. Throw c10::DistBackendError. Thread safety: any
   // thread.
   [[nodiscard]] const Stream& stream_to(int peer) { return message_stream({peer, true}); }
   [[nodiscard]] const Stream& stream_from(int peer) { return message_stream({peer, false}); }
@@ -57,9 +58,9 @@ class Communicator {
   [[nodiscard]] std::string fault() const;
   [[nodiscard]] bool is_in_forked_child() const noexcept;
   [[nodiscard]] std::chrono::milliseconds timeout() const noexcept { return timeout_; }
-  // Sets the limit on the wait of calls for other ranks. Throws c10::DistBackendError.
+  // Sets the maximum time for which calls wait for other ranks. Throws c10::DistBackendError.
   void set_timeout(std::chrono::milliseconds timeout);
-  // Fails all work on every rank, and later calls. Does not block.
+  // Fails all work on every rank, and all later calls. Does not block.
   void abort() noexcept;
   // Returns whether all queued work has run.
   [[nodiscard]] bool is_idle();

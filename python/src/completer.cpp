@@ -14,7 +14,7 @@ namespace hccl_torch {
 
 namespace {
 
-// The completer to which this thread belongs; null on any other thread.
+// The state of the completer to which this thread belongs, or null on any other thread.
 thread_local const void* running = nullptr;
 
 std::atomic<bool (*)()> condition{nullptr};
@@ -69,7 +69,8 @@ void Completer::call_for_thread(const std::shared_ptr<State>& state) {
   }
 }
 
-// Dropping the last reference may destroy much more, including Python objects.
+// Needs no lock held, because dropping the last reference may destroy much more, including Python
+// objects. Leaks the work if callbacks must not run.
 void Completer::complete_future(c10::intrusive_ptr<Work> work, bool abandoned) {
   bool (*const can_run)() = condition;
   if (abandoned || (can_run != nullptr && !can_run())) {

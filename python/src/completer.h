@@ -17,28 +17,29 @@ namespace hccl_torch {
 
 class Work;
 
-// Operations of one stream end in order, so one thread at a time waits for those of a stream.
-// Before it runs a future's callbacks it passes that job on, so that a callback may wait for
-// another future. Threads start on demand: there are as many as streams with awaited operations and
-// running callbacks.
+// The operations of a stream end in order, so only one thread at a time waits for them. Before a
+// thread runs a future's callbacks, another thread takes over the waiting, so that a callback may
+// wait for another future. Threads start on demand, one for each stream with awaited operations and
+// one for each running callback.
 class Completer {
  public:
   Completer();
   Completer(const Completer&) = delete;
   Completer& operator=(const Completer&) = delete;
 
-  // Maximum time that a callback can delay the end of a group.
+  // The maximum time for which a callback can delay the end of a group.
   static constexpr std::chrono::seconds kDrainTimeout{5};
 
-  // Blocks until no callback runs and no work is left, at most `timeout`. Ignores the calling
-  // callback itself. Returns false on a timeout.
+  // Blocks until no callback runs and no work is left, at most `timeout`. Ignores the callback that
+  // calls it. Returns false on a timeout.
   bool drain(std::chrono::milliseconds timeout = kDrainTimeout);
-  // Does the same, and ends the threads.
+  // Does the same as drain(), and ends the threads.
   bool stop();
-  // Stops running callbacks: futures of works that end from now on stay incomplete.
+  // Stops running callbacks: the futures of works that end from now on stay incomplete.
   void abandon();
-  // Stops callbacks once `can_run` returns false: a thread that requests the lock of an ending
-  // interpreter would never return. If `can_run` is null, callbacks always run.
+  // Sets a function that is called before callbacks run; they stop once it returns false, because a
+  // thread that requests the lock of an ending interpreter would never return. With null, callbacks
+  // always run.
   static void set_condition(bool (*can_run)());
 
   // Ends `work` as soon as it has run. Does not block.
@@ -48,9 +49,9 @@ class Completer {
   // The works of a stream.
   struct Lane {
     std::deque<c10::intrusive_ptr<Work>> works;
-    bool has_waiter = false;  // a thread waits for the first
+    bool has_waiter = false;  // whether a thread waits for the first work
   };
-  // Lives as long as the threads, which may outlive the completer.
+  // Shared with the threads, which may outlive the completer.
   struct State {
     std::mutex mutex;
     std::condition_variable changed;
@@ -62,18 +63,18 @@ class Completer {
   };
 
   static void run(const std::shared_ptr<State>& state);
-  // Call these with the lock held. Returns a lane without a waiter, or the end.
+  // Returns a lane without a waiter, or the end. Call it with the lock held.
   [[nodiscard]] static std::map<const void*, Lane>::iterator find_lane(State& state);
-  // Completes the future of a work that has ended. Call without the lock.
+  // Completes the future of a work that has ended. Call it without the lock.
   static void complete_future(c10::intrusive_ptr<Work> work, bool abandoned);
-  // Wakes or starts a thread for the next work.
+  // Wakes or starts a thread for the next work. Call it with the lock held.
   static void call_for_thread(const std::shared_ptr<State>& state);
 
   // Returns 1 on a thread of this object, else 0.
   [[nodiscard]] int own() const;
 
   const std::shared_ptr<State> state_ = std::make_shared<State>();
-  const pid_t process_;  // a forked child has no threads to stop
+  const pid_t process_;  // the process that has the threads; a forked child has none to stop
 };
 
 }  // namespace hccl_torch

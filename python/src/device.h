@@ -17,7 +17,7 @@ namespace hccl_torch {
 // A stream of the device.
 class Stream {
  public:
-  // Throws c10::DistBackendError.
+  // Creates a stream. Throws c10::DistBackendError.
   Stream();
   ~Stream();
   Stream(const Stream&) = delete;
@@ -31,17 +31,18 @@ class Stream {
   synStreamHandle handle_ = nullptr;
 };
 
-// The work of a stream behind position `after`, up to `last`. The stream must outlive it.
+// The work of a stream after position `after`, up to and including `last`. The stream must outlive
+// it.
 struct StreamRange {
   const Stream* stream = nullptr;
   std::uint64_t after = 0;
   std::uint64_t last = 0;
 
-  // Returns whether all of it has run. Does not block, and does not speed up the work.
+  // Returns whether all of it has run. Does not block, and does not accelerate the work.
   [[nodiscard]] bool has_run() const noexcept;
-  // Blocks until it has run, at most `milliseconds` (HCCL_EMULATION_NO_TIMEOUT: no limit). Returns
-  // hcclBusy if it has not, else its outcome; hcclGetLastErrorMessage() returns the reason of a
-  // failure.
+  // Blocks until it has run, at most `milliseconds` (HCCL_EMULATION_NO_TIMEOUT for no limit).
+  // Returns hcclBusy on a timeout, else the outcome of the work. hcclGetLastErrorMessage() returns
+  // the reason of a failure.
   [[nodiscard]] hcclResult_t wait(std::uint64_t milliseconds) const noexcept;
 };
 

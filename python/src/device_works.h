@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operations of all process groups that use tensors of the emulated device. Computations on
-// such tensors run after them, as on a device whose streams order work.
+// such tensors wait for them, as on a device whose streams order work.
 #pragma once
 
 #include "memory_range.h"
@@ -19,7 +19,8 @@ class Work;
 // Thread-safe.
 class DeviceWorks {
  public:
-  // Never destroyed: tensors are used until the process ends.
+  // Returns the only object, which is never destroyed because tensors are used until the process
+  // ends.
   [[nodiscard]] static DeviceWorks& instance();
 
   // Returns whether there are any such operations. Costs one load.
@@ -27,8 +28,8 @@ class DeviceWorks {
   // Returns the operations that use these bytes, except those of `own`.
   [[nodiscard]] std::vector<c10::intrusive_ptr<Work>> users_of(const MemoryRange& range,
                                                                const UnfinishedWorks* own);
-  // Ends the operations that use these bytes. Blocks until they have run. Throws nothing, because
-  // their works report failures. The caller must not hold a lock of a process group.
+  // Ends the operations that use these bytes. Blocks until they have run. Throws nothing: their
+  // works report failures. The caller must not hold a lock of a process group.
   void complete_users_of(const MemoryRange& range);
   // Does the same for all operations.
   void complete_all();

@@ -15,7 +15,7 @@ namespace hccl_torch {
 
 namespace {
 
-// Returns what stands beside the key in a table of pairs, if it is there.
+// Returns the value for a key in a table of pairs, or nothing if it is not in the table.
 template <class Table, class Key>
 auto find(const Table& table, Key key) {
   const auto found = std::ranges::find(table, key, &Table::value_type::first);
@@ -43,7 +43,7 @@ const char* name_of(const c10d::ReduceOp& operation) {
 using Op = c10d::ReduceOp;
 using OpPair = std::pair<Op::RedOpType, hcclRedOp_t>;
 
-// Truth values are the bytes 0 and 1, so their maximum is their disjunction.
+// Boolean values are the bytes 0 and 1, so their maximum is their disjunction.
 constexpr std::array kLogical{OpPair{Op::SUM, hcclMax},
                               OpPair{Op::MAX, hcclMax},
                               OpPair{Op::BOR, hcclMax},
@@ -57,7 +57,8 @@ constexpr std::array kBitwise{OpPair{Op::BAND, hcclEmulationBitAnd},
 constexpr std::array kArithmetic{OpPair{Op::SUM, hcclSum}, OpPair{Op::AVG, hcclAvg},
                                  OpPair{Op::PRODUCT, hcclProd}, OpPair{Op::MIN, hcclMin},
                                  OpPair{Op::MAX, hcclMax}};
-// Complex numbers have no order, and their product is not that of their parts.
+// Complex numbers have no order, and their product is not that of their parts, so only these two
+// reductions are supported.
 constexpr std::array kComplex{kArithmetic[0], kArithmetic[1]};
 
 std::optional<hcclRedOp_t> library_operation(const c10d::ReduceOp& operation, at::ScalarType type) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maps tensors' elements and reductions to those of the library.
+// Maps element types and reductions of tensors to those of the library.
 #pragma once
 
 #include <hccl_types.h>
@@ -11,12 +11,12 @@
 
 namespace hccl_torch {
 
-// A reduction that the library supports on these elements.
+// A reduction as the library performs it on the elements of a tensor.
 struct Reduction {
   hcclDataType_t type = hcclFloat32;
   hcclRedOp_t operation = hcclSum;
-  std::int64_t parts = 1;  // library elements per tensor element: 2 if it is complex
-  at::Tensor factor;  // each rank first multiplies its elements by it; undefined if there is none
+  std::int64_t parts = 1;  // library elements per tensor element: 2 for complex types
+  at::Tensor factor;       // multiplied with each rank's elements first; undefined if there is none
 
   // Returns the library's count of elements.
   [[nodiscard]] std::uint64_t count(const at::Tensor& tensor) const {
@@ -24,8 +24,8 @@ struct Reduction {
   }
 };
 
-// Returns the library's reduction. Throws c10::TypeError (Python's TypeError), which names `call`,
-// the operation and the type, if the library does not have it.
+// Returns the library's reduction. If the library does not support it, throws c10::TypeError
+// (Python's TypeError), which names `call`, the operation and the type.
 [[nodiscard]] Reduction reduction_of(const c10d::ReduceOp& operation, at::ScalarType type,
                                      const char* call);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The existing process groups, which the end of the program needs.
+// The existing process groups, which are ended at the end of the program.
 #pragma once
 
 #include <condition_variable>
@@ -19,9 +19,9 @@ class LiveGroups {
   static LiveGroups& instance();
 
   void add(ProcessGroupHccl& group);
-  // Call this before the group is destroyed. Blocks while for_each() is visiting it.
+  // Removes a group. Call it before the group is destroyed. Blocks while for_each() uses the group.
   void remove(ProcessGroupHccl& group);
-  // Calls `visit` for each group, the newest first. A forked child has no groups.
+  // Calls `visit` for each group, the newest first. In a forked child there are no groups.
   void for_each(const std::function<void(ProcessGroupHccl&)>& visit);
 
  private:

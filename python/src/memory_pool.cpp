@@ -17,10 +17,11 @@ namespace hccl_torch {
 namespace {
 
 constexpr std::size_t kPage = 4096;
-// Cached blocks have at most this size in total, or that of the blocks in use.
+// Cached blocks have at most this size in total, or the size of the blocks in use if that is
+// larger.
 constexpr std::uint64_t kLeastCache = 1ull << 30;
 
-// Rounds up to one of eight sizes per power of two, so at most an eighth of a block is unused.
+// Rounds up to one of eight sizes per power of two, so that at most an eighth of a block is unused.
 std::size_t block_size(std::size_t bytes) {
   const std::size_t pages = std::max<std::size_t>((bytes + kPage - 1) / kPage, 1);
   const std::size_t step = std::max<std::size_t>(std::bit_ceil(pages) / 16, 1);
@@ -34,8 +35,8 @@ MemoryPool& MemoryPool::instance() {
   return *pool;
 }
 
-// Handlers registered last run first before a fork. The library has registered its own before, so
-// the pool is locked before the library, as elsewhere.
+// Fork handlers that are registered last run first before a fork. The library has registered its
+// handlers before, so the pool is locked before the library, as everywhere else.
 void MemoryPool::watch_forks() {
   static const int registered =
       pthread_atfork([] { instance().lock_for_fork(); }, [] { instance().unlock_after_fork(); },
@@ -46,7 +47,7 @@ void MemoryPool::watch_forks() {
   TORCH_CHECK(registered == 0, "hccl_torch: pthread_atfork failed");
 }
 
-// The library has made private copies of the blocks in use; no other block is mapped.
+// The library has made private copies of the blocks in use. No other block is mapped.
 void MemoryPool::enter_child() noexcept {
   is_child_ = true;
   cached_.clear();

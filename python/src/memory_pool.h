@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory for tensors that the ranks of a node share: blocks of the emulated device's memory, seen
-// through their host views. Collectives use them in place.
+// A pool of memory for tensors that the ranks of a node share. Its blocks are host views of the
+// emulated device's memory, which collectives use in place.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@
 
 namespace hccl_torch {
 
-// A forked child has private copies of the kept blocks, and gets no new ones. Thread safety: any
+// A forked child has private copies of the kept blocks and cannot allocate. Thread safety: any
 // thread.
 class MemoryPool {
  public:
@@ -27,8 +27,8 @@ class MemoryPool {
   // Never destroyed: tensors are freed by static destructors.
   [[nodiscard]] static MemoryPool& instance();
 
-  // Returns a block of at least `bytes`, at a multiple of 64; null if the device has no memory
-  // left, cannot be acquired, or this is a forked child. Contents are undefined. If `is_kept`,
+  // Returns a block of at least `bytes` with undefined contents, at a multiple of 64. Returns null
+  // if the device has no memory left or cannot be acquired, and in a forked child. If `is_kept`,
   // forked children keep the block.
   [[nodiscard]] void* allocate(std::size_t bytes, bool is_kept) noexcept;
   // Frees a block into the cache. Returns false if it is not a block of the pool.
@@ -61,10 +61,10 @@ class MemoryPool {
 
   mutable std::mutex mutex_;
   std::unordered_map<void*, Block> blocks_;
-  std::map<std::size_t, std::vector<void*>> cached_;  // by size
+  std::map<std::size_t, std::vector<void*>> cached_;  // blocks by size
   Usage usage_;
   bool is_child_ = false;
-  // Bounds of all blocks, which exclude most other memory quickly.
+  // Bounds of all blocks, with which most other memory is excluded quickly.
   std::atomic<std::uintptr_t> lowest_{UINTPTR_MAX}, highest_{0};
 };
 

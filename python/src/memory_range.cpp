@@ -8,7 +8,7 @@ namespace hccl_torch {
 
 namespace {
 
-// Maximum number of runs to compare, which takes a few milliseconds.
+// The maximum number of runs that are compared, which takes a few milliseconds.
 constexpr int kMaxRuns = 1 << 18;
 
 }  // namespace
@@ -45,8 +45,8 @@ MemoryRange::MemoryRange(const at::Tensor& tensor) {
   end_ = begin_ + extent;
 }
 
-// Each dimension repeats its inner part at every step, so the step that contains `from` follows for
-// each. After the last byte of a step the next one begins.
+// Each dimension repeats its inner part at every step, so the step that contains `from` is computed
+// dimension by dimension. A position after the last byte of a step belongs to the next step.
 std::optional<MemoryRange::Run> MemoryRange::run_from(const std::byte* from) const noexcept {
   if (from >= end_) return std::nullopt;
   std::int64_t rest = std::max<std::int64_t>(from - begin_, 0);
@@ -78,7 +78,8 @@ bool MemoryRange::overlaps(const MemoryRange& other) const noexcept {
   return true;
 }
 
-// Treats the runs of both as infinite sequences at their greatest common distance.
+// Treats the runs of both ranges as infinite sequences whose distance is the common divisor of
+// their periods.
 bool MemoryRange::is_apart_by_distance(const MemoryRange& other) const noexcept {
   const std::int64_t common = std::gcd(period_, other.period_);
   if (common == 0) return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes that the elements of a tensor occupy: one run, or runs at the strides of its
-// dimensions, so that two columns of a matrix do not overlap.
+// The bytes that the elements of a tensor occupy: runs at the strides of its dimensions, so that
+// two columns of a matrix do not overlap.
 #pragma once
 
 #include <cstddef>
@@ -30,11 +30,11 @@ class MemoryRange {
 
   [[nodiscard]] const std::byte* begin() const noexcept { return begin_; }
   [[nodiscard]] const std::byte* end() const noexcept { return end_; }
-  // Returns the first run that ends behind `from`, clipped to `from`, or nothing if there is none.
-  // Overlapping elements count as one run.
+  // Returns the first run that ends after `from`, without the bytes before `from`, or nothing if
+  // there is none. Overlapping elements count as one run.
   [[nodiscard]] std::optional<Run> run_from(const std::byte* from) const noexcept;
-  // Returns false only if the ranges have no byte in common. May return true wrongly for ranges
-  // with very many runs.
+  // Returns false only if the ranges have no byte in common. May wrongly return true for ranges
+  // with many runs.
   [[nodiscard]] bool overlaps(const MemoryRange& other) const noexcept;
 
  private:

@@ -32,7 +32,7 @@ Messages::WorkPtr Messages::send(const at::Tensor& tensor, int peer, int tag) {
   return issue.end();
 }
 
-// Copies the elements at once, so the send has ended when it returns.
+// Copies the elements at once, so the send has already ended when this returns.
 Messages::WorkPtr Messages::send_to_self(const at::Tensor& tensor, int tag) {
   const int self = communicator_->rank();
   c10::intrusive_ptr<Work> work = queue_.defer(c10d::OpType::SEND, "send", tensor);
@@ -60,8 +60,8 @@ Messages::WorkPtr Messages::receive(at::Tensor& tensor, int peer, int tag) {
   return issue.end();
 }
 
-// Checks all tensors before the group of calls begins, because the library reports later refusals
-// only in hcclGroupEnd().
+// Checks all tensors before the group of calls begins, because inside a group the library reports
+// errors only in hcclGroupEnd().
 void Messages::exchange(Issue& issue, Tensors& outputs, const Tensors& inputs) {
   issue.consists_of_messages();
   Tensors sent(inputs.size());

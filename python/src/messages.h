@@ -12,11 +12,10 @@
 
 namespace hccl_torch {
 
-// Receives match messages in the order of the calls, with or without a named source; those with
-// tags other than 0 match by their tags, and in the order of the calls for equal tags. A rank may
-// send to itself. Inside coalesced calls the messages of two ranks match in the order of their
-// tags, and of the calls for equal tags; a receive there does not wait for receives before the
-// block.
+// Receives match messages in the order of the calls, with or without a source; those with a tag
+// other than 0 match by tag, and in the order of the calls for equal tags. A rank may send to
+// itself. In coalesced calls the messages of two ranks match in the order of their tags, and of the
+// calls for equal tags; such a receive does not wait for receives before the block.
 class Messages {
  public:
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
@@ -35,11 +34,11 @@ class Messages {
 
   // Returns whether the matcher has receives that have not been queued in the library yet.
   [[nodiscard]] bool has_posted() { return matcher_.has_posted(); }
-  // Fails the receives that have found no message. Later ones fail.
+  // Fails the receives that have not found a message, and all later ones.
   void stop() { matcher_.stop(); }
 
   // Sends the i-th input to rank i, and fills the i-th output with the message of rank i. Skips
-  // undefined tensors. Both lists may be empty.
+  // undefined tensors. Either list may be empty.
   void exchange(Issue& issue, Tensors& outputs, const Tensors& inputs);
 
  private:

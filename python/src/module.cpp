@@ -15,8 +15,8 @@ namespace py = pybind11;
 
 namespace {
 
-// Releases Python's lock like the base class's holder: destroying the last reference may wait for
-// threads that need the lock.
+// Releases Python's lock before it destroys the object, like the holder of the base class:
+// destroying the last reference may wait for threads that need the lock.
 template <class T>
 class NoGilPointer {
  public:
@@ -59,7 +59,7 @@ PYBIND11_DECLARE_HOLDER_TYPE(T, NoGilPointer<T>, true)
 PYBIND11_MODULE(_C, module) {
   using hccl_torch::ProcessGroupHccl;
   module.doc() = "The C++ side of hccl_torch; not for programs.";
-  py::module_::import("torch.distributed");  // for the base class
+  py::module_::import("torch.distributed");  // defines the base class
   py::class_<ProcessGroupHccl, NoGilPointer<ProcessGroupHccl>, c10d::Backend>(module,
                                                                               "ProcessGroupHccl")
       .def(py::init([](const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,

@@ -22,10 +22,11 @@ namespace hccl_torch {
 
 namespace {
 
-// Minimum size for a bounce buffer. The library's slots carry smaller messages.
+// The minimum size of a tensor that needs a bounce buffer. The library's slots carry smaller
+// messages.
 constexpr std::size_t kLeastBounce = 16384;
 
-// Throws c10::TypeError.
+// Throws c10::TypeError unless the tensor is a dense CPU or HPU tensor.
 void require_dense(const at::Tensor& tensor, const char* call) {
   TORCH_CHECK_TYPE((tensor.is_cpu() || tensor.is_hpu()) && tensor.layout() == at::kStrided,
                    "hccl_torch: ", call, " takes dense CPU or HPU tensors, not ",
@@ -38,8 +39,8 @@ Part part_of(c10d::OpType type) {
   return receives ? kReceive : kCollective;
 }
 
-// Removes receives: a receive must not wait for an earlier one, which may find its message only
-// after this one has found its own.
+// Removes receives from the operations that a receive waits for: it must not wait for an earlier
+// receive, which may find its message only after this one has found its own.
 void leave_receives_out(std::vector<c10::intrusive_ptr<Work>>& users, const MemoryRange& range) {
   std::erase_if(users, [&](const c10::intrusive_ptr<Work>& work) {
     return work->has_messages() && !work->reads(range);
@@ -68,7 +69,7 @@ c10::intrusive_ptr<Work> OperationQueue::make_work(c10d::OpType type, const char
                                    title.empty() ? nullptr : title.c_str());
 }
 
-// Removes works that have ended first: usually the program has waited for the previous one.
+// First ends the works that have run: usually the program has waited for the previous one.
 void OperationQueue::begin(const c10::intrusive_ptr<Work>& work) {
   work->begin();
   unfinished_->reap();
@@ -109,8 +110,8 @@ c10::intrusive_ptr<Work> OperationQueue::end_coalescing() {
   return work;
 }
 
-// Sorts messages by tag. The library matches the messages between two ranks in the order of the
-// calls; both ranks have the same tags, so both get the same order. Collectives keep their
+// Sorts messages by tag, because the library matches the messages between two ranks in the order of
+// the calls. Both ranks have the same tags and therefore get the same order. Collectives keep their
 // positions.
 void OperationQueue::order_by_tag(std::vector<CoalescedCall>& calls) {
   std::vector<CoalescedCall> messages;
@@ -204,8 +205,8 @@ Issue::~Issue() {
   if (!has_ended_) abandon();
 }
 
-// Keeps the tensors until the earlier calls have run. A deferred operation has only one call, and
-// the thread that queues it fails its work.
+// Keeps the tensors alive until the earlier calls have run. Does nothing else for a deferred
+// operation, which has only one call: the thread that queues it fails its work.
 void Issue::abandon() {
   operation().steps.resize(steps_before_);
   if (!is_deferred_) hand_over();
@@ -219,7 +220,7 @@ void Issue::count(const at::Tensor& tensor, std::uint64_t& bytes) {
 }
 
 // The library moves a collective's ordinary memory slice by slice through the cache. It moves the
-// messages of a group one at a time, so we copy them into shared memory first.
+// messages of a group one after the other, so these are copied into shared memory first.
 bool Issue::needs_copy(const at::Tensor& tensor) const {
   return !tensor.is_contiguous() || tensor.is_conj() || tensor.is_neg() ||
          (bounces_ && tensor.nbytes() >= kLeastBounce &&
@@ -233,8 +234,8 @@ at::Tensor Issue::copy_of(const at::Tensor& tensor, bool with_elements) {
   return copy;
 }
 
-// Operations on HPU tensors run in the order of the program. defer() has already ordered a deferred
-// one.
+// Operations on HPU tensors run in the order of the program. A deferred operation has already been
+// ordered by defer().
 bool Issue::order_behind_others(const at::Tensor& tensor, bool copies, Access access) {
   if (tensor.is_hpu() && !is_deferred_) {
     const DeviceUse use{MemoryRange(tensor), access != Access::reads};
@@ -263,9 +264,9 @@ bool Issue::await_writers_of(const at::Tensor& tensor, bool also_without_step, A
   return left != 0;
 }
 
-// The other rank may need this message before it sends the one that a receive waits for, so a
-// message never waits for a receive, unless it sends an HPU tensor. An operation that overwrites a
-// tensor follows those of its own stream without a wait: see output().
+// A message never waits for a receive, unless it sends an HPU tensor: the other rank may need this
+// message before it sends the message that the receive waits for. An operation that overwrites a
+// tensor follows the operations of its own stream without a wait, see output().
 bool Issue::must_end_first(const Work& writer, bool is_hpu, Access access) const {
   if (writer.has_run()) return true;
   if (is_message_ && writer.has_messages()) return is_hpu && access == Access::reads;
@@ -301,8 +302,8 @@ at::Tensor Issue::input(const at::Tensor& tensor) {
   return hold(tensor);
 }
 
-// Steps run in the order of the stream. So an operation on memory that an earlier one fills in a
-// step needs a step as well.
+// Steps run in the order of the stream, so an operation on memory that an earlier operation fills
+// in a step needs a step as well.
 at::Tensor Issue::output(at::Tensor& tensor, bool keeps) {
   require_dense(tensor, name_);
   count(tensor, keeps ? bytes_in_ : bytes_out_);
@@ -351,7 +352,7 @@ void Issue::promise(const std::vector<at::Tensor>& tensors, bool are_written) {
   }
 }
 
-// The work of a coalesced block records the stream positions of all its calls itself. A block
+// The work of a coalesced block itself records the stream positions of all its calls. A block
 // without calls does not wait.
 void Issue::hand_over() {
   if (is_coalesced_) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations of a process group, in the order in which the program queues them.
+// The operations of a process group, in the order of the program.
 #pragma once
 
 #include "call.h"
@@ -28,32 +28,33 @@ class OperationQueue {
   OperationQueue(const OperationQueue&) = delete;
   OperationQueue& operator=(const OperationQueue&) = delete;
 
-  // Operations that the thread queues between these two are parts of one operation. The second
-  // makes the calls of the library, as one group, and returns its work. The first discards a block
-  // that this thread began and never ended. Both throw c10::DistBackendError.
+  // Operations that the thread queues between these two calls become one operation.
+  // end_coalescing() makes the calls of the library as one group, and returns the work.
+  // start_coalescing() discards a block that this thread has begun and not ended. Both throw
+  // c10::DistBackendError.
   void start_coalescing();
   [[nodiscard]] c10::intrusive_ptr<Work> end_coalescing();
-  // Returns whether this thread coalesces calls.
+  // Returns whether this thread is coalescing calls.
   [[nodiscard]] bool is_coalescing() const;
-  // Returns the work of an operation that an Issue queues later. Its type is checked now: throws
-  // c10::TypeError. Blocks until operations that use the memory of an HPU tensor have ended, and
-  // those that come later find this one.
+  // Returns the work of an operation that an Issue queues later. Checks the tensor at once, and
+  // throws c10::TypeError. Blocks until operations that use the memory of an HPU tensor have ended.
+  // Later operations on that memory wait for this one.
   [[nodiscard]] c10::intrusive_ptr<Work> defer(c10d::OpType type, const char* name,
                                                const at::Tensor& tensor);
-  // Returns the work of a call that is part of `whole`'s operation, or of none if that is null; an
-  // Issue queues it later.
+  // Returns the work of a call that an Issue queues later. The call is part of the operation of
+  // `whole`, or of none if `whole` is null.
   [[nodiscard]] c10::intrusive_ptr<Work> make_part(Work* whole, const char* name);
-  // Waits for operations whose futures are awaited, and for callbacks that run, at most `timeout`.
-  // Returns whether none is left.
+  // Blocks until no operation whose future is awaited is left and no callback runs, at most
+  // `timeout`. Returns false on a timeout.
   bool drain(std::chrono::milliseconds timeout = Completer::kDrainTimeout) {
     return completer_->drain(timeout);
   }
-  // Blocks until the operations have ended, for receives that wait for their message at most
-  // `timeout`. Returns whether they have.
+  // Blocks until the operations have ended, for receives without a message for at most `timeout`.
+  // Returns whether all have ended.
   bool await_end(std::chrono::milliseconds timeout) { return unfinished_->await_end(timeout); }
-  // Runs no further callbacks.
+  // Stops running callbacks.
   void abandon_callbacks() { completer_->abandon(); }
-  // Returns the number of the last operation.
+  // Returns the sequence number of the last operation.
   [[nodiscard]] std::uint64_t sequence() const;
 
  private:
@@ -62,17 +63,17 @@ class OperationQueue {
   // A call of the library.
   struct CoalescedCall {
     std::function<void()> make;
-    std::optional<int> tag;  // of a message
+    std::optional<int> tag;  // the tag if this is a message
   };
 
-  // Puts the messages among the calls into the order of their tags.
+  // Sorts the messages among the calls by tag.
   static void order_by_tag(std::vector<CoalescedCall>& calls);
   [[nodiscard]] c10::intrusive_ptr<Work> make_work(c10d::OpType type, const char* name);
-  // With the lock held.
+  // Call with the lock held.
   [[nodiscard]] bool coalesces() const {
     return coalesced_ && coalescing_thread_ == std::this_thread::get_id();
   }
-  // With the lock held, after all calls of the operation.
+  // Begins a work and stores it. Call it with the lock held, after all calls of the operation.
   void begin(const c10::intrusive_ptr<Work>& work);
 
   const std::shared_ptr<Communicator> communicator_;
@@ -80,20 +81,21 @@ class OperationQueue {
   const std::shared_ptr<UnfinishedWorks> unfinished_ = std::make_shared<UnfinishedWorks>();
   mutable std::mutex mutex_;  // held while an operation is queued
   std::uint64_t sequence_ = 0;
-  c10::intrusive_ptr<Work> coalesced_;  // while a thread coalesces calls
+  c10::intrusive_ptr<Work> coalesced_;  // the work while a thread coalesces calls
   std::thread::id coalescing_thread_;
-  std::vector<CoalescedCall> coalesced_calls_;  // to be made at the end
+  std::vector<CoalescedCall> coalesced_calls_;  // made when the coalescing ends
 };
 
-// One operation while it is queued. Holds the queue's lock, but for waits that say so. If it ends
-// early, because a call has thrown, the tensors live until the calls before that have run.
+// An operation while it is being queued. Holds the queue's lock, except during the waits that
+// release it. If it is destroyed before its end because a call has thrown, the tensors live until
+// the earlier calls have run.
 class Issue {
  public:
-  // On the stream of the collectives.
+  // Issues an operation on the stream of the collectives.
   Issue(OperationQueue& queue, c10d::OpType type, const char* name);
-  // On a stream of messages, unless calls are being coalesced.
+  // Issues an operation on a stream of messages, or as a part of coalesced calls.
   Issue(OperationQueue& queue, c10d::OpType type, const char* name, const Stream& stream);
-  // Issues an operation that was deferred.
+  // Issues a deferred operation.
   Issue(OperationQueue& queue, c10::intrusive_ptr<Work> work, const Stream& stream);
   ~Issue();
   Issue(const Issue&) = delete;
@@ -103,7 +105,7 @@ class Issue {
   [[nodiscard]] void* stream() const { return stream_.get(); }
   [[nodiscard]] bool is_coalesced() const { return is_coalesced_; }
 
-  // Makes a call of the library, now or at the end of the coalesced calls. Throws
+  // Makes a call of the library at once, or at the end of the coalesced calls. Throws
   // c10::DistBackendError.
   template <class Call>
   void call(const char* function, Call call) {
@@ -114,59 +116,59 @@ class Issue {
       check(call(), function);
     }
   }
-  // Says that the operation consists of messages. Call before input() and output().
+  // Declares that the operation consists of messages. Call it before input() and output().
   void consists_of_messages() { bounces_ = true; }
-  // Make the calls of a message whose elements lie in one piece. Throw c10::DistBackendError.
+  // Make the calls of a message whose elements are contiguous. Throw c10::DistBackendError.
   void send(const at::Tensor& from, int peer) { send(from, peer, 0); }
   void receive(const at::Tensor& to, int peer) { receive(to, peer, 0); }
-  // The same for coalesced calls, where the messages of two ranks match in the order of their tags.
+  // The same for coalesced calls, in which the messages of two ranks match in the order of their
+  // tags.
   void send(const at::Tensor& from, int peer, int tag);
   void receive(const at::Tensor& to, int peer, int tag);
-  // Returns a CPU tensor with the elements of `tensor` in one piece, which lives as long as the
+  // Returns a contiguous CPU tensor with the elements of `tensor`, which lives as long as the
   // operation. Throws c10::TypeError for a tensor that is not dense, or neither in CPU memory nor
-  // on the device; so does output().
+  // on the device, as output() does.
   [[nodiscard]] at::Tensor input(const at::Tensor& tensor);
-  // Returns a CPU tensor in one piece, whose elements are those of `tensor` once the operation has
-  // ended. `keeps`: it has them from the start.
+  // Returns a contiguous CPU tensor whose elements become those of `tensor` when the operation
+  // ends. If `keeps`, it starts with the elements of `tensor`.
   [[nodiscard]] at::Tensor output(at::Tensor& tensor, bool keeps);
-  // Blocks until earlier operations that write to the memory of `tensor` have ended: for elements
-  // that are used at once.
+  // Blocks until earlier operations that write to the memory of `tensor` have ended. Call it before
+  // the elements are used at once.
   void await_writers(const at::Tensor& tensor);
-  // Blocks until earlier collectives that write to the memory of `tensor` have ended: for a message
-  // that is stored at once.
+  // Blocks until earlier collectives that write to the memory of `tensor` have ended. Call it
+  // before a message is stored there at once.
   void await_collectives(const at::Tensor& tensor) {
     await_writers_of(tensor, true, Access::changes);
   }
-  // Returns `bytes` bytes that live as long as the operation.
+  // Returns `bytes` bytes of memory that live as long as the operation.
   [[nodiscard]] at::Tensor scratch(std::int64_t bytes);
-  // Makes tensors part of the result, which a step fills if they `are_written`. Throws
-  // c10::TypeError as output() does.
+  // Adds tensors to the result. If they `are_written`, a step fills them. Throws c10::TypeError, as
+  // output() does.
   void promise(const std::vector<at::Tensor>& tensors, bool are_written);
-  // Adds a step, which the first thread to notice the operation's end runs.
+  // Adds a step, which runs on the first thread that observes the operation's end.
   void then(std::function<void()> step) { operation().steps.push_back(std::move(step)); }
 
-  // Records that this tensor, the result of a deferred operation, has been filled.
+  // Records that `tensor`, the result of a deferred operation, has been filled.
   void fill(const at::Tensor& tensor) { count(tensor, bytes_out_); }
-  // Ends a part of an operation, without counting it.
+  // Ends a part of an operation. Does not count it in the statistics.
   void end_part();
   // Ends the operation after all its calls have been made, and returns its work. Counts it in the
-  // statistics with the bytes of its inputs, including tensors that are also outputs, or with those
-  // of the outputs if there are no inputs.
+  // statistics with the bytes of its inputs, including tensors that are also outputs, or with the
+  // bytes of its outputs if it has no inputs.
   [[nodiscard]] c10::intrusive_ptr<c10d::Work> end();
 
  private:
   enum class Access { reads, overwrites, changes };
 
   [[nodiscard]] bool needs_copy(const at::Tensor& tensor) const;
-  // Blocks until earlier operations that have to end before this one uses `tensor` have ended:
-  // those that write to it in a step, or at all if this one `copies` it; for an HPU tensor, also
-  // those of other streams. Returns true if it skipped some that are still running.
+  // Blocks until earlier operations that must end before this one uses `tensor` have ended:
+  // operations that write to it in a step, or at all if this one `copies` it, and, for an HPU
+  // tensor, operations of other streams. Returns whether it skipped some that are still running.
   bool order_behind_others(const at::Tensor& tensor, bool copies, Access access);
   bool await_writers_of(const at::Tensor& tensor, bool also_without_step, Access access);
   [[nodiscard]] bool must_end_first(const Work& writer, bool is_hpu, Access access) const;
   void await_users_of(const DeviceUse& use);
-  // Ends these operations. Releases the queue's lock while it waits, because the awaited operations
-  // may need it.
+  // Ends these operations. Releases the queue's lock meanwhile, because the operations may need it.
   void await(const std::vector<c10::intrusive_ptr<Work>>& works);
   // Returns a CPU tensor over the memory of `tensor`, which lives as long as the operation.
   [[nodiscard]] at::Tensor hold(const at::Tensor& tensor);
@@ -184,19 +186,19 @@ class Issue {
   const bool is_coalesced_;
   const bool is_message_;
   bool has_called_ = false;
-  bool bounces_ = true;  // large tensors in ordinary memory go through a bounce buffer
+  bool bounces_ = true;  // large tensors in ordinary memory need a bounce buffer
   const bool is_deferred_ = false;
-  const std::size_t steps_before_ = 0;  // number of steps of the other coalesced calls
+  const std::size_t steps_before_ = 0;  // number of steps of earlier coalesced calls
   std::uint64_t after_;                 // position of the stream before the first call
   std::uint64_t bytes_in_ = 0, bytes_out_ = 0;
   bool is_zero_copy_ = true;
   bool has_ended_ = false;
 };
 
-// Copies into a tensor, which may be an inference tensor, on any thread.
+// Copies into a tensor on any thread. The tensor may be an inference tensor.
 void copy_into(at::Tensor& to, const at::Tensor& from);
-// Copies into a tensor of the program after a check of its memory, which may have changed since the
-// call. `call` names the function in the text. Throws c10::ValueError.
+// Copies into a tensor of the program after checking its memory, which may have changed since the
+// call. `call` names the function in the error's text. Throws c10::ValueError.
 void deliver_into(at::Tensor& to, const at::Tensor& from, const char* call);
 
 }  // namespace hccl_torch

@@ -142,7 +142,7 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::allreduce_coalesced(
   return issue.end();
 }
 
-// The other ranks' tensors stay unchanged.
+// Leaves the other ranks' tensors unchanged.
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::reduce(Tensors& tensors,
                                                    const c10d::ReduceOptions& options) {
   const at::Tensor& tensor = single(tensors, "reduce");
@@ -198,7 +198,7 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::allgather(TensorLists& outputs, Tens
   return issue.end();
 }
 
-// The i-th tensor of each rank becomes the i-th of that rank's list.
+// The i-th tensor of each rank becomes the i-th tensor of that rank's list.
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::allgather_coalesced(TensorLists& output_lists,
                                                                 Tensors& inputs,
                                                                 const c10d::AllgatherOptions&) {
@@ -241,7 +241,7 @@ void ProcessGroupHccl::all_gather_list(Issue& issue, Tensors& outputs, const at:
   });
 }
 
-// Handles tensors whose sizes differ between ranks.
+// Gathers tensors whose sizes differ between ranks by one broadcast from each rank.
 void ProcessGroupHccl::broadcast_each(Issue& issue, Tensors& outputs, const at::Tensor& from) {
   Tensors received;
   for (at::Tensor& output : outputs) received.push_back(issue.output(output, false));

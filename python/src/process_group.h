@@ -29,8 +29,9 @@ class ProcessGroupHccl final : public c10d::Backend {
   // Does not wait for other ranks.
   ~ProcessGroupHccl() override;
 
-  // Call before the interpreter ends. Returns when no callback of any group runs. Waits for
-  // operations whose futures are awaited, at most a few seconds, and then aborts their groups.
+  // Ends the callbacks of all groups. Call it before the interpreter ends. Blocks until no callback
+  // runs. Waits for operations whose futures are awaited, at most a few seconds, and then aborts
+  // their groups.
   static void quiesce_all();
 
   const std::string getBackendName() const override { return "hccl"; }
@@ -89,7 +90,7 @@ class ProcessGroupHccl final : public c10d::Backend {
   [[nodiscard]] hcclComm_t comm() const { return communicator_->get(); }
   void quiesce(std::chrono::steady_clock::time_point deadline);
   [[nodiscard]] void* stream() const { return communicator_->stream().get(); }
-  // Throws c10::ValueError for a rank that is not a member of the group.
+  // Returns the root's rank. Throws c10::ValueError if it is not a rank of the group.
   [[nodiscard]] int checked_root(std::int64_t root, const char* call) const;
   WorkPtr all_reduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options);
   void all_reduce(Issue& issue, at::Tensor& tensor, const c10d::ReduceOp& operation);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends process groups: when the program releases them, and before the interpreter ends.
+// Ends process groups when the program releases them, and before the interpreter ends.
 #include "live_groups.h"
 #include "process_group.h"
 
@@ -10,21 +10,23 @@ namespace hccl_torch {
 
 namespace {
 
-// Maximum wait of the end of the program for operations whose futures are awaited.
+// The maximum time for which the end of the program waits for operations whose futures are awaited.
 constexpr std::chrono::seconds kExitTimeout{2};
-// Maximum wait of the end of a group for receives that may find no message.
+// The maximum time for which the end of a group waits for receives that may never get a message.
 constexpr std::chrono::seconds kReceivePatience{3};
 
 }  // namespace
 
-// A forked child has no matcher threads, so destroying the matcher would wait for them forever.
+// A forked child has no matcher threads, so destroying the matcher would wait for them forever. The
+// child leaks it.
 ProcessGroupHccl::~ProcessGroupHccl() {
   LiveGroups::instance().remove(*this);
   if (communicator_->is_in_forked_child()) static_cast<void>(messages_.release());
 }
 
-// Sends and collectives end, at the latest with the group's timeout. Receives posted in the matcher
-// fail when it stops, and those that it has queued in the library end with the communicator.
+// Sends and collectives end with the group's timeout at the latest. Receives that are posted in the
+// matcher fail when it stops, and those that it has queued in the library end with the
+// communicator.
 void ProcessGroupHccl::shutdown() {
   if (communicator_->is_in_forked_child()) return;
   const bool have_ended = queue_.await_end(kReceivePatience);
@@ -39,7 +41,7 @@ void ProcessGroupHccl::quiesce_all() {
   LiveGroups::instance().for_each([&](ProcessGroupHccl& group) { group.quiesce(deadline); });
 }
 
-// Pending receives run on their own threads, so stop those too.
+// Pending receives run on their own threads, which are stopped as well.
 void ProcessGroupHccl::quiesce(std::chrono::steady_clock::time_point deadline) {
   using std::chrono::milliseconds;
   if (communicator_->is_in_forked_child()) return;

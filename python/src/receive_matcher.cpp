@@ -17,12 +17,12 @@ namespace hccl_torch {
 
 namespace {
 
-// Limit on one wait for a message and on one probe, and so on the delay of stop().
+// The limit on one wait for a message and on one probe, which bounds the time that stop() takes.
 constexpr std::chrono::milliseconds kProbeTime{50};
-// Pause between two probes while ranks offer messages without a matching receive.
+// The pause between two probes while ranks offer messages without a matching receive.
 constexpr std::chrono::milliseconds kPause{1};
 
-// Runs the call, and returns the reason of its failure, or an empty text.
+// Runs the call. Returns the reason of its failure, or an empty text.
 template <class Call>
 std::string reason_of_failure(Call call) noexcept {
   try {
@@ -190,8 +190,8 @@ std::string ReceiveMatcher::reason_of_timeout(const Receive& receive) const {
                   " within ", limit, " ms; call isend, which may come later than irecv");
 }
 
-// Ignores a message that another thread has begun to take meanwhile, such as the elements behind a
-// header.
+// Ignores a message that another thread has begun to take since the probe, such as the elements
+// after a header.
 void ReceiveMatcher::probe_once(Lock& lock) {
   const std::uint64_t before = taken_;
   int source = kAnySource;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Receives that cannot be queued when they are posted, because their message is not known yet: from
-// any rank, by a tag, from this rank itself, or behind one of those. The library matches messages
-// between two ranks in the order of the calls; this class matches receives in the order of the
-// posts.
+// Matches receives that cannot be queued when they are posted, because their message is not known
+// yet: receives from any rank, receives with a tag, receives from this rank itself, and receives
+// that follow one of those. The library matches messages between two ranks in the order of the
+// calls; this class matches receives in the order of the posts.
 #pragma once
 
 #include "communicator.h"
@@ -24,22 +24,22 @@
 
 namespace hccl_torch {
 
-// Precedes the elements of a message with a tag other than 0, which is two messages for the
-// library.
+// Precedes the elements of a message with a tag other than 0, which the library sees as two
+// messages.
 struct TagHeader {
   std::uint64_t mark = kMark;
   std::int64_t tag = 0;
   std::int64_t bytes = 0;
 
   static constexpr std::uint64_t kMark = 0x6863'636c'2d74'6167;
-  // Size on the wire. It is not a multiple of any element size above 1, so a message without a tag
-  // is rarely mistaken for a header.
+  // The size on the wire. It is not a multiple of any element size above 1, so a message without a
+  // tag is rarely mistaken for a header.
   static constexpr std::int64_t kWireBytes = 27;
 };
 
 // A receive gets the first matching message that no earlier receive has taken. Unexpected messages
-// with a tag are kept; those without stay offered by their sender. Threads start on demand. Thread
-// safety: any thread.
+// with a tag are stored; those without a tag stay with their sender. Threads start on demand.
+// Thread safety: any thread.
 class ReceiveMatcher {
  public:
   static constexpr int kAnySource = -1;
@@ -50,15 +50,15 @@ class ReceiveMatcher {
   ReceiveMatcher(const ReceiveMatcher&) = delete;
   ReceiveMatcher& operator=(const ReceiveMatcher&) = delete;
 
-  // Returns the work of a receive at once. Its source is known when it has ended. Throws
+  // Returns the work of a receive without blocking. Its source is known once it has ended. Throws
   // c10::TypeError and c10::DistBackendError.
   [[nodiscard]] c10::intrusive_ptr<c10d::Work> post(at::Tensor& tensor, int source, int tag);
-  // Returns whether a receive without a tag from `source` has to be posted here because it would
-  // overtake an earlier one if it were queued now.
+  // Returns whether a receive without a tag from `source` must be posted here, because it would
+  // overtake an earlier receive if it were queued now.
   [[nodiscard]] bool must_post(int source);
   // Returns whether any posted receive is still waiting for its message.
   [[nodiscard]] bool has_posted();
-  // Takes a message of this rank to itself. The caller must not write to `bytes` afterwards.
+  // Accepts a message of this rank to itself. The caller must not write to `bytes` afterwards.
   void send_to_self(const at::Tensor& bytes, int tag);
   // Fails the receives that have found no message, and ends the threads. Later posts fail.
   void stop();
@@ -73,7 +73,7 @@ class ReceiveMatcher {
     int source = kAnySource;
     int tag = 0;
     Clock::time_point deadline;
-    bool is_matched = false;  // is being queued; removed from the list once it is on the stream
+    bool is_matched = false;  // being queued; removed from the list once it is on the stream
 
     [[nodiscard]] bool fits(int from) const { return source == kAnySource || source == from; }
   };
@@ -89,45 +89,46 @@ class ReceiveMatcher {
     std::thread reader;
   };
 
-  // The threads. A reader serves the receives from one rank, and the prober those whose sender is
-  // not known and those from this rank.
+  // The loops of the threads. A reader serves the receives from one rank; the prober serves the
+  // receives from any rank and from this rank.
   void read(int source);
   void probe();
 
-  // Call everything below with the lock held. Functions that take it by reference release it
+  // Call all functions below with the lock held. Functions with a lock argument release it
   // temporarily.
   [[nodiscard]] bool is_own(int source) const { return source == communicator_->rank(); }
   void start_thread(int source);
   [[nodiscard]] bool is_probed(const Receive& receive) const;
   [[nodiscard]] bool waits_for_any() const;
-  // Returns the receive that the reader of `source` may serve now, or the end.
+  // Returns the receive that the reader of `source` may serve now, or the end of the list.
   [[nodiscard]] Receives::iterator next_from(int source);
-  // Waits until one of the prober's receives may find a message. Fails those whose time is over.
+  // Blocks until one of the prober's receives may find a message. Fails the receives whose deadline
+  // has passed.
   void await_turn(Lock& lock);
-  // Asks the library once which rank offers a message, and assigns it to a receive.
+  // Probes the library once for a message, and assigns it to a receive.
   void probe_once(Lock& lock);
-  // Assigns a message that `source` offers to the first matching receive, unless a message has been
-  // taken from there since taken_ was `before`. Returns whether it did.
+  // Assigns a message that `source` offers to the first matching receive, unless a message of this
+  // source has been taken since taken_ was `before`. Returns whether it did.
   bool take_offer(Lock& lock, int source, std::uint64_t bytes, std::uint64_t before);
-  // Records that a message was taken and frees the source.
+  // Records that a message was taken, and marks the source as not busy.
   void release(int source);
-  // Queues a receive without a tag behind those from the same rank.
+  // Queues a receive without a tag after earlier receives from the same rank.
   void queue_plain(Lock& lock, Receives::iterator receive, int source);
-  // Receives a message with a tag. Fails `work` if that fails.
+  // Receives a message with a tag. Fails `work` if that is not possible.
   void read_tagged(Lock& lock, const c10::intrusive_ptr<Work>& work, int source);
-  // Delivers a message to the first matching receive, or keeps it.
+  // Delivers a message to the first matching receive, or stores it.
   void arrive(Lock& lock, Message message);
   // Fails the receives for which `condition` holds.
   template <class Condition>
   void fail_if(Lock& lock, const std::string& reason, Condition condition);
 
-  // Call these without the lock.
+  // Call the following functions without the lock.
   [[nodiscard]] Message receive_tagged(int source, Work& work);
-  // Receives `bytes` bytes. Blocks until they have arrived, unless the group is destroyed and they
-  // are not known to come (`is_coming`). Throws c10::DistBackendError.
+  // Receives `bytes` bytes. Blocks until they have arrived; gives up if the group is destroyed,
+  // unless the bytes are known to come (`is_coming`). Throws c10::DistBackendError.
   [[nodiscard]] at::Tensor receive_now(int source, std::int64_t bytes, Work& work, bool is_coming);
   void queue_receive(const Receive& receive, int source);
-  // Ends a receive with the bytes of its message, or fails it if the tensor has another size.
+  // Ends a receive with the bytes of its message. Fails it if the tensor has another size.
   void deliver(Receive receive, const Message& message) noexcept;
   [[nodiscard]] std::string reason_of_timeout(const Receive& receive) const;
 

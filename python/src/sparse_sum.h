@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sum of the ranks' sparse tensors.
+// Sums the ranks' sparse tensors.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,8 +7,8 @@
 
 namespace hccl_torch {
 
-// Replaces a COO tensor on every rank by the sum of all. The ranks may have different elements.
-// Blocks for several collectives of `group`. Throws c10::DistBackendError.
+// Replaces a COO tensor on every rank by the sum over all ranks, whose elements may be at different
+// positions. Blocks for several collectives of `group`. Throws c10::DistBackendError.
 void sum_sparse(c10d::Backend& group, at::Tensor& tensor);
 
 }  // namespace hccl_torch

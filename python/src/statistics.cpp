@@ -4,7 +4,7 @@
 namespace hccl_torch {
 
 Statistics& Statistics::instance() {
-  static auto* const statistics = new Statistics;  // exit handlers may ask for it
+  static auto* const statistics = new Statistics;  // exit handlers may use it
   return *statistics;
 }
 

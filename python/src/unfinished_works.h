@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The works of a process group whose operations have not ended: their tensors must live even if the
+// The works of a process group whose operations have not ended. Their tensors must live even if the
 // program drops the works.
 #pragma once
 
@@ -19,7 +19,8 @@ namespace hccl_torch {
 class Communicator;
 class Work;
 
-// Works and this object refer to each other until they have ended. Thread safety: any thread.
+// Works refer to this object, and it refers to them until they have ended. Thread safety: any
+// thread.
 class UnfinishedWorks {
  public:
   UnfinishedWorks() { DeviceWorks::instance().add(*this); }
@@ -28,31 +29,31 @@ class UnfinishedWorks {
   UnfinishedWorks& operator=(const UnfinishedWorks&) = delete;
 
   void add(c10::intrusive_ptr<Work> work);
-  // Keeps a work with HPU tensors whose operation begins later. Until add() or forget(),
-  // find_users_of() includes it.
+  // Stores a work with HPU tensors whose operation begins later. Until add() or forget() is called,
+  // find_users_of() finds it.
   void expect(c10::intrusive_ptr<Work> work);
-  // Drops a work that was expected and will not begin.
+  // Drops an expected work that will not begin.
   void forget(const Work& work);
-  // Ends the works before this one that have run, so that they write to their tensors before it
-  // does.
+  // Ends the works before `work` that have run, so that they write to their tensors before it does.
   void end_those_before(const Work& work);
-  // Ends the works that have run, in order, and drops them. Does not wait for others.
+  // Ends the works that have run, in order, and drops them. Does not block.
   void reap();
-  // Returns the works that write to these bytes in a step of their own, or at all if
+  // Returns the works that write to these bytes. Considers only writes in a step unless
   // `also_without_step`.
   [[nodiscard]] std::vector<c10::intrusive_ptr<Work>> find_writers_of(const MemoryRange& range,
                                                                       bool also_without_step);
   // Appends the works that use these bytes of HPU tensors to `users`.
   void find_users_of(const MemoryRange& range, std::vector<c10::intrusive_ptr<Work>>& users);
-  // Appends the works that an operation on `stream` has to follow because they use the same memory,
+  // Appends the works that an operation on `stream` must wait for because they use the same memory,
   // except those that the stream orders anyway.
   void find_others_before(const DeviceUse& use, const void* stream,
                           std::vector<c10::intrusive_ptr<Work>>& users);
-  // Blocks until the works have ended, at most `timeout` for receives that wait for their message.
-  // Does not wait for parts of other operations. Returns whether they have ended.
+  // Blocks until the works have ended, for receives without a message for at most `timeout`.
+  // Ignores parts of other operations. Returns whether all have ended.
   [[nodiscard]] bool await_end(std::chrono::milliseconds timeout);
-  // Drops all works. Aborts the communicator if some have not run, and never frees memory that may
-  // still be written to. Blocks for at most a few seconds.
+  // Drops all works. Aborts the communicator if some have not run, and never frees
+  // memory that may still
+  // be written to. Blocks for at most a few seconds.
   void close(Communicator& communicator);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An operation that has been queued: waiting for it, its future and its error.
+// An operation that has been queued: its end, its future and its error.
 #pragma once
 
 #include "communicator.h"
@@ -21,10 +21,10 @@ namespace hccl_torch {
 class Completer;
 class UnfinishedWorks;
 
-// The kinds of calls in an operation; coalesced calls may be of several.
+// The kinds of calls in an operation. Coalesced calls may have several kinds.
 enum Part : unsigned { kCollective = 1, kSend = 2, kReceive = 4 };
 
-// An operation: its name for texts, its memory, and the steps that end it.
+// An operation: its name in error texts, its memory, and the steps that run when it ends.
 struct Operation {
   c10d::OpType type = c10d::OpType::UNKNOWN;
   const char* name = "";  // the function of torch.distributed
@@ -32,11 +32,11 @@ struct Operation {
   bool is_part = false;          // part of another operation, which waits for it
   unsigned parts = kCollective;  // a set of Part
   std::chrono::milliseconds timeout =
-      kNoTimeout;                    // of wait() without an argument; kNoTimeout for the group's
-  int source = -1;                   // the rank that a receive got its message from
-  std::vector<at::Tensor> outputs;   // value of the future
-  std::vector<MemoryRange> written;  // memory of the outputs
-  std::vector<at::Tensor> buffers;   // kept until the operation has ended
+      kNoTimeout;   // limit of wait() without an argument; kNoTimeout for the group's timeout
+  int source = -1;  // the rank whose message a receive got
+  std::vector<at::Tensor> outputs;           // value of the future
+  std::vector<MemoryRange> written;          // memory of the outputs
+  std::vector<at::Tensor> buffers;           // kept until the operation has ended
   std::vector<DeviceUse> device_memory;      // of HPU tensors; constant once other threads see it
   std::vector<std::function<void()>> steps;  // run at the end, by the first thread to notice
 };
@@ -44,15 +44,15 @@ struct Operation {
 // Thread safety: any thread, once it has begun.
 class Work final : public c10d::Work {
  public:
-  // `title` is for the profiler; null if none runs.
+  // Creates a work. `title` is the operation's title in the profiler, or null if no profiler runs.
   Work(std::shared_ptr<Communicator> communicator, std::shared_ptr<Completer> completer,
        std::shared_ptr<UnfinishedWorks> unfinished, Operation operation, const char* title);
 
-  // Call before the operation begins.
+  // Returns the operation, which may be changed only before it begins.
   [[nodiscard]] Operation& operation() noexcept { return operation_; }
   // Adds what the operation has queued on a stream.
   void add(StreamRange range);
-  // Call once the operation has been queued as a whole.
+  // Marks the operation as begun. Call it once all of the operation has been queued.
   void begin();
   // Fails a deferred operation that cannot be queued, with the reason. The completer completes its
   // future.
@@ -63,8 +63,8 @@ class Work final : public c10d::Work {
   int sourceRank() const override { return operation_.source; }
   std::vector<at::Tensor> result() override { return operation_.outputs; }
   void synchronize() override { wait(kNoTimeout); }
-  // Blocks until the operation has ended or `timeout` has passed (kNoTimeout: the group's deadline
-  // is the only one). Throws c10::DistBackendError.
+  // Blocks until the operation has ended or `timeout` has passed; for kNoTimeout only the group's
+  // deadline counts. Throws c10::DistBackendError.
   bool wait(std::chrono::milliseconds timeout) override;
   void abort() override { communicator_->abort(); }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
@@ -77,44 +77,43 @@ class Work final : public c10d::Work {
   [[nodiscard]] bool has_messages() const { return (operation_.parts & (kSend | kReceive)) != 0; }
   [[nodiscard]] bool is_receive() const { return operation_.parts == kReceive; }
   [[nodiscard]] bool is_part() const { return operation_.is_part; }
-  // Returns whether the operation has begun and writes to these bytes, in a step if not
-  // `also_without_step`.
+  // Returns whether the operation has begun and writes to these bytes. Considers only writes in a
+  // step unless `also_without_step`.
   [[nodiscard]] bool writes_to(const MemoryRange& range, bool also_without_step) const;
   // Returns whether the operation uses HPU tensors, or these bytes of one.
   [[nodiscard]] bool uses_device() const { return !operation_.device_memory.empty(); }
   [[nodiscard]] bool uses(const MemoryRange& range) const;
   // Returns whether the operation reads these bytes of an HPU tensor.
   [[nodiscard]] bool reads(const MemoryRange& range) const;
-  // Returns whether the operation and one that uses memory in this way must not run at the same
-  // time.
+  // Returns whether the operation must not run at the same time as one that uses memory in this
+  // way.
   [[nodiscard]] bool conflicts_with(const DeviceUse& use) const;
-  // Returns whether the operation has run. Does not block, and does not speed up the work.
+  // Returns whether the operation has run. Does not block, and does not accelerate the work.
   [[nodiscard]] bool has_run() const;
   // Blocks until the operation has run, at most `timeout`, and ends it. Returns whether it has.
   [[nodiscard]] bool ends_within(std::chrono::milliseconds timeout) noexcept {
     return complete_within(static_cast<std::uint64_t>(timeout.count()));
   }
   [[nodiscard]] bool has_ended() const;
-  // Ends an operation that has run, and none before it.
+  // Ends an operation that has run, without ending those before it.
   void end_alone() noexcept;
   // Blocks until the operation has run, and ends it and those before it. Throws nothing.
   void complete() noexcept;
-  // Completes the future of an operation that has ended, and so runs its callbacks. Drops works
-  // that have ended.
+  // Completes the future of an operation that has ended, which runs its callbacks. Drops works that
+  // have ended.
   void complete_future() noexcept;
 
  private:
-  // Blocks until the operation has run, and returns its error or null; returns nullopt if the time
-  // is over.
+  // Blocks until the operation has run. Returns its error or null, or nullopt on a timeout.
   [[nodiscard]] std::optional<std::exception_ptr> await_run(std::uint64_t milliseconds) noexcept;
-  // Ends an operation that has run: runs its steps, or stores its error.
+  // Ends an operation that has run: runs its steps or stores its error.
   void conclude(std::exception_ptr error) noexcept;
-  // Blocks until a deferred operation has begun or the time is over. Returns whether it has.
+  // Blocks until a deferred operation has begun. Returns false on a timeout.
   [[nodiscard]] bool has_begun_within(std::uint64_t milliseconds);
-  // Returns whether the operation has run before the time is over; then it has also been ended.
+  // Blocks until the operation has run, and ends it. Returns false on a timeout.
   [[nodiscard]] bool complete_within(std::uint64_t milliseconds) noexcept;
   [[nodiscard]] std::exception_ptr end(hcclResult_t result) noexcept;
-  // Returns the operation's name and identity, with which an error's text begins.
+  // Returns the operation's name and identity, with which the text of an error begins.
   [[nodiscard]] std::string describe() const;
 
   const std::shared_ptr<Communicator> communicator_;
@@ -122,11 +121,11 @@ class Work final : public c10d::Work {
   const std::shared_ptr<UnfinishedWorks> unfinished_;
   Operation operation_;
   std::vector<StreamRange> ranges_;
-  bool has_steps_ = false;  // written before the next member
+  bool has_steps_ = false;  // set before has_begun_
   std::atomic<bool> has_begun_{false};
   std::mutex end_mutex_;  // held by the thread that ends the operation
   c10::intrusive_ptr<c10::ivalue::Future> future_;
-  bool future_is_completed_ = false;  // a thread completes it, or has done so
+  bool future_is_completed_ = false;  // a thread is completing it or has completed it
 };
 
 }  // namespace hccl_torch

@@ -25,7 +25,7 @@ def make_model() -> BertForSequenceClassification:
     torch.manual_seed(0)
     model = BertForSequenceClassification(BertConfig(
         vocab_size=WORDS, hidden_size=128, num_hidden_layers=2, num_attention_heads=4, intermediate_size=256))
-    # Its loss is a mean. Trainer takes it for a sum over all devices otherwise, and multiplies it by their number.
+    # The model's loss is a mean. Otherwise Trainer assumes a sum over all devices, and multiplies it by their number.
     model.accepts_loss_kwargs = False
     return model
 
@@ -36,7 +36,7 @@ def make_sentences() -> list[dict[str, torch.Tensor]]:
 
 
 class StepTimes(TrainerCallback):
-    """Collects the seconds of each step."""
+    """Collects the duration of each step in seconds."""
 
     def __init__(self) -> None:
         self.seconds = []
@@ -49,7 +49,8 @@ class StepTimes(TrainerCallback):
 
 
 def require_equal_weights(model: torch.nn.Module) -> None:
-    """Raises AssertionError unless all ranks have the same bits. Blocks until all ranks have called it."""
+    """Raises AssertionError unless the weights are bit-identical on all ranks. Blocks until all ranks have called
+    it."""
     own = torch.cat([one.detach().flatten() for one in model.parameters()])
     everybody = [torch.empty_like(own) for _ in range(dist.get_world_size())]
     dist.all_gather(everybody, own)

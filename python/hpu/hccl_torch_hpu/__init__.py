@@ -23,9 +23,9 @@ def is_active() -> bool:
 
 
 def operation_counts() -> dict[str, int]:
-    """Returns how often each operation has been called on HPU tensors since the start or ``reset_operation_counts()``.
+    """Returns the number of calls of each operation on HPU tensors since the start or ``reset_operation_counts()``.
 
-    Operations that the device does itself, which are views, copies and allocations, are not counted. All others run
+    Views, copies and allocations, which the device performs itself, are not counted. All other operations run
     PyTorch's CPU kernels.
     """
     from hccl_torch_hpu import _C
@@ -34,7 +34,7 @@ def operation_counts() -> dict[str, int]:
 
 
 def reset_operation_counts() -> None:
-    """Resets the counts of ``operation_counts()``."""
+    """Resets the counts that ``operation_counts()`` returns."""
     from hccl_torch_hpu import _C
 
     _C.reset_operation_counts()
@@ -44,7 +44,7 @@ def activate() -> None:
     """Registers the emulated device with PyTorch in this process. A second call does nothing.
 
     Raises:
-        RuntimeError: the vendor's packages are installed, or PyTorch is of a series that this was not built for.
+        RuntimeError: the vendor's packages are installed, or PyTorch is of another series than this was built for.
     """
     import torch
 
@@ -56,7 +56,7 @@ def activate() -> None:
     from hccl_torch_hpu import vendor
 
     vendor.refuse_beside_vendor()
-    import hccl_torch._C  # noqa: F401  the extension finds the backend's library by it
+    import hccl_torch._C  # noqa: F401  through it, the extension finds the backend's library
     import hccl_torch_hpu._C  # noqa: F401
     from hccl_torch_hpu import device, lazy, sharing
 
@@ -72,7 +72,7 @@ def activate() -> None:
 
 
 def _autoload() -> None:
-    """Activates the device if the environment requests it. Called by ``import torch``, so it raises nothing."""
+    """Activates the device if the environment requests it. ``import torch`` calls this, so it raises nothing."""
     if os.environ.get("HCCL_EMU_HPU") != "1":
         return
     try:

@@ -16,7 +16,7 @@ MODULE = "deepspeed.sequence.layer"
 
 
 class _Exchange(torch.autograd.Function):
-    """Scatters one dimension among the ranks, and gathers another; the gradient takes the reverse path."""
+    """Scatters one dimension among the ranks, and gathers another. The gradient takes the reverse path."""
 
     @staticmethod
     def forward(ctx: Any, tensor: torch.Tensor, group: Any, scatter: int, gather: int) -> torch.Tensor:
@@ -30,7 +30,7 @@ class _Exchange(torch.autograd.Function):
 
 def exchange(tensor: torch.Tensor, group: Any, scatter: int, gather: int) -> torch.Tensor:
     """Returns this rank's part of the dimension ``scatter``, with all ranks' parts of the dimension ``gather`` in the
-    ranks' order. Blocks until all ranks of the group are here.
+    ranks' order. Blocks until all ranks of the group have called it.
 
     Raises:
         ValueError: the dimension ``scatter`` cannot be divided among the ranks.
@@ -46,10 +46,11 @@ def exchange(tensor: torch.Tensor, group: Any, scatter: int, gather: int) -> tor
 
 
 class DistributedAttention(torch.nn.Module):
-    """Runs an attention whose sequences lie in parts on the ranks of a group.
+    """Computes attention on sequences whose parts are on the ranks of a group.
 
     Args:
-        local_attention: gets queries, keys and values of all positions and of this rank's heads.
+        local_attention: the attention, which is called with queries, keys and values of all positions and this rank's
+            heads.
         sequence_process_group: the ranks.
         scatter_idx: the dimension of the heads.
         gather_idx: the dimension of the positions.
@@ -66,7 +67,8 @@ class DistributedAttention(torch.nn.Module):
 
     def forward(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, batch_dim_idx: int = 0,
                 rotary_pos_emb: Any = None, *args: Any, **kwargs: Any) -> torch.Tensor:
-        """Returns this rank's positions of the attention, for all heads. Blocks until all ranks of the group are here.
+        """Returns this rank's positions of the attention, for all heads. Blocks until all ranks of the group have
+        called it.
 
         Args:
             batch_dim_idx: accepted; ``scatter_idx`` and ``gather_idx`` say where heads and positions are.
@@ -84,8 +86,8 @@ class DistributedAttention(torch.nn.Module):
 
 
 def offer_distributed_attention() -> None:
-    """Lets ``from deepspeed.sequence.layer import DistributedAttention`` find the class of this module, if DeepSpeed
-    is not installed. No package "deepspeed" appears, so programs go on without DeepSpeed otherwise."""
+    """Makes ``from deepspeed.sequence.layer import DistributedAttention`` find the class of this module if DeepSpeed
+    is not installed. Adds no package "deepspeed", so that programs still recognise that DeepSpeed is missing."""
     if MODULE in sys.modules or importlib.util.find_spec("deepspeed") is not None:
         return
     module = types.ModuleType(MODULE, f"Made by hccl-torch-hpu: {__doc__}")

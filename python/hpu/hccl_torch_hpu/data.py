@@ -12,19 +12,19 @@ _IMAGES = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".w
 
 
 class HabanaDataLoader(torch.utils.data.DataLoader):
-    """``torch.utils.data.DataLoader``, whose arguments it has."""
+    """``torch.utils.data.DataLoader`` under another name, with the same arguments."""
 
 
 class ImageFolderWithManifest(torch.utils.data.Dataset):
-    """Images in a folder for each class, or those of them that a manifest names.
+    """The images in a folder for each class, or a selection of them from a manifest.
 
     Args:
         root: the folder that has the classes' folders. Classes are numbered in the order of their names.
-        transform: gets an image, and gives an item's first part.
-        target_transform: gets the number of the class, and gives an item's second part.
-        loader: gets a path, and gives an image; that of PIL, in RGB, if it is None.
-        is_valid_file: tells by a path whether it is an image; the name's end does if it is None.
-        manifest: paths below ``root``, or a file that has one in each line; all images if it is None.
+        transform: converts an image to an item's first part.
+        target_transform: converts the number of the class to an item's second part.
+        loader: loads an image from a path; with PIL, in RGB, if it is None.
+        is_valid_file: returns whether a path is an image; the file name's extension decides if it is None.
+        manifest: paths below ``root``, or a file with one path per line; all images if it is None.
 
     Raises:
         FileNotFoundError: there is no class, or no image.

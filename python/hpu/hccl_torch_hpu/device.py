@@ -55,7 +55,7 @@ def _is_in_bad_fork() -> bool:
 
 
 def device_count() -> int:
-    """Returns the number of visible devices: those of ``HABANA_VISIBLE_MODULES``, else 8."""
+    """Returns the number of visible devices: the number in ``HABANA_VISIBLE_MODULES``, or 8 if that is not set."""
     return _C.device_count()
 
 
@@ -81,7 +81,7 @@ def _index_of(device: Any) -> int:
 
 
 def set_device(device: Any) -> None:
-    """Checks that this device is visible. The process keeps its own, which is hpu:0.
+    """Checks that the device is visible. The process keeps its only device, hpu:0.
 
     Raises:
         RuntimeError: there is no such device.
@@ -90,7 +90,7 @@ def set_device(device: Any) -> None:
 
 
 class device:  # noqa: N801  named as in torch.cuda
-    """A context that selects a device; the process has only one, so nothing changes."""
+    """A context that selects a device. It changes nothing, because a process has only one."""
 
     def __init__(self, device: Any):
         self.idx = _index_of(device)
@@ -111,13 +111,13 @@ class device_of(device):  # noqa: N801
 
 
 def get_device_name(device: Any = None) -> str:
-    """Returns the name of a device, such as "GAUDI2 (emulated)"; the kind is that of ``HCCL_DEVICE_TYPE``."""
+    """Returns the name of a device, such as "GAUDI2 (emulated)". ``HCCL_DEVICE_TYPE`` determines the kind."""
     _index_of(device)
     return f"{_kind()} (emulated)"
 
 
 def get_device_capability(device: Any = None) -> str:
-    """Returns the version of the software that the emulation follows, such as "1.24.0"."""
+    """Returns the version of the software that the emulation imitates, such as "1.24.0"."""
     from hccl_torch_hpu.vendor import EMULATED_RELEASE
 
     _index_of(device)
@@ -153,7 +153,7 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
 
 
 def ipc_collect() -> None:
-    """Does nothing: no memory is shared between processes by handles."""
+    """Does nothing: processes do not share memory by handles."""
 
 
 def utilization(device: Any = None) -> int:
@@ -173,25 +173,25 @@ def is_autocast_hpu_enabled() -> bool:
 
 
 def set_autocast_hpu_enabled(enabled: bool) -> None:
-    """Switches autocasting on the device."""
+    """Switches autocasting on the device on or off."""
     torch.set_autocast_enabled("hpu", enabled)
 
 
 def get_autocast_hpu_dtype() -> torch.dtype:
-    """Returns the type that autocasting chooses."""
+    """Returns the type to which autocasting converts."""
     return torch.get_autocast_dtype("hpu")
 
 
 def set_autocast_hpu_dtype(dtype: torch.dtype) -> None:
-    """Sets the type that autocasting chooses."""
+    """Sets the type to which autocasting converts."""
     torch.set_autocast_dtype("hpu", dtype)
 
 
 def _extend_tensors() -> None:
-    """Gives tensors, modules and packed sequences the method ``hpu()``."""
+    """Adds the method ``hpu()`` to tensors, modules and packed sequences."""
 
     def to_hpu(self, device=None, non_blocking=False, memory_format=torch.preserve_format):
-        """Returns this tensor on the emulated device; itself if it is there already."""
+        """Returns this tensor on the emulated device, or itself if it is there already."""
         return self.to(torch.device("hpu", _index_of(device)), non_blocking=non_blocking, memory_format=memory_format)
 
     def module_to_hpu(self, device=None):

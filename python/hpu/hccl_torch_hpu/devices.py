@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which Gaudi is emulated, as ``HCCL_DEVICE_TYPE`` says: gaudi2, which is the default, or gaudi3. The code knows the
-first generation as well, which the library hccl does not emulate."""
+"""Determines the emulated Gaudi from ``HCCL_DEVICE_TYPE``: gaudi2, which is the default, or gaudi3. The code also
+knows the first generation, which the library hccl does not emulate."""
 from __future__ import annotations
 
 import enum
@@ -11,7 +11,7 @@ import torch
 VARIABLE = "HCCL_DEVICE_TYPE"
 
 
-class synDeviceType(enum.IntEnum):  # noqa: N801 (the name programs use)
+class synDeviceType(enum.IntEnum):  # noqa: N801 (the name that programs use)
     """Generations of Gaudi, with the numbers that Synapse gives them."""
 
     synDeviceGaudi = 2
@@ -23,7 +23,7 @@ class synDeviceType(enum.IntEnum):  # noqa: N801 (the name programs use)
 _TYPES = {"GAUDI": synDeviceType.synDeviceGaudi, "GAUDI2": synDeviceType.synDeviceGaudi2,
           "GAUDI3": synDeviceType.synDeviceGaudi3}
 
-# Gaudi 2 computes with the 8-bit format of 4 exponent bits whose largest value is 240.
+# Gaudi 2 computes with the 8-bit format of 4 exponent bits in which 240 is the largest value.
 _E4M3_MAX = {synDeviceType.synDeviceGaudi2: 240.0, synDeviceType.synDeviceGaudi3: 448.0}
 
 
@@ -31,7 +31,7 @@ def device_type() -> synDeviceType:
     """Returns the emulated generation.
 
     Raises:
-        ValueError: the variable names no generation.
+        ValueError: the variable has another value.
     """
     name = os.environ.get(VARIABLE, "gaudi2")
     if name.upper() not in _TYPES:
@@ -43,7 +43,7 @@ def fp8_max(dtype: torch.dtype) -> float:
     """Returns the largest value that the emulated generation stores in an 8-bit float type.
 
     Raises:
-        TypeError: another type.
+        TypeError: ``dtype`` is another type.
     """
     if dtype == torch.float8_e4m3fn:
         return _E4M3_MAX.get(device_type(), 448.0)

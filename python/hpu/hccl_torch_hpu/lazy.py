@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps of the lazy mode. The emulated device executes each operation at once, so a step has nothing left to execute: it
-is counted, and the closures that wait for it run. The device records which operations a step consists of; a step of
-operations, shapes and types that no step had before is a graph that a Gaudi would compile."""
+"""Steps of the lazy mode. The emulated device executes each operation at once, so at the end of a step there is
+nothing left to execute: the step is counted, and its closures run. The device records the operations of each step; a
+step whose operations, shapes and types no earlier step had is a graph that a Gaudi would compile."""
 from __future__ import annotations
 
 import os
@@ -19,9 +19,9 @@ def is_lazy() -> bool:
 
 
 def mark_step() -> int:
-    """Ends a step: runs the closures that were added since the last one, in their order.
+    """Ends a step: runs the closures that were added since the last step, in order.
 
-    Blocks until all of them have returned. An exception of a closure travels on, and the later ones are dropped.
+    Blocks until all of them have returned. An exception of a closure is passed on, and later closures are dropped.
 
     Returns:
         The number of steps that this process has ended.
@@ -40,7 +40,8 @@ def mark_step() -> int:
 
 
 def _record_step() -> None:
-    """Counts the step as a graph that is compiled or found in the cache; one without operations is neither."""
+    """Counts the step as a graph that is compiled or found in the cache. A step without operations counts as
+    neither."""
     from hccl_torch_hpu import _C, metrics
 
     operations, is_new = _C.end_step()

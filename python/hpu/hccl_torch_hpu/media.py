@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of the media engine of a Gaudi, which the emulated device lacks. Classes can be imported and derived from, so
-that programs load; making a pipeline, or a step of one, says how to do without."""
+"""Names of the media engine of a Gaudi, which the emulated device lacks. Programs can import the classes and derive
+from them. Creating a pipeline or a step of one raises an error that names an alternative."""
 from __future__ import annotations
 
 import enum
@@ -11,37 +11,37 @@ _INSTEAD = ("the emulated device has no media engine: decode images by torchvisi
 
 
 class _Absent:
-    """A class that programs can name and derive from, but not instantiate."""
+    """A class that programs can import and derive from, but not instantiate."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError(f"{type(self).__module__}.{type(self).__qualname__}: {_INSTEAD}")
 
 
 class MediaPipe(_Absent):
-    """A pipeline; programs derive from it."""
+    """A pipeline, from which programs derive their own."""
 
 
-class media_function(_Absent):  # noqa: N801 (the name programs use)
-    """A step of a pipeline that the program computes; programs derive from it."""
+class media_function(_Absent):  # noqa: N801 (the name that programs use)
+    """A step of a pipeline that the program computes. Programs derive from it."""
 
 
 class HPUGenericPytorchIterator(_Absent):
-    """Gives the batches of a pipeline."""
+    """Iterates over the batches of a pipeline."""
 
 
 class HPUResnetPytorchIterator(_Absent):
-    """Gives the batches of a pipeline of images and labels."""
+    """Iterates over the batches of a pipeline of images and labels."""
 
 
 class CPUHPUResnetPytorchIterator(_Absent):
-    """Gives the batches of a pipeline of images and labels."""
+    """Iterates over the batches of a pipeline of images and labels."""
 
 
 def node(module: str, name: str) -> type:
-    """Returns the class of a step of pipelines, which cannot be made.
+    """Returns the class of a step of pipelines, which cannot be instantiated.
 
     Raises:
-        AttributeError: the name is no class's.
+        AttributeError: there is no class of this name.
     """
     if not name[:1].isupper():
         raise AttributeError(f"{module}.{name} is not part of this emulation of Gaudi (hccl-torch-hpu); {_INSTEAD}",
@@ -50,7 +50,7 @@ def node(module: str, name: str) -> type:
 
 
 class dtype(str, enum.Enum):  # noqa: N801 (the names programs use, here and below)
-    """Types of elements, by the names that numpy gives them."""
+    """Types of elements, named as in numpy."""
 
     UINT8 = "uint8"
     UINT16 = "uint16"

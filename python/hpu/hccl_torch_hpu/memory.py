@@ -32,7 +32,7 @@ def max_memory_allocated(device: Any = None) -> int:
 
 
 def memory_reserved(device: Any = None) -> int:
-    """Returns the bytes that tensors hold and those that wait in slabs for small ones."""
+    """Returns the bytes that tensors hold, and those in slabs that are reserved for small tensors."""
     _check(device)
     return _C.memory_statistics()["reserved_bytes.current"]
 
@@ -61,8 +61,8 @@ def reset_accumulated_memory_stats(device: Any = None) -> None:
 def memory_stats(device: Any = None) -> dict[str, int]:
     """Returns the statistics of the device's memory, in bytes unless the name says otherwise.
 
-    ``Limit`` is the size of the device, ``InUse`` what tensors hold, ``MaxInUse`` its peak, ``NumAllocs`` and ``NumFrees``
-    count blocks; the other names are those of ``torch.cuda.memory_stats()``.
+    ``Limit`` is the size of the device, ``InUse`` the size of all tensors, ``MaxInUse`` its peak, ``NumAllocs`` and
+    ``NumFrees`` count blocks; the other names are those of ``torch.cuda.memory_stats()``.
     """
     _check(device)
     found = _C.memory_statistics()
@@ -85,7 +85,7 @@ def memory_stats(device: Any = None) -> dict[str, int]:
 
 
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
-    """Returns the statistics of the device's memory as a text; shorter if ``abbreviated``."""
+    """Returns the statistics of the device's memory as a text, which is shorter if ``abbreviated``."""
     stats = memory_stats(device)
     mib = 1 << 20
     lines = [

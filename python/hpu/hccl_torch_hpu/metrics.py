@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts that programs read by ``hpu.metrics``: global ones since the start of the process, local ones of a context."""
+"""Counts for programs that use ``hpu.metrics``: global ones since the start of the process, and local ones of a
+context."""
 from __future__ import annotations
 
 import contextlib
@@ -12,7 +13,7 @@ __all__ = ["MetricNotFound", "metric_global", "metric_localcontext", "metrics_du
 
 _lock = threading.Lock()
 
-# The metrics, and the names of the values in the statistics of each.
+# The metrics, with the names of the values in the statistics of each.
 _COUNTS = {
     "graph_compilation": ("TotalNumber", "TotalTime", "AvgTime"),
     "recipe_cache": ("TotalHit", "TotalMiss", "RecipeHit", "RecipeMiss"),
@@ -23,11 +24,11 @@ _TEXTS = ("FallbackOps",)
 
 
 class MetricNotFound(Exception):
-    """The requested metric does not exist."""
+    """Raised for a metric that does not exist."""
 
 
 class Metric:
-    """Counts of one kind of event, since the metric was made or reset."""
+    """Counts of one kind of event since the metric was created or reset."""
 
     def __init__(self, name: str) -> None:
         if name not in _COUNTS:
@@ -60,13 +61,13 @@ _local: list[Metric] = []
 def metric_global(name: str) -> Metric:
     """Returns the metric that counts since the start of the process.
 
-    The emulation compiles nothing: "graph_compilation" counts captures of graphs, calls of the compile backend, and in
-    the lazy mode steps that no step before was like; "recipe_cache" counts these as misses, and replays and the other
-    steps as hits. Each operation counts as the device's own, and memory
-    is never moved, so "cpu_fallback" and "memory_defragmentation" stay 0.
+    The emulation compiles nothing: "graph_compilation" counts captures of graphs, calls of the compile backend, and,
+    in the lazy mode, steps that differ from all earlier steps. "recipe_cache" counts these as misses, and replays and the
+    other steps as hits. All operations count as the device's own, and memory is never moved, so "cpu_fallback" and
+    "memory_defragmentation" stay 0.
 
     Raises:
-        MetricNotFound: an unknown name.
+        MetricNotFound: there is no metric of this name.
     """
     if name not in _global:
         raise MetricNotFound(f"{name}; there are {', '.join(sorted(_COUNTS))}")
@@ -75,10 +76,10 @@ def metric_global(name: str) -> Metric:
 
 @contextlib.contextmanager
 def metric_localcontext(name: str) -> Iterator[Metric]:
-    """Gives a metric that counts what happens inside the context.
+    """Yields a metric that counts the events inside the context.
 
     Raises:
-        MetricNotFound: an unknown name.
+        MetricNotFound: there is no metric of this name.
     """
     metric = Metric(name)
     _local.append(metric)
@@ -110,7 +111,7 @@ def _count(name: str, count: str) -> None:
 
 
 def count_capture() -> None:
-    """Counts a graph that was captured, or a function that the compile backend was given."""
+    """Counts a captured graph, or a function that was passed to the compile backend."""
     _count("graph_compilation", "TotalNumber")
     _count("recipe_cache", "TotalMiss")
 
@@ -121,7 +122,8 @@ def count_replay() -> None:
 
 
 def count_step(is_new: bool) -> None:
-    """Counts a step of the lazy mode: a graph to compile if there was none of its operations, shapes and types before."""
+    """Counts a step of the lazy mode, as a graph to compile if no earlier step had its operations, shapes and
+    types."""
     if is_new:
         count_capture()
     else:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors for names that the emulation lacks: the full name, and one alternative."""
+"""Errors for names that the emulation lacks, with the full name and one alternative."""
 from __future__ import annotations
 
 import dis
@@ -10,20 +10,21 @@ _IMPORT_FROM = dis.opmap["IMPORT_FROM"]
 
 
 def is_import_statement(frame: Any) -> bool:
-    """Returns True if the frame stands in ``from module import name``.
+    """Returns True if the frame is executing ``from module import name``.
 
-    Python drops the text of an AttributeError there and writes its own, so such a name has to raise ImportError.
+    In this statement Python replaces the text of an AttributeError by its own, so a missing name must raise
+    ImportError.
     """
     return frame is not None and 0 <= frame.f_lasti < len(frame.f_code.co_code) and (
         frame.f_code.co_code[frame.f_lasti] == _IMPORT_FROM)
 
 
 def raise_missing(module: str, name: str, instead: str, frame: Any) -> NoReturn:
-    """Raises what the statement in ``frame`` passes on with its text.
+    """Raises an exception whose text the statement in ``frame`` preserves.
 
     Raises:
-        ImportError: the frame stands in ``from module import name``.
-        AttributeError: anything else, so that ``hasattr`` and ``getattr`` with a default work.
+        ImportError: the frame is executing ``from module import name``.
+        AttributeError: in other statements, so that ``hasattr`` and ``getattr`` with a default work.
     """
     text = f"{module}.{name} is not part of this emulation of Gaudi (hccl-torch-hpu); {instead}"
     if is_import_statement(frame):
@@ -32,12 +33,12 @@ def raise_missing(module: str, name: str, instead: str, frame: Any) -> NoReturn:
 
 
 def missing(module: str, instead: str, **special: str) -> Callable[[str], Any]:
-    """Returns a ``__getattr__`` for a module, which refuses every name it is asked for.
+    """Returns a ``__getattr__`` for a module that raises an error for every name.
 
     Args:
         module: the module's full name.
-        instead: what to do, for names that ``special`` does not have.
-        special: what to do for single names.
+        instead: the alternative for names that are not in ``special``.
+        special: alternatives by name.
     """
 
     def __getattr__(name: str) -> Any:
@@ -49,7 +50,7 @@ def missing(module: str, instead: str, **special: str) -> Callable[[str], Any]:
 
 
 def forwarding(module: str, target: Any) -> Callable[[str], Any]:
-    """Returns a ``__getattr__`` for a module whose names are all those of ``target``.
+    """Returns a ``__getattr__`` for a module that has all names of ``target``.
 
     Args:
         module: the full name of the module that forwards.

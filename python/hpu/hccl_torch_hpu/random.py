@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random numbers of the emulated device. Seeded like the CPU's, its generator draws the same numbers as the CPU's."""
+"""Random numbers of the emulated device. With the same seed as the CPU's generator, its generator draws the same
+numbers."""
 from __future__ import annotations
 
 import functools
@@ -18,7 +19,7 @@ default_generators = (_generator,)
 
 
 def get_rng_state(device: Any = "hpu") -> torch.Tensor:
-    """Returns the state of the device's generator, a CPU tensor of bytes."""
+    """Returns the state of the device's generator as a CPU tensor of bytes."""
     return _generator.get_state()
 
 
@@ -33,7 +34,7 @@ def get_rng_state_all() -> list[torch.Tensor]:
 
 
 def set_rng_state_all(new_states: Iterable[torch.Tensor]) -> None:
-    """Sets the states of all devices of this process: the first counts."""
+    """Sets the states of all devices of this process. Only the first state is used."""
     for state in list(new_states)[:1]:
         set_rng_state(state)
 
@@ -47,7 +48,7 @@ manual_seed_all = manual_seed
 
 
 def _seed_with_torch() -> None:
-    """Makes ``torch.manual_seed()`` and ``torch.seed()`` seed the device too, as they do with other devices."""
+    """Makes ``torch.manual_seed()`` and ``torch.seed()`` also seed the device, as they do for other devices."""
     for name in ("manual_seed", "seed"):
         original = getattr(torch.random, name)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors of the device do not travel to other processes: each process has a device of its own."""
+"""Tensors of the device cannot be sent to other processes, because each process has its own device."""
 from __future__ import annotations
 
 import functools
@@ -11,7 +11,7 @@ import torch
 
 
 def refuse_to_send() -> None:
-    """Makes ``torch.multiprocessing`` refuse tensors of the device, instead of sharing their memory as the CPU's."""
+    """Makes ``torch.multiprocessing`` refuse tensors of the device instead of sharing their memory like the CPU's."""
     reductions = torch.multiprocessing.reductions
     wrapped = {function: _refusing(function) for function in (reductions.reduce_tensor, reductions.reduce_storage)}
     for kind, function in list(ForkingPickler._extra_reducers.items()):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Streams and events of the emulated device. Operations run when they are called; streams order what is queued on the
-library's streams, such as collectives and copies by its C interface."""
+"""Streams and events of the emulated device. Operations run when they are called. Streams order only work that is
+queued on the library's streams, such as collectives and copies through its C interface."""
 from __future__ import annotations
 
 import time
@@ -24,7 +24,7 @@ class Stream(torch.Stream):
         return self.native_handle
 
     def record_event(self, event: Event | None = None) -> Event:
-        """Records an event behind the queued work, and returns it; a new one if ``event`` is None."""
+        """Records an event after the queued work and returns it. Creates the event if ``event`` is None."""
         event = event or Event()
         event.record(self)
         return event
@@ -47,7 +47,7 @@ class Event(torch.Event):
         return super().__new__(cls, device="hpu", enable_timing=enable_timing, blocking=blocking)
 
     def record(self, stream: torch.Stream | None = None) -> None:
-        """Records the event behind the work queued on a stream; on the current one if ``stream`` is None."""
+        """Records the event after the work queued on a stream, or on the current stream if ``stream`` is None."""
         super().record(stream or current_stream())
         self._recorded = time.perf_counter_ns()
 
@@ -79,7 +79,7 @@ def set_stream(stream: torch.Stream) -> None:
 
 
 class StreamContext:
-    """A context in which a stream is the current one; None changes nothing."""
+    """A context in which a stream is the current one. With None it changes nothing."""
 
     def __init__(self, stream: torch.Stream | None):
         self.stream = stream

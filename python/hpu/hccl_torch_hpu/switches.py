@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Switches of a Gaudi that change how it computes but not the values. They are kept, so that programs read back what
-they have set; the emulated device looks at none of them."""
+"""Switches of a Gaudi that change how it computes but not the values. They are stored so that programs can read them
+back; the emulated device ignores them."""
 from __future__ import annotations
 
 import contextlib
@@ -24,12 +24,12 @@ _state: dict[str, Any] = {"dynamic_shape": False, "inference_mode": False, "quan
 
 
 def enable_dynamic_shape() -> None:
-    """Allows shapes that change. The emulated device takes any shape anyway."""
+    """Allows shapes to change. The emulated device accepts any shape anyway."""
     _state["dynamic_shape"] = True
 
 
 def disable_dynamic_shape() -> None:
-    """Declares that shapes stay. The emulated device takes any shape anyway."""
+    """Declares that shapes do not change. The emulated device accepts any shape anyway."""
     _state["dynamic_shape"] = False
 
 
@@ -39,7 +39,7 @@ def get_dynamic_shape_status() -> bool:
 
 
 def enable_inference_mode() -> None:
-    """Declares that the program only infers."""
+    """Declares that the program only performs inference."""
     _state["inference_mode"] = True
 
 
@@ -69,7 +69,7 @@ def is_quantization_enabled() -> bool:
 
 
 def enable_matmul3d_2d_reshape() -> None:
-    """Lets products of three dimensions be computed in two, on a Gaudi."""
+    """Lets a Gaudi compute products of three-dimensional tensors in two dimensions."""
     _state["matmul3d_2d_reshape"] = True
 
 
@@ -79,7 +79,7 @@ def disable_matmul3d_2d_reshape() -> None:
 
 
 def enable_optim_output_sif() -> None:
-    """Lets shapes of outputs be inferred faster, on a Gaudi."""
+    """Lets a Gaudi infer shapes of outputs faster."""
     _state["optim_output_sif"] = True
 
 
@@ -99,12 +99,12 @@ def disable_const_section_serialization() -> None:
 
 
 def enable_recompute_sdp(enabled: bool) -> None:
-    """Chooses whether attention keeps its weights for the backward pass; the values are the same."""
+    """Selects whether attention keeps its weights for the backward pass. The values are the same."""
     _state["recompute_sdp"] = bool(enabled)
 
 
 def recompute_sdp_enabled() -> bool:
-    """Returns the last argument of ``enable_recompute_sdp()``; True at first."""
+    """Returns the last argument of ``enable_recompute_sdp()``, or True before the first call."""
     return _state["recompute_sdp"]
 
 
@@ -120,12 +120,12 @@ def sdp_kernel(enable_recompute: bool = True) -> Iterator[dict]:
 
 
 def setDeterministic(val: bool) -> None:
-    """Chooses deterministic algorithms, as ``torch.use_deterministic_algorithms`` does."""
+    """Selects deterministic algorithms, like ``torch.use_deterministic_algorithms``."""
     torch.use_deterministic_algorithms(val)
 
 
 def getDeterministic() -> bool:
-    """Returns True if deterministic algorithms are chosen."""
+    """Returns True if deterministic algorithms are selected."""
     return torch.are_deterministic_algorithms_enabled()
 
 

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps the emulation and the vendor's packages apart: both have the same names, so only one may be installed."""
+"""Keeps the emulation and the vendor's packages apart: both have the same names, so only one of them may be
+installed."""
 from __future__ import annotations
 
 import importlib.metadata
 import sys
 from pathlib import Path
 
-# The folder with the packages that stand in for the vendor's. It is on sys.path only if the user asks for the
-# emulation.
+# The folder with the packages that replace the vendor's. It is on sys.path only if the user requests the emulation.
 SHIM_FOLDER = Path(__file__).resolve().parent / "shim"
 
-# The text that identifies a distribution of the vendor's name as this project's.
+# The text that identifies a distribution with the vendor's name as this project's.
 MARK = "hccl-torch-hpu"
 
-# The release of the vendor's software whose names and arguments the emulation follows.
+# The release of the vendor's software whose names and arguments the emulation has.
 EMULATED_RELEASE = "1.24.0"
 
 _VENDOR_PACKAGE = "habana_frameworks"
@@ -21,7 +21,7 @@ _VENDOR_DISTRIBUTION = "habana-torch-plugin"
 
 
 class VendorPackageError(ImportError):
-    """The vendor's packages are installed, so the emulation does not load."""
+    """Raised if the vendor's packages are installed, so that the emulation does not load."""
 
 
 def refuse_beside_vendor() -> None:
@@ -39,7 +39,7 @@ def refuse_beside_vendor() -> None:
 
 
 def find_vendor() -> str | None:
-    """Returns the place of the vendor's package or distribution, or None if there is none."""
+    """Returns the location of the vendor's package or distribution, or None if there is none."""
     for entry in sys.path:
         package = Path(entry or ".") / _VENDOR_PACKAGE
         if package.is_dir() and not _is_ours(package):
@@ -51,11 +51,11 @@ def find_vendor() -> str | None:
 
 
 def _is_ours(package: Path) -> bool:
-    """Returns True if the package carries this project's notice in its first lines, as every copy of the shim does."""
+    """Returns True if the package's first lines contain this project's notice, as in every copy of the shim."""
     start = package / "__init__.py"
     return start.is_file() and MARK in start.read_text(encoding="utf-8", errors="replace")[:2000]
 
 
 def is_our_distribution(distribution: importlib.metadata.Distribution) -> bool:
-    """Returns True if one of the distribution's own files says that this project wrote it."""
+    """Returns True if one of the distribution's own files states that this project wrote it."""
     return any(MARK in (distribution.read_text(name) or "") for name in ("METADATA", "PKG-INFO", "INSTALLER"))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Autocasting on the HPU: PyTorch's common lists of operations for each precision.
+// Registers autocasting for the HPU: PyTorch's common lists of operations for each precision.
 #include "registration.h"
 
 #include <ATen/ATen.h>

@@ -22,7 +22,7 @@ using hccl_torch::MemoryPool;
 constexpr std::size_t kGrain = 64;
 constexpr std::size_t kLeastLarge = 32768;
 constexpr std::size_t kSlab = std::size_t{1} << 20;
-constexpr std::size_t kLinearClasses = 8;  // 64, 128, ... 512 bytes; then four to a power of two
+constexpr std::size_t kLinearClasses = 8;  // 64, 128, ... 512 bytes; then four per power of two
 
 std::size_t class_of(std::size_t bytes) {
   const std::size_t grains = (bytes + kGrain - 1) / kGrain;
@@ -38,7 +38,7 @@ std::size_t size_of_class(std::size_t size_class) {
   return (((4 + quarter + 1) << (power - 2))) * kGrain;
 }
 
-// Each size class has a deleter.
+// Frees a block of a size class. Each class has its own deleter.
 template <std::size_t kClass>
 void delete_small(void* block) {
   BlockPool::instance().release_small(block, kClass);
@@ -98,7 +98,7 @@ void* BlockPool::take_small(std::size_t size_class) {
   return block;
 }
 
-// A slab always belongs to its size class.
+// Adds a slab, which always belongs to one size class.
 void BlockPool::refill(std::size_t size_class) {
   auto* const slab = static_cast<std::byte*>(MemoryPool::instance().allocate(kSlab, false));
   if (slab == nullptr) report_exhaustion(kSlab);
@@ -146,7 +146,7 @@ bool BlockPool::release(void* block) noexcept {
 
 void BlockPool::release_small(void* block, std::size_t size_class) noexcept {
   const std::lock_guard lock(mutex_);
-  free_[size_class].push_back(block);  // has room: see refill()
+  free_[size_class].push_back(block);  // has capacity, see refill()
   count(size_of_class(size_class), false);
 }
 
@@ -173,7 +173,7 @@ void BlockPool::count(std::size_t bytes, bool is_allocated) noexcept {
 }
 
 void BlockPool::report_exhaustion(std::size_t bytes) {
-  static_cast<void>(hccl_torch::device());  // throws the reason if there is none
+  static_cast<void>(hccl_torch::device());  // throws an error with the reason if there is no device
   ++statistics_.num_ooms;
   const auto [free, total] = free_and_total();
   TORCH_CHECK_WITH(OutOfMemoryError, false, "hpu:0 (emulated) is out of memory: tried to allocate ",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of the emulated device for HPU tensors: small blocks out of slabs, large ones straight
+// Memory of the emulated device for HPU tensors. Small blocks are parts of slabs; large blocks come
 // from the pool that hccl_torch shares with the other ranks.
 #pragma once
 
@@ -14,8 +14,8 @@
 
 namespace hccl_torch_hpu {
 
-// Blocks are host views of device memory, at multiples of 64 bytes. Never destroyed: static
-// destructors free tensors. Thread safety: any thread.
+// Blocks are host views of device memory, at multiples of 64 bytes. The pool is never destroyed,
+// because static destructors free tensors. Thread safety: any thread.
 class BlockPool {
  public:
   using Statistics = c10::CachingDeviceAllocator::DeviceStats;
@@ -26,11 +26,11 @@ class BlockPool {
   // Throws c10::Error in a forked child, which cannot access the device's memory.
   void require_own_process() const;
 
-  // Returns a block of at least `bytes` whose contents are undefined; null for 0 bytes. Throws
-  // c10::OutOfMemoryError if the device has no memory left, c10::Error in a forked child and if no
-  // device can be acquired.
+  // Returns a block of at least `bytes` with undefined contents, or null for 0 bytes. Throws
+  // c10::OutOfMemoryError if the device has no memory left, and c10::Error in a forked child or if
+  // no device can be acquired.
   [[nodiscard]] c10::DataPtr allocate(std::size_t bytes);
-  // Frees a block by its address alone. Returns whether it is a block of the pool.
+  // Frees a block by its address alone. Returns whether it belongs to the pool.
   bool release(void* block) noexcept;
   // Returns cached large blocks to the system.
   void trim();
@@ -40,20 +40,21 @@ class BlockPool {
   // Returns the free and the total bytes of the device.
   [[nodiscard]] static std::pair<std::size_t, std::size_t> free_and_total();
 
-  // Frees a block of a size class, or a large one; for the deleters.
+  // These free a block of a size class, or a large block. The deleters call them.
   void release_small(void* block, std::size_t size_class) noexcept;
   void release_large(void* block) noexcept;
 
  private:
   BlockPool() = default;
-  // Call once there are blocks. Handlers registered last run first before a fork, so this pool is
-  // locked before the one from which it takes memory, as elsewhere.
+  // Registers fork handlers. Call it once there are blocks. Handlers that are registered last run
+  // first before a fork, so this pool is locked before the pool from which it takes memory, as
+  // everywhere else.
   static void watch_forks();
   [[nodiscard]] void* take_small(std::size_t size_class);
   [[nodiscard]] void* take_large(std::size_t bytes);
   void refill(std::size_t size_class);
   [[noreturn]] void report_exhaustion(std::size_t bytes);
-  // Call with the lock held.
+  // Counts an allocation or a release. Call it with the lock held.
   void count(std::size_t bytes, bool is_allocated) noexcept;
 
   static constexpr std::size_t kClasses = 32;

@@ -20,7 +20,7 @@ using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
 c10d::Backend& backend(const Group& group) { return *group->getBackend(c10::DeviceType::HPU); }
 
-// Sets the fields that most options share.
+// Returns options with the fields that most of them share.
 template <class Options>
 Options with(bool is_async, std::int64_t timeout) {
   Options options;

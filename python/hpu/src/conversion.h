@@ -17,12 +17,12 @@ class Conversion {
   // memory have ended. Throws c10::NotImplementedError for a sparse tensor.
   [[nodiscard]] at::Tensor to_host(const at::Tensor& tensor);
   // Returns a result of the operation as an HPU tensor: the argument itself, a view of the argument
-  // whose memory it uses, or a tensor with memory of its own, which is copied if it is not on the
+  // whose memory it uses, or a tensor with its own memory, which is copied if it is not on the
   // device.
   [[nodiscard]] at::Tensor to_device(const at::Tensor& result);
   // Returns a hash of the arguments' shapes and types.
   [[nodiscard]] std::size_t signature() const;
-  // Gives HPU tensors the extents and the storages of their aliases after the operation.
+  // Updates HPU tensors to the extents and storages that their aliases have after the operation.
   void follow_aliases();
 
  private:
@@ -34,7 +34,7 @@ class Conversion {
     c10::StorageImpl* host;
     c10::Storage device;
   };
-  // Returns the HPU storage over a CPU storage, and the argument in it or null.
+  // Returns the HPU storage over a CPU storage, and the argument that contains it or null.
   [[nodiscard]] std::pair<c10::Storage, const Argument*> device_storage_of(const at::Tensor& host);
 
   c10::SmallVector<Argument, 6> arguments_;

@@ -31,7 +31,7 @@ class HpuGuard final : public c10::impl::DeviceGuardImplInterface {
  public:
   c10::DeviceType type() const override { return c10::kHPU; }
 
-  // A process has one device, so there is nothing to switch.
+  // Returns the current device. A process has one device, so there is nothing to switch.
   c10::Device exchangeDevice(c10::Device /*device*/) const override { return kHpu; }
   c10::Device getDevice() const override { return kHpu; }
   void setDevice(c10::Device /*device*/) const override {}
@@ -75,7 +75,7 @@ class HpuGuard final : public c10::impl::DeviceGuardImplInterface {
     require(synEventRecord(recorded->handle, Streams::handle(one.id())), "synEventRecord");
     recorded->time = Clock::now();
   }
-  // Later operations run when they are called, so the caller waits.
+  // Blocks the caller, because later operations run when they are called.
   void block(void* event, const c10::Stream& /*stream*/) const override { synchronizeEvent(event); }
   bool queryEvent(void* event) const override {
     return event == nullptr || synEventQuery(static_cast<Event*>(event)->handle) == synSuccess;
@@ -108,7 +108,7 @@ namespace c10d {
 
 namespace {
 
-// For the statistics of DistributedDataParallel.
+// Measures times for the statistics of DistributedDataParallel.
 class HpuTimer final : public Timer {
  public:
   explicit HpuTimer(c10::Device /*device*/) {}

@@ -23,7 +23,7 @@ namespace hccl_torch_hpu {
 
 namespace {
 
-// Operations that accept CPU tensors beside those on the device: indices and lengths.
+// Operations that accept CPU tensors beside those on the device, such as indices and lengths.
 constexpr std::array<std::string_view, 12> kMixed{"aten::index",
                                                   "aten::index_put",
                                                   "aten::index_put_",
@@ -81,7 +81,8 @@ std::uint64_t written_of(const c10::FunctionSchema& schema) {
   return written;
 }
 
-// Returns the index of a result that stays on the CPU, the batch sizes of a packed sequence, or -1.
+// Returns the index of a result that stays on the CPU (the batch sizes of a packed sequence), or
+// -1.
 std::int64_t cpu_result_of(const std::string& name) {
   return name == "aten::_pack_padded_sequence" || name == "aten::_pad_packed_sequence" ? 1 : -1;
 }
@@ -98,7 +99,7 @@ std::string full_name(const c10::OperatorName& name) {
   return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
 }
 
-// One call: converts its arguments and its results.
+// Converts the arguments and the results of one call.
 class Fallback::Call {
  public:
   Call(const Fallback& kernel, const c10::OperatorHandle& operation)
@@ -150,8 +151,8 @@ class Fallback::Call {
       refuse_cpu_tensor(operation_);
     }
   }
-  // A CPU tensor without dimensions counts as a number only if each element of the list is an
-  // operand of its own.
+  // Takes the tensors of a list. A CPU tensor without dimensions counts as a number only if each
+  // element of the list is a separate operand.
   template <class Element>
   void take_list(c10::IValue& argument) {
     c10::List<Element> hosts;

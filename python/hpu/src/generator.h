@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers of the device: its generators draw like the CPU's, from states of their own.
+// Random numbers of the device. Its generators draw like the CPU's, but have their own states.
 #pragma once
 
 #include <mutex>
@@ -9,16 +9,17 @@
 
 namespace hccl_torch_hpu {
 
-// Returns the generator that operations without one draw from.
+// Returns the generator from which operations without a generator argument draw.
 [[nodiscard]] const at::Generator& default_generator();
 // Returns a new generator with the default seed.
 [[nodiscard]] at::Generator make_generator();
-// Returns the CPU generator that an HPU generator draws from. Throws c10::Error for a generator of
+// Returns the CPU generator from which an HPU generator draws. Throws c10::Error for a generator of
 // another device.
 [[nodiscard]] at::Generator host_generator(const at::Generator& generator);
 
 // During its lifetime, the CPU's default generator, from which some kernels draw implicitly, has
-// the state of the device's. Holds the generator's lock, so only one thread at a time has one.
+// the state of the device's. Holds the generator's lock, so only one thread at a time has such an
+// object.
 class DefaultDraws {
  public:
   DefaultDraws();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hooks by which PyTorch's device-independent code finds the device.
+// Implements the hooks with which PyTorch's device-independent code finds the device.
 #include "generator.h"
 #include "pinned_memory.h"
 #include "storage.h"
@@ -40,7 +40,7 @@ class HpuHooks final : public at::HPUHooksInterface {
 
 using at::HPUHooksRegistry;
 using at::RegistererHPUHooksRegistry;
-C10_REGISTER_CLASS(HPUHooksRegistry, HPUHooks, HpuHooks)  // by the name that PyTorch looks for
+C10_REGISTER_CLASS(HPUHooksRegistry, HPUHooks, HpuHooks)  // PyTorch looks up this name
 
 }  // namespace
 

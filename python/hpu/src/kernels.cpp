@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations that the device implements itself: memory, views and copies.
+// Implements the operations that the device performs itself: memory, views and copies.
 #include "conversion.h"
 #include "registration.h"
 #include "storage.h"
@@ -58,7 +58,7 @@ at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride,
                                                             c10::dtype_or_default(type)));
 }
 
-// A tensor of zeros that has no memory; autograd multiplies by it.
+// Returns a tensor of zeros that has no memory. Autograd multiplies by it.
 at::Tensor efficient_zero_tensor(at::IntArrayRef size, std::optional<at::ScalarType> type,
                                  std::optional<at::Layout> layout, std::optional<at::Device> device,
                                  std::optional<bool> /*pin_memory*/) {
@@ -73,7 +73,7 @@ at::Tensor efficient_zero_tensor(at::IntArrayRef size, std::optional<at::ScalarT
                                    c10::dtype_or_default(type), std::nullopt);
 }
 
-// Either tensor may be on the CPU.
+// Copies elements. Either tensor may be on the CPU.
 void copy_elements(at::Tensor& to, const at::Tensor& from, bool non_blocking) {
   Conversion conversion;
   at::Tensor target = to.is_hpu() ? conversion.to_host(to) : to;
@@ -154,8 +154,7 @@ at::Tensor& set_nothing(at::Tensor& self) {
   return set_storage(self, at::empty({0}, self.options()).storage(), 0, {0}, {});
 }
 
-// Without gradients the CPU has a kernel of its own; PyTorch composes the operation on other
-// devices.
+// Without gradients, the CPU has a kernel for this operation; on other devices PyTorch composes it.
 at::Tensor max_pool1d(const at::Tensor& self, at::IntArrayRef kernel, at::IntArrayRef stride,
                       at::IntArrayRef padding, at::IntArrayRef dilation, bool ceil_mode) {
   if ((self.requires_grad() && at::GradMode::is_enabled()) || self._fw_grad(0).defined())
@@ -205,7 +204,7 @@ void register_kernels() {
   library.impl("native_dropout", &native_dropout);
   library.impl("_fused_sdp_choice", &choose_attention);
   library_for("aten", DispatchKey::AutogradHPU).impl("max_pool1d", &max_pool1d);
-  // A copy resolves the lazy bits of its source by itself.
+  // A copy resolves the lazy bits of its source itself.
   for (const DispatchKey lazy : {DispatchKey::Conjugate, DispatchKey::Negative})
     library_for("aten", lazy).impl("_copy_from", torch::CppFunction::makeFallthrough());
 }

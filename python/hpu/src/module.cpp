@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The module hccl_torch_hpu._C. Loading it makes the device "hpu" known to PyTorch.
+// Defines the module hccl_torch_hpu._C. Loading it registers the device "hpu" with PyTorch.
 #include "allocator.h"
 #include "block_pool.h"
 #include "fallback.h"

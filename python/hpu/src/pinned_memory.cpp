@@ -47,7 +47,7 @@ class PinnedAllocator final : public c10::Allocator {
   }
 
   std::mutex mutex_;
-  std::map<const std::byte*, const std::byte*> ends_;  // by where the blocks begin
+  std::map<const std::byte*, const std::byte*> ends_;  // end of each block, by its start
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pinned CPU memory: ordinary memory that is recorded as pinned, because the device can read any
-// memory.
+// Pinned CPU memory, which is ordinary memory that is recorded as pinned, because the device can
+// read any memory.
 #pragma once
 
 #include <c10/core/Allocator.h>
@@ -10,7 +10,7 @@ namespace hccl_torch_hpu {
 class PinnedMemory {
  public:
   [[nodiscard]] static c10::Allocator* allocator();
-  // Returns whether `memory` is in a block that has not been freed. Thread safety: any thread.
+  // Returns whether `memory` lies in a block that has not been freed. Thread safety: any thread.
   [[nodiscard]] static bool contains(const void* memory);
 };
 

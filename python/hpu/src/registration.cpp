@@ -16,7 +16,7 @@ namespace {
 
 using c10::DispatchKey;
 
-// Operations that PyTorch composes of others, and whose CPU kernels do them in one step.
+// Operations that PyTorch composes of others, but that CPU kernels perform in one step.
 constexpr std::string_view kComposed[] = {"aten::_convolution", "aten::convolution",
                                           "aten::convolution_backward", "aten::max_pool1d",
                                           "aten::mode.values"};

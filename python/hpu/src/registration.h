@@ -6,14 +6,14 @@
 
 namespace hccl_torch_hpu {
 
-// Registers everything. Call once. Throws c10::Error if the operations of this PyTorch differ from
-// those that the device was built for.
+// Registers the device. Call it once. Throws c10::Error if the operations of this PyTorch differ
+// from those for which the device was built.
 void register_device();
 
 // Returns a new library of kernels, which stay registered until the process ends.
 [[nodiscard]] torch::Library& library_for(const char* name_space, c10::DispatchKey key);
 
-// The parts of register_device().
+// These are the parts of register_device().
 void register_kernels();      // memory, views and copies
 void register_operations();   // all other CPU kernels, and the fallback; call after
                               // register_kernels()

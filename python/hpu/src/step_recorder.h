@@ -14,7 +14,7 @@ class StepRecorder {
  public:
   struct Step {
     std::uint64_t operations = 0;
-    bool is_new = false;  // no earlier step had these operations with these shapes and types
+    bool is_new = false;  // no earlier step had the same operations, shapes and types
   };
 
   [[nodiscard]] static StepRecorder& instance();
@@ -23,9 +23,10 @@ class StepRecorder {
   [[nodiscard]] bool is_enabled() const noexcept {
     return is_enabled_.load(std::memory_order_relaxed);
   }
-  // Adds an operation. `signature` identifies it with the shapes and types of its arguments.
+  // Adds an operation. `signature` identifies the operation together with the shapes and types of
+  // its arguments.
   void add(std::size_t signature);
-  // Ends the step and begins the next.
+  // Ends the step and begins the next one.
   [[nodiscard]] Step end_step();
 
  private:

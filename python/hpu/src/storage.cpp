@@ -40,7 +40,7 @@ class HostSideAllocator final : public c10::Allocator {
   }
 };
 
-// The interface by which torch.accelerator asks for the device's memory.
+// The interface through which torch.accelerator requests the device's memory.
 class HpuAllocator final : public c10::DeviceAllocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
@@ -90,7 +90,7 @@ c10::Storage wrap_storage(const c10::Storage& host) {
                                                             allocator(), true));
 }
 
-// An HPU storage over foreign memory has no CPU storage yet.
+// Returns the CPU storage. An HPU storage over foreign memory has none yet, so it gets one.
 c10::StorageImpl* host_storage(c10::StorageImpl* device) {
   c10::DataPtr& pointer = device->_mutable_data_ptr_no_checks();
   if (pointer.get_deleter() != &release_host) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each HPU storage owns the CPU storage over the same bytes, on which CPU kernels compute.
+// HPU storages. Each one owns the CPU storage over the same bytes, on which CPU kernels compute.
 #pragma once
 
 #include <c10/core/Allocator.h>
@@ -9,8 +9,8 @@ namespace hccl_torch_hpu {
 
 inline const c10::Device kHpu(c10::kHPU, 0);
 
-// Throws c10::Error for a device that is not visible on this machine. All visible numbers mean this
-// process's own device, because launchers number the processes of a machine this way.
+// Throws c10::Error for a device that is not visible on this machine. All visible numbers refer to
+// this process's only device, because launchers number the processes of a machine in this way.
 void require_visible_device(c10::Device device);
 
 // Returns the HPU allocator, whose blocks own CPU storages. Static lifetime.
@@ -22,9 +22,9 @@ void require_visible_device(c10::Device device);
 [[nodiscard]] c10::Storage wrap_storage(const c10::Storage& host);
 // Returns the CPU storage of an HPU storage. The HPU storage keeps it alive.
 [[nodiscard]] c10::StorageImpl* host_storage(c10::StorageImpl* device);
-// Updates an HPU storage to its CPU storage, which may have grown.
+// Updates an HPU storage after its CPU storage has grown.
 void follow_host(c10::StorageImpl* device, c10::StorageImpl* host);
-// Enlarges an HPU storage to at least `bytes`, and keeps the contents.
+// Enlarges an HPU storage to at least `bytes`. Keeps the contents.
 void grow(c10::StorageImpl* device, std::size_t bytes);
 
 }  // namespace hccl_torch_hpu

@@ -30,7 +30,7 @@ Made& made() {
   return *streams;
 }
 
-// Returns null if nothing has been queued on the stream yet.
+// Returns the stream, or null if nothing has been queued on it yet.
 const hccl_torch::Stream* find(std::int64_t number) {
   const std::lock_guard lock(made().mutex);
   const auto found = made().streams.find(number);

@@ -11,21 +11,21 @@
 
 namespace hccl_torch_hpu {
 
-// Number 0 is the default stream. Thread safety: any thread.
+// Stream 0 is the default stream. Thread safety: any thread.
 class Streams {
  public:
   static constexpr std::int64_t kPool = 32;
 
-  // Returns the number of a stream other than the default one, from a pool of kPool streams in
-  // turn.
+  // Returns the number of a stream other than the default one. Cycles through a pool of kPool
+  // streams.
   [[nodiscard]] static std::int64_t make();
-  // Returns the library's stream, which is created at its first use and lives as long as the
+  // Returns the library's stream, which is created when it is first used and lives as long as the
   // process. Throws c10::DistBackendError.
   [[nodiscard]] static synStreamHandle handle(std::int64_t number);
   // Returns the calling thread's current stream.
   [[nodiscard]] static std::int64_t current() noexcept;
   static std::int64_t exchange_current(std::int64_t number) noexcept;
-  // Blocks until everything queued on a stream, or on all, has run.
+  // These block until everything queued on a stream, or on all streams, has run.
   static void synchronize(std::int64_t number);
   static void synchronize_all();
   // Returns whether everything that has been queued on a stream has run.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HPU graphs: recordings of operations, and modules behind such recordings."""
+"""HPU graphs: recordings of operations, and modules that use them."""
 from hccl_torch_hpu.graphs.modules import (CachedParams, ModuleCacher, copy_to, input_hash, make_graphed_callables,
                                            wrap_in_hpu_graph, wrap_in_hpu_graph_func)
 from hccl_torch_hpu.graphs.recording import HPUGraph, graph, graph_pool_handle, is_current_stream_capturing

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules behind HPU graphs. On a Gaudi the graphs save the work of the host; here the modules just run, so that their
-values, their gradients and their Python code are those of an ordinary call. ``HCCL_TORCH_HPU_GRAPHS=1`` lets
-``wrap_in_hpu_graph`` record and replay, which shows what a recording would freeze."""
+"""Modules with HPU graphs. On a Gaudi, graphs save work of the host; here, modules run unchanged, so that their
+values, their gradients and their Python code are those of an ordinary call. With ``HCCL_TORCH_HPU_GRAPHS=1``,
+``wrap_in_hpu_graph`` records and replays, which shows what a recording would freeze."""
 from __future__ import annotations
 
 import collections
@@ -31,8 +31,8 @@ class CachedParams:
 
 
 def input_hash(obj: Any) -> int:
-    """Returns a number that is equal for inputs for which one recording serves: same structure, same shapes and types
-    of tensors, same other values."""
+    """Returns a number that is equal for inputs that can use the same recording: inputs with the same structure, the
+    same shapes and types of tensors, and the same other values."""
     if isinstance(obj, (dict, collections.UserDict)):
         return hash(("dict", tuple((key, input_hash(value)) for key, value in obj.items())))
     if isinstance(obj, (list, tuple)) and not isinstance(obj, torch.Size):
@@ -47,7 +47,7 @@ def input_hash(obj: Any) -> int:
 
 
 def copy_to(dst: Any, src: Any) -> None:
-    """Copies all tensors of ``src`` into those at the same places of ``dst``.
+    """Copies all tensors of ``src`` into those at the same positions of ``dst``.
 
     Raises:
         ValueError: the two have different structures.
@@ -68,7 +68,7 @@ def _does_record() -> bool:
 def wrap_in_hpu_graph_func(func: Callable[..., Any], asynchronous: bool = False, disable_tensor_cache: bool = False,
                            dry_run: bool = False, max_graphs: int | None = None, hash_with_views: bool = True,
                            **others: Any) -> Callable[..., Any]:
-    """Returns a function with the values of ``func``; see ``wrap_in_hpu_graph``."""
+    """Returns a function that returns the values of ``func``; see ``wrap_in_hpu_graph``."""
     cache: dict[int, CachedParams] = {}
 
     @functools.wraps(func)
@@ -91,7 +91,7 @@ def wrap_in_hpu_graph_func(func: Callable[..., Any], asynchronous: bool = False,
 
 
 def _own(value: Any) -> Any:
-    """Copies a tensor of a recording, which the next replay would change."""
+    """Copies a tensor of a recording, because the next replay would overwrite it."""
     return value.clone() if isinstance(value, torch.Tensor) else value
 
 
@@ -107,12 +107,13 @@ def _capture(func: Callable[..., Any], args: Any, kwargs: Any, cache: dict[int, 
 def wrap_in_hpu_graph(module: torch.nn.Module, asynchronous: bool = False, disable_tensor_cache: bool = False,
                       dry_run: bool = False, max_graphs: int | None = None, hash_with_views: bool = True,
                       **others: Any) -> torch.nn.Module:
-    """Wraps the module's ``forward``, in place. Calls take ``bypass_hpu_graphs``, ``warmup_mode`` and
-    ``cache_tensors_list`` beside the module's own arguments.
+    """Wraps the module's ``forward``, in place. Calls accept ``bypass_hpu_graphs``, ``warmup_mode`` and
+    ``cache_tensors_list`` in addition to the module's own arguments.
 
-    The module runs as it is, with or without gradients. With ``HCCL_TORCH_HPU_GRAPHS=1`` calls without gradients are
-    recorded, once for each structure of inputs, and replayed after that; at most ``max_graphs`` are kept, further
-    structures run as they are. The other arguments are accepted; they tell a Gaudi how to use its memory.
+    The module runs unchanged, with or without gradients. With ``HCCL_TORCH_HPU_GRAPHS=1``, calls without gradients are
+    recorded once for each structure of inputs, and then replayed. At most ``max_graphs`` recordings are kept; the
+    module runs unchanged for further structures. The other arguments are accepted; they tell a Gaudi how to use its
+    memory.
 
     Returns:
         The module.
@@ -125,8 +126,8 @@ def wrap_in_hpu_graph(module: torch.nn.Module, asynchronous: bool = False, disab
 
 
 class ModuleCacher(torch.nn.Module):
-    """Stands where programs let training steps of a module be cached as graphs. The module runs as it is, so gradients,
-    accumulation and changing shapes behave as without it."""
+    """Takes the place of the class with which programs cache training steps of a module as graphs. The module runs
+    unchanged, so gradients, accumulation and changing shapes behave as without it."""
 
     def __init__(self, max_graphs: int = 10) -> None:
         super().__init__()
@@ -137,8 +138,8 @@ class ModuleCacher(torch.nn.Module):
                  allow_unused_input: bool = False, asynchronous: bool = False, have_grad_accumulation: bool = False,
                  log_frequency: int = 100, verbose: bool = False, disable_tensor_cache: bool = False,
                  dry_run: bool = False) -> torch.nn.Module:
-        """Returns the model; a shallow copy with the same parameters if ``inplace`` is False. The other arguments are
-        accepted; they tell a Gaudi how to use its memory."""
+        """Returns the model, or a shallow copy with the same parameters if ``inplace`` is False. The other arguments
+        are accepted; they tell a Gaudi how to use its memory."""
         if inplace:
             return model
         copy = model.__class__.__new__(model.__class__)
@@ -160,7 +161,7 @@ class ModuleCacher(torch.nn.Module):
 def make_graphed_callables(callables: Any, sample_args: Any, warmups: int = 0, allow_unused_input: bool = False,
                            asynchronous: bool = False, disable_tensor_cache: bool = False,
                            dry_run: bool = False) -> Any:
-    """Returns the callables, which run as they are, with gradients.
+    """Returns the callables, which run unchanged, with gradients.
 
     Args:
         callables: a module or function, or a tuple of them.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """HPU graphs: a recording of operations that can be executed again on the same tensors.
 
-A recording keeps each operation that reached the device, with the tensors it was called with. Replaying executes them
-again in their order, and writes what they give into the tensors that they gave the first time. Everything that refers
-to those tensors then sees the new values: outputs, buffers, and gradients of a recorded backward pass.
+A recording stores each operation that reached the device, with its tensors. A replay executes the operations again in
+the same order, and writes their results into the tensors that they returned the first time. Everything that refers to
+those tensors then sees the new values: outputs, buffers, and gradients of a recorded backward pass.
 """
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from torch.utils._pytree import tree_leaves
 
 from hccl_torch_hpu import metrics
 
-# A replay starts where the recording was made: below autograd, version counters and autocast.
+# A replay starts at the level of the recording: below autograd, version counters and autocast.
 _ABOVE_RECORDING = ("AutogradFunctionality", "AutogradOther", "AutogradNestedTensor", "ADInplaceOrView", "AutocastCPU",
                     "AutocastHPU", "AutocastCUDA", "AutocastXPU", "AutocastPrivateUse1")
 
-# Their outputs have no contents that a replay would have to renew.
+# The outputs of these operations have no contents that a replay would have to renew.
 _WITHOUT_CONTENTS = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided")
 
-# Collectives change their arguments although their schemas do not say so; functional ones give tensors to wait for.
+# Collectives change their arguments although their schemas do not declare it. Functional ones return tensors to wait
+# for.
 _COLLECTIVES = "c10d"
 _FUNCTIONAL_COLLECTIVES = "_c10d_functional"
 
@@ -43,7 +44,7 @@ def _keys_above_recording() -> torch._C.DispatchKeySet:
 
 
 class _Operation:
-    """One recorded call: its function, its arguments, and those of its outputs that a replay has to fill."""
+    """One recorded call: its function, its arguments, and those of its outputs that a replay must fill."""
 
     def __init__(self, function: Any, arguments: tuple, keywords: dict, result: Any) -> None:
         self.function = function
@@ -79,8 +80,8 @@ class _Operation:
 
 
 def _storage(tensor: torch.Tensor) -> int:
-    """Returns a number that two tensors share if and only if they lie in the same storage; itself for tensors
-    without."""
+    """Returns a number that two tensors share if and only if they share a storage. For tensors without a storage,
+    identifies the tensor."""
     try:
         return tensor.untyped_storage()._cdata
     except (NotImplementedError, RuntimeError):
@@ -92,7 +93,7 @@ def _changes_inputs(function: Any) -> bool:
 
 
 def _finish(function: Any, result: Any) -> None:
-    """Waits for a collective that a replay has started. Results of other operations need nothing."""
+    """Waits for a collective that a replay has started. Does nothing for results of other operations."""
     if function.namespace == _COLLECTIVES and isinstance(result, torch.ScriptObject):
         dist.Work.unbox(result).wait()
     elif function.namespace == _FUNCTIONAL_COLLECTIVES and isinstance(result, torch.Tensor):
@@ -100,8 +101,7 @@ def _finish(function: Any, result: Any) -> None:
 
 
 class _Recorder(TorchDispatchMode):
-    """Notes what is called. The autograd engine carries the mode to its threads, so backward passes are noted as
-    well."""
+    """Records calls. The autograd engine passes the mode to its threads, so backward passes are recorded as well."""
 
     def __init__(self, saves_inputs: bool) -> None:
         super().__init__()
@@ -115,7 +115,7 @@ class _Recorder(TorchDispatchMode):
         if self._saved is not None and _changes_inputs(func):
             self._save_changed(func, args, keywords)
         result = func(*args, **keywords)
-        for one in tree_leaves(result):  # the steps by which a backend ends a collective are not operations of the program
+        for one in tree_leaves(result):  # a backend's steps that complete a collective are not operations of the program
             _finish(func, one)
         operation = _Operation(func, args, keywords, result)
         with self._lock:
@@ -124,7 +124,7 @@ class _Recorder(TorchDispatchMode):
         return result
 
     def _save_changed(self, function: Any, arguments: tuple, keywords: dict) -> None:
-        """Copies what the call is about to change, unless the recording itself has made it."""
+        """Copies the tensors that the call is about to change, except those that the recording itself has created."""
         given = dict(zip((one.name for one in function._schema.arguments), arguments)) | keywords
         for argument in function._schema.arguments:
             is_written = argument.alias_info is not None and argument.alias_info.is_write
@@ -146,7 +146,7 @@ class HPUGraph:
     passes that it starts.
 
     Capturing executes the operations, so its outputs are valid at once. Random operations draw anew in each replay.
-    Values that Python code computes, and branches it takes, are those of the capture.
+    The values that Python code computes and the branches that it takes are those of the capture.
     """
 
     def __init__(self) -> None:
@@ -159,11 +159,12 @@ class HPUGraph:
         """Begins the recording.
 
         Args:
-            dry_run: what existed before gets its values back at ``capture_end``, as if nothing had been executed.
-            pool: what ``graph_pool_handle()`` or another graph's ``pool()`` gave. Memory is not shared by it.
+            dry_run: ``capture_end`` restores the values of tensors that existed before, as if nothing had been
+                executed.
+            pool: a handle from ``graph_pool_handle()`` or another graph's ``pool()``. It does not share memory.
 
         Raises:
-            RuntimeError: a capture is under way in this thread.
+            RuntimeError: this thread is already capturing.
         """
         if is_current_stream_capturing():
             raise RuntimeError("hccl_torch_hpu: HPUGraph.capture_begin: a capture is under way; end it by "
@@ -189,8 +190,8 @@ class HPUGraph:
         metrics.count_capture()
 
     def replay(self, asynchronous: bool = False) -> None:
-        """Executes what was recorded again, on the tensors of the recording and their present values. Blocks until it
-        is done, also if ``asynchronous`` is True. Version counters of autograd stay as they are.
+        """Executes the recorded operations again on the tensors of the recording, with their present values. Blocks
+        until they have ended, even if ``asynchronous`` is True. Does not change autograd's version counters.
 
         Raises:
             RuntimeError: nothing was captured, or an output has changed its shape.
@@ -204,14 +205,14 @@ class HPUGraph:
                 operation.replay()
 
     def mark_user_inputs(self, static_tlist: list[torch.Tensor]) -> None:
-        """Names the tensors that ``replayV3`` is to fill."""
+        """Sets the tensors that ``replayV3`` fills."""
         self._inputs = list(static_tlist)
 
     def mark_user_outputs(self, static_tlist: list[torch.Tensor]) -> None:
-        """Accepted: all outputs of a recording are kept."""
+        """Does nothing: all outputs of a recording are kept."""
 
     def get_user_input_match_indices(self) -> list[int]:
-        """Returns the places of the marked inputs, all of which ``replayV3`` fills."""
+        """Returns the positions of the marked inputs, all of which ``replayV3`` fills."""
         return list(range(len(self._inputs)))
 
     def replayV2(self, static_tlist: list[torch.Tensor], tlist: list[torch.Tensor], asynchronous: bool = False) -> None:
@@ -230,29 +231,29 @@ class HPUGraph:
         self._inputs = []
 
     def reset(self) -> None:
-        """Drops the recording, which frees its tensors."""
+        """Drops the recording, which releases its tensors."""
         self._operations = None
         self._inputs = []
 
     def pool(self) -> Any:
-        """Returns the handle that ``capture_begin(pool=...)`` of another graph takes."""
+        """Returns the handle that ``capture_begin(pool=...)`` of another graph accepts."""
         return self._pool
 
     def debug_dump(self, debug_path: str) -> None:
-        """Writes the names of the recorded operations to a file, one on each line."""
+        """Writes the names of the recorded operations to a file, one per line."""
         with open(debug_path, "w", encoding="utf-8") as file:
             file.writelines(f"{one.function}\n" for one in self._operations or ())
 
 
 class graph:  # noqa: N801 (the name is that of torch.cuda.graph)
-    """Context in which operations are recorded into ``hpu_graph``, like ``torch.cuda.graph``.
+    """A context in which operations are recorded into ``hpu_graph``, like ``torch.cuda.graph``.
 
     Args:
-        hpu_graph: the graph that gets the recording.
-        stream: the stream that is current in the context; the present one if it is None.
+        hpu_graph: the graph that stores the recording.
+        stream: the current stream in the context; unchanged if it is None.
         dry_run: see ``HPUGraph.capture_begin``.
         pool: see ``HPUGraph.capture_begin``.
-        capture_error_mode: accepted; a capture looks at the calling thread alone.
+        capture_error_mode: accepted; a capture considers only the calling thread.
     """
 
     default_capture_stream = None
@@ -278,11 +279,11 @@ class graph:  # noqa: N801 (the name is that of torch.cuda.graph)
 
 
 def graph_pool_handle() -> tuple[int, int]:
-    """Returns a handle that graphs can be given in common. It is a name only: recordings share no memory."""
+    """Returns a handle that several graphs can use. It is only a name: recordings share no memory."""
     return next(_pools), 0
 
 
 def is_current_stream_capturing() -> bool:
-    """Returns True between ``capture_begin`` and ``capture_end`` of a graph, in the thread that called them and in the
-    backward passes that it starts."""
+    """Returns True between ``capture_begin`` and ``capture_end`` of a graph, in the thread that has called them and in
+    the backward passes that it starts."""
     return any(isinstance(mode, _Recorder) for mode in _get_current_dispatch_mode_stack())

@@ -15,11 +15,11 @@ def visible_modules(variables: Mapping[str, str], per_node: int | None = None) -
     """Returns the numbers of the modules that programs see.
 
     Args:
-        variables: the environment; ``HABANA_VISIBLE_MODULES`` decides if it is set.
+        variables: the environment; its ``HABANA_VISIBLE_MODULES`` is used if it is set.
         per_node: otherwise the number of devices of an emulated node, or None for a whole machine.
 
     Raises:
-        LaunchError: a variable that holds no such thing.
+        LaunchError: a variable has an invalid value.
     """
     named = variables.get(VISIBLE_MODULES, "").strip()
     if not named or named == "all":
@@ -31,7 +31,7 @@ def visible_modules(variables: Mapping[str, str], per_node: int | None = None) -
 
 
 def size_of_box(variables: Mapping[str, str]) -> int:
-    """Returns the number of devices of one machine. Raises LaunchError if the variable does not hold a number."""
+    """Returns the number of devices of one machine. Raises LaunchError if the variable is not a number."""
     named = variables.get(BOX, "").strip()
     if not named:
         return MODULES_OF_A_BOX
@@ -41,7 +41,8 @@ def size_of_box(variables: Mapping[str, str]) -> int:
 
 
 def require_devices(wanted: int, variables: Mapping[str, str], visible: list[int]) -> None:
-    """Raises LaunchError if fewer devices are visible than there are processes to start, each of which takes one."""
+    """Raises LaunchError if fewer devices are visible than processes will be started. Each process takes one
+    device."""
     if wanted <= len(visible):
         return
     if variables.get(VISIBLE_MODULES):

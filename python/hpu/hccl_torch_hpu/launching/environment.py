@@ -17,16 +17,16 @@ QUIET = "HCCL_EMU_HPU_QUIET"
 
 def environment_of_programs(installation: Installation, variables: Mapping[str, str],
                             per_node: int | None = None) -> dict[str, str]:
-    """Returns a copy of the variables in which programs find the emulated device, and the names that they import.
+    """Returns a copy of the variables with which programs find the emulated device and the packages that they import.
 
-    ``PYTHONPATH`` and ``PATH`` get the emulation's folders in front; what was there follows, once. Numbers of threads and
-    of devices that the user has set stay.
+    The emulation's folders come first in ``PYTHONPATH`` and ``PATH``, followed by the previous entries without
+    duplicates. Numbers of threads and devices that the user has set are kept.
 
     Args:
         per_node: the number of devices of an emulated node, or None for a whole machine.
 
     Raises:
-        LaunchError: a variable that holds nonsense, or a cache that cannot be written.
+        LaunchError: a variable has an invalid value, or the cache cannot be written.
     """
     changed = dict(variables)
     changed[SWITCH] = "1"
@@ -36,14 +36,14 @@ def environment_of_programs(installation: Installation, variables: Mapping[str, 
     imported = [installation.shim, folder_of_distributions(installation.version)]
     changed["PYTHONPATH"] = _with_last(_with_first(variables.get("PYTHONPATH", ""), imported), installation.stubs)
     found = [installation.programs]
-    if sys.prefix != sys.base_prefix:  # pip, torchrun and accelerate of this environment, activated or not
+    if sys.prefix != sys.base_prefix:  # for this environment's pip, torchrun and accelerate, activated or not
         found.append(Path(sys.executable).parent)
     changed["PATH"] = _with_first(variables.get("PATH", os.defpath), found)
     return changed
 
 
 def difference(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """Returns the assignments, one per variable, that lead from one environment to the other."""
+    """Returns the assignments, one per variable, that turn the first environment into the second."""
     return [f"{name}={value}" for name, value in sorted(after.items()) if before.get(name) != value]
 
 

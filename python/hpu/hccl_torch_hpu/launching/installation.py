@@ -18,7 +18,7 @@ MEND = "install it anew: pip install --no-build-isolation --force-reinstall --no
 
 @dataclass(frozen=True)
 class Installation:
-    """The emulation as it is installed: its version and the folders that programs need on their paths."""
+    """The installed emulation: its version and the folders that programs need on their paths."""
 
     version: str
     shim: Path
@@ -27,11 +27,11 @@ class Installation:
 
 
 def find_installation(variables: Mapping[str, str]) -> Installation:
-    """Returns where the emulation's parts are, and imports none of them.
+    """Returns the locations of the emulation's parts. Imports none of them.
 
     Raises:
-        LaunchError: another version of torch than the one it is built for, a part that is missing, the vendor's own
-            packages, or a variable that keeps torch from loading devices.
+        LaunchError: torch has another version than the emulation was built for, a part is missing, the vendor's own
+            packages are installed, or a variable keeps torch from loading devices.
     """
     _require_torch()
     version = _version_of(DISTRIBUTION)
@@ -78,7 +78,7 @@ def _version_of(distribution: str) -> str | None:
 
 
 def _stubs(package: Path) -> list[Path]:
-    """Returns the folders that stand for packages which programs name and do not need.
+    """Returns the folders with stubs of packages that programs import and do not need.
 
     Optimum imports torchvision for one model, and the wheel of torchvision on PyPI cannot be loaded beside torch for CPUs.
     The stub is used only beside Optimum, and only if there is no torchvision at all.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Emulates several nodes on one machine: a launcher for each, whose ranks treat those of the others as on another host."""
+"""Emulates several nodes on one machine. Each node has a launcher, and its ranks treat those of other nodes as ranks
+on another host."""
 from __future__ import annotations
 
 import os
@@ -31,7 +32,7 @@ def run_nodes(nodes: int, per_node: int, program: list[str], variables: Mapping[
     """Runs a program on nodes that are emulated on this machine: every node has its own devices, and traffic between
     them goes over TCP on loopback.
 
-    Blocks until all nodes have ended. If one fails, the others get ten seconds to say what they noticed.
+    Blocks until all nodes have ended. If one fails, the others have ten seconds to report it.
 
     Args:
         program: the script with its arguments, or ``-m``, a module and its arguments.
@@ -64,7 +65,8 @@ def _start(node: int, nodes: int, per_node: int, port: str, program: list[str], 
 
 
 def _wait(running: list[subprocess.Popen]) -> int:
-    """Waits until all have ended, or the grace period after the first failure is over. Returns the first failure's code."""
+    """Blocks until all nodes have ended, or the grace period after the first failure is over. Returns the code of the
+    first failure."""
     failed, end = 0, None
     while True:
         states = [node.poll() for node in running]
@@ -79,7 +81,7 @@ def _wait(running: list[subprocess.Popen]) -> int:
 
 
 def _has_processes(node: subprocess.Popen) -> bool:
-    """Returns whether a node's launcher runs and has processes of the program."""
+    """Returns whether a node's launcher is running and has processes of the program."""
     try:
         return node.poll() is None and bool(Path(f"/proc/{node.pid}/task/{node.pid}/children").read_text())
     except OSError:
@@ -87,7 +89,8 @@ def _has_processes(node: subprocess.Popen) -> bool:
 
 
 def _end(running: list[subprocess.Popen]) -> None:
-    """Ends the nodes that are left. A launcher whose processes have ended may wait for the other nodes' and heed nothing."""
+    """Ends the remaining nodes. A launcher whose processes have ended may wait for those of other nodes and not
+    react."""
     for node in running:
         if node.poll() is None:
             node.terminate()

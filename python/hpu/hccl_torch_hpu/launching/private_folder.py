@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells version checks which release of Gaudi's software the emulation follows.
+"""Provides the release of Gaudi's software that the emulation imitates to version checks.
 
-Optimum and others look into ``pip list`` for the distribution "habana-torch-plugin" and refuse to run without it. A folder
-of the user's cache holds such an entry, and nothing else: no code, and nothing in the environment itself. Only programs
-that ``hccl-hpu`` starts have it on their path.
+Optimum and others look for the distribution "habana-torch-plugin" in ``pip list`` and refuse to run without it. A
+folder in the user's cache contains only such an entry: it has no code, and the environment itself is not changed. Only
+programs that ``hccl-hpu`` starts have the folder on their path.
 """
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from .errors import LaunchError
 
-# The release that Optimum 1.21.2 has been validated with.
+# The release with which Optimum 1.21.2 has been validated.
 RELEASE = "1.24.0"
 PLUGIN = "habana-torch-plugin"
 INSTALLER = "hccl-hpu"
@@ -29,12 +29,13 @@ Summary: An entry of hccl-torch-hpu's emulation for version checks; it holds no 
 
 
 def folder_of_distributions(version: str) -> Path:
-    """Returns the folder that has the entry, for the path of programs. Makes it if it is not there.
+    """Returns the folder that contains the entry, for the path of programs. Creates it if it does not exist.
 
-    Several processes may do so at once: each makes a whole folder beside, and the first to rename its own wins.
+    Several processes may do so concurrently: each creates a temporary folder, and the first one to rename its folder
+    wins.
 
     Args:
-        version: that of hccl-torch-hpu; each has a folder of its own.
+        version: the version of hccl-torch-hpu; each version has its own folder.
 
     Raises:
         LaunchError: the cache cannot be written, or belongs to somebody else.
@@ -80,7 +81,7 @@ def _make(folder: Path) -> None:
         information = _information(fresh)
         information.mkdir()
         (information / "METADATA").write_text(_METADATA)
-        # pip does not uninstall a distribution without a list of files, and names the installer instead.
+        # pip does not uninstall a distribution without a list of files, and prints the installer's name instead.
         (information / "INSTALLER").write_text(f"{INSTALLER}\n")
         try:
             fresh.rename(folder)
@@ -93,7 +94,7 @@ def _make(folder: Path) -> None:
 
 
 def _require_own(folder: Path) -> None:
-    """Raises LaunchError unless only this user can write the folder, from which programs will import."""
+    """Raises LaunchError unless only this user can write to the folder, from which programs will import."""
     state = folder.stat()
     if state.st_uid != os.getuid() or state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise LaunchError(f"others can write {folder}; remove it, or set XDG_CACHE_HOME to a folder of yours")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts a program's processes on this machine by PyTorch's own launcher, and ends as the program does.
+"""Starts a program's processes on this machine with PyTorch's own launcher, and exits with the program's result.
 
 ``python -m hccl_torch_hpu.launching.ranks PARENT PREFIX -- TORCHRUN'S ARGUMENTS`` is one of several emulated nodes.
 """
@@ -30,8 +30,8 @@ def run_ranks(options: list[str], program: list[str], prefix: str = "hccl-hpu", 
     Args:
         options: torchrun's, for example those of ``standalone``.
         program: the script with its arguments, or ``-m``, a module and its arguments.
-        prefix: what lines on stderr begin with.
-        verbose: whether torchrun's own messages appear as well.
+        prefix: the beginning of lines on stderr.
+        verbose: whether torchrun's own messages are printed as well.
 
     Returns:
         The exit code of the first process that failed, or 128 and the number of the signal that ended it; else 0.
@@ -53,7 +53,7 @@ def run_ranks(options: list[str], program: list[str], prefix: str = "hccl-hpu", 
 
 
 def _torchrun():
-    """Imports PyTorch's launcher without the device, which its children need and it does not."""
+    """Imports PyTorch's launcher without the device, which only its children need."""
     before = os.environ.get(AUTOLOAD)
     os.environ[AUTOLOAD] = "0"
     try:

@@ -22,21 +22,21 @@ class FusedSDPA:
               return_attn_probs: bool = False) -> Any:
         """Returns ``dropout(softmax(q k^T scale + mask)) v``, of the shape and type of ``q``.
 
-        Keys and values may have fewer heads, of which each serves a group of queries' heads.
+        Keys and values may have fewer heads than queries; each of them then serves a group of query heads.
 
         Args:
             attn_mask: broadcast to ``[batch, heads, queries, keys]``; False, or a float that is added.
             is_causal: query i sees the keys up to i.
             scale: 1 / sqrt(size) if it is None.
-            softmax_mode: "None", "fast" or "fp32"; a Gaudi rounds differently in each, here all are exact.
+            softmax_mode: "None", "fast" or "fp32"; a Gaudi rounds differently in each, but here all are exact.
             recompute_mode: whether a Gaudi keeps the weights for the backward pass; the values are the same.
-            valid_seq_len: for causal inference, the number of keys of each sequence of the batch that are no padding.
+            valid_seq_len: for causal inference, the number of keys without padding of each sequence of the batch.
             seq_padding_type: the side of that padding, "left" or "right".
             return_attn_probs: for inference, returns the weights, too, before dropout.
 
         Raises:
-            ValueError: arguments that a Gaudi does not take together.
-            NotImplementedError: ``return_dropout_mask``.
+            ValueError: a Gaudi does not support this combination of arguments.
+            NotImplementedError: ``return_dropout_mask`` is True.
         """
         trains = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
         _check(trains, attn_mask, is_causal, valid_seq_len, seq_padding_type, return_dropout_mask, return_attn_probs)
@@ -59,7 +59,7 @@ class PySDPA:
     @staticmethod
     def apply(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, is_causal: bool = False,
               with_slice: bool = False) -> torch.Tensor:
-        """Returns what ``FusedSDPA`` does. ``with_slice`` tells a Gaudi how to cut the work."""
+        """Returns the result of ``FusedSDPA``. ``with_slice`` tells a Gaudi how to split the work."""
         return FusedSDPA.apply(q, k, v, None, 0.0, is_causal)
 
 
@@ -77,7 +77,7 @@ def _check(trains: bool, mask: Any, is_causal: bool, valid_seq_len: Any, padding
 
 
 def _repeat_heads(q: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """Gives keys or values as many heads as the queries have."""
+    """Repeats keys or values so that they have as many heads as the queries."""
     if q.dim() != 4 or other.size(1) == q.size(1):
         return other
     return other.repeat_interleave(q.size(1) // other.size(1), dim=1)
@@ -94,8 +94,8 @@ def _merge(mask: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:
 
 
 def _valid_mask(q: torch.Tensor, k: torch.Tensor, valid: torch.Tensor, padding: str) -> torch.Tensor:
-    """Returns ``[batch, 1, queries, keys]``: True where a query may attend to a key: the key is not padding and does not come
-    after the query."""
+    """Returns ``[batch, 1, queries, keys]``, which is True where a query may attend to a key: the key is not padding
+    and does not come after the query."""
     positions = torch.arange(k.size(-2), device=q.device)
     lengths = valid.to(q.device).reshape(-1, 1)
     if padding.lower() == "left":

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""8-bit floats: casts with a scale, and products of what they give. The values are those of the 8-bit types of torch;
-the products are computed in float32."""
+"""8-bit floats: casts with a scale, and products of the results. The values are those of torch's 8-bit types; products
+are computed in float32."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -12,12 +12,12 @@ from hccl_torch_hpu.devices import fp8_max
 
 Scale = Union[torch.Tensor, float, Sequence[float], None]
 
-# Bits of the mantissa, and the exponent of the smallest normal value.
+# The bits of the mantissa, and the exponent of the smallest normal value.
 _MANTISSA = {torch.float8_e4m3fn: (3, -6), torch.float8_e5m2: (2, -14)}
 
 
 def as_tensor(scale: Scale, like: torch.Tensor, shape: Sequence[int] | None = None) -> torch.Tensor | None:
-    """Returns the scale in float32 on the device of ``like``, of the given shape; None for None."""
+    """Returns the scale in float32 on the device of ``like``, with the given shape, or None for None."""
     if scale is None:
         return None
     tensor = torch.as_tensor(scale, dtype=torch.float32, device=like.device)
@@ -29,13 +29,13 @@ def cast_to_fp8(input: torch.Tensor, scale: Scale = None, stochastic_rounding: b
                 scale_shape: Sequence[int] | None = None) -> tuple[torch.Tensor, torch.Tensor]:
     """Returns ``input * scale`` in 8 bits, and the largest magnitude of the input.
 
-    Values beyond the range of the type become its largest. The magnitude is one float32 if ``is_amax`` is True, else an
-    empty tensor.
+    Values beyond the range of the type become its largest value. The magnitude is one float32 if ``is_amax`` is True,
+    else an empty tensor.
 
     Args:
         stochastic_rounding: rounds up or down with the probability that keeps the mean, instead of to the nearest.
         dtype: ``torch.float8_e5m2`` if it is None.
-        scale_shape: the shape to give a scale of several values.
+        scale_shape: the shape to which a scale of several values is brought.
     """
     dtype = torch.float8_e5m2 if dtype is None else dtype
     limit = fp8_max(dtype)
@@ -49,7 +49,7 @@ def cast_to_fp8(input: torch.Tensor, scale: Scale = None, stochastic_rounding: b
 
 
 def round_stochastically(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Returns one of the two neighbours in the 8-bit type, so that the mean of many draws is the value."""
+    """Returns one of the two neighbours in the 8-bit type for each value. The mean of many draws is the value."""
     mantissa, least = _MANTISSA[dtype]
     _, exponent = torch.frexp(values)
     step = torch.exp2(torch.clamp(exponent - 1, min=least).float() - mantissa)
@@ -67,7 +67,7 @@ def cast_from_fp8(input: torch.Tensor, scale: Scale, out_dtype: torch.dtype,
 def cast_to_fp8_just_in_time(input: torch.Tensor, block_shape: Sequence[int],
                              out_dtype: torch.dtype = torch.float8_e4m3fn,
                              scale_dtype: torch.dtype = torch.float32) -> tuple[torch.Tensor, torch.Tensor]:
-    """Casts with a scale for each block of the last two dimensions, which the block's largest magnitude gives.
+    """Casts with a scale for each block of the last two dimensions, computed from the block's largest magnitude.
 
     Returns:
         The 8-bit values, and the factors that undo the cast: one for each block.
@@ -85,8 +85,8 @@ def cast_to_fp8_just_in_time(input: torch.Tensor, block_shape: Sequence[int],
 
 
 def spread(scale: torch.Tensor, operand: torch.Tensor, is_left: bool) -> torch.Tensor:
-    """Brings a scale to a shape that broadcasts with a matrix: one value, one for each row of the left matrix or
-    column of the right one, or one for each block."""
+    """Returns the scale in a shape that broadcasts with a matrix. It is one value, one for each row of the left matrix
+    or column of the right one, or one for each block."""
     if scale.numel() == 1:
         return scale.reshape(())
     if scale.dim() == 1:
@@ -106,8 +106,8 @@ def fp8_gemm(A: torch.Tensor, trans_A: bool, B: torch.Tensor, trans_B: bool, D: 
     """Returns ``(A_scale_inv A) (B_scale_inv B) + bias``, plus ``D`` if ``accumulate`` is True, in ``out_dtype``.
 
     Args:
-        trans_A, trans_B: transposes the last two dimensions of the matrix before; its scale belongs to the result of
-            that.
+        trans_A, trans_B: transposes the last two dimensions of the matrix first; its scale is for the transposed
+            matrix.
         A_scale_inv, B_scale_inv: factors that undo the casts: one, one for each row of A or column of B, or one for
             each block.
     """
@@ -127,8 +127,8 @@ def fp8_gemm(A: torch.Tensor, trans_A: bool, B: torch.Tensor, trans_B: bool, D: 
 
 def softmax_fp8(input: torch.Tensor, dim: int, input_scale: Scale = None, output_scale: Scale = None,
                 inv_attn_heads: Scale = None, fused_add: torch.Tensor | None = None) -> torch.Tensor:
-    """Returns ``softmax(input inv_attn_heads input_scale + fused_add) output_scale``: in ``float8_e4m3fn`` with scales,
-    else in the type of the input."""
+    """Returns ``softmax(input inv_attn_heads input_scale + fused_add) output_scale``, in ``float8_e4m3fn`` if there
+    are scales, else in the type of the input."""
     values = input.float()
     for factor in (inv_attn_heads, input_scale):
         if factor is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""4-bit integers, eight in each element of int32, the first one in the lowest bits."""
+"""4-bit integers: each element of int32 has eight, the first one in the lowest bits."""
 from __future__ import annotations
 
 import torch
@@ -9,7 +9,7 @@ _BITS = 4
 
 
 def unpack_uint4(packed: torch.Tensor) -> torch.Tensor:
-    """Returns the integers from 0 to 15 as int32; the last dimension becomes eight times as long."""
+    """Returns the integers from 0 to 15 as int32. The last dimension becomes eight times as long."""
     shifts = torch.arange(_IN_ONE, dtype=torch.int32, device=packed.device) * _BITS
     return ((packed.to(torch.int32).unsqueeze(-1) >> shifts) & 15).flatten(-2)
 
@@ -21,7 +21,7 @@ def convert_from_uint4(input: torch.Tensor, scale: torch.Tensor, zero_point: tor
     Args:
         input: packed integers.
         scale: one factor for each element, or for each group of rows.
-        zero_point: packed like the input, or plain numbers; 0 if it is None. For elements or groups as the scale.
+        zero_point: packed like the input, or plain numbers, for elements or groups like the scale; 0 if it is None.
     """
     values = unpack_uint4(input).float()
     if zero_point is not None:
@@ -32,7 +32,7 @@ def convert_from_uint4(input: torch.Tensor, scale: torch.Tensor, zero_point: tor
 
 
 def _for_rows(group: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    """Repeats the rows of a group for all rows that it is for."""
+    """Repeats the rows of a group for all rows to which they apply."""
     if group.dim() < 2 or group.size(-2) in (1, values.size(-2)):
         return group
     return group.repeat_interleave(values.size(-2) // group.size(-2), dim=-2)

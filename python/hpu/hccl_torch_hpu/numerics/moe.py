@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mixture of experts: each token goes to some experts, and their answers are added with weights."""
+"""Mixture of experts: each token is routed to some experts, whose results are added with weights."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from hccl_torch_hpu.numerics.fp8 import spread
 
 _ACTIVATIONS = {"gelu": functional.gelu, "relu": functional.relu, "silu": functional.silu}
 
-# The function of one expert: its number among those given, and its tokens.
+# The function of one expert, called with the expert's index and its tokens.
 Expert = Callable[[int, torch.Tensor], torch.Tensor]
 
 
@@ -38,7 +38,7 @@ def _inner(w1: Sequence[torch.Tensor], w2: Sequence[torch.Tensor], permuted: boo
 
 def _mix(hidden: torch.Tensor, routing: torch.Tensor, weights: torch.Tensor, expert: Expert, first: int,
          last: int) -> torch.Tensor:
-    """Adds the experts' answers. Shapes depend on values only where nothing records them."""
+    """Adds the experts' results. Shapes depend on values only if no operations are being recorded."""
     tokens = hidden.reshape(-1, hidden.size(-1))
     routing, weights = routing.reshape(tokens.size(0), -1), weights.reshape(tokens.size(0), -1)
     keeps_shapes = is_current_stream_capturing() or torch.compiler.is_compiling()
@@ -58,19 +58,19 @@ def _mix(hidden: torch.Tensor, routing: torch.Tensor, weights: torch.Tensor, exp
 def mixture_of_experts(hidden_states: torch.Tensor, expert_routing_table: torch.Tensor, router_weights: torch.Tensor,
                        w1: list[torch.Tensor], w2: list[torch.Tensor], w3: list[torch.Tensor], permuted_weights: bool,
                        activation: str, experts_min: int, experts_max: int) -> torch.Tensor:
-    """Returns the sum over the experts of a token of ``weight (activation(x w1) * (x w2)) w3``.
+    """Returns for each token the sum of ``weight (activation(x w1) * (x w2)) w3`` over its experts.
 
     Args:
         hidden_states: tokens, ``[..., hidden]``.
         expert_routing_table: the numbers of the experts of each token, ``[tokens, experts of one]``.
         router_weights: their weights, of the same shape.
-        w1, w2, w3: a matrix for each expert from ``experts_min`` to ``experts_max``; the other experts' share is left
-            out.
+        w1, w2, w3: a matrix for each expert from ``experts_min`` to ``experts_max``; the results of other experts are
+            omitted.
         permuted_weights: the matrices are transposed, as those of ``torch.nn.Linear``.
         activation: "gelu", "relu" or "silu".
 
     Raises:
-        ValueError: another activation.
+        ValueError: ``activation`` has another value.
     """
     inner = _inner(w1, w2, permuted_weights, activation)
     return _mix(hidden_states, expert_routing_table, router_weights,
@@ -81,7 +81,7 @@ def mixture_of_experts_fused(hidden_states: torch.Tensor, expert_routing_table: 
                              router_weights: torch.Tensor,
                              w12: list[torch.Tensor], w3: list[torch.Tensor], permuted_weights: bool, activation: str,
                              experts_min: int, experts_max: int) -> torch.Tensor:
-    """Returns what ``mixture_of_experts`` does; ``w12`` has w1 and w2 of each expert side by side."""
+    """Returns the result of ``mixture_of_experts``. ``w12`` has w1 and w2 of each expert side by side."""
     w1, w2 = _split(w12, permuted_weights)
     return mixture_of_experts(hidden_states, expert_routing_table, router_weights, w1, w2, w3, permuted_weights,
                               activation,
@@ -92,8 +92,8 @@ def mixture_of_experts_measured(hidden_states: torch.Tensor, expert_routing_tabl
                                 router_weights: torch.Tensor, w1: list[torch.Tensor], w2: list[torch.Tensor],
                                 w3: list[torch.Tensor], permuted_weights: bool, activation: str, experts_min: int,
                                 experts_max: int, measurement_mode: bool) -> tuple[torch.Tensor, torch.Tensor]:
-    """Returns what ``mixture_of_experts`` does, and for each expert the largest value, over all tokens, that it gives
-    to w3; zeros if ``measurement_mode`` is False."""
+    """Returns the result of ``mixture_of_experts``, and for each expert the largest value over all tokens that is
+    multiplied by w3, or zeros if ``measurement_mode`` is False."""
     result = mixture_of_experts(hidden_states, expert_routing_table, router_weights, w1, w2, w3, permuted_weights,
                                 activation, experts_min, experts_max)
     amax = torch.zeros(len(w1), dtype=torch.float32, device=hidden_states.device)
@@ -108,7 +108,7 @@ def mixture_of_experts_measured_fused(hidden_states: torch.Tensor, expert_routin
                                       router_weights: torch.Tensor, w12: list[torch.Tensor], w3: list[torch.Tensor],
                                       permuted_weights: bool, activation: str, experts_min: int, experts_max: int,
                                       measurement_mode: bool) -> tuple[torch.Tensor, torch.Tensor]:
-    """Returns what ``mixture_of_experts_measured`` does; ``w12`` has w1 and w2 of each expert side by side."""
+    """Returns the result of ``mixture_of_experts_measured``. ``w12`` has w1 and w2 of each expert side by side."""
     w1, w2 = _split(w12, permuted_weights)
     return mixture_of_experts_measured(hidden_states, expert_routing_table, router_weights, w1, w2, w3,
                                        permuted_weights,
@@ -120,7 +120,7 @@ def mixture_of_experts_blocks(hidden_states: torch.Tensor, expert_routing_table:
                               w3: list[torch.Tensor], d_scale_w1: list[torch.Tensor], d_scale_w2: list[torch.Tensor],
                               d_scale_w3: list[torch.Tensor], permuted_weights: bool, activation: str, block_size: int,
                               experts_min: int, experts_max: int) -> torch.Tensor:
-    """Returns what ``mixture_of_experts`` does with 8-bit matrices, which have a factor for each block of
+    """Returns the result of ``mixture_of_experts`` for 8-bit matrices, which have a factor for each block of
     ``block_size`` rows and columns."""
     w1, w2, w3 = ([(one.float() * spread(scale.float(), one, False)).to(hidden_states.dtype)
                    for one, scale in zip(weights, scales)]

@@ -9,7 +9,7 @@ import torch
 
 
 class RmsNormBwdMode(enum.Enum):
-    """How a Gaudi cuts the work of the backward pass; the values are the same."""
+    """Selects how a Gaudi splits the work of the backward pass. The values are the same."""
 
     DEFAULT = 0
     STATIC_CASE_WIDTH_PARTITIONING = 1
@@ -21,7 +21,7 @@ class FusedRMSNorm:
     @staticmethod
     def apply(data_in: torch.Tensor, gamma: torch.Tensor, eps: float, use_stages: bool = True, bwd_mode: int = 0,
               fast_math: bool = False) -> torch.Tensor:
-        """Returns ``gamma x / sqrt(mean(x^2) + eps)``, computed in float32, of the type of ``data_in``.
+        """Returns ``gamma x / sqrt(mean(x^2) + eps)``, computed in float32, in the type of ``data_in``.
 
         The last three arguments choose among a Gaudi's kernels; the values are the same.
         """
@@ -34,11 +34,11 @@ class FusedClipNorm:
     """Limits the norm of all gradients together.
 
     Args:
-        parameters: the parameters, whose type the limit gets.
-        max_norm: the largest norm, of the second order.
+        parameters: the parameters; the limit has their type.
+        max_norm: the largest 2-norm.
     """
 
-    # Keeps the division defined when all gradients are 0; torch.nn.utils.clip_grad_norm_ has the same.
+    # Keeps the division defined if all gradients are 0; torch.nn.utils.clip_grad_norm_ uses the same value.
     _TINY = 1e-6
 
     def __init__(self, parameters: Iterable[torch.nn.Parameter], max_norm: float) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``torch.ops.hpu``: the operations of a Gaudi's own kernels under the names and arguments that programs use.
 
-Those that training needs are made of differentiable operations; the others stand below autograd."""
+Operations that training needs consist of differentiable operations; autograd does not see the others."""
 from __future__ import annotations
 
 import torch
@@ -61,7 +61,7 @@ _library: torch.library.Library | None = None
 
 
 def register() -> None:
-    """Defines the operations, once for a process."""
+    """Defines the operations. Call it once per process."""
     global _library
     if _library is not None:
         return

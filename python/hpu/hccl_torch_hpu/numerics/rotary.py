@@ -9,7 +9,7 @@ import torch
 
 
 class RotaryPosEmbeddingMode(enum.Enum):
-    """How the elements of the last dimension make pairs."""
+    """Selects which elements of the last dimension form pairs."""
 
     BLOCKWISE = 0  # element i with element i + size / 2, as in LLaMA and GPT-NeoX
     PAIRWISE = 1  # element 2i with element 2i + 1, as in GPT-J and ChatGLM
@@ -25,7 +25,7 @@ def rotate(x: torch.Tensor, mode: int) -> torch.Tensor:
 
 def _look_up(table: torch.Tensor, x: torch.Tensor, position_ids: torch.Tensor | None, offset: int,
              mode: int) -> torch.Tensor:
-    """Brings a table of cosines or sines to a shape that broadcasts with ``x``."""
+    """Returns a table of cosines or sines in a shape that broadcasts with ``x``."""
     if position_ids is not None:
         return _rows(table, position_ids)
     size = x.size(-1)
@@ -35,9 +35,9 @@ def _look_up(table: torch.Tensor, x: torch.Tensor, position_ids: torch.Tensor | 
 
 
 def _rows(table: torch.Tensor, position_ids: torch.Tensor) -> torch.Tensor:
-    """Takes the rows of the positions ``[batch, length]``: ``[batch, 1 or heads, length, size]``.
+    """Returns the rows at the positions ``[batch, length]`` as ``[batch, 1 or heads, length, size]``.
 
-    The table is ``[positions, size]``, also with leading dimensions for the batch and the heads.
+    The table is ``[positions, size]``, optionally with leading dimensions for the batch and the heads.
     """
     if table.dim() == 4 and table.size(1) > 1:
         index = position_ids[:, None, :, None].expand(-1, table.size(1), -1, table.size(3))
@@ -55,7 +55,7 @@ def rotary_pos_embedding(input: torch.Tensor, sin: torch.Tensor, cos: torch.Tens
     """Returns ``input cos + rotate(input) sin``.
 
     Args:
-        sin, cos: tables of ``[positions, size]`` with ``position_ids``, else what broadcasts with the input.
+        sin, cos: tables of ``[positions, size]`` with ``position_ids``, else tensors that broadcast with the input.
         position_ids: ``[batch, length]`` for inputs of ``[batch, heads, length, size]``, or None.
         offset: where the used part of the tables' last dimension starts, for the blockwise mode without positions.
         mode: a value of ``RotaryPosEmbeddingMode``.
@@ -72,13 +72,13 @@ def rotary_pos_embedding_backward(grad_in: torch.Tensor, sin: torch.Tensor, cos:
 
 
 def _match_types(p: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> list[torch.Tensor]:
-    """Converts all to float32 if one of them is, else to the input's type."""
+    """Converts all tensors to float32 if one of them has that type, else to the input's type."""
     dtype = torch.float32 if torch.float32 in (p.dtype, cos.dtype, sin.dtype) else p.dtype
     return [one.to(dtype) for one in (p, cos, sin)]
 
 
 def apply_rotary_pos_emb(p: torch.Tensor, *args: Any) -> torch.Tensor:
-    """Returns the input with its positions in it.
+    """Returns the input with its positions embedded.
 
     The arguments are ``p, rope_cache``, as ``RotaryPosEmbeddingHelperV3`` takes them, or ``p, cos, sin,
     position_ids=None, offset=0, mode=BLOCKWISE``. The result is in float32 if one of ``p``, ``cos`` and ``sin`` is.
@@ -95,7 +95,7 @@ class RotaryPosEmbeddingHelperV1:
 
     @staticmethod
     def apply(p: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, offset: int) -> torch.Tensor:
-        """Returns ``p`` with its positions; the tables' last dimension is used from ``offset`` on."""
+        """Returns ``p`` with its positions embedded. Uses the tables' last dimension from ``offset`` on."""
         return apply_rotary_pos_emb(p, cos, sin, None, offset)
 
 
@@ -104,7 +104,7 @@ class RotaryPosEmbeddingHelperV2:
 
     @staticmethod
     def apply(p: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, position_ids: torch.Tensor | None) -> torch.Tensor:
-        """Returns ``p`` of ``[batch, heads, length, size]`` with its positions, which ``position_ids`` has."""
+        """Returns ``p`` of ``[batch, heads, length, size]`` with the positions of ``position_ids`` embedded."""
         return apply_rotary_pos_emb(p, cos, sin, position_ids)
 
 
@@ -113,8 +113,8 @@ class RotaryPosEmbeddingHelperV3:
 
     @staticmethod
     def apply(p: torch.Tensor, rope_cache: torch.Tensor) -> torch.Tensor:
-        """Returns ``p`` of ``[length, batch, heads, size]`` with its positions in the first elements of its last
-        dimension, as many as the table has; the others stay.
+        """Returns ``p`` of ``[length, batch, heads, size]`` with its positions embedded in the first elements of its
+        last dimension, as many as the table has. The other elements are unchanged.
 
         Args:
             rope_cache: ``[positions, (batch,) pairs, 2]``, cosine and sine of each pair.

@@ -11,10 +11,10 @@ from hccl_torch_hpu.optimizers.common import SteppedOptimizer, refuse_negative
 
 
 class FusedAdagrad(SteppedOptimizer):
-    """The formula of ``torch.optim.Adagrad``, whose arguments it has.
+    """Adagrad with the formula and the arguments of ``torch.optim.Adagrad``.
 
     Raises:
-        ValueError: a value out of its range.
+        ValueError: a value is out of its range.
     """
 
     def __init__(self, params: Iterable[Any], lr: float = 1e-2, lr_decay: float = 0, weight_decay: float = 0,

@@ -17,18 +17,18 @@ _EIGHT_BITS = (torch.float8_e4m3fn, torch.float8_e5m2)
 
 
 class FusedAdamW(SteppedOptimizer):
-    """AdamW as ``torch.optim.AdamW``, but that ``eps`` is added before the second moment's bias is corrected, as the
-    Gaudi's kernel does: with ``eps`` small against the gradients both give the same.
+    """AdamW like ``torch.optim.AdamW``, except that ``eps`` is added before the second moment's bias is corrected, as
+    in the Gaudi's kernel. If ``eps`` is small compared to the gradients, both give the same result.
 
     Args:
         params: parameters, or groups of them.
         lr, betas, eps, weight_decay: as for ``torch.optim.AdamW``.
         bias_correction: corrects the moments for their start at 0.
-        moments_dtype: the type in which moments are kept, one or one for each; the parameter's if it is None. Moments
-            of 8 bits have a scale, which the largest of their values gives in each step.
+        moments_dtype: the type of both moments, or one for each; the parameter's type if it is None. Moments of 8 bits
+            have a scale, which is computed from their largest value in each step.
 
     Raises:
-        ValueError: a value out of its range.
+        ValueError: a value is out of its range.
     """
 
     def __init__(self, params: Iterable[Any], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
@@ -76,7 +76,7 @@ class FusedAdamW(SteppedOptimizer):
 
 
 def _load(state: dict[str, Any], name: str, dtype: torch.dtype) -> torch.Tensor:
-    """Returns the moment in the parameter's type: itself if it is kept in that type."""
+    """Returns the moment in the parameter's type. Returns the moment itself if it has that type."""
     moment = state[name]
     if f"{name}_scale" in state:
         return (moment.float() * state[f"{name}_scale"]).to(dtype)
@@ -84,7 +84,7 @@ def _load(state: dict[str, Any], name: str, dtype: torch.dtype) -> torch.Tensor:
 
 
 def _store(state: dict[str, Any], name: str, moment: torch.Tensor) -> None:
-    """Keeps the moment in its type. Does nothing if that is the parameter's."""
+    """Stores the moment in its type. Does nothing if that is the parameter's type."""
     kept = state[name]
     if kept is moment:
         return

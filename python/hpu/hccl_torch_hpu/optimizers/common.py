@@ -17,7 +17,7 @@ def refuse_negative(**values: float) -> None:
 
 
 def evaluate(closure: Callable[[], Any] | None) -> Any:
-    """Returns the result of the closure, called with gradients enabled; None without one."""
+    """Returns the result of the closure, which is called with gradients enabled, or None without a closure."""
     if closure is None:
         return None
     with torch.enable_grad():
@@ -25,13 +25,14 @@ def evaluate(closure: Callable[[], Any] | None) -> Any:
 
 
 class SteppedOptimizer(Optimizer):
-    """An optimizer whose ``_update`` changes one parameter of a group, which counts its steps if ``_counts`` is true."""
+    """An optimizer whose ``_update`` changes one parameter of a group. Groups count their steps if ``_counts`` is
+    true."""
 
     _counts = True
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Changes the parameters by their gradients. Returns what the closure does, or None."""
+        """Changes the parameters by their gradients. Returns the closure's result, or None without a closure."""
         loss = evaluate(closure)
         self._prepare()
         for group in self.param_groups:
@@ -43,7 +44,7 @@ class SteppedOptimizer(Optimizer):
         return loss
 
     def _prepare(self) -> None:
-        """Looks at all gradients before the first parameter changes."""
+        """Inspects all gradients before the first parameter changes."""
 
     def _update(self, parameter: torch.Tensor, group: dict[str, Any]) -> None:
         raise NotImplementedError

@@ -8,20 +8,20 @@ from collections.abc import Collection
 
 import torch
 
-# The number of updates after which the decay has reached 1 - 1/e of its value.
+# The number of updates after which the decay reaches 1 - 1/e of its final value.
 _RAMP = 2000
 
 
 class FusedEMA:
-    """Keeps ``ema``, a copy of the model whose floating-point state follows the model's.
+    """Maintains ``ema``, a copy of the model with a moving average of its floating-point state.
 
     Args:
-        model: the model; the one inside, if it is wrapped for parallel training.
-        decay: the share that the average keeps in an update, after a ramp of some thousand updates.
+        model: the model; if it is wrapped for parallel training, the wrapped model is used.
+        decay: the weight of the old average in an update, which is reached after some thousand updates.
         updates: the number of updates so far.
 
     Raises:
-        ValueError: a negative decay.
+        ValueError: the decay is negative.
     """
 
     def __init__(self, model: torch.nn.Module, decay: float = 0.9999, updates: float = 0) -> None:
@@ -34,7 +34,7 @@ class FusedEMA:
 
     @torch.no_grad()
     def update(self, model: torch.nn.Module) -> None:
-        """Moves the average towards the model's present state."""
+        """Moves the average towards the model's current state."""
         self.updates += 1
         share = self.decay(self.updates)
         present = _inner(model).state_dict()

@@ -18,17 +18,17 @@ class FusedLamb(SteppedOptimizer):
         lr, betas, eps, weight_decay: as for Adam.
         bias_correction: corrects the moments for their start at 0.
         amsgrad: must be False.
-        adam_w_mode: adds the weight decay to the step; else to the gradient.
-        grad_averaging: gives the gradient the weight 1 - beta1 in the first moment; else 1.
+        adam_w_mode: adds the weight decay to the step instead of to the gradient.
+        grad_averaging: gives the gradient the weight 1 - beta1 in the first moment instead of 1.
         set_grad_none: lets ``zero_grad()`` remove the gradients.
-        max_grad_norm: the gradients are divided so that their norm together is at most this; not if it is None.
-        use_lamb: scales the steps of groups without weight decay, too.
+        max_grad_norm: scales the gradients so that their total norm is at most this; no limit if it is None.
+        use_lamb: also scales the steps of groups without weight decay.
         fused: accepted.
         dtype: the type in which the norm of the gradients is computed; their own if it is None.
 
     Raises:
         RuntimeError: ``amsgrad`` is True.
-        ValueError: a value out of its range.
+        ValueError: a value is out of its range.
     """
 
     def __init__(self, params: Iterable[Any], lr: float = 1e-3, bias_correction: bool = True,
@@ -48,11 +48,11 @@ class FusedLamb(SteppedOptimizer):
         self.dtype = dtype
 
     def zero_grad(self, set_to_none: bool | None = None) -> None:
-        """Clears the gradients, as ``set_grad_none`` says unless the argument does."""
+        """Clears the gradients. ``set_grad_none`` is the default of the argument."""
         super().zero_grad(self.set_grad_none if set_to_none is None else set_to_none)
 
     def _prepare(self) -> None:
-        """Computes by how much the norm of all gradients is too large; 1 if it is not."""
+        """Computes the factor by which the norm of all gradients exceeds the limit, or 1 if it does not."""
         limit = self.defaults["max_grad_norm"]
         gradients = [one.grad for group in self.param_groups for one in with_gradients(group, "FusedLamb")]
         self._divisor = 1.0
@@ -84,5 +84,5 @@ class FusedLamb(SteppedOptimizer):
 
 
 def _trust(weight: torch.Tensor, change: torch.Tensor) -> torch.Tensor:
-    """Returns the ratio of the norms; 1 if one of them is 0."""
+    """Returns the ratio of the norms, or 1 if one of them is 0."""
     return torch.where((weight > 0) & (change > 0), weight / change, torch.ones_like(weight))

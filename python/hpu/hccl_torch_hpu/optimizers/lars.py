@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LARS: learning rates of their own for layers, around another optimizer."""
+"""LARS: separate learning rates for layers, around another optimizer."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -12,15 +12,15 @@ from hccl_torch_hpu.optimizers.common import evaluate
 
 
 class FusedLars(Optimizer):
-    """LARS (arXiv:1708.03888) around an optimizer, which then takes steps of its learning rate 1.
+    """LARS (arXiv:1708.03888) around an optimizer, which then uses a learning rate of 1.
 
-    Each gradient is multiplied by the group's learning rate; that of a parameter with 1 in the mask gets the weight
-    decay added before, and is multiplied by ``eeta |w| / (|g| + weight_decay |w| + eps)`` as well.
+    Each gradient is multiplied by the group's learning rate. If the parameter has 1 in the mask, the weight decay is
+    added first, and the gradient is also multiplied by ``eeta |w| / (|g| + weight_decay |w| + eps)``.
 
     Args:
-        optimizer: takes the scaled gradients; its weight decay is off while it does.
-        skip_mask: for each parameter of a group 1 if it has a learning rate of its own, 0 if not.
-        eeta: the trust in a layer.
+        optimizer: uses the scaled gradients, with its weight decay switched off.
+        skip_mask: for each parameter of a group, 1 if it has its own learning rate, else 0.
+        eeta: the trust coefficient of a layer.
         eps: keeps the quotient defined.
     """
 
@@ -38,18 +38,18 @@ class FusedLars(Optimizer):
         self.optim.zero_grad(set_to_none)
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns the state of the optimizer inside."""
+        """Returns the state of the wrapped optimizer."""
         return self.optim.state_dict()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Sets the state of the optimizer inside."""
+        """Sets the state of the wrapped optimizer."""
         self.optim.load_state_dict(state_dict)
         self.param_groups = self.optim.param_groups
         self.state = self.optim.state
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Changes the gradients, then the parameters. Returns what the closure does, or None."""
+        """Changes the gradients, then the parameters. Returns the closure's result, or None without a closure."""
         loss = evaluate(closure)
         decays = [group.get("weight_decay", 0) for group in self.optim.param_groups]
         for group, decay in zip(self.optim.param_groups, decays):

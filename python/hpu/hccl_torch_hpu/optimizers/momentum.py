@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Momentum on gradients that have the learning rate in them already, as ``FusedLars`` makes them."""
+"""Momentum for gradients that have been multiplied by the learning rate, as by ``FusedLars``."""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -11,18 +11,18 @@ from hccl_torch_hpu.optimizers.common import SteppedOptimizer, refuse_negative
 
 
 class FusedResourceApplyMomentum(SteppedOptimizer):
-    """Takes steps of ``momentum buffer - gradient``: gradients come multiplied by the learning rate, as ``FusedLars``
-    leaves them, so ``lr`` is only read there.
+    """Takes steps of ``momentum buffer - gradient``. The gradients have been multiplied by the learning rate, as by
+    ``FusedLars``, which is the only reader of ``lr``.
 
     Args:
         params: parameters, or groups of them.
-        lr: for the optimizer around this one.
-        momentum: the share of the last step that is kept.
-        weight_decay: for the optimizer around this one.
+        lr: used by the optimizer around this one.
+        momentum: the factor of the previous step.
+        weight_decay: used by the optimizer around this one.
         nesterov: must be False.
 
     Raises:
-        ValueError: a value out of its range.
+        ValueError: a value is out of its range.
         NotImplementedError: ``nesterov`` is True.
     """
 

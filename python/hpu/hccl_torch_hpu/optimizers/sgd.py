@@ -11,10 +11,10 @@ from hccl_torch_hpu.optimizers.common import SteppedOptimizer, refuse_negative
 
 
 class FusedSGD(SteppedOptimizer):
-    """The formula of ``torch.optim.SGD``, whose arguments it has.
+    """SGD with the formula and the arguments of ``torch.optim.SGD``.
 
     Raises:
-        ValueError: a value out of its range, or ``nesterov`` without momentum or with dampening.
+        ValueError: a value is out of its range, or ``nesterov`` is used without momentum or with dampening.
     """
 
     _counts = False

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The functions that programs for Gaudi call around inference. The emulated device keeps no constants and fuses nothing, so the model
-stays as it is; that inference is on is noted."""
+"""The functions that programs for Gaudi call around inference. The emulated device keeps no constants and fuses
+nothing, so the model stays unchanged. The module only records that the program infers."""
 from __future__ import annotations
 
 from typing import Any
@@ -11,7 +11,7 @@ from hccl_torch_hpu import switches
 
 
 def hpu_set_inference_env(model: torch.nn.Module | None = None) -> torch.nn.Module | None:
-    """Declares that the program only infers. Returns the model."""
+    """Declares that the program only performs inference. Returns the model."""
     switches.enable_inference_mode()
     switches.enable_matmul3d_2d_reshape()
     return model
@@ -19,7 +19,8 @@ def hpu_set_inference_env(model: torch.nn.Module | None = None) -> torch.nn.Modu
 
 def hpu_inference_initialize(model: torch.nn.Module | None = None, mark_only_scales_as_const: bool = False,
                              optimizer: Any = None, args: Any = None) -> None:
-    """Declares that the program only infers, for a model on the device, whose parameters stay from now on."""
+    """Declares that the program only performs inference, with a model on the device whose parameters no longer
+    change."""
     hpu_set_inference_env()
 
 
@@ -29,7 +30,7 @@ def hpu_teardown_inference_env() -> None:
     switches.disable_matmul3d_2d_reshape()
 
 
-# Earlier names of these functions.
+# Older names of these functions.
 hpu_set_env = hpu_set_inference_env
 hpu_initialize = hpu_inference_initialize
 hpu_reset_env = hpu_teardown_inference_env

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two runs of a model: one that measures the inputs of its linear layers, and one in which those layers compute with
-8-bit floats scaled by the measurements."""
+"""Quantizes a model in two runs: the first one measures the inputs of its linear layers, and in the second one these
+layers compute with 8-bit floats that are scaled by the measurements."""
 from __future__ import annotations
 
 import json
@@ -18,17 +18,17 @@ from hccl_torch_hpu.devices import device_type, fp8_max, synDeviceType
 CONFIG_VARIABLE = "QUANT_CONFIG"
 _TYPE = torch.float8_e4m3fn
 
-# Gaudi 2 multiplies by these at no cost; other scales cost it an operation.
+# Gaudi 2 multiplies by these scales without cost; other scales need an operation.
 _SCALES_OF_GAUDI2 = tuple(2.0 ** exponent for exponent in (-8, -4, 0, 4))
 _METHODS = ("unit_scale", "maxabs_hw", "maxabs_pow2", "maxabs_arbitrary")
 
 
 def prep_model(model: torch.nn.Module, config_path: str | None = None) -> torch.nn.Module:
-    """Prepares the model, in place, as a JSON file says: to be measured, or to compute with 8-bit floats.
+    """Prepares the model, in place, for measurements or for computing with 8-bit floats, as a JSON file requests.
 
-    The file has "mode" (MEASURE or QUANTIZE), "dump_stats_path" (where measurements lie), "scale_method" (unit_scale,
-    maxabs_hw, maxabs_pow2 or maxabs_arbitrary), and "allowlist" and "blocklist" of "types" and "names" of modules; the
-    older "whitelist" and "blacklist" mean the same. Other entries are ignored.
+    The file has "mode" (MEASURE or QUANTIZE), "dump_stats_path" (the location of the measurements), "scale_method"
+    (unit_scale, maxabs_hw, maxabs_pow2 or maxabs_arbitrary), and "allowlist" and "blocklist" of "types" and "names" of
+    modules; the older "whitelist" and "blacklist" mean the same. Other entries are ignored.
 
     Args:
         config_path: the file; that of ``QUANT_CONFIG`` if it is None.
@@ -57,7 +57,7 @@ def prep_model(model: torch.nn.Module, config_path: str | None = None) -> torch.
 
 
 def finish_measurements(model: torch.nn.Module) -> None:
-    """Writes what was measured to the file that the configuration names, and stops measuring. Does nothing for a model
+    """Writes the measurements to the file that the configuration names, and stops measuring. Does nothing for a model
     that is not measured."""
     measured = model.__dict__.pop("_hqt_measured", None)
     if measured is None:
@@ -70,7 +70,7 @@ def finish_measurements(model: torch.nn.Module) -> None:
 
 
 class _Measurement:
-    """Keeps the largest magnitude of a module's inputs."""
+    """Stores the largest magnitude of a module's inputs."""
 
     def __init__(self, module: torch.nn.Module) -> None:
         self.module = module
@@ -117,7 +117,7 @@ def _quantize(modules: dict[str, torch.nn.Module], config: dict[str, Any]) -> No
 
 
 def scale_of(amax: float, method: str) -> float:
-    """Returns the factor by which values are multiplied before they become 8 bits wide."""
+    """Returns the factor by which values are multiplied before they are cast to 8 bits."""
     if method == "unit_scale" or amax == 0.0:
         return 1.0
     exact = fp8_max(_TYPE) / amax

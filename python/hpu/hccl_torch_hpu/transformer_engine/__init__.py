@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training with 8-bit floats, emulated: values are rounded to 8 bits as a Gaudi rounds them, products are computed in
-higher precision."""
+"""Training with emulated 8-bit floats: values are rounded to 8 bits as on a Gaudi, and products are computed in higher
+precision."""

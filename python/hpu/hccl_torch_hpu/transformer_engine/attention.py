@@ -48,7 +48,7 @@ class FusedAttention(torch.nn.Module):
 
     def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, attn_mask: torch.Tensor | None = None,
                 is_causal: bool = False, softmax_mode: str = "None") -> torch.Tensor:
-        """Returns the attention, of the shape of ``q``; the arguments are those of ``FusedSDPA``."""
+        """Returns the attention, with the shape of ``q``. The arguments are those of ``FusedSDPA``."""
         now = self.scales.begin_step(mode(), q.device)
         if now.enabled:
             q, k, v = (_Rounding.apply(one, self.scales, now, number) for number, one in enumerate((q, k, v)))

@@ -16,12 +16,12 @@ _INPUT, _WEIGHT, _GRADIENT = range(3)
 
 
 def restore(values: torch.Tensor, factor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Returns 8-bit values in a wider type, without their scale."""
+    """Returns 8-bit values in a wider type, with their scale undone."""
     return (values.float() * factor).to(dtype)
 
 
 class _Product(torch.autograd.Function):
-    """``x w^T`` of 8-bit x and w; the backward pass multiplies an 8-bit gradient with the same x and w."""
+    """``x w^T`` of 8-bit x and w. The backward pass multiplies an 8-bit gradient by the same x and w."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, weight: torch.Tensor, scales: Scales, mode: Mode,
@@ -57,13 +57,13 @@ class Linear(torch.nn.Module):
         bias: adds a bias.
         return_bias: ``forward`` returns the bias beside the product instead of adding it.
         params_dtype: the type of the parameters.
-        skip_weight_param_allocation: makes no parameters: they are set later, or passed to ``forward``.
+        skip_weight_param_allocation: creates no parameters; they are set later or passed to ``forward``.
         minimize_memory: keeps the weight for the backward pass in 8 bits only.
-        init_method: fills the weight; ``torch.nn.Linear``'s way if it is None.
-        others: what arranges tensor parallelism, which is not supported.
+        init_method: fills the weight; as in ``torch.nn.Linear`` if it is None.
+        others: arguments for tensor parallelism, which is not supported.
 
     Raises:
-        NotImplementedError: an argument of tensor parallelism with a value.
+        NotImplementedError: an argument for tensor parallelism has a value.
     """
 
     _PARALLEL = ("sequence_parallel", "fuse_wgrad_accumulation", "tp_group", "get_rng_state_tracker", "parallel_mode",
@@ -92,7 +92,7 @@ class Linear(torch.nn.Module):
         self.reset_parameters(init_method)
 
     def reset_parameters(self, init_method: Callable[[torch.Tensor], Any] | None = None) -> None:
-        """Fills the parameters anew."""
+        """Fills the parameters again."""
         bound = 1.0 / math.sqrt(max(self.in_features, 1))
         with torch.no_grad():
             if init_method is not None:
@@ -104,7 +104,7 @@ class Linear(torch.nn.Module):
 
     def forward(self, inp: torch.Tensor, weight: torch.Tensor | None = None, bias: torch.Tensor | None = None,
                 is_first_microbatch: bool | None = None) -> Any:
-        """Returns the product, of ``[..., out_features]``; also the bias if the module returns it.
+        """Returns the product ``[..., out_features]``, and the bias if the module returns it.
 
         Args:
             weight, bias: used instead of the module's own.
@@ -126,12 +126,12 @@ class Linear(torch.nn.Module):
         return result if bias is None else result + bias.to(result.dtype)
 
     def extra_repr(self) -> str:
-        """Returns the details for the module's text."""
+        """Returns the details for the module's text representation."""
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
 def _as_autocast(*tensors: torch.Tensor) -> list[torch.Tensor]:
-    """Casts as autocast would: to its type where it is on, else to what the tensors promote to."""
+    """Casts tensors like autocast: to its type if it is enabled, else to the type to which they promote."""
     device = tensors[0].device.type
     if torch.is_autocast_enabled(device):
         return [one.to(torch.get_autocast_dtype(device)) for one in tensors]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recipes: the 8-bit types of training, and the computation of their scales."""
+"""Recipes for training with 8-bit floats: the types, and the computation of the scales."""
 from __future__ import annotations
 
 import dataclasses
@@ -30,18 +30,18 @@ class Format(enum.Enum):
 
 @dataclasses.dataclass
 class DelayedScaling:
-    """Scales come from the largest magnitudes of earlier steps.
+    """A recipe that computes scales from the largest magnitudes of earlier steps.
 
     Args:
-        margin: the scale leaves room for values ``2 ** margin`` times as large.
-        interval: the steps between two computations of the scales.
+        margin: scales leave headroom for values ``2 ** margin`` times as large.
+        interval: the number of steps between two computations of the scales.
         fp8_format: the types.
-        amax_history_len: the steps whose magnitudes are kept.
+        amax_history_len: the number of steps whose magnitudes are kept.
         amax_compute_algo: "max" of the history, "most_recent", or a function of the history, ``[steps, tensors]``.
-        scaling_factor_compute_algo: a function of magnitudes, old scales, the type's largest value and the recipe that
-            gives the scales; the largest value divided by the magnitudes if it is None.
+        scaling_factor_compute_algo: a function that returns the scales for magnitudes, old scales, the types' largest
+            values and the recipe; the largest values divided by the magnitudes if it is None.
         override_linear_precision: accepted if it is (False, False, False).
-        reduce_amax: takes the largest magnitudes of all ranks of the group.
+        reduce_amax: uses the largest magnitudes of all ranks of the group.
     """
 
     margin: int = 0

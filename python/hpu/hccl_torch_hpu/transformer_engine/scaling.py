@@ -10,13 +10,14 @@ from hccl_torch_hpu.transformer_engine.state import Mode
 
 
 class Scales:
-    """The scales of some tensors of a module: activations and weights of the forward pass, gradients of the backward.
+    """The scales of some tensors of a module: activations and weights of the forward pass, and gradients of the
+    backward pass.
 
-    ``begin_step`` computes them, ``cast`` uses them and measures. A tensor that has not been measured yet is scaled by
-    its own magnitude.
+    ``begin_step`` computes the scales; ``cast`` uses them and measures magnitudes. A tensor that has not been measured
+    yet is scaled by its own magnitude.
 
     Args:
-        forward, backward: the numbers of tensors of either pass; those of the backward pass come after the others.
+        forward, backward: the number of tensors of each pass; tensors of the backward pass come last.
     """
 
     def __init__(self, forward: int, backward: int) -> None:
@@ -30,12 +31,12 @@ class Scales:
         self._mode: Mode | None = None
 
     def begin_step(self, mode: Mode, device: torch.device) -> Mode:
-        """Takes the magnitudes of the last step into the history, and computes the scales.
+        """Adds the magnitudes of the last step to the history, and computes the scales.
 
-        A step that runs again inside a backward pass must give the values of the first run: it keeps the scales and the
-        mode of that, since it may run in another thread, or after the end of ``fp8_autocast``.
+        A step that runs again inside a backward pass must return the values of its first run. It keeps the scales and
+        the mode of the first run, because it may run in another thread or after the end of ``fp8_autocast``.
 
-        Blocks until all ranks of the group are here, if the recipe reduces magnitudes.
+        Blocks until all ranks of the group have called it, if the recipe reduces magnitudes.
 
         Returns:
             The mode of the step.
@@ -83,7 +84,7 @@ class Scales:
         self.scale = torch.where(is_known, limits / amax / 2.0 ** recipe.margin, self.scale)
 
     def measure(self, number: int, tensor: torch.Tensor) -> torch.Tensor:
-        """Returns the tensor's magnitude, and keeps it for the next step."""
+        """Returns the tensor's largest magnitude, and stores it for the next step."""
         amax = tensor.detach().abs().amax().float()
         if self._measures:
             self._measured[number] = torch.maximum(self._measured[number], amax)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state of 8-bit training of this thread: on or off, and its recipe."""
+"""The state of 8-bit training in this thread: whether it is enabled, and its recipe."""
 from __future__ import annotations
 
 import contextlib
@@ -32,7 +32,7 @@ def mode() -> Mode:
 
 
 def is_fp8_available() -> tuple[bool, str]:
-    """Returns whether the emulated device computes with 8-bit floats, and the reason if not."""
+    """Returns whether the emulated device computes with 8-bit floats, and the reason if it does not."""
     if devices.has_fp8():
         return True, ""
     return False, f"{devices.device_type().name} has no 8-bit floats; set {devices.VARIABLE}=gaudi2 or gaudi3"
@@ -45,10 +45,11 @@ def fp8_autocast(enabled: bool = False, force_measurement: bool | None = None, c
 
     Args:
         enabled: switches 8-bit floats on, or off inside an outer context.
-        force_measurement: True measures magnitudes in each step, False in none; None as the recipe says.
+        force_measurement: measures magnitudes in each step if it is True, in none if it is False, and as the recipe
+            requests if it is None.
         calibrating: measures magnitudes while computing in high precision; for ``enabled=False``.
         fp8_recipe: the recipe, or its arguments by name; ``DelayedScaling()`` if it is None.
-        fp8_group: the ranks whose magnitudes are reduced; all if it is None.
+        fp8_group: the ranks whose magnitudes are reduced; all ranks if it is None.
 
     Raises:
         RuntimeError: the emulated device has no 8-bit floats.
@@ -67,7 +68,7 @@ def fp8_autocast(enabled: bool = False, force_measurement: bool | None = None, c
 
 
 class FP8GlobalStateManager:
-    """Returns the settings of the innermost ``fp8_autocast`` of this thread."""
+    """The settings of the innermost ``fp8_autocast`` of this thread."""
 
     @staticmethod
     def is_fp8_enabled() -> bool:
@@ -86,13 +87,13 @@ class FP8GlobalStateManager:
 
     @staticmethod
     def get_fp8_group() -> Any:
-        """Returns the group whose magnitudes are reduced; None stands for all ranks."""
+        """Returns the group whose magnitudes are reduced, or None for all ranks."""
         return mode().group
 
 
-class activation_checkpointing(contextlib.ContextDecorator):  # noqa: N801 (the name programs use)
-    """Context, or decorator, around functions whose forward pass runs again in the backward pass. The modules of this
-    package notice that themselves, and take the scales of the first run for the second."""
+class activation_checkpointing(contextlib.ContextDecorator):  # noqa: N801 (the name that programs use)
+    """A context or decorator for functions whose forward pass runs again in the backward pass. The modules of this
+    package detect this themselves, and use the scales of the first run for the second one."""
 
     def __enter__(self) -> activation_checkpointing:
         return self

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stands for torchvision where there is none.
+"""Replaces torchvision if it is not installed.
 
-``import optimum.habana`` imports torchvision.transforms for one of its models, and torchvision's wheel on PyPI cannot be
-loaded beside torch for CPUs. hccl-hpu puts this folder at the end of the path of programs, beside Optimum only, and only if
-no torchvision is installed. It has no distribution information, so programs that ask whether torchvision is installed are
-told that it is not.
+``import optimum.habana`` imports torchvision.transforms for one of its models, and torchvision's wheel on PyPI cannot
+be loaded beside torch for CPUs. hccl-hpu puts this folder at the end of the path of programs, beside Optimum only, and
+only if no torchvision is installed. It has no distribution information, so programs that check whether torchvision is
+installed find that it is not.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Importing this makes the device, the backends and the operations known that programs for Gaudi use.
+"""Importing this package registers the device, the backends and the operations that programs for Gaudi use.
 
 This is part of hccl-torch-hpu, an emulation; it is not a product of Habana Labs or Intel."""
 from hccl_torch_hpu import compile_backend, context_parallel

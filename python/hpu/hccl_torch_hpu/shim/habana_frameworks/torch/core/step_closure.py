@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ends of steps, and functions that wait for them.
+"""Ends steps, and registers functions that run at their end.
 
 This is part of hccl-torch-hpu, an emulation; it is not a product of Habana Labs or Intel."""
 from __future__ import annotations
@@ -13,11 +13,11 @@ __all__ = ["add_step_closure", "iter_mark_step", "mark_step"]
 
 
 def mark_step(device_str: str = "", sync: bool = False) -> None:
-    """Ends a step. Operations have been executed already, but for collectives that nobody has waited for.
+    """Ends a step. All operations have been executed already, except collectives that have not been waited for.
 
     Args:
-        device_str: the device; there is one.
-        sync: waits for the device. Blocks until such collectives have ended.
+        device_str: the device; there is only one.
+        sync: waits for the device, which blocks until such collectives have ended.
     """
     lazy.mark_step()
     if sync and hpu.is_available():
@@ -25,7 +25,7 @@ def mark_step(device_str: str = "", sync: bool = False) -> None:
 
 
 def iter_mark_step(device_str: str = "") -> None:
-    """Ends a step, as ``mark_step`` does."""
+    """Ends a step, like ``mark_step``."""
     lazy.mark_step()
 
 

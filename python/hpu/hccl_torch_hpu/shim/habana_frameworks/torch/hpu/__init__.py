@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The device: ``torch.hpu``, with graphs, metrics and switches.
 
-All names of ``torch.hpu`` are here, and those of this module are there, as programs take the two for one.
+This module and ``torch.hpu`` have the same names, because programs use either.
 
 This is part of hccl-torch-hpu, an emulation; it is not a product of Habana Labs or Intel."""
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["CachedParams", "HPUGraph", "ModuleCacher", "graph", "graph_pool_hand
            "is_current_stream_capturing", "make_graphed_callables", "metric_global", "metric_localcontext", "metrics",
            "metrics_dump", "wrap_in_hpu_graph", "wrap_in_hpu_graph_func", *switches.__all__]
 
-# Answers of a process without an emulated device.
+# Results in a process without an emulated device.
 _WITHOUT_DEVICE = {"is_available": lambda: False, "is_initialized": lambda: False, "device_count": lambda: 0}
 
 for _name in switches.__all__:

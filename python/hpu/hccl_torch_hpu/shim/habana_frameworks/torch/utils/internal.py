@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which mode is on, and a clock.
+"""Functions for the lazy mode, and a timer.
 
 This is part of hccl-torch-hpu, an emulation; it is not a product of Habana Labs or Intel."""
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Timer", "is_lazy", "lazy_only"]
 
 
 def lazy_only(func: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a function that does nothing, and gives None, unless the lazy mode is on."""
+    """Returns a function that does nothing and returns None unless the lazy mode is enabled."""
 
     @functools.wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -26,7 +26,7 @@ def lazy_only(func: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Timer:
-    """A context that measures its time in seconds."""
+    """A context that measures its duration in seconds."""
 
     def __enter__(self) -> Timer:
         self._start, self._end = perf_counter(), None
@@ -36,7 +36,7 @@ class Timer:
         self._end = perf_counter()
 
     def elapsed(self) -> float:
-        """Returns the seconds since the start, up to the end of the context if it has ended."""
+        """Returns the seconds since the start, up to the end of the context once it has ended."""
         return (self._end or perf_counter()) - self._start
 
 __getattr__ = missing(__name__, "see the list of names in the emulation's shim/README.md, or run on a Gaudi")

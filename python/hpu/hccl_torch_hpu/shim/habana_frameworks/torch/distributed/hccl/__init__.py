@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Importing this makes the backend "hccl" of torch.distributed known.
+"""Importing this module registers the backend "hccl" of torch.distributed.
 
 This is part of hccl-torch-hpu, an emulation; it is not a product of Habana Labs or Intel."""
 from hccl_torch import _autoload, initialize_distributed_hpu

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Importing this makes the backend "hpu_backend" of torch.compile known.
+"""Importing this module registers the backend "hpu_backend" of torch.compile.
 
 This is part of hccl-torch-hpu, an emulation; it is not a product of Habana Labs or Intel."""
 from habana_frameworks.torch.dynamo.compile_backend import backends, config

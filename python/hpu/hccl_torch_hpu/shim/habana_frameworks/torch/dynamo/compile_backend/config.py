@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-# By name; those that nobody has set are False.
+# Switches by name. Those that have not been set are False.
 configuration_flags: dict[str, Any] = {}
 
 
