@@ -158,7 +158,7 @@ TEST(AddressSpace, OfSixteenGigabytesIsEnough) {
   EXPECT_EQ(failures(run_ranks(kRanks, within_limits(reduce))), "");
 }
 
-// A device out of memory must report it.
+// A device must have the size of HCCL_DEVICE_MEMORY, and must refuse allocations beyond it.
 RANK_TEST(DeviceMemorySize, IsWhatTheEnvironmentSays, 1,
           RankOptions{.environment = {{"HCCL_DEVICE_MEMORY", "64M"}}}) {
   std::uint64_t free_before = 0;

@@ -80,9 +80,9 @@ void pass_gates(int calls_around) {
 TEST(EarlyMessages, ReadABufferInTheirTurn) { pass_gates(0); }
 TEST(EarlyMessages, ReadABufferInTheirTurnInAFullQueue) { pass_gates(3'000); }
 
-// Rank 1's first stream waits at a gate, so it takes rank 0's messages there only after the gate,
-// and the second one must read its buffer then. A message on rank 1's other stream, which does not
-// wait, has the same mailbox slot as the first one and must not be taken for it.
+// Rank 1's first stream waits at a gate, so rank 0's first message there completes only after the
+// gate, and the second one must read its buffer only then. A message on another stream, which rank
+// 1 receives earlier, has the same mailbox slot as the first one and must not be taken for it.
 RANK_TEST(EarlyMessages, AreNotTakenForOthersOfTheirPlace, 2) {
   constexpr std::size_t kBytes = 64;
   constexpr int kPlaces = 16;  // slots of a mailbox
@@ -161,8 +161,8 @@ TEST(EarlyMessages, AreNotReceivedIntoWhatIsBeingSent) {
   }
 }
 
-// Rank 0 overwrites the buffer of a send after the event behind it, while more calls are queued.
-// The event must not complete before the send.
+// Rank 0 overwrites the buffer of a send after an event that follows the send, while more calls
+// are queued. The event must not complete before the send.
 RANK_TEST(EarlyMessages, AreCompleteOnlyInTheirTurn, 2) {
   constexpr std::size_t kBytes = 1'024;
   constexpr int kMessages = 5;
