@@ -24,8 +24,8 @@ static void expect_hccl(hcclResult_t result, const char* what) {
   exit(1);
 }
 
-// Rank 0 creates the id and passes it to the others; a real program would use MPI or a store for
-// this.
+// Rank 0 creates the id and passes it to the other ranks. A real program would use MPI or a store
+// for this.
 static hcclUniqueId agree_on_id(int rank, int ranks, const int pipe_ends[2]) {
   hcclUniqueId id;
   if (rank == 0) {
@@ -45,7 +45,7 @@ static uint64_t device_buffer(synDeviceId device) {
   return address;
 }
 
-// Rank r contributes i % 100 + r. Returns the number of wrong sums.
+// Adds vectors whose element i is i % 100 + rank. Returns the number of wrong sums.
 static int all_reduce(synDeviceId device, hcclComm_t comm, int rank, int ranks) {
   synStreamHandle stream = NULL;
   float* host = NULL;

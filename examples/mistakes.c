@@ -18,7 +18,7 @@ static void say(int rank, const char* call, int code, const char* text) {
   fflush(stdout);
 }
 
-// Makes the mistake of a rank. Returns the count to pass.
+// Makes the mistake of rank 1. Returns the count to pass.
 static size_t make(const char* mistake) {
   if (strcmp(mistake, "late") == 0) pause();
   if (strcmp(mistake, "stopped") == 0) raise(SIGSTOP);
@@ -49,10 +49,10 @@ static int run_rank(int rank, const char* mistake, const int pipe_ends[2]) {
   hcclResult_t result = hcclAllReduce(data, data, count, hcclFloat, hcclSum, comm, stream);
   if (result != hcclSuccess) say(rank, "hcclAllReduce", result, hcclGetLastErrorMessage());
   if (rank == 0 && write(pipe_ends[1], &go, 1) != 1) return 1;
-  // Mistakes between ranks show when the program waits for the result.
+  // Mistakes between ranks become visible when the program waits for the result.
   const synStatus status = synStreamSynchronize(stream);
   if (status != synSuccess) say(rank, "synStreamSynchronize", status, synGetLastErrorMessage());
-  // The communicator knows the reason.
+  // The communicator stores the reason.
   if (hcclCommGetAsyncError(comm, &result) == hcclSuccess && result != hcclSuccess)
     say(rank, "hcclCommGetAsyncError", result, hcclCommGetAsyncErrorMessage(comm));
   return hcclCommDestroy(comm) == hcclSuccess ? 0 : 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies and collectives on two streams, ordered by events: while one part is reduced, the next is
-// copied. C++11. It has one process with one rank, so that it runs alone; with more ranks only the
-// id and the rank change.
+// Copies and collectives on two streams, ordered by events: while one part is reduced, the next one
+// is copied. C++11. The program has one process with one rank, so that it runs alone; with more
+// ranks only the id and the rank change.
 #include <hccl.h>
 #include <synapse_api.h>
 
@@ -14,7 +14,7 @@
 namespace {
 
 const std::size_t kParts = 8;
-const std::size_t kCount = 1 << 16;  // elements of a part
+const std::size_t kCount = 1 << 16;  // elements per part
 const std::uint64_t kBytes = kCount * sizeof(float);
 
 void expect(synStatus status, const char* what) {
@@ -47,7 +47,7 @@ struct Streams {
   std::vector<synEventHandle> reduced;
 };
 
-// Queues everything, then waits once.
+// Queues everything and waits once at the end.
 void reduce_in_parts(const Streams& streams, hcclComm_t comm, float* host, std::uint64_t buffer) {
   for (std::size_t part = 0; part < kParts; ++part) {
     const std::uint64_t place = buffer + part * kBytes;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pipeline: every rank is a stage that processes micro-batches and passes them to the next rank.
-// While it processes one, the next one arrives and the last one leaves, in a group of a send and a
-// receive on another stream; events order the two streams. C++11. Usage: pipeline [ranks]
+// While a stage processes one micro-batch, the next one arrives and the previous one leaves, in a
+// group of a send and a receive on another stream. Events order the two streams. C++11.
+// Usage: pipeline [ranks]
 #include <hccl.h>
 #include <synapse_api.h>
 
@@ -38,8 +39,8 @@ struct Stage {
   synDeviceId device;
   hcclComm_t comm;
   synStreamHandle work, network;
-  synEventHandle worked, moved;  // of the last step
-  std::uint64_t slots;           // device memory of kSlots micro-batches
+  synEventHandle worked, moved;  // recorded in the last step
+  std::uint64_t slots;           // address of device memory for kSlots micro-batches
   float* host;                   // working memory on the host
 
   std::uint64_t slot_of(int batch) const {
@@ -68,7 +69,8 @@ Stage open_stage(int rank, int ranks, const hcclUniqueId& id, synDeviceId device
   return stage;
 }
 
-// Queues the transfers during the work on `batch`: the previous one leaves, the next one arrives.
+// Queues the transfers during the work on `batch`: the previous micro-batch leaves, and the next
+// one arrives.
 void queue_exchange(const Stage& stage, int batch) {
   const std::uint64_t leaves = stage.slot_of(batch - 1 + kSlots);
   const std::uint64_t arrives = stage.slot_of(batch + 1 + kSlots);
@@ -86,8 +88,8 @@ void queue_exchange(const Stage& stage, int batch) {
   expect(hcclGroupEnd(), "hcclGroupEnd");
 }
 
-// Adds rank + 1 to every element; the host replaces the device's kernel. The first stage creates
-// the micro-batch, the last checks it. Returns the number of wrong elements.
+// Adds rank + 1 to every element, on the host instead of in a kernel of the device. The first stage
+// creates the micro-batch, and the last one checks it. Returns the number of wrong elements.
 int work_on(const Stage& stage, int batch) {
   const auto host = reinterpret_cast<std::uintptr_t>(stage.host);
   if (!stage.is_first()) {
@@ -108,12 +110,13 @@ int work_on(const Stage& stage, int batch) {
   return wrong;
 }
 
-// In step s, stage r works on micro-batch s - 2r.
+// Runs all steps: in step s, stage r works on micro-batch s - 2r. Returns the number of wrong
+// elements.
 int run_pipeline(const Stage& stage) {
   int wrong = 0;
   for (int step = 0; step < kBatches + 2 * stage.ranks; ++step) {
     const int batch = step - 2 * stage.rank;
-    // Data that arrives now is processed in the next step, and leaves in the step after that.
+    // Data that arrives now is processed in the next step, and leaves in the step after it.
     expect(synStreamWaitEvent(stage.work, stage.moved, 0), "synStreamWaitEvent");
     expect(synStreamWaitEvent(stage.network, stage.worked, 0), "synStreamWaitEvent");
     queue_exchange(stage, batch);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the facts of the ranks.
+// Compares the settings and data of the ranks.
 #include "agreement.h"
 
 #include "errors.h"
@@ -43,7 +43,7 @@ std::string name_of(std::size_t rank, const Text<64>& host) {
   return text("rank ", rank, " on ", host.string());
 }
 
-// Returns the difference between the two as a clause, or an empty text if there is none.
+// Returns the difference between two ranks as a clause, or an empty text if there is none.
 std::string difference(const Facts& one, const Facts& first) {
   if (one.training.string() != first.training.string()) {
     return text("is to train otherwise than rank 0: ", one.training.string(), "; rank 0 has ",

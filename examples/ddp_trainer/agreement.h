@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Before training, ranks check that all of them can begin, and that all have the same settings. If
-// one rank objects, all throw its objection as a SharedError.
+// Before training, ranks check that all of them can begin and that all have the same settings. If
+// one rank cannot, all throw its error as a SharedError.
 #pragma once
 
 #include "gradient_sync.h"
@@ -12,7 +12,8 @@
 
 namespace ddp_trainer {
 
-// Returns the facts of all ranks, indexed by rank. `Fact` must be trivially copyable.
+// Returns the facts of all ranks, indexed by rank. `Fact` must be trivially copyable. Blocks until
+// all ranks have called it.
 template <class Fact>
 [[nodiscard]] std::vector<Fact> gather(const Fact& mine, const Rank& rank) {
   const auto ranks = static_cast<std::size_t>(rank.ranks);
@@ -25,15 +26,16 @@ template <class Fact>
   return {all.host(), all.host() + ranks};
 }
 
-// `failure` is the reason why this rank cannot begin, or empty if it can.
+// Throws SharedError on all ranks if one has a `failure`, the reason why it cannot begin. The text
+// is empty if the rank can. Blocks until all ranks have called it.
 void require_no_failure(const std::string& failure, const Rank& rank);
 
-// The facts with which a rank is about to begin.
+// The settings and the state with which a rank begins.
 struct Start {
-  std::string training;          // the settings of the command line
-  std::uint32_t data = 0;        // check sum
-  std::uint32_t parameters = 0;  // check sum
-  std::uint64_t steps = 0;       // steps done before
+  std::string training;          // settings from the command line
+  std::uint32_t data = 0;        // check sum of the data
+  std::uint32_t parameters = 0;  // check sum of the initial parameters
+  std::uint64_t steps = 0;       // number of steps done before
 };
 
 void require_same_start(const Start& mine, const Rank& rank);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file consists of a line of JSON, the floats, and a check sum over both.
+// The file consists of a line of JSON, the floats, and a check sum of both.
 #include "checkpoint.h"
 
 #include "errors.h"
@@ -76,7 +76,8 @@ std::string contents_of(const std::string& path) {
   return contents.str();
 }
 
-// Checks format and check sum, and returns the header. Leaves the part behind the header in `rest`.
+// Checks the format and the check sum, and returns the header. Sets `rest` to the part after the
+// header.
 std::string take_header(const std::string& path, std::string_view& rest) {
   const std::size_t begin = std::strlen(kFormat) + 1;
   if (rest.substr(0, begin - 1) != kFormat) reject(path, "is not a checkpoint of ddp_trainer");
@@ -111,7 +112,7 @@ Checkpoint take_checkpoint(const std::string& path, const json& header, std::str
   return checkpoint;
 }
 
-// Gathers all ranks' shares of an optimizer state.
+// Gathers all ranks' shares of an optimizer state. Blocks until all ranks have called it.
 std::vector<float> whole(Buffer<float>& share, std::size_t count, const Rank& rank) {
   const auto ranks = static_cast<std::size_t>(rank.ranks);
   std::vector<float> all(count);

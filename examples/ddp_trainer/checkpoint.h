@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of a training in a file: parameters, optimizer state and the epochs so far. Training
-// can resume from it in any mode and with any number of ranks, to the same bits, except with
-// gradients in bfloat16, whose sums depend on that number.
+// The state of a training in a file: parameters, optimizer state and the completed epochs. Training
+// can resume from it in any mode and with any number of ranks, and gives the same bits, except with
+// gradients in bfloat16, whose sums depend on the number of ranks.
 #pragma once
 
 #include "trainer.h"
@@ -16,7 +16,7 @@ struct Checkpoint {
   std::vector<EpochReport> epochs;
   std::uint64_t steps = 0;
   std::vector<float> parameters;
-  std::vector<std::vector<float>> states;  // state of the optimizer
+  std::vector<std::vector<float>> states;  // the optimizer's states
 };
 
 // Returns the widths of the network as a text such as "layers 64-128-64-10".
@@ -26,17 +26,17 @@ struct Checkpoint {
 // interrupted.
 [[nodiscard]] std::string identity(const TrainingPlan& plan);
 
-// Reads a checkpoint of a training of `plan` with data of check sum `data`. Throws RunError, which
-// names the file and its defect: not readable, damaged, truncated, or of another training.
+// Reads a checkpoint of a training of `plan` with data whose check sum is `data`. Throws RunError,
+// which names the file and its defect: not readable, damaged, truncated, or of another training.
 [[nodiscard]] Checkpoint read_checkpoint(const std::string& path, const TrainingPlan& plan,
                                          std::uint32_t data);
 
-// The old file stays until the new one is complete. Throws RunError.
+// Writes a checkpoint. The old file stays until the new one is complete. Throws RunError.
 void write_checkpoint(const std::string& path, const TrainingPlan& plan, std::uint32_t data,
                       const Checkpoint& checkpoint);
 
-// Collect the state from the ranks, and restore it. save() is a collective: every rank gets the
-// whole state.
+// These collect the state from the ranks, and restore it. save() is a collective: every rank gets
+// the whole state.
 [[nodiscard]] Checkpoint save(Trainer& trainer, const Rank& rank);
 void restore(const Checkpoint& checkpoint, Trainer& trainer);
 

@@ -42,7 +42,7 @@ std::string read_all(const std::string& path) {
   }
   int status = Z_OK;
   std::string_view why = gzerror(file.get(), &status);
-  // A file that ends too soon is reported only here.
+  // A file that ends too early is reported only here.
   if (status != Z_OK && status != Z_STREAM_END) {
     const std::string named = path + ": ";  // the prefix of zlib's messages
     if (why.substr(0, named.size()) == named) why.remove_prefix(named.size());
@@ -52,7 +52,7 @@ std::string read_all(const std::string& path) {
   return all;
 }
 
-// Parses the numbers of a line.
+// Parses the numbers of a line and appends them to `data`.
 void parse_line(const std::string& path, std::size_t line, std::string_view words, Dataset& data) {
   std::size_t column = 0;
   const char* at = words.data();

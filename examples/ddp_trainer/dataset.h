@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The handwritten digits: pixels between 0 and 1, and classes.
+// The handwritten digits: pixels between 0 and 1, and their classes.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ struct Dataset {
   static constexpr std::size_t kClasses = 10;
 
   std::vector<float> pixels;          // kPixels of each sample
-  std::vector<std::uint8_t> classes;  // of each sample
+  std::vector<std::uint8_t> classes;  // one of each sample
 
   [[nodiscard]] std::size_t size() const { return classes.size(); }
   [[nodiscard]] const float* sample(std::size_t index) const {
@@ -26,14 +26,15 @@ struct Dataset {
 struct Split {
   Dataset training;
   Dataset test;
-  std::uint32_t check_sum = 0;  // of both
+  std::uint32_t check_sum = 0;  // of pixels and classes
 };
 
-// Reads comma-separated lines of 64 pixels (0 to 16) and a class (0 to 9), optionally compressed by
+// Reads lines of 64 comma-separated pixels (0 to 16) and a class (0 to 9), optionally compressed by
 // gzip. Throws RunError, which names the file, the line and the defect.
 [[nodiscard]] Dataset read_digits(const std::string& path);
 
-// Splits the samples: every fifth one is for the test. Throws RunError if there is none.
+// Splits the samples into training and test: every fifth one is for the test. Throws RunError for
+// fewer than five samples.
 [[nodiscard]] Split split(const Dataset& all);
 
 }  // namespace ddp_trainer

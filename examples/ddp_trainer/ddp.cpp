@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uses buckets like PyTorch's reducer: they are filled from the last layer on, and each is
-// all-reduced as soon as it is full. The first is small, so that communication begins early.
+// Uses buckets like PyTorch's reducer: they are filled from the last layer on, and each one is
+// all-reduced as soon as it is full. The first bucket is small, so that communication begins early.
 #include "network_work.h"
 
 #include <algorithm>
@@ -46,7 +46,7 @@ class Ddp final : public GradientSync {
   std::size_t bucket_bytes_;
   NetworkWork work_;
   std::size_t begun_ = 0;  // number of gradients whose reduction is queued
-  std::size_t full_ = 0;   // number of gradients that will be complete
+  std::size_t full_ = 0;   // number of gradients that the queued work completes
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks the calls of the Synapse runtime.
+// Calls the Synapse runtime and checks the results.
 #include "device.h"
 
 #include "errors.h"
@@ -29,7 +29,7 @@ void check(hcclResult_t result, const char* call) {
 
 Device::Device(int module) {
   check(synInitialize(), "synInitialize");
-  // Another program may hold the module: then acquire any free one.
+  // Another program may use the module; acquire any free one in that case.
   if (synDeviceAcquireByModuleId(&id_, static_cast<synModuleId>(module)) != synSuccess)
     check(synDeviceAcquire(&id_, nullptr), "synDeviceAcquire");
 }

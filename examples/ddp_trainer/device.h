@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device with its streams, events and memory, as objects. Every failed call becomes an exception
+// A device with its streams, events and memory as objects. Every failed call throws an exception
 // with the reason.
 #pragma once
 
@@ -15,11 +15,11 @@
 
 namespace ddp_trainer {
 
-// Throws RunError with the library's text if the call failed.
+// Throw RunError with the library's text if the call has failed.
 void check(synStatus status, const char* call);
 void check(hcclResult_t result, const char* call);
 
-// The runtime and the one device of this process, a module of the node.
+// The runtime and the only device of this process, which is a module of the node.
 class Device {
  public:
   explicit Device(int module);
@@ -28,7 +28,7 @@ class Device {
   Device& operator=(const Device&) = delete;
 
   [[nodiscard]] synDeviceId id() const { return id_; }
-  // Releases the device, and reports errors that the destructor cannot report.
+  // Releases the device, and throws errors, which the destructor ignores.
   void release();
 
  private:
@@ -55,7 +55,7 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
 
   [[nodiscard]] synStreamHandle handle() const { return handle_; }
-  // Queues a kernel, a callable, and keeps it until it has run.
+  // Queues a callable as a kernel, and keeps it alive until it has run.
   template <class Kernel>
   void launch(Kernel kernel) {
     auto kept = std::make_unique<Kernel>(std::move(kernel));
@@ -100,12 +100,12 @@ class Buffer {
       : memory_(device, (count == 0 ? 1 : count) * sizeof(Element)), count_(count) {}
 
   [[nodiscard]] std::size_t count() const { return count_; }
-  // Returns the argument for collectives, at element `offset`.
+  // Returns the address of element `offset` as an argument for collectives.
   [[nodiscard]] void* device(std::size_t offset = 0) const {
     const std::uint64_t address = memory_.address() + offset * sizeof(Element);
     return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): the API's way
   }
-  // Returns the argument for kernels.
+  // Returns the elements for kernels.
   [[nodiscard]] Element* host() const { return static_cast<Element*>(memory_.host()); }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts and errors that the programs of this project share, under names of this namespace.
+// Imports the texts and errors that this project's programs share into this namespace.
 #pragma once
 
 #include "text.h"

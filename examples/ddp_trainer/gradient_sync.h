@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interface for keeping the ranks' parameters equal: when gradients are reduced, and which rank
-// updates which parameters.
+// The interface that keeps the ranks' parameters equal: it determines when gradients are reduced,
+// and which rank updates which parameters.
 #pragma once
 
 #include "device.h"
@@ -14,7 +14,8 @@ namespace ddp_trainer {
 
 class Trace;
 
-// A rank's place in the job, and its streams. Kernels run on `compute`, collectives on `network`.
+// A rank's position in the job, and its streams. Kernels run on `compute`, collectives on
+// `network`.
 struct Rank {
   int rank = 0;
   int ranks = 1;
@@ -25,8 +26,8 @@ struct Rank {
   Trace* trace = nullptr;
 };
 
-// The flat gradients of a rank in float, and their form on the wire: the gradients themselves, or
-// copies in bfloat16.
+// The flat gradients of a rank in float, and the form in which they are communicated: the gradients
+// themselves or copies in bfloat16.
 class Gradients {
  public:
   Gradients(const Device& device, std::size_t count, bool bfloat16);
@@ -40,7 +41,7 @@ class Gradients {
   [[nodiscard]] std::size_t wire_bytes(std::size_t count) const {
     return count * (halves_ ? sizeof(std::uint16_t) : sizeof(float));
   }
-  // These queue the conversion of [begin, end), if the forms differ.
+  // These queue the conversion of [begin, end) if the two forms differ.
   void to_wire(const Rank& rank, std::size_t begin, std::size_t end);
   void from_wire(const Rank& rank, std::size_t begin, std::size_t end);
 
@@ -56,7 +57,7 @@ struct Range {
 };
 
 // All functions queue work and return. The gradients of a step are sums over all ranks once the
-// work that reduce() queued on the compute stream has run.
+// work that reduce() has queued on the compute stream has run.
 class GradientSync {
  public:
   GradientSync() = default;
@@ -64,12 +65,12 @@ class GradientSync {
   GradientSync(const GradientSync&) = delete;
   GradientSync& operator=(const GradientSync&) = delete;
 
-  // Returns the number of elements of gradients and parameters, including the padding of the mode.
+  // Returns the number of elements of gradients and of parameters, with the padding of the mode.
   [[nodiscard]] virtual std::size_t padded(std::size_t parameters) const { return parameters; }
   // Returns the range of the parameters that this rank updates.
   [[nodiscard]] virtual Range owned(std::size_t parameters) const { return {0, parameters}; }
-  // Called while the last backward pass of a step is queued: the gradients in `range`, which
-  // follows the previous one, will be complete when the compute stream reaches this point.
+  // Called while the last backward pass of a step is being queued. The gradients in `range`, which
+  // follows the previous range, will be complete when the compute stream reaches this point.
   virtual void ready(Gradients& /*gradients*/, Range /*range*/) {}
   // Called after the backward pass. Makes the compute stream wait for the sums.
   virtual void reduce(Gradients& gradients) = 0;
@@ -77,12 +78,12 @@ class GradientSync {
   virtual void share(Buffer<float>& /*parameters*/) {}
 };
 
-// Mode "ddp": reduces buckets of gradients while the backward pass continues.
+// Returns the mode "ddp", which reduces buckets of gradients while the backward pass continues.
 [[nodiscard]] std::unique_ptr<GradientSync> make_ddp(const Rank& rank, std::size_t bucket_bytes);
-// Mode "fast_ddp": one all-reduce of all gradients after the backward pass.
+// Returns the mode "fast_ddp", which all-reduces all gradients once after the backward pass.
 [[nodiscard]] std::unique_ptr<GradientSync> make_fast_ddp(const Rank& rank);
-// Mode "sharded": each rank gets the sums of its share and updates it, and all gather the
-// parameters.
+// Returns the mode "sharded", in which each rank gets the sums of its share and updates it, and all
+// ranks gather the parameters.
 [[nodiscard]] std::unique_ptr<GradientSync> make_sharded(const Rank& rank);
 
 }  // namespace ddp_trainer

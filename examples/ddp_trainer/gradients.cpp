@@ -8,7 +8,7 @@
 namespace ddp_trainer {
 namespace {
 
-// Rounds to nearest even. Gradients are finite.
+// Rounds to nearest, ties to even. The value must be finite.
 std::uint16_t to_bfloat16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);

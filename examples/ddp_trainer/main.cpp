@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ddp_trainer: starts its own processes with -g, or is one of the processes of a launcher.
+// ddp_trainer starts its own processes with -g, or is one of the processes of a launcher.
 #include "board.h"
 #include "errors.h"
 #include "id_exchange.h"
@@ -40,7 +40,7 @@ void require_writable_files(const Options& options) {
   hccl_perf::require_distinct(files);
 }
 
-// Reads the inputs at the first call, and checks that rank 0 can write its files.
+// Reads the inputs when it is first called, and checks that rank 0 can write its files.
 class Reader {
  public:
   Reader(const Options& options, int ranks, bool has_rank_0)
@@ -59,14 +59,14 @@ class Reader {
   std::optional<Inputs> inputs_;
 };
 
-// Ends all ranks; one rank on each node reports the error that every rank knows.
+// Ends the process after an error that every rank knows. One rank on each node reports it.
 [[noreturn]] void end_together(hccl_perf::Board& board, const Place& place, const char* what) {
   board.record(place.rank).reported = true;
   if (place.local_rank == 0) hccl_perf::report_error(what);
   std::_Exit(EXIT_FAILURE);
 }
 
-// Returns only if the rank has run to its end.
+// Runs a rank. Returns only if it has completed its run.
 void run(const Options& options, const ReadInputs& read, const Place& place,
          hccl_perf::Board& board, bool supervised, const hccl_perf::IdExchange& exchange) {
   try {
@@ -86,7 +86,8 @@ void meet_at_master() {
     setenv("HCCL_COMM_ID", address.c_str(), 1);
 }
 
-// Lets the library exchange the id, at HCCL_COMM_ID.
+// Returns an exchange that leaves it to the library to pass the id through HCCL_COMM_ID. Throws
+// UsageError if that is not set.
 hccl_perf::IdExchange exchange_by_address() {
   if (hccl_perf::value_of(&std::getenv, "HCCL_COMM_ID") == nullptr) {
     throw UsageError(
@@ -96,14 +97,14 @@ hccl_perf::IdExchange exchange_by_address() {
   return [](const std::optional<hcclUniqueId>& mine) { return mine.value_or(hcclUniqueId{}); };
 }
 
-// Runs the ranks as children of this process (-g).
+// Runs the ranks as children of this process (-g). Returns the exit status.
 int run_here(const Options& options) {
   const NodeShare share = node_share(options, &std::getenv);
   if (!share.is_all()) meet_at_master();
   std::optional<hccl_perf::IdExchange> at_address;
   if (!share.is_all()) at_address = exchange_by_address();
   Reader reader(options, share.ranks, share.first == 0);
-  if (share.is_all()) reader();  // one line, before there are processes
+  if (share.is_all()) reader();  // prints an error only once, before other processes exist
   hccl_perf::Board board(share.ranks, 0);
   const hccl_perf::LaunchPlan plan{share.here, 1, 0, share.first};
   return hccl_perf::launch(plan, board, [&](const hccl_perf::ChildLinks& links) {
@@ -115,8 +116,8 @@ int run_here(const Options& options) {
   });
 }
 
-// Runs as one of a launcher's processes. Without an agent of the launcher the master's address is
-// free for the rendezvous.
+// Runs as one process of a launcher. Returns the exit status. Without an agent of the launcher, the
+// master's address is free and serves as rendezvous.
 int run_launched(const Options& options, hccl_perf::LaunchEnvironment launch) {
   if (options.processes_given && options.processes > 1) {
     throw UsageError(text("-g ", options.processes, " starts processes, but ", launch.launcher,
@@ -133,9 +134,9 @@ int run_launched(const Options& options, hccl_perf::LaunchEnvironment launch) {
   return EXIT_SUCCESS;
 }
 
-// Returns whether this rank reports an error that occurs before ranks have joined. Such an error is
-// the same for all ranks of a launcher, so one of them reports it. Ranks with variables of their
-// own may have been started one by one.
+// Returns whether this rank reports an error that occurs before ranks have joined. The error is the
+// same for all ranks of a launcher, so only one of them reports it. Ranks with torchrun's variables
+// may have been started one by one, so each of them reports it.
 bool is_spokesman(const std::optional<hccl_perf::LaunchEnvironment>& launch) {
   return !launch || launch->rank == 0 || launch->launcher == "torchrun";
 }

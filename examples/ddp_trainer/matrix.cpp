@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops that compilers turn into vectors without reordering a sum.
+// Uses loops that compilers vectorise without reordering a sum.
 #include "matrix.h"
 
 #include <algorithm>
@@ -8,10 +8,10 @@
 namespace ddp_trainer {
 namespace {
 
-constexpr std::size_t kBlock = 256;  // outputs whose sums stay in the nearest cache
+constexpr std::size_t kBlock = 256;  // number of outputs whose sums fit the first-level cache
 
-// Rounds a value between -2 and 2 to the nearest multiple of 2^-21, the resolution of floats from 4
-// to 8.
+// Rounds a value between -2 and 2 to the nearest multiple of 2^-21, the spacing of floats from 4 to
+// 8.
 inline float round_to_grid(float value) {
   constexpr float kShift = 6;
   return (value + kShift) - kShift;
@@ -26,7 +26,7 @@ void multiply_add(const float* x, const float* w, const float* bias, float* y, D
     const float* const from = w + input * outputs;
     for (std::size_t row = 0; row < rows; ++row) {
       const float factor = x[row * inputs + input];
-      if (factor == 0.0F) continue;  // true for half of them, after a ReLU
+      if (factor == 0.0F) continue;  // half of the factors are 0 after a ReLU
       float* const to = y + row * outputs;
       for (std::size_t output = 0; output < outputs; ++output) to[output] += factor * from[output];
     }
@@ -66,8 +66,7 @@ void add_gradient(const float* x, const float* dy, float* gradient, float* bias_
   std::array<float, kBlock> sums{};
   for (std::size_t first = 0; first < outputs; first += kBlock) {
     const std::size_t count = std::min(kBlock, outputs - first);
-    for (std::size_t input = 0; input <= inputs;
-         ++input) {  // the last one is the bias, whose input is 1
+    for (std::size_t input = 0; input <= inputs; ++input) {  // the last input is 1, for the bias
       std::fill_n(sums.begin(), count, 0.0F);
       for (std::size_t row = 0; row < rows; ++row) {
         const float factor = input == inputs ? 1.0F : x[row * inputs + input];

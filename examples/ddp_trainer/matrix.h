@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The three products of a dense layer, row-major. Each element of a result is summed in an order
-// that does not depend on the number of rows, so that a sample gives the same bits in every batch.
+// The three products of a dense layer, with row-major matrices. Each element of a result is summed
+// in an order that does not depend on the number of rows, so that a sample has the same bits in
+// every batch.
 #pragma once
 
 #include <cstddef>
@@ -8,25 +9,25 @@
 namespace ddp_trainer {
 
 struct Dense {
-  std::size_t rows;  // samples
+  std::size_t rows;  // number of samples
   std::size_t inputs;
   std::size_t outputs;
 };
 
-// y[rows x outputs] = x[rows x inputs] w[inputs x outputs] + bias
+// Computes y[rows x outputs] = x[rows x inputs] w[inputs x outputs] + bias.
 void multiply_add(const float* x, const float* w, const float* bias, float* y, Dense shape);
 
-// dx[rows x inputs] = dy[rows x outputs] w^T
+// Computes dx[rows x inputs] = dy[rows x outputs] w^T.
 void multiply_transposed(const float* dy, const float* w, float* dx, Dense shape);
 
-// Adds x^T dy to gradient[inputs x outputs], and the sums of dy's columns to `bias_gradient`, each
-// first clipped to +-`limit` and rounded to a multiple of 2^-21.
+// Adds x^T dy to gradient[inputs x outputs], and the sums of dy's columns to `bias_gradient`. Each
+// value is first clipped to +-`limit` and rounded to a multiple of 2^-21.
 void add_gradient(const float* x, const float* dy, float* gradient, float* bias_gradient,
                   Dense shape, float limit);
 
-// Returns the limit for add_gradient() at which a sum of `parts` gradients stays within +-8, where
-// multiples of 2^-21 are exact in float: 8 / parts, but at most 2. Such a sum has the same bits in
-// any order of its parts and with any number of ranks.
+// Returns the limit for add_gradient() with which a sum of `parts` gradients stays within +-8,
+// where multiples of 2^-21 are exact in float: 8 / parts, but at most 2. The bits of such a sum
+// depend neither on the order of its parts nor on the number of ranks.
 [[nodiscard]] float gradient_limit(std::size_t parts);
 
 }  // namespace ddp_trainer

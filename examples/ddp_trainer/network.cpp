@@ -45,7 +45,7 @@ Layout::Layout(const std::vector<std::size_t>& widths) {
 void initialize(const Layout& layout, std::uint64_t seed, float* parameters) {
   std::mt19937_64 random(seed);
   // Draw uniformly with He's variance from the generator's bits, because distributions differ
-  // between libraries.
+  // between standard libraries.
   for (const Layer& layer : layout.layers()) {
     const double bound = std::sqrt(6.0 / static_cast<double>(layer.inputs));
     for (std::size_t i = layer.weights; i < layer.biases; ++i) {
@@ -60,7 +60,7 @@ void Score::add(double sample_loss, bool is_correct) {
   if (sample_loss < kHighestLoss) {
     loss += std::llround(sample_loss * kLossUnit);
   } else {
-    ++diverged;  // or NaN
+    ++diverged;  // also counts NaN
   }
   correct += is_correct ? 1 : 0;
   ++samples;
@@ -140,7 +140,7 @@ void Network::backward(std::size_t number, const float* parameters, const float*
                       {rows, layer.inputs, layer.outputs});
   const std::size_t count = rows * layer.inputs;
   for (std::size_t at = 0; at < count; ++at) {
-    if (below[at] <= 0) delta_below[at] = 0;  // the ReLU blocked this output
+    if (below[at] <= 0) delta_below[at] = 0;  // the ReLU has blocked this output
   }
 }
 

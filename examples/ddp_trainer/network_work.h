@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A collective on the network stream between two points of the compute stream.
+// Queues a collective on the network stream between two points of the compute stream.
 #pragma once
 
 #include "gradient_sync.h"
@@ -14,7 +14,7 @@ class NetworkWork {
   explicit NetworkWork(const Rank& rank)
       : rank_(rank), computed_(*rank.device), communicated_(*rank.device) {}
 
-  // Queues the work of `call` on the network stream, to begin when the compute stream has reached
+  // Queues the work of `call` on the network stream. It begins when the compute stream has reached
   // this point.
   template <class Call>
   void begin(const char* name, std::size_t bytes, Call call) {
@@ -24,7 +24,7 @@ class NetworkWork {
     call();
     Trace::end(*rank_.network, span);
   }
-  // Makes the compute stream wait for all work queued so far.
+  // Makes the compute stream wait for all work that has been queued.
   void join() {
     rank_.network->record(communicated_);
     rank_.compute->wait_for(communicated_);

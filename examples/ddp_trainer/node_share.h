@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// This machine's share of a training, from the variables of launchers with a master address.
+// The ranks of a training that run on this machine, from the variables of launchers with a master
+// address.
 #pragma once
 
 #include "launch_environment.h"
@@ -7,8 +8,8 @@
 
 namespace ddp_trainer {
 
-// The ranks that -g starts here: all, or with WORLD_SIZE and NODE_RANK (but without RANK, which is
-// for a single rank) a part of WORLD_SIZE, after those of earlier nodes.
+// The ranks that -g starts here. With WORLD_SIZE and NODE_RANK they are a part of WORLD_SIZE, after
+// those of earlier nodes; otherwise, or with RANK, which is for a single rank, they are all ranks.
 struct NodeShare {
   int first = 0;
   int here = 1;
@@ -17,7 +18,8 @@ struct NodeShare {
   [[nodiscard]] bool is_all() const { return here == ranks; }
 };
 
-// Throws UsageError for variables that are not numbers or contradict each other.
+// Returns this machine's share. Throws UsageError for variables that are not numbers or contradict
+// each other.
 [[nodiscard]] NodeShare node_share(const Options& options,
                                    const hccl_perf::Environment& environment);
 

@@ -19,20 +19,20 @@ struct OptimizerOptions {
   float epsilon = 1e-8F;
   float weight_decay = 0;
 
-  // Returns the number of floats of state per parameter.
+  // Returns the number of state floats per parameter.
   [[nodiscard]] std::size_t states() const { return kind == Kind::sgd ? 1 : 2; }
 };
 
 class Optimizer {
  public:
-  // Allocates state for the parameters in `range` only.
+  // Allocates state only for the parameters in `range`.
   Optimizer(const OptimizerOptions& options, const Device& device, Range range);
 
-  // Updates the parameters; a kernel. `step` counts from 1.
+  // Updates the parameters. This function is a kernel. `step` starts at 1.
   void update(float* parameters, const float* gradients, std::uint64_t step);
 
   [[nodiscard]] Range range() const { return range_; }
-  // Returns the state that a checkpoint needs besides the parameters.
+  // Returns the state that a checkpoint contains besides the parameters.
   [[nodiscard]] const std::vector<std::unique_ptr<Buffer<float>>>& states() const {
     return states_;
   }

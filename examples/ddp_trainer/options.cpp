@@ -20,7 +20,7 @@ const std::map<std::string, Mode> kModes{
 const std::map<std::string, OptimizerOptions::Kind> kOptimizers{
     {"sgd", OptimizerOptions::Kind::sgd}, {"adamw", OptimizerOptions::Kind::adamw}};
 
-// Returns the path of the digits in the source tree, or where they are installed.
+// Returns the path of the digits in the source tree, or of the installed ones.
 std::string digits_path() {
   namespace fs = std::filesystem;
   std::error_code ignored;
@@ -29,7 +29,7 @@ std::string digits_path() {
   return program.parent_path().parent_path() / "share/hccl/digits.csv.gz";
 }
 
-// Options whose form on the command line differs from the stored one.
+// Options whose form on the command line differs from their stored form.
 struct Written {
   std::string hidden = "128,64";
   std::string optimizer = "sgd";
@@ -38,7 +38,8 @@ struct Written {
   std::optional<float> rate;
 };
 
-// CLI::Range accepts texts that are not numbers, and reports wrong bounds.
+// Accepts numbers in a range. CLI::Range also accepts texts that are not numbers, and reports wrong
+// bounds.
 CLI::Validator between(double least, double most) {
   const auto check = [least, most](const std::string& written) {
     double value = NAN;
@@ -51,7 +52,7 @@ CLI::Validator between(double least, double most) {
   return {check, text("from ", least, " to ", most)};
 }
 
-// "128,64"
+// Parses widths such as "128,64".
 std::vector<std::size_t> parse_widths(const std::string& written) {
   constexpr std::size_t kMost = 1 << 16;
   std::vector<std::size_t> widths;

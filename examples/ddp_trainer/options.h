@@ -25,12 +25,12 @@ struct Options {
   std::string json_path;
 };
 
-// The text of --help.
+// The output of --help.
 struct HelpText {
   std::string text;
 };
 
-// Throws UsageError.
+// Parses the command line. Throws UsageError.
 [[nodiscard]] std::variant<Options, HelpText> parse_options(int argc, char** argv);
 
 // Returns the plan for `ranks` ranks. Throws UsageError if they cannot share a batch evenly.

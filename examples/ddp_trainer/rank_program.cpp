@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins, trains, reports and leaves.
+// Runs a rank: joins, trains, reports and leaves.
 #include "rank_program.h"
 
 #include "agreement.h"
@@ -20,7 +20,7 @@
 namespace ddp_trainer {
 namespace {
 
-// The communicator, and the reason of its failure, if any.
+// The communicator, and the reason for its failure, if any.
 class Communicator {
  public:
   Communicator(const Place& place, const hcclUniqueId& id) {
@@ -46,7 +46,7 @@ class Communicator {
   hcclComm_t handle_ = nullptr;
 };
 
-// Returns the spans of all ranks on rank 0; the others send theirs.
+// Returns the spans of all ranks on rank 0. The other ranks send theirs.
 std::vector<std::vector<Span>> collect_spans(const Trace& trace, const Rank& rank) {
   std::vector<Span> mine = trace.spans();
   const std::vector<std::uint64_t> counts = gather<std::uint64_t>(mine.size(), rank);
@@ -97,7 +97,7 @@ class RankProgram {
     epochs_ = inputs.checkpoint->epochs;
   }
 
-  // Returns 0, or the errno of a line that could not be written.
+  // Trains and reports. Returns 0, or the errno of the first line that could not be written.
   [[nodiscard]] int run() {
     require_same_start(start(), rank_);
     say(heading(options_, inputs_.plan, trainer_.layout().parameters()));
@@ -113,7 +113,7 @@ class RankProgram {
   }
 
  private:
-  // Includes all settings that affect communication, on which ranks must agree.
+  // Returns what all ranks must agree on, which includes all settings that affect communication.
   Start start() {
     const std::string training =
         text(identity(inputs_.plan), ", ", options_.epochs, " epochs, mode ", options_.mode_name,
@@ -234,7 +234,7 @@ void run_rank(const Options& options, const ReadInputs& read, const Place& place
     throw RunError(what.find(failure) == std::string::npos ? text(what, ": ", failure) : what);
   }
   device.release();
-  // Throw only when all have left, so that the others do not fail.
+  // Throw only after all ranks have left, so that the others do not fail.
   if (unsaid != 0) throw RunError(text("cannot write to standard output: ", std::strerror(unsaid)));
 }
 

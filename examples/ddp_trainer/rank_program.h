@@ -19,22 +19,22 @@ struct Place {
 struct Inputs {
   TrainingPlan plan;
   Split data;
-  std::optional<Checkpoint> checkpoint;  // to continue from
+  std::optional<Checkpoint> checkpoint;  // from which the training continues
 };
 
-// Throws UsageError or RunError.
+// Reads the data and the checkpoint. Throws UsageError or RunError.
 [[nodiscard]] Inputs read_inputs(const Options& options, int ranks);
 
 using MakeSync = std::function<std::unique_ptr<GradientSync>(const Options&, const Rank&)>;
 // Returns the implementation that --mode selects.
 [[nodiscard]] std::unique_ptr<GradientSync> make_sync(const Options& options, const Rank& rank);
 
-// Returns the inputs, which live until the end. If one rank fails, all throw its error as a
-// SharedError.
+// Returns the inputs, which exist until the process ends. If it throws on one rank, all ranks throw
+// the error as a SharedError.
 using ReadInputs = std::function<const Inputs&()>;
 
-// Runs one rank. Calls `get_id`, which returns the unique id, once it holds a device, and `read`
-// when all have joined. Rank 0 prints and writes the files. Throws RunError.
+// Runs one rank. Calls `get_id`, which returns the unique id, after it has acquired a device, and
+// `read` after all ranks have joined. Rank 0 prints and writes the files. Throws RunError.
 void run_rank(const Options& options, const ReadInputs& read, const Place& place,
               const std::function<hcclUniqueId()>& get_id, const MakeSync& make = make_sync);
 

@@ -26,7 +26,7 @@ std::string hexadecimal(std::uint32_t value) {
   return written.data();
 }
 
-// Computes figures over the steps of all epochs.
+// Returns the mean throughput over the steps of all epochs.
 double samples_per_second(const std::vector<EpochReport>& epochs) {
   double samples = 0;
   double seconds = 0;

@@ -8,22 +8,22 @@
 
 namespace ddp_trainer {
 
-// Returns the numbers below `samples` in the order of an epoch, which is the same for the same seed
-// on every machine.
+// Returns the numbers below `samples` in the order of an epoch, which depends only on the
+// arguments and not on the machine.
 [[nodiscard]] std::vector<std::uint32_t> shuffled(std::size_t samples, std::uint64_t seed,
                                                   int epoch);
 
-// The shift of a sample in an epoch in pixels, so that a network does not memorise it: three in ten
-// by at most one pixel in each direction.
+// The shift of a sample in an epoch, in pixels. Three samples in ten are shifted by at most one
+// pixel in each direction, so that a network does not memorise them.
 struct Shift {
   int right = 0;
   int down = 0;
 };
 [[nodiscard]] Shift shift_of(std::uint32_t sample, std::uint64_t seed, int epoch);
 
-// A step takes `batch` samples in the order of the epoch, split into micro-batches of
-// `micro_batch`; each rank takes the same number of consecutive ones. Samples beyond whole batches
-// are left out of the epoch.
+// A step uses `batch` consecutive samples of the epoch's order, split into micro-batches of
+// `micro_batch` samples. Each rank gets the same number of consecutive micro-batches. The samples
+// after the last whole batch are not used in the epoch.
 struct Sampling {
   std::size_t batch = 0;
   std::size_t micro_batch = 0;
@@ -34,7 +34,7 @@ struct Sampling {
     return batch / micro_batch / static_cast<std::size_t>(ranks);
   }
   [[nodiscard]] std::size_t own_samples() const { return micro_batches() * micro_batch; }
-  // Returns the position of a rank's first sample of a step in the order of the epoch.
+  // Returns the position in the epoch's order of a rank's first sample in a step.
   [[nodiscard]] std::size_t first(std::size_t step, int rank) const {
     return step * batch + static_cast<std::size_t>(rank) * own_samples();
   }

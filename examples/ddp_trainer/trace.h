@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records the times of kernels and collectives, for Perfetto and chrome://tracing. Times are those
+// Records the times of kernels and collectives for Perfetto and chrome://tracing. Times are those
 // of the machine's monotonic clock, which all ranks of a node share.
 #pragma once
 
@@ -21,21 +21,22 @@ struct Span {
   char name[24] = {};
   std::int64_t begin = 0;
   std::int64_t end = 0;
-  std::uint64_t bytes = 0;  // of a collective
+  std::uint64_t bytes = 0;  // bytes of a collective
   Lane lane = Lane::compute;
   std::uint32_t step = 0;
 };
 
-// The spans of one rank. Stores and queues nothing unless it is enabled.
+// The spans of one rank. If it is not enabled, it stores and queues nothing.
 class Trace {
  public:
   explicit Trace(bool enabled) : enabled_(enabled) {}
 
   void set_step(std::uint32_t step) { step_ = step; }
-  // Call these around work queued on a stream; pass the result of begin() to end().
+  // Call these before and after the work is queued on a stream, and pass the result of begin() to
+  // end().
   [[nodiscard]] Span* begin(Stream& stream, Lane lane, const char* name, std::size_t bytes = 0);
   static void end(Stream& stream, Span* span);
-  // Queues a kernel with a span around it.
+  // Queues a kernel and records its span.
   template <class Kernel>
   void launch(Stream& stream, const char* name, Kernel kernel) {
     Span* const span = begin_here(name);
@@ -45,7 +46,7 @@ class Trace {
       if (span != nullptr) span->end = now_ns();
     });
   }
-  // Returns the spans. All queued work must have run.
+  // Returns the spans. Call it after all queued work has run.
   [[nodiscard]] std::vector<Span> spans() const { return {spans_.begin(), spans_.end()}; }
 
  private:
@@ -53,10 +54,10 @@ class Trace {
 
   bool enabled_;
   std::uint32_t step_ = 0;
-  std::deque<Span> spans_;  // a deque, because spans must not move
+  std::deque<Span> spans_;  // a deque, because pointers to its elements must stay valid
 };
 
-// Returns the JSON of all ranks' spans, [rank][span], for trace viewers.
+// Returns JSON for trace viewers. `ranks` has the spans of each rank.
 [[nodiscard]] std::string trace_text(const std::vector<std::vector<Span>>& ranks);
 
 }  // namespace ddp_trainer

@@ -11,7 +11,7 @@
 namespace ddp_trainer {
 namespace {
 
-// Rows shifted in at the edge are empty.
+// Copies a sample with a shift. Rows and columns that are shifted in at the edge are empty.
 void copy_shifted(const float* sample, Shift shift, float* to) {
   constexpr int kSide = Dataset::kSide;
   for (int row = 0; row < kSide; ++row) {
@@ -84,7 +84,8 @@ EpochReport Trainer::run_epoch(int epoch, const StepDone& step_done) {
   return report;
 }
 
-// Queues the copy; the host's buffer must not change before the step has ended.
+// Queues the copy of samples to the device. The host's buffer must not change before the step has
+// ended.
 void Trainer::load_samples(const Dataset& data, const std::uint32_t* which, std::size_t count,
                            std::optional<int> epoch) {
   host_input_.resize(count * Dataset::kPixels);
@@ -113,8 +114,8 @@ void Trainer::run_step(Marks& marks) {
   rank_.compute->synchronize();
 }
 
-// A forward and a backward pass. Gradients add up over the micro-batches; with the last one they
-// are complete.
+// Queues a forward and a backward pass. Gradients add up over the micro-batches and are complete
+// after the `last` one.
 void Trainer::queue_micro_batch(std::size_t number, bool last) {
   const std::size_t rows = plan_.sampling.micro_batch;
   const float* const input = input_.host() + number * rows * Dataset::kPixels;
@@ -149,7 +150,8 @@ void Trainer::mark(std::int64_t& when) const {
   rank_.compute->launch([&when] { when = now_ns(); });
 }
 
-// Each rank takes an equal part of the test's samples, except for a remainder.
+// Computes the test's score of this rank, which gets an equal part of the samples, up to one
+// sample.
 void Trainer::test() {
   const std::size_t rows = plan_.sampling.micro_batch;
   const auto ranks = static_cast<std::size_t>(rank_.ranks);
@@ -189,8 +191,8 @@ void Trainer::sum_over_ranks(const std::vector<Score*>& scores) const {
   }
 }
 
-// Sums over all steps the time from the arrival of the last rank at a synchronisation until the
-// first one leaves it. In between every rank communicates and none computes.
+// Returns the sum over all steps of the time from the arrival of the last rank at a synchronisation
+// until the first rank leaves it. During this time every rank communicates and none computes.
 double Trainer::communication_seconds() const {
   Buffer<std::int64_t> latest(*rank_.device, 4 * marks_.size());
   for (std::size_t step = 0; step < marks_.size(); ++step) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The training of one rank: queues the work of steps, and reports on epochs.
+// The training of one rank: queues the work of steps and reports on epochs.
 #pragma once
 
 #include "dataset.h"
@@ -15,15 +15,16 @@
 namespace ddp_trainer {
 
 struct EpochReport {
-  int epoch = 0;        // from 1
+  int epoch = 0;        // starts at 1
   double loss = 0;      // mean over the epoch's samples
-  double accuracy = 0;  // on the epoch's samples
+  double accuracy = 0;  // on the epoch's training samples
   double test_loss = 0;
   double test_accuracy = 0;
   double seconds = 0;  // of the epoch's steps
   double samples_per_second = 0;
-  double step_ms = 0;  // mean
-  // The time of a step in which every rank waited for gradients or parameters and none computed.
+  double step_ms = 0;  // mean duration of a step
+  // The mean time per step in which every rank waited for gradients or parameters and none
+  // computed.
   double communication_ms = 0;
 };
 
@@ -46,8 +47,8 @@ class Trainer {
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  // Trains and tests. Returns the same report on all ranks. Throws SharedError if the training
-  // diverges.
+  // Trains for an epoch and tests. Returns the same report on all ranks. Throws SharedError if the
+  // training diverges. Blocks until all ranks have called it.
   [[nodiscard]] EpochReport run_epoch(int epoch, const StepDone& step_done);
 
   [[nodiscard]] const Layout& layout() const { return layout_; }
@@ -62,7 +63,8 @@ class Trainer {
     std::int64_t reduce, reduced, updated, shared;
   };
 
-  // The result of the training in an `epoch`, or of the test.
+  // Queues the copy of samples to the device, shifted as in an `epoch` of the training, or
+  // unchanged for the test.
   void load_samples(const Dataset& data, const std::uint32_t* which, std::size_t count,
                     std::optional<int> epoch = std::nullopt);
   void run_step(Marks& marks);
@@ -82,12 +84,12 @@ class Trainer {
   Gradients gradients_;
   Optimizer optimizer_;
   Network network_;
-  Buffer<float> input_;            // samples of a step, or of a part of the test
+  Buffer<float> input_;            // samples of a step or of a part of the test
   std::vector<float> host_input_;  // the same samples on the host
   std::vector<std::uint8_t> classes_;
-  Score score_;               // of the epoch
-  Score tested_;              // of the test after it
-  std::vector<Marks> marks_;  // of the epoch's steps; queued kernels write here
+  Score score_;               // score of the epoch
+  Score tested_;              // score of the test after the epoch
+  std::vector<Marks> marks_;  // one for each step of the epoch, written by queued kernels
   std::uint64_t steps_done_ = 0;
 };
 
