@@ -59,7 +59,7 @@ struct Freed {
     (*this)(static_cast<void*>(value));
   }
   void operator()(void* memory) const {
-    std::free(memory);  // allocated by C
+    std::free(memory);  // NOLINT(cppcoreguidelines-no-malloc): C has allocated it
   }
 };
 using ValuePointer = std::unique_ptr<Value, Freed>;
