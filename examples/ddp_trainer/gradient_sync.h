@@ -69,12 +69,13 @@ class GradientSync {
   [[nodiscard]] virtual std::size_t padded(std::size_t parameters) const { return parameters; }
   // Returns the range of the parameters that this rank updates.
   [[nodiscard]] virtual Range owned(std::size_t parameters) const { return {0, parameters}; }
-  // Called while the last backward pass of a step is being queued. The gradients in `range`, which
-  // follows the previous range, will be complete when the compute stream reaches this point.
+  // Declares, while the last backward pass of a step is being queued, that the gradients in `range`
+  // will be complete when the compute stream reaches this point. Each range follows the previous
+  // one.
   virtual void ready(Gradients& /*gradients*/, Range /*range*/) {}
-  // Called after the backward pass. Makes the compute stream wait for the sums.
+  // Makes the compute stream wait for the sums. Call it after the backward pass.
   virtual void reduce(Gradients& gradients) = 0;
-  // Called after the update. Makes the compute stream wait until all ranks have all parameters.
+  // Makes the compute stream wait until all ranks have all parameters. Call it after the update.
   virtual void share(Buffer<float>& /*parameters*/) {}
 };
 

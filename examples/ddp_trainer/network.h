@@ -22,7 +22,7 @@ struct Layer {
 // gradients. The last layer comes first, because the backward pass completes its gradients first.
 class Layout {
  public:
-  // `widths` lists the numbers of inputs, of outputs of each hidden layer, and of outputs.
+  // `widths` has the number of inputs, the width of each hidden layer, and the number of outputs.
   explicit Layout(const std::vector<std::size_t>& widths);
 
   [[nodiscard]] const std::vector<Layer>& layers() const { return layers_; }  // from first to last

@@ -9,7 +9,7 @@
 namespace ddp_trainer {
 namespace {
 
-// Steele, Lea and Flood's SplitMix64, which maps similar numbers to unrelated ones.
+// Maps similar numbers to unrelated ones by Steele, Lea and Flood's SplitMix64.
 std::uint64_t mixed(std::uint64_t value) {
   value += 0x9e3779b97f4a7c15;
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;

@@ -27,8 +27,8 @@ class Sum {
  public:
   void add(double term) { magnitudes_ += std::fabs(term); }
 
-  // Either result has at most ranks - 1 roundings, each of at most `roundoff` of the sum of
-  // magnitudes.
+  // Returns whether the difference may be due to rounding: either result has at most ranks - 1
+  // roundings, each of at most `roundoff` of the sum of magnitudes.
   [[nodiscard]] bool allows(const Element& element) const {
     return element.off() <= bound(element);
   }

@@ -55,7 +55,7 @@ class Cell:
 
     @property
     def best(self):
-        """The name and the samples of the fastest peer."""
+        """Returns the name and the samples of the fastest peer."""
         return self.best_of({**self.mpi, **self.gloo})
 
     @property

@@ -12,7 +12,7 @@ namespace hccl_torch {
 // memory is left.
 [[nodiscard]] at::Tensor empty(at::IntArrayRef size, const at::TensorOptions& options);
 
-// Like empty(), for temporary memory of an operation, which forked children do not need.
+// Does the same for temporary memory of an operation, which forked children do not need.
 [[nodiscard]] at::Tensor empty_scratch(at::IntArrayRef size, at::ScalarType type);
 
 // Puts all later CPU tensors of this process with at least `least_bytes` into shared memory. A

@@ -35,8 +35,8 @@ MemoryPool& MemoryPool::instance() {
   return *pool;
 }
 
-// Fork handlers that are registered last run first before a fork. The library has registered its
-// handlers before, so the pool is locked before the library, as everywhere else.
+// Registers fork handlers. Those that are registered last run first before a fork. The library has
+// registered its handlers before, so the pool is locked before the library, as everywhere else.
 void MemoryPool::watch_forks() {
   static const int registered =
       pthread_atfork([] { instance().lock_for_fork(); }, [] { instance().unlock_after_fork(); },
@@ -47,7 +47,8 @@ void MemoryPool::watch_forks() {
   TORCH_CHECK(registered == 0, "hccl_torch: pthread_atfork failed");
 }
 
-// The library has made private copies of the blocks in use. No other block is mapped.
+// Forgets the cached blocks in a forked child, where only private copies of the blocks in use are
+// mapped.
 void MemoryPool::enter_child() noexcept {
   is_child_ = true;
   cached_.clear();

@@ -24,7 +24,7 @@ class MemoryPool {
     std::uint64_t reused = 0;        // allocations served from the cache
   };
 
-  // Never destroyed: tensors are freed by static destructors.
+  // Returns the only object, which is never destroyed because static destructors free tensors.
   [[nodiscard]] static MemoryPool& instance();
 
   // Returns a block of at least `bytes` with undefined contents, at a multiple of 64. Returns null

@@ -219,8 +219,9 @@ void Issue::count(const at::Tensor& tensor, std::uint64_t& bytes) {
     is_zero_copy_ = false;
 }
 
-// The library moves a collective's ordinary memory slice by slice through the cache. It moves the
-// messages of a group one after the other, so these are copied into shared memory first.
+// Returns whether the calls need a copy of the tensor. The library moves a collective's ordinary
+// memory slice by slice through the cache, but the messages of a group one after the other, so
+// these are copied into shared memory first.
 bool Issue::needs_copy(const at::Tensor& tensor) const {
   return !tensor.is_contiguous() || tensor.is_conj() || tensor.is_neg() ||
          (bounces_ && tensor.nbytes() >= kLeastBounce &&
@@ -264,9 +265,10 @@ bool Issue::await_writers_of(const at::Tensor& tensor, bool also_without_step, A
   return left != 0;
 }
 
-// A message never waits for a receive, unless it sends an HPU tensor: the other rank may need this
-// message before it sends the message that the receive waits for. An operation that overwrites a
-// tensor follows the operations of its own stream without a wait, see output().
+// Returns whether `writer` must end before this operation uses the memory. A message never waits
+// for a receive, unless it sends an HPU tensor: the other rank may need this message before it
+// sends the message that the receive waits for. An operation that overwrites a tensor follows the
+// operations of its own stream without a wait, see output().
 bool Issue::must_end_first(const Work& writer, bool is_hpu, Access access) const {
   if (writer.has_run()) return true;
   if (is_message_ && writer.has_messages()) return is_hpu && access == Access::reads;
@@ -352,8 +354,8 @@ void Issue::promise(const std::vector<at::Tensor>& tensors, bool are_written) {
   }
 }
 
-// The work of a coalesced block itself records the stream positions of all its calls. A block
-// without calls does not wait.
+// Adds the calls to the work and begins it. The work of a coalesced block records the stream
+// positions of all its calls itself. An operation without calls does not wait.
 void Issue::hand_over() {
   if (is_coalesced_) return;
   const std::uint64_t last = stream_.queued();

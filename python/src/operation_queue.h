@@ -121,7 +121,7 @@ class Issue {
   // Make the calls of a message whose elements are contiguous. Throw c10::DistBackendError.
   void send(const at::Tensor& from, int peer) { send(from, peer, 0); }
   void receive(const at::Tensor& to, int peer) { receive(to, peer, 0); }
-  // The same for coalesced calls, in which the messages of two ranks match in the order of their
+  // Do the same for coalesced calls, in which the messages of two ranks match in the order of their
   // tags.
   void send(const at::Tensor& from, int peer, int tag);
   void receive(const at::Tensor& to, int peer, int tag);

@@ -41,7 +41,7 @@ void ProcessGroupHccl::quiesce_all() {
   LiveGroups::instance().for_each([&](ProcessGroupHccl& group) { group.quiesce(deadline); });
 }
 
-// Pending receives run on their own threads, which are stopped as well.
+// Also stops pending receives, which run on their own threads.
 void ProcessGroupHccl::quiesce(std::chrono::steady_clock::time_point deadline) {
   using std::chrono::milliseconds;
   if (communicator_->is_in_forked_child()) return;

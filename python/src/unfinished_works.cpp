@@ -58,7 +58,7 @@ void UnfinishedWorks::remove_first(const Work& work) {
   works_.pop_front();
 }
 
-// There are usually no such works.
+// Usually finds no such works.
 void UnfinishedWorks::end_those_before(const Work& work) {
   std::vector<c10::intrusive_ptr<Work>> before;
   {

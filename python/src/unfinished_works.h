@@ -19,8 +19,7 @@ namespace hccl_torch {
 class Communicator;
 class Work;
 
-// Works refer to this object, and it refers to them until they have ended. Thread safety: any
-// thread.
+// Works and this object refer to each other until the works have ended. Thread safety: any thread.
 class UnfinishedWorks {
  public:
   UnfinishedWorks() { DeviceWorks::instance().add(*this); }
@@ -51,9 +50,8 @@ class UnfinishedWorks {
   // Blocks until the works have ended, for receives without a message for at most `timeout`.
   // Ignores parts of other operations. Returns whether all have ended.
   [[nodiscard]] bool await_end(std::chrono::milliseconds timeout);
-  // Drops all works. Aborts the communicator if some have not run, and never frees
-  // memory that may still
-  // be written to. Blocks for at most a few seconds.
+  // Drops all works. Aborts the communicator if some have not run, and never frees memory that may
+  // still be written to. Blocks for at most a few seconds.
   void close(Communicator& communicator);
 
  private:

@@ -19,12 +19,12 @@ class Format(enum.Enum):
 
     @property
     def forward_type(self) -> torch.dtype:
-        """The type of activations and weights."""
+        """Returns the type of activations and weights."""
         return self.value[0]
 
     @property
     def backward_type(self) -> torch.dtype:
-        """The type of gradients."""
+        """Returns the type of gradients."""
         return self.value[1]
 
 
