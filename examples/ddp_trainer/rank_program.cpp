@@ -100,16 +100,17 @@ class RankProgram {
   // Trains and reports. Returns 0, or the errno of the first line that could not be written.
   [[nodiscard]] int run() {
     require_same_start(start(), rank_);
-    say(heading(options_, inputs_.plan, trainer_.layout().parameters()));
+    print_line(heading(options_, inputs_.plan, trainer_.layout().parameters()));
     if (!epochs_.empty()) {
-      say(text("continues from ", options_.checkpoint_path, " after epoch ", epochs_.size()));
+      print_line(
+          text("continues from ", options_.checkpoint_path, " after epoch ", epochs_.size()));
     }
     while (static_cast<int>(epochs_.size()) < options_.epochs) {
       run_epoch(static_cast<int>(epochs_.size()) + 1);
     }
     write_files();
-    say(final_line(epochs_));
-    return unsaid_;
+    print_line(final_line(epochs_));
+    return print_error_;
   }
 
  private:
@@ -130,7 +131,7 @@ class RankProgram {
                             done, "/", of));
       }
     }));
-    say(epoch_line(epochs_.back(), options_.epochs));
+    print_line(epoch_line(epochs_.back(), options_.epochs));
     if (options_.checkpoint_path.empty()) return;
     Checkpoint checkpoint = save(trainer_, rank_);
     checkpoint.epochs = epochs_;
@@ -157,10 +158,10 @@ class RankProgram {
                 trainer_.layout().parameters() * sizeof(float)));
   }
 
-  void say(const std::string& line) {
+  void print_line(const std::string& line) {
     if (rank_.rank != 0) return;
     progress_.clear();
-    if (std::puts(line.c_str()) < 0 || std::fflush(stdout) != 0) unsaid_ = errno;
+    if (std::puts(line.c_str()) < 0 || std::fflush(stdout) != 0) print_error_ = errno;
   }
 
   const Options& options_;
@@ -170,7 +171,7 @@ class RankProgram {
   Trainer trainer_;
   hccl_perf::Progress progress_;
   std::vector<EpochReport> epochs_;
-  int unsaid_ = 0;
+  int print_error_ = 0;
 };
 
 const Inputs& read_together(const ReadInputs& read, const Rank& rank) {

@@ -77,7 +77,7 @@ class Supervisor {
   void reap();
   void handle_end(int process, pid_t pid, int status);
   void end_quietly();
-  void fail(const std::string& failure, bool say);
+  void fail(const std::string& failure, bool reports);
   void check_timeout();
   void check_grace();
   void kill_running();
@@ -207,13 +207,13 @@ void Supervisor::end_quietly() {
 }
 
 // Notifies the other processes of the first failure, and starts the grace period.
-void Supervisor::fail(const std::string& failure, bool say) {
+void Supervisor::fail(const std::string& failure, bool reports) {
   note_status(EXIT_FAILURE);
   if (failed_) return;
   failed_ = true;
   failed_at_ = Clock::now();
   board_.publish_failure(failure);
-  if (say) report_error(failure);
+  if (reports) report_error(failure);
   notice_.close_write();
 }
 

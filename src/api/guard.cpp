@@ -69,12 +69,12 @@ void prepare_log() noexcept {
   static_cast<void>(registered);
 }
 
-void speak(const FailedCall& call) noexcept {
+void report(const FailedCall& call) noexcept {
   if (is_forked_child()) {
     // Does not use the failure log, because another thread may have held its lock when this process
     // was forked.
-    static std::atomic_flag said;
-    if (log_enabled(call.level) && !said.test_and_set())
+    static std::atomic_flag reported;
+    if (log_enabled(call.level) && !reported.test_and_set())
       log_parts(call.level, "api", {call.function, " failed: ", call.code_name, ": ", call.text});
     return;
   }
@@ -82,15 +82,15 @@ void speak(const FailedCall& call) noexcept {
   failure_log.note(call, std::chrono::steady_clock::now());
 }
 
-hcclResult_t speak(Callee callee, hcclResult_t result) noexcept {
-  speak({callee.name, result_name(result), result, last_hccl_error.text(), callee.level,
-         result == hcclUnsupported});
+hcclResult_t report(Callee callee, hcclResult_t result) noexcept {
+  report({callee.name, result_name(result), result, last_hccl_error.text(), callee.level,
+          result == hcclUnsupported});
   return result;
 }
 
-synStatus speak(Callee callee, synStatus status, const char* text) noexcept {
-  speak({callee.name, status_name(status), status, text, callee.level, status == synUnsupported,
-         callee.tries_modules && status == synUnavailable});
+synStatus report(Callee callee, synStatus status, const char* text) noexcept {
+  report({callee.name, status_name(status), status, text, callee.level, status == synUnsupported,
+          callee.tries_modules && status == synUnavailable});
   return status;
 }
 
@@ -139,28 +139,28 @@ synStatus record_syn_exception() noexcept {
 }  // namespace
 
 hcclResult_t hccl_result_of_exception(Callee callee) noexcept {
-  return speak(callee, record_hccl_exception());
+  return report(callee, record_hccl_exception());
 }
 
 synStatus syn_status_of_exception(Callee callee) noexcept {
   const synStatus status = record_syn_exception();
-  return speak(callee, status, last_syn_error.text());
+  return report(callee, status, last_syn_error.text());
 }
 
 hcclResult_t refuse_hccl_in_forked_child(Callee callee) noexcept {
-  return speak(callee, fail(hcclInvalidUsage, kForkedChild));
+  return report(callee, fail(hcclInvalidUsage, kForkedChild));
 }
 
 synStatus refuse_syn_in_forked_child(Callee callee) noexcept {
-  return speak(callee, fail(synFail, kForkedChild), kForkedChild);
+  return report(callee, fail(synFail, kForkedChild), kForkedChild);
 }
 
 synStatus log_failure(Callee callee, synStatus status, const char* text) noexcept {
-  return speak(callee, status, text);
+  return report(callee, status, text);
 }
 
 void log_failed_work(const char* name, hcclResult_t code, const char* text) noexcept {
-  speak({name, result_name(code), code, text, LogLevel::error});
+  report({name, result_name(code), code, text, LogLevel::error});
 }
 
 void forgive_unavailable_module() noexcept { failure_log.forgive(); }

@@ -37,7 +37,7 @@ Snapshots& snapshots() {
   return *all;
 }
 
-void say(const char* text) noexcept {
+void warn(const char* text) noexcept {
   static_cast<void>(!write(STDERR_FILENO, text, std::strlen(text)));
 }
 
@@ -59,7 +59,7 @@ void before_fork() noexcept {
     if (all.ends[0] >= 0 && all.ends[1] >= 0) return;
   }
   close_ends(all);
-  say("hccl WARN: no descriptors to keep device memory in a forked child; raise ulimit -n\n");
+  warn("hccl WARN: no descriptors to keep device memory in a forked child; raise ulimit -n\n");
 }
 
 void unlock(Snapshots& all) noexcept {
@@ -95,7 +95,7 @@ void in_child() noexcept {
     bool complete = true;
     for (Arena* const arena : all.arenas) complete = arena->copy_kept() && complete;
     if (!complete)
-      say("hccl WARN: not enough memory for the device memory that a forked child keeps\n");
+      warn("hccl WARN: not enough memory for the device memory that a forked child keeps\n");
     // If the byte cannot be sent, the parent has stopped waiting and may have changed the memory
     // while it was copied.
     if (send(all.ends[1], "", 1, MSG_NOSIGNAL) != 1) {

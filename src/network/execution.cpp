@@ -120,9 +120,9 @@ PeerConnection& Execution::connection_to(int peer) {
 
 // Returns true once the header has arrived and been checked. Throws CallMismatch.
 bool Execution::take_header(PeerConnection& connection) {
-  const auto heard = connection.endpoint->try_receive(sizeof(CallHeader));
-  if (heard.size() < sizeof(CallHeader)) return false;
-  const CallHeader theirs = CallHeader::from(heard);
+  const auto arrived = connection.endpoint->try_receive(sizeof(CallHeader));
+  if (arrived.size() < sizeof(CallHeader)) return false;
+  const CallHeader theirs = CallHeader::from(arrived);
   if (!header_.is_same_call(theirs)) {
     throw CallMismatch(hcclInvalidUsage, why_unlike(streams_.number_of(rank_), header_,
                                                     streams_.number_of(connection.peer), theirs));

@@ -17,8 +17,8 @@ constexpr std::uint64_t kLongestPiece = std::uint64_t{256} << 10;
 const std::byte kSignalByte{0x21};
 
 std::uint64_t take_signal(const Flow& flow) {
-  std::byte heard{};
-  return flow.connection->endpoint->try_receive_into({&heard, 1});
+  std::byte signal{};
+  return flow.connection->endpoint->try_receive_into({&signal, 1});
 }
 
 void fold(const Layout& layout, const std::byte* operand, const std::byte* arrived,

@@ -64,9 +64,9 @@ std::optional<Offer> MessageProbe::look_at(int peer, DirectedLink& link) {
     call.direction = Direction::receive;
     call.peer = peer;
     if (!link.endpoint) messages_.open(link, call);
-    const auto heard = link.endpoint->try_receive(sizeof(CallHeader));
-    if (heard.size() < sizeof(CallHeader)) return std::nullopt;
-    const CallHeader header = CallHeader::from(heard);
+    const auto arrived = link.endpoint->try_receive(sizeof(CallHeader));
+    if (arrived.size() < sizeof(CallHeader)) return std::nullopt;
+    const CallHeader header = CallHeader::from(arrived);
     const auto type = static_cast<hcclDataType_t>(header.type);
     return Offer{peer, header.count * reduce::element_size(type)};
   } catch (const transport::PeerLost&) {

@@ -76,9 +76,9 @@ bool NetworkMessage::send(transport::Endpoint& endpoint) {
 
 bool NetworkMessage::receive(transport::Endpoint& endpoint, int own_rank) {
   if (header_moved_ == 0) {
-    const auto heard = endpoint.try_receive(sizeof(CallHeader));
-    if (heard.size() < sizeof(CallHeader)) return false;
-    const CallHeader theirs = CallHeader::from(heard);
+    const auto arrived = endpoint.try_receive(sizeof(CallHeader));
+    if (arrived.size() < sizeof(CallHeader)) return false;
+    const CallHeader theirs = CallHeader::from(arrived);
     check(theirs, own_rank);
     answer_is_due_ = theirs.confirm != 0;
     endpoint.release(sizeof(CallHeader));

@@ -113,12 +113,12 @@ transport::Trouble Routes::trouble() const {
 }
 
 void Routes::explain() const {
-  const auto say = [&](const std::string& what) {
+  const auto log = [&](const std::string& what) {
     log_line(LogLevel::info, "explain", text(rank_text(rank_), ": ", what));
   };
   for (const auto& transport : transports_) {
     for (const std::string& remark : transport->remarks())
-      say(text(transport->name(), ": ", remark));
+      log(text(transport->name(), ": ", remark));
   }
   std::map<std::string, std::vector<int>> by_route;
   for (int peer = 0; peer < size_; ++peer) {
@@ -128,7 +128,7 @@ void Routes::explain() const {
     by_route[text(route.transport->name(), rejected)].push_back(peer);
   }
   for (const auto& [route, ranks] : by_route)
-    say(text("reaches ", rank_list(ranks), " by ", route));
+    log(text("reaches ", rank_list(ranks), " by ", route));
 }
 
 // A user who expects the speed of RoCE and gets that of TCP should not have to guess why.

@@ -17,8 +17,8 @@ SymbolicExecution::Member::Member(const Shape& shape_in, const Schedule& schedul
       memory(shape_in, schedule_in),
       hazards(shape_in, schedule_in) {
   if (shape->collective != Collective::barrier) return;
-  heard.resize(shape->ranks());
-  heard[static_cast<std::size_t>(shape->rank)] = true;
+  reached_by.resize(shape->ranks());
+  reached_by[static_cast<std::size_t>(shape->rank)] = true;
 }
 
 SymbolicExecution::SymbolicExecution(std::span<const Shape> shapes,
@@ -62,7 +62,7 @@ std::optional<Violation> SymbolicExecution::enter_step(Member& member) {
   const auto receives = member.schedule->receives(step);
   member.received = 0;
   member.sends_left = step.sends.count;
-  member.heard_before = member.heard;
+  member.reached_by_before = member.reached_by;
   member.sends.clear();
   for (std::uint32_t i = 0; i < step.sends.count; ++i) {
     const Transfer& send = member.schedule->transfers[step.sends.first + i];
@@ -139,9 +139,9 @@ void SymbolicExecution::transfer(Member& from, const Span& sent, Member& to,
     return fail(Property::completes, to,
                 text("receives ", text_of(into), ", but rank ", from.shape->rank, " sends ",
                      text_of(sent), " from its step ", from.step));
-  if (into.chunk_count == 0 && !to.heard.empty()) {
-    for (std::size_t i = 0; i < to.heard.size(); ++i)
-      to.heard[i] = to.heard[i] || from.heard_before[i];
+  if (into.chunk_count == 0 && !to.reached_by.empty()) {
+    for (std::size_t i = 0; i < to.reached_by.size(); ++i)
+      to.reached_by[i] = to.reached_by[i] || from.reached_by_before[i];
   }
   const bool local = &from == &to;
   const Span& operand = local ? into : receive.operand;  // of a reduction

@@ -22,7 +22,9 @@ class SymbolicExecution {
   [[nodiscard]] const SymbolicMemory& memory(std::int32_t rank) const { return at(rank).memory; }
   [[nodiscard]] std::uint64_t hops() const { return hops_; }
   // Returns which ranks' signals have reached a rank in a barrier, its own included.
-  [[nodiscard]] const std::vector<bool>& heard(std::int32_t rank) const { return at(rank).heard; }
+  [[nodiscard]] const std::vector<bool>& reached_by(std::int32_t rank) const {
+    return at(rank).reached_by;
+  }
 
  private:
   struct Send {
@@ -45,8 +47,8 @@ class SymbolicExecution {
     std::uint64_t start = 0;            // start of the step, in hops
     std::uint64_t end = 0;              // end of the step's transfers so far, in hops
     std::vector<std::uint64_t> came{};  // when each receive of the step arrived, in hops
-    std::vector<bool> heard;
-    std::vector<bool> heard_before;       // `heard` at the start of the step
+    std::vector<bool> reached_by;
+    std::vector<bool> reached_by_before;  // `reached_by` at the start of the step
     std::vector<std::int32_t> waiting{};  // ranks that wait until this one advances
     bool queued = false;
 

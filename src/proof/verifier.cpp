@@ -117,11 +117,11 @@ bool all_hold_the_same(Collective collective) {
 std::optional<Violation> barrier_results(const SymbolicExecution& run,
                                          std::span<const Shape> shapes) {
   for (const Shape& shape : shapes) {
-    const auto& heard = run.heard(shape.rank);
-    const auto missing = std::find(heard.begin(), heard.end(), false);
-    if (missing != heard.end())
+    const auto& reached_by = run.reached_by(shape.rank);
+    const auto missing = std::find(reached_by.begin(), reached_by.end(), false);
+    if (missing != reached_by.end())
       return Violation{Property::exactly_once, text("rank ", shape.rank, " leaves before rank ",
-                                                    missing - heard.begin(), " has come")};
+                                                    missing - reached_by.begin(), " has come")};
   }
   return std::nullopt;
 }

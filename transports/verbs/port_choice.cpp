@@ -187,11 +187,11 @@ void refuse_index(const std::vector<ScoredPort>& ports, const PortRequest& reque
 std::string why_none(const std::vector<std::string>& remarks) {
   constexpr std::size_t kMaxListed = 4;
   if (remarks.empty()) return "there is no RDMA device";
-  std::vector<std::string> told(
+  std::vector<std::string> listed(
       remarks.begin(),
       remarks.begin() + static_cast<std::ptrdiff_t>(std::min(remarks.size(), kMaxListed)));
-  if (remarks.size() > kMaxListed) told.push_back(text(remarks.size() - kMaxListed, " more"));
-  return text("no RoCE port can be used (", join(told, ", "), ')');
+  if (remarks.size() > kMaxListed) listed.push_back(text(remarks.size() - kMaxListed, " more"));
+  return text("no RoCE port can be used (", join(listed, ", "), ')');
 }
 
 }  // namespace
