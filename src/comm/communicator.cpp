@@ -191,8 +191,12 @@ void Communicator::log_queued(const device::Stream& stream, std::span<const Poin
 
 void Communicator::note_fault(hcclResult_t code, const char* what) {
   backend_->fail(code, what);
-  const AsyncError fault = failed() ? backend_->async_error() : AsyncError{code, what};
-  device::explain_failure(fault.code, fault.text);
+  if (failed()) {
+    const AsyncError fault = backend_->async_error();
+    device::explain_failure(fault.code, fault.text);
+  } else {
+    device::explain_failure(code, what);
+  }
   log(LogLevel::info, "comm", "rank ", rank_, ": ", what);
 }
 

@@ -24,6 +24,7 @@ NodeSegment::NodeSegment(std::shared_ptr<SharedSegment> segment, std::vector<Pee
       ladder_(cores.ladder()) {}
 
 void NodeSegment::fail(hcclResult_t code, const char* why) noexcept {
+  if (has_failed_.exchange(true)) return;
   fault_.raise_with(code, [&] { return text(own_text(), ": ", why); });
 }
 

@@ -13,6 +13,7 @@
 
 #include <hccl_types.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -73,7 +74,7 @@ class NodeSegment {
   }
   // Raises a fault for all ranks of the node. Its text is `why`, prefixed with this rank's name.
   // Keeps a fault that exists already, but fails the operations and wakes their waiters again: the
-  // rank that raised it may have been stopped meanwhile.
+  // rank that raised it may have been stopped meanwhile. Does nothing at the second call of a rank.
   void fail(hcclResult_t code, const char* why) noexcept;
 
   // Raises a fault because the process of `rank` has exited, unless the rank has departed. Called
@@ -97,6 +98,7 @@ class NodeSegment {
   const std::shared_ptr<SharedSegment> segment_;
   const ControlBlock control_;
   Fault fault_;
+  std::atomic<bool> has_failed_{false};  // whether fail() has been called
   const std::vector<Peer> peers_;
   device::Arena& arena_;
   const int rank_;
