@@ -25,6 +25,7 @@ namespace hccl {
 namespace {
 
 constexpr timeval kPatience{1, 0};
+constexpr int kBacklog = 4096;  // SOMAXCONN is 128 in some C libraries
 
 bool ask(const FileDescriptor& netlink) noexcept {
   struct {
@@ -87,7 +88,7 @@ FileDescriptor listen_on_abstract(std::string_view name) {
   FileDescriptor listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const SocketAddress where = abstract_address(name);
   if (listener.valid() && bind(listener.get(), where.get(), where.length) == 0 &&
-      listen(listener.get(), SOMAXCONN) == 0) {
+      listen(listener.get(), kBacklog) == 0) {
     return listener;
   }
   throw Error(hcclSystemError,

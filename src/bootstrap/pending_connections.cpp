@@ -97,7 +97,7 @@ void PendingConnections::accept_some() {
     if (error == EAGAIN) return;
     if (error == EINTR || error == ECONNABORTED) continue;
     if (count > 0) return;  // ranks among the new ones are served before any is dropped
-    if (!drop_one("was the oldest when descriptors or memory ran out"))
+    if (!drop_one("had not authenticated when descriptors or memory ran out"))
       return owner_.on_no_room(error);
   }
 }
@@ -128,8 +128,9 @@ void PendingConnections::add(FrameConnection::Detached connection) {
 }
 
 // Drops the connection that has been silent longest. It is not a rank's, because ranks send their
-// first frame at once. If all have sent a frame, drops the oldest one from the host with the most
-// connections, so that a crowd from one host drops no rank of another.
+// first frame at once. If all have sent a frame, drops the oldest one from the host that has more
+// than half of the connections, so that a crowd from one host drops no rank of another, or else the
+// oldest of all.
 bool PendingConnections::drop_one(const std::string& why) {
   if (pending_.empty()) return false;
   const auto count_from_host = [&](const Pending& one) {
@@ -139,7 +140,11 @@ bool PendingConnections::drop_one(const std::string& why) {
     });
   };
   auto dropped = std::ranges::find_if(pending_, [](const Pending& one) { return !one.opening; });
-  if (dropped == pending_.end()) dropped = std::ranges::max_element(pending_, {}, count_from_host);
+  if (dropped == pending_.end()) {
+    const auto busiest = std::ranges::max_element(pending_, {}, count_from_host);
+    const auto most = static_cast<std::size_t>(count_from_host(*busiest));
+    dropped = most > pending_.size() / 2 ? busiest : pending_.begin();
+  }
   reject(*dropped, why);
   return true;
 }

@@ -142,7 +142,7 @@ bool RankAdmission::is_taken_at_its_word(const FrameConnection& connection) cons
 std::string RankAdmission::wrong_user(const FrameConnection& connection) const {
   if (id_.kind != UniqueId::Kind::fixed_address || !peer_is_local(connection.fd())) return {};
   const SocketOwner owner = tcp_peer_owner(connection.fd());
-  if (owner.knowledge == SocketOwner::Knowledge::untold) return {};
+  if (owner.knowledge == SocketOwner::Knowledge::unknown) return {};
   if (owner.knowledge == SocketOwner::Knowledge::none)
     return "it hung up before it was known whose process it is; start it again";
   if (owner.user == geteuid()) return {};

@@ -72,7 +72,7 @@ bool RendezvousClient::join_over(FileDescriptor socket, const Secret& nonce) {
 std::optional<Frame> RendezvousClient::await_frame(FrameConnection& connection) {
   while (true) {
     if (std::optional<Frame> frame = connection.receive()) return frame;
-    if (connection.broke_rules()) server_.throw_stranger(connection);
+    if (connection.broke_rules()) server_.throw_unknown_peer(connection);
     if (connection.ended()) {
       search_.set_trouble(text("the server ", connection.why()));
       return std::nullopt;
@@ -87,7 +87,7 @@ void RendezvousClient::answer_greeting(const Frame& frame, const Bytes& opening,
   if (frame.type == FrameType::refusal) server_.throw_refusal(frame);
   const auto greeting =
       frame.type == FrameType::greeting ? parse<Opening>(frame.payload) : std::nullopt;
-  if (!greeting) server_.throw_stranger(connection);
+  if (!greeting) server_.throw_unknown_peer(connection);
   if (greeting->version != kProtocolVersion) {
     throw Error(hcclSocketError,
                 text("the server at ", server_.where(), " speaks protocol ", greeting->version,

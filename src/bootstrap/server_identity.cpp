@@ -24,7 +24,7 @@ std::string ServerIdentity::description() const {
 // Any user may listen on the port of HCCL_COMM_ID first and answer as the server.
 SocketOwner::Knowledge ServerIdentity::check_user(int socket) const {
   using Knowledge = SocketOwner::Knowledge;
-  if (id.kind != UniqueId::Kind::fixed_address || !peer_is_local(socket)) return Knowledge::untold;
+  if (id.kind != UniqueId::Kind::fixed_address || !peer_is_local(socket)) return Knowledge::unknown;
   const SocketOwner owner = tcp_peer_owner(socket);
   if (owner.knowledge == Knowledge::known && owner.user != geteuid()) {
     throw Error(hcclSocketError,
@@ -35,7 +35,7 @@ SocketOwner::Knowledge ServerIdentity::check_user(int socket) const {
   return owner.knowledge;
 }
 
-void ServerIdentity::throw_stranger(const FrameConnection& connection) const {
+void ServerIdentity::throw_unknown_peer(const FrameConnection& connection) const {
   if (connection.forged()) {
     throw Error(hcclSocketError, text("the server at ", where(), " does not know the secret of ",
                                       "this communicator; choose another port"));

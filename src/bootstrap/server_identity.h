@@ -26,12 +26,12 @@ struct ServerIdentity {
   // Returns the description of the server's process.
   [[nodiscard]] std::string description() const;
   // Asks the kernel which user's process has accepted a connection within this machine. Returns
-  // `known` if it is this user's, `none` if the other end is closed, and `untold` if the kernel is
+  // `known` if it is this user's, `none` if the other end is closed, and `unknown` if the kernel is
   // not asked or does not answer. Throws Error(hcclSocketError) if it belongs to another user.
   [[nodiscard]] SocketOwner::Knowledge check_user(int socket) const;
 
-  // Throw the error of a server that does not speak as one does.
-  [[noreturn]] void throw_stranger(const FrameConnection& connection) const;
+  // Throw the error of a server that breaks the protocol.
+  [[noreturn]] void throw_unknown_peer(const FrameConnection& connection) const;
   [[noreturn]] void throw_protocol_error() const;
   // Throws the reason why the server refuses this rank.
   [[noreturn]] void throw_refusal(const Frame& frame) const;

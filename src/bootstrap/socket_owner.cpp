@@ -58,27 +58,27 @@ SocketOwner tcp_peer_owner(int socket) noexcept {
   using Knowledge = SocketOwner::Knowledge;
   const FileDescriptor netlink(::socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
   if (!netlink.valid()) {
-    return {is_resource_shortage(errno) ? Knowledge::none : Knowledge::untold};
+    return {is_resource_shortage(errno) ? Knowledge::none : Knowledge::unknown};
   }
   setsockopt(netlink.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof(kPatience));
   const DiagnosticRequest request = request_for(remote_address(socket), local_address(socket));
   const ssize_t asked = retried([&] { return send(netlink.get(), &request, sizeof(request), 0); });
   if (asked < 0 && is_memory_shortage(errno)) return {Knowledge::none};
-  if (asked != static_cast<ssize_t>(sizeof(request))) return {Knowledge::untold};
+  if (asked != static_cast<ssize_t>(sizeof(request))) return {Knowledge::unknown};
   alignas(nlmsghdr) std::array<std::byte, 4096> buffer{};
   const ssize_t count = recv(netlink.get(), buffer.data(), buffer.size(), 0);
-  if (count < static_cast<ssize_t>(NLMSG_LENGTH(sizeof(std::int32_t)))) return {Knowledge::untold};
+  if (count < static_cast<ssize_t>(NLMSG_LENGTH(sizeof(std::int32_t)))) return {Knowledge::unknown};
   nlmsghdr header{};
   std::memcpy(&header, buffer.data(), sizeof(header));
   if (header.nlmsg_type == NLMSG_ERROR) {
     std::int32_t error = 0;
     std::memcpy(&error, buffer.data() + NLMSG_HDRLEN, sizeof(error));
-    return {error == -ENOENT ? Knowledge::none : Knowledge::untold};
+    return {error == -ENOENT ? Knowledge::none : Knowledge::unknown};
   }
   inet_diag_msg answer{};
   if (header.nlmsg_type != SOCK_DIAG_BY_FAMILY ||
       count < static_cast<ssize_t>(NLMSG_LENGTH(sizeof(answer)))) {
-    return {Knowledge::untold};
+    return {Knowledge::unknown};
   }
   std::memcpy(&answer, buffer.data() + NLMSG_HDRLEN, sizeof(answer));
   // A socket that its process has closed has no user; a user of zero would be wrong.

@@ -10,8 +10,8 @@ namespace hccl::bootstrap {
 struct SocketOwner {
   enum class Knowledge {
     known,
-    none,    // the other end is closed, or no socket of this network namespace
-    untold,  // this kernel or sandbox does not report it
+    none,     // the other end is closed, or no socket of this network namespace
+    unknown,  // this kernel or sandbox does not report it
   };
   Knowledge knowledge = Knowledge::none;
   uid_t user = 0;  // if known

@@ -19,7 +19,7 @@ namespace hccl::test {
 namespace {
 
 constexpr int kStormRanks = 8;
-constexpr int kStranger = kStormRanks;  // the process that is not a rank
+constexpr int kUnknownPeer = kStormRanks;  // the process that is not a rank
 constexpr int kSilent = 200;
 constexpr int kMalformed = 10'000;
 constexpr int kStep = 100;
@@ -101,7 +101,7 @@ void rage(World& world) {
 }
 
 void join_in_storm(World& world, bool storm) {
-  if (world.rank == kStranger) {
+  if (world.rank == kUnknownPeer) {
     if (storm) rage(world);
     return;
   }
@@ -140,7 +140,7 @@ TEST_P(UnknownPeers, DoNotKeepRanksFromJoiningAndLeaveNothingBehind) {
   // With HCCL_COMM_ID, the port is closed soon after all ranks have joined, so later connections
   // fail.
   if (!GetParam()) {
-    EXPECT_EQ(stormy[kStranger].reports.at(0), "0") << "failed connections";
+    EXPECT_EQ(stormy[kUnknownPeer].reports.at(0), "0") << "failed connections";
   }
   const std::string& said = stormy[0].stderr_text;
   EXPECT_GE(count_of(said, "rejected a connection from 127.9."), 1U) << said;
@@ -150,7 +150,7 @@ TEST_P(UnknownPeers, DoNotKeepRanksFromJoiningAndLeaveNothingBehind) {
 // Leaves rank 0 no descriptor for connections until the flood is over: the server must wait without
 // a flood of log lines.
 void join_without_descriptors(World& world) {
-  if (world.rank == kStranger) {
+  if (world.rank == kUnknownPeer) {
     Storm storm(world.board->await_id(0), kStormRanks, test_seed());
     world.board->await(kStarted, 1);
     storm.add_silent(kSilent);
@@ -190,7 +190,7 @@ TEST_P(UnknownPeers, AreWaitedOutWhereNoDescriptorIsLeft) {
 // Limits the ranks to 100 descriptors: silent connections must not take those that initialisation
 // needs.
 void join_with_few_descriptors(World& world) {
-  if (world.rank == kStranger) {
+  if (world.rank == kUnknownPeer) {
     Storm storm(world.board->await_id(0), kStormRanks, test_seed());
     storm.add_silent(kSilent);
     world.board->counter(kStarted) = 1;
@@ -218,7 +218,7 @@ constexpr int kRefused = 4;  // counter of the board
 void claim(World& world) {
   Session session(world);
   const hcclUniqueId id = share_id(world);
-  const int rank = world.rank == kStranger ? kClaimed : world.rank;
+  const int rank = world.rank == kUnknownPeer ? kClaimed : world.rank;
   if (rank == kStormRanks - 1) world.board->await(kRefused, 1);
   hcclComm_t communicator = nullptr;
   const hcclResult_t result = hcclCommInitRank(&communicator, kStormRanks, id, rank);
@@ -239,9 +239,9 @@ TEST_P(UnknownPeers, ThatClaimATakenRankAreRefusedAndBothAreNamed) {
   with_pids.meanwhile = [&](const std::vector<pid_t>& all) { pids = all; };
   const auto outcomes = run_ranks(kStormRanks + 1, claim, with_pids);
   ASSERT_EQ(failures(outcomes), "");
-  const bool stranger_refused = !outcomes[kStranger].reports.empty();
-  const int refused = stranger_refused ? kStranger : kClaimed;
-  const int first = stranger_refused ? kClaimed : kStranger;
+  const bool stranger_refused = !outcomes[kUnknownPeer].reports.empty();
+  const int refused = stranger_refused ? kUnknownPeer : kClaimed;
+  const int first = stranger_refused ? kClaimed : kUnknownPeer;
   ASSERT_EQ(outcomes[static_cast<std::size_t>(first)].reports.size(), 0U);
   ASSERT_EQ(outcomes[static_cast<std::size_t>(refused)].reports.size(), 1U);
   const std::string said = outcomes[static_cast<std::size_t>(refused)].reports[0];
