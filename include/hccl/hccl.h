@@ -4,7 +4,7 @@
 // Buffers. Pass a device address from synDeviceMalloc(), or one inside such an allocation, cast to
 // a pointer. Unlike with Gaudi's library, a buffer may also be ordinary memory of this process;
 // this costs two more copies, and HCCL_STRICT=1 refuses it. Counts are numbers of elements, never
-// of bytes. The caller owns the buffers. Until an operation has completed on its stream its inputs
+// of bytes. The caller owns the buffers. Until an operation has completed on its stream, its inputs
 // must not change, its outputs are undefined, and the memory must stay mapped. Host memory that
 // does not allow the access fails the communicator on all ranks with hcclInvalidArgument; the text
 // names the address.
@@ -15,9 +15,9 @@
 // failure after the call has returned (synFailHccl); hcclCommGetAsyncError() reports such a failure
 // too. All ranks of a communicator must issue its collectives in the same order with matching
 // arguments; a mismatch fails on every rank before any output is written. A count of 0 is valid:
-// such a call moves no data but still counts in the order. A collective does not run after a copy
-// that failed on its stream, because its data may be wrong; the communicator then fails on all
-// ranks, and the text names the copy (see "Failures" in synapse_api.h).
+// such a call moves no data but keeps its place in the order. A collective that is queued after a
+// failed copy on the same stream does not run, because its input may be wrong; the communicator
+// then fails on all ranks, and the text names the copy (see "Failures" in synapse_api.h).
 //
 // Types. Collectives accept every hcclDataType_t, with hcclSum, hcclProd, hcclMin, hcclMax and
 // hcclAvg. Gaudi's library, and HCCL_STRICT=1, accept only float, bfloat16, half, int32 and uint32,
@@ -27,16 +27,16 @@
 // the error. In addition to the errors that their docstrings list under "Errors:", all collectives,
 // sends and receives return
 // - hcclInvalidArgument for an unknown communicator, a null stream, a data type, reduction, root or
-//   peer that is out of range, and a buffer that is not mapped, leaves its allocation or overlaps
-//   the other in a way that the function does not allow;
+//   peer that is out of range, and a buffer that is not mapped, extends past its allocation or
+//   overlaps the other buffer in a way that the function does not allow;
 // - hcclInvalidUsage for a stream that does not exist;
 // - hcclOutOfMemory if a buffer is host memory and the device has less than 1 MiB free, which each
-//   stream of a communicator needs for host memory;
+//   stream of a communicator needs for buffers in host memory;
 // - the code of the failure if the communicator has failed before.
 //
 // Threads. Any number of host threads may call the library; calls on one stream are processed one
 // after the other. pthread_cancel() takes effect when the thread leaves the library, and does not
-// shorten a blocking call. In a child forked from a process that has initialised the library every
+// shorten a blocking call. In a child forked from a process that has initialised the library, every
 // call returns hcclInvalidUsage. Functions without a "Blocks:" line do not block.
 //
 // Example. An all-reduce of `count` floats on one of `n` ranks, each of which has acquired a device
@@ -81,17 +81,18 @@ hcclResult_t hcclGetVersion(int* version);
 // Do not free it.
 const char* hcclGetErrorString(hcclResult_t result);
 
-// Returns the error text of this thread's last hccl call, or null if that call succeeded, and does
-// not clear it. The text stays valid until the same thread's next hccl call; do not free it.
+// Returns the error text of this thread's last hccl call, or null if that call succeeded. Reading
+// the text does not clear it. The text stays valid until the same thread's next hccl call; do not
+// free it.
 const char* hcclGetLastErrorMessage(void);
 
 // ---- Communicators ----------------------------------------------------------------------------
 
 // Creates the id of a new communicator and starts its rendezvous in this process. Call it on one
 // rank, and pass the id to the others by the program's own means. This process must live until
-// every rank has joined; an id that is never used keeps its socket until the process ends. With
-// HCCL_COMM_ID=address:port the process's first id uses that address, and the other ranks may pass
-// a zeroed id.
+// every rank has joined; an id that is never used keeps its socket open until the process ends.
+// With HCCL_COMM_ID=address:port the process's first id uses that address, and the other ranks may
+// pass a zeroed id.
 // Blocks: no.
 // Errors: hcclInvalidArgument if `id` is null; hcclSocketError if the address cannot be used.
 hcclResult_t hcclGetUniqueId(hcclUniqueId* id);
@@ -108,7 +109,7 @@ hcclResult_t hcclCommInitRank(hcclComm_t* comm, int nranks, hcclUniqueId id, int
 
 // Creates a communicator of `ndev` devices that this process holds and stores their handles in
 // comm[0] ... comm[ndev - 1]. Rank i is devlist[i] (a synDeviceId), or device i if `devlist` is
-// null. Gaudi's library always returns hcclInvalidUsage, as HCCL_STRICT=1 does here.
+// null. Gaudi's library always returns hcclInvalidUsage, as hccl does under HCCL_STRICT=1.
 // Blocks: until the devices have joined, at most HCCL_INIT_TIMEOUT.
 // Errors: hcclInvalidArgument if `comm` is null, `ndev` < 1, or a device is not held or named
 // twice; otherwise those of hcclCommInitRank().
@@ -118,7 +119,7 @@ hcclResult_t hcclCommInitAll(hcclComm_t* comm, int ndev, const int* devlist);
 // does not replace hcclCommDestroy().
 // Blocks: until the work has completed or the communicator fails.
 // Errors: hcclInvalidArgument for an unknown communicator; the code of hcclCommGetAsyncError() if
-// the communicator has failed on any rank, even after this rank's own work had completed.
+// the communicator has failed on any rank, even if this rank's own work had completed before.
 hcclResult_t hcclCommFinalize(hcclComm_t comm);
 
 // Finalizes and frees the communicator; the handle is unknown afterwards.
@@ -128,9 +129,10 @@ hcclResult_t hcclCommFinalize(hcclComm_t comm);
 // A communicator without such calls may be destroyed within a group.
 hcclResult_t hcclCommDestroy(hcclComm_t comm);
 
-// Ends the communicator at once: queued and running operations fail here and on the other ranks,
+// Ends the communicator at once: queued and running operations fail on this rank and on the others,
 // every wait for them returns, and the handle is unknown afterwards. Other threads may be waiting
-// for its operations meanwhile. (Gaudi's library waits for queued work, like hcclCommDestroy().)
+// for the communicator's operations during the call. (Gaudi's library waits for queued work, like
+// hcclCommDestroy().)
 // Blocks: no.
 // Errors: those of hcclCommDestroy().
 hcclResult_t hcclCommAbort(hcclComm_t comm);
@@ -143,8 +145,8 @@ hcclResult_t hcclCommAbort(hcclComm_t comm);
 hcclResult_t hcclCommGetAsyncError(hcclComm_t comm, hcclResult_t* asyncError);
 
 // Returns the text of the error that hcclCommGetAsyncError() last reported, or null if there is
-// none or the communicator is unknown. It stays valid until the communicator is destroyed; do not
-// free it.
+// none or the communicator is unknown. The text stays valid until the communicator is destroyed; do
+// not free it.
 const char* hcclCommGetAsyncErrorMessage(hcclComm_t comm);
 
 // Writes the number of ranks to `count`.
@@ -187,13 +189,14 @@ hcclResult_t hcclAllReduce(const void* sendbuff, void* recvbuff, size_t count,
                            void* stream_handle);
 
 // Reduces every rank's n * `recvcount` elements, element by element. Rank r receives part r of the
-// result, `recvcount` elements.
+// result, which has `recvcount` elements.
 // In place: recvbuff == sendbuff + rank * recvcount elements.
 hcclResult_t hcclReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
                                hcclDataType_t datatype, hcclRedOp_t reduceOp, hcclComm_t comm,
                                void* stream_handle);
 
-// Gives every rank the `sendcount` elements of all ranks, in rank order: n * `sendcount` elements.
+// Gathers the `sendcount` elements of every rank on all ranks, in rank order: n * `sendcount`
+// elements.
 // In place: sendbuff == recvbuff + rank * sendcount elements.
 hcclResult_t hcclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
                            hcclDataType_t datatype, hcclComm_t comm, void* stream_handle);
@@ -226,12 +229,12 @@ hcclResult_t hcclSend(const void* sendbuff, size_t count, hcclDataType_t datatyp
 hcclResult_t hcclRecv(void* recvbuff, size_t count, hcclDataType_t datatype, int peer,
                       hcclComm_t comm, void* stream_handle);
 
-// Operations that a thread calls between hcclGroupStart() and the matching hcclGroupEnd() are
+// Operations that a thread issues between hcclGroupStart() and the matching hcclGroupEnd() are
 // collected and then queued together by the outermost hcclGroupEnd(). If it succeeds, they are
 // queued, but need not have completed. The sends and receives of a group progress together, so
 // ranks that exchange in one group cannot block each other; collectives keep their order and run
-// before them. Groups nest. A group may have 1024 calls on each stream. A call in a group returns
-// its own argument errors, which leave the group open.
+// before them. Groups nest. A group may have at most 1024 calls on each stream. A call in a group
+// returns its own argument errors, which leave the group open.
 // Errors: hcclInvalidUsage from hcclGroupEnd() without a start, and from the 1025th call on a
 // stream; hcclInvalidArgument from hcclGroupEnd() if a stream was destroyed within the group.
 hcclResult_t hcclGroupStart(void);
@@ -241,7 +244,7 @@ hcclResult_t hcclGroupEnd(void);
 
 // Exports the `size` bytes of device memory at `addr` as a dma-buf and stores its descriptor in
 // `fd`, which the caller then owns. The dma-buf begins with the page that contains `addr`, so the
-// memory is at offset addr % 4096. The dma-buf keeps its pages when the memory is freed. Returns 0
+// memory is at offset addr % 4096. The dma-buf keeps its pages after the memory is freed. Returns 0
 // on success.
 // Errors: hcclInvalidArgument (positive) if `fd` is null; otherwise negative codes:
 // -hcclInvalidArgument for a range that is not within one allocation, -hcclUnsupported where the

@@ -1,8 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0
-// Functions that only emulated devices have: kernels that are functions of the program, host views
-// of device memory, and reports on the traffic of a communicator. A program that also runs on real
-// devices should keep its calls of these functions in one place, where it can launch its recipes
-// (synLaunch) instead. C99 and C++.
+// SPDX-License-Identifier: Apache-2.0 Functions that only emulated devices have: kernels that are
+// host functions of the program, host views of device memory, and reports on the traffic of a
+// communicator. A program that also runs on real devices should keep its calls of these functions
+// in one place, where it can launch its recipes (synLaunch) instead. C99 and C++.
 #ifndef HCCL_EMULATION_H_
 #define HCCL_EMULATION_H_
 
@@ -20,8 +19,9 @@ extern "C" {
 
 // Bitwise reductions: values of hcclRedOp_t that hcclAllReduce(), hcclReduce() and
 // hcclReduceScatter() accept for integer types. On truth values (0 or 1 in an hcclUint8) they are
-// the logical and, or, and exclusive or. A floating-point type is hcclInvalidArgument, and so is
-// every type under HCCL_STRICT=1, because Gaudi's library has no such reductions.
+// the logical and, or, and exclusive or. With a floating-point type the call returns
+// hcclInvalidArgument, and so it does with every type under HCCL_STRICT=1, because Gaudi's library
+// has no such reductions.
 #ifdef __cplusplus
 #define hcclEmulationBitAnd static_cast<hcclRedOp_t>(64)
 #define hcclEmulationBitOr static_cast<hcclRedOp_t>(65)
@@ -36,22 +36,22 @@ extern "C" {
 
 // Queues `kernel(arguments)` on a stream, in order with its copies, events and collectives. The
 // kernel runs on a thread of the library or on one that waits for the stream, so it must neither
-// throw nor call the library; obtain the host views of the memory that it uses beforehand. The
-// caller owns `arguments`, which must live until the kernel has run. The kernel does not run after
-// a failed copy (see "Failures" in synapse_api.h), but it does run after a failed collective.
+// throw nor call the library; obtain the host views that it needs beforehand. The caller owns
+// `arguments`, which must live until the kernel has run. The kernel does not run after a failed
+// copy (see "Failures" in synapse_api.h), but it does run after a failed collective.
 // Blocks: no.
 // Errors: hcclInvalidArgument for an unknown stream or a null kernel.
 hcclResult_t hcclEmulationLaunch(void* stream_handle, void (*kernel)(void* arguments),
                                  void* arguments);
 
-// Writes to `*view` the address of `size` bytes of device memory, inside one allocation, in the
-// host's address space. Every call returns the same address, which stays valid until the memory is
-// freed, even if the library moves the underlying pages after a failure. Work that is ordered after
-// a write to the view sees the write. Calls treat an address in the view as the device address of
-// that memory, so it can be a buffer of a collective, a message or a copy. To this end, the first
-// call reserves an address range of the length of the device memory. If the system refuses to
-// reserve it, or if RLIMIT_AS would then leave the process less than this length, an address in a
-// view is treated as a buffer in host memory instead.
+// Writes to `*view` the address, in the host's address space, of `size` bytes of device memory,
+// which must lie inside one allocation. Every call returns the same address, which stays valid
+// until the memory is freed, even if the library moves the underlying pages after a failure. Work
+// that is ordered after a write to the view sees the write. Calls treat an address in the view as
+// the device address of that memory, so a view can be the buffer of a collective, a message or a
+// copy. To this end, the first call reserves an address range as large as the device memory. If the
+// system refuses the reservation, or if RLIMIT_AS would then leave the process less address space
+// than this size, an address in a view is treated as a buffer in host memory instead.
 // Blocks: no.
 // Errors: hcclInvalidArgument if the range is not in one allocation; hcclOutOfMemory if the range
 // cannot be mapped.
@@ -61,38 +61,40 @@ hcclResult_t hcclEmulationHostView(uint64_t device_address, uint64_t size, void*
 // hcclEmulationHostView().
 // Blocks: no.
 // Errors: hcclInvalidArgument if `view` is not in a host view of currently allocated memory, if the
-// range leaves its allocation, or for a null pointer.
+// range extends past its allocation, or for a null pointer.
 hcclResult_t hcclEmulationDeviceAddress(const void* view, uint64_t size, uint64_t* device_address);
 
-// Sets how processes forked from now on see `size` bytes of device memory, inside one allocation.
-// With `keep` 1, a child gets a private copy, as of the moment of the fork, at the same address in
-// the host view; it is ordinary memory of the child and of its own children. With `keep` 0, the
-// default, that address range is not mapped in the child. Freeing the memory ends the setting.
+// Sets how processes forked from now on see `size` bytes of device memory, which must lie inside
+// one allocation. With `keep` 1, a child gets a private copy, as of the moment of the fork, at the
+// same address in the host view; it is ordinary memory of the child and of its own children. With
+// `keep` 0, the default, that address range is not mapped in the child. Freeing the memory ends the
+// setting.
 //
 // A fork copies the kept ranges, without their holes, while the forking thread waits: tens of ms
 // for 64 MiB on an idle machine, up to seconds per GiB on a busy one. Meanwhile all other uses of
 // this rank's device memory wait: its calls, the work of its streams, and therefore collectives of
 // other ranks. The copy may or may not contain writes that are in progress during the fork. The
 // fork proceeds after at most 10 s plus 1 s for each GiB; if the copy is not complete by then, the
-// child has none of the memory. It also has none if the process has fewer than two free
-// descriptors. If there is no memory for a range, the child lacks that range. In the last two cases
-// a warning is written to stderr. Memory that the child lacks is not mapped there.
+// child has none of the memory. The child also has none if the process has fewer than two free
+// descriptors. If the system has no memory for the copy of a range, the child lacks that range. In
+// the last two cases a warning is written to stderr. Memory that the child lacks is not mapped
+// there.
 //
 // vfork(), posix_spawn() and clone() are not affected. Handlers of pthread_atfork() may call the
 // library in the parent, unless they were registered before it was loaded: such handlers run while
-// device memory is locked, and must neither call it nor take a lock under which another thread
-// does.
+// device memory is locked, and must neither call the library nor take a lock that another thread
+// holds while it calls the library.
 // Blocks: only while another thread forks.
 // Errors: hcclInvalidArgument if the range is not in one allocation; hcclOutOfMemory if its view
 // cannot be mapped.
 hcclResult_t hcclEmulationKeepAtFork(uint64_t device_address, uint64_t size, int keep);
 
-// Returns the whole pages (of 4096 bytes, as in the host view) within `size` bytes of device
-// memory, inside one allocation, to the system. They read as zeros from then on and are allocated
-// again when written. The rest of the range keeps its contents, and all addresses stay valid. No
-// work that uses the range may be queued or running, on any rank: wait for the streams first. The
-// next calls on buffers of the allocation check all their pages again, so trim rarely, and large
-// ranges at a time.
+// Returns to the system the whole pages (of 4096 bytes, as in the host view) within `size` bytes of
+// device memory, which must lie inside one allocation. These pages read as zeros from then on and
+// are allocated again when written. The rest of the range keeps its contents, and all addresses
+// stay valid. No rank may have work queued or running that uses the range: wait for the streams
+// first. The next calls on buffers of the allocation check all their pages again, so trim rarely,
+// and large ranges at a time.
 // Blocks: no.
 // Errors: hcclInvalidArgument if the range is not in one allocation; hcclSystemError if the system
 // refuses.
@@ -101,10 +103,10 @@ hcclResult_t hcclEmulationTrim(uint64_t device_address, uint64_t size);
 // Checks that this process can read `size` bytes of its memory at `memory`, and also write them if
 // `writable` is 1. Code that is about to access the memory directly can thus avoid a signal.
 // Preserves the contents of the memory, even while other threads and processes store to it, but
-// faults its pages in: pages that were never touched are allocated if `writable` is 1, and those of
+// faults its pages in: pages that were never touched are allocated if `writable` is 1, and pages of
 // a file are read. Therefore pass only the bytes that are used, not a range with large gaps. Checks
-// every page that the calling thread has not found accessible before; if there is none, checks only
-// the mapping and the first and the last page.
+// every page that the calling thread has not found accessible before; if the thread has found all
+// of them accessible, checks only the mapping and the first and the last page.
 // Blocks: for as long as the system takes to fault the pages in.
 // Errors: hcclInvalidArgument if the memory is null, not mapped, protected or past the end of its
 // file (the text names the first such page); hcclSystemError if no descriptor is available for the
@@ -113,8 +115,8 @@ hcclResult_t hcclEmulationCheckMemory(const void* memory, uint64_t size, int wri
 
 // ---- Traffic, plans and time limits -------------------------------------------------------------
 
-// The path of this rank's calls on a communicator, and the traffic of the completed calls over
-// transports since the communicator was created.
+// The path that this rank's calls on a communicator take, and the traffic that completed calls have
+// sent over transports since the communicator was created.
 typedef struct hcclEmulationTraffic_t {
   // The path of the last call: "node" if all ranks share one node's memory, "copy" if there is one
   // rank, otherwise the name of its algorithm; "none" before the first call.
@@ -156,19 +158,19 @@ hcclResult_t hcclEmulationPlan(hcclComm_t comm, const hcclEmulationPlanRequest_t
                                char* buffer, uint64_t size, uint64_t* length);
 
 // Sets how long calls of this rank on the communicator wait for other ranks before they fail, in
-// milliseconds; 0 means without a limit. The new limit replaces HCCL_TIMEOUT for waits that begin
-// from now on. Other ranks and communicators keep their limits, but a communicator that fails fails
-// on all its ranks. Any thread may call it at any time.
+// milliseconds; 0 means no limit. The new limit replaces HCCL_TIMEOUT for waits that begin from now
+// on. Other ranks and communicators keep their limits, but a communicator that fails fails on all
+// its ranks. Any thread may call it at any time.
 // Blocks: no.
 // Errors: hcclInvalidArgument for an unknown communicator.
 hcclResult_t hcclEmulationSetTimeout(hcclComm_t comm, uint64_t milliseconds);
 
 // ---- Positions in streams -----------------------------------------------------------------------
 // A stream numbers the pieces of work queued on it from 1. Between two readings A and B of
-// `*queued`, the work in (A, B] has been queued. This is the work of one call if no other thread
-// queues meanwhile. A call queues one piece or more. Recording an event, and a stream's wait for
-// one, queue a piece only if they need one. A call in an open group queues none before
-// hcclGroupEnd().
+// `*queued`, the work in (A, B] has been queued. If A is read before a call and B after it, and no
+// other thread queues work meanwhile, this is the work of that call. A call queues one piece or
+// more. Recording an event, or making a stream wait for an event, queues a piece only where one is
+// needed. A call in an open group queues nothing before hcclGroupEnd().
 
 // Writes to `*queued` the position of the last piece of work that has been queued on the stream,
 // and to `*completed` that of the last one that has run; all pieces before it have run too. Either
@@ -178,7 +180,7 @@ hcclResult_t hcclEmulationSetTimeout(hcclComm_t comm, uint64_t milliseconds);
 hcclResult_t hcclEmulationStreamPosition(void* stream_handle, uint64_t* queued,
                                          uint64_t* completed);
 
-// A value of `timeout_ms` with which a wait has no limit of its own.
+// The value of `timeout_ms` for a wait without a time-out of its own.
 #define HCCL_EMULATION_NO_TIMEOUT UINT64_MAX
 
 // Waits until the work up to position `up_to` has run, for at most `timeout_ms` milliseconds, and
@@ -193,7 +195,8 @@ hcclResult_t hcclEmulationStreamPosition(void* stream_handle, uint64_t* queued,
 // synStreamSynchronize(). Calls with other ranks then fail after HCCL_TIMEOUT or the limit of
 // hcclEmulationSetTimeout(). With any other limit, the thread runs only work that need not wait for
 // other ranks, leaves the rest to the stream's own thread and sleeps, so that it returns in time
-// whatever the other ranks do. With 0, it polls, and starts work for which no thread waits.
+// whatever the other ranks do. With 0, the call polls, and starts work that no thread is waiting
+// for.
 //
 // A failure that is returned counts as reported, as by synEventSynchronize() (see "Failures" in
 // synapse_api.h), and is returned again for the same range. A stream remembers the last 256 runs of
@@ -205,23 +208,24 @@ hcclResult_t hcclEmulationStreamPosition(void* stream_handle, uint64_t* queued,
 hcclResult_t hcclEmulationStreamWait(void* stream_handle, uint64_t after, uint64_t up_to,
                                      uint64_t timeout_ms);
 
-// Calls `callback` once when the work up to position `up_to` has run, with the result that
-// hcclEmulationStreamWait() would return for (after, up_to], which then counts as reported, and
-// with its text, which is "" for hcclSuccess and is valid during the callback. The work starts even
-// if no thread waits for it.
+// Calls `callback` exactly once, when the work up to position `up_to` has run. Passes the result
+// that hcclEmulationStreamWait() would return for (after, up_to], which then counts as reported,
+// and the text of that result, which is "" for hcclSuccess and valid only during the callback. The
+// work starts even if no thread waits for it.
 //
 // One thread of the library runs all callbacks one after the other, in order of positions for each
 // stream, even if the work has already run. Signals are blocked on that thread. Callbacks may call
 // the library. They must not throw, and should not block, because that delays the others. A
-// callback may run after the stream has been destroyed or the communicator aborted, because their
-// work runs or fails first; `argument` must live until the callback has run. No callback runs in a
-// forked child, or if this call fails.
+// callback may run after the stream has been destroyed or the communicator aborted, because both
+// calls first let the work run or fail; `argument` must live until the callback has run. No
+// callback runs in a forked child, or if this call fails.
 //
-// synDestroy() returns after all callbacks have run, unless one of them calls it, so its caller
-// must not hold a lock that they take. When the process exits, callbacks end with an exit handler
-// (atexit) that the first call of this function registers. Exit handlers registered later run
-// before it, and callbacks still run meanwhile. The handler waits at most 200 ms for a callback
-// that is running, and callbacks that have not begun do not run.
+// synDestroy() returns after all callbacks have run, unless a callback calls synDestroy(). The
+// caller of synDestroy() must therefore not hold a lock that a callback takes. When the process
+// exits, callbacks end with an exit handler (atexit) that the first call of this function
+// registers. Exit handlers registered later run before it, and callbacks still run meanwhile. The
+// handler waits at most 200 ms for a callback that is running, and callbacks that have not begun do
+// not run.
 // Blocks: no.
 // Errors: those of hcclEmulationStreamWait(); hcclInvalidArgument for a null callback;
 // hcclSystemError or hcclOutOfMemory if the thread cannot be started or there is no memory.
@@ -237,16 +241,16 @@ hcclResult_t hcclEmulationStreamNotify(void* stream_handle, uint64_t after, uint
 // the beginning of the buffer. If the displacements are null, the blocks are contiguous. The
 // displacement of an empty block is ignored, and a buffer without elements may be null.
 //
-// Each call is queued like a collective and may be part of a group. In a group, it is equivalent to
-// the calls of which it consists, each of which counts as a call on the stream: n reduces, or n
-// sends and n receives, including one of each with the rank itself. If two ranks pass different
-// counts for the same block, both fail with hcclInvalidUsage, and with them the communicator,
-// before that block is written; other blocks may have been written. Errors are those of all
-// collectives (see hccl.h), and hcclInvalidArgument for null counts, blocks of an output that
-// overlap, an output that overlaps an input other than in place, and sizes above 2^63 bytes.
+// Each call is queued like a collective and may be part of a group. In a group, such a call is
+// equivalent to the calls of which it consists, each of which counts as a call on the stream: n
+// reduces, or n sends and n receives, including one of each with the rank itself. If two ranks pass
+// different counts for the same block, both calls fail with hcclInvalidUsage, as does the
+// communicator, before that block is written; other blocks may have been written. Errors are those
+// of all collectives (see hccl.h), and hcclInvalidArgument for null counts, blocks of an output
+// that overlap, an output that overlaps an input other than in place, and sizes above 2^63 bytes.
 
-// Gives every rank the blocks of all: rank r sends counts[r] elements, which are stored at
-// displacements[r] of `recvbuff`. All ranks pass the same counts; displacements may differ.
+// Gathers the blocks of all ranks on every rank: rank r sends counts[r] elements, which are stored
+// at displacements[r] of `recvbuff`. All ranks pass the same counts; displacements may differ.
 // In place: sendbuff == recvbuff + displacements[rank] elements.
 hcclResult_t hcclEmulationAllGatherV(const void* sendbuff, void* recvbuff, const uint64_t* counts,
                                      const uint64_t* displacements, hcclDataType_t type,
@@ -272,17 +276,17 @@ hcclResult_t hcclEmulationAlltoAllV(const void* sendbuff, const uint64_t* send_c
 
 // ---- Receiving from any rank --------------------------------------------------------------------
 
-// Waits until another rank of the communicator has offered this one a message for which no receive
-// has been called, for at most `timeout_ms` milliseconds (0 polls). Writes the rank to `*source`
-// and the message's size in bytes to `*bytes`, which may be null. The next hcclRecv() from that
-// rank receives this message, which stays offered until then. A message is offered as soon as its
-// hcclSend() starts to run on the sender's stream. If receives from a rank are queued, its messages
-// are reported once those receives have completed. Ranks that have offered messages take turns. No
-// other thread may receive from any rank in this way meanwhile, because both might get the same
-// message. Returns hcclBusy and writes nothing if the time has elapsed (at once in a communicator
-// of one rank), and the code of the failure if the communicator fails or has failed.
+// Waits, for at most `timeout_ms` milliseconds (0 polls), until another rank of the communicator
+// has offered this rank a message for which no receive has been called. Writes the sending rank to
+// `*source` and the message's size in bytes to `*bytes`, which may be null. The next hcclRecv()
+// from that rank receives this message, which stays offered until then. A message is offered as
+// soon as its hcclSend() starts to run on the sender's stream. If receives from a rank are queued,
+// its messages are reported once those receives have completed. Ranks that have offered messages
+// take turns. No other thread may probe and receive in this way meanwhile, because both might get
+// the same message. Returns hcclBusy and writes nothing if the time has elapsed (at once in a
+// communicator of one rank), and the code of the failure if the communicator fails or has failed.
 // Blocks: for at most `timeout_ms`. hcclCommAbort() ends the wait. hcclCommDestroy() does not: it
-// returns, and the probe waits until its time has elapsed.
+// returns, while the probe keeps waiting until its time has elapsed.
 // Errors: hcclInvalidArgument for an unknown communicator or a null `source`.
 hcclResult_t hcclEmulationProbe(hcclComm_t comm, uint64_t timeout_ms, int* source, uint64_t* bytes);
 

@@ -19,13 +19,13 @@
 
 #define HCCL_UNIQUE_ID_MAX_BYTES 1024
 
-// A communicator: one rank's membership in a group of ranks. It is a macro, so that code that tests
-// for it or derives other types from it continues to work.
+// A communicator: one rank's membership in a group of ranks. The type is a macro, so that code that
+// tests for it or derives other types from it continues to work.
 #define hcclComm_t void*
 
-// Identifies a communicator before it exists. One rank creates it, and the program passes it to the
-// others: all of it, or the first `length` bytes of `internal` and `length` itself. It is plain
-// data, valid in any process and on any host.
+// Identifies a communicator before it exists. One rank creates the id, and the program passes
+// either the whole structure to the others, or `length` and the first `length` bytes of `internal`.
+// The id is plain data, valid in any process and on any host.
 typedef struct hcclUniqueId {
   uint8_t internal[HCCL_UNIQUE_ID_MAX_BYTES];
   size_t length;
@@ -61,7 +61,7 @@ typedef enum hcclResult_t {
 #define HCCL_OF_TYPE_INT
 #endif
 
-// Reductions. The values of hcclMin and hcclMax are swapped in NCCL: translate them by name.
+// Reductions. NCCL swaps the values of minimum and maximum: translate them by name.
 typedef enum hcclRedOp_t HCCL_OF_TYPE_INT {
   hcclSum = 0,
   hcclProd = 1,

@@ -57,7 +57,7 @@ extern "C" {
 // ---- Start and end ----------------------------------------------------------------------------
 
 // Starts the runtime and reads the environment. Further calls succeed and do nothing.
-// Errors: synInvalidArgument if a variable of the environment is malformed (the text names it);
+// Errors: synInvalidArgument if an environment variable is malformed (the text names it);
 // synAlreadyInitialized from a further call if HABANA_DISABLE_DOUBLE_SYN_INITIALIZE is set.
 synStatus SYN_API_CALL synInitialize(void);
 
@@ -72,7 +72,7 @@ synStatus SYN_API_CALL synDriverGetVersion(char* pDriverVersion, int len);
 // Acquires the device with this module id for the process and stores its id in `pDeviceId`.
 // synDeviceRelease() releases the device.
 // Errors: synDeviceAlreadyAcquired if the process holds a device; synUnavailable if another process
-// holds this one; synNoDeviceFound if there is no such module.
+// holds the device; synNoDeviceFound if there is no such module.
 synStatus SYN_API_CALL synDeviceAcquireByModuleId(synDeviceId* pDeviceId, synModuleId moduleId);
 
 // Acquires the device at a PCI address ("dddd:bb:dd.f"), or the first free one if `pciBus` is null
@@ -134,9 +134,9 @@ synStatus SYN_API_CALL synDeviceGetPCIBusId(char* pPciBusId, int len, synDeviceI
 
 // ---- Memory -----------------------------------------------------------------------------------
 
-// Allocates `size` bytes of device memory and stores its address, never 0, in `buffer`. Addresses
-// inside the allocation may be computed and passed on; they are not host pointers. `reqAddr` is a
-// hint that may be ignored; `flags` must be 0.
+// Allocates `size` bytes of device memory and stores its address, never 0, in `buffer`. Calls also
+// accept any address inside the allocation, computed from this one. Device addresses are not host
+// pointers. `reqAddr` is a hint that may be ignored; `flags` must be 0.
 // Errors: synOutOfDeviceMemory if no range of that size is free.
 synStatus SYN_API_CALL synDeviceMalloc(synDeviceId deviceId, uint64_t size, uint64_t reqAddr,
                                        uint32_t flags, uint64_t* buffer);
@@ -183,17 +183,18 @@ synStatus SYN_API_CALL synMemsetD32Async(uint64_t pDeviceMem, const uint32_t val
 
 // ---- Streams ----------------------------------------------------------------------------------
 
-// Failures. A copy or memset that fails leaves wrong data behind. Therefore no work queued after it
-// runs, on its stream or on streams that wait for an event recorded after it: copies, memsets and
-// kernels fail with it, and a collective fails its communicator on all ranks. This state ends on
-// all of these streams when synStreamSynchronize(), synEventSynchronize() or synDeviceSynchronize()
-// has reported the failure on one of them; work queued from then on runs. An event keeps the
-// failure of the work before it until it is recorded again after new work. Queries report a failure
-// without ending this state. A failed collective stops only its communicator; the stream goes on.
+// Failures. A copy or memset that fails leaves wrong data behind. Therefore the work queued after
+// it does not run, on the same stream or on streams that wait for an event recorded after it:
+// copies, memsets and kernels fail with it, and a collective fails its communicator on all ranks.
+// This state ends on all of these streams when synStreamSynchronize(), synEventSynchronize() or
+// synDeviceSynchronize() has reported the failure on one of them; work queued from then on runs. An
+// event keeps the failure of the work before it until it is recorded again after new work. Queries
+// report a failure without ending this state. A failed collective stops only its communicator; the
+// stream goes on.
 
 // Creates a stream: a queue of copies, memsets, event records, event waits and collectives, which
-// run one after the other. `flags` must be 0. The stream ends with synStreamDestroy() or with its
-// device.
+// run one after the other. `flags` must be 0. The stream exists until synStreamDestroy(), or until
+// its device is released.
 synStatus SYN_API_CALL synStreamCreateGeneric(synStreamHandle* pStreamHandle, synDeviceId deviceId,
                                               uint32_t flags);
 
@@ -205,8 +206,8 @@ synStatus SYN_API_CALL synStreamCreate(synStreamHandle* pStreamHandle, synDevice
 // Blocks: until the work has run.
 synStatus SYN_API_CALL synStreamDestroy(synStreamHandle streamHandle);
 
-// Waits until the work queued so far has completed. Several threads may wait. Each failure is
-// reported once by each stream that it concerns.
+// Waits until the work queued so far has completed. Several threads may wait. Each stream that a
+// failure affects reports it once.
 // Blocks: until then.
 // Errors: synFail if a copy or memset in that work failed, else synFailHccl if a collective in it
 // failed; the text describes the failure.
@@ -236,7 +237,7 @@ synStatus SYN_API_CALL synDeviceGetNextStreamAffinity(synDeviceId deviceId,
 // ---- Events -----------------------------------------------------------------------------------
 
 // Creates an event. `flags` is 0 or EVENT_COLLECT_TIME; the device id is not checked. The event
-// ends with synEventDestroy() or with the device.
+// exists until synEventDestroy(), or until the device is released.
 synStatus SYN_API_CALL synEventCreate(synEventHandle* pEventHandle, synDeviceId deviceId,
                                       const uint32_t flags);
 
@@ -257,8 +258,9 @@ synStatus SYN_API_CALL synEventQuery(synEventHandle eventHandle);
 // failed; the text describes the failure.
 synStatus SYN_API_CALL synEventSynchronize(synEventHandle eventHandle);
 
-// Writes the nanoseconds from the completion of one event to that of another; if `eventHandleEnd`
-// is null, the time of the first, on the clock of synProfilerGetCurrentTimeNS().
+// Writes the nanoseconds from the completion of one event to the completion of another. If
+// `eventHandleEnd` is null, writes the time at which the first completed, on the clock of
+// synProfilerGetCurrentTimeNS().
 // Errors: synObjectNotInitialized if an event was not recorded; synBusy if one is not complete;
 // synInvalidArgument if one was not created with EVENT_COLLECT_TIME; synUnavailable if the time is
 // no longer kept.
@@ -295,7 +297,7 @@ synStatus SYN_API_CALL synGetLastError(void);
 const char* SYN_API_CALL synGetLastErrorMessage(void);
 
 // Writes `msg` (may be null), the state of every stream and that of every communicator to the log,
-// and aborts the process. `flags` are ignored.
+// and aborts the process. `flags` is ignored.
 synStatus SYN_API_CALL synDumpStateAndTerminate(const char* msg, uint64_t flags);
 
 // Accepts and ignores a report of how many bytes of device memory a framework's own allocator has
@@ -304,10 +306,10 @@ synStatus SYN_API_CALL synUpdateMemoryConsumption(uint64_t usedMemory, uint64_t 
 
 // ---- Profiler ---------------------------------------------------------------------------------
 
-// Collects a trace between start and stop. synProfilerGetTrace() is called twice: with a null
-// `buffer`, it writes the numbers of bytes and entries that a buffer must hold; then it fills the
-// buffer. An emulated device records nothing: no memory is needed, and a trace has no bytes and no
-// entries.
+// Collect a trace between start and stop. Call synProfilerGetTrace() twice: first with a null
+// `buffer`, to get the numbers of bytes and entries that the buffer must hold, then with a buffer
+// of that size, to fill it. An emulated device records nothing, so it needs no memory, and its
+// traces have no bytes and no entries.
 // Errors: synInvalidArgument for an unknown synTraceType.
 synStatus SYN_API_CALL synProfilerQueryRequiredMemory(synDeviceId deviceId,
                                                       uint32_t* bytesRequired);
@@ -323,7 +325,7 @@ synStatus SYN_API_CALL synProfilerGetCurrentTimeNS(uint64_t* nanoTime);
 
 // Add entries of the program to the trace: a measurement that starts at `nanoTime`, optionally with
 // arguments and for a named thread, or an event with a start and an end. `args` holds `argsSize`
-// texts, which are names and values in turn.
+// texts, alternately a name and its value.
 synStatus SYN_API_CALL synProfilerAddCustomMeasurement(const char* description, uint64_t nanoTime);
 synStatus SYN_API_CALL synProfilerAddCustomMeasurementArgs(const char* description,
                                                            uint64_t nanoTime, const char** args,

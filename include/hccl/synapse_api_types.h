@@ -49,7 +49,7 @@ typedef enum eventCreateFlags {
   EVENT_COLLECT_TIME = 1  // permits synEventElapsedTime() on this event
 } eventCreateFlags;
 
-// No call takes a priority; the type is kept for programs that name it.
+// No call takes a priority; the type is kept for programs that refer to it.
 typedef enum synStreamPriority {
   synStreamPriorityHigh = 0,
   synStreamPriorityLow = 1,
@@ -98,7 +98,7 @@ typedef struct synDeviceInfo {
   synDeviceType deviceType;
 } synDeviceInfo;
 
-// The properties that synDeviceGetInfoV2() writes: the same, and two more fields.
+// The properties that synDeviceGetInfoV2() writes: those of synDeviceInfo, and two more.
 typedef struct synDeviceInfoV2 {
   uint64_t sramBaseAddress;
   uint64_t dramBaseAddress;
