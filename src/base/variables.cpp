@@ -170,7 +170,7 @@ constexpr std::array kVariables{
     Variable{"HCCL_DEVICE_MEMORY",
              "",
              {assign<&Config::device_memory, memory_size>,
-              "bytes from 1M to 16T, with K, M, G or T, e.g. 32G"}},
+              "a number of bytes from 1M to 16T, which may end in K, M, G or T, e.g. 32G"}},
     Variable{"HCCL_DEVICE_COUNT",
              "8",
              {assign<&Config::device_count, number_within<1, 64>>, "a number from 1 to 64"}},

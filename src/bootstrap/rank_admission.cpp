@@ -144,7 +144,7 @@ std::string RankAdmission::wrong_user(const FrameConnection& connection) const {
   const SocketOwner owner = tcp_peer_owner(connection.fd());
   if (owner.knowledge == SocketOwner::Knowledge::unknown) return {};
   if (owner.knowledge == SocketOwner::Knowledge::none)
-    return "it hung up before it was known whose process it is; start it again";
+    return "it disconnected before its user could be determined; start that rank again";
   if (owner.user == geteuid()) return {};
   return text("it belongs to user ", owner.user, ", this job to user ", geteuid(),
               "; run all ranks as one user");

@@ -68,7 +68,7 @@ UniqueId decode(const hcclUniqueId& id) {
   if (reader.u64() != kMagic || !reader.ok()) refuse("was not made by this library");
   const std::uint16_t version = reader.u16();
   if (version != kVersion)
-    refuse(text("is of version ", version, ", this library reads version ", kVersion));
+    refuse(text("has format version ", version, ", but this library reads version ", kVersion));
   const std::size_t total = reader.u16();
   const std::uint8_t kind = reader.u8();
   const std::size_t count = reader.u8();

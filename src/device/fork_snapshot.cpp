@@ -59,7 +59,9 @@ void before_fork() noexcept {
     if (all.ends[0] >= 0 && all.ends[1] >= 0) return;
   }
   close_ends(all);
-  warn("hccl WARN: no descriptors to keep device memory in a forked child; raise ulimit -n\n");
+  warn(
+      "hccl WARN: out of file descriptors: a forked child gets no copy of the device memory; raise "
+      "ulimit -n\n");
 }
 
 void unlock(Snapshots& all) noexcept {
@@ -95,7 +97,9 @@ void in_child() noexcept {
     bool complete = true;
     for (Arena* const arena : all.arenas) complete = arena->copy_kept() && complete;
     if (!complete)
-      warn("hccl WARN: not enough memory for the device memory that a forked child keeps\n");
+      warn(
+          "hccl WARN: out of memory: a forked child gets no complete copy of the device memory; "
+          "free memory\n");
     // If the byte cannot be sent, the parent has stopped waiting and may have changed the memory
     // while it was copied.
     if (send(all.ends[1], "", 1, MSG_NOSIGNAL) != 1) {

@@ -21,8 +21,8 @@ namespace hccl::node {
 class Exchange {
  public:
   // See Engine::exchange(). `steps`: how the messages of this group move.
-  Exchange(NodeSegment& node, StallMonitor& stalls, MessageSteps& steps,
-           const StreamPlace& place, std::span<const PointToPoint> calls, GroupLookahead& ahead);
+  Exchange(NodeSegment& node, StallMonitor& stalls, MessageSteps& steps, const StreamPlace& place,
+           std::span<const PointToPoint> calls, GroupLookahead& ahead);
   ~Exchange();
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;

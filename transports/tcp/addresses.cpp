@@ -31,7 +31,7 @@ std::string objection_to(const Interface& candidate, const std::string& names,
     return have_reachable ? "other hosts cannot reach it" : "";
   }
   if (is_virtual(candidate)) {
-    return "a bridge or tunnel of containers; HCCL_SOCKET_IFNAME may name it";
+    return "a bridge or tunnel of containers; to use it, name it in HCCL_SOCKET_IFNAME";
   }
   return "";
 }

@@ -42,7 +42,7 @@ constexpr std::array kCompletions{
           "the memory of a request is not registered any more, or not for this use", kReport},
     Cause{"Work Request Flushed Error", Severity::ignorable,
           "the queue pair had failed or was closed before this request was carried out",
-          "look for the first error of this connection, which says why"},
+          "look for the first error on this connection; it gives the cause"},
     Cause{"memory management operation error", Severity::own_fault, kUnused, kReport},
     Cause{"bad response error", Severity::peer_lost,
           "the peer's device sent an answer that the protocol does not allow", kSeeKernel},
@@ -53,8 +53,8 @@ constexpr std::array kCompletions{
           "that the peer does not allow",
           kSameVersion},
     Cause{"remote access error", Severity::peer_lost,
-          "the memory that was written to is not registered at the peer any more: its rank has "
-          "left, or has freed it too early",
+          "the target memory is no longer registered on the peer: the peer has left the "
+          "communicator, or has freed the memory too early",
           kSeePeer},
     Cause{"remote operation error", Severity::peer_lost,
           "the peer's device could not carry out a request because of a fault of its own",
@@ -92,7 +92,7 @@ constexpr std::array kEvents{
     Cause{"local work queue catastrophic error", Severity::device_gone,
           "the device could not continue with a queue pair", kSeeKernel},
     Cause{"invalid request local work queue error", Severity::own_fault,
-          "a peer sent a request that its queue pair does not allow", kSameVersion},
+          "a peer sent a request that the queue pair of this rank does not allow", kSameVersion},
     Cause{"local access violation work queue error", Severity::own_fault,
           "a peer asked for memory that is not registered for it", kSameVersion},
     Cause{"communication established", Severity::ignorable,
