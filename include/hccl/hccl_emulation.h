@@ -124,7 +124,7 @@ typedef struct hcclEmulationTraffic_t {
   // "memory" for "node" and "copy", otherwise the transport to the peer. For all peers, each
   // transport is named once, as in "shm+tcp".
   char transport[32];
-  uint64_t bytes_sent;  // payload, and 32 bytes for each call and stream that it uses
+  uint64_t bytes_sent;  // payload, and a header of 32 bytes per call on each connection
   uint64_t bytes_received;
   uint64_t sends;  // calls of the transport that moved at least one byte
   uint64_t receives;

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// The collective calls: validate once, queue, return.
+// SPDX-License-Identifier: Apache-2.0 The collective calls. Each validates its arguments once,
+// queues the work and returns.
 #include "api/queueing.h"
 #include "call/collective_call.h"
 #include "reduce/reduce.h"
@@ -47,8 +47,8 @@ void check_buffers(const comm::Communicator& communicator, const CollectiveCall&
                    " bytes; use separate buffers or the in-place form"));
 }
 
-// Submits a collective. `check` validates the arguments that only this collective has. In the call
-// that it gets, the address of a host view is replaced by that of the device memory behind it.
+// Submits a collective. `check` validates the arguments that only this collective has. The call
+// passed to `check` holds device addresses where the program passed addresses of host views.
 template <class Check>
 hcclResult_t submit_collective(Callee callee, const CollectiveCall& call, hcclComm_t comm,
                                void* stream, Check check) {

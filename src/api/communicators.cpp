@@ -110,16 +110,16 @@ hcclResult_t hcclCommDestroy(hcclComm_t comm) {
     require_no_collected_calls(*communicator);
     communicator->finalize();
     if (comm::communicators().remove(to_number(comm))) return communicator->leave();
-    // Another thread has removed the handle. If it has aborted the communicator, the wait is over
-    // for that reason; if it has destroyed it, the handle is unknown now.
+    // Another thread has removed the handle. If that thread has aborted the communicator, the abort
+    // has ended the wait; if it has destroyed the communicator, the handle is unknown now.
     if (!communicator->failed()) static_cast<void>(find_communicator(comm));
   });
 }
 
 hcclResult_t hcclCommAbort(hcclComm_t comm) {
   return guard(__func__, [&] {
-    // Raises the fault first, which ends the calls that still use the communicator: remove() waits
-    // for them.
+    // Raises the fault first, to end the calls that still use the communicator, because remove()
+    // waits for those calls.
     find_communicator(comm)->fail("called hcclCommAbort");
     if (const auto communicator = comm::communicators().remove(to_number(comm)))
       communicator->leave();

@@ -10,8 +10,8 @@
 using namespace hccl;
 using namespace hccl::api;
 
-// Returns int and not a result code. Callers test for a negative value, so failures are negative,
-// except that of a null `fd`, which is positive.
+// Returns an int rather than a result code. Callers test for a negative value, so the codes of
+// failures are negative, except the code for a null `fd`, which is positive.
 int hcclLookupDMABuff(uint64_t addr, uint64_t size, int* fd) {
   if (fd == nullptr) {
     return guard(__func__, [] {

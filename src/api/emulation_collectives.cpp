@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: Apache-2.0
-// Collectives over blocks of different sizes, built from sends and receives that progress together,
-// or from one reduce for each block. Empty blocks take part too, so a rank that passes a different
-// count meets a call that does not match, and no rank waits for a message that nobody sends. Also
-// the probe for messages of any rank.
+// SPDX-License-Identifier: Apache-2.0 Collectives over blocks of different sizes, built from sends
+// and receives that progress together, or from one reduce for each block. Empty blocks take part
+// too: if ranks pass different counts for a block, their calls meet and fail as a mismatch, instead
+// of one rank waiting for a message that nobody sends. Also contains the probe for messages from
+// any rank.
 #include "api/queueing.h"
 #include "call/collective_call.h"
 
@@ -119,7 +119,8 @@ void check_apart(const BlockLayout& read, const BlockLayout& written) {
 }
 
 // Returns a send to and a receive from every rank, this one included. Each rank begins with itself
-// and goes on with the ranks behind it, so that they do not all read from the same one first.
+// and continues with the ranks after it, so that the ranks do not all read from the same rank
+// first.
 std::vector<PointToPoint> messages_of(const comm::Communicator& communicator, hcclDataType_t type,
                                       const BlockLayout& sent, const BlockLayout& received) {
   const int ranks = communicator.size();

@@ -24,14 +24,14 @@ struct FailedCall {
   std::string_view text;
   LogLevel level = LogLevel::warning;
   bool once = false;  // logged only once, however often it fails
-  // The program may expect this failure: if it finds a module held, it tries another one. The
+  // The program may expect this failure: a program that finds a module held tries the next one. The
   // failure is logged unless the thread's next try succeeds.
   bool tries = false;
 };
 
 // Allocates and throws nothing, so it works when memory is short and while static objects are
-// destroyed. Holds no lock while it writes, because that may take as long as the reader of stderr
-// pleases. Thread safety: any thread.
+// destroyed. Holds no lock while it writes, because a write to stderr blocks until its reader makes
+// room. Thread safety: any thread.
 class FailureLog {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -45,9 +45,10 @@ class FailureLog {
   // Logs a failed call. A failed try (FailedCall::tries) is kept instead: the same thread's next
   // try with another failure replaces it, and forgive() drops it. The kept try is logged when its
   // thread repeats it or fails in a call that is not a try, when another thread fails in any call,
-  // and by flush().
+  // or when flush() is called.
   void note(const FailedCall& call, TimePoint now) noexcept;
-  // Drops the kept try if it is one of the calling thread, whose next try has succeeded.
+  // Drops the kept try if the calling thread made it. Call when that thread's next try has
+  // succeeded.
   void forgive() noexcept;
   // Logs the kept try, and how often each failure was repeated since it was logged last. Does not
   // block: leaves out lines for which it would have to wait for another thread or for the reader of
@@ -70,7 +71,7 @@ class FailureLog {
   // The lines that a failure makes the log write, in this order.
   struct Lines {
     Entry evicted;               // with repetitions that are not logged yet
-    std::uint64_t withheld = 0;  // failures of the last period without a line
+    std::uint64_t withheld = 0;  // failures in the last period that got no line
     bool failure = false;        // the failure itself
     std::uint64_t repeats = 0;   // since it was logged last
   };

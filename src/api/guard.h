@@ -27,16 +27,18 @@ struct Callee {
   bool tries_modules;  // see trying_modules()
 };
 
-// Returns the Callee of a function that programs call to find out whether something is there, so
-// that its failure is expected.
+// Returns the Callee of a function that programs call to find out whether something exists, so that
+// a failure is expected.
 [[nodiscard]] constexpr Callee probe(const char* name) { return {name, LogLevel::info}; }
 
 // Returns the Callee of a function by which programs try one module after another until one is
-// free. That a module is held is logged only if the thread does not get a device afterwards.
+// free. A failure because a module is held is logged only if the thread does not get a device
+// afterwards.
 [[nodiscard]] constexpr Callee trying_modules(const char* name) {
   return {name, LogLevel::warning, true};
 }
-// Call when this thread has acquired a device: drops the failure that a module was held before.
+// Call when this thread has acquired a device: drops the kept failure of an earlier try that found
+// a module held.
 void forgive_unavailable_module() noexcept;
 
 // Returns the Callee of a function that calls another exported function, which logs the failure of
@@ -64,8 +66,8 @@ void log_failed_work(const char* name, hcclResult_t code, const char* text) noex
 void report_repeated_failures() noexcept;
 
 // Runs `body`, which returns an hcclResult_t or nothing (hcclSuccess). For calls that only queue
-// work: does not block cancellation of the thread, because that costs 10 ns. The few paths of these
-// calls that are slow block it themselves.
+// work: does not block cancellation of the thread, because blocking costs 10 ns. The few slow paths
+// of these calls block cancellation themselves.
 template <class Body>
 [[nodiscard]] hcclResult_t queueing_guard(Callee callee, Body&& body) noexcept {
   last_hccl_error.clear();

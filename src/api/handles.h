@@ -38,8 +38,8 @@ template <class Handle>
 
 [[nodiscard]] inline device::Runtime& runtime() { return device::Runtime::instance(); }
 
-// Returns the device whose memory has this address, the parameter `name`. Throws
-// Error(hcclInvalidArgument) if it is not a device address.
+// Returns the device whose memory contains `address`, which the program passed as the parameter
+// `name`. Throws Error(hcclInvalidArgument) if `address` is not a device address.
 [[nodiscard]] inline std::shared_ptr<device::Device> device_with(std::uint64_t address,
                                                                  const char* name) {
   if (!device::is_device_address(address)) {
@@ -67,8 +67,8 @@ template <class Found>
   return require_communicator(comm::communicators().hold(to_number(comm)));
 }
 
-// Returns what was found. Throws SynError(synInvalidArgument) if that is nothing; hccl functions
-// report it as hcclInvalidArgument.
+// Returns `found`. Throws SynError(synInvalidArgument), which hccl functions report as
+// hcclInvalidArgument, if no stream was found.
 template <class Found>
 [[nodiscard]] Found require_stream(Found found) {
   if (!found)
@@ -104,8 +104,8 @@ inline void require_pointer(const void* pointer, const char* name) {
   if (pointer == nullptr) throw SynError(synInvalidArgument, text(name, " is null"));
 }
 
-// Copies `value` to `out`, the text parameter `name` of `len` bytes. Throws
-// SynError(synInvalidArgument).
+// Copies `value` to `out`, the parameter `name`, a buffer of `len` bytes. Throws
+// SynError(synInvalidArgument) if `out` is null or `len` is less than 1.
 inline void give_text(std::string_view value, char* out, int len, const char* name) {
   require_pointer(out, name);
   if (len <= 0) throw SynError(synInvalidArgument, "len must be at least 1");

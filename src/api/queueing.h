@@ -73,7 +73,7 @@ inline void check_rank(int rank, int size, const char* name) {
                 text(name, " is ", rank, " of ", size, " ranks; pass 0 to ", size - 1));
 }
 
-// With HCCL_BLOCKING, blocks until the queued work has run. Gives up the pin before, because an
+// With HCCL_BLOCKING, blocks until the queued work has run. Releases the pin first, because an
 // abort waits for pins. Throws Error.
 inline void wait_for(CommunicatorPin communicator, const StreamPin& stream) {
   const std::shared_ptr<comm::Communicator> kept = communicator.shared();

@@ -17,8 +17,8 @@ using hccl::Error;
 
 namespace {
 
-// Throws SynError with the status and the text of a syn function that has failed, since that has
-// set no text for the hccl functions.
+// Throws SynError with the status and the text of a syn function that has failed, since its failure
+// has set no text for the hccl functions.
 hcclResult_t forward(synStatus status) {
   if (status == synSuccess) return hcclSuccess;
   throw hccl::SynError(status, synGetLastErrorMessage());

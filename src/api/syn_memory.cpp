@@ -16,8 +16,8 @@ using namespace hccl::api;
 
 namespace {
 
-// The host ranges that the program has mapped or allocated, each with a count, because programs map
-// a range twice.
+// The host ranges that the program has mapped or allocated, each with a count, because programs may
+// map a range more than once.
 class HostRanges {
  public:
   void add(const void* pointer) {
@@ -51,16 +51,16 @@ void check_flags(uint32_t flags) {
   if (flags != 0) throw SynError(synInvalidArgument, text("flags is ", flags, "; pass 0"));
 }
 
-// Records why a copy or a fill has failed, for the calls that fail because of it, and logs it,
-// since there may be no such call. Does not use the heap, because a lack of memory may be the
+// Records why a copy or a fill has failed, for the calls that fail as a consequence, and logs the
+// reason, since no such call may follow. Does not use the heap, because a lack of memory may be the
 // reason.
 void note_failure(const char* name, hcclResult_t code, const char* why) noexcept {
   device::explain_failure(code, why);
   log_failed_work(name, code, why);
 }
 
-// Queues a copy or a fill, which texts call `name`. `work` throws Error if it fails on the stream's
-// turn.
+// Queues a copy or a fill, named `name` in texts. `work` runs on the stream's turn and throws Error
+// if it fails.
 template <class Work>
 void enqueue(device::Stream& stream, const char* name, uint64_t bytes, Work work) {
   log(LogLevel::trace, "device", "queued ", name, " of ", bytes, " B on stream ", stream.id());

@@ -65,7 +65,7 @@ struct AsyncError {
 
 // The position of sends and receives relative to the collectives of their stream.
 struct MessagePlace {
-  std::uint32_t ordinal = 0;     // of the stream, or the next one if it has none yet
+  std::uint32_t ordinal = 0;     // the stream's, or the next free one if it has none yet
   bool has_collectives = false;  // whether the stream has queued collectives before
 };
 
@@ -78,11 +78,11 @@ class BackendStream {
   BackendStream(const BackendStream&) = delete;
   BackendStream& operator=(const BackendStream&) = delete;
 
-  // Called before the stream's first collective is queued. `ordinal` is the number of streams of
-  // the communicator that had collectives before this one, which is the same on all ranks. Throws
-  // Error.
+  // Called before the stream's first collective is queued. `ordinal` is the number of the
+  // communicator's streams that had collectives before this stream; it is the same on all ranks.
+  // Throws Error.
   virtual void begin_collectives(std::uint32_t ordinal) = 0;
-  // Assigns a call with another rank its number among the calls in the same direction with that
+  // Numbers a send to, or a receive from, another rank among all sends to, or receives from, that
   // rank. Called in program order.
   virtual void number(PointToPoint& call) = 0;
 
@@ -104,7 +104,8 @@ class Backend {
   Backend& operator=(const Backend&) = delete;
 
   // Opens the back end's part of a stream, which exists until close_stream() or the end of the back
-  // end. When a stream is closed, all its calls have run. `stream` is an id that is never reused.
+  // end. A stream is closed only after all its calls have run. `stream` is an id that is never
+  // reused.
   [[nodiscard]] virtual BackendStream& open_stream(std::uint64_t stream) = 0;
   virtual void close_stream(BackendStream& stream) noexcept = 0;
 
@@ -118,26 +119,27 @@ class Backend {
   virtual void throw_if_failed() const = 0;
   // Returns the fault, or else the condition that prevents calls from working now.
   [[nodiscard]] virtual AsyncError async_error() const = 0;
-  // Raises a fault on all ranks, unless there is one already. Its text is the name of this rank and
-  // `why`.
+  // Raises a fault on all ranks, unless there is one already. The fault's text consists of the name
+  // of this rank and `why`.
   virtual void fail(hcclResult_t code, const char* why) noexcept = 0;
   // Raises a fault because the process of rank `peer` of this node has ended. Called by the control
   // thread.
   virtual void peer_died(int peer) noexcept = 0;
-  // Ends this rank's membership: it begins no further call, and peers that wait for it fail.
+  // Ends this rank's membership: this rank begins no further call, and peers that wait for it fail.
   virtual void depart() = 0;
-  // Sets the time limit of this rank's waits for other ranks; 0 means no limit.
+  // Sets the time-out of this rank's waits for other ranks; 0 means none.
   virtual void set_wait_limit(std::uint64_t milliseconds) = 0;
 
-  // Returns a message for which no receive is queued, and searches the ranks round robin from
-  // `first` on. Blocks until there is one or the deadline passes, unless `only_looks` is set.
-  // `queueing` is the lock under which calls are numbered. Throws the communicator's fault.
+  // Searches the ranks round robin, starting at `first`, for a message for which no receive is
+  // queued, and returns that message. Blocks until there is one or the deadline passes, unless
+  // `only_looks` is set. `queueing` is the lock under which calls are numbered. Throws the
+  // communicator's fault.
   [[nodiscard]] virtual std::optional<Offer> probe(int first, bool only_looks, Deadline deadline,
                                                    SpinLock& queueing) = 0;
 
-  // Returns the traffic with `peer`, or with all ranks.
+  // Returns this rank's traffic with `peer`, or with all ranks if `peer` is empty.
   [[nodiscard]] virtual TrafficReport traffic(std::optional<int> peer) const = 0;
-  // Returns how a call would run, as the steps of this rank.
+  // Returns the steps by which this rank would run a call.
   [[nodiscard]] virtual PlanSteps plan_of(const PlanRequest& request) const = 0;
   // Return how a call with other ranks runs.
   [[nodiscard]] virtual CallPath path_of(const CollectiveCall& call) const = 0;

@@ -27,8 +27,8 @@ class StreamLookahead {
 
 class CallLookahead : public StreamLookahead {
  public:
-  // Returns the next of the following calls that may begin now, a further one at each call of
-  // next(). Returns null if no call follows for now or another kind of work comes first.
+  // Each call of next() returns one more of the following calls that may begin now, in order.
+  // Returns null if no call follows for now or another kind of work comes first.
   [[nodiscard]] virtual const CollectiveCall* next() = 0;
   // Returns whether a call is queued directly after the running one, even if it may not begin yet.
   [[nodiscard]] virtual bool has_next() const = 0;
@@ -39,8 +39,8 @@ class GroupLookahead : public StreamLookahead {
   // Returns whether the following groups may begin although earlier groups may still block. Once no
   // earlier group can block, they may begin in any case.
   [[nodiscard]] virtual bool may_begin() = 0;
-  // Returns the next of the following groups, a further one at each call of next(). Returns an
-  // empty span if no group follows for now or another kind of work comes first.
+  // Each call of next() returns one more of the following groups, in order. Returns an empty span
+  // if no group follows for now or another kind of work comes first.
   [[nodiscard]] virtual std::span<const PointToPoint> next() = 0;
   // Skips groups that next() has already returned.
   virtual void skip(std::size_t groups) = 0;
