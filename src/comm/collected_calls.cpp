@@ -20,8 +20,9 @@ void attempt(Part part, std::exception_ptr& first_error) {
   }
 }
 
-// On one stream, the messages of one communicator run after those of another. All ranks sort the
-// communicators alike, regardless of the order of their calls; otherwise ranks would deadlock.
+// Each stream runs the messages of its communicators one communicator after the other. All ranks
+// sort the communicators alike, regardless of the order of their calls; otherwise ranks would
+// deadlock.
 void put_in_common_order(std::pmr::list<MessagePart>& messages) {
   messages.sort([](const MessagePart& a, const MessagePart& b) {
     return a.communicator->comes_before(*b.communicator);

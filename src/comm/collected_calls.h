@@ -87,8 +87,8 @@ class CollectedCalls {
   std::array<std::byte, 1024> buffer_;
   std::pmr::monotonic_buffer_resource memory_{buffer_.data(), buffer_.size()};
   std::pmr::list<StreamCalls> streams_{&memory_};  // in the order of their first calls
-  // In the order of the calls, regardless of their streams, because it determines the ordinals of
-  // the streams.
+  // In the order of the calls, regardless of their streams, because this order determines the
+  // ordinals of the streams.
   std::pmr::vector<CollectivePart> collectives_{&memory_};
   std::uint64_t messages_ = 0;
 };

@@ -265,8 +265,8 @@ void Communicator::leave() {
   outlive_calls();
 }
 
-// Queues a command that holds a reference until it has run. Calls hold none themselves, because a
-// shared counter would cost each of them time.
+// Queues a command that holds a reference to the communicator until the command has run. Calls hold
+// no reference of their own, because a shared counter would cost each of them time.
 void Communicator::outlive_calls_of(device::Stream& stream) {
   const bool for_good = own_keeper_ != nullptr;
   own_keeper_ = shared_from_this();  // stays if the next line throws

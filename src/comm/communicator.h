@@ -55,8 +55,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void enqueue(device::Stream& stream, MessageList&& calls);
 
   // Queue the calls of a group in three steps. prepare() allocates the staging buffer for a call
-  // that the group keeps, and fails if there is no device memory for it. number() gives each
-  // message with another rank its number among the messages of the two ranks, in program order.
+  // that the group keeps, and fails if there is no device memory for it. number() numbers each send
+  // to, or receive from, another rank among those with that rank, in program order.
   // enqueue_numbered() queues a stream's messages, and copies for those to the rank itself.
   template <class Call>
   void prepare(device::Stream& stream, const Call& call) {
@@ -66,16 +66,17 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void enqueue_numbered(device::Stream& stream, MessageList&& calls,
                         std::vector<SelfCopy>&& copies);
 
-  // Returns whether calls have been queued on the stream.
+  // Returns whether this communicator has queued calls on the stream.
   [[nodiscard]] bool has_called_on(const device::Stream& stream);
 
   // Returns whether this communicator precedes `other`. All ranks agree on this order if the two
   // ids differ.
   [[nodiscard]] bool comes_before(const Communicator& other) const;
 
-  // Returns a message that another rank has offered and for which no receive is queued, and
-  // searches the ranks round robin. Blocks until there is one; returns nothing once `timeout` has
-  // passed, and at once if it is zero. Throws the communicator's fault. Thread safety: any thread.
+  // Searches the ranks round robin for a message that another rank has offered and for which no
+  // receive is queued, and returns that message. Blocks until there is one; returns nothing once
+  // `timeout` has passed, and at once if it is zero. Throws the communicator's fault. Thread
+  // safety: any thread.
   [[nodiscard]] std::optional<Offer> probe(std::chrono::milliseconds timeout);
 
   // Blocks until all work queued on this communicator has run, or the communicator has failed.
@@ -89,7 +90,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Fails the communicator when the process of rank `peer` of this node exits.
   void watch(const FileDescriptor& process, int peer);
 
-  // Sets the time limit of this rank's waits for other ranks; 0 means no limit. Thread safety: any
+  // Sets the time-out of this rank's waits for other ranks; 0 means none. Thread safety: any
   // thread.
   void set_wait_limit(std::uint64_t milliseconds) { backend_->set_wait_limit(milliseconds); }
 
@@ -99,7 +100,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Returns the code of the fault, or else of the condition that prevents calls from working now,
   // or hcclSuccess.
   [[nodiscard]] hcclResult_t async_error() const { return backend_->async_error().code; }
-  // Returns the text of that error, or null if there is none. It lives as long as the communicator.
+  // Returns the text of that error, or null if there is none. The text lives as long as the
+  // communicator.
   [[nodiscard]] const char* async_error_text();
 
   [[nodiscard]] int rank() const { return rank_; }
@@ -120,9 +122,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   }
   [[nodiscard]] OperationLog& operation_log() const { return *operation_log_; }
 
-  // Runs `work`, which returns whether it is complete, unless earlier work on the stream has
-  // failed. Turns that failure or an exception into the communicator's fault. call_text() describes
-  // the call.
+  // Runs `work` unless earlier work on the stream has failed; `work` returns whether it is
+  // complete. Turns that failure or an exception into the communicator's fault. call_text()
+  // describes the call.
   template <class CallText, class Work>
   [[nodiscard]] device::Outcome run_reporting_faults(const device::Lookahead& lookahead,
                                                      CallText call_text, Work work) noexcept {

@@ -58,7 +58,7 @@ class Group {
     admit(*communicator, *stream, call);
     add(std::move(communicator), std::move(stream), call);
   }
-  // Keep the parts of one call, of which there is at least one: either all of them or none.
+  // Keep either all parts of one call, which has at least one part, or none of them.
   template <class Call>
   void keep_known(const std::vector<Call>& parts) {
     for (const Call& part : parts) admit(*communicator_, *stream_, part);

@@ -42,8 +42,8 @@ class OperationLog {
                  const std::function<CallPath()>& path);
   // Logs that a call has been queued. `call` is a text such as "all_reduce(1000, float, sum)".
   void note_queued(const std::string& call, std::uint64_t bytes, const WorkId& work) const;
-  // Runs the work and logs its start and its end. If the work would block and runs again, its start
-  // is logged only once.
+  // Runs the work and logs its start and its end. If the work would block and is run again, only
+  // the first start is logged.
   [[nodiscard]] device::Outcome trace(const std::string& call, const std::string& path,
                                       const WorkId& work,
                                       const std::function<device::Outcome()>& run);

@@ -9,7 +9,7 @@ namespace hccl::comm {
 
 class SelfBackend final : public Backend {
  public:
-  // The arena must outlive it.
+  // The arena must outlive the back end.
   explicit SelfBackend(device::Arena& arena) : stream_(arena) {}
 
   [[nodiscard]] BackendStream& open_stream(std::uint64_t /*stream*/) override { return stream_; }

@@ -10,7 +10,7 @@ namespace hccl::comm {
 
 class StagingBuffer {
  public:
-  // The arena must outlive it. Throws Error(hcclOutOfMemory).
+  // The arena must outlive the buffer. Throws Error(hcclOutOfMemory).
   explicit StagingBuffer(device::Arena& arena)
       : arena_(arena),
         address_(arena.allocate(node::kExchangeStagingBytes, "a staging buffer for host memory")) {}
