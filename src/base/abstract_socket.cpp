@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks sock_diag(7) for all unix sockets, since it cannot be asked for one by name.
+// Queries sock_diag(7) for all unix sockets, because it cannot look up a single one by name.
 #include "base/abstract_socket.h"
 
 #include "base/errno_advice.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of unix sockets in the abstract namespace: no file, gone with their socket.
+// Unix sockets in the abstract namespace: a name has no file and disappears with its socket.
 #pragma once
 
 #include "base/address.h"
@@ -25,9 +25,9 @@ namespace hccl {
 // Returns a non-blocking socket that listens on that name. Throws Error(hcclSystemError).
 [[nodiscard]] FileDescriptor listen_on_abstract(std::string_view name);
 
-// Returns the user who has bound the name, whether a socket listens there or not. Returns nothing
-// if no socket of this network namespace has the name, or if the kernel does not tell (before Linux
-// 5.3, or without unix_diag).
+// Returns the user who has bound the name, whether or not the socket listens. Returns nothing if no
+// socket in this network namespace has the name, or if the kernel does not report its owner (before
+// Linux 5.3, or without unix_diag).
 [[nodiscard]] std::optional<uid_t> user_of_abstract_socket(std::string_view name) noexcept;
 
 }  // namespace hccl

@@ -18,10 +18,10 @@ struct Address {
 
   [[nodiscard]] bool is_loopback() const;
   [[nodiscard]] bool is_link_local() const;
-  // Returns whether the host is the same. The port may differ.
+  // Returns whether both addresses belong to the same host. Their ports may differ.
   [[nodiscard]] bool same_host(const Address& other) const;
   [[nodiscard]] std::string host_text() const;
-  [[nodiscard]] std::string to_text() const;  // "127.0.0.1:5000", "[::1]:5000"
+  [[nodiscard]] std::string to_text() const;  // such as "127.0.0.1:5000" or "[::1]:5000"
 
   friend bool operator==(const Address&, const Address&) = default;
 };
@@ -39,7 +39,8 @@ struct SocketAddress {
 // Returns the address; 0.0.0.0:0 if it is of another family.
 [[nodiscard]] Address from_socket_address(const sockaddr* address);
 
-// Returns whether an interface of this machine has the address; true if that cannot be found out.
+// Returns whether an interface of this machine has the address. Returns true if the kernel cannot
+// be asked.
 [[nodiscard]] bool is_of_this_machine(const Address& address) noexcept;
 
 [[nodiscard]] Address local_address(int socket);

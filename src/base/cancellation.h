@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// pthread_cancel() unwinds a thread from within a system call. Functions of the library must not be
-// unwound, and other threads and ranks wait for their work, so cancellation waits until the library
-// returns.
+// pthread_cancel() unwinds a thread from within a system call. The library's functions must not be
+// unwound, because other threads and ranks wait for their work. So cancellation is deferred until
+// the library returns.
 #pragma once
 
 #include <pthread.h>
 
 namespace hccl {
 
-// Delays cancellation of the calling thread while it lives. A request stays pending.
+// Defers cancellation of the calling thread while the object lives. A cancellation request stays
+// pending.
 class CancellationBlock {
  public:
   CancellationBlock() noexcept { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }

@@ -114,7 +114,7 @@ std::optional<std::string> configuration_value(const std::string& key) {
   const auto unset = unset_value(key);
   if (!value) return unset;
   const bool is_flag = unset == "0" || unset == "1";
-  const auto flag = is_flag ? parse_flag(*value) : std::nullopt;  // flags are shown as 0 and 1
+  const auto flag = is_flag ? parse_flag(*value) : std::nullopt;  // flags are reported as 0 and 1
   return flag ? (*flag ? "1" : "0") : *value;
 }
 
@@ -123,7 +123,7 @@ void set_configuration_value(const std::string& key, const std::string& value) {
   const std::lock_guard lock(all.mutex);
   auto changed = all.stored;
   if (value.empty()) {
-    changed.erase(key);  // the environment's value holds again
+    changed.erase(key);  // the environment's value applies again
   } else {
     changed[key] = value;
   }
@@ -137,7 +137,7 @@ void set_configuration_value(const std::string& key, const std::string& value) {
 
 std::string unknown_variables() {
   std::string names;
-  if (getauxval(AT_SECURE) != 0) return names;  // none is read
+  if (getauxval(AT_SECURE) != 0) return names;  // a set-user-ID program reads no variables
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view assignment(*entry);
     const std::string name(assignment.substr(0, assignment.find('=')));

@@ -21,12 +21,12 @@ struct Config {
   std::optional<int> ib_gid_index;     // HCCL_IB_GID_INDEX; none: the best
   bool ib_disable = false;             // HCCL_IB_DISABLE
   std::optional<std::string> node_id;  // HCCL_NODE_ID: emulates several nodes on one machine
-  std::string algorithm;        // HCCL_ALGO: forces one between ranks; empty: the planner chooses
-  std::string transport;        // HCCL_TRANSPORT: the only one to use; empty: the best
-  bool explain = false;         // HCCL_EXPLAIN
-  bool blocking = false;        // HCCL_BLOCKING: calls that queue work wait for it
-  std::string secret;           // HCCL_SECRET: the ranks of HCCL_COMM_ID prove it to each other
-  std::string secret_file;      // HCCL_SECRET_FILE: the path of a file that holds it instead
+  std::string algorithm;               // HCCL_ALGO: forces an algorithm; empty: the planner chooses
+  std::string transport;               // HCCL_TRANSPORT: the only one to use; empty: the best
+  bool explain = false;                // HCCL_EXPLAIN
+  bool blocking = false;               // HCCL_BLOCKING: calls that queue work wait for it
+  std::string secret;  // HCCL_SECRET: the secret by which the ranks of HCCL_COMM_ID authenticate
+  std::string secret_file;      // HCCL_SECRET_FILE: the path of a file with that secret
   bool require_secret = false;  // HCCL_REQUIRE_SECRET
   std::chrono::milliseconds init_timeout{
       120'000};  // HCCL_INIT_TIMEOUT (seconds, fractions allowed; 0: never)
@@ -48,8 +48,8 @@ struct Config {
 // form.
 [[nodiscard]] Config parse_environment();
 
-// Reads the environment again and puts it in force as the process's configuration (at
-// synInitialize). Throws like parse_environment().
+// Reads the environment again and makes the result the process's configuration. Called by
+// synInitialize. Throws like parse_environment().
 void load_config();
 
 // Returns the configuration in force; loads it if there is none. Throws like parse_environment().
@@ -63,19 +63,21 @@ void load_log_settings();
 // Returns Config::strict of the configuration in force, without a lock.
 [[nodiscard]] bool strict_mode() noexcept;
 
-// Returns Config::blocking likewise. Inline, because every call that queues work needs it.
+// Returns Config::blocking of the configuration in force, without a lock. Inline, because every
+// call that queues work needs it.
 extern constinit std::atomic<bool> blocking_calls;
 [[nodiscard]] inline bool blocking_mode() noexcept {
   return blocking_calls.load(std::memory_order_relaxed);
 }
 
-// Returns the text of a configuration key as synConfigurationGet shows it: the value that
-// synConfigurationSet stored, else that of the environment, else its default, else nothing.
+// Returns the value of a configuration key as synConfigurationGet reports it: the one that
+// synConfigurationSet stored, else the environment's, else the default. Returns nothing for an
+// unknown key.
 [[nodiscard]] std::optional<std::string> configuration_value(const std::string& key);
 void set_configuration_value(const std::string& key, const std::string& value);
 
-// Returns the HCCL_* variables of the environment that neither the library nor a program that it
-// knows of reads, quoted and separated by commas.
+// Returns the HCCL_* variables of the environment that neither the library nor any program in its
+// list of known programs reads, quoted and separated by commas.
 [[nodiscard]] std::string unknown_variables();
 
 }  // namespace hccl

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A point in time after which a blocking call gives up; every wait of the library takes one.
+// The time at which a blocking call gives up. Every wait of the library takes a deadline.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,7 @@ class Deadline {
   Clock::time_point at_;
 };
 
-// Returns a duration in seconds, for texts.
+// Returns a duration in seconds, for use in messages.
 [[nodiscard]] inline double seconds(Deadline::Duration duration) {
   return std::chrono::duration<double>(duration).count();
 }

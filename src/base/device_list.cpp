@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parsing and matching of lists of RDMA devices.
+// Parses and matches lists of RDMA devices.
 #include "base/device_list.h"
 
 #include "base/parse.h"
@@ -10,7 +10,7 @@
 namespace hccl {
 namespace {
 
-constexpr std::size_t kLongestName = 63;  // IBV_SYSFS_NAME_MAX, with its end
+constexpr std::size_t kLongestName = 63;  // IBV_SYSFS_NAME_MAX, including the terminating null
 constexpr std::uint64_t kMostPorts = 255;
 
 bool is_name_character(char letter) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The RDMA devices that HCCL_IB_HCA names, in the notation of NCCL_IB_HCA: names separated by
-// commas, each a prefix and perhaps with a port ("mlx5_0:1"). A "=" before the list makes the names
-// whole ones, and a "^" before that makes the list name all other devices.
+// The RDMA devices that HCCL_IB_HCA names, in the notation of NCCL_IB_HCA: comma-separated prefixes
+// of device names, each optionally with a port ("mlx5_0:1"). A "=" before the list requires exact
+// names. A "^" before all that makes the list exclude the devices it names.
 #pragma once
 
 #include <cstddef>
@@ -20,10 +20,10 @@ struct DeviceList {
 
   bool all_but = false;
   bool exact = false;
-  std::vector<Entry> entries;  // empty: no list was given, so every device is named
+  std::vector<Entry> entries;  // empty: no list was given, so every device matches
 
   // Returns the position of the first entry that matches, regardless of `all_but`. Port 0 matches
-  // the device's entries for any port.
+  // the entries of the device for any port.
   [[nodiscard]] std::optional<std::size_t> position_of(std::string_view device, int port) const;
   [[nodiscard]] bool names(std::string_view device, int port) const;
 };

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Advice on failed system calls, by error number.
+// Remedies for failed system calls, by error number.
 #pragma once
 
 #include <string>
 
 namespace hccl {
 
-// Returns one thing to do about this error number, or `otherwise` if the number alone does not
-// tell.
+// Returns a remedy for this error number, or `otherwise` if the number alone does not suggest one.
 [[nodiscard]] std::string advice_on(int error, const char* otherwise);
 
-// Returns the same for mmap and mremap, where ENOMEM more often means a limit than a lack of
-// memory.
+// Does the same for mmap and mremap, where ENOMEM more often means a limit than a lack of memory.
 [[nodiscard]] std::string advice_on_mapping(int error);
 
-// Returns the same for starting a thread.
+// Does the same for starting a thread.
 [[nodiscard]] std::string advice_on_thread(int error);
 
 }  // namespace hccl

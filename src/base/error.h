@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one exception of the library: a public result code and a text that names the culprit.
+// The library's exception: a public result code and a text that names the cause.
 #pragma once
 
 #include <hccl_types.h>
@@ -9,8 +9,8 @@
 
 namespace hccl {
 
-// Thrown anywhere below the C API, where a guard turns it into its code. The text names rank, peer
-// and host where there are any, and one thing to do.
+// Thrown anywhere below the C API, where a guard converts it to its result code. The text names the
+// rank, the peer and the host, if known, and one remedy.
 class Error : public std::runtime_error {
  public:
   Error(hcclResult_t code, const std::string& message) : std::runtime_error(message), code_(code) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes and reads fields, byte by byte.
+// Writes and reads fields byte by byte.
 #include "base/fields.h"
 
 #include <algorithm>

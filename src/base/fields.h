@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Little-endian fields of messages between ranks. Nothing here trusts a length it has read.
+// Little-endian fields of messages between ranks. Every length that is read is checked.
 #pragma once
 
 #include <array>
@@ -34,9 +34,9 @@ class WireWriter {
   Bytes bytes_;
 };
 
-// Takes the fields of a message in the order in which they were written. Reading past the end, or a
-// text over its limit, gives zeros and makes ok() and complete() false: check complete() before you
-// use anything that was read.
+// Reads the fields of a message in the order in which they were written. After a read past the end,
+// or of a text over its limit, all reads return zeros, and ok() and complete() return false: check
+// complete() before you use any value.
 class WireReader {
  public:
   explicit WireReader(std::span<const std::byte> bytes) : rest_(bytes) {}
@@ -59,7 +59,7 @@ class WireReader {
   }
 
   [[nodiscard]] bool ok() const { return ok_; }
-  // Returns whether every field was there and nothing is left over.
+  // Returns whether every field was present and no bytes are left over.
   [[nodiscard]] bool complete() const { return ok_ && rest_.empty(); }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The set of descriptors to close in a forked child: one bit per descriptor number, set and cleared
-// without a lock, because a fork may come from any thread at any moment.
+// The set of descriptors to close in a forked child. It has one bit per descriptor number, and
+// takes no lock, because any thread may fork at any time.
 #include "base/file_descriptor.h"
 
 #include "base/errno_advice.h"
@@ -19,9 +19,9 @@
 namespace hccl {
 namespace {
 
-// The kernel gives out the lowest number first, so a process reaches this limit only with a million
-// open files. Descriptors beyond it are not remembered. Words that were never written cost no
-// memory.
+// The kernel assigns the lowest free number, so only a process with a million open files reaches
+// this limit. Descriptors beyond it are not remembered. Words of the bitmap that were never written
+// take no memory.
 constexpr int kMostDescriptors = 1 << 20;
 constexpr int kBitsPerWord = 64;
 
@@ -74,18 +74,18 @@ void FileDescriptor::reset() noexcept {
   const int fd = std::exchange(fd_, -1);
   if (fd < 0) return;
   // Forgets the descriptor before closing it, because its number may be reused at once. In a forked
-  // child the descriptor has been forgotten and closed already, and its number may be in use again.
+  // child the descriptor has already been forgotten and closed, and its number may be in use again.
   if (fd >= kMostDescriptors || forget(fd)) close(fd);
 }
 
-// The kernel gives out the lowest free number first.
+// Relies on the kernel to assign the lowest free number.
 StandardStreamPlaceholders::StandardStreamPlaceholders() noexcept {
   for (int& taken : taken_) {
     const bool all_are_open = fcntl(STDIN_FILENO, F_GETFD) >= 0 &&
                               fcntl(STDOUT_FILENO, F_GETFD) >= 0 &&
                               fcntl(STDERR_FILENO, F_GETFD) >= 0;
     if (all_are_open) return;
-    const int fd = open("/", O_PATH | O_CLOEXEC);  // can be neither read nor written
+    const int fd = open("/", O_PATH | O_CLOEXEC);  // permits neither reading nor writing
     if (fd > STDERR_FILENO) close(fd);
     if (fd < 0 || fd > STDERR_FILENO) return;
     taken = fd;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An owned descriptor, closed once. Every descriptor the library holds is also closed in a forked
-// child, so that a child that outlives its parent keeps no socket, module or device memory of it
-// alive.
+// A file descriptor with one owner. Every descriptor that the library holds is also closed in a
+// forked child, so that a child that outlives its parent does not keep the parent's sockets, module
+// or device memory alive.
 #pragma once
 
 #include <array>
@@ -9,9 +9,9 @@
 
 namespace hccl {
 
-// Moves a new descriptor to a number above the standard streams: a program that has closed one of
-// them may still write to its number. Returns the new number, or -1 with errno set and `fd` closed
-// if no number is free. Passes -1 through.
+// Moves a new descriptor to a number above the standard streams, because a program that has closed
+// one of those may still write to its number. Returns the new number, or -1 with errno set and `fd`
+// closed if no number is free. If `fd` is -1, returns -1.
 [[nodiscard]] int above_standard_streams(int fd) noexcept;
 
 class FileDescriptor {
@@ -34,8 +34,7 @@ class FileDescriptor {
 
   [[nodiscard]] int get() const noexcept { return fd_; }
   [[nodiscard]] bool valid() const noexcept { return fd_ >= 0; }
-  // Returns a second descriptor of the same file, with close-on-exec. Throws
-  // Error(hcclSystemError).
+  // Returns a duplicate of the descriptor, with close-on-exec set. Throws Error(hcclSystemError).
   [[nodiscard]] FileDescriptor duplicate() const;
   // Gives up ownership; the descriptor is no longer closed in forked children.
   [[nodiscard]] int release() noexcept;
@@ -45,9 +44,9 @@ class FileDescriptor {
   int fd_ = -1;
 };
 
-// While it lives, it occupies the numbers of the standard streams that the program has closed, so
-// that code which opens descriptors by itself (Asio, libibverbs) gets others. Reading from these
-// numbers and writing to them fails as before.
+// Occupies the numbers of the standard streams that the program has closed while the object lives,
+// so that code which opens descriptors itself (Asio, libibverbs) gets other numbers. Reads and
+// writes on the occupied numbers fail as before.
 class StandardStreamPlaceholders {
  public:
   StandardStreamPlaceholders() noexcept;
@@ -59,7 +58,7 @@ class StandardStreamPlaceholders {
   std::array<int, 3> taken_{-1, -1, -1};
 };
 
-// Remembers a descriptor that somebody else owns, such as an Asio socket, to be closed in forked
+// Remembers a descriptor with another owner, such as an Asio socket, so that it is closed in forked
 // children.
 void close_in_forked_children(int fd) noexcept;
 void forget_in_forked_children(int fd) noexcept;

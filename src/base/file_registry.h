@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The objects of one class that this process has made for memory files: one for each file.
+// Registers the objects of one class that this process has created for memory files, one for each
+// file.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -14,14 +15,14 @@ namespace hccl {
 template <class Object>
 class FileRegistry {
  public:
-  // Returns the only registry of the class. It is never destroyed, because static destructors of
-  // programs use it.
+  // Returns the only registry of this class. It is never destroyed, because static destructors of
+  // programs may use it.
   [[nodiscard]] static FileRegistry& instance() {
     static auto* registry = new FileRegistry;
     return *registry;
   }
 
-  // Returns the object of the file, or else the one that make(identity) returns. Thread safety: any
+  // Returns the file's object; if there is none, creates it by make(identity). Thread safety: any
   // thread.
   template <class Make>
   [[nodiscard]] std::shared_ptr<Object> get(const FileDescriptor& file, Make make) {
@@ -33,7 +34,8 @@ class FileRegistry {
         if (auto known = found->second.lock()) return known;
       }
     }
-    // Made without the lock, which its destructor takes, even if there is no memory for its entry.
+    // Create the object without the lock: its destructor takes the lock, and runs if there is no
+    // memory for the entry.
     const std::shared_ptr<Object> made = make(identity);
     const std::lock_guard lock(mutex_);
     auto& entry = objects_[identity];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opaque handles for the C API. A handle is a kind, an index and a generation, never a pointer, so
-// a stale, foreign or doubly destroyed handle is an error and not undefined behaviour; a lookup
-// takes no lock.
+// Opaque handles for the C API. A handle consists of a kind, an index and a generation, and is
+// never a pointer. So a stale, foreign or doubly destroyed handle causes an error instead of
+// undefined behaviour. A look-up takes no lock.
 #pragma once
 
 #include <array>
@@ -16,8 +16,8 @@
 
 namespace hccl {
 
-// The kind of object that a handle stands for. It takes the low four bits of a handle, so that no
-// kind is taken for another.
+// The kind of object that a handle identifies. The low four bits of a handle hold the kind, so that
+// a handle of one kind is never accepted as another.
 enum class HandleKind : std::uint8_t { stream = 1, event, communicator };
 
 template <class T>
@@ -67,7 +67,7 @@ class HandleTable {
   HandleTable(const HandleTable&) = delete;
   HandleTable& operator=(const HandleTable&) = delete;
 
-  // Returns the handle of the object, or 0 if a million handles are alive.
+  // Returns a handle of the object, or 0 if a million handles are already alive.
   [[nodiscard]] std::uint64_t insert(std::shared_ptr<T> object) {
     const std::lock_guard lock(mutex_);
     std::size_t index = 0;
@@ -98,8 +98,8 @@ class HandleTable {
     return pinned;
   }
 
-  // Keeps an object, as a pin does, but remove() does not wait for it: for an owner that lets go
-  // only when the program says so. The table must outlive it.
+  // Keeps an object alive as a pin does, but remove() does not wait for a hold: use it for an owner
+  // that releases the object only at the program's request. The table must outlive the hold.
   class Hold {
    public:
     Hold() = default;
@@ -122,7 +122,7 @@ class HandleTable {
     T* operator->() const noexcept { return slot_->object.get(); }
     T& operator*() const noexcept { return *slot_->object; }
     [[nodiscard]] const std::shared_ptr<T>& shared() const noexcept { return slot_->object; }
-    // Returns whether the handle still stands for this object.
+    // Returns whether the handle is the held one, and still denotes this object.
     [[nodiscard]] bool is(std::uint64_t handle) const noexcept {
       return table_ != nullptr && handle_ == handle &&
              is_alive(slot_->state.load(std::memory_order_acquire), handle);
@@ -147,8 +147,8 @@ class HandleTable {
     return {this, handle, slot};
   }
 
-  // Removes the object, so that later look-ups fail. Blocks until no call has it pinned. Returns
-  // null if the handle is not alive.
+  // Removes the object, so that later look-ups fail. Blocks until no call has the object pinned.
+  // Returns null if the handle is not alive.
   [[nodiscard]] std::shared_ptr<T> remove(std::uint64_t handle) {
     Slot* slot = find(handle);
     if (slot == nullptr) return nullptr;
@@ -176,8 +176,8 @@ class HandleTable {
  private:
   using Chunk = std::array<Slot, kChunk>;
 
-  // Gives up a hold. The last one on an object that remove() has taken out frees the slot for the
-  // next handle.
+  // Gives up a hold. If it was the last hold on an object that remove() has taken out, frees the
+  // slot for the next handle.
   void let_go(Slot& slot, std::uint64_t handle) noexcept {
     const std::uint64_t before = slot.state.fetch_sub(kHold, std::memory_order_acq_rel);
     if ((before & (kAlive | (kAlive - kHold))) != kHold) return;
@@ -195,11 +195,11 @@ class HandleTable {
   static bool is_alive(std::uint64_t state, std::uint64_t handle) noexcept {
     return (state & kAlive) != 0 && state >> 32 == handle >> 32;
   }
-  // Returns the slot of an index that was handed out.
+  // Returns the slot of an index that insert() has assigned.
   Slot& existing(std::size_t index) noexcept {
     return (*chunks_[index / kChunk].load(std::memory_order_acquire))[index % kChunk];
   }
-  // Returns the slot of the handle, whatever its generation; null if there is no such slot.
+  // Returns the slot of the handle, ignoring its generation, or null if there is no such slot.
   Slot* find(std::uint64_t handle) noexcept {
     const std::size_t index = index_of(handle);
     if (index >= kChunk * kChunks || (handle & 15) != kind_) return nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A vector that stores a few plain values inside itself: the part of C++26's inplace_vector that is
-// needed here.
+// A vector that stores a few trivially copyable values inside itself: a subset of C++26's
+// inplace_vector.
 #pragma once
 
 #include <array>
@@ -19,14 +19,14 @@ class InplaceVector {
   InplaceVector() = default;
   InplaceVector(const InplaceVector& other) { *this = other; }
   InplaceVector& operator=(const InplaceVector& other) {
-    size_ = other.size_;  // the bytes behind the values are not copied
+    size_ = other.size_;  // the unused bytes are not copied
     std::uninitialized_copy(other.begin(), other.end(), begin());
     return *this;
   }
   ~InplaceVector() = default;
 
   [[nodiscard]] std::size_t size() const { return size_; }
-  // Drops the values from position `size` on.
+  // Removes the values from position `size` onwards.
   void shrink(std::size_t size) { size_ = size; }
   [[nodiscard]] bool has_room_for(std::size_t count) const { return count <= kMost - size_; }
   // Call only if there is room.

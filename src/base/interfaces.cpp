@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists interfaces by getifaddrs and picks by name prefix.
+// Lists the interfaces by getifaddrs(), and selects one by name prefix.
 #include "base/interfaces.h"
 
 #include "base/errno_advice.h"
@@ -71,8 +71,8 @@ std::optional<Interface> by_prefix(const std::vector<Interface>& interfaces,
   return match;
 }
 
-// Throws Error(hcclSystemError) if only loopback is wanted, or there is nothing else, and loopback
-// is down, as it is in a new network namespace: then no choice of names helps.
+// Throws Error(hcclSystemError) if loopback is the only interface that is wanted or present, and it
+// is down, as in a new network namespace: then no value of HCCL_SOCKET_IFNAME helps.
 void refuse_loopback_that_is_down(const std::vector<Interface>& interfaces,
                                   std::string_view prefixes) {
   const bool is_up =
@@ -128,8 +128,8 @@ std::string connection_text(const Address& local, const Address& remote) {
 }
 
 bool is_virtual(const Interface& candidate) {
-  // A pair of such interfaces joins two hosts if this end has an address of their subnet, else a
-  // host and a container.
+  // A veth pair joins two hosts if this end has an address of their subnet, and otherwise a host
+  // and a container.
   if (candidate.name.starts_with("veth")) return candidate.address.is_link_local();
   return std::ranges::any_of(
       kVirtual, [&](std::string_view prefix) { return candidate.name.starts_with(prefix); });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The network interfaces of this machine, and the choice of the one on which a unique id's server
-// listens.
+// The network interfaces of this machine, and the choice of the interface on which a unique id's
+// server listens.
 #pragma once
 
 #include "base/address.h"
@@ -20,27 +20,26 @@ struct Interface {
 // Returns one entry for each address of each interface that is up.
 [[nodiscard]] std::vector<Interface> local_interfaces();
 
-// Returns a text with the two ends of a connection: "eth0 10.0.0.1:4000 to 10.0.0.2:5000". It names
-// the interface even if that is down, and leaves it out if no interface has the local address any
-// more.
+// Returns a text with the two ends of a connection: "eth0 10.0.0.1:4000 to 10.0.0.2:5000". Names
+// the interface even if it is down, and omits it if no interface has the local address any longer.
 [[nodiscard]] std::string connection_text(const Address& local, const Address& remote);
 
-// Returns whether it is a bridge or a tunnel of containers or virtual machines, which other hosts
-// cannot reach.
+// Returns whether the interface is a bridge or tunnel of containers or virtual machines, which
+// other hosts cannot reach.
 [[nodiscard]] bool is_virtual(const Interface& candidate);
 
 // Returns whether `prefixes`, the comma-separated list in HCCL_SOCKET_IFNAME, names the interface.
 [[nodiscard]] bool is_named(const Interface& candidate, const std::string& prefixes);
 
-// Throws Error(hcclInvalidArgument), because HCCL_SOCKET_IFNAME matches no interface.
+// Throws Error(hcclInvalidArgument), which says that HCCL_SOCKET_IFNAME matches no interface.
 [[noreturn]] void refuse_interface_names(const std::vector<Interface>& interfaces,
                                          const std::string& prefixes);
 
-// Chooses the first match of the first of the `prefixes` (HCCL_SOCKET_IFNAME, comma separated) that
-// matches an interface. Throws Error(hcclInvalidArgument), which lists the interfaces, if none
-// does. If `prefixes` is empty, chooses the first interface that is neither loopback nor a virtual
-// one of containers and tunnels, else loopback. Prefers IPv4 to IPv6, and never chooses link-local
-// IPv6.
+// Chooses an interface. Takes the `prefixes` (HCCL_SOCKET_IFNAME, comma separated) in order, and
+// returns the first interface that matches the first prefix with a match. Throws
+// Error(hcclInvalidArgument), which lists the interfaces, if there is no match. If `prefixes` is
+// empty, returns the first interface that is neither loopback nor virtual (is_virtual()), else
+// loopback. Prefers IPv4 to IPv6, and never chooses link-local IPv6.
 [[nodiscard]] Interface choose_interface(const std::vector<Interface>& interfaces,
                                          const std::string& prefixes);
 

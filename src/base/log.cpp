@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing a log line takes no lock and no heap, so that a failing process can still say why.
+// Writing a log line takes no lock and no heap memory, so that a failing process can still report
+// the reason.
 #include "base/log.h"
 
 #include "base/log_output.h"
@@ -24,7 +25,7 @@ namespace {
 constexpr std::array<const char*, 7> kLevelNames{"TRACE", "DEBUG", "INFO", "WARN",
                                                  "ERROR", "FATAL", "OFF"};
 
-// Text in a buffer on the stack; what does not fit is cut.
+// Text in a buffer on the stack. Truncates text that does not fit.
 class LineStart {
  public:
   LineStart& operator<<(std::string_view part) noexcept {

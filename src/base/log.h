@@ -14,28 +14,28 @@
 
 namespace hccl {
 
-// Sets level and destination. Throws Error(hcclInvalidArgument) if HCCL_DEBUG_FILE is not a regular
-// file that can be written.
+// Sets the level and the destination. Throws Error(hcclInvalidArgument) if HCCL_DEBUG_FILE is not a
+// regular file that can be written.
 void configure_log(const Config& config);
 
 // The lowest level that is written; set by configure_log().
 extern constinit std::atomic<LogLevel> log_threshold;
 
-// Returns whether lines of the level are written. One relaxed load, so that hot paths can ask.
+// Returns whether lines of the level are written. Cheap enough for hot paths: one relaxed load.
 [[nodiscard]] inline bool log_enabled(LogLevel level) noexcept {
   return level >= log_threshold.load(std::memory_order_relaxed) && level != LogLevel::off;
 }
 
-// Writes "hccl <LEVEL> <host>:<pid> <subsystem>: <message>\n" by one write(2). Ignores the
+// Writes "hccl <LEVEL> <host>:<pid> <subsystem>: <message>\n" in one write(2). Ignores the
 // threshold, but writes nothing if the log is off.
 void log_line(LogLevel level, const char* subsystem, const std::string& message) noexcept;
 
-// Writes such a line for a message in at most eight parts. Does not use the heap, so it works when
-// memory is short.
+// Writes such a line, with a message of at most eight parts. Does not use the heap, so it works
+// when memory is short.
 void log_parts(LogLevel level, const char* subsystem,
                std::initializer_list<std::string_view> parts) noexcept;
 
-// Writes a line if its level is on, and builds the message only then.
+// Writes a line if its level is enabled; only then builds the message.
 template <class... Parts>
 void log(LogLevel level, const char* subsystem, const Parts&... parts) noexcept {
   if (!log_enabled(level)) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Refuses a log file that is not a regular file, and writes to stderr only while that is meant for
-// people.
+// Rejects a log file that is not a regular file. Stops writing to stderr when its number no longer
+// belongs to an output for people.
 #include "base/log_output.h"
 
 #include "base/cancellation.h"
@@ -27,8 +27,7 @@ namespace {
 constexpr int kNowhere = -1;
 
 std::atomic<int> destination{STDERR_FILENO};
-// Used by choose_log_output() alone. It stays open for good, so that no writer sees its number
-// reused.
+// Used by choose_log_output() alone. Never closed, so that no writer finds its number reused.
 int log_file_descriptor = -1;
 
 // Identify the file that stderr was when it was chosen.
@@ -93,8 +92,9 @@ void choose_stderr() noexcept {
   destination.store(open ? STDERR_FILENO : kNowhere, std::memory_order_relaxed);
 }
 
-// Returns false if the program has closed stderr and its number now belongs to something that
-// people do not read. A program may well redirect stderr to another file, pipe or terminal.
+// Returns false if the program has closed stderr and its number now belongs to something other than
+// a regular file, a pipe or a character device such as a terminal. A program may redirect stderr to
+// any of those.
 bool is_still_stderr() noexcept {
   struct stat status {};
   if (fstat(STDERR_FILENO, &status) != 0) return false;
@@ -105,7 +105,8 @@ bool is_still_stderr() noexcept {
   return S_ISREG(status.st_mode) || S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode);
 }
 
-// Blocks the signals by which a failed write of this thread would end the process, while it lives.
+// Blocks, while the object lives, the signals by which a failed write of this thread would end the
+// process.
 class WriteSignalBlock {
  public:
   WriteSignalBlock() noexcept {
@@ -115,7 +116,8 @@ class WriteSignalBlock {
     sigset_t pending;
     sigpending(&pending);
     for (const int signal : {SIGPIPE, SIGXFSZ}) {
-      if (sigismember(&pending, signal) == 1) sigdelset(&signals_, signal);  // raised before
+      if (sigismember(&pending, signal) == 1)
+        sigdelset(&signals_, signal);  // already pending before the write
     }
     pthread_sigmask(SIG_BLOCK, &signals_, &before_);
   }
@@ -140,7 +142,7 @@ void choose_log_output(const std::string& pattern) {
   choose_file(pattern);
 }
 
-// Leaves a short write as it is: a second write could end up behind another rank's line.
+// Does not complete a short write: a second write could end up after another rank's line.
 void write_log_line(std::span<const iovec> parts) noexcept {
   const CancellationBlock no_cancellation;
   const int saved_errno = errno;

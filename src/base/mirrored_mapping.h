@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maps a piece of a memory file twice in a row, so that a range that wraps around the piece's end
-// is contiguous.
+// Maps a piece of a memory file two times in succession, so that a range that wraps around the end
+// of the piece is contiguous.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -31,8 +31,8 @@ class MirroredMapping {
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
   // Returns the size of the piece, which is mapped twice.
   [[nodiscard]] std::size_t size() const noexcept { return bytes_; }
-  // Returns where the byte at a position of an endless stream lies; size() bytes from there on are
-  // contiguous.
+  // Returns the address of the byte at a position of an endless stream. The size() bytes from that
+  // address on are contiguous.
   [[nodiscard]] std::byte* at(std::uint64_t position) const noexcept {
     return data_ + position % bytes_;
   }

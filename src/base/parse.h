@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strict readers of values in settings: the whole text must have the form, or there is no value.
+// Strict parsers of values in settings: they return nothing unless the whole text is valid.
 #pragma once
 
 #include <algorithm>
@@ -54,7 +54,8 @@ struct HostAndPort {
   return HostAndPort{std::string(host), static_cast<std::uint16_t>(*port)};
 }
 
-// Parses seconds, such as "30" or "0.5". Rounds up to milliseconds, because zero means never.
+// Parses seconds, such as "30" or "0.5". Rounds up to milliseconds, because a value of zero
+// disables the limit.
 [[nodiscard]] inline std::optional<std::chrono::milliseconds> parse_seconds(
     std::string_view value) {
   constexpr std::uint64_t kMostSeconds = 1'000'000'000;
@@ -74,7 +75,7 @@ struct HostAndPort {
   return std::chrono::milliseconds(static_cast<std::int64_t>(*whole * 1000 + thousandths));
 }
 
-// Parses a number with an optional binary suffix: K, KB or KiB, and so on up to T.
+// Parses a number with an optional binary suffix: K, KB, KiB, and likewise for M, G and T.
 [[nodiscard]] inline std::optional<std::uint64_t> parse_bytes(std::string_view value) {
   const std::size_t digits = std::min(value.find_first_not_of("0123456789"), value.size());
   const auto number = parse_number(value.substr(0, digits));
@@ -90,7 +91,7 @@ struct HostAndPort {
   return *number << shift;
 }
 
-// Parses 0, 1, true or false, in capitals or not.
+// Parses 0, 1, true or false, in any letter case.
 [[nodiscard]] inline std::optional<bool> parse_flag(std::string_view value) {
   const std::string word = lower(value);
   if (word == "1" || word == "true") return true;

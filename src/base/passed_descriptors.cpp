@@ -10,7 +10,7 @@ void attach_descriptors(msghdr& message, std::span<std::byte> buffer,
   message.msg_control = buffer.data();
   message.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
   cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  if (header == nullptr) return;  // never: the buffer has room
+  if (header == nullptr) return;  // cannot happen: the buffer has room
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
   header->cmsg_len = CMSG_LEN(descriptors.size_bytes());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// pidfds from pids and from unix sockets.
+// Obtains pidfds from pids and from unix sockets.
 #include "base/peer_process.h"
 
 #include <poll.h>
@@ -20,7 +20,7 @@ std::uint64_t own_pid_namespace() {
 }
 
 FileDescriptor open_process(pid_t pid) noexcept {
-  return FileDescriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));  // close-on-exec always
+  return FileDescriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));  // always close-on-exec
 }
 
 FileDescriptor peer_process(int unix_socket) noexcept {

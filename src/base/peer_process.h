@@ -14,24 +14,25 @@
 
 namespace hccl {
 
-// Returns the inode of this process's pid namespace; 0 if /proc does not tell.
+// Returns the inode of this process's pid namespace, or 0 if /proc does not show it.
 [[nodiscard]] std::uint64_t own_pid_namespace();
 
 // Returns a pidfd of the process. Invalid, with errno set, if the process is gone or the kernel has
 // no pidfd_open.
 [[nodiscard]] FileDescriptor open_process(pid_t pid) noexcept;
 
-// Returns a pidfd of the process at the other end of a connected unix socket, invalid if it is
-// gone. Works across pid namespaces if the kernel has SO_PEERPIDFD.
+// Returns a pidfd of the process at the other end of a connected unix socket. The descriptor is
+// invalid if that process is gone. Works across pid namespaces if the kernel has SO_PEERPIDFD.
 [[nodiscard]] FileDescriptor peer_process(int unix_socket) noexcept;
 
 // Returns the credentials of the process that was at the other end when the socket was connected.
 [[nodiscard]] std::optional<ucred> peer_credentials(int unix_socket) noexcept;
 [[nodiscard]] std::optional<uid_t> peer_user(int unix_socket) noexcept;
 
-// How long to wait for the end of a connection to a process that has ended. On a busy machine the
-// notice of its end can overtake data that it sent by TCP, but the end of the connection comes
-// behind that data. It may not come at all, if a child of the process holds the connection open.
+// The time to wait for a connection to end after the process at its other end has exited. On a busy
+// machine the notice of the exit can arrive before data that the process sent by TCP; the end of
+// the connection always follows that data. A connection may never end if a child of the process
+// holds it open.
 constexpr std::chrono::milliseconds kLastWords{200};
 
 [[nodiscard]] bool has_exited(const FileDescriptor& process) noexcept;

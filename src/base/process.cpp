@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fork guard, and the identities of host and node.
+// Implements the fork guard, and the identities of the host and the node.
 #include "base/process.h"
 
 #include "base/config.h"
@@ -29,9 +29,10 @@ std::atomic<bool> guarded{false};
 std::atomic<const ForkHooks*> fork_hooks{nullptr};
 
 // This thread's cancellation state before its fork. Cancellation is disabled during the fork,
-// because it would unwind through the handlers.
+// because it would unwind the stack through the handlers.
 thread_local int cancellation_before = PTHREAD_CANCEL_ENABLE;
-// The hooks whose `before` has run for this fork. Others may be set meanwhile.
+// The hooks whose `before` has run for the fork in progress. Other hooks may be installed
+// meanwhile.
 thread_local const ForkHooks* running_hooks = nullptr;
 
 void prepare_fork() {
@@ -54,17 +55,18 @@ void enter_forked_child() {
   pthread_setcancelstate(cancellation_before, nullptr);
 }
 
-int registration_error = ENOMEM;  // until it has succeeded
+int registration_error = ENOMEM;  // until the registration has succeeded
 
 // Registers the fork handlers when the library is loaded, before the program and other libraries
-// that link this one can register theirs. Handlers before a fork run in reverse order, so theirs
-// may still call the library, and take locks under which they call it elsewhere. After the fork,
-// the library is unlocked before theirs run.
+// that link to this one can register their own. Prepare handlers run in reverse order of
+// registration, so the later ones may still call the library, and may take locks under which they
+// call it elsewhere. After the fork, the library is unlocked before the other handlers run.
 [[gnu::constructor]] void register_fork_handlers() {
   registration_error = pthread_atfork(prepare_fork, resume_parent, enter_forked_child);
 }
 
-// Returns the beginning of a small file without its trailing newline; empty if it cannot be read.
+// Returns the beginning of a small file without the trailing newline, or an empty text if the file
+// cannot be read.
 std::string first_bytes(const std::string& path) {
   const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.valid()) return {};
@@ -96,8 +98,8 @@ std::string host_name() {
   return name.data();
 }
 
-// Two machines never have the same boot id. Two containers of one machine may have the same, but
-// not the same network namespace, which contains the abstract sockets.
+// No two machines have the same boot id. Two containers of one machine may share it, but not the
+// network namespace, which contains the abstract sockets.
 std::string network_identity() {
   std::string boot = first_bytes("/proc/sys/kernel/random/boot_id");
   if (boot.empty()) boot = host_name();
@@ -121,7 +123,7 @@ std::string node_identity() {
 
 std::string process_name(int pid) {
   std::string name = first_bytes(text("/proc/", pid, "/comm"));
-  // A program may give itself any name.
+  // A program may choose any bytes as its name.
   for (char& letter : name) {
     if (std::isprint(static_cast<unsigned char>(letter)) == 0) letter = '?';
   }
@@ -130,7 +132,7 @@ std::string process_name(int pid) {
 
 char process_state(int pid) {
   const std::string line = first_bytes(text("/proc/", pid, "/stat"));
-  const std::size_t end_of_name = line.rfind(") ");  // the name may itself hold ')'
+  const std::size_t end_of_name = line.rfind(") ");  // the name may contain ')'
   if (end_of_name == std::string::npos || end_of_name + 2 >= line.size()) return 0;
   const char state = line[end_of_name + 2];
   return std::isalpha(static_cast<unsigned char>(state)) != 0 ? state : '\0';

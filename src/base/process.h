@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts about this process: whether it was forked from one that used the library, its host and its
-// node.
+// Facts about this process: whether it was forked from a process that used the library, and the
+// identities of its host and node.
 #pragma once
 
 #include <cstdint>
@@ -8,42 +8,42 @@
 
 namespace hccl {
 
-// Lets every child forked from now on know that it is one. Called when the runtime is initialised.
-// Throws Error(hcclOutOfMemory) if the fork handlers could not be registered when the library was
-// loaded.
+// Makes is_forked_child() return true in every child forked from now on. Called when the runtime is
+// initialised. Throws Error(hcclOutOfMemory) if the fork handlers could not be registered when the
+// library was loaded.
 void install_fork_guard();
 
-// Hooks that run around a fork() of this process, but not of a forked child: `before` and
-// `in_parent` in the thread that forks, `in_child` in the child before the library's descriptors
-// are closed there. The thread cannot be cancelled meanwhile. None may throw; the last must be
-// async-signal-safe.
+// Hooks that run around every fork() of this process, but not around those of a forked child.
+// `before` and `in_parent` run in the forking thread; `in_child` runs in the child, before the
+// library's descriptors are closed there. The thread cannot be cancelled meanwhile. No hook may
+// throw; `in_child` must be async-signal-safe.
 struct ForkHooks {
   void (*before)() noexcept;
   void (*in_parent)() noexcept;
   void (*in_child)() noexcept;
 };
-// Installs the hooks for forks that begin later. `hooks` must outlive the process's last fork.
+// Installs the hooks for all forks that begin later. `hooks` must outlive the process's last fork.
 void set_fork_hooks(const ForkHooks& hooks) noexcept;
 
-// Returns true in a child forked after install_fork_guard(). The library's threads do not exist
-// there, so every call must refuse.
+// Returns true in a child forked after install_fork_guard(). The library's threads do not exist in
+// such a child, so every call must fail.
 [[nodiscard]] bool is_forked_child() noexcept;
 
 [[nodiscard]] std::string host_name();
 
-// Returns a text that is equal for processes that share a network, in which a loopback address of
-// one reaches the others.
+// Returns a text that is equal for processes in the same network namespace, which can reach each
+// other's loopback addresses.
 [[nodiscard]] std::string network_identity();
-// Returns the same as a number, to be compared with that of other processes.
+// Returns network_identity() as a number, to be compared with that of other processes.
 [[nodiscard]] std::uint64_t network_number();
 
-// Returns the identity of this process's node: processes with equal texts share devices' module ids
-// and may map each other's memory. It consists of the uid, then HCCL_NODE_ID or boot id and network
-// namespace.
+// Returns the identity of this process's node. Processes with equal identities share the module ids
+// of devices and may map each other's memory. The text consists of the uid and either HCCL_NODE_ID
+// or the boot id and the network namespace.
 [[nodiscard]] std::string node_identity();
 
-// Returns the name of a process's program, at most 15 characters of it; empty if /proc does not
-// tell.
+// Returns the name of a process's program, truncated to 15 characters, or an empty text if /proc
+// does not show it.
 [[nodiscard]] std::string process_name(int pid);
 
 // Returns the state letter of a process (R, S, T ...), or 0 if /proc/<pid>/stat cannot be read.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts the library's threads, in which all signals are blocked, because they belong to the
-// program's threads.
+// Starts the library's threads. All signals are blocked in these threads, because signals belong to
+// the program's threads.
 #pragma once
 
 #include "base/errno_advice.h"
@@ -16,7 +16,8 @@
 
 namespace hccl {
 
-// Blocks all signals in the calling thread while it lives. Threads that it starts inherit that.
+// Blocks all signals in the calling thread while the object lives. Threads started meanwhile
+// inherit the signal mask.
 class SignalBlock {
  public:
   SignalBlock() noexcept {

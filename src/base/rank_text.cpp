@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs of ranks are written as ranges. Long lists are cut: the first names suffice to act.
+// Writes consecutive ranks as ranges, and truncates long lists.
 #include "base/rank_text.h"
 
 #include "base/text.h"

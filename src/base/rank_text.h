@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names ranks in texts for people: "rank 3", "ranks 0-2,5", "rank 3 (pid 4242, host a)".
+// Names ranks in messages: "rank 3", "ranks 0-2,5", "rank 3 (pid 4242, host a)".
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log lines about rejected connections, limited in rate so that nobody can fill the disk with them.
+// Logs rejected connections, at a limited rate so that no peer can fill the disk with log lines.
 #pragma once
 
 #include "base/log.h"
@@ -13,13 +13,14 @@ namespace hccl {
 class RejectionLog {
  public:
   ~RejectionLog() { report_omitted(); }
-  // `subsystem`: a string literal, for the log lines.
+  // `subsystem`: a string literal that names the source in log lines.
   explicit RejectionLog(const char* subsystem) : subsystem_(subsystem) {}
   RejectionLog(const RejectionLog&) = delete;
   RejectionLog& operator=(const RejectionLog&) = delete;
 
-  // Logs a rejected connection, unless its period has had all its lines. `who` returns the name of
-  // the other end, and is called only if a line is written. `why` follows the word "it".
+  // Logs a rejected connection, unless the limit of lines in this period is reached. `who` returns
+  // the name of the other end, and is called only if a line is written. `why` is a clause that
+  // follows the word "it".
   template <class Name>
   void report(const Name& who, std::string_view why) {
     const auto now = std::chrono::steady_clock::now();
@@ -36,7 +37,7 @@ class RejectionLog {
     log(LogLevel::warning, subsystem_, "rejected a connection from ", who(), ": it ", why);
   }
 
-  // Logs how many rejections had no line. Called at the end and before a new period.
+  // Logs the number of rejections that were not logged. Called at the end and before a new period.
   void report_omitted() {
     const int omitted = std::exchange(omitted_, 0);
     if (omitted > 0) log(LogLevel::warning, subsystem_, "rejected ", omitted, " more connections");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// System calls that fail for a moment only: interrupted by a signal, or short of kernel memory.
+// Handles system calls that fail only temporarily: because of a signal, or for lack of kernel
+// memory.
 #pragma once
 
 #include <cerrno>
@@ -10,22 +11,22 @@
 
 namespace hccl {
 
-// Returns whether a call failed because the kernel was short of memory at that moment. poll(2) does
-// not tell when there is memory again: retry after kShortagePause.
+// Returns whether a call failed because the kernel was temporarily short of memory. poll(2) does
+// not report when memory is available again: retry after kShortagePause.
 [[nodiscard]] constexpr bool is_memory_shortage(int error) noexcept {
   return error == ENOBUFS || error == ENOMEM;
 }
 inline constexpr std::chrono::milliseconds kShortagePause{5};
 
-// Returns whether a call failed for want of descriptors or of kernel memory.
+// Returns whether a call failed because descriptors or kernel memory ran out.
 [[nodiscard]] constexpr bool is_resource_shortage(int error) noexcept {
   return error == EMFILE || error == ENFILE || is_memory_shortage(error);
 }
 
-// Repeats a call that returns a negative value and sets errno: at once if it was interrupted, and
-// up to kShortageRetries times, after pauses that double, if memory was short. Blocks for 63 ms at
-// most. For small messages that nobody can send later; a caller that can retry later does so
-// instead.
+// Repeats a call that returns a negative value and sets errno. An interrupted call is repeated at
+// once; a call for which memory was short, up to kShortageRetries times after pauses that double.
+// Blocks for at most 63 ms. Use it for small messages that cannot be sent later; a caller that can
+// retry later must do so instead.
 template <class Call>
 ssize_t retried(Call call) noexcept {
   constexpr int kShortageRetries = 6;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random secrets and their comparison in constant time.
+// Random secrets, and a comparison in constant time.
 #pragma once
 
 #include <array>
@@ -13,8 +13,8 @@ using Secret = std::array<std::byte, 16>;
 // Returns 128 random bits from the kernel. Throws Error(hcclSystemError).
 [[nodiscard]] Secret random_secret();
 
-// Takes the same time wherever the two differ, so that an unknown peer learns nothing from the
-// time.
+// Compares two byte strings in a time that does not depend on where they differ, so that an
+// unauthenticated peer learns nothing from it.
 [[nodiscard]] bool equal_in_constant_time(std::span<const std::byte> a,
                                           std::span<const std::byte> b);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHA-256 as FIPS 180-4 writes it: small and plain, for a few hundred bytes per connection.
+// Implements SHA-256 directly after FIPS 180-4, without optimisation: it hashes a few hundred bytes
+// per connection.
 #include "base/sha256.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHA-256 (FIPS 180-4) and HMAC (RFC 2104): how ranks prove that they know a secret without sending
-// it.
+// SHA-256 (FIPS 180-4) and HMAC (RFC 2104), by which ranks prove that they know a secret without
+// sending it.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ namespace hccl {
 
 using Digest = std::array<std::byte, 32>;
 
-// A running hash. Call finish() only once.
+// An incremental hash. Call finish() at most once.
 class Sha256 {
  public:
   void update(std::span<const std::byte> data);
@@ -32,7 +32,7 @@ class Sha256 {
 
 [[nodiscard]] Digest sha256(std::span<const std::byte> data);
 
-// Returns the HMAC-SHA256 of `parts`, one after the other.
+// Returns the HMAC-SHA256 of the concatenation of `parts`.
 [[nodiscard]] Digest hmac(std::span<const std::byte> key,
                           std::span<const std::span<const std::byte>> parts);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory files and their one mapping per process.
+// Creates memory files, and maps each at most once per process.
 #include "base/shared_memory.h"
 
 #include "base/errno_advice.h"
@@ -37,7 +37,8 @@ FileDescriptor create_memory_file(const char* name, std::uint64_t bytes) {
                      advice_on(errno, "report this as a defect of hccl")));
   }
   rlimit limit{};
-  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur) {  // else SIGXFSZ
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+      bytes > limit.rlim_cur) {  // ftruncate would raise SIGXFSZ
     throw Error(hcclOutOfMemory,
                 text("cannot size shared memory to ", bytes, " bytes: files are limited to ",
                      limit.rlim_cur, "; raise ulimit -f or lower HCCL_DEVICE_MEMORY"));

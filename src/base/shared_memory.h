@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Anonymous shared memory (memfd): no name anywhere, so nothing is left behind by kill -9 and no
-// /dev/shm limit applies.
+// Anonymous shared memory (memfd). It has no name, so kill -9 leaves nothing behind, and no limit
+// of /dev/shm applies.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -16,12 +16,12 @@ namespace hccl {
 // Error(hcclOutOfMemory) or Error(hcclSystemError).
 [[nodiscard]] FileDescriptor create_memory_file(const char* name, std::uint64_t bytes);
 
-// Checks a memory file from another process before it is mapped: a process that could still shrink
-// it could end this one by SIGBUS. Throws Error(hcclSystemError), which names `owner`, unless the
-// file has the seals of create_memory_file() and exactly `bytes` bytes.
+// Checks a memory file from another process before it is mapped, because a process that can still
+// shrink the file could make this one fail with SIGBUS. Throws Error(hcclSystemError), which names
+// `owner`, unless the file has the seals of create_memory_file() and exactly `bytes` bytes.
 void require_sealed(const FileDescriptor& file, std::uint64_t bytes, const std::string& owner);
 
-// Identifies the file of a descriptor: equal for all descriptors of one memory file, in every
+// Identifies the file of a descriptor. Equal for all descriptors of the same memory file, in every
 // process.
 struct FileIdentity {
   std::uint64_t device = 0;
@@ -32,7 +32,7 @@ struct FileIdentity {
 };
 [[nodiscard]] FileIdentity file_identity(const FileDescriptor& file);
 
-// A whole memory file mapped once per process: ranks that are threads of one process see the same
+// A whole memory file, mapped once per process: ranks that are threads of one process use the same
 // addresses.
 class SharedSegment {
  public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exception for failures that have an exact synStatus. It is an Error too, with the result code
-// that HCCL callers get for that status, so whoever handles Error handles it.
+// The exception for failures with an exact synStatus. It derives from Error, and has the result
+// code that HCCL callers receive for that status.
 #pragma once
 
 #include "base/error.h"
@@ -11,7 +11,7 @@
 
 namespace hccl {
 
-// Returns the result of an hccl function for a status of the runtime below it.
+// Returns the result code of an hccl function whose call of the runtime returned `status`.
 [[nodiscard]] constexpr hcclResult_t result_of(synStatus status) noexcept {
   switch (status) {
     case synSuccess:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts of system errors.
+// Formats values and system errors.
 #include "base/text.h"
 
 #include <system_error>

@@ -16,10 +16,10 @@ template <class... Parts>
 }
 
 // Returns the value in quotes and on one line: replaces characters that are not printable ASCII by
-// '?', and cuts the value after 200 characters.
+// '?', and truncates the value to 200 characters.
 [[nodiscard]] std::string quoted(std::string_view value);
 
-// Returns the text of an errno, without the shared buffer of strerror().
+// Returns the description of an errno value, without the shared buffer of strerror().
 [[nodiscard]] std::string system_error_text(int error_number);
 
 }  // namespace hccl

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of environment variables, and what their readers accept.
+// The table of environment variables, and the parsers of their values.
 #include "base/variables.h"
 
 #include "base/device_list.h"
@@ -79,7 +79,7 @@ bool assign(Config& config, const std::string& value) {
   return parsed.has_value();
 }
 
-// Assigns the text itself if `IsValid`.
+// Assigns the text itself if `IsValid` accepts it.
 template <auto Member, auto IsValid>
 bool keep(Config& config, const std::string& value) {
   if (!IsValid(value)) return false;
@@ -116,7 +116,8 @@ constexpr Reader text_of(const char* accepted) {
   return {keep<Member, IsValid>, accepted};
 }
 
-// Takes any name in lower case. The code that uses the name knows which ones exist.
+// Accepts any name and converts it to lower case. The code that uses the name checks whether it
+// exists.
 template <std::string Config::*Member>
 constexpr Reader name(const char* accepted) {
   return {assign<Member, lower_case>, accepted};
@@ -127,7 +128,7 @@ constexpr Reader kLogLevel{assign<&Config::log_level, numbered_level>,
 
 // ---- tables
 
-// In order of precedence: a later row overrides an earlier one.
+// In order of precedence: each row overrides the rows above it.
 constexpr std::array kVariables{
     Variable{"HCCL_COMM_ID", "",
              text_of<&Config::comm_id, parse_host_and_port>(
@@ -179,7 +180,7 @@ constexpr std::array kVariables{
              flag<&Config::refuse_double_initialize>()},
 };
 
-// Keys of other stacks that programs ask for through synConfigurationGet.
+// Configuration keys of other software stacks that programs query by synConfigurationGet.
 struct ForeignKey {
   const char* name;
   const char* unset;
@@ -209,8 +210,8 @@ constexpr std::array kForeignKeys{
     ForeignKey{"HCL_FABRIC_FLUSH", "1"},
 };
 
-// HCCL_* names that belong to hccl_demo, to PyTorch's backend and to old programs, for which they
-// have had no effect for a long time. A name that ends in * stands for all that begin like it.
+// HCCL_* names that belong to hccl_demo, to PyTorch's backend or to old programs, where they no
+// longer have an effect. A name that ends in * matches all names with that prefix.
 constexpr std::array<std::string_view, 19> kOthersVariables{
     "HCCL_RANK",
     "HCCL_NRANKS",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long calls of a communicator wait for other ranks: HCCL_TIMEOUT, until its program sets
-// another limit. A wait keeps the limit with which it began.
+// The time limit of a communicator's waits for other ranks: HCCL_TIMEOUT, until the program sets
+// another limit. A wait keeps the limit that was in force when it began.
 #pragma once
 
 #include "base/deadline.h"
@@ -14,12 +14,12 @@ namespace hccl {
 
 class WaitLimit {
  public:
-  // The limit in force when a wait began, for its deadline and its text.
+  // The limit in force when a wait began. Determines the wait's deadline and its error text.
   struct Value {
     std::chrono::milliseconds time{0};  // 0: never
     bool by_program = false;
 
-    // Returns the advice of a timeout message for a wait that was merely too short.
+    // Returns the advice for a time-out message, for the case that the limit was merely too short.
     [[nodiscard]] const char* remedy() const {
       return by_program ? "raise the limit that hcclEmulationSetTimeout has set"
                         : "raise HCCL_TIMEOUT";
@@ -29,8 +29,8 @@ class WaitLimit {
   explicit WaitLimit(std::chrono::milliseconds environment)
       : packed_(static_cast<std::uint64_t>(environment.count()) << 1) {}
 
-  // Sets the limit for waits that begin from now on, to at most ten years, so that the end of a
-  // wait is a valid time. Thread safety: any thread.
+  // Sets the limit for waits that begin from now on. Caps it at ten years, so that the deadline of
+  // a wait is a valid time. Thread safety: any thread.
   void set(std::uint64_t milliseconds) noexcept {
     constexpr std::uint64_t kMost = 10ull * 365 * 24 * 3600 * 1000;
     packed_.store(std::min(milliseconds, kMost) << 1 | 1, std::memory_order_relaxed);
@@ -41,7 +41,7 @@ class WaitLimit {
   }
 
  private:
-  std::atomic<std::uint64_t> packed_;  // milliseconds << 1 | by the program
+  std::atomic<std::uint64_t> packed_;  // milliseconds << 1 | (set by the program)
 };
 
 }  // namespace hccl

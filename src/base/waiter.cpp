@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ladder's rungs and the futex below it.
+// Implements the ladder's steps, and the futex calls of the doorbell.
 #include "base/waiter.h"
 
 #include <ctime>
@@ -21,7 +21,7 @@ void relax() noexcept {
 #if defined(__x86_64__)
   _mm_pause();
 #elif defined(__aarch64__)
-  asm volatile("isb" ::: "memory");  // the pause of arm64: `yield` is a no-op on most cores
+  asm volatile("isb" ::: "memory");  // pauses on arm64, where `yield` is a no-op on most cores
 #endif
 }
 
