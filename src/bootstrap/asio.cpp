@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiles Asio's own code once, instead of in every file that uses it.
+// Compiles the non-template code of Asio in this one file.
 #include <asio/impl/src.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resolves names. Numeric addresses need no name server.
+// Resolves host names. Numeric addresses need no name server.
 #include "bootstrap/comm_id.h"
 
 #include "base/config.h"
@@ -43,8 +43,8 @@ Answer ask(const std::string& host, int flags) {
   return answer;
 }
 
-// Queries in a separate thread, so that an unresponsive name server does not block the caller
-// beyond its limit.
+// Queries the name servers in a separate thread, so that an unresponsive one does not block the
+// caller beyond its time-out.
 Answer ask_name_servers(const std::string& comm_id, const std::string& host) {
   std::packaged_task<Answer()> task([host] { return ask(host, 0); });
   std::future<Answer> answer = task.get_future();
@@ -62,7 +62,8 @@ Answer ask_name_servers(const std::string& comm_id, const std::string& host) {
 std::vector<Address> look_up(const std::string& comm_id, const std::string& host) {
   Answer answer = ask(host, AI_NUMERICHOST);
   if (answer.status != 0) answer = ask_name_servers(comm_id, host);
-  // A minimal system (a fresh chroot) has no /etc/hosts, but this name has a fixed meaning.
+  // A minimal system (a fresh chroot) may lack /etc/hosts, but the name "localhost" has a fixed
+  // meaning.
   if (answer.status != 0 && host == "localhost") answer = ask("127.0.0.1", AI_NUMERICHOST);
   if (answer.status != 0)
     refuse(comm_id, text("no address for ", quoted(host), ": ", gai_strerror(answer.status)));

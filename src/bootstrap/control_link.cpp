@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's end of the connections from all nodes to the root server. The connection belongs to the
-// control thread, which shares the state, so that the link and the connection may end in either
-// order.
+// A rank's end of its connection to the root server. The connection belongs to the control thread,
+// which shares ownership of the state, so that the link and the connection may end in either order.
 #include "bootstrap/control_link.h"
 
 #include "base/interfaces.h"
@@ -93,7 +92,8 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, FrameConn
     gate.call([&] { callbacks.fault(code, what); });
   }
 
-  // The rank of the server's process stays until the server has notified the others.
+  // Reports that this rank leaves. The rank of the server's process then stays until the server has
+  // notified the others.
   void announce_departure() {
     leaving = true;
     if (!connection) return leave();

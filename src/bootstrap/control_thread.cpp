@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread with a small stack and all signals blocked runs the event loop.
+// Runs the event loop in a thread with a small stack and all signals blocked.
 #include "bootstrap/control_thread.h"
 
 #include "base/errno_advice.h"
@@ -26,10 +26,11 @@ namespace hccl::bootstrap {
 namespace {
 
 constexpr std::size_t kStackSize = std::size_t{512} << 10;
-// Exit must not hang on a callback that waits for a lock which the exiting thread holds.
+// The exit of the process must not hang on a callback that waits for a lock which the exiting
+// thread holds.
 constexpr std::chrono::milliseconds kExitPatience{200};
 
-// Allocates the room of a ReservedPost.
+// Allocates from the memory of a ReservedPost.
 template <class T>
 struct RoomAllocator {
   using value_type = T;  // NOLINT(readability-identifier-naming): the standard's name
@@ -160,7 +161,7 @@ void* ControlThread::run(void* self) {
     try {
       state.loop.context().run();
     } catch (const std::exception& error) {
-      // A failure of one connection (memory, descriptors) must not end the others.
+      // A failure on one connection (lack of memory or descriptors) must not end the others.
       log(LogLevel::error, "control", "a task failed: ", error.what());
       again = true;
     }

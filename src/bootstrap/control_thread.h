@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one control thread of the process. It sleeps in epoll, and runs the root servers, control
-// links and process watches.
+// The process's control thread. It sleeps in epoll, and runs the root servers, control links and
+// process watches.
 #pragma once
 
 #include "bootstrap/event_loop.h"
@@ -12,7 +12,7 @@
 
 namespace hccl::bootstrap {
 
-// Memory for one post() that cannot fail. It is part of the object that the task belongs to.
+// Memory for one post() that cannot fail. It is a member of the object to which the task belongs.
 class ReservedPost {
  public:
   static constexpr std::size_t kBytes = 192;
@@ -23,7 +23,7 @@ class ReservedPost {
 };
 
 // The thread starts on first use. Thread safety: any thread may call any member, even while the
-// process exits, when tasks no longer run.
+// process exits; tasks no longer run then.
 class ControlThread {
  public:
   // Returns the only instance, which is never destroyed, so that destructors of other objects can
@@ -37,12 +37,12 @@ class ControlThread {
   // while the process exits, Error(hcclSystemError) if the thread cannot be started.
   void start();
   // Ends the thread. Blocks until the task in progress has ended, unless called from that task.
-  // Servers, links and watches resume after the next start().
+  // Servers, links and watches resume when start() is called again.
   void stop() noexcept;
   // Runs `task` on the thread, or after the next start(). Throws std::bad_alloc.
   void post(std::function<void()> task);
-  // Runs task(owner) likewise but allocates nothing: for tasks that must run when no memory is
-  // left. `reserved` is part of the owner and can be used once.
+  // Runs task(owner) on the thread likewise, but allocates nothing: use it for tasks that must run
+  // even when no memory is left. `reserved` is a member of the owner and can be used only once.
   void post(ReservedPost& reserved, std::shared_ptr<void> owner,
             void (*task)(void* owner)) noexcept;
   // Returns whether the caller is the control thread.

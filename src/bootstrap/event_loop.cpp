@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handlers hold the state of the object that waits, so that the object may be destroyed first.
+// A handler shares ownership of the state of the waiting object, so that the object may be
+// destroyed before the handler runs.
 #include "bootstrap/event_loop.h"
 
 #include "base/errno_advice.h"
@@ -18,7 +19,7 @@
 
 namespace hccl::bootstrap {
 
-// One thread runs the context, so Asio need not wake others.
+// Only one thread runs the context, so Asio need not wake others.
 struct EventLoop::State {
   asio::io_context context{1};
   asio::executor_work_guard<asio::io_context::executor_type> work{context.get_executor()};
@@ -44,8 +45,8 @@ void EventLoop::open() {
 bool EventLoop::run_one(Deadline deadline) {
   asio::io_context& context = state_->context;
   if (deadline.is_never()) return context.run_one() > 0;
-  // Data that has arrived is handled even after the deadline, because this process may have been
-  // stopped.
+  // Handle data that has arrived even after the deadline, because this process may have been
+  // stopped meanwhile.
   return context.run_one_until(deadline.time()) > 0 || context.poll_one() > 0;
 }
 
@@ -56,7 +57,7 @@ struct LoopTimer::State {
 
   asio::steady_timer timer;
   std::function<void()> call;
-  std::uint64_t starts = 0;  // a timer that fires as it is cancelled reports no error
+  std::uint64_t starts = 0;  // a timer that fires while it is being cancelled reports no error
 };
 
 LoopTimer::LoopTimer(EventLoop& loop) : state_(std::make_shared<State>(loop)) {}

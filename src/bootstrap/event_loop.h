@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An Asio event loop, with timers and waits for descriptors. Only the sources that implement these
+// An Asio event loop, with timers and waits for descriptors. Only the sources that implement them
 // include Asio.
 #pragma once
 
@@ -15,8 +15,9 @@ class io_context;
 
 namespace hccl::bootstrap {
 
-// The control thread runs one loop for the lifetime of the process; a joining rank runs another one
-// in the thread that joins. Only the thread that runs a loop may use its timers and waits.
+// The control thread runs one loop for the lifetime of the process. A joining rank runs a loop of
+// its own in the joining thread. Only the thread that runs a loop may use the loop's timers and
+// waits.
 class EventLoop {
  public:
   EventLoop();
@@ -24,11 +25,11 @@ class EventLoop {
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
 
-  // Opens the loop's descriptors (epoll, eventfd, timerfd), which its first timer or descriptor
-  // needs. Later calls do nothing. Throws Error(hcclSystemError).
+  // Opens the loop's descriptors (epoll, eventfd, timerfd), which the first timer or descriptor of
+  // the loop needs. Later calls do nothing. Throws Error(hcclSystemError).
   void open();
-  // Runs the next handler. Blocks until there is one, or until the deadline. Returns whether a
-  // handler ran.
+  // Runs the next handler. Blocks until a handler is ready or the deadline has passed. Returns
+  // whether a handler ran.
   bool run_one(Deadline deadline);
   [[nodiscard]] asio::io_context& context() noexcept;
 
@@ -55,7 +56,7 @@ class LoopTimer {
   std::shared_ptr<State> state_;
 };
 
-// Waits for a descriptor that it does not own. Destroying the object cancels its waits.
+// Waits for events on a descriptor that it does not own. Destroying the object cancels its waits.
 class DescriptorWait {
  public:
   explicit DescriptorWait(EventLoop& loop);
@@ -65,11 +66,11 @@ class DescriptorWait {
 
   // Registers the descriptor with the loop. Returns 0, or the errno of the failure.
   [[nodiscard]] int watch(int fd);
-  // Call the function once, when the descriptor is readable or writable, or has an error. Each
-  // allows at most one wait at a time.
+  // Call the function once, when the descriptor becomes readable or writable, or has an error. At
+  // most one wait of each kind may be pending.
   void when_readable(std::function<void()> call);
   void when_writable(std::function<void()> call);
-  // Cancels the waits and removes the descriptor from the loop. Call before the descriptor is
+  // Cancels the waits and removes the descriptor from the loop. Call it before the descriptor is
   // closed.
   void close() noexcept;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A lost connection is reported after a delay, because the ranks of its node may know the cause,
-// and the connections of a lost node end one by one.
+// Reports a lost connection after a delay, because the other ranks of the node may report the
+// cause, and because the connections of a lost node end one by one.
 #include "bootstrap/fault_relay.h"
 
 #include "base/peer_process.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The root server's part after initialisation over several nodes: relays departures and the first
-// fault to all ranks. A connection that ends without a departure is itself a fault.
+// The root server's task after initialisation over several nodes: to relay departures, and the
+// first fault, to all ranks. A connection that ends without a departure counts as a fault.
 #pragma once
 
 #include "bootstrap/event_loop.h"
@@ -23,9 +23,9 @@ class FaultRelay {
   void rank_departed(int rank);
   // Handles the end of a rank's connection. `why`: the reason, as a clause.
   void connection_ended(int rank, const std::string& why);
-  // Relays the failure to all ranks, unless another one has been relayed before.
+  // Relays the failure to all ranks, unless a failure has already been relayed.
   void spread(const Failure& failure);
-  // Discards the losses that have not been reported yet.
+  // Discards the losses that have not been relayed yet.
   void stop() { last_words_.cancel(); }
   [[nodiscard]] const std::set<int>& departed() const { return departed_; }
 
@@ -36,7 +36,7 @@ class FaultRelay {
   const Rendezvous& rendezvous_;
   LoopTimer last_words_;
   std::set<int> departed_;
-  std::vector<int> lost_;  // ranks whose loss is about to be reported
+  std::vector<int> lost_;  // ranks whose loss has not been relayed yet
   std::string why_lost_;
   bool fault_spread_ = false;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop reports when the socket is ready; sendmsg and recvmsg then move the bytes, because Asio
-// passes no descriptors. Descriptors travel with the first byte of their frame, so they have always
-// arrived when the frame is complete.
+// The loop reports that the socket is ready; sendmsg and recvmsg then move the bytes, because Asio
+// cannot pass descriptors. Descriptors travel with the first byte of their frame, so all of them
+// have arrived when the frame is complete.
 #include "bootstrap/frame_connection.h"
 
 #include "base/passed_descriptors.h"
@@ -163,7 +163,7 @@ void FrameConnection::send_openly(FrameType type, std::span<const std::byte> pay
   queue(encode_frame(type, payload), {});
 }
 
-// Sends at once the bytes that the socket accepts: they must leave before a reaction of another
+// Sends at once as many bytes as the socket accepts: they must leave before a reaction of another
 // rank can make this process exit.
 void FrameConnection::queue(Bytes frame, const std::vector<int>& descriptors) {
   if (!socket_.valid() || self_) return;
@@ -205,8 +205,8 @@ void FrameConnection::write_some() {
         write_some();
       });
     } else if (errno != EINTR) {
-      // Frames that the other end sent before it closed may be unread, so the reader detects the
-      // end later.
+      // The other end may have sent frames before it closed the connection. The reader receives
+      // them first, and then detects the end.
       unsent_.clear();
       shutdown(socket_.get(), SHUT_RDWR);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exchanges frames over a connected socket on an event loop. The server, joining ranks, the
-// exchange on a node and the control link use it.
+// Exchanges frames over a connected socket on an event loop. Used by the root server, joining
+// ranks, the exchange on a node and the control link.
 #pragma once
 
 #include "base/address.h"
@@ -20,11 +20,10 @@
 
 namespace hccl::bootstrap {
 
-// Thread safety: only the thread that runs the loop. No member blocks unless its comment says so,
-// and none throws for errors of the other end, which ended() and why() report.
-//
-// Only the private members that read and write depend on a plain socket. With TLS they would call
-// an asio::ssl::stream, and Detached would hold its state.
+// Thread safety: only the thread that runs the loop. No member blocks unless its comment says so.
+// No member throws for errors of the other end, which ended() and why() report.
+// Only the private members that read and write depend on a plain socket. With TLS, they would call
+// an asio::ssl::stream, and Detached would hold the stream's state.
 class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
  public:
   class Owner {
@@ -33,22 +32,22 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
     Owner(const Owner&) = delete;
     Owner& operator=(const Owner&) = delete;
     virtual ~Owner() = default;
-    // Called when something has arrived or the connection has ended: call receive() until it
-    // returns nothing.
+    // Called when data has arrived or the connection has ended: call receive() until it returns
+    // nothing.
     virtual void on_activity(FrameConnection& connection) = 0;
   };
 
   struct Limits {
-    std::size_t payload = kSmallPayload;  // of a received frame
-    std::size_t descriptors = 0;          // received before their frame is complete
+    std::size_t payload = kSmallPayload;  // the maximum for a received frame
+    std::size_t descriptors = 0;          // the maximum received before their frame is complete
     std::size_t unsent = std::size_t{64} << 20;
   };
   struct Ends {
     Address own;
     Address peer;
   };
-  // A connection detached from its loop, to be continued on another one. If it has a seal, frames
-  // with the right code have been received.
+  // A connection detached from its loop, to be continued on another loop. If it has a seal, a frame
+  // with a valid code has been received.
   struct Detached {
     FileDescriptor socket;
     Bytes received;
@@ -64,51 +63,51 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   // Sets the owner. Without one, the caller must check for activity after each
   // EventLoop::run_one().
   void set_owner(Owner* owner) { owner_ = owner; }
-  // Makes both ends give each frame a code from now on. A refusal that comes before any other frame
-  // has none, because the keys may differ; after a frame with the right code, such a refusal is
-  // forged.
+  // From now on, sends an authentication code with every frame and requires one on every frame
+  // received. Exception: a refusal that arrives before any valid frame may lack a code, because the
+  // keys may differ. After a valid frame, a refusal without a code is treated as forged.
   void authenticate(const FrameSeal& seal) { seal_ = seal; }
 
-  // Returns the next frame if it has arrived; otherwise starts to read.
+  // Returns the next frame if all of it has arrived; otherwise starts to read.
   [[nodiscard]] std::optional<Frame> receive();
-  // Returns the bytes that have arrived and that receive() has not returned yet.
+  // Returns the bytes that have arrived but that receive() has not returned.
   [[nodiscard]] std::span<const std::byte> unread() const { return received_; }
   [[nodiscard]] bool has_heard() const { return has_heard_; }
 
-  // Queues the frame and sends what the socket accepts. The descriptors must stay open until
-  // has_unsent() returns false.
+  // Queues the frame and sends as many bytes as the socket accepts. The descriptors must stay open
+  // until has_unsent() returns false.
   void send(FrameType type, std::span<const std::byte> payload,
             const std::vector<int>& descriptors = {});
-  // Sends a frame likewise, for a caller that sends one payload to many ranks. `digest`: the
-  // payload's SHA-256.
+  // Does the same, for a caller that sends one payload to many ranks. `digest`: the payload's
+  // SHA-256.
   void send(FrameType type, std::span<const std::byte> payload, const Digest& digest);
-  // Sends a frame without a code, even after authenticate().
+  // Sends a frame without an authentication code, even after authenticate().
   void send_openly(FrameType type, std::span<const std::byte> payload);
-  // Retries sends for which the kernel had no memory. Blocks for up to 63 ms: for frames after
-  // which the process may exit.
+  // Retries sends that failed because the kernel had no memory. Blocks for up to 63 ms: use it for
+  // frames after which the process may exit.
   void insist();
   [[nodiscard]] bool has_unsent() const { return !unsent_.empty(); }
 
-  // Returns whether no further frame will come: the other end has closed the connection, violated
-  // the protocol or forged a frame.
+  // Returns whether no further frame will come, because the other end has closed the connection,
+  // violated the protocol or sent a forged frame.
   [[nodiscard]] bool ended() const { return ended_; }
   // Returns the reason for the end, as a clause about the other end.
   [[nodiscard]] const std::string& why() const { return why_; }
   // Returns whether the other end sent bytes that no process of this library sends.
   [[nodiscard]] bool broke_rules() const { return broke_rules_; }
-  // Returns whether a frame's code was wrong: the other end does not know the key, or a third party
-  // between the two has changed the frame. The connection can still send.
+  // Returns whether a frame's code was wrong: either the other end does not know the key, or a
+  // third party between the two has changed the frame. The connection can still send.
   [[nodiscard]] bool forged() const { return forged_; }
 
-  // Enables keep-alives, which detect within ten seconds that the peer can no longer be reached. A
-  // peer whose process is stopped still counts as reachable.
+  // Enables keep-alives, which detect within ten seconds that the peer's host can no longer be
+  // reached. A host answers keep-alives even if the peer's process is stopped.
   void keep_alive();
   // Removes the owner, sends what is unsent for at most a second, then closes the connection and
   // calls done(). Does not block.
   void finish(std::function<void()> done = nullptr);
   // Removes the owner and closes the connection.
   void close();
-  // Returns the connection without its loop and ends this object. Nothing may be unsent.
+  // Returns the connection without its loop, and ends this object. No bytes may be unsent.
   [[nodiscard]] Detached detach();
 
   // Valid until the connection is closed.
@@ -136,7 +135,7 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   Limits limits_;
   Ends ends_;
   DescriptorWait wait_;
-  std::optional<LoopTimer> retry_;  // of a write for which the kernel had no memory
+  std::optional<LoopTimer> retry_;  // repeats a write for which the kernel had no memory
   std::optional<LoopTimer> patience_;
   Owner* owner_ = nullptr;
   std::optional<FrameSeal> seal_;

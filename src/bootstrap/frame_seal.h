@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Authenticates a connection to a root server: after the opening and the greeting, every frame
-// carries a code that only a holder of the key can compute and that is valid for this frame of this
-// connection only.
+// carries an authentication code. Only a holder of the key can compute the code, and the code is
+// valid only for this frame on this connection.
 #pragma once
 
 #include "base/secret.h"
@@ -13,14 +13,14 @@
 
 namespace hccl::bootstrap {
 
-// The codes of one end. A code is HMAC(direction's key, frame's number, type, SHA-256(payload));
-// both keys come from HMAC(key, opening, greeting), and thus from the nonces of both ends. With an
-// empty key the codes prove nothing.
+// Computes and checks the authentication codes of one end. A code is HMAC(direction's key, frame's
+// number, type, SHA-256(payload)). The keys of both directions come from HMAC(key, opening,
+// greeting), and thus from the nonces of both ends. With an empty key the codes prove nothing.
 class FrameSeal {
  public:
   enum class Role : std::uint8_t { rank, server };
 
-  // `opening` and `greeting` are the first payloads of the two ends.
+  // `opening` and `greeting` are the payloads of the first frames of the rank and the server.
   FrameSeal(Role own, std::span<const std::byte> key, std::span<const std::byte> opening,
             std::span<const std::byte> greeting);
 
@@ -41,8 +41,8 @@ class FrameSeal {
   Direction received_;
 };
 
-// Returns the communicator's secret, with which the transports authenticate. It is derived from the
-// key and the table's salt, so it is never sent if there is a key.
+// Returns the communicator's secret, by which the transports authenticate. It is derived from the
+// key and the table's salt, so it never travels over the network if there is a key.
 [[nodiscard]] Secret communicator_secret(std::span<const std::byte> key, const Secret& salt);
 
 }  // namespace hccl::bootstrap

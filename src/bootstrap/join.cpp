@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of joining a communicator, in order.
+// Performs the steps of joining a communicator.
 #include "bootstrap/join.h"
 
 #include "base/error.h"
@@ -18,7 +18,7 @@
 namespace hccl::bootstrap {
 namespace {
 
-// Limits how long a failing root waits before it exits, so that ranks that are still starting
+// The maximum time that a failing root waits before it exits, so that ranks that are still starting
 // receive the failure first.
 constexpr std::chrono::milliseconds kFarewell{400};
 
@@ -62,7 +62,7 @@ RankTable rendezvous(const UniqueId& id, const Hello& hello, FileDescriptor list
   const bool may_serve = id.kind == UniqueId::Kind::fixed_address && hello.rank == 0;
   try {
     client.join([&]() -> std::string {
-      // Rank 0 need not have called hcclGetUniqueId if all ranks know the address.
+      // If all ranks know the address, rank 0 need not have called hcclGetUniqueId.
       if (!may_serve) return {};
       const std::string trouble = ServerRegistry::instance().create_if_absent(id);
       return trouble.empty() ? "" : text("rank 0 itself cannot serve: ", trouble);

@@ -13,12 +13,13 @@
 
 namespace hccl::bootstrap {
 
-// Creates the segment that `ranks` ranks of a node share. Called on the lowest rank of each node.
+// Creates the segment that the `ranks` ranks of a node share. Called on the lowest rank of each
+// node.
 using MakeControl = std::function<FileDescriptor(int ranks)>;
 
-// Joins the communicator of `size` ranks that `id` names. Blocks until all of them have joined.
+// Joins the communicator of `size` ranks that `id` names. Blocks until all ranks have joined.
 // Throws Error if the deadline passes (the text names the missing ranks), a rank dies, two
-// processes claim one rank, or the ranks pass different sizes.
+// processes claim the same rank, or the ranks pass different sizes.
 [[nodiscard]] RankTable join(const hcclUniqueId& id, int size, int rank, Contribution mine,
                              const MakeControl& make_control, Deadline deadline);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serialization by lists of fields. A message names its fields once, in a function fields(message,
-// io) that calls io(field, ...); `io` is a FieldWriter or a FieldReader.
+// Serializes messages by lists of fields. A function fields(message, io) lists the fields of a
+// message once, and calls io(field, ...) for each; `io` is a FieldWriter or a FieldReader.
 #pragma once
 
 #include "base/address.h"
@@ -19,7 +19,7 @@
 
 namespace hccl::bootstrap {
 
-// A text of at most `most` bytes. The writer truncates a longer one, the reader rejects it.
+// A text of at most `most` bytes. The writer truncates a longer text; the reader rejects it.
 template <class Text>
 struct Limited {
   Text& text;
@@ -31,7 +31,7 @@ template <class Text>
 }
 
 // A list of at most `most` elements, preceded by their number as a `Number`. The writer truncates a
-// longer list, the reader rejects it. If the elements are lists of bytes, each has at most
+// longer list; the reader rejects it. If the elements are lists of bytes, each has at most
 // `most_bytes` bytes, preceded by their number in 16 bits.
 template <class Number, class List>
 struct Counted {
@@ -45,7 +45,7 @@ template <class Number, class List>
   return {list, most, most_bytes};
 }
 
-// A number or enumerator from `first` to `last`. The reader rejects others.
+// A number or enumerator from `first` to `last`. The reader rejects all other values.
 template <class Value>
 struct Bounded {
   Value& value;
@@ -59,7 +59,7 @@ template <class Value>
   return {value, first, last};
 }
 
-// The integer type as which a number or an enumerator is serialized.
+// The integer type used to serialize a number or an enumerator.
 template <class Value, bool = std::is_enum_v<Value>>
 struct Travelling {
   using Number = std::remove_const_t<Value>;
@@ -71,7 +71,7 @@ struct Travelling<Value, true> {
 template <class Value>
 using NumberOf = typename Travelling<Value>::Number;
 
-// The bytes from here to the end of the message.
+// All remaining bytes of the message.
 template <class List>
 struct Remainder {
   List& bytes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages of the rendezvous and of the node exchange: the struct, the fields and the
-// validation of each.
+// The messages of the rendezvous and of the exchange on a node: for each, a struct, its fields and
+// their bounds.
 #pragma once
 
 #include "base/address.h"
@@ -31,8 +31,8 @@ inline constexpr std::size_t kMostBlob = std::size_t{1} << 20;
 
 using SocketName = Secret;  // of an abstract unix socket: 128 random bits
 
-// The first message of each end: the rank's opening, the server's greeting. The addresses are those
-// that the sender's kernel reports; they differ between the ends if something between them
+// The first message of each end: the rank's opening and the server's greeting. Each end fills in
+// the addresses that its own kernel reports; the two messages differ if a device between the ends
 // translates addresses.
 struct Opening {
   std::uint32_t version = kProtocolVersion;
@@ -50,24 +50,24 @@ struct Hello {
 
 struct Welcome {
   ProcessIdentity server;
-  int server_rank = -1;  // the rank of the server's process, once known
+  int server_rank = -1;  // the rank of the server's process, -1 until it is known
 };
 
-// The reason why the server rejects a connection before it knows the rank. Only the reason is sent,
-// because unauthenticated texts are not shown to users.
+// The reason why the server rejects a connection whose rank is not yet known. The reason is sent as
+// a code without a text, because texts from unauthenticated processes are not shown to users.
 struct Refusal {
   enum Reason : std::uint8_t {
     other_version = 1,  // the opening is of another protocol
     other_key,          // the hello's code is wrong
-    other_user,         // a process on the server's machine that is not known to be its user's
+    other_user,         // a process on the server's machine that may belong to another user
   };
   Reason reason = other_version;
 
   friend bool operator==(const Refusal&, const Refusal&) = default;
 };
 
-// The reason why a rendezvous has failed or a rank may not join. Becomes Error(code, text) on the
-// ranks.
+// The reason why a rendezvous has failed or a rank may not join. The ranks throw it as Error(code,
+// text).
 struct Failure {
   hcclResult_t code = hcclInternalError;
   std::string text;
@@ -107,12 +107,12 @@ struct EntryMessage {
   Bytes blob;
 };
 
-// One rank: the server's own, or one that has departed.
+// Names one rank: the rank of the server's process, or one that has departed.
 struct RankMessage {
   int rank = -1;
 };
 
-// The announcements of all ranks, by rank.
+// The announcements of all ranks, in rank order.
 struct Announcements {
   std::vector<Bytes> by_rank;
 };
@@ -122,7 +122,7 @@ inline constexpr std::size_t kLongestHost = 256;
 inline constexpr std::size_t kLongestNodeIdentity = 512;
 inline constexpr std::size_t kLongestFailure = 4096;
 inline constexpr std::size_t kLongestCall = 1024;
-inline constexpr std::size_t kMostAwaited = 64;  // the first ones of a long list are enough
+inline constexpr std::size_t kMostAwaited = 64;  // a longer list is truncated
 
 // The fields of each message, in the order of serialization.
 template <class Type, class Message>

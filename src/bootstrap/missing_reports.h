@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schedules the reports of ranks that have not joined while others wait for them: an early one,
-// because a rank that was never started is missing from the beginning, and another one after
-// HCCL_HANG_REPORT.
+// Schedules the reports about ranks that have not joined while others wait for them. The first
+// report comes early, because a rank that was never started is missing from the beginning; the
+// second comes after HCCL_HANG_REPORT.
 #pragma once
 
 #include <algorithm>
@@ -16,11 +16,11 @@ class MissingReports {
   static constexpr Duration kFirst{5000};
   static constexpr int kMost = 2;
 
-  // `hang_report`: HCCL_HANG_REPORT; 0 turns all reports off.
+  // `hang_report`: HCCL_HANG_REPORT; 0 disables all reports.
   explicit MissingReports(Duration hang_report) : last_(hang_report) {}
 
-  // Returns when the next report is due, counted from the beginning of the wait; nothing if no
-  // report is left.
+  // Returns the time from the beginning of the wait until the next report, or nothing if no report
+  // is left.
   [[nodiscard]] std::optional<Duration> next() const {
     if (last_.count() <= 0) return std::nullopt;
     const Duration first = std::min(kFirst, last_);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks send their contributions to the leader, which sends all entries to every rank, then the
-// shared segment. The root server runs the final barrier, because it also knows the ranks that have
-// died.
+// Ranks send their contributions to the leader. The leader sends every rank all entries, and then
+// the shared segment. The root server runs the final barrier, because it also knows which ranks
+// have died.
 #include "bootstrap/node_exchange.h"
 
 #include "base/errno_advice.h"
@@ -24,11 +24,12 @@ namespace hccl::bootstrap {
 namespace {
 
 constexpr std::size_t kMostUnread = 1024;  // descriptors
-constexpr std::size_t kMostOfOthers = 64;  // pending connections that are not from ranks
+constexpr std::size_t kMostOfOthers = 64;  // pending connections beyond those of the ranks
 // Unlimited, because the leader queues all entries for every rank at once.
 constexpr std::size_t kAnyUnsent = std::numeric_limits<std::size_t>::max();
 
-// Returns a pidfd, which identifies this process even where its pid has no meaning.
+// Returns a pidfd of this process, which identifies it even in pid namespaces where its pid has no
+// meaning.
 FileDescriptor own_process() {
   FileDescriptor process = open_process(getpid());
   if (!process.valid()) {
@@ -127,7 +128,7 @@ void NodeExchange::gather() {
   pending_.reset();
 }
 
-// Accepts only connections of this user, as the kernel reports it.
+// Accepts only connections from processes of this user, as the kernel reports it.
 void NodeExchange::on_accepted(FileDescriptor socket, const SocketAddress&) {
   if (peer_user(socket.get()) == geteuid()) return pending_->add({std::move(socket), {}, {}, {}});
   pending_->rejections().report([&] { return process_text(socket.get()); },
@@ -148,7 +149,7 @@ std::string NodeExchange::describe(const FrameConnection& connection) const {
   return process_text(connection.fd());
 }
 
-// Takes a rank's contribution. Returns false for a frame that no rank of this communicator sends.
+// Stores a rank's contribution. Returns false for a frame that no rank of this communicator sends.
 bool NodeExchange::take_contribution(PendingConnections::Pending& pending, Frame& frame) {
   auto message = frame.type == FrameType::contribution ? parse<ContributionMessage>(frame.payload)
                                                        : std::nullopt;
@@ -158,7 +159,7 @@ bool NodeExchange::take_contribution(PendingConnections::Pending& pending, Frame
       frame.descriptors.size() != (message->has_memory ? 2U : 1U)) {
     return false;
   }
-  // Prefers the pidfd from the kernel. An old kernel has none for a rank in another pid namespace.
+  // Prefer the pidfd from the kernel. Old kernels provide none for a rank in another pid namespace.
   FileDescriptor process = peer_process(pending.connection->fd());
   if (!process.valid()) process = std::move(frame.descriptors.back());
   RankInfo& from = member(message->rank);
@@ -238,7 +239,7 @@ void NodeExchange::follow(Contribution mine) {
   }
 }
 
-// The shared segment is the last frame.
+// The frame with the shared segment is the last one.
 bool NodeExchange::take_from_leader(Frame& frame) {
   const auto refuse = [&] {
     throw Error(hcclInternalError, text("rank ", leader_, " sent rank ", rank_, " a malformed ",

@@ -19,15 +19,16 @@ namespace hccl::bootstrap {
 
 class NodeExchange final : private PendingConnections::Owner {
  public:
-  // `client`: reports other ranks' failures while the exchange waits. `listener`: this rank's node
-  // socket. `limit`: the time in which a connection to the leader must contribute.
+  // `client`: reports failures of other ranks while the exchange waits. `listener`: this rank's
+  // node socket. `limit`: the time within which a process that connects to the leader must send its
+  // contribution.
   NodeExchange(RendezvousClient& client, const Table& table, int rank, FileDescriptor listener,
                Deadline::Duration limit = std::chrono::seconds(10));
 
   [[nodiscard]] RankTable run(Contribution mine, const MakeControl& make_control);
 
-  // Takes a frame from the leader: the part of run() on ranks that do not lead. Returns whether it
-  // was the last frame. Throws Error if it is malformed or comes too early.
+  // Processes a frame from the leader, as run() does on ranks that do not lead. Returns whether it
+  // was the last frame. Throws Error if the frame is malformed or comes too early.
   [[nodiscard]] bool take_from_leader(Frame& frame);
 
  private:
@@ -45,7 +46,7 @@ class NodeExchange final : private PendingConnections::Owner {
   [[nodiscard]] std::shared_ptr<FrameConnection> connect_to_leader();
   void announce(const Contribution& mine);
   [[nodiscard]] RankInfo& member(int rank);
-  [[nodiscard]] bool is_here(int rank) const;  // on this node
+  [[nodiscard]] bool is_here(int rank) const;  // whether the rank is on this node
   [[nodiscard]] bool is_own_process(int rank) const;
 
   RendezvousClient& client_;
@@ -54,10 +55,11 @@ class NodeExchange final : private PendingConnections::Owner {
   int leader_ = 0;
   FileDescriptor listener_;
   Deadline::Duration limit_;
-  std::optional<PendingConnections> pending_;  // of a leader that gathers
+  std::optional<PendingConnections> pending_;  // on a leader, while it gathers contributions
   // On a leader, the connections to the other ranks; on another rank, the connection to the leader.
   std::vector<std::shared_ptr<FrameConnection>> connections_;
-  std::vector<bool> present_;  // by rank: its entry has arrived, or it is on another node
+  std::vector<bool>
+      present_;  // by rank: the rank's entry has arrived, or the rank is on another node
   int ranks_here_ = 0;
   RankTable rank_table_;
 };

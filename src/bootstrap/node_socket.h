@@ -11,8 +11,8 @@ namespace hccl::bootstrap {
 // Error(hcclSystemError).
 [[nodiscard]] FileDescriptor listen_on_node(const SocketName& name);
 
-// Returns a non-blocking connection to the socket of that name; invalid with errno EAGAIN if too
-// many connections wait there. Throws Error(hcclSystemError).
+// Returns a non-blocking connection to the socket of that name. The connection is invalid, with
+// errno EAGAIN, if the listener's backlog is full. Throws Error(hcclSystemError).
 [[nodiscard]] FileDescriptor connect_to_node(const SocketName& name);
 
 }  // namespace hccl::bootstrap

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop reports connections; accept4 takes them, because Asio's own accept sets close-on-exec
-// only afterwards.
+// The loop reports connections, and accept4 accepts them, because Asio's own accept sets
+// close-on-exec only in a second system call.
 #include "bootstrap/pending_connections.h"
 
 #include "base/errno_advice.h"
@@ -18,8 +18,8 @@ namespace hccl::bootstrap {
 namespace {
 
 constexpr int kBacklog = 4096;
-// The number of connections accepted in one turn. Open connections are served between turns, even
-// while many wait to be accepted.
+// The maximum number of connections accepted in one turn. Open connections are served between
+// turns, even while many others wait to be accepted.
 constexpr int kMostAcceptedAtOnce = 16;
 constexpr std::chrono::milliseconds kNoRoomPause{100};
 constexpr std::chrono::seconds kComplaintPeriod{10};
@@ -84,7 +84,7 @@ void PendingConnections::wait_for_connection() {
 }
 
 void PendingConnections::accept_some() {
-  wait_for_connection();  // first, so that an error on one connection does not end accepting
+  wait_for_connection();  // comes first, so that an error on one connection does not end accepting
   for (int count = 0; count < kMostAcceptedAtOnce && listener_.valid(); ++count) {
     SocketAddress peer;
     FileDescriptor socket(
@@ -96,7 +96,8 @@ void PendingConnections::accept_some() {
     const int error = errno;
     if (error == EAGAIN) return;
     if (error == EINTR || error == ECONNABORTED) continue;
-    if (count > 0) return;  // ranks among the new ones are served before any is dropped
+    if (count > 0)
+      return;  // ranks among the new connections are served before any connection is dropped
     if (!drop_one("had not authenticated when descriptors or memory ran out"))
       return owner_.on_no_room(error);
   }
@@ -127,10 +128,11 @@ void PendingConnections::add(FrameConnection::Detached connection) {
   on_activity(*added);
 }
 
-// Drops the connection that has been silent longest. It is not a rank's, because ranks send their
-// first frame at once. If all have sent a frame, drops the oldest one from the host that has more
-// than half of the connections, so that a crowd from one host drops no rank of another, or else the
-// oldest of all.
+// Drops the connection that has been silent for the longest time. It cannot belong to a rank,
+// because ranks send their first frame at once. If every connection has sent a frame, drops the
+// oldest one from the host that has more than half of the connections, so that a flood from one
+// host does not drop ranks of other hosts. If no host has that many, drops the oldest connection of
+// all.
 bool PendingConnections::drop_one(const std::string& why) {
   if (pending_.empty()) return false;
   const auto count_from_host = [&](const Pending& one) {

@@ -20,7 +20,7 @@
 namespace hccl::bootstrap {
 
 // Returns a listening TCP socket on that address; port 0 selects a free port. If the socket is
-// invalid, errno holds the reason.
+// invalid, errno has the reason.
 [[nodiscard]] FileDescriptor listen_on(const Address& address) noexcept;
 
 // Thread safety: only the thread that runs the loop.
@@ -29,7 +29,7 @@ class PendingConnections final : private FrameConnection::Owner {
   struct Pending {
     std::shared_ptr<FrameConnection> connection;
     Deadline deadline;
-    std::optional<Opening> opening;  // once it has sent one, if the protocol has openings
+    std::optional<Opening> opening;  // set after it has arrived, if the protocol has openings
   };
 
   class Owner {
@@ -45,8 +45,8 @@ class PendingConnections final : private FrameConnection::Owner {
     virtual void on_pending_frame(Pending& pending, Frame& frame) = 0;
     // Called for a frame whose code is wrong: take() or reject() the connection.
     virtual void on_pending_forged(Pending& pending) = 0;
-    // Called if there is no room for another connection (`error`), and no pending one to close for
-    // it.
+    // Called if there is no room for another connection (`error`), and no pending connection is
+    // left to close for it.
     virtual void on_no_room(int error) = 0;
     // Returns a description of the other end, for the log.
     [[nodiscard]] virtual std::string describe(const FrameConnection& connection) const = 0;
@@ -56,7 +56,7 @@ class PendingConnections final : private FrameConnection::Owner {
     std::size_t connections = 64;
     Deadline::Duration time = std::chrono::seconds(10);
     FrameConnection::Limits frames;
-    bool expects_hello = false;  // reject bytes that cannot become an opening or a hello
+    bool expects_hello = false;  // whether to reject bytes that cannot become an opening or a hello
   };
 
   // Throws Error(hcclSystemError) if the socket cannot be watched.
@@ -68,14 +68,15 @@ class PendingConnections final : private FrameConnection::Owner {
   // Accepts connections until close_listener().
   void start();
   void close_listener();
-  // Stops accepting for a while, because only other parts of the program can make room.
+  // Stops accepting for a while, because only other parts of the program can release descriptors.
   void pause_accepting();
 
-  // Adds a connection. If there are too many, drops another one.
+  // Adds a connection. If there are too many, drops another connection.
   void add(FrameConnection::Detached connection);
-  // Removes a connection from the pending ones and returns it to its new owner.
+  // Removes a connection from the pending ones and transfers it to its new owner.
   [[nodiscard]] std::shared_ptr<FrameConnection> take(Pending& pending);
-  // Closes the connection, and logs that the other end was rejected because it `why`.
+  // Closes the connection, and logs that the other end was rejected. `why` is a clause that follows
+  // the word "it".
   void reject(Pending& pending, const std::string& why);
   [[nodiscard]] RejectionLog& rejections() { return rejections_; }
   void close_all();

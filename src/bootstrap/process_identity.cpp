@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pid alone names a process only within one pid namespace of one node.
+// A pid alone identifies a process only within one pid namespace of one node.
 #include "bootstrap/process_identity.h"
 
 #include "base/peer_process.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The identity of a process for other processes.
+// Identifies a process to other processes.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@ struct ProcessIdentity {
   int pid = 0;  // in its own pid namespace
   std::uint64_t pid_namespace = 0;
   std::string host;
-  std::string node;  // its node_identity()
+  std::string node;  // node_identity() of the process
 
   [[nodiscard]] static ProcessIdentity mine();
-  // Returns whether a pid of `other` denotes the same process in this one's pid namespace.
+  // Returns whether a pid of `other` denotes the same process in this process's pid namespace.
   [[nodiscard]] bool shares_pids_with(const ProcessIdentity& other) const;
   [[nodiscard]] bool same_process(const ProcessIdentity& other) const;
 

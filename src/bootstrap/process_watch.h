@@ -9,9 +9,9 @@
 
 namespace hccl::bootstrap {
 
-// Calls on_exit() once, on the control thread, when the process of `pidfd` has exited. Destroying
+// Calls on_exit() once, on the control thread, after the process of `pidfd` has exited. Destroying
 // the watch cancels the call. The destructor blocks until a callback in progress has ended, unless
-// called from it.
+// it is called from that callback.
 class ProcessWatch {
  public:
   ProcessWatch() = default;

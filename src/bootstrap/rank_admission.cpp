@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connections proceed from opening to greeting to hello. The server sends its greeting only after
-// an opening, so a connection that sends nothing receives nothing.
+// A connection proceeds from the opening to the greeting to the hello. The server sends its
+// greeting only after an opening, so a peer that sends nothing receives nothing.
 #include "bootstrap/rank_admission.h"
 
 #include "base/log.h"
@@ -28,9 +28,9 @@ constexpr const char* kUnreadableOpening =
 constexpr const char* kUnreadableHello =
     "sent a hello that this version cannot read; if it is a rank, install the same hccl there";
 
-// Returns how many connections may be pending. The number is small, because other parts of this
-// process need descriptors too, and each time the number of descriptors exceeds 64, 128, 256, ...,
-// the kernel makes the thread wait for an RCU grace period, ten milliseconds on a busy machine.
+// Returns the maximum number of pending connections. It is small, because other parts of this
+// process need descriptors too. Also, whenever the number of descriptors first exceeds 64, 128,
+// 256, ..., the kernel makes the thread wait for an RCU grace period, 10 ms on a busy machine.
 std::size_t most_pending() {
   constexpr std::size_t kLeast = 8;
   constexpr std::size_t kMost = 64;
@@ -56,11 +56,12 @@ std::string RankAdmission::describe(const FrameConnection& connection) const {
   return connection.ends().peer.to_text();
 }
 
-// Most unknown peers have sent wrong bytes by the time they are accepted. Their connections are cut
-// off before an object is created for them.
+// By the time they are accepted, most unknown peers have sent wrong bytes. Such a connection is
+// reset before an object is created for it.
 void RankAdmission::on_accepted(FileDescriptor socket, const SocketAddress& from) {
   const Address peer = from_socket_address(from.get());
-  std::array<std::byte, kFrameHeaderSize + kSmallPayload> buffer;  // filled by recv
+  std::array<std::byte, kFrameHeaderSize + kSmallPayload>
+      buffer;  // not initialised, because recv() fills it
   const ssize_t count = recv(socket.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
   if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) {
     if (log_enabled(LogLevel::info))
@@ -78,7 +79,7 @@ void RankAdmission::on_accepted(FileDescriptor socket, const SocketAddress& from
   pending_.add({std::move(socket), {heard.begin(), heard.end()}, std::nullopt, {own, peer}});
 }
 
-// Makes the connection end by a reset, which leaves no state in the kernel.
+// Closes the connection by a reset, which leaves no state in the kernel.
 void RankAdmission::cut_off(const FileDescriptor& socket, const Address& peer, const char* why) {
   const linger at_once{1, 0};
   setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
@@ -137,8 +138,8 @@ bool RankAdmission::is_taken_at_its_word(const FrameConnection& connection) cons
 }
 
 // Returns the problem with the user of the other end, or an empty text. Any process can find the
-// port of HCCL_COMM_ID; the kernel reports the user of a process of this machine, regardless of
-// what that process can prove.
+// port of HCCL_COMM_ID. For a process of this machine the kernel reports the user, regardless of
+// the keys that the process knows.
 std::string RankAdmission::wrong_user(const FrameConnection& connection) const {
   if (id_.kind != UniqueId::Kind::fixed_address || !peer_is_local(connection.fd())) return {};
   const SocketOwner owner = tcp_peer_owner(connection.fd());

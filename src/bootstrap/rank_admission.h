@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Admits connections to the root server: checks new ones by their first bytes, authenticates them,
-// and hands over those that send a valid hello.
+// and passes on those that send a valid hello.
 #pragma once
 
 #include "bootstrap/frame_connection.h"
@@ -28,7 +28,7 @@ class RankAdmission final : private PendingConnections::Owner {
   };
 
   // `key`: ranks must prove that they know it; an empty key admits all ranks. `hello_limit`: the
-  // time in which a connection must send a valid hello. Throws Error(hcclSystemError) if the
+  // time within which a connection must send a valid hello. Throws Error(hcclSystemError) if the
   // listener cannot be watched.
   RankAdmission(EventLoop& loop, const UniqueId& id, Bytes key, FileDescriptor listener,
                 std::chrono::milliseconds hello_limit, Owner& owner);
@@ -40,10 +40,11 @@ class RankAdmission final : private PendingConnections::Owner {
   [[nodiscard]] std::shared_ptr<FrameConnection> take(Pending& pending) {
     return pending_.take(pending);
   }
-  // Sends the rank the reason why it may not join, and closes the connection. `is_logged`: logs
-  // that as a rejection.
+  // Sends the rank the reason why it may not join, and closes the connection. `is_logged`: whether
+  // to log this as a rejection.
   void refuse(Pending& pending, const Failure& failure, bool is_logged);
-  // Returns whether neither a key nor the kernel confirms the identity of the other end.
+  // Returns whether the identity of the other end is unverified: neither a key nor the kernel
+  // confirms it.
   [[nodiscard]] bool is_taken_at_its_word(const FrameConnection& connection) const;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The owner may remove any rank while it handles a frame or the end of a connection, so ranks are
-// looked up again each time.
+// The owner may remove any rank while it handles a frame or the end of a connection, so this code
+// looks ranks up again after each call.
 #include "bootstrap/rank_connections.h"
 
 #include <utility>

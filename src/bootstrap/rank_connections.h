@@ -21,24 +21,25 @@ class RankConnections {
     Owner& operator=(const Owner&) = delete;
     virtual ~Owner() = default;
     virtual void on_rank_frame(int rank, const Frame& frame) = 0;
-    // Called when the connection has ended; its ended(), why() and forged() give the reason.
+    // Called when the connection has ended. Its members ended(), why() and forged() give the
+    // reason.
     virtual void on_rank_connection_ended(int rank, FrameConnection& connection) = 0;
   };
 
   explicit RankConnections(Owner& owner) : owner_(owner) {}
 
-  // `is_own_process`: the rank is part of this process.
+  // `is_own_process`: whether the rank is part of this process.
   void add(int rank, std::shared_ptr<FrameConnection> connection, bool is_own_process);
-  // Reads from the connection. Called once after add(), when the rank has been welcomed.
+  // Starts to read from the connection. Called once after add(), when the rank has been welcomed.
   void start(int rank);
-  // Closes the connection once everything queued has been sent.
+  // Closes the connection after everything queued has been sent.
   void finish(int rank);
   void finish_all();
 
   void send(int rank, FrameType type, const Bytes& payload);
-  // Sends the frame to all ranks, to those of this process last, because they may end it on
-  // receipt. `insist`: calls FrameConnection::insist(), because the process may exit after the
-  // frame.
+  // Sends the frame to all ranks. The ranks of this process come last, because they may end the
+  // process when they receive the frame. `insist`: calls FrameConnection::insist(), because the
+  // process may exit after the frame.
   void broadcast(FrameType type, const Bytes& payload, bool insist = false);
   void keep_alive();
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The contribution of a rank that joins a communicator, and the information that it has about all
-// ranks afterwards.
+// The data that a rank contributes when it joins a communicator, and the data about all ranks that
+// it receives in return.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -19,15 +19,15 @@ struct RankTable;
 inline constexpr std::size_t kMostAnnounced = 1024;
 
 struct Contribution {
-  // For the other ranks of this node: bytes, and one descriptor (the device memory).
+  // For the other ranks of this node: bytes, and the descriptor of the device memory.
   std::vector<std::byte> blob;
   FileDescriptor memory;
   // Returns the bytes for the ranks of all nodes, at most kMostAnnounced, given the communicator's
-  // secret. Called once if there are several nodes or announces_always is set.
+  // secret. Called once, but only if there are several nodes or announces_always is set.
   std::function<std::vector<std::byte>(const Secret&)> announce;
   bool announces_always = false;
   // Called with the contributions of this node's ranks before this rank reports that it is ready.
-  // Throws Error to reject them; then initialisation fails on all ranks.
+  // To reject the contributions, it throws Error; initialisation then fails on all ranks.
   std::function<void(const RankTable&)> inspect;
 };
 
@@ -35,9 +35,9 @@ struct Contribution {
 struct RankInfo {
   int rank = -1;
   int pid = 0;               // in its own pid namespace
-  bool shares_pids = false;  // whether that namespace is this process's too
+  bool shares_pids = false;  // whether this process is in the same pid namespace
   std::string host;
-  std::string node;  // equal for the ranks of one node
+  std::string node;  // identifies the node: equal for all its ranks
   std::vector<std::byte> announced;
   // Empty for ranks on other nodes.
   std::vector<std::byte> blob;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every text here is shown to a user on some rank: it names ranks, pids and hosts, and one remedy.
+// Every text in this file is shown to a user on some rank: it names ranks, pids and hosts, and one
+// remedy.
 #include "bootstrap/rendezvous.h"
 
 #include "base/rank_text.h"

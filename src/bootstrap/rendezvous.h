@@ -16,8 +16,8 @@ class Rendezvous {
  public:
   enum class Phase { gathering, exchanging, complete, failed };
 
-  // Admits the rank, or returns the reason for a refusal. A reason that concerns all ranks (sizes
-  // that differ) also fails the rendezvous. `address`: the origin of the hello.
+  // Admits the rank, or returns the reason for a refusal. A reason that concerns all ranks, such as
+  // different sizes, also fails the rendezvous. `address`: the address from which the hello came.
   [[nodiscard]] std::optional<Failure> admit(const Hello& hello, const std::string& address);
 
   // Moves from gathering to exchanging when the last rank has joined, and from exchanging to
@@ -25,7 +25,8 @@ class Rendezvous {
   void advance();
   void set_ready(int rank, Bytes announced);
 
-  // Fail the rendezvous. Only the first failure is kept, because later ones are its consequences.
+  // Fail the rendezvous. Only the first failure is kept, because later failures are its
+  // consequences.
   void fail(const Failure& failure);
   void rank_exited(int rank);
   void rank_left(int rank, const Failure& own);
@@ -41,9 +42,9 @@ class Rendezvous {
   [[nodiscard]] const Table& table() const { return table_; }
   // Returns whether the ranks of the table are on several nodes.
   [[nodiscard]] bool several_nodes() const;
-  // Returns whether every rank has announced its addresses, as ranks that run schedules do.
+  // Returns whether every rank has announced its addresses. Ranks that run schedules announce them.
   [[nodiscard]] bool all_announced() const;
-  // Returns the announcements of the ranks when they were ready, by rank.
+  // Returns the announcements that the ranks made when they were ready, in rank order.
   [[nodiscard]] std::vector<Bytes> announced() const;
   // Returns a clause that names the missing ranks: "ranks 3,5 have not joined".
   [[nodiscard]] std::string waited_for() const;
@@ -53,7 +54,7 @@ class Rendezvous {
   [[nodiscard]] const std::string& node_of(int rank) const {
     return members_[static_cast<std::size_t>(rank)].entry.process.node;
   }
-  // Returns the reason with which a late hello is refused.
+  // Returns the failure that a late hello receives as a refusal.
   [[nodiscard]] Failure refusal_when_over() const;
 
  private:
@@ -71,7 +72,7 @@ class Rendezvous {
   [[nodiscard]] std::vector<int> ranks_where(bool Member::*flag, bool value) const;
 
   Phase phase_ = Phase::gathering;
-  std::vector<Member> members_;  // by rank; empty until the first hello names the size
+  std::vector<Member> members_;  // by rank; empty until the first hello, which gives the size
   std::vector<int> arrivals_;
   Failure failure_;
   Table table_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The caller's thread runs the loop, in which every wait has a deadline.
+// Runs the loop in the caller's thread. Every wait has a deadline.
 #include "bootstrap/rendezvous_client.h"
 
 #include "base/error.h"
@@ -39,7 +39,7 @@ void RendezvousClient::join(const std::function<std::string()>& before_attempt) 
 
 void RendezvousClient::note_missing(const Frame& frame) {
   const auto report = parse<Failure>(frame.payload);
-  // The number of reports is bounded, so that a server cannot fill the log.
+  // The number of reports is limited, so that a faulty server cannot fill the log.
   if (!report || ++server_reports_ > MissingReports::kMost) server_.throw_protocol_error();
   log(LogLevel::warning, "bootstrap", report->text);
 }
@@ -110,7 +110,7 @@ void RendezvousClient::read_welcome(const Frame& frame) {
   if (server_.process.shares_pids_with(hello_.process) &&
       server_.process.pid != hello_.process.pid) {
     server_process_ = open_process(server_.process.pid);
-    // If the process cannot be watched, the end of the connection reports its death.
+    // If the process cannot be watched, its death is detected by the end of the connection.
     server_exit_.emplace(loop_);
     if (server_process_.valid() && server_exit_->watch(server_process_.get()) == 0)
       server_exit_->when_readable([this] { server_has_exited_ = true; });
@@ -148,13 +148,13 @@ void RendezvousClient::leave(const Failure& own) {
   flush_last_words();
 }
 
-// Flushes the last frames, because no later call does.
+// Flushes the last frames, because nothing is sent after them.
 void RendezvousClient::flush_last_words() {
   const Deadline patience = Deadline::after(kFlushPatience);
   while (connection_->has_unsent() && !patience.expired()) loop_.run_one(patience);
 }
 
-// While a caller waits for other ranks here, the server sends this rank only failures.
+// While a caller waits for other ranks in this function, the server sends this rank only failures.
 void RendezvousClient::wait(Deadline::Duration limit) {
   check_server();
   if (!kept_) run_once(limit);
@@ -180,14 +180,15 @@ std::optional<Frame> RendezvousClient::next_frame() {
       continue;
     }
     if (frame->type != FrameType::server_rank) return frame;
-    // Accepted only once, because a server could otherwise keep this rank busy past every deadline.
+    // Accept this frame only once: a server could otherwise keep this rank busy past every
+    // deadline.
     const auto rank = server_.rank < 0 ? parse<RankMessage>(frame->payload) : std::nullopt;
     if (!rank) server_.throw_protocol_error();
     server_.rank = rank->rank;
   }
 }
 
-// Reads frames first: the server may have sent the reason before it exited.
+// Reads frames before it checks the process: the server may have sent the reason before it exited.
 void RendezvousClient::check_server() {
   if (!kept_) kept_ = next_frame();
   if (server_has_exited_) await_last_words();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's side of the rendezvous: connects to the root server, joins, and receives the state of
-// the other ranks from it.
+// A rank's side of the rendezvous: connects to the root server, joins, and receives the data of the
+// other ranks.
 #pragma once
 
 #include "base/deadline.h"
@@ -22,36 +22,36 @@
 namespace hccl::bootstrap {
 
 // Runs its own event loop in the calling thread, because receiving messages through the control
-// thread would cost two context switches each. Every member that blocks throws Error if the
+// thread would cost two context switches per message. Every member that blocks throws Error if the
 // deadline passes, the server reports a failure, or the server's process dies.
 class RendezvousClient {
  public:
   // Throws Error(hcclSystemError).
   RendezvousClient(UniqueId id, Bytes key, Hello hello, Deadline deadline);
 
-  // Connects, retrying until the deadline, and joins. before_attempt() runs before each attempt;
-  // its text is added to the error if no attempt succeeds.
+  // Connects, retrying until the deadline, and joins. Calls before_attempt() before each attempt,
+  // and adds the text that it returns to the error if no attempt succeeds.
   void join(const std::function<std::string()>& before_attempt);
   // Joins over an existing connection. Returns false if the connection ends before the server has
-  // answered. Only tests pass a nonce, because the server must never receive the same one twice.
+  // answered. Only tests pass a nonce, because a server must never receive the same nonce twice.
   [[nodiscard]] bool join_over(FileDescriptor socket, const Secret& nonce = random_secret());
   // Blocks until all ranks have joined.
   [[nodiscard]] Table wait_for_table();
-  // Reports that this rank has everything it needs, and blocks until every rank has. Returns the
-  // announcements of the ranks, by rank.
+  // Reports that this rank has received everything it needs, and blocks until every rank has
+  // reported that. Returns the announcements of the ranks, in rank order.
   [[nodiscard]] std::vector<Bytes> finish(const Bytes& announced);
-  // After finish(): returns the connection, for a ControlLink.
+  // Returns the connection, for a ControlLink. Call it after finish().
   [[nodiscard]] LinkSocket release();
   // Leaves the rendezvous because of this rank's own error, and reports the reason to the other
   // ranks.
   void leave(const Failure& own);
 
-  // Blocks until something has happened on the loop, for at most `limit`. For callers that wait for
-  // other events on the loop.
+  // Blocks until an event has occurred on the loop, but for at most `limit`. For callers that wait
+  // for other events on the same loop.
   void wait(Deadline::Duration limit = std::chrono::hours(24));
-  // Blocks, for at most a second, until the server reports which rank has been lost. Throws that
-  // failure, or `otherwise` if there is no report. For callers that have detected the loss of a
-  // rank.
+  // Blocks for at most a second until the server reports which rank has been lost. Throws the
+  // reported failure, or `otherwise` if no report comes. For callers that have detected the loss of
+  // a rank.
   [[noreturn]] void wait_for_verdict(const Failure& otherwise);
   [[nodiscard]] EventLoop& loop() { return loop_; }
 

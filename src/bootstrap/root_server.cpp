@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes the frames of ranks to Rendezvous, and its decisions to the ranks.
+// Passes the ranks' frames to Rendezvous, and the decisions of Rendezvous to the ranks.
 #include "bootstrap/root_server.h"
 
 #include "base/config.h"
@@ -16,8 +16,8 @@
 namespace hccl::bootstrap {
 namespace {
 
-// Limit how long a server answers late ranks. It releases a fixed port sooner, because the next run
-// needs it.
+// How long a server that has finished still answers late ranks. It releases a fixed port sooner,
+// because the next run needs that port.
 constexpr std::chrono::seconds kFixedPortLinger{2};
 constexpr std::chrono::seconds kOwnPortLinger{60};
 
@@ -104,7 +104,7 @@ void RootServer::join(RankAdmission::Pending& pending, const Hello& hello) {
   const bool is_own_process = hello.process.same_process(self_);
   if (is_own_process && own_rank_ < 0) {
     own_rank_ = hello.rank;
-    // Sent only to the ranks that joined before, because this rank's welcome contains it.
+    // Send this only to the ranks that joined earlier, because this rank's welcome contains it.
     ranks_.broadcast(FrameType::server_rank, serialize(RankMessage{own_rank_}));
   }
   ranks_.add(hello.rank, connection, is_own_process);
@@ -119,8 +119,8 @@ void RootServer::watch(int rank, const ProcessIdentity& process) {
   if (!process.shares_pids_with(self_) || process.pid == self_.pid) return;
   FileDescriptor pidfd = open_process(process.pid);
   if (!pidfd.valid()) {
-    // The process has already exited. For any other errno, the end of the connection reports its
-    // death.
+    // ESRCH: the process has already exited. For any other errno, the end of the connection reveals
+    // its death.
     if (errno == ESRCH) note_exit(rank);
     return;
   }
@@ -129,9 +129,9 @@ void RootServer::watch(int rank, const ProcessIdentity& process) {
   });
 }
 
-// Waits before it reports the exit, because the rank's reason may not have arrived yet. The end of
-// the connection follows that reason and decides, unless a child of the rank holds the connection
-// open.
+// Waits before it reports the exit, because the reason that the rank sent may not have arrived yet.
+// The end of the connection follows that reason and ends the wait, unless a child of the rank holds
+// the connection open.
 void RootServer::note_exit(int rank) {
   const auto timer = std::make_shared<LoopTimer>(loop_);
   timer->start(kLastWords, [weak = weak_from_this(), rank, timer] {
@@ -191,7 +191,7 @@ void RootServer::on_rank_connection_ended(int rank, FrameConnection& connection)
   faults_.connection_ended(rank, why);
 }
 
-// Quotes the text of a rank whose identity nothing confirms.
+// Quotes the failure text of a rank whose identity is unverified.
 Failure RootServer::as_believed(int rank, Failure failure) const {
   if (admission_.is_taken_at_its_word(ranks_.of(rank))) failure.text = quoted(failure.text);
   return failure;
@@ -228,13 +228,13 @@ void RootServer::end() {
   linger_.start(own_port ? kOwnPortLinger : kFixedPortLinger, [this] { retire_now(); });
 }
 
-// Stops admitting ranks. Closes the server unless it still relays between ranks.
+// Stops admitting ranks. Closes the server unless it must still relay between ranks.
 void RootServer::retire_now() {
   if (!relays() || ranks_.empty()) return close();
   admission_.close_listener();
 }
 
-// Reports the missing ranks while others wait for them. Fails nothing.
+// Reports the missing ranks while others wait for them. Does not fail the rendezvous.
 void RootServer::report_missing(std::chrono::milliseconds waited) {
   const auto due = missing_reports_.next();
   if (!due) return;
@@ -246,7 +246,7 @@ void RootServer::report_missing(std::chrono::milliseconds waited) {
   });
 }
 
-// Writes the report to the log of this process, and to that of one rank of each other node.
+// Writes the report to the log of this process, and to that of one rank on each other node.
 void RootServer::send_report(std::chrono::milliseconds waited) {
   const std::string report =
       text("after ", std::chrono::duration<double>(waited).count(), " s of initialisation ",

@@ -27,19 +27,20 @@ class RootServer final : public std::enable_shared_from_this<RootServer>,
                          private RankAdmission::Owner,
                          private RankConnections::Owner {
  public:
-  // See RankAdmission. Throws Error.
+  // `key` and `hello_limit`: see RankAdmission. Throws Error.
   RootServer(UniqueId id, FileDescriptor listener, Bytes key,
              std::chrono::milliseconds hello_limit = std::chrono::seconds(5));
 
   void start();
   // Closes all connections now.
   void stop();
-  // Closes once the rendezvous in progress has ended, because its ranks may still be connecting.
+  // Closes the server after the rendezvous in progress has ended, because its ranks may still be
+  // connecting.
   void retire();
-  // Fails the rendezvous in progress, because one of its ranks will not join, or closes if none is
-  // in progress.
+  // Fails the rendezvous in progress, because one of its ranks will not join. If no rendezvous is
+  // in progress, closes the server.
   void abandon(const Failure& failure);
-  // Blocks until every rank, including those that come late, knows of the failure, for at most
+  // Blocks until every rank, including those that join late, has received the failure, for at most
   // `patience`. Returns at once if there is no failure.
   void wait_until_all_know(std::chrono::milliseconds patience);
 
@@ -61,7 +62,7 @@ class RootServer final : public std::enable_shared_from_this<RootServer>,
   void retire_now();
   void close();
   void note_told(int rank);
-  // Returns whether the server relays between ranks after initialisation.
+  // Returns whether the server relays messages between ranks after initialisation.
   [[nodiscard]] bool relays() const;
   [[nodiscard]] bool all_told() const;
 
@@ -76,7 +77,7 @@ class RootServer final : public std::enable_shared_from_this<RootServer>,
   FaultRelay faults_;
   StallJudge stalls_;
   std::map<int, ProcessWatch> watches_;  // of joined ranks, by rank
-  std::vector<bool> told_;               // by rank: knows of the failure
+  std::vector<bool> told_;               // by rank: has received the failure
   std::vector<std::promise<void>> waiting_for_told_;
   MissingReports missing_reports_;
   LoopTimer report_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The root server of a unique id as a joining rank knows it, and the errors that name the server.
+// The data that a joining rank has about the root server of its unique id, and the errors that name
+// the server.
 #pragma once
 
 #include "base/address.h"
@@ -16,26 +17,27 @@ namespace hccl::bootstrap {
 struct ServerIdentity {
   const UniqueId& id;
   const int joining_rank;
-  Address address{};  // that has answered; without a port if none has
+  Address address{};  // the one that has answered; without a port until one has
   ProcessIdentity process{};
   int rank = -1;          // of the server's process; -1: it has none
-  bool is_known = false;  // by a key or by the kernel
+  bool is_known = false;  // confirmed by a key or by the kernel
 
-  // Returns the address that has answered, or else all addresses of the id.
+  // Returns the address that has answered, or all addresses of the id if none has.
   [[nodiscard]] std::string where() const;
-  // Returns the description of the server's process.
+  // Returns a description of the server's process.
   [[nodiscard]] std::string description() const;
-  // Asks the kernel which user's process has accepted a connection within this machine. Returns
-  // `known` if it is this user's, `none` if the other end is closed, and `unknown` if the kernel is
-  // not asked or does not answer. Throws Error(hcclSocketError) if it belongs to another user.
+  // Asks the kernel which user owns the process at the other end of a connection within this
+  // machine. Returns `known` if it is this user, `none` if the other end is closed, and `unknown`
+  // if the kernel is not asked or does not answer. Throws Error(hcclSocketError) if it is another
+  // user.
   [[nodiscard]] SocketOwner::Knowledge check_user(int socket) const;
 
-  // Throw the error of a server that breaks the protocol.
+  // Throw the error for a server that violates the protocol.
   [[noreturn]] void throw_unknown_peer(const FrameConnection& connection) const;
   [[noreturn]] void throw_protocol_error() const;
   // Throws the reason why the server refuses this rank.
   [[noreturn]] void throw_refusal(const Frame& frame) const;
-  // Throws a failure that the server reports. Quotes the text of a server that has not been
+  // Throws a failure that the server reports. Quotes the text if the server has not been
   // authenticated.
   [[noreturn]] void throw_failure(const Failure& failure) const;
 };

@@ -25,7 +25,8 @@
 namespace hccl::bootstrap {
 namespace {
 
-// A port may still be in use by the server of a run that is ending, or by an outgoing connection.
+// How long to retry a port that is in use, by the server of a run that is ending or by an outgoing
+// connection.
 constexpr std::chrono::seconds kPortPatience{2};
 constexpr std::chrono::milliseconds kPortRetry{20};
 
@@ -36,8 +37,8 @@ UniqueId fixed_id(const std::string& comm_id) {
   return id;
 }
 
-// Listens on the first of the id's addresses that permits it. If none does, errno holds the error
-// of the last.
+// Listens on the first of the id's addresses on which that is possible. If there is none, errno has
+// the error of the last address.
 FileDescriptor listen_on_any(const UniqueId& id) {
   int why = EADDRNOTAVAIL;
   for (const Address& address : id.addresses) {
@@ -176,7 +177,7 @@ void retire_unique_id(const hcclUniqueId& id) noexcept {
   try {
     ServerRegistry::instance().retire(decode(id));
   } catch (const std::exception&) {
-    // Not an id of this library, so there is no server to stop.
+    // The id is not one of this library's, so there is no server to stop.
     return;
   }
 }
@@ -186,7 +187,8 @@ void abandon_unique_id(const hcclUniqueId& id, const std::string& why) noexcept 
     const auto server = ServerRegistry::instance().find(decode(id));
     if (server) server->abandon({hcclSystemError, why});
   } catch (const std::bad_alloc&) {
-    // Without memory, the ranks that have joined wait until their deadline.
+    // For lack of memory, the ranks that have joined are not notified: they wait until their
+    // deadline.
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The root servers of this process. Only the first id and the first communicator of the process use
-// HCCL_COMM_ID.
+// The root servers of this process. HCCL_COMM_ID applies only to the first id and the first
+// communicator of the process.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -26,16 +26,16 @@ class ServerRegistry {
   // Starts a server and returns its id. The server listens on the address of HCCL_COMM_ID for the
   // first id of the process, otherwise on an interface and a port of its own. Throws Error.
   [[nodiscard]] UniqueId create();
-  // Starts the server of a fixed address unless this process already runs it. If that fails,
-  // returns the reason, which matters only if no other process runs it either; otherwise returns an
-  // empty text.
+  // Starts the server of a fixed address, unless this process already runs it. Returns an empty
+  // text on success and otherwise the reason of the failure. The reason matters only if no other
+  // process runs the server.
   [[nodiscard]] std::string create_if_absent(const UniqueId& id);
   [[nodiscard]] std::shared_ptr<RootServer> find(const UniqueId& id);
   void retire(const UniqueId& id);
 
-  // Decodes the id by the rules of HCCL_COMM_ID. Throws Error(hcclInvalidArgument).
+  // Decodes the id, and applies the rules of HCCL_COMM_ID. Throws Error(hcclInvalidArgument).
   [[nodiscard]] UniqueId resolve(const hcclUniqueId& id);
-  // Records that the first communicator is complete: from now on empty ids are rejected.
+  // Records that the first communicator is complete: from now on, empty ids are rejected.
   void note_joined(const UniqueId& id);
 
  private:
@@ -54,14 +54,14 @@ class ServerRegistry {
 // With HCCL_COMM_ID, the first id of the process names that address instead. Throws Error.
 [[nodiscard]] hcclUniqueId create_unique_id();
 
-// Stops the server of this id if this process owns it. For the destruction of a communicator.
+// Stops the server of this id if this process runs it. Called when a communicator is destroyed.
 void retire_unique_id(const hcclUniqueId& id) noexcept;
-// Fails the rendezvous of this id if this process owns its server, because a rank will not join.
+// Fails the rendezvous of this id, because a rank will not join, if this process runs its server.
 void abandon_unique_id(const hcclUniqueId& id, const std::string& why) noexcept;
 
-// Returns the id that a rank joins with: `id` itself, or the address in HCCL_COMM_ID for the
-// process's first communicator. Throws Error(hcclInvalidArgument) for an id that is neither. The
-// first call counts as that of the first communicator.
+// Returns the id with which a rank joins: `id` itself or, for the process's first communicator, the
+// address in HCCL_COMM_ID. Throws Error(hcclInvalidArgument) if neither is usable. The first call
+// counts as that of the first communicator.
 [[nodiscard]] hcclUniqueId resolve_unique_id(const hcclUniqueId& id);
 
 }  // namespace hccl::bootstrap

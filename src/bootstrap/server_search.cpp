@@ -25,7 +25,8 @@ namespace {
 constexpr std::chrono::milliseconds kFirstPause{2};
 constexpr std::chrono::milliseconds kLongestPause{50};
 constexpr std::chrono::seconds kConnectLimit{5};
-// The server of an id with a secret starts before the id exists, so it has ended if nobody listens.
+// How long to retry refused connections. The server of an id with a secret starts before the id
+// exists, so the server has ended if no process listens.
 constexpr std::chrono::milliseconds kRefusalPatience{500};
 
 FileDescriptor tcp_socket(bool v6) {
@@ -38,7 +39,7 @@ FileDescriptor tcp_socket(bool v6) {
              advice_on(errno, "see HCCL_COMM_ID, whose address family this host may lack")));
   }
   const int on = 1;
-  // Lets the server bind a port number that this outgoing connection holds.
+  // Lets the server bind the port number even while this outgoing connection holds it.
   setsockopt(result.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   setsockopt(result.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   return result;
@@ -77,7 +78,7 @@ ServerSearch::Outcome ServerSearch::try_address(const Address& address,
   const SocketAddress where = to_socket_address(address);
   int error = connect(socket.get(), where.get(), where.length) == 0 ? 0 : errno;
   if (error == EINPROGRESS || error == EINTR) error = await_connection(socket);
-  // Without a listener, a connection may connect to itself, with the same port on both ends.
+  // Without a listener, a socket may connect to itself, with the same port on both ends.
   if (error == 0 && local_address(socket.get()) == remote_address(socket.get()))
     error = ECONNREFUSED;
   if (error != 0) {

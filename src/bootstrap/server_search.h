@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rank's search for its root server: connects to the addresses of the unique id until a server
-// takes the rank in, and reports while there is none.
+// admits the rank, and reports while no server has been found.
 #pragma once
 
 #include "base/address.h"
@@ -22,19 +22,19 @@ class ServerSearch {
   // `loop` and `server` must outlive the search.
   ServerSearch(EventLoop& loop, ServerIdentity& server, Deadline deadline);
 
-  // Connects to the addresses in turn until join() returns true for a connection.
-  // before_attempt() runs before each attempt; its text is added to the error if no attempt
-  // succeeds. Blocks until the deadline at most. Throws Error(hcclInternalError) then, or
-  // Error(hcclSystemError) if the server of an id with a secret has ended.
+  // Connects to the addresses in turn until join() returns true for a connection. Calls
+  // before_attempt() before each attempt, and adds the text that it returns to the error if no
+  // attempt succeeds. Blocks until the deadline at most, and then throws Error(hcclInternalError).
+  // Throws Error(hcclSystemError) if the server of an id with a secret has ended.
   void run(const std::function<std::string()>& before_attempt,
            const std::function<bool(FileDescriptor)>& join);
-  // Throws Error(hcclInternalError) once the deadline has passed. Logs, when a report is due, that
-  // no server has been found. Call it repeatedly while waiting for a server's answer.
+  // Throws Error(hcclInternalError) after the deadline. When a report is due, logs that no server
+  // has been found. Call it repeatedly while waiting for a server's answer.
   void check();
-  // Sets the reason why there is no server yet, for the texts.
+  // Sets the reason why there is no server yet, for use in messages.
   void set_trouble(std::string why) { trouble_ = std::move(why); }
-  // Returns the time since the beginning, rounded to tenths below ten seconds for the sake of short
-  // limits.
+  // Returns the time since the beginning. Rounded to tenths if below ten seconds, for short
+  // time-outs.
   [[nodiscard]] double elapsed_seconds() const;
 
  private:

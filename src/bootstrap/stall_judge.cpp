@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collects the answers of all ranks in a wait-for graph, then names the ranks at its ends.
+// Builds a wait-for graph from the answers of all ranks, then names the ranks that hold up the
+// others: those at the end of each chain, which wait for nobody.
 #include "bootstrap/stall_judge.h"
 
 #include "bootstrap/messages.h"
@@ -11,11 +12,12 @@
 namespace hccl::bootstrap {
 namespace {
 
-// Every running rank answers at once. After the last answer, ranks with several streams get some
-// more time.
+// How long to wait for answers. Every running rank answers at once. After the last answer, ranks
+// with several streams get kForFurtherAnswers more.
 constexpr std::chrono::milliseconds kForAnswers{400};
 constexpr std::chrono::milliseconds kForFurtherAnswers{20};
-// Another thread of a waiting program may still make the missing call.
+// How long a suspected deadlock must last: another thread of a waiting program may still make the
+// missing call.
 constexpr std::chrono::seconds kCertainty{1};
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the root cause of a stall. A rank knows only which ranks it waits for itself, and those may
+// Finds the root cause of a stall. A rank knows only which ranks it waits for. Those may in turn
 // wait for others, so the root server queries all ranks.
 #pragma once
 
@@ -23,10 +23,10 @@ class StallJudge {
              FaultRelay& faults)
       : ranks_(ranks), rendezvous_(rendezvous), faults_(faults), judgement_(loop) {}
 
-  // Takes the report of a rank that has waited for long in the call `waiting`.
+  // Processes the report of a rank whose call `waiting` does not complete.
   void on_stuck(int rank, Waiting waiting);
-  // Takes an answer to the inquiry. A rank first reports the calls that it has completed, then its
-  // current one.
+  // Processes an answer to the inquiry. A rank first reports the calls that it has completed, then
+  // its current call.
   void on_answer(int rank, Waiting waiting);
   // Cancels the verdict on the answers so far.
   void stop() { judgement_.cancel(); }
@@ -41,9 +41,9 @@ class StallJudge {
   LoopTimer judgement_;
   std::set<int> askers_;  // not empty while answers are collected
   WaitForGraph waiting_;
-  std::set<int> answered_;                        // ranks that have reported one call in full
+  std::set<int> answered_;                        // ranks that have reported a current call
   std::string suspected_;                         // a deadlock that may still resolve itself
-  Deadline suspected_until_ = Deadline::never();  // afterwards it counts as a mismatch
+  Deadline suspected_until_ = Deadline::never();  // from then on it counts as a mismatch
 };
 
 }  // namespace hccl::bootstrap

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layout: magic(8) version(2) total(2) kind(1) addresses(1) reserved(2) secret(16), then per
-// address v6(1) reserved(1) port(2) scope(4) bytes(16), then 8 bytes of SHA-256 over all preceding
-// bytes, which reveal a truncated copy.
+// address v6(1) reserved(1) port(2) scope(4) bytes(16), then the first 8 bytes of the SHA-256 of
+// all preceding bytes, which reveal a truncated copy.
 #include "bootstrap/unique_id.h"
 
 #include "base/error.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traverses the calls that ranks have reported.
+// Follows the waits from rank to rank.
 #include "bootstrap/wait_for_graph.h"
 
 #include "base/rank_text.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A wait-for graph: finds the ranks that delay the others, from the ranks that each one waits for.
-// No I/O.
+// A wait-for graph: finds the ranks that delay the others from the ranks for which each rank waits.
+// Performs no I/O.
 #pragma once
 
 #include <functional>
@@ -11,14 +11,14 @@
 
 namespace hccl::bootstrap {
 
-// A call of a rank: one that waits, or one of the last that have completed.
+// A call of a rank: one that waits, or one of the most recent that have completed.
 struct Waiting {
   std::string position;      // "op 3 of stream 0"; empty for messages, which have none
-  std::string call;          // describes the call; empty if the rank is in none
-  std::string algorithm;     // runs the call, if it has a position
+  std::string call;          // describes the call; empty if the rank is in no call
+  std::string algorithm;     // the one that runs the call, if the call has a position
   std::vector<int> awaited;  // ascending
   bool done = false;
-  // The position of the next collective that cannot begin, or end, on this rank before this call
+  // The position of the next collective that cannot begin or end on this rank before this call
   // ends, because a thread of the program waits for the call's stream. Empty if the program may
   // still make other calls.
   std::string blocks{};
@@ -30,27 +30,27 @@ struct Waiting {
 
 class WaitForGraph {
  public:
-  // Adds a call of a rank. A rank may have several.
+  // Adds a call of a rank, which may have several.
   void add(int rank, Waiting waiting);
   [[nodiscard]] std::size_t size() const { return said_.size(); }
 
-  // Returns a description of ranks that make different calls at the same position, or run a call by
-  // different algorithms; empty if there are none.
+  // Describes ranks that make different calls at the same position, or that run the same call by
+  // different algorithms. Returns an empty text if there are none.
   [[nodiscard]] std::string mismatch() const;
 
-  // Returns a description of a rank that waits in a send or receive for another one, which waits in
-  // a collective that the first cannot reach; empty if there is none. This need not be an error
-  // yet: another thread of the program may be about to make the matching call.
+  // Describes a rank that waits in a send or receive for a second rank, while the second waits in a
+  // collective that the first cannot reach. Returns an empty text if there is none. This need not
+  // be an error yet: another thread of the program may be about to make the matching call.
   [[nodiscard]] std::string deadlock() const;
 
-  // Returns a clause that names the ranks at the ends of the chains from `asker`, which wait for
-  // nobody. `gone`: ranks that have left. `describe` names ranks.
+  // Returns a clause that names the ranks which wait for nobody at the ends of the chains from
+  // `asker`. `gone`: ranks that have left. `describe` names ranks.
   [[nodiscard]] std::string root_cause(
       int asker, const std::set<int>& gone,
       const std::function<std::string(const std::vector<int>&)>& describe) const;
 
  private:
-  // Returns the first position where ranks differ in `what`, with ranks and calls.
+  // Returns the first position where ranks differ in `what`, with the ranks and their calls.
   [[nodiscard]] std::string difference(std::string (*what)(const Waiting&)) const;
   [[nodiscard]] std::set<int> reached_from(int asker) const;
   // Returns whether the rank waits at the position and its program can make no other call.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encodes and parses frame headers. No length that has been read is trusted.
+// Encodes and parses frame headers. Checks every length that it reads.
 #include "bootstrap/wire.h"
 
 #include <algorithm>
