@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Remembers the host memory that a thread has found accessible, so that the thread can copy it by
-// instructions instead of system calls.
+// its own instructions instead of system calls.
 #pragma once
 
 #include "device/host_memory.h"

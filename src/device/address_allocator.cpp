@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements first fit with coalescing.
+// Allocates by first fit, and joins adjacent free ranges.
 #include "device/address_allocator.h"
 
 namespace hccl::device {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocates ranges in a space of offsets by first fit. This is pure bookkeeping: it touches no
-// memory.
+// Allocates ranges of offsets by first fit. Touches no memory of the ranges.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The allocations of an arena, and the free ranges between them, by offset. Pure bookkeeping: it
-// touches no memory.
+// The allocations of an arena and the free ranges between them, by offset. Touches no memory of the
+// arena.
 #pragma once
 
 #include "device/address_allocator.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of one emulated device: the allocations, the pages that back them, and the position of
-// each in the file of the pages.
+// The memory of one emulated device: its allocations, the pages that back them, and the position of
+// each allocation in the file of the pages.
 #pragma once
 
 #include "device/address.h"

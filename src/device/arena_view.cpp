@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maps windows of a device's memory file and records populated pages.
+// Maps windows of a device's memory file, and records which pages are populated.
 #include "device/arena_view.h"
 
 #include "base/errno_advice.h"

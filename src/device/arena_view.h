@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maps the memory file of one device, this process's own or a peer's, in windows at first use, and
-// records which of its pages are in this process's page tables.
+// Maps the memory file of a device of this process or of a peer. Maps each window at its first use,
+// and records which pages are in this process's page tables.
 #pragma once
 
 #include "base/file_descriptor.h"

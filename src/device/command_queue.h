@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues the commands of a stream in order, for any number of producers, which hold the stream's
-// lock, and one consumer at a time. A running command may look ahead at later ones.
+// Queues the commands of a stream in order. Any number of producers may push commands if they hold
+// the stream's lock; only one consumer at a time may run them. A running command may inspect the
+// commands after it.
 #pragma once
 
 #include "device/progress.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies and fills device memory as work of a stream. Reads holes without allocating them, and
-// turns a bad host pointer into an error instead of a crash.
+// Copies and fills device memory as the work of a stream. Reads holes without allocating their
+// pages, and reports a bad host pointer by an error instead of a crash.
 #pragma once
 
 #include "device/address.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One emulated accelerator that this process has acquired: its memory and its streams.
+// An emulated accelerator that this process has acquired: its memory and its streams.
 #pragma once
 
 #include "base/file_descriptor.h"

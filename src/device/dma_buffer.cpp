@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uses /dev/udmabuf, which makes a dma-buf of pages of a memory file.
+// Uses /dev/udmabuf, which creates a dma-buf from pages of a memory file.
 #include "device/dma_buffer.h"
 
 #include "base/error.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exports device memory as a dma-buf, for drivers that import one.
+// Exports device memory as a dma-buf, for drivers that can import one.
 #pragma once
 
 #include "base/file_descriptor.h"

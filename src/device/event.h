@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An event: a point in a stream's work, optionally with the time at which it was reached.
+// An event: a point in a stream's work, optionally with the time at which the stream reached it.
 #pragma once
 
 #include "device/progress.h"

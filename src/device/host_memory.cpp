@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks the kernel whether host pages are mapped, and what this process may do with them.
+// Asks the kernel whether host pages are mapped, and whether this process may read or write them.
 #include "device/host_memory.h"
 
 #include "base/error.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maps and unmaps the pages of one allocation for the program.
+// Maps the pages of one allocation for the program, and unmaps them.
 #include "device/host_view.h"
 
 #include "base/errno_advice.h"

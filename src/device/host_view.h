@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maps one allocation for the program's own code: contiguous, and at one address for its lifetime.
+// Maps one allocation for the program's own code, contiguously and at a constant address.
 #pragma once
 
 #include "base/file_descriptor.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins ranges that touch.
+// Joins adjacent ranges.
 #include "device/kept_ranges.h"
 
 #include <algorithm>

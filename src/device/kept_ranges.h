@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The set of ranges of an arena that a forked child keeps. Pure bookkeeping.
+// The set of ranges of an arena that forked children keep. Touches no memory of the ranges.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Caches for each thread the allocations of an arena that it has looked up recently, because
-// collectives resolve the same few buffers repeatedly.
+// A per-thread cache of recently looked-up arena allocations: collectives resolve the same few
+// buffers again and again.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Claims modules whose names another user holds, by locks on files in a folder that belongs to this
-// user alone. A lock ends with its holder; the empty file may stay.
+// Claims modules whose names another user holds, by locks on files in a folder that only this user
+// can write to. A lock ends with its holder; the empty file may remain.
 #pragma once
 
 #include "base/file_descriptor.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Claims modules by the names of abstract sockets. The holder listens but never accepts: listening
-// lets the kernel report the holder to a process that connects.
+// Claims modules by binding abstract sockets. The holder listens but never accepts: listening is
+// enough for the kernel to report the holder to a process that connects.
 #include "device/module_registry.h"
 
 #include "base/abstract_socket.h"

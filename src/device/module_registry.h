@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Claims this node's modules. A claim is a bound abstract socket, so no file can go stale and a
-// claim ends with its holder. If another user has bound the name, a lock in a folder of this user
-// replaces the socket.
+// Claims this node's modules. A claim is a bound abstract socket, so it leaves no stale file and
+// ends with its holder. If another user has bound the name, a lock on a file in a folder of this
+// user replaces the socket.
 #pragma once
 
 #include "base/file_descriptor.h"

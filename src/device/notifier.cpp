@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits for many streams at once, and calls the program back.
+// Waits for many streams at once, and calls the program's callbacks.
 #include "device/notifier.h"
 
 #include "base/process.h"

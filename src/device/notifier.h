@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread that notifies the program of work that streams have run. The program's callbacks run
-// on it and may call the library, unlike work on a stream.
+// The thread that notifies the program when streams have run certain work. The program's callbacks
+// run on this thread. Unlike work on a stream, they may call the library.
 #pragma once
 
 #include "base/waiter.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uses madvise(MADV_POPULATE_*), which Linux has since 5.14.
+// Uses madvise(MADV_POPULATE_*), available since Linux 5.14.
 #include "device/populate.h"
 
 #include <cerrno>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the record of failed work.
+// Records failed work.
 #include "device/progress.h"
 
 #include "device/notifier.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records the position of a stream and the failures of its work. The record outlives the stream,
+// Records the position of a stream and the failures of its work. The record may outlive the stream,
 // because events refer to it.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state behind the syn* calls: initialisation, the devices this process holds, and the handles
-// of streams and events.
+// The state behind the syn* calls: initialisation, the devices that this process holds, and the
+// handles of streams and events.
 #pragma once
 
 #include "base/config.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes on the ownership of a stream's queue, waits and synchronises.
+// Transfers the ownership of a stream's queue between threads, waits and synchronises.
 #include "device/stream.h"
 
 #include "base/cancellation.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream runs work in order. A thread that synchronises runs the stream's queue itself. A worker
-// thread runs the queue when no thread waits.
+// A stream runs its work in order. A thread that synchronises with the stream runs the queue
+// itself; if no thread waits, a worker thread runs the queue.
 #pragma once
 
 #include "base/deadline.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Naps while the stream is in use, then sleeps.
+// Naps while the stream is in use, and sleeps when it is not.
 #include "device/stream_worker.h"
 
 #include "base/quiet_thread.h"
