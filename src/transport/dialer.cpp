@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes one attempt after another, each with a time limit.
+// Makes connection attempts one after the other, each with a time limit.
 #include "transport/dialer.h"
 
 #include "base/errno_advice.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connects to one of a rank's addresses and authenticates there.
+// Connects to one of a rank's addresses, and authenticates to the rank.
 #pragma once
 
 #include "base/address.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One end of an ordered, flow-controlled stream of bytes between two ranks. Both sides know the
-// number and the order of the bytes, so a stream has no messages and no headers.
+// One end of an ordered, flow-controlled stream of bytes between two ranks. Both ends know how many
+// bytes to expect and in which order, so a stream has no message boundaries and no headers.
 #pragma once
 
 #include "base/deadline.h"

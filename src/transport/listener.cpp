@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accepts connections, runs their handshakes and keeps those that pass. Unauthenticated connections
-// hold a bounded number of descriptors for a bounded time.
+// Accepts connections, runs their handshakes and keeps those that authenticate. Unauthenticated
+// connections hold a limited number of descriptors for a limited time.
 #include "transport/listener.h"
 
 #include "base/errno_advice.h"

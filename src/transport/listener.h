@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The listening sockets of a rank and the connections accepted on them. A connection is pending
-// until it has authenticated; then it is kept until its stream is opened.
+// until it has authenticated; then the listener keeps it until its stream is opened.
 #pragma once
 
 #include "base/file_descriptor.h"

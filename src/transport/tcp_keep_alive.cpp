@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sets socket options, and reads TCP_INFO of Linux.
+// Sets socket options, and reads Linux's TCP_INFO.
 #include "transport/tcp_keep_alive.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detects on a TCP connection that the other host is gone.
+// Detects that the host at the other end of a TCP connection can no longer be reached.
 #pragma once
 
 #include "transport/transport.h"

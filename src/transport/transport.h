@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A transport: one kind of connection between ranks. It determines whether two ranks can use it,
-// and opens endpoints.
+// A transport: one kind of connection between ranks. It determines whether two ranks can use that
+// kind, and opens endpoints.
 #pragma once
 
 #include "base/config.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A set of endpoints and a doorbell, on which a thread sleeps when polling makes no progress.
+// A set of endpoints and a doorbell. A thread sleeps on the set when polling makes no progress.
 #pragma once
 
 #include "base/deadline.h"
