@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: Apache-2.0 Functions that only emulated devices have: kernels that are
-// host functions of the program, host views of device memory, and reports on the traffic of a
-// communicator. A program that also runs on real devices should keep its calls of these functions
-// in one place, where it can launch its recipes (synLaunch) instead. C99 and C++.
+// SPDX-License-Identifier: Apache-2.0
+// Functions that only emulated devices have: kernels that are host functions of the program, host
+// views of device memory, and reports on the traffic of a communicator. A program that also runs on
+// real devices should keep its calls of these functions in one place, where it can launch its
+// recipes (synLaunch) instead. C99 and C++.
 #ifndef HCCL_EMULATION_H_
 #define HCCL_EMULATION_H_
 

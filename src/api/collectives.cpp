@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The collective calls. Each validates its arguments once,
-// queues the work and returns.
+// SPDX-License-Identifier: Apache-2.0
+// The collective calls. Each validates its arguments once, queues the work and returns.
 #include "api/queueing.h"
 #include "call/collective_call.h"
 #include "reduce/reduce.h"

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 The calls of hccl_emulation.h that observe the work of
-// streams or wait for it, and the call that sets how long a communicator's calls wait for other
-// ranks.
+// SPDX-License-Identifier: Apache-2.0
+// The calls of hccl_emulation.h that observe the work of streams or wait for it, and the call that
+// sets how long a communicator's calls wait for other ranks.
 #include "api/guard.h"
 #include "api/handles.h"
 #include "base/deadline.h"

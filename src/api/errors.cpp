@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Versions, and the calls that explain codes and last errors.
-// The calls for last errors do not run in a guard, because the guard would clear the errors that
-// they return.
+// SPDX-License-Identifier: Apache-2.0
+// Versions, and the calls that explain codes and last errors. The calls for last errors do not run
+// in a guard, because the guard would clear the errors that they return.
 #include "api/copy_text.h"
 #include "api/guard.h"
 #include "api/last_error.h"

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 C++ functions that profilers and tools of the original
-// runtime look up by their mangled names, so names and parameter types are fixed. This header is
-// not installed, because programs have no use for these functions.
+// SPDX-License-Identifier: Apache-2.0
+// C++ functions that profilers and tools of the original runtime look up by their mangled names, so
+// names and parameter types are fixed. This header is not installed, because programs have no use
+// for these functions.
 #pragma once
 
 #include <hccl_types.h>

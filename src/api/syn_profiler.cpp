@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 The profiler's calls, so that programs run even with
-// profiling turned on: an emulated device records nothing, and returns traces without entries.
+// SPDX-License-Identifier: Apache-2.0
+// The profiler's calls, so that programs run even with profiling turned on: an emulated device
+// records nothing, and returns traces without entries.
 #include "api/guard.h"
 #include "api/handles.h"
 
