@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A range of device memory that a call reads or writes. Overlaps decide which calls may begin ahead
-// of their turn.
+// A range of device memory that a call reads or writes. Overlapping ranges keep a call from
+// beginning ahead of its turn.
 #pragma once
 
 #include <cstdint>

@@ -46,7 +46,7 @@ bool calls_match(const Lane& lane, const CollectiveCall& call, int ranks) {
 std::string mismatch_text(const Lane& lane, int ranks) {
   RanksByCall groups;
   for (int rank = 0; rank < ranks; ++rank) groups[posted_call(lane.slot(rank))].push_back(rank);
-  // Lists the majority last, because readers look for the ranks that differ.
+  // Lists the majority last, because readers look for the ranks whose calls differ.
   const RanksByCall::value_type* majority = nullptr;
   for (const auto& group : groups) {
     if (majority == nullptr || group.second.size() > majority->second.size()) majority = &group;

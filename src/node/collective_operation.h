@@ -58,8 +58,8 @@ struct CollectiveOperation {
 };
 
 // An operation's turn on its lane. The destructor advances the lane to the next number even if the
-// operation has failed, because a peer may still post its part of this one. A suspended operation
-// keeps its number.
+// operation has failed, because a peer may still post its part of the failed operation. A suspended
+// operation keeps its number.
 class LaneTurn {
  public:
   LaneTurn(Lane& lane, bool eager) : lane_(lane), eager_(eager) {}
@@ -83,7 +83,7 @@ class LaneTurn {
 };
 
 // Checks whether all ranks have posted their part of a slice of the lane's current operation. Does
-// not check again the ranks that have.
+// not check a rank again once it is known to have posted.
 class PostedRanks {
  public:
   PostedRanks(const Lane& lane, int ranks, std::uint32_t slice = 0)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control segment: the memory that the ranks of a communicator share besides their devices'
-// memory. It holds a fault record, a record per rank, lanes and mailboxes. It is one anonymous
-// memory file and contains no pointers.
+// The control segment: the memory that the ranks of a communicator share in addition to their
+// devices' memory. It holds a fault record, a record per rank, lanes and mailboxes. It is one
+// anonymous memory file and contains no pointers.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -33,7 +33,7 @@ struct alignas(64) RankRecord {
   std::atomic<Presence> presence{Presence::present};
   // The ordinal plus one of the lane on which the rank runs an operation; 0 if it runs none.
   std::atomic<std::uint32_t> in_operation{0};
-  // The same value once the rank sleeps in that operation while a host thread blocks on the stream;
+  // The same value while the rank sleeps in that operation and a host thread blocks on the stream;
   // else 0.
   std::atomic<std::uint32_t> host_is_waiting{0};
   // The first incomplete send or receive in which the rank sleeps, packed by pack_call(); 0 if
@@ -43,8 +43,8 @@ struct alignas(64) RankRecord {
 };
 
 // A rank's part of an operation: a cache line with the descriptor and the first 16 bytes of the
-// payload. A longer eager payload continues after it. The stride is not a power of two, because
-// that would map all slots to the same cache sets.
+// payload. A longer eager payload continues after it. The stride is not a power of two, because a
+// power of two would map all slots to the same cache sets.
 struct alignas(64) Slot {
   static constexpr std::size_t kStride = 1024 + 64;
   static constexpr std::size_t kPayloadBytes = kStride - 48;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An operation's state goes from gathering to open to the next operation's gathering, or to failed.
-// A single compare-and-swap of the state word makes it fail.
+// A single compare-and-swap of the state word makes an operation fail.
 #include "node/cooperative_path.h"
 
 #include "base/deadline.h"
@@ -48,8 +48,8 @@ bool CooperativePath::gather() {
   if (is_in(LaneBlock::gathering) && !ranks.all_posted()) {
     prepost(node_, op_);
     const auto can_begin = [&] { return !is_in(LaneBlock::gathering) || ranks.all_posted(); };
-    // A suspended operation restarts from its first slice, so it may be suspended only in the
-    // first.
+    // A suspended operation restarts from its first slice, so it may be suspended only before its
+    // second slice.
     const WaitBudget wait_budget =
         op_.slice_number == 0 ? op_.wait_budget() : WaitBudget::unlimited;
     if (!wait_.wait_until(can_begin, wait_budget)) return false;
@@ -74,7 +74,7 @@ void CooperativePath::agree_on_slices() {
 }
 
 // Stores the result of a complete slice and, if another slice follows, posts this rank's part of
-// that. Returns whether another slice follows.
+// it. Returns whether another slice follows.
 bool CooperativePath::next_slice() {
   const bool last = op_.slice_number + 1 == op_.slicing.slices();
   if (op_.recv_bytes != 0 && (last || op_.stages_recv()))

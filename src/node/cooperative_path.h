@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The path of larger collectives: once all ranks have posted, one of them opens the operation; then
-// the ranks that are running compute its tiles for all ranks.
+// The path of larger collectives: when all ranks have posted, one of them opens the operation; the
+// ranks that are running then compute its tiles on behalf of all ranks.
 #pragma once
 
 #include "node/collective_operation.h"

@@ -56,7 +56,7 @@ std::uint32_t cgroup_quota() {
   return smallest;
 }
 
-// Returns the cgroup namespace of this process, which its cgroup paths are relative to.
+// Returns the cgroup namespace of this process, to which its cgroup paths are relative.
 std::string cgroup_namespace() {
   std::array<char, 64> name{};
   const ssize_t length = readlink("/proc/self/ns/cgroup", name.data(), name.size());

@@ -19,7 +19,7 @@ bool Engine::execute(Lane& lane, const CollectiveCall& call, CallLookahead* ahea
   op.ahead = ahead;
   LaneTurn turn(lane, op.eager());
   // Peers may have begun or completed an operation to which this rank has posted, so this rank runs
-  // it even after a fault.
+  // such an operation even after a fault.
   if (node_.fault().raised() && !lane.posted(op.number)) node_.fault().throw_error();
   RankRecord& record = node_.own_record();
   record.in_operation.store(lane.ordinal() + 1, std::memory_order_relaxed);

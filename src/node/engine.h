@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the calls of ranks that map each other's memory. The data of small collectives is posted in
-// the slots; larger ones are cut into tiles, which the ranks that are running compute for all
-// ranks.
+// Runs the calls of ranks that map each other's memory. Small collectives post their data in the
+// slots; larger collectives are cut into tiles, which the ranks that are running compute on behalf
+// of all ranks.
 #pragma once
 
 #include "base/wait_limit.h"
@@ -22,7 +22,8 @@
 namespace hccl::node {
 
 struct EngineOptions {
-  std::uint64_t cache_bytes = 0;  // operations that touch more than about this bypass the caches
+  // Operations that touch more bytes than about this bypass the caches.
+  std::uint64_t cache_bytes = 0;
   std::chrono::milliseconds operation_timeout{0};  // 0: never
   std::chrono::milliseconds hang_report{0};        // 0: never
 };
@@ -53,8 +54,8 @@ class Engine {
 
   // Returns the mailboxes, which number the calls that exchange() runs.
   [[nodiscard]] Mailboxes& mailboxes() { return mailboxes_; }
-  // Returns the limit on how long calls of this rank wait for others. A change applies to waits
-  // that begin afterwards.
+  // Returns the time-out of this rank's waits for other ranks. A change applies to waits that begin
+  // afterwards.
   [[nodiscard]] WaitLimit& wait_limit() { return stalls_.wait_limit(); }
 
   // Returns whether a call on device memory goes through the slots.

@@ -13,7 +13,7 @@ namespace {
 using State = MessageItem::State;
 
 // Returns whether the item will complete whatever its peer does from now on. Any other send blocks
-// its stream until the peer takes part, and later calls could depend on that.
+// its stream until the peer takes part, and the program may rely on later calls running only then.
 bool cannot_block(const MessageItem& item) {
   if (item.state == State::done) return true;
   if (item.state != State::offered) return false;
@@ -35,7 +35,7 @@ bool ExchangeLookahead::advance() {
   return moved;
 }
 
-// Announces a message only once the previous message in its mailbox entry, perhaps of another
+// Announces a message only after the previous message in its mailbox entry, perhaps of another
 // stream, has been taken.
 void ExchangeLookahead::announce_awaited(std::span<const MessageItem> items) {
   for (const MessageItem& item : items) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Begins later groups of sends and receives while the current group waits. Ranks that share a core
-// then switch once in many groups, and other ranks do not wait for a notification per group.
+// then need one context switch for many groups, and ranks with cores of their own do not wait for a
+// notification per group.
 #pragma once
 
 #include "call/lookahead.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fault of a communicator. The rank that detects it first raises it, once; every rank of the
-// node sees it.
+// The fault of a communicator. A communicator has at most one: the rank that detects it first
+// raises it, and every rank of the node sees it.
 #pragma once
 
 #include "node/control_block.h"

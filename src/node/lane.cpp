@@ -28,7 +28,7 @@ Lane::Lane(ControlBlock control, int rank, std::uint32_t ordinal)
 
 void Lane::lock_pool() {
   // If the holder dies, the communicator fails, which ends this wait, unless the holder had
-  // departed before. The deadline ends the wait for a stopped holder.
+  // departed before. The deadline ends the wait for a holder that is stopped.
   const Deadline deadline = Deadline::after(kPoolTimeout);
   std::atomic<std::uint32_t>& word = control_.header().pool_lock;
   const Fault fault(control_);

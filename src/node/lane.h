@@ -24,7 +24,7 @@ class Lane {
 
   // Finds or claims the lane's storage at the first operation. Blocks while another rank changes
   // the table of lanes. Throws Error(hcclInvalidUsage) if all lanes are in use,
-  // Error(hcclSystemError) if another rank blocks the table for too long, or the communicator's
+  // Error(hcclSystemError) if another rank keeps the table locked for 10 s, or the communicator's
   // fault.
   void attach();
 

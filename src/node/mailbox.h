@@ -66,7 +66,7 @@ struct Receipt {
 };
 
 // Packs the receiver's promise to take message `number` as soon as it arrives, regardless of other
-// events, if it has this count and type. Both are hashed to 24 bits.
+// events, if the message has this count and type. Both are hashed to 24 bits.
 [[nodiscard]] constexpr std::uint64_t awaiting(std::uint64_t number, std::uint64_t count,
                                                std::uint8_t type) {
   const std::uint64_t mixed = (count << 8 | type) * 0x9e3779b97f4a7c15u;

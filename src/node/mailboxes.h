@@ -26,9 +26,9 @@ class Mailboxes {
                                              : boxes_[call.peer * node_.size() + node_.rank()];
   }
 
-  // Assigns the call its sequence number among this rank's sends to, or receives from, its peer,
-  // and publishes it to the peer. `lane`: the ordinal of its lane plus one, or 0 if it has none
-  // yet. Call in program order. Thread safety: one thread at a time.
+  // Numbers the call among this rank's sends to, or receives from, its peer, and publishes the call
+  // to the peer. `lane`: the ordinal of the call's lane plus one, or 0 if the call has no lane yet.
+  // Call in program order. Thread safety: one thread at a time.
   void number(PointToPoint& call, std::uint32_t lane);
 
   // Returns a message for which no receive has a number yet, if there is one. Checks the ranks in

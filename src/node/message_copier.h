@@ -20,8 +20,8 @@ struct MessagePiece {
 
 class MessageCopier {
  public:
-  // Copies of more bytes check for a fault at intervals. Peers are rung before they start, so that
-  // no peer waits for their end.
+  // Longer copies check for a fault at intervals. Peers are rung before such a copy starts, so that
+  // no peer waits for its end.
   static constexpr std::uint64_t kLongCopy = 16 << 10;
 
   // `staging`: the staging buffer for messages to host memory, or 0 if there are none. A copy
@@ -29,8 +29,8 @@ class MessageCopier {
   MessageCopier(NodeSegment& node, device::DeviceAddress staging, std::uint64_t cache_bytes)
       : node_(node), staging_(staging), cache_bytes_(cache_bytes) {}
 
-  // Returns the placement of an item in device memory. Keeps it in the item until allocations
-  // change, because the pages may then be different ones.
+  // Returns the placement of an item in device memory. Keeps the placement in the item until
+  // allocations change, because the same address may then have different pages.
   const device::Placement& locate(MessageItem& item) const;
 
   // Copy a whole message from its mailbox, and a piece of a message from the sender's memory. For

@@ -144,7 +144,7 @@ void MessageSteps::take(MessageItem& item) {
 
 void MessageSteps::finish(MessageItem& item) {
   // The sender's program may reuse its buffer once the communicator has failed, so the copy is
-  // valid only if no fault was raised before it ended.
+  // valid only if no fault was raised before the copy ended.
   std::atomic_thread_fence(std::memory_order_acquire);
   node_.throw_if_failed();
   const PointToPoint& call = *item.call;

@@ -72,15 +72,16 @@ class NodeSegment {
   void throw_if_failed() const {
     if (fault_.raised()) fault_.throw_error();
   }
-  // Raises a fault for all ranks of the node. Its text is `why`, prefixed with this rank's name.
-  // Keeps a fault that exists already, but fails the operations and wakes their waiters again: the
-  // rank that raised it may have been stopped meanwhile. Does nothing at the second call of a rank.
+  // Raises a fault for all ranks of the node. The fault's text is `why`, prefixed with this rank's
+  // name. Keeps a fault that exists already, but fails the operations and wakes their waiters
+  // again: the rank that raised it may have been stopped meanwhile. Does nothing when a rank calls
+  // it for the second time.
   void fail(hcclResult_t code, const char* why) noexcept;
 
   // Raises a fault because the process of `rank` has exited, unless the rank has departed. Called
   // by the control thread.
   void rank_died(int rank) noexcept;
-  // Ends this rank's membership. Peers that wait for it then fail.
+  // Ends this rank's membership. Peers that wait for this rank then fail.
   void depart();
   [[nodiscard]] bool has_departed(int rank) const {
     return record(rank).presence.load(std::memory_order_seq_cst) == Presence::departed;

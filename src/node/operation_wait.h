@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Waits for other ranks in a collective: polls, then sleeps on the lane's bell. Fails the
-// communicator if a rank has departed without posting, or at the timeout.
+// communicator if a rank has departed without posting, or when the time-out expires.
 #pragma once
 
 #include "base/waiter.h"

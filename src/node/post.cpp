@@ -76,9 +76,10 @@ void ring_if_all_posted(const NodeSegment& node, const CollectiveOperation& op) 
   bell.ring_always();
 }
 
-// Posts only calls that take the same path. Cooperative operations access memory after all earlier
-// ones are complete. Eager ones are read at once, so the first that reads the result of an
-// unfinished one must wait for its turn, and so must a barrier.
+// Posts only calls that take the same path. Cooperative operations access memory only after all
+// earlier operations are complete. The input of an eager operation is read when it is posted, so
+// the first one that reads the result of an unfinished operation must wait for its turn, and so
+// must a barrier.
 void prepost(NodeSegment& node, CollectiveOperation& op) {
   if (op.ahead == nullptr || op.looked_ahead || op.lane.posted(op.number + kMaxAhead / 2)) return;
   // After a fault, the lane's number advances past operations that are not complete, so slots must

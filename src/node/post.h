@@ -11,8 +11,8 @@ namespace hccl::node {
 void post(NodeSegment& node, CollectiveOperation& op);
 // Wakes the ranks that sleep on the operation if all have posted.
 void ring_if_all_posted(const NodeSegment& node, const CollectiveOperation& op);
-// Posts this rank's part of the calls after `op`, so that ranks that share a core switch once in
-// many operations. Call before waiting.
+// Posts this rank's part of the calls after `op`, so that ranks that share a core need one context
+// switch for many operations. Call before waiting.
 void prepost(NodeSegment& node, CollectiveOperation& op);
 
 }  // namespace hccl::node

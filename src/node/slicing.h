@@ -29,7 +29,7 @@ class Slicing {
     slice_bytes_ = std::min(chunk_bytes_, kStagingHalfBytes / chunks / 64 * 64);
   }
 
-  // Returns at least 1, also for a call without elements.
+  // Returns at least 1, even for a call without elements.
   [[nodiscard]] std::uint32_t slices() const {
     if (chunk_bytes_ == slice_bytes_) return 1;
     return static_cast<std::uint32_t>((chunk_bytes_ + slice_bytes_ - 1) / slice_bytes_);

@@ -13,8 +13,8 @@ struct Slice {
   std::uint64_t bytes = 0;
 };
 
-// Copies a rank's host memory through a staging buffer, whose address the call has in place of the
-// host memory's.
+// Copies a rank's host memory through a staging buffer. In the call, the address of that buffer
+// replaces the address of the host memory.
 class Staging {
  public:
   Staging() = default;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The texts of the timeout and of the hang report.
+// The texts of the time-out and of the hang report.
 #include "node/stall_monitor.h"
 
 #include "base/log.h"

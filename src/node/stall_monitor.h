@@ -20,7 +20,7 @@ class StallMonitor {
                std::chrono::milliseconds hang_report)
       : node_(node), wait_limit_(timeout), hang_report_(hang_report) {}
 
-  // Returns the timeout. A change applies to waits that begin afterwards. Thread safety: any
+  // Returns the time-out. A change applies to waits that begin afterwards. Thread safety: any
   // thread.
   [[nodiscard]] WaitLimit& wait_limit() { return wait_limit_; }
 
@@ -44,8 +44,8 @@ class StallTimer {
   // polling before it is too short to be worth reading the clock.
   void start();
   [[nodiscard]] bool started() const { return started_; }
-  // Raises a fault if the timeout has passed, or else writes the hang report if it is due. `call()`
-  // returns the text of the call, `delay()` the ranks that delay it and the reasons.
+  // Raises a fault if the time-out has expired, or else writes the hang report if it is due.
+  // `call()` returns the text of the call, `delay()` the ranks that delay it and the reasons.
   template <class Call, class Delay>
   void check(Call call, Delay delay) {
     if (deadline_.expired()) {

@@ -12,9 +12,9 @@
 namespace hccl::node {
 
 // A range of bytes of one chunk. All-gather and reduce-scatter have a chunk per rank. All-to-all
-// has one per pair of ranks; a tile exchanges the data of both, so that the call may be in place.
-// Short chunks of an all-to-all are combined: rank `chunk` and every rank from `first_peer` on.
-// Other collectives have one chunk.
+// has one per pair of ranks; a tile exchanges the data of both, so that the call may be in place. A
+// tile can combine short chunks of an all-to-all: it then exchanges the data of rank `chunk` with
+// that of every rank from `first_peer` on. Other collectives have one chunk.
 struct Tile {
   int chunk = 0;
   std::uint64_t first_byte = 0;  // in the chunk
