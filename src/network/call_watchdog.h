@@ -22,7 +22,7 @@ struct WatchedCall {
   CallPosition position;
   bool is_collective = true;
   std::function<std::string()> text;
-  std::function<std::vector<int>()> awaited;  // returns the ranks that it waits for now
+  std::function<std::vector<int>()> awaited;  // returns the ranks that the call waits for now
   const StreamLookahead* ahead = nullptr;
   std::uint64_t stream = 0;  // its stream's id
 };
@@ -52,8 +52,8 @@ class CallWatchdog final : public ProgressObserver {
   NetworkBackend& network_;
   const WatchedCall call_;
   std::uint64_t answered_;
-  // A time limit that restarts at each progress. The other ranks are queried before its end, so
-  // that the error can name the root cause.
+  // A time limit that restarts whenever the call makes progress. The other ranks are queried before
+  // it expires, so that the error can name the root cause.
   struct TimeLimit {
     void begin(Deadline::Duration limit);
 
@@ -64,7 +64,7 @@ class CallWatchdog final : public ProgressObserver {
   WaitLimit::Value limit_;
   TimeLimit timeout_;
   TimeLimit report_;
-  // Mismatched calls may wait for each other, which the first or the second of these queries
+  // Mismatched calls may wait for each other, which the first or the second of these two queries
   // reveals.
   Deadline early_ask_ = Deadline::never();
   Deadline second_ask_ = Deadline::never();

@@ -80,8 +80,8 @@ void Execution::begin_step() {
 }
 
 // Adds the dependencies of a receive on an earlier one. Receives take effect in the listed order,
-// but those that touch no common memory need not wait for each other. Transfers of a step share
-// memory only as the same bytes in the same order, which is proved of every schedule.
+// but those that touch no common memory need not wait for each other. Transfers of a step that
+// share memory access the same bytes in the same order; this is proved of every schedule.
 void Execution::hold_receive_behind(Flow& flow, const Flow& earlier) const {
   if (flow.connection != nullptr && earlier.connection == flow.connection) {
     flow.dependencies.push_back({&earlier, true});

@@ -42,8 +42,8 @@ class Execution {
   void follow(const Execution& earlier) { earlier_ = &earlier; }
 
   // Moves what can be moved now and returns whether anything moved. Does not block. Throws
-  // PeerLost, or CallMismatch if a peer makes another call, before any data of that call has been
-  // consumed.
+  // PeerLost. Throws CallMismatch if a peer makes a different call, before any data of that call
+  // has been consumed.
   bool advance();
   // Returns whether this rank, or a rank whose data has arrived, asks to confirm the call.
   [[nodiscard]] bool asks_to_confirm() const { return header_.confirm != 0; }

@@ -24,8 +24,9 @@ class Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  // Return one to `most` bytes from byte `offset` on, for reading or for writing. The span is valid
-  // until the next call. Throw Error(hcclInvalidArgument) if the memory cannot be accessed.
+  // Return between one and `most` bytes that start at byte `offset`, for reading or for writing.
+  // The span is valid until the next call. Throw Error(hcclInvalidArgument) if the memory cannot be
+  // accessed.
   [[nodiscard]] virtual std::span<const std::byte> source(std::uint64_t offset,
                                                           std::size_t most) = 0;
   [[nodiscard]] virtual std::span<std::byte> destination(std::uint64_t offset,
@@ -70,7 +71,7 @@ class Layout {
   // Returns the number of bytes that a transfer of the span moves. A signal has an empty span and
   // moves one byte.
   [[nodiscard]] std::uint64_t bytes(const schedule::Span& span) const;
-  // Return at most `most` bytes from byte `position` of the span on, as far as they are contiguous.
+  // Return the contiguous bytes that start at byte `position` of the span, at most `most`.
   [[nodiscard]] std::span<const std::byte> source(const schedule::Span& span,
                                                   std::uint64_t position, std::uint64_t most) const;
   [[nodiscard]] std::span<std::byte> destination(const schedule::Span& span, std::uint64_t position,
@@ -104,8 +105,8 @@ struct PeerConnection {
 
 struct Flow;
 
-// A flow that the dependent one must not overtake. If `whole`, the dependent one may not proceed
-// until it is complete.
+// A flow that the dependent flow must not overtake. If `whole`, the dependent flow may not proceed
+// until this one is complete.
 struct Dependency {
   const Flow* flow = nullptr;
   bool whole = false;
@@ -132,9 +133,10 @@ struct Flow {
   }
 };
 
-// Move what can be moved now, up to some hundred kilobytes, and return the number of bytes moved.
-// The headers of the connection must have been exchanged, except the header of a send, which is
-// sent before its first bytes.
+// Move what can be moved now and return the number of bytes moved: at most 256 KiB, but up to
+// transport::kLongestDestination for data received without a reduction. The headers of the
+// connection must have been exchanged, except the header of a send, which is sent before its first
+// bytes.
 [[nodiscard]] std::uint64_t move_send(Flow& flow, const Layout& layout,
                                       std::span<const std::byte> header);
 [[nodiscard]] std::uint64_t move_receive(Flow& flow, const Layout& layout);

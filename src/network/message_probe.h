@@ -35,7 +35,7 @@ class MessageProbe {
   // Takes a link's endpoint back for a receive that is about to use it. Blocks until the probe has
   // returned it. Call once the receive has its number.
   void take_back(const DirectedLink& link);
-  // Call when a receive has passed its turn.
+  // Call when a receive has passed its turn on to the next message.
   void note_received() {
     if (sleeps_.load(std::memory_order_seq_cst)) wake();
   }

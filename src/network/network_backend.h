@@ -87,7 +87,7 @@ class NetworkBackend final : public Backend {
   [[nodiscard]] int size() const { return size_; }
   [[nodiscard]] const Config& config() const { return *config_; }
   [[nodiscard]] NetworkMessages& messages() { return messages_; }
-  // Returns the limit on how long calls of this rank wait for others.
+  // Returns the time-out of this rank's waits for other ranks.
   [[nodiscard]] WaitLimit& wait_limit() { return wait_limit_; }
   [[nodiscard]] const planner::Planner& planner() const { return *planner_; }
   [[nodiscard]] device::Arena& arena() const { return segment_->arena(); }

@@ -19,8 +19,8 @@ class NetworkMemory final : public device::PageWatcher {
                 const std::vector<std::unique_ptr<transport::Transport>>& transports);
   ~NetworkMemory() override;
 
-  // Registers the windows of device memory that a buffer lies in, unless the buffer is small. Does
-  // nothing for the program's own memory.
+  // Registers the windows of device memory in which a buffer lies, if the buffer has 4 KiB or more.
+  // Does nothing for the program's own memory.
   void register_memory(std::uint64_t address, std::uint64_t bytes);
   void pages_freed(std::uint64_t file_offset, std::uint64_t bytes) noexcept override;
 

@@ -34,7 +34,8 @@ class NetworkMessage {
   // Returns the endpoint and the events that the message waits for, on its turn.
   [[nodiscard]] transport::WaitSet::Entry interest() const;
   // Moves what can be moved now and returns whether anything moved. Does not block. Throws
-  // PeerLost, or Error(hcclInvalidUsage) if the peer sends another message than this rank expects.
+  // PeerLost, or Error(hcclInvalidUsage) if the peer sends a message other than the one that this
+  // rank expects.
   bool advance(int own_rank);
 
  private:

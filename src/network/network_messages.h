@@ -31,15 +31,15 @@ class NetworkMessages {
   NetworkMessages(const NetworkMessages&) = delete;
   NetworkMessages& operator=(const NetworkMessages&) = delete;
 
-  // Assigns the call its sequence number on its link. `stream`: the id of the stream on which the
+  // Numbers the call among the messages of its link. `stream`: the id of the stream on which the
   // call is queued. Call in program order. Thread safety: one thread at a time.
   void number(PointToPoint& call, std::uint64_t stream);
-  // Returns whether incomplete messages are queued on other streams than this one. Thread safety:
+  // Returns whether incomplete messages are queued on streams other than this one. Thread safety:
   // any thread.
   [[nodiscard]] bool are_queued_elsewhere(std::uint64_t stream) const;
   // Runs numbered sends and receives concurrently, on the turn of the stream. Blocks until all are
   // complete. Throws Error: the communicator's fault, a lost peer, a mismatched message, or a
-  // timeout.
+  // time-out.
   void exchange(StreamConnections& stream, std::span<const PointToPoint> calls,
                 const MessagePlace& place, GroupLookahead& ahead);
   [[nodiscard]] MessageProbe& probe() { return probe_; }

@@ -64,7 +64,7 @@ class Routes {
   const int rank_;
   const int size_;
   std::vector<std::unique_ptr<transport::Transport>> transports_;
-  std::map<std::string, std::string> missing_;  // the reasons, by unavailable transport: clauses
+  std::map<std::string, std::string> missing_;  // by unavailable transport: the reason, as a clause
   std::vector<Route> routes_;                   // by rank
   std::vector<std::string> rank_texts_;
 };

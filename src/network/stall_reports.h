@@ -60,7 +60,7 @@ class StallReports {
   // to ask.
   bool ask(const bootstrap::Waiting& waiting);
   // Returns the root cause of a stall as a clause: the verdict given since `then`, else `awaited`.
-  // Adds the name of the process that should have given the verdict if that is overdue.
+  // If the verdict is overdue, adds the name of the process that should have given it.
   [[nodiscard]] std::string root_cause(const std::string& awaited, Time then) const;
   // Returns one of `ranks` that has left the communicator, or -1 if none has.
   [[nodiscard]] int departed_of(const std::vector<int>& ranks) const;

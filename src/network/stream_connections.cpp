@@ -165,7 +165,7 @@ bool StreamConnections::run(const CollectiveCall& call, std::uint64_t /*staging*
   PlainMemory scaled = prescaled_input_.at_least(prescaled);
   prescale(call, send.get(), scaled, prescaled, ranks);
   Memory& input = prescaled != 0 ? static_cast<Memory&>(scaled) : send.get();
-  // A call that fails cuts its connections, so that no peer stores into its buffers any more.
+  // A call that fails cuts its connections, so that peers no longer store into its buffers.
   const auto cut = [](StreamConnections* failed) { failed->cut(); };
   std::unique_ptr<StreamConnections, decltype(cut)> unless_done(this);
   run_watched(call, plan, header, input, target, ahead,

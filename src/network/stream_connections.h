@@ -28,7 +28,7 @@ class StreamConnections final : public BackendStream {
 
   void begin_collectives(std::uint32_t ordinal) override { ordinal_ = ordinal; }
   void number(PointToPoint& call) override { network_.messages().number(call, id_); }
-  // Throw Error: the communicator's fault, a lost peer, a mismatched call, or a timeout.
+  // Throw Error: the communicator's fault, a lost peer, a mismatched call, or a time-out.
   //
   // A short call stages its output and moves it to `recv` once data of all ranks have arrived.
   // Before a longer one, a reduce, and a call without elements, the ranks first agree on the call.
@@ -64,7 +64,7 @@ class StreamConnections final : public BackendStream {
 
   void prepare_buffers(const CollectiveCall& call);
   // Moves the data while a watchdog checks for faults. If `agrees_first`, all ranks agree on the
-  // call before that.
+  // call before any data moves.
   void run_watched(const CollectiveCall& call, const planner::Plan& plan, const CallHeader& header,
                    Memory& send, Memory& recv, const CallLookahead& ahead, bool agrees_first);
   // Blocks until every rank has reached the call. Throws CallMismatch if ranks make different
