@@ -17,8 +17,8 @@ namespace {
 
 RankGroup everybody(const Shape& shape) { return {0, shape.rank_count}; }
 
-// Calls the function for each peer, from the next rank on, so that not all ranks begin with the
-// same peer.
+// Calls the function for each peer, starting with the next rank, so that not all ranks begin with
+// the same peer.
 template <class Function>
 void for_peers(const Shape& shape, Function function) {
   for (std::int32_t i = 1; i < shape.rank_count; ++i) function(rank_at(shape, i));

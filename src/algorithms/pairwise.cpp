@@ -2,7 +2,7 @@
 // Pairwise all-to-all: in round k, ranks whose numbers add up to k modulo n exchange their blocks,
 // as in a round-robin tournament; R. Thakur, R. Rabenseifner and W. Gropp, "Optimization of
 // collective communication operations in MPICH", 2005, for powers of two. Takes n - 1 steps of one
-// block, and in place one more, because a block is copied to scratch before the peer's block
+// block, and one more step in place, because a block is copied to scratch before the peer's block
 // replaces it.
 #include "algorithms/algorithms.h"
 #include "algorithms/numbering.h"

@@ -30,7 +30,7 @@ std::uint32_t pieces(std::uint64_t bytes, std::uint64_t piece, std::uint64_t mos
 std::vector<std::string_view> names() {
   std::vector<std::string_view> names;
   for (const Algorithm& algorithm : algorithms::catalogue()) {
-    if (algorithm.collective == Collective::barrier) continue;  // it has only one
+    if (algorithm.collective == Collective::barrier) continue;  // a barrier has only one algorithm
     if (std::ranges::find(names, algorithm.name) == names.end()) names.push_back(algorithm.name);
   }
   return names;

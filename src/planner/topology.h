@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Says which ranks share a node. It is pure and the same on all ranks.
+// Says which ranks share a node. A topology is a pure value and the same on all ranks.
 #pragma once
 
 #include <string>

@@ -70,8 +70,8 @@ struct Program {
       early{};  // flows that no receive waits for, by sender
 };
 
-// The card through which slices leave a node, or the link through which they leave a rank for
-// others of its node. Flows take turns.
+// The card through which slices leave a node, or the link through which they leave a rank for other
+// ranks of its node. Flows take turns.
 struct NetworkCard {
   std::deque<std::size_t> flows{};
   bool busy = false;

@@ -17,9 +17,9 @@ using schedule::Shape;
 using schedule::Span;
 
 // The fingerprints of a chunk. `sum` adds the random tokens of all contributions, so that a missing
-// or doubled one is detected. `tree` is a hash of the tree in which they were reduced, equal where
-// the bits are, and 0 if the chunk is unwritten. `length` is the chunk's number in its block, which
-// determines its length.
+// or doubled one is detected. `tree` is a hash of the tree in which they were reduced: it is equal
+// for results that are equal bit for bit, and 0 if the chunk is unwritten. `length` is the chunk's
+// number in its block, which determines its length.
 struct Cell {
   std::uint64_t sum = 0;
   std::uint64_t tree = 0;

@@ -117,7 +117,7 @@ struct Average : Sum<Summed<T>> {
     return hn::ShiftRightSame(value, bits);
   }
 
-  // Multiplies bytes by the rounded-up 2^16 / n. That is exact for bytes and n from 2 to 256,
+  // Multiplies bytes by 2^16 / n, rounded up. The quotient is exact for bytes and n from 2 to 256,
   // because the error is less than 1 / n.
   template <class D, class V>
   static HWY_INLINE Words<D> divided(D d, V value, std::size_t n) {

@@ -62,9 +62,9 @@ struct Bfloat16Lanes {
   }
 
  private:
-  // Rounds by adding half a unit of the last place that is kept, less one if that place is even.
-  // Neither an infinity nor the canonical NaN changes. A finite value beyond the largest becomes
-  // infinite, as required.
+  // Rounds by adding half a unit of the last place that is kept, or one less than that half if the
+  // place is even. Neither an infinity nor the canonical NaN changes. A finite value beyond the
+  // largest becomes infinite, as required.
   template <bool kExact, class D>
   static HWY_INLINE Words<D> round(D d, Words<D> words) {
     if constexpr (kExact) {

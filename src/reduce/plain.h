@@ -46,8 +46,8 @@ template <class T>
 struct Real {
   using Accumulator = T;
 
-  // Returns whether `a` is the smaller (or else the larger) of the two. -0 is less than +0, and a
-  // NaN is kept.
+  // Returns whether `a` is the smaller of the two if `smaller` is set, else whether it is the
+  // larger. -0 is less than +0, and a NaN is kept.
   static bool keeps(T a, T b, bool smaller) {
     if (std::isnan(a) || std::isnan(b)) return std::isnan(a);
     if (a == b) return std::signbit(a) == smaller;
@@ -112,7 +112,7 @@ struct Float16 : Real<float> {
   }
 };
 
-// Calls `visit` with an object of the type's class.
+// Calls `visit` with an object of the class that implements the arithmetic of the data type.
 template <class Visit>
 void with_element(hcclDataType_t type, const Visit& visit) {
   switch (type) {

@@ -69,10 +69,11 @@ HWY_INLINE void store_block(std::byte* to, const std::byte* block, const std::by
 
 // Folds whole blocks, stores them bypassing the cache, and returns the offset of the rest. Reads
 // must continue while a block is stored. So blocks are short (2 KiB lost a sixth of the bandwidth),
-// and storing to each destination prefetches the next block of one source (this won a tenth;
+// and storing to each destination prefetches the next block of one source (this gained a tenth;
 // prefetching all sources at once lost as much). Two sources are too few for that and are
-// prefetched further ahead (this won a tenth to a fifth; half and twice the distance lost a tenth).
-// Folds that mostly read store directly: the detour through a block cost a third of the bandwidth.
+// prefetched further ahead (this gained a tenth to a fifth; half and twice the distance lost a
+// tenth). Folds that mostly read store directly: the detour through a block cost a third of the
+// bandwidth.
 inline std::size_t reduce_streaming(const FoldKernel& kernel, const FoldOperands& operands,
                                     std::size_t begin, std::size_t end, const bool* streamed) {
   constexpr std::size_t kBlock = FoldKernel::kBlockUnit;

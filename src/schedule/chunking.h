@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Maps chunks to elements: cuts a message into the parts of its channels, and a channel's part into
-// chunks. Only this code does so, and it is pure.
+// chunks. No other code does so. Pure.
 #pragma once
 
 #include "schedule/schedule.h"
@@ -40,8 +40,8 @@ class Cut {
 // scratch, from the beginning of this channel's scratch.
 class Chunking {
  public:
-  // `count` is the number of elements of the message, or of one block; `alignment` is that of a
-  // cache line. All ranks of a call must pass the same values.
+  // `count` is the number of elements of the message, or of one block; `alignment` is the number of
+  // elements in a cache line. All ranks of a call must pass the same values.
   Chunking(const Shape& shape, const Schedule& schedule, std::uint64_t count,
            std::uint32_t alignment);
 

@@ -4,8 +4,8 @@
 // pure values.
 //
 // Steps follow each other. The transfers of a step progress together, and the step ends when all of
-// them have. Data arrives at a peer in the order in which it is sent, step after step. A rank's
-// receives of a step are applied in the order of the list, slice by slice.
+// them are complete. Data arrives at a peer in the order in which it is sent, step after step. A
+// rank's receives of a step are applied in the order of the list, slice by slice.
 #pragma once
 
 #include <cstdint>

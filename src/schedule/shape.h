@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that an algorithm may depend on. Schedules are cached under it.
+// A shape: everything that an algorithm may depend on. It is the key under which schedules are
+// cached.
 #pragma once
 
 #include "call/collective.h"
