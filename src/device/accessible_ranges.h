@@ -12,23 +12,24 @@
 namespace hccl::device {
 
 // Remembers at most kMaxRanges host ranges that allow one kind of access. Joins adjacent ranges, so
-// a buffer that is copied slice by slice is one range.
+// that a buffer copied slice by slice becomes one range.
 class AccessibleRanges {
  public:
   static constexpr std::size_t kMaxRanges = 64;
 
   explicit AccessibleRanges(HostAccess access) : access_(access) {}
 
-  // Returns the calling thread's own instance, so that looking up a range takes no lock.
+  // Returns the calling thread's own instance. It has no other user, so a look-up takes no lock.
   [[nodiscard]] static AccessibleRanges& of_this_thread(HostAccess access);
 
-  // Asks the kernel again about the known ranges that overlap the given one. Forgets each unless
-  // all pages of the overlap are mapped and the first and the last of them admit the access. Takes
-  // about 1.5 us for any length. Does not detect that only the middle has been protected since.
+  // Checks again, with the kernel, the known ranges that overlap the given range. Forgets each
+  // unless all pages of the overlap are mapped and the first and the last one admit the access.
+  // Takes about 1.5 us for any length. Does not detect that only pages between those two have been
+  // protected since.
   void recheck(std::uint64_t address, std::uint64_t bytes);
-  // Returns true if every page of the range is mapped and admits the access. Populates a range that
-  // is not known. Makes no system call for a known one, so call recheck() once before a series of
-  // accesses. Returns false if the kernel cannot answer.
+  // Returns true if every page of the range is mapped and admits the access. Populates the range if
+  // it is not known. Makes no system call for a known range, so call recheck() once before a series
+  // of accesses. Returns false if the kernel cannot answer.
   [[nodiscard]] bool admits(std::uint64_t address, std::uint64_t bytes);
 
  private:
@@ -38,7 +39,7 @@ class AccessibleRanges {
   };
 
   [[nodiscard]] static Range pages_of(std::uint64_t address, std::uint64_t bytes);
-  // Returns the index of the first range that ends at or after `address`.
+  // Returns the index of the first range whose end is at or after `address`.
   [[nodiscard]] std::size_t first_not_before(std::uint64_t address) const;
   void insert(Range range);
   void erase(std::size_t first, std::size_t last);

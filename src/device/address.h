@@ -23,7 +23,7 @@ inline constexpr std::uint64_t kHugePageBytes = 2ull << 20;
   return static_cast<std::uint32_t>((address - kAddressBase) / kAddressSpan);
 }
 
-// Returns whether an address is a device address; every other address is a host address.
+// Returns whether an address is a device address. Every other address is a host address.
 [[nodiscard]] constexpr bool is_device_address(std::uint64_t address) {
   return address >= kAddressBase && address < kAddressBase + (std::uint64_t{1} << 52);
 }

@@ -17,12 +17,13 @@ AllocationMap::AllocationMap(std::uint64_t capacity, std::uint32_t stagger)
 
 AllocationMap::Entry* AllocationMap::allocate(std::uint64_t bytes) {
   // A tile reads and writes many buffers at the same offset. If all buffers started at the same
-  // offset of a page, their lines would compete for the same few sets of the first-level cache.
+  // offset within a page, their cache lines would compete for the same few sets of the first-level
+  // cache.
   std::uint64_t lead = next_lead_ % kPageBytes;
   next_lead_ += kLeadStep;
   std::uint64_t pages = round_up(lead + bytes, kPageBytes);
   auto offset = addresses_.allocate(pages, pages >= kHugePageBytes ? kHugePageBytes : kPageBytes);
-  if (!offset) {  // it may still fit without the lead and the large alignment
+  if (!offset) {  // retry without the lead and the large alignment
     lead = 0;
     pages = round_up(bytes, kPageBytes);
     offset = addresses_.allocate(pages, kPageBytes);

@@ -20,28 +20,29 @@ struct Allocation {
   std::uint64_t file_offset = 0;  // of the first page
   std::uint32_t serial = 0;       // number of the pages; changes when they are replaced
   bool live = true;
-  std::function<bool()> quiescent;         // returns true once no work can access the memory
+  std::function<bool()> quiescent;         // returns true when no work can access the memory
   std::vector<std::uint64_t> left_behind;  // file offsets of earlier pages
-  HostView view;                           // if the program requested one
+  HostView view;                           // valid if the program requested one
 };
 
 // Not thread-safe.
 class AllocationMap {
  public:
-  using Allocations = std::map<std::uint64_t, Allocation>;  // by offset of the first page
+  using Allocations = std::map<std::uint64_t, Allocation>;  // keyed by the offset of the first page
   using Entry = Allocations::value_type;
 
-  // Devices of one node pass different `stagger` values, so that their buffers do not all start at
+  // Devices of one node pass different `stagger` values, so that their buffers do not all start in
   // the same cache set.
   AllocationMap(std::uint64_t capacity, std::uint32_t stagger);
 
-  // Returns a new allocation, or null if no free range is long enough.
+  // Returns a new allocation, or null if no free range is large enough.
   [[nodiscard]] Entry* allocate(std::uint64_t bytes);
-  // Returns the allocation with `offset` in one of its pages, or null.
+  // Returns the allocation whose pages contain `offset`, or null.
   [[nodiscard]] Entry* find(std::uint64_t offset);
-  // Gives the allocation a new serial, because its pages are replaced.
+  // Gives the allocation a new serial number, because its pages have been replaced.
   void renumber(Allocation& allocation) { allocation.serial = next_serial_++; }
-  // Removes an allocation and returns the next one. `reusable`: whether its range becomes free.
+  // Removes an allocation and returns the next one. `reusable`: whether to free its range of
+  // addresses.
   Allocations::iterator erase(Allocations::iterator entry, bool reusable);
 
   [[nodiscard]] Allocations::iterator begin() { return allocations_.begin(); }

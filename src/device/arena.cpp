@@ -65,7 +65,7 @@ void Arena::release(DeviceAddress address, Quiescent quiescent) {
   try {
     collect_locked();
   } catch (const std::bad_alloc&) {
-    // The allocation is released already; a later call collects its range.
+    // The allocation has already been released; a later call frees its range.
   }
 }
 
@@ -95,7 +95,8 @@ void Arena::collect_locked() {
     pages_.retire(allocation.file_offset, allocation.bytes);
     for (const std::uint64_t offset : allocation.left_behind)
       pages_.retire(offset, allocation.bytes);
-    // A stopped peer from which the allocation has moved may still write to the first range.
+    // The stopped peer because of which the allocation has moved may still write to the first
+    // range.
     const bool has_moved = allocation.file_offset != entry->first;
     if (has_moved) pages_.release_fresh(allocation.file_offset, allocation.bytes);
     entry = allocations_.erase(entry, !has_moved);
@@ -178,7 +179,7 @@ void Arena::move_to_fresh_pages(MemoryRange range) {
     }
     const std::uint64_t fresh = pages_.copy_to_fresh(allocation.file_offset, allocation.bytes);
     allocation.view.move_to(view()->file(), fresh);
-    // The old range is never used again: the stopped peer may write there at any time.
+    // The old range is never reused: the stopped peer may write to it at any time.
     allocation.left_behind.push_back(allocation.file_offset);
     allocation.file_offset = fresh;
     allocations_.renumber(allocation);
@@ -236,7 +237,7 @@ void Arena::trim(DeviceAddress address, std::uint64_t bytes) {
   const std::uint64_t first = round_up(offset, kPageBytes);
   const std::uint64_t end = (offset + bytes) / kPageBytes * kPageBytes;
   if (first >= end) return;
-  // The new serial makes peers forget the old pages (ArenaView::follow).
+  // The new serial number makes peers discard what they know of the old pages (ArenaView::follow).
   allocations_.renumber(allocation);
   end_version();
   if (!pages_.give_back(first, end - first)) {
@@ -279,7 +280,7 @@ void Arena::for_each_kept(Visit visit) {
   });
 }
 
-// The views themselves are not inherited, so their addresses are free.
+// Children do not inherit the views themselves, so the addresses of the views are free.
 bool Arena::copy_kept() noexcept {
   bool complete = true;
   for_each_kept([&](std::byte* view, std::uint64_t offset, std::uint64_t bytes) {

@@ -21,7 +21,7 @@
 
 namespace hccl::device {
 
-// A checked range of device memory, inside one allocation.
+// A range of device memory that has been checked: it lies inside one allocation.
 struct MemoryRange {
   std::uint64_t file_offset = 0;
   std::uint64_t bytes = 0;
@@ -30,87 +30,87 @@ struct MemoryRange {
 // The current position of an address.
 struct Placement {
   std::uint64_t file_offset = 0;
-  // The number of the pages there, by which peers recognise new pages (ArenaView::follow).
+  // The serial number of the pages, by which peers recognise replaced pages (ArenaView::follow).
   std::uint32_t serial = 0;
-  std::uint64_t version = 0;  // of the allocations at the time of the look-up
+  std::uint64_t version = 0;  // the version of the allocations at the look-up
 };
 
 class Arena {
  public:
-  // Returns true once no work queued before the free can access the memory.
+  // Returns true when no work queued before the free can still access the memory.
   using Quiescent = std::function<bool()>;
 
   // `stagger`: see AllocationMap.
   Arena(DeviceAddress base, std::uint64_t capacity, std::uint32_t stagger = 0);
   ~Arena();
 
-  // Returns the address of a new allocation, which is a multiple of 128. Allocations share no page.
-  // Throws SynError(synInvalidArgument) for 0 bytes, and SynError(synOutOfDeviceMemory), whose text
-  // begins with `what`.
+  // Returns the address of a new allocation, a multiple of 128. Allocations share no page. Throws
+  // SynError(synInvalidArgument) for 0 bytes. Throws SynError(synOutOfDeviceMemory), whose text
+  // begins with `what`, if no range is free.
   [[nodiscard]] DeviceAddress allocate(std::uint64_t bytes, const char* what = "synDeviceMalloc");
 
-  // Frees an allocation. Does not block: the range is reused and its pages are freed once
-  // `quiescent` returns true. Throws SynError(synInvalidArgument) for anything but the base address
-  // of a live allocation.
+  // Frees an allocation. Does not block: its pages are freed, and its range is reused, when
+  // `quiescent` returns true. Throws SynError(synInvalidArgument) unless `address` is the base
+  // address of a live allocation.
   void release(DeviceAddress address, Quiescent quiescent);
 
   // Checks [address, address + bytes) and returns its position in the file. Throws
   // Error(hcclInvalidArgument), which names `what` and the allocation whose bounds the range
-  // leaves. `bytes` may be 0.
+  // exceeds. `bytes` may be 0.
   [[nodiscard]] MemoryRange resolve(DeviceAddress address, std::uint64_t bytes, const char* what);
 
-  // Returns the host address at which the program's own code can access [address, address + bytes),
-  // which is valid until the allocation is freed. Throws Error(hcclInvalidArgument) as resolve()
-  // does, and Error(hcclOutOfMemory).
+  // Returns the host address through which the program's own code can access [address, address +
+  // bytes). The host address is valid until the allocation is freed. Throws
+  // Error(hcclInvalidArgument) as resolve() does, and Error(hcclOutOfMemory).
   [[nodiscard]] std::byte* host_view(DeviceAddress address, std::uint64_t bytes);
 
-  // Translates an address that the program passes: returns the device address that a host view
-  // shows there, or `address` itself if it lies outside the range of host views. Does not check
-  // allocations. Takes two comparisons. If the system refuses that range (see ViewSpace), views
-  // count as host memory.
+  // Translates an address from the program: inside the range of host views, returns the device
+  // address that a host view maps there; otherwise returns `address` itself. Does not check
+  // allocations. Takes two comparisons. If the system has refused to reserve that range (see
+  // ViewSpace), views count as host memory.
   [[nodiscard]] std::uint64_t behind_view(std::uint64_t address) const noexcept {
     if (is_device_address(address)) [[likely]]
       return address;
     const std::optional<std::uint64_t> offset = views_.offset_of(address);
     return offset ? base_ + *offset : address;
   }
-  // Returns the device address that the view of a live allocation shows at `host_address`, or
+  // Returns the device address that the view of a live allocation maps at `host_address`, or
   // nothing if there is no such view.
   [[nodiscard]] std::optional<DeviceAddress> find_seen_at(std::uint64_t host_address);
 
-  // Frees the whole pages inside [address, address + bytes): they read as zeros from then on. No
+  // Frees the whole pages inside [address, address + bytes), which read as zeros from then on. No
   // work that uses the range may be queued. Throws Error(hcclInvalidArgument) as resolve() does,
   // and Error(hcclSystemError) if the system refuses.
   void trim(DeviceAddress address, std::uint64_t bytes);
 
-  // Sets whether children forked from now on, until the range is freed, get a private copy of it at
-  // the address of its host view. By default they have nothing mapped there. Throws as host_view()
-  // does.
+  // Sets whether children forked from now on receive a private copy of the range, at the address of
+  // its host view. Applies until the range is freed. By default nothing is mapped there in a child.
+  // Throws as host_view() does.
   void keep_at_fork(DeviceAddress address, std::uint64_t bytes, bool keep);
 
-  // Lock and unlock the arena around a fork(), as fork_snapshot.cpp does: both processes hold the
+  // Lock and unlock the arena around a fork(). Used by fork_snapshot.cpp; both processes hold the
   // lock in between. lock_for_fork() returns the number of bytes that the child keeps.
   [[nodiscard]] std::uint64_t lock_for_fork();
   void unlock_after_fork() noexcept { mutex_.unlock(); }
-  // Makes the copies. Returns false if there is no memory for one, which is then left unmapped.
-  // Uses no heap. Called in the child.
+  // Makes the private copies. Returns false if memory is lacking for a copy, which is then left
+  // unmapped. Uses no heap. Called in the child.
   [[nodiscard]] bool copy_kept() noexcept;
-  // Unmaps the copies. Called in the child.
+  // Unmaps the private copies. Called in the child.
   void drop_kept() noexcept;
 
   // Moves every allocation that overlaps `range` (file offsets) to fresh pages, so that later
-  // writes of a stopped peer to the old ones have no effect. The old pages stay until the
-  // allocation is freed: other ranks' operations may be reading them. Throws
+  // writes of a stopped peer to the old pages have no effect. Keeps the old pages until the
+  // allocation is freed, because other ranks' operations may be reading them. Throws
   // Error(hcclOutOfMemory).
   void move_to_fresh_pages(MemoryRange range);
-  // Copies an operation's result to the allocation's current pages if the allocation has moved
+  // Copies an operation's result to the allocation's current pages, if the allocation has moved
   // since the operation resolved its memory to `before`.
   void copy_if_moved(DeviceAddress address, const Placement& before, std::uint64_t bytes);
 
   // Frees released allocations that have become quiescent.
   void collect();
 
-  // Registers a watcher. After unwatch() returns, the watcher is not called.
+  // Registers a watcher. The watcher is not called after unwatch() has returned.
   void watch(PageWatcher& watcher);
   void unwatch(PageWatcher& watcher);
 
@@ -122,9 +122,10 @@ class Arena {
   [[nodiscard]] const std::shared_ptr<ArenaView>& view() const noexcept { return pages_.view(); }
 
   // Returns the position of an address that a queued operation uses, just before the operation
-  // runs. Also finds freed allocations that still wait for the operation.
+  // runs. Also finds freed allocations that are kept until the operation has run.
   [[nodiscard]] Placement locate(DeviceAddress address);
-  // Returns true only if locate() would return the same placement. May return false even then.
+  // Returns true only if locate() would return the same placement. May return false even if it
+  // would.
   [[nodiscard]] bool is_current(const Placement& placement) const noexcept {
     return placement.version == version_.load(std::memory_order_acquire);
   }
@@ -136,7 +137,7 @@ class Arena {
   using Entry = AllocationMap::Entry;
 
   // Returns the allocation of a range that resolve() has found. Throws Error(hcclInvalidArgument)
-  // if it was freed meanwhile.
+  // if the allocation has been freed meanwhile.
   [[nodiscard]] Entry& require_live(DeviceAddress address);
   void map_view(Entry& entry);
   // Calls visit(view, file offset, bytes) for every range of pages that children keep.
@@ -144,7 +145,7 @@ class Arena {
   void for_each_kept(Visit visit);
   void collect_locked();
   void end_version() { version_.fetch_add(1, std::memory_order_release); }
-  // Puts an allocation into the thread's look-up cache. Returns the placement of `offset`.
+  // Stores an allocation in the thread's look-up cache. Returns the placement of `offset`.
   [[nodiscard]] Placement remember(const Entry& entry, std::uint64_t offset) const;
   [[nodiscard]] std::string describe(const Entry& entry) const;
 
@@ -155,7 +156,8 @@ class Arena {
   ViewSpace views_;  // outlives the views of the allocations
   AllocationMap allocations_;
   std::atomic<std::uint64_t> allocated_{0};
-  // Changes with the allocations; a cached look-up is valid while this number is the same.
+  // Changes whenever the allocations change. A cached look-up is valid while this number is
+  // unchanged.
   std::atomic<std::uint64_t> version_{1};
   const LookupCache lookups_;
   std::size_t retiring_ = 0;

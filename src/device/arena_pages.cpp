@@ -36,8 +36,8 @@ void copy_data(const ArenaView& view, std::uint64_t from, std::uint64_t to, std:
   }
 }
 
-// Allows huge pages only where a whole one is about to be written. Elsewhere they would enlarge
-// memory that is mostly holes.
+// Allows huge pages only where a whole huge page is about to be written. Elsewhere they would fill
+// memory that consists mostly of holes.
 void advise_huge_pages(std::byte* memory, std::uint64_t bytes) noexcept {
   const auto start = reinterpret_cast<std::uint64_t>(memory);
   const std::uint64_t first = round_up(start, kHugePageBytes);
@@ -45,7 +45,8 @@ void advise_huge_pages(std::byte* memory, std::uint64_t bytes) noexcept {
   if (first < end) madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
 }
 
-// Copies the file's data in the range to memory that is all zeros. Returns false if a read fails.
+// Copies the file's data in the range to memory that contains only zeros. Returns false if a read
+// fails.
 bool copy_data_to(std::byte* to, const ArenaView& view, std::uint64_t offset,
                   std::uint64_t bytes) noexcept {
   const int file = view.file().get();
@@ -77,8 +78,8 @@ bool ArenaPages::give_back(std::uint64_t offset, std::uint64_t bytes) noexcept {
   const int result = fallocate(view_->file().get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                static_cast<off_t>(offset), static_cast<off_t>(bytes));
   const int error = errno;
-  // Notify the watchers only now: before the pages were freed, a user of a neighbouring allocation
-  // could have registered them again.
+  // Notify the watchers only after the pages were freed: otherwise a user of a neighbouring
+  // allocation could register the old pages again.
   for (PageWatcher* const watcher : watchers_) watcher->pages_freed(offset, bytes);
   errno = error;
   return result == 0;

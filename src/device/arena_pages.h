@@ -13,7 +13,8 @@
 
 namespace hccl::device {
 
-// Observes freed pages. The arena holds its lock during the call, so the watcher must not take it.
+// An observer of freed pages. The arena holds its lock during the call, so the watcher must not
+// call the arena.
 class PageWatcher {
  public:
   PageWatcher() = default;
@@ -21,19 +22,22 @@ class PageWatcher {
   PageWatcher(const PageWatcher&) = delete;
   PageWatcher& operator=(const PageWatcher&) = delete;
 
-  // Called when the pages of the range have been freed. The range is not reused before it returns.
+  // Called when the pages of the range have been freed. The range is not reused before this
+  // function returns.
   virtual void pages_freed(std::uint64_t file_offset, std::uint64_t bytes) noexcept = 0;
 };
 
-// Offsets are those in the file. Not thread-safe, except for view(): the arena holds its lock.
+// All offsets are offsets in the file. Not thread-safe, except for view(); the arena calls with its
+// lock held.
 class ArenaPages {
  public:
-  // The file has room for `capacity` bytes, and for as many again that are moved.
+  // The file has room for `capacity` bytes, and for as many again for moved allocations.
   explicit ArenaPages(std::uint64_t capacity);
 
   [[nodiscard]] const std::shared_ptr<ArenaView>& view() const noexcept { return view_; }
 
-  // Frees the pages and calls the watchers. Returns false and sets errno if the system refuses.
+  // Frees the pages and calls the watchers. Returns false and sets errno if the system refuses to
+  // free them.
   bool give_back(std::uint64_t offset, std::uint64_t bytes) noexcept;
   // Does the same, but logs a refusal.
   void retire(std::uint64_t offset, std::uint64_t bytes);
@@ -41,10 +45,10 @@ class ArenaPages {
   // Copies the data of a range to fresh pages and returns their offset. Throws
   // Error(hcclOutOfMemory).
   [[nodiscard]] std::uint64_t copy_to_fresh(std::uint64_t offset, std::uint64_t bytes);
-  // Makes the range of retired fresh pages available again.
+  // Makes the range of fresh pages, which have been retired, available again.
   void release_fresh(std::uint64_t offset, std::uint64_t bytes) { fresh_.release(offset, bytes); }
-  // Maps private memory at `address`, which must be free, and copies the data of the range to it.
-  // Returns false if there is no memory for that; then nothing is mapped. Uses no heap.
+  // Maps private memory at `address`, which must be free, and copies the data of the range to that
+  // memory. If memory is lacking, maps nothing and returns false. Uses no heap.
   [[nodiscard]] bool map_copy(std::byte* address, std::uint64_t offset,
                               std::uint64_t bytes) const noexcept;
 

@@ -23,7 +23,7 @@ void touch(std::byte* start, std::size_t bytes, bool write) noexcept {
   for (std::size_t at = 0; at < bytes; at += kPageBytes) {
     auto* word = reinterpret_cast<std::atomic<std::uint8_t>*>(start + at);
     if (write) {
-      // Keeps the value, even if others write concurrently.
+      // Adding zero keeps the value, even if others write concurrently.
       word->fetch_add(0, std::memory_order_relaxed);
     } else {
       static_cast<void>(word->load(std::memory_order_relaxed));
@@ -60,7 +60,7 @@ ArenaView::~ArenaView() {
 }
 
 std::size_t ArenaView::mapped_bytes(std::uint64_t index) const noexcept {
-  // Windows overlap, so that a span that starts in one is contiguous in it.
+  // Windows overlap, so that a span which starts in one window is contiguous in that window.
   return std::min(kWindowBytes + kLongestSpan, bytes_ - index * kWindowBytes);
 }
 
@@ -79,7 +79,7 @@ std::byte* ArenaView::map_window(std::uint64_t index) {
   }
   madvise(mapped, bytes, MADV_DONTDUMP);  // a core dump would touch every hole
   madvise(mapped, bytes, MADV_DONTFORK);
-  madvise(mapped, bytes, MADV_HUGEPAGE);  // effective if shared memory may use them
+  madvise(mapped, bytes, MADV_HUGEPAGE);  // effective only if shared memory may use huge pages
   window.pages = std::move(pages);
   base = static_cast<std::byte*>(mapped);
   window.base.store(base, std::memory_order_release);
@@ -88,8 +88,8 @@ std::byte* ArenaView::map_window(std::uint64_t index) {
 
 namespace {
 
-// Calls visit(window, word, mask) for every bitmap word that covers pages of the range, until it
-// returns false.
+// Calls visit(window, word, mask) for every bitmap word that covers pages of the range, until a
+// call returns false.
 template <class Visit>
 bool for_each_word(std::uint64_t offset, std::uint64_t bytes, Visit visit) {
   constexpr std::uint64_t kPagesPerWindow = ArenaView::kWindowBytes / kPageBytes;
@@ -167,9 +167,9 @@ bool ArenaView::is_hole(std::uint64_t offset, std::uint64_t bytes) const {
   return next_data(offset) >= offset + bytes;
 }
 
-// Only ENXIO means that there is no data up to the end of the file. After any other failure (a
-// sandbox that forbids the call, a file system without it) there may be data, which must not read
-// as zeros.
+// Only ENXIO means that there is no data up to the end of the file. After any other failure (in a
+// sandbox that forbids the call, or on a file system without it) there may be data, which must not
+// read as zeros.
 std::uint64_t ArenaView::next_data(std::uint64_t offset) const {
   const off_t data = lseek(file_.get(), static_cast<off_t>(offset), SEEK_DATA);
   if (data >= 0) return static_cast<std::uint64_t>(data);

@@ -17,7 +17,7 @@
 
 namespace hccl::device {
 
-// A range may hold data, be a hole that was never written, or have both.
+// The content of a range: data, a hole (which was never written), or both.
 enum class Content : std::uint8_t { data, hole, mixed };
 
 class ArenaView {
@@ -26,7 +26,7 @@ class ArenaView {
   static constexpr std::size_t kLongestSpan = 1u << 20;
   static constexpr std::uint64_t kWindowBytes = 256ull << 20;
 
-  // Returns the one view of a memory file in this process. Duplicates `file`. Throws
+  // Returns this process's only view of a memory file. Duplicates `file`. Throws
   // Error(hcclSystemError).
   [[nodiscard]] static std::shared_ptr<ArenaView> open(const FileDescriptor& file);
   ~ArenaView();
@@ -34,7 +34,8 @@ class ArenaView {
   ArenaView& operator=(const ArenaView&) = delete;
 
   // Returns the host address of file offset `offset`, valid for kLongestSpan bytes or to the end of
-  // the file. Maps the window at its first use. Throws Error(hcclOutOfMemory).
+  // the file, whichever comes first. Maps the window at its first use. Throws
+  // Error(hcclOutOfMemory).
   [[nodiscard]] std::byte* at(std::uint64_t offset) {
     std::byte* base = windows_[offset / kWindowBytes].base.load(std::memory_order_acquire);
     if (base == nullptr) [[unlikely]] {
@@ -55,30 +56,30 @@ class ArenaView {
            (window.pages[bit / 64].load(std::memory_order_relaxed) >> bit % 64 & 1) != 0;
   }
 
-  // Brings the next unpopulated pages of the range, at most kSlice bytes from *position on, into
-  // the page tables, and advances *position, so that the caller can check for an abort between
-  // calls. Allocates pages if `write`; without it, do not call this for holes, because reading a
-  // hole allocates it. Returns whether the whole range is populated. Throws Error(hcclOutOfMemory).
+  // Populates the next unpopulated pages of the range, at most kSlice bytes from *position on, and
+  // advances *position. The caller can check for an abort between calls. Allocates pages if
+  // `write`. Without `write`, do not call it for holes, because reading a hole allocates its pages.
+  // Returns whether the whole range is populated. Throws Error(hcclOutOfMemory).
   [[nodiscard]] bool populate_slice(std::uint64_t offset, std::uint64_t bytes, bool write,
                                     std::uint64_t* position);
   void populate(std::uint64_t offset, std::uint64_t bytes, bool write);
 
-  // Returns whether the range holds data, a hole or both. The kernel examines every page of data
-  // from its start to the next hole, even beyond the range, so do not call this for a range piece
-  // by piece. Allocates nothing.
+  // Returns whether the range consists of data, a hole or both. The kernel examines every page of
+  // data from the start of the range to the next hole, even beyond the range, so do not call this
+  // for consecutive pieces of a range. Allocates no pages.
   [[nodiscard]] Content content(std::uint64_t offset, std::uint64_t bytes) const;
 
   // Returns whether the range is a hole, with one system call.
   [[nodiscard]] bool is_hole(std::uint64_t offset, std::uint64_t bytes) const;
 
   // Returns the offset of the first data at or after `offset`, or the end of the file if there is
-  // none. If the kernel cannot distinguish holes from data, everything is data.
+  // none. If the kernel cannot distinguish holes from data, everything counts as data.
   [[nodiscard]] std::uint64_t next_data(std::uint64_t offset) const;
 
-  // Forgets which pages of the range are populated.
+  // Marks the pages of the range as not populated.
   void forget(std::uint64_t offset, std::uint64_t bytes) noexcept;
-  // Forgets which pages of a buffer that starts at `offset` are populated if the owner has replaced
-  // the pages since the last call for that buffer. `serial` is the owner's number of the pages.
+  // If the owner has replaced the pages of a buffer at `offset` since the last call for that
+  // buffer, marks its pages as not populated. `serial` is the owner's serial number of the pages.
   void follow(std::uint64_t offset, std::uint64_t bytes, std::uint32_t serial) noexcept {
     const std::uint64_t page = offset / 4096;
     const std::uint64_t known = page << 32 | serial;
@@ -102,7 +103,7 @@ class ArenaView {
   static constexpr std::size_t kWords = kWindowBytes / 4096 / 64;
   struct Window {
     std::atomic<std::byte*> base{nullptr};
-    // One bit per page; created with the mapping.
+    // One bit per page, created with the mapping.
     std::unique_ptr<std::atomic<std::uint64_t>[]> pages;
   };
 
@@ -116,7 +117,7 @@ class ArenaView {
   std::uint64_t bytes_;
   std::vector<Window> windows_;
   std::mutex mutex_;
-  // The page and the serial of a buffer, and the end of the range that was followed.
+  // The page and the serial number of a buffer, and the end of the range passed to follow().
   struct Followed {
     std::atomic<std::uint64_t> known{0};
     std::atomic<std::uint64_t> end{0};

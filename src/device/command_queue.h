@@ -21,7 +21,7 @@ namespace hccl::device {
 class Stream;
 class Lookahead;
 
-// Work that orders or times other work and touches no data. It runs even after a failure.
+// Work that orders or times other work and accesses no data. It runs even after a failure.
 template <class Work>
 struct Ordering {
   Work work;
@@ -34,9 +34,9 @@ inline constexpr bool kIsOrdering = false;
 template <class Work>
 inline constexpr bool kIsOrdering<Ordering<Work>> = true;
 
-// A callable, stored in place, that runs once. Only a callable that takes a Lookahead& can run
-// opportunistically, and it runs even after failed work. Every other command fails after failed
-// work without running, unless it is an Ordering.
+// A callable that runs once and is stored in the queue itself. A callable that takes a Lookahead&
+// can run opportunistically, and runs even after failed work. After failed work, all other commands
+// fail without running, except an Ordering.
 class Command {
  public:
   static constexpr std::size_t kBytes = 176;
@@ -44,7 +44,7 @@ class Command {
   template <class Stored, class... Arguments>
   void emplace(Arguments&&... arguments) {
     static_assert(sizeof(Stored) <= kBytes && alignof(Stored) <= alignof(std::max_align_t));
-    // A throwing constructor would leave the queue with a segment that has no command.
+    // A constructor that throws would leave a segment without a command in the queue.
     static_assert(std::is_nothrow_constructible_v<Stored, Arguments...>);
     new (storage_) Stored(std::forward<Arguments>(arguments)...);
     run_ = run_stored<Stored>;
@@ -52,7 +52,7 @@ class Command {
 
   [[nodiscard]] Outcome run(Lookahead& lookahead) noexcept { return run_(storage_, lookahead); }
 
-  // Returns the callable if it is a `Stored`, else null.
+  // Returns the callable if it is of type `Stored`, else null.
   template <class Stored>
   [[nodiscard]] const Stored* target() const noexcept {
     return run_ == run_stored<Stored>
@@ -92,8 +92,8 @@ class CommandQueue {
   CommandQueue(const CommandQueue&) = delete;
   CommandQueue& operator=(const CommandQueue&) = delete;
 
-  // Appends a command, which the consumer may run once pushed() includes it. Returns its ticket;
-  // tickets count from 1. Thread safety: one producer at a time.
+  // Appends a command, which the consumer may run when pushed() includes it. Returns the command's
+  // ticket; tickets count from 1. Thread safety: one producer at a time.
   template <class Work, class... Arguments>
   std::uint64_t push(Arguments&&... arguments) {
     const std::uint64_t index = pushed_.load(std::memory_order_relaxed);
@@ -113,7 +113,7 @@ class CommandQueue {
   }
 
   // Runs the next command, which must have been pushed. If `opportunistic`, the command may return
-  // Outcome::would_block; then it stays in the queue. `behind_failure` says that earlier work has
+  // Outcome::would_block and then stays in the queue. `behind_failure`: whether earlier work has
   // poisoned the stream (Progress::poisons()). Called by the consumer, `stream`.
   [[nodiscard]] Outcome run_next(const Stream& stream, bool opportunistic,
                                  bool behind_failure) noexcept;
@@ -135,7 +135,7 @@ class CommandQueue {
 };
 
 // A running command's view of its stream: whether earlier work has failed, whether the program
-// waits, which commands follow, and whether they may begin ahead of their turn.
+// waits for the stream, which commands follow, and whether those may begin early.
 class Lookahead {
  public:
   Lookahead(const CommandQueue& queue, const Stream& stream, bool opportunistic,
@@ -147,16 +147,16 @@ class Lookahead {
         segment_(queue.head_),
         position_(queue.taken_ + 1) {}
 
-  // Returns whether earlier work has failed. Then the command's data may be wrong, so it must fail
-  // as well.
+  // Returns whether earlier work has failed. If so, the command's data may be wrong, and the
+  // command must fail as well.
   [[nodiscard]] bool behind_failure() const noexcept { return behind_failure_; }
-  // Returns the code and the reason of that failure.
+  // Return the code and the reason of that failure.
   [[nodiscard]] FailureNote failure() const;
   // Return the stream's id and this command's ticket.
   [[nodiscard]] std::uint64_t stream_id() const noexcept;
   [[nodiscard]] std::uint64_t ticket() const noexcept { return queue_.taken_ + 1; }
 
-  // Returns whether a host thread blocks on the stream, and so queues nothing else.
+  // Returns whether a host thread is blocked on the stream, so that the thread queues nothing else.
   [[nodiscard]] bool host_is_waiting() const noexcept;
 
   // Returns how long the command may wait. With a limited budget the command runs
@@ -164,12 +164,12 @@ class Lookahead {
   // budget, and returns Outcome::would_block if work is left.
   [[nodiscard]] WaitBudget wait_budget() const noexcept;
 
-  // Returns whether later commands may begin although earlier ones may still block: nothing else
-  // uses the device's memory until their turn, because the program waits for this stream and no
-  // other stream has work. Computed at the first call.
+  // Returns whether later commands may begin although earlier commands may still block. This is
+  // safe if nothing else uses the device's memory before their turn: the program waits for this
+  // stream, and no other stream has work. Computed at the first call.
   [[nodiscard]] bool may_begin() noexcept;
 
-  // Returns the next command's callable if it is a `Work`, or null.
+  // Returns the next command's callable if it is of type `Work`, else null.
   template <class Work>
   [[nodiscard]] const Work* next() noexcept {
     if (position_ >= queue_.pushed()) return nullptr;

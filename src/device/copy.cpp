@@ -34,14 +34,14 @@ constexpr std::size_t kPiece = ArenaView::kLongestSpan;
       text(what, " ", bytes, " bytes: ", system_error_text(error), "; free memory on this host"));
 }
 
-// Minimum size of a copy by instructions: below it a system call costs little.
+// Minimum size of a copy by instructions. Below this size, a system call costs little.
 constexpr std::size_t kLeastPlainCopy = 2048;
-// Minimum size for which pages are checked: below it a copy by a system call costs less than the
-// check.
+// Minimum size for which pages are checked. Below this size, a copy by a system call costs less
+// than the check.
 constexpr std::size_t kLeastCheckedCopy = 32 << 10;
 
-// Returns whether instructions can access both sides of a copy without a fault, which would end the
-// process.
+// Returns whether instructions can access both sides of a copy without a fault. A fault would end
+// the process.
 bool can_copy_plainly(HostAccess access, HostCheck check, const void* host, const ArenaView& view,
                       std::uint64_t offset, std::size_t bytes) {
   const std::size_t least = check == HostCheck::by_copy ? kLeastCheckedCopy : kLeastPlainCopy;
@@ -52,15 +52,15 @@ bool can_copy_plainly(HostAccess access, HostCheck check, const void* host, cons
   return ranges.admits(address, bytes);
 }
 
-// Calls copy(place, done, piece) for the contiguous pieces of a range of a view.
+// Calls copy(place, done, piece) for each contiguous piece of a range of a view.
 template <class Copy>
 void for_each_span(ArenaView& view, std::uint64_t offset, std::size_t bytes, Copy copy) {
   for (std::size_t done = 0; done < bytes; done += kPiece)
     copy(view.at(offset + done), done, std::min(kPiece, bytes - done));
 }
 
-// Calls transfer(done), which moves bytes from position `done` on and returns their number, until
-// all are moved.
+// Calls transfer(done) until all bytes have been moved. transfer() moves bytes from position `done`
+// on and returns their number.
 template <class Transfer>
 void move_all(std::size_t bytes, const char* what, const void* host, Transfer transfer) {
   for (std::size_t done = 0; done < bytes;) {
@@ -131,8 +131,8 @@ void copy_on_device(Arena& arena, DeviceAddress destination, DeviceAddress sourc
   ArenaView& view = *arena.view();
   const std::uint64_t to = arena.file_offset(destination);
   const std::uint64_t from = arena.file_offset(source);
-  // Ranges may overlap: then pieces are copied through a buffer, in the direction that reads before
-  // it overwrites. Otherwise populated pages are read in place.
+  // If the ranges overlap, copies pieces through a buffer, in the direction in which each piece is
+  // read before it is overwritten. Otherwise reads populated pages in place.
   const bool backwards = to > from && to < from + bytes;
   const bool overlaps = to < from + bytes && from < to + bytes;
   std::vector<std::byte> buffer;

@@ -14,27 +14,27 @@ namespace hccl::device {
 class Arena;
 class ArenaView;
 
-// Says who checks the host memory with the kernel: the copy itself, or its caller, by
-// recheck_host_buffer() for a whole buffer that this thread then copies in pieces.
+// The party that checks the host memory with the kernel: the copy itself, or its caller. The caller
+// calls recheck_host_buffer() for a whole buffer, which the same thread then copies in pieces.
 enum class HostCheck : std::uint8_t { by_copy, by_caller };
 
-// Prepares for copies from (read) or to (write) pieces of a host buffer on this thread. Pass the
+// Prepares this thread for copies from (read) or to (write) pieces of a host buffer. Pass the
 // result to the copies.
 [[nodiscard]] HostCheck recheck_host_buffer(std::uint64_t address, std::uint64_t bytes,
                                             HostAccess access);
 
 // All copies throw Error(hcclInvalidArgument) for a bad host address, Error(hcclOutOfMemory) and
-// Error(hcclSystemError). They do not check device ranges, which were checked when the work was
-// queued.
+// Error(hcclSystemError). They do not check device ranges, because those are checked when the work
+// is queued.
 void copy_to_device(Arena& arena, DeviceAddress destination, const void* source, std::size_t bytes,
                     HostCheck check = HostCheck::by_copy);
 void copy_to_host(Arena& arena, void* destination, DeviceAddress source, std::size_t bytes,
                   HostCheck check = HostCheck::by_copy);
-// Copies from any device's memory file, at `offset`.
+// Copies from the memory file of any device, beginning at `offset`.
 void copy_to_host(ArenaView& memory, void* destination, std::uint64_t offset, std::size_t bytes,
                   HostCheck check = HostCheck::by_copy);
 // Populates device memory that is used repeatedly, such as a staging buffer, so that copies to and
-// from it need no system call. Does nothing for pieces too short to benefit. Throws
+// from this memory need no system call. Does nothing for pieces too short to benefit. Throws
 // Error(hcclOutOfMemory).
 void populate_for_copies(Arena& arena, DeviceAddress address, std::size_t bytes);
 void copy_on_device(Arena& arena, DeviceAddress destination, DeviceAddress source,

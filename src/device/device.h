@@ -22,16 +22,16 @@ class Device {
   Device(std::uint32_t id, std::uint32_t module, FileDescriptor claim, std::uint64_t memory_bytes);
 
   [[nodiscard]] std::shared_ptr<Stream> create_stream();
-  // Runs the stream's queued work, then removes the stream.
+  // Runs the stream's queued work, then removes the stream from the device.
   void destroy_stream(const std::shared_ptr<Stream>& stream);
   [[nodiscard]] std::vector<std::shared_ptr<Stream>> streams() const;
-  // Returns whether no other stream has incomplete work.
+  // Returns whether all streams other than `stream` have completed their work.
   [[nodiscard]] bool others_idle(const Stream& stream) const;
-  // Blocks until all streams have run their work. Returns the worst outcome and writes its reason
-  // to `reason`, unless that is null.
+  // Blocks until all streams have run their work. Returns the worst outcome and, unless `reason` is
+  // null, writes its reason there.
   [[nodiscard]] Outcome synchronize(std::string* reason = nullptr);
 
-  // Frees an allocation once all work queued so far has run. Does not block. Throws as
+  // Frees an allocation after all work queued so far has run. Does not block. Throws as
   // Arena::release() does.
   void free_memory(DeviceAddress address);
 

@@ -15,24 +15,24 @@ class Event {
  public:
   explicit Event(bool collects_time) : collects_time_(collects_time) {}
 
-  // Captures everything queued on `stream` so far. Replaces an earlier capture, but waits that are
-  // already queued keep the earlier one.
+  // Captures everything queued on `stream` so far. Replaces an earlier capture, except for waits
+  // that have already been queued.
   void record(Stream& stream);
   [[nodiscard]] Capture capture() const;
 
-  // Blocks until the captured work is complete, and runs work of its stream meanwhile. Returns the
-  // outcome, and writes the reason of a failure to `reason`, unless that is null.
+  // Blocks until the captured work is complete, and meanwhile runs work of the captured stream.
+  // Returns the outcome; writes the reason of a failure to `reason`, unless that is null.
   [[nodiscard]] Outcome synchronize(std::string* reason = nullptr) const;
-  // Returns whether the captured work is complete. If so, sets the outcome and the reason of a
+  // Returns whether the captured work is complete. If it is, sets the outcome and the reason of a
   // failure. Does not block.
   [[nodiscard]] bool query(Outcome* outcome, std::string* reason = nullptr) const;
 
-  // Returns the time on the clock of now(), in nanoseconds, at which the captured work completed.
+  // Returns the time, in nanoseconds on the clock of now(), at which the captured work completed.
   // Throws SynError(synObjectNotInitialized) if nothing was recorded, SynError(synBusy) if the work
-  // is not complete, SynError(synInvalidArgument) if the event collects no time.
+  // is not complete, and SynError(synInvalidArgument) if the event does not collect times.
   [[nodiscard]] std::uint64_t time() const;
 
-  // Returns nanoseconds of a clock that never repeats a value within a process.
+  // Returns the nanoseconds of a clock that never returns the same value twice within a process.
   [[nodiscard]] static std::uint64_t now() noexcept;
 
  private:

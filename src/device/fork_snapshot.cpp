@@ -26,8 +26,8 @@ namespace {
 struct Snapshots {
   std::mutex mutex;  // held across a fork
   std::vector<Arena*> arenas;
-  // Sockets of the fork in progress. The child sends a byte once it has made its copies, or closes
-  // its end without one. Invalid if no memory is kept.
+  // The socket pair of the fork in progress. The child sends a byte after it has made its copies,
+  // or closes its end without one. Invalid if no memory is kept.
   std::array<int, 2> ends{-1, -1};
   std::uint64_t bytes = 0;
 };
@@ -70,8 +70,8 @@ void unlock(Snapshots& all) noexcept {
   all.mutex.unlock();
 }
 
-// Waits until the child reports that it is done, or ends, for at most 10 s plus 1 s per GiB. A
-// child that takes longer finds the connection closed.
+// Waits until the child reports that its copies are complete, or ends. Waits for at most 10 s plus
+// 1 s per GiB; a child that takes longer finds the connection closed.
 void in_parent() noexcept {
   Snapshots& all = snapshots();
   if (all.ends[0] >= 0) {
@@ -100,8 +100,8 @@ void in_child() noexcept {
       warn(
           "hccl WARN: out of memory: a forked child gets no complete copy of the device memory; "
           "free memory\n");
-    // If the byte cannot be sent, the parent has stopped waiting and may have changed the memory
-    // while it was copied.
+    // If the byte cannot be sent, the parent has stopped waiting, and may have changed the memory
+    // during the copy.
     if (send(all.ends[1], "", 1, MSG_NOSIGNAL) != 1) {
       for (Arena* const arena : all.arenas) arena->drop_kept();
     }

@@ -29,7 +29,8 @@ bool is_mapped(std::uint64_t address) {
          errno != ENOMEM;
 }
 
-// Copies single bytes to a pipe: the kernel returns EFAULT where a load would raise a signal.
+// Probes addresses by writing single bytes to a pipe: the kernel returns EFAULT where a load would
+// raise a signal.
 class ReadProbe {
  public:
   ReadProbe() {
@@ -60,9 +61,10 @@ bool can_read(std::uint64_t address) {
   return probe->can_read(address);
 }
 
-// Returns whether the word at the address can be written. The kernel adds zero to it, atomically so
-// that no store of another thread or process is lost, and returns EFAULT where a store would raise
-// a signal. At worst one thread that waits on this word as a futex wakes up spuriously.
+// Returns whether the word at the address can be written. The kernel adds zero to the word
+// atomically, so that no store of another thread or process is lost, and returns EFAULT where a
+// store would raise a signal. At worst, one thread that waits on this word as a futex wakes up
+// spuriously.
 bool can_write(std::uint64_t address) {
   constexpr int kAddZero = FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_LT, -2048);
   static std::uint32_t nobody = 0;
@@ -72,7 +74,8 @@ bool can_write(std::uint64_t address) {
          }) >= 0;
 }
 
-// Returns the first address in the range that cannot be accessed, at page granularity, or nothing.
+// Returns the first address in the range that cannot be accessed, at page granularity. Returns
+// nothing if the whole range can.
 std::optional<std::uint64_t> first_inaccessible(std::uint64_t address, std::uint64_t bytes,
                                                 HostAccess access) {
   const std::uint64_t page = system_page_bytes();

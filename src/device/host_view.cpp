@@ -25,8 +25,8 @@ HostView::~HostView() {
     munmap(base_, bytes_);
     return;
   }
-  // Replace the mapping atomically: if the range were free for a moment, another thread's mapping
-  // could end up there. If the system refuses, the view stays mapped but unused.
+  // Replaces the mapping atomically: if the range were free even for a moment, another thread's
+  // mapping could end up in it. If the system refuses, the view stays mapped but unused.
   void* const reserved = mmap(base_, bytes_, PROT_NONE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   if (reserved == MAP_FAILED) return;
@@ -62,7 +62,7 @@ void HostView::map(void* at, const FileDescriptor& file, std::uint64_t offset) {
   }
   madvise(mapped, bytes_, MADV_DONTDUMP);  // a core dump would touch every hole
   madvise(mapped, bytes_, MADV_DONTFORK);
-  madvise(mapped, bytes_, MADV_HUGEPAGE);  // effective if shared memory may use them
+  madvise(mapped, bytes_, MADV_HUGEPAGE);  // effective only if shared memory may use huge pages
   base_ = static_cast<std::byte*>(mapped);
 }
 

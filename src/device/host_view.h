@@ -12,18 +12,18 @@ namespace hccl::device {
 class HostView {
  public:
   HostView() = default;
-  // Maps [offset, offset + bytes) of the file, which must be whole pages, at `place`, in address
-  // space that the caller has reserved, or anywhere if `place` is null. Throws
+  // Maps [offset, offset + bytes) of the file, which must be whole pages. Maps them at `place`, in
+  // address space that the caller has reserved, or anywhere if `place` is null. Throws
   // Error(hcclOutOfMemory).
   HostView(const FileDescriptor& file, std::uint64_t offset, std::uint64_t bytes,
            std::byte* place = nullptr);
-  // Returns the address range to the reservation, or unmaps it if there is none.
+  // Returns the address range to the caller's reservation, or unmaps the range if there is none.
   ~HostView();
   HostView(HostView&& other) noexcept;
   HostView& operator=(HostView&& other) noexcept;
 
   [[nodiscard]] std::byte* base() const noexcept { return base_; }
-  // Maps other pages at the same address. Throws Error(hcclOutOfMemory).
+  // Maps other pages of the file at the same address. Throws Error(hcclOutOfMemory).
   void move_to(const FileDescriptor& file, std::uint64_t offset);
 
  private:

@@ -31,7 +31,7 @@ void KeptRanges::remove(std::uint64_t begin, std::uint64_t end) {
       ++range;
       continue;
     }
-    if (past > end) ranges_.emplace(end, past);  // first, because it may throw
+    if (past > end) ranges_.emplace(end, past);  // comes first, because it may throw
     if (first < begin) {
       range->second = begin;
       ++range;

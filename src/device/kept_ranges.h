@@ -9,7 +9,7 @@ namespace hccl::device {
 
 class KeptRanges {
  public:
-  // Adds a range. Throws std::bad_alloc and then leaves the set as it was.
+  // Adds a range. If it throws std::bad_alloc, the set is unchanged.
   void add(std::uint64_t begin, std::uint64_t end);
   void remove(std::uint64_t begin, std::uint64_t end);
 
@@ -17,8 +17,8 @@ class KeptRanges {
   // Returns the number of bytes in all ranges.
   [[nodiscard]] std::uint64_t bytes() const noexcept;
 
-  // Calls visit(begin, end), in order, for ranges of whole units of `unit` bytes that cover the
-  // set, each as long as possible. Allocates nothing.
+  // Rounds the set outwards to multiples of `unit` bytes, and calls visit(begin, end) in order for
+  // each contiguous range of the result. Allocates nothing.
   template <class Visit>
   void for_each_rounded(std::uint64_t unit, Visit visit) const {
     std::uint64_t begin = 0;

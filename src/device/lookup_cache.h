@@ -10,19 +10,19 @@ namespace hccl::device {
 
 class LookupCache {
  public:
-  // An allocation, or what the program asked for of it, as offsets in the arena.
+  // An allocation, or the part of it that the program requested, as offsets in the arena.
   struct Entry {
     std::uint64_t first = 0;
     std::uint64_t end = 0;
     std::uint64_t file_offset = 0;  // of `first`
-    std::uint32_t serial = 0;       // the allocation's
+    std::uint32_t serial = 0;       // serial number of the allocation
     bool live = false;
   };
 
   LookupCache() noexcept;
 
-  // Returns the calling thread's entry with `offset` that was inserted at `version` of the
-  // allocations, or null.
+  // Returns the calling thread's entry that contains `offset`, or null. Ignores entries that were
+  // inserted at a `version` of the allocations other than this one.
   [[nodiscard]] const Entry* find(std::uint64_t version, std::uint64_t offset) const noexcept {
     for (const auto& [cache, inserted, entry] : cached_entries) {
       if (cache == number_ && inserted == version && offset >= entry.first && offset < entry.end)

@@ -18,8 +18,8 @@ namespace {
 
 constexpr mode_t kOwnerOnly = S_IRWXU;
 
-// Returns the possible folders of this user, in order of preference. The parent of the first
-// belongs to the user, those of the others to all users.
+// Returns the candidate folders of this user, in order of preference. The parent of the first
+// belongs to the user; the parents of the others are shared by all users.
 std::array<std::string, 3> folders() {
   const uid_t user = geteuid();
   return {text("/run/user/", user, "/hccl"), text("/dev/shm/hccl-", user),

@@ -11,11 +11,11 @@
 namespace hccl::device {
 
 struct NameLock {
-  std::optional<FileDescriptor> held;  // the lock; nothing if another process holds it
-  std::string no_folder;  // the reason why there is no folder, a clause; empty if there is one
+  std::optional<FileDescriptor> held;  // the lock; nothing if another process holds the lock
+  std::string no_folder;  // the reason why no folder is usable, as a clause; else empty
 };
 
-// Takes the lock of this name for as long as `held` exists. Does not block.
+// Takes the lock of this name, and holds it as long as `held` exists. Does not block.
 [[nodiscard]] NameLock lock_name(const std::string& name);
 
 // Returns true if a process of this user holds the lock of this name.

@@ -22,7 +22,7 @@ namespace hccl::device {
 namespace {
 
 std::string claim_name(std::uint32_t id) {
-  // FNV-1a: all processes of a node must compute the same hash.
+  // FNV-1a, because all processes of a node must compute the same hash.
   std::uint64_t hash = 0xcbf29ce484222325u;
   for (const char letter : node_identity()) {
     hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3u;
@@ -44,10 +44,10 @@ std::optional<FileDescriptor> claim_module(std::uint32_t id) {
   const SocketAddress address = abstract_address(name);
   FileDescriptor socket = unix_socket(id, 0);
   if (bind(socket.get(), address.get(), address.length) == 0) {
-    // Another user may have held the name until a moment ago, so a process of this user may hold
-    // the lock.
+    // Until a moment ago another user may have held the name, so a process of this user may hold
+    // the lock instead.
     if (is_locked(name)) return std::nullopt;
-    // The claim is valid even if listen() fails; listening only serves holder_text().
+    // The claim is valid even if listen() fails: only holder_text() needs it.
     static_cast<void>(listen(socket.get(), SOMAXCONN));
     return socket;
   }
@@ -59,13 +59,13 @@ std::optional<FileDescriptor> claim_module(std::uint32_t id) {
 std::string holder_text(std::uint32_t id) {
   constexpr const char* kUnknown = "another process on this node";
   const SocketAddress address = abstract_address(claim_name(id));
-  // Do not block: the holder's queue of connections may be full.
+  // Does not block: the backlog of the holder's socket may be full.
   const FileDescriptor socket = unix_socket(id, SOCK_NONBLOCK);
   if (connect(socket.get(), address.get(), address.length) != 0) return kUnknown;
   const auto holder = peer_credentials(socket.get());
   if (!holder) return kUnknown;
   if (holder->pid == getpid()) return "this process";
-  // The kernel reports 0 for a process that this pid namespace does not show.
+  // The kernel reports 0 for a process outside this pid namespace.
   if (holder->pid <= 0) return "a process of another pid namespace, perhaps in another container";
   const std::string name = process_name(holder->pid);
   const std::string user = holder->uid != geteuid() ? text(" of user ", holder->uid) : "";

@@ -12,19 +12,19 @@
 
 namespace hccl::device {
 
-// Claims module `id`. Returns the claim, held until it is destroyed, or nothing if a process holds
-// the module already. Throws Error(hcclSystemError).
+// Claims module `id`. Returns the claim, which holds the module until it is destroyed, or nothing
+// if another process already holds the module. Throws Error(hcclSystemError).
 [[nodiscard]] std::optional<FileDescriptor> claim_module(std::uint32_t id);
 
 // Describes the holder of a claimed module, such as "pid 4711 (trainer)" or "this process". Needs
-// no privilege. Does not block. Throws Error(hcclSystemError) if this process cannot create a
+// no privileges. Does not block. Throws Error(hcclSystemError) if this process cannot create a
 // socket.
 [[nodiscard]] std::string holder_text(std::uint32_t id);
 
-// Like claim_module(), for a module whose name another process has bound. Returns nothing if a
-// process of this user holds it. Reads the list of all unix sockets, so use it as a last resort.
-// Throws Error(hcclSystemError), which names the user who holds the module's name, if there is no
-// folder for a lock.
+// Does the same for a module whose name another process has bound. Returns nothing if a process of
+// this user holds the module. Reads the list of all unix sockets, so use it as a last resort.
+// Throws Error(hcclSystemError), which names the user who holds the module's name, if no folder for
+// the lock is usable.
 [[nodiscard]] std::optional<FileDescriptor> claim_module_by_lock(std::uint32_t id);
 
 }  // namespace hccl::device

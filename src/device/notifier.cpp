@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Exit must not hang on a callback that waits for a lock of the exiting thread.
+// The exit of the process must not hang on a callback that waits for a lock of the exiting thread.
 constexpr auto kExitTimeout = 200ms;
 
 constinit thread_local bool is_notifier = false;

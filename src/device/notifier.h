@@ -19,8 +19,8 @@ namespace hccl::device {
 
 class Stream;
 
-// A callback that gets the result of the work in (after, up_to], once the work up to `up_to` has
-// run.
+// A callback that receives the result of the work in (after, up_to], after the work up to `up_to`
+// has run.
 struct Notification {
   std::uint64_t after;
   std::uint64_t up_to;
@@ -28,25 +28,25 @@ struct Notification {
   void* argument;
 };
 
-// Delivers each notification once its stream has reached its position. Thread safety: any thread.
+// Delivers each notification when its stream has reached its position. Thread safety: any thread.
 class Notifier {
  public:
-  // Returns the only notifier, which is never destroyed: streams may ring it while the process
+  // Returns the only notifier. It is never destroyed, because streams may ring it while the process
   // exits.
   [[nodiscard]] static Notifier& instance();
 
   Notifier(const Notifier&) = delete;
   Notifier& operator=(const Notifier&) = delete;
 
-  // Adds a notification, and starts the thread if it does not run. Does not block. Throws
-  // Error(hcclSystemError) if no thread can be started, or std::bad_alloc; then the callback is
-  // never called.
+  // Adds a notification, and starts the thread if it is not running. Does not block. Throws
+  // Error(hcclSystemError) if the thread cannot be started, or std::bad_alloc; in both cases the
+  // callback is never called.
   void add(Stream& stream, const Notification& notification);
   // Wakes the thread. Call it when a stream may have reached the position of a notification, after
-  // storing the stream's progress with seq_cst order.
+  // the stream's progress has been stored with seq_cst order.
   void ring() noexcept { bell_.ring(); }
   // Delivers due notifications, waits for their callbacks and ends the thread. Does nothing if
-  // called by a callback. Notifications that are not due stay, and are delivered after the next
+  // called by a callback. Notifications that are not due remain, and are delivered after the next
   // add().
   void stop();
 
@@ -66,12 +66,13 @@ class Notifier {
   Notifier() = default;
   ~Notifier() = default;
   void run();
-  // Takes the next due notification and returns true, or returns false if there is none. Streams
-  // take turns.
+  // Takes the next due notification and returns true, or returns false if there is none. Serves the
+  // streams in turn.
   [[nodiscard]] bool take_due(Due& due);
   static void give(const Due& due);
   void give_all();
-  // Returns whether the thread must end; if so, records that it has ended. Called by the thread.
+  // Returns whether the thread must end; if it must, records that it has ended. Called by the
+  // thread.
   [[nodiscard]] bool ends();
   // Asks the streams to ring, then returns whether a notification is due or the thread must end.
   // Called by the thread before it sleeps.
@@ -82,7 +83,7 @@ class Notifier {
 
   std::mutex mutex_;
   std::condition_variable ended_;
-  std::vector<Watch> watches_;  // each with pending notifications
+  std::vector<Watch> watches_;  // each has pending notifications
   std::size_t turn_ = 0;        // index of the watch that was checked last
   bool running_ = false;
   bool stopping_ = false;

@@ -6,9 +6,9 @@
 
 namespace hccl::device {
 
-// Populates the pages of a range that begins at the start of a page, and allocates them if `write`.
+// Populates the pages of a range that begins at a page boundary; allocates pages if `write`.
 // Returns false and sets errno if a page is not mapped or does not admit the access (EFAULT,
-// ENOMEM), or if the kernel has no such call (EINVAL).
+// ENOMEM), or if the kernel lacks this call (EINVAL).
 [[nodiscard]] bool populate_pages(void* begin, std::uint64_t bytes, bool write) noexcept;
 
 }  // namespace hccl::device

@@ -12,7 +12,7 @@ namespace hccl::device {
 namespace {
 
 constexpr std::size_t kRememberedFailures = 256;
-// Maximum number of failures, of different streams, that poison a stream at a time.
+// Maximum number of failures of different streams that can poison a stream at the same time.
 constexpr std::size_t kRememberedPoisons = 16;
 
 std::shared_ptr<WorkFailure> make_failure() noexcept {
@@ -29,7 +29,7 @@ bool are_alike(const std::shared_ptr<const FailureNote>& one,
 }
 
 // Returns the note of a failure whose reason could not be stored. The first call creates the note,
-// which outlives static objects; later there may be no memory for it.
+// which is never destroyed; later there may be no memory for it.
 const FailureNote& unexplained() {
   static const auto* const note = new FailureNote{
       hcclInternalError, "no memory was left for the reason; free memory on this host"};
@@ -39,7 +39,7 @@ const FailureNote& unexplained() {
 }  // namespace
 
 // Reserves all memory in advance: failures for lack of memory must be recorded too, and the owner
-// of a queue must not throw while it does so.
+// of a queue must not throw while it records a failure.
 Progress::Progress() : spare_(std::make_shared<WorkFailure>()) {
   failures_.reserve(kRememberedFailures);
   poisons_.reserve(kRememberedPoisons);
@@ -60,8 +60,9 @@ void Progress::record_failure(std::uint64_t ticket, Outcome outcome) noexcept {
   last_failure_.store(ticket, std::memory_order_release);
 }
 
-// A command that takes over another stream's failure shares it, and so does work suppressed after a
-// failure. Work that fails like its predecessor adds no record until the failure is reported.
+// A command that takes over another stream's failure shares its record, and so does work suppressed
+// after a failure. Until the failure is reported, work that fails like its predecessor adds no
+// record.
 std::shared_ptr<WorkFailure> Progress::failure_of(std::uint64_t ticket, Outcome outcome) noexcept {
   std::shared_ptr<const FailureNote> note = take_explanation();
   if (taken_over_) return std::exchange(taken_over_, nullptr);
@@ -87,7 +88,7 @@ void Progress::note_interval(std::uint64_t ticket, Outcome outcome,
     return;
   }
   if (failures_.size() == kRememberedFailures) {
-    // Merge the oldest two: better to report a success as failed than to lose a failure.
+    // Merge the oldest two records: better to report a success as a failure than to lose a failure.
     failures_[1].first = failures_[0].first;
     failures_[1].outcome = std::min(failures_[0].outcome, failures_[1].outcome);
     failures_.erase(failures_.begin());
@@ -207,7 +208,7 @@ void Progress::report(std::uint64_t after, std::uint64_t up_to, std::uint64_t pu
   if (knows_all) advance_reported(up_to);
 }
 
-// Calls WorkFailure::report() without the lock, because a report also ends the poison of other
+// Calls WorkFailure::report() without the lock, because a report also ends the poisoning of other
 // streams.
 void Progress::report_each(std::uint64_t after, std::uint64_t up_to,
                            std::uint64_t pushed) noexcept {

@@ -20,13 +20,13 @@ namespace hccl::device {
 
 class Stream;
 
-// A failure is worse than the failures after it in this order. would_block: the work ran
+// The failures are in order of severity, the worst first. would_block: the work ran
 // opportunistically, could not finish without waiting, and will run again.
 enum class Outcome : std::uint8_t { success, failed, collective_failed, would_block };
 
 struct Capture;
 
-// Tickets number the work of a stream from 1; work with ticket t is complete when completed() >= t.
+// Tickets number the work of a stream from 1. Work with ticket t is complete when completed() >= t.
 class Progress {
  public:
   Progress();
@@ -46,7 +46,8 @@ class Progress {
       wake();
   }
 
-  // Blocks until `ready()` returns true. Calls it when `ticket` is complete and after each wake().
+  // Blocks until `ready()` returns true. Evaluates `ready()` when `ticket` is complete and after
+  // each wake().
   template <class Ready>
   void wait(std::uint64_t ticket, Ready ready) noexcept {
     Waiter waiter(WaitLadder::within_process());
@@ -61,17 +62,17 @@ class Progress {
   }
   // Wakes all threads that wait for a ticket, and the notifier.
   void wake() noexcept;
-  // Makes the completion of `ticket`, and perhaps that of an earlier one, call wake() once. A
+  // Makes the completion of `ticket`, and possibly that of an earlier ticket, call wake() once. A
   // waiter calls this before each check that precedes a sleep.
   void ask_to_be_woken_at(std::uint64_t ticket) noexcept;
-  // Changes the number of notifications that wait for this stream. While there are any, wake()
-  // rings the notifier.
+  // Changes the number of notifications that wait for this stream. While the number is not zero,
+  // wake() rings the notifier.
   void change_notifications(int change) noexcept {
     notifications_.fetch_add(change, std::memory_order_seq_cst);
   }
 
-  // Returns the worst outcome of the work in (after, up_to]. Ignores failures that were reported to
-  // the program no later than report number `reports`. Writes the reason to `reason`, unless that
+  // Returns the worst outcome of the work in (after, up_to]. Ignores failures that had been
+  // reported to the program by report number `reports`. Writes the reason to `reason`, unless that
   // is null.
   [[nodiscard]] Outcome outcome(std::uint64_t after, std::uint64_t up_to,
                                 std::string* reason = nullptr, std::uint64_t reports = 0) const {
@@ -80,48 +81,49 @@ class Progress {
     return search_failure(after, up_to, reports, reason);
   }
 
-  // Returns the reason of the worst failure in (after, up_to], even if it has been reported, or
-  // null if there is none. A failed copy is worse than a failed collective.
+  // Returns the reason of the worst failure in (after, up_to], even if the failure has been
+  // reported, or null if there is none. A failed copy is worse than a failed collective.
   [[nodiscard]] std::shared_ptr<const FailureNote> failure_in(std::uint64_t after,
                                                               std::uint64_t up_to) const noexcept {
     if (after >= up_to || last_failure_.load(std::memory_order_acquire) <= after) return nullptr;
     return find_note(after, up_to);
   }
 
-  // Returns the outcome of work that was captured on another stream. If that work failed, its
-  // failure becomes that of the command which runs on this stream. Called by this stream's owner.
+  // Returns the outcome of work that was captured on another stream. If that work failed, the
+  // command that runs on this stream takes over its failure. Called by this stream's owner.
   [[nodiscard]] Outcome take_over_failure(const Capture& capture) noexcept;
 
   // Returns whether an earlier failure suppresses the work with this ticket. A failed copy or
-  // kernel leaves wrong data, so it poisons the stream: all work that is queued until the failure
-  // is reported to the program fails as well. A failed collective does not poison the stream; its
-  // communicator fails. Called by the owner.
+  // kernel leaves wrong data, so it poisons the stream: all work queued before the failure is
+  // reported to the program fails as well. A failed collective does not poison the stream; its
+  // communicator fails instead. Called by the owner.
   [[nodiscard]] bool poisons(std::uint64_t ticket) const noexcept {
     return ticket <= poisoned_until_.load(std::memory_order_relaxed);
   }
   // Returns the reason why the next work must not run, or why the last suppressed work did not run.
   // Called by the owner.
   [[nodiscard]] FailureNote failure() const;
-  // Returns the failure that has just poisoned the stream, or null if there is none or it was
-  // returned before. Called by the owner after complete().
+  // Returns the failure that has just poisoned the stream, or null if there is none or it has
+  // already been returned. Called by the owner after complete().
   [[nodiscard]] std::shared_ptr<WorkFailure> take_new_poison() noexcept {
     return std::exchange(new_poison_, nullptr);
   }
-  // Ends the poison of a failure that the program knows: work queued after `pushed` runs again.
+  // Ends the poisoning by a failure that has been reported to the program: work queued after
+  // `pushed` runs again.
   void end_poison(const WorkFailure& failure, std::uint64_t pushed) noexcept;
 
-  // Returns the ticket up to which failures have been reported. Synchronising with a failure
-  // reports it.
+  // Returns the ticket up to which failures have been reported. A failure is reported when the
+  // program synchronises with it.
   [[nodiscard]] std::uint64_t reported() const noexcept {
     return reported_.load(std::memory_order_acquire);
   }
   // Marks failures up to `ticket` as reported: work queued after `pushed` runs again.
   void set_reported(std::uint64_t ticket, std::uint64_t pushed) noexcept;
-  // Does the same for failures in (after, up_to] only.
+  // Marks only the failures in (after, up_to] as reported.
   void report(std::uint64_t after, std::uint64_t up_to, std::uint64_t pushed) noexcept;
 
  private:
-  // A range of tickets whose work failed for one reason.
+  // A range of tickets whose work failed for the same reason.
   struct Interval {
     std::uint64_t first, last;
     Outcome outcome;
@@ -131,8 +133,8 @@ class Progress {
     std::shared_ptr<WorkFailure> failure;  // as in Interval
     std::uint64_t until;
   };
-  // Asks for the wake-up only once the sleeper is announced: a wake-up for an earlier ticket clears
-  // this request too, but then it also wakes this sleeper.
+  // Registers for the wake-up only after the sleeper has been announced. A wake-up for an earlier
+  // ticket clears this request too, but then it also wakes this sleeper.
   template <class Ready>
   void sleep_until(std::uint64_t ticket, std::chrono::nanoseconds timeout, Ready ready) noexcept {
     bell_.sleep(timeout, [&] {
@@ -142,7 +144,7 @@ class Progress {
   }
   void report_each(std::uint64_t after, std::uint64_t up_to, std::uint64_t pushed) noexcept;
   // Returns a failure in the range that has not been reported yet, or null if there is none. Also
-  // ends every poison whose failure could not be recorded because memory was short.
+  // ends all poisoning by failures that could not be recorded for lack of memory.
   [[nodiscard]] std::shared_ptr<WorkFailure> next_to_report(std::uint64_t after,
                                                             std::uint64_t up_to,
                                                             std::uint64_t pushed) noexcept;
@@ -170,7 +172,8 @@ class Progress {
   std::atomic<std::uint64_t> last_failure_{0};
   std::atomic<std::uint64_t> reported_{0};
   std::atomic<std::uint64_t> poisoned_until_{0};
-  // The lowest ticket that a sleeper waits for. Completing an earlier one makes no system call.
+  // The lowest ticket for which a sleeper waits. The completion of an earlier ticket makes no
+  // system call.
   static constexpr std::uint64_t kNever = ~0ull;
   std::atomic<std::uint64_t> wake_at_{kNever};
   std::atomic<int> notifications_{0};  // number that wait in the notifier
@@ -179,17 +182,17 @@ class Progress {
   std::vector<Interval> failures_;  // ascending; neighbours differ
   std::vector<Poison> poisons_;
   std::shared_ptr<WorkFailure> spare_;  // for the next failure, when there may be no memory
-  // Used only by the owner: the failure that its running command returns.
+  // The failure that the running command of the owner returns. Used only by the owner.
   std::shared_ptr<WorkFailure> taken_over_;
   std::shared_ptr<WorkFailure> new_poison_;  // used only by the owner
 };
 
-// All work that was queued on a stream up to a point.
+// Identifies all work that was queued on a stream up to a certain point.
 struct Capture {
   std::shared_ptr<Progress> progress;  // null if nothing was captured; then the capture is complete
   std::weak_ptr<Stream> stream;
   std::uint64_t ticket = 0;
-  // Failures up to this ticket had been reported at the time of the capture.
+  // Failures up to this ticket had already been reported at the time of the capture.
   std::uint64_t reported = 0;
   std::uint64_t reports = 0;  // number of reports of all streams at that time
 

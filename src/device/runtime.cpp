@@ -19,7 +19,7 @@ namespace {
 // The device that the thread acquired last.
 thread_local std::weak_ptr<Device> current_device;
 
-// Bounds the search for a free module; larger than any node.
+// Bounds the search for a free module. No node has this many modules.
 constexpr std::uint32_t kMaxModules = 4096;
 
 // Claims the first free module and sets `module` to its number.

@@ -20,34 +20,34 @@ namespace hccl::device {
 
 class Runtime {
  public:
-  // Returns the only runtime, which is never destroyed: programs make calls from static
+  // Returns the only runtime. It is never destroyed, because programs call it from static
   // destructors.
   [[nodiscard]] static Runtime& instance();
 
   // Reads the environment. A second call succeeds, or throws SynError(synAlreadyInitialized) if
   // Config::refuse_double_initialize is set.
   void initialize();
-  // Completes all work and releases everything; initialize() may follow.
+  // Completes all work and releases all objects; afterwards initialize() may be called again.
   void destroy();
   [[nodiscard]] bool initialized() const noexcept {
     return initialized_.load(std::memory_order_acquire);
   }
-  // Throws SynError(synUninitialized) before initialize().
+  // Throws SynError(synUninitialized) if initialize() has not been called.
   void require_initialized() const;
 
-  // Acquires module `module`, or else the first free one, even beyond the node's number of devices.
-  // Makes the device the calling thread's current one. Throws SynError(synUnavailable) if the
-  // module is held, SynError(synNoDeviceFound) if it does not exist, and
-  // SynError(synDeviceAlreadyAcquired) for a second device if HCCL_STRICT is set.
+  // Acquires module `module` or, if none is given, the first free module, even one beyond the
+  // node's number of devices. Makes the device the calling thread's current device. Throws
+  // SynError(synUnavailable) if the module is held, SynError(synNoDeviceFound) if it does not
+  // exist, and SynError(synDeviceAlreadyAcquired) for a second device if HCCL_STRICT is set.
   std::shared_ptr<Device> acquire(std::optional<std::uint32_t> module);
   // Runs the work of the device's streams, destroys them and releases the device. Throws as
   // device() does.
   void release(std::uint32_t device_id);
 
-  // Throws SynError(synInvalidArgument) for an id that is not held.
+  // Throws SynError(synInvalidArgument) if this process does not hold the device with that id.
   [[nodiscard]] std::shared_ptr<Device> device(std::uint32_t device_id);
-  // Returns the device that the calling thread acquired last, else the process's first; null if the
-  // process holds none.
+  // Returns the device that the calling thread acquired last or, if there is none, the process's
+  // first device. Returns null if the process holds no device.
   [[nodiscard]] std::shared_ptr<Device> current();
   // Returns all devices that this process holds.
   [[nodiscard]] std::vector<std::shared_ptr<Device>> devices();

@@ -42,7 +42,7 @@ void Stream::close() {
 
 void Stream::at_destruction(std::weak_ptr<const void> owner, std::function<void()> action) {
   const std::lock_guard lock(destroy_callbacks_mutex_);
-  // Remove expired ones, because a stream may outlive any number of communicators.
+  // Removes expired callbacks, because a stream may outlive any number of communicators.
   std::erase_if(destroy_callbacks_,
                 [](const DestroyCallback& callback) { return callback.owner.expired(); });
   destroy_callbacks_.push_back({std::move(owner), std::move(action)});
@@ -107,8 +107,8 @@ void Stream::run_until(std::uint64_t ticket, bool by_program) {
   waiting_host_threads_.fetch_sub(attends, std::memory_order_relaxed);
 }
 
-// The program may have other work after the deadline, so this thread runs only work that need not
-// wait for other ranks. That saves waking the worker.
+// The program may have other work to do after the deadline, so this thread runs only work that need
+// not wait for other ranks. This saves the wake-up of the worker.
 bool Stream::wait_until(std::uint64_t ticket, const Deadline& deadline) {
   if (progress_->reached(ticket)) return true;
   try_to_run(ticket, deadline);
@@ -118,8 +118,8 @@ bool Stream::wait_until(std::uint64_t ticket, const Deadline& deadline) {
   return progress_->reached(ticket);
 }
 
-// Waits until the owner reaches `ticket`, or this thread becomes the owner. Returns true in the
-// second case.
+// Waits until the owner reaches `ticket`, or until this thread becomes the owner. Returns true if
+// it became the owner.
 bool Stream::wait_or_own(std::uint64_t ticket) {
   waiters_.fetch_add(1, std::memory_order_seq_cst);
   bool owner = false;
@@ -131,7 +131,7 @@ bool Stream::wait_or_own(std::uint64_t ticket) {
 }
 
 // Wakes the worker if work is left without an owner. Called by a waiter that has not become the
-// owner, because the last owner may have relied on the waiter.
+// owner, because the last owner may have relied on that waiter.
 void Stream::pass_on() {
   if (queued() != 0 && !owned_.load(std::memory_order_seq_cst) && worker_.is_asleep())
     worker_.ring();
@@ -165,8 +165,8 @@ Capture Stream::capture() {
   return {progress_, weak_from_this(), pushed(), progress_->reported(), WorkFailure::reports()};
 }
 
-// Failed work in the capture fails this stream too, whose work may read its results, unless the
-// failure had been reported before the capture.
+// If captured work has failed, this stream fails too, because its work may read the results.
+// Exception: the failure had been reported before the capture.
 void Stream::follow(Capture capture) {
   if (capture.progress == nullptr || capture.progress == progress_) return;  // in order already
   if (capture.complete() && capture.outcome() == Outcome::success) return;
@@ -185,7 +185,8 @@ void Stream::wait_for(const Capture& capture) {
   capture.progress->wait(capture.ticket, [&] { return capture.complete(); });
 }
 
-// Tries once: a second try would keep the queue from threads that may run it to the end.
+// Tries to own the queue only once: a second attempt would keep it from threads that may run it to
+// the end.
 void Stream::try_to_run(std::uint64_t ticket, const Deadline& deadline) {
   waiters_.fetch_add(1, std::memory_order_seq_cst);
   const bool owner = try_own();
@@ -196,10 +197,10 @@ void Stream::try_to_run(std::uint64_t ticket, const Deadline& deadline) {
   owner ? disown() : pass_on();
 }
 
-// Runs the queue on this thread, as a thread that synchronises does: the commands are in this
-// core's cache, and another thread would compete for the core. But this thread may have to queue
-// work that peers wait for, so it never blocks. If it can run nothing, it leaves the queue to the
-// worker for some time.
+// Runs the queue on this thread, as a synchronising thread does: the commands are in this core's
+// cache, and another thread would compete for the core. However, this thread may still have to
+// queue work for which peers wait, so it never blocks. If it can run nothing, it leaves the queue
+// to the worker for the next kSkippedAttempts attempts.
 void Stream::run_opportunistically(std::uint64_t ticket) {
   constexpr std::uint32_t kSkippedAttempts = 15;
   if (skipped_attempts_.load(std::memory_order_relaxed) != 0) {
@@ -222,7 +223,7 @@ void Stream::run_opportunistically(std::uint64_t ticket) {
   disown();
 }
 
-// Returns only when half of the queue has run, so that the enqueuer does not interfere with the
+// Returns only when half of the queue has run, so that the producer does not interfere with the
 // work.
 void Stream::wait_for_room() {
   const CancellationBlock block;
@@ -237,8 +238,8 @@ void Stream::wait_for_room() {
     moves = progress_->completed() != completed;
     completed = progress_->completed();
   }
-  // A thread may queue work for many devices before it synchronises, so a queue without progress
-  // must grow.
+  // A thread may queue work for many devices before it synchronises, so a queue that makes no
+  // progress must grow.
   full_.store(!has_room() && completed < half ? 2 * queued() : least_full(),
               std::memory_order_relaxed);
 }

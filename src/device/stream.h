@@ -27,7 +27,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  // Queues work (a callable that returns an Outcome and throws nothing) and returns its ticket.
+  // Queues work (a callable that returns an Outcome and does not throw) and returns its ticket.
   // Makes no system call if the stream was used in the last 10 ms. Blocks while the queue is full
   // and makes progress. Throws as require_open() does.
   template <class Work>
@@ -40,8 +40,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
     if (queued() >= full_.load(std::memory_order_relaxed)) [[unlikely]]
       wait_for_room();
   }
-  // Like enqueue(), for a caller that must not block and has called make_room(). Constructs the
-  // work in place.
+  // Does the same, for a caller that must not block and has called make_room(). Constructs the work
+  // in place.
   template <class Work, class... Arguments>
   std::uint64_t emplace_at_once(Arguments&&... arguments) {
     worker_.start_once();
@@ -54,7 +54,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
     if (worker_.is_asleep()) worker_.ring();
     return ticket;
   }
-  // Appends work even while the stream is closing. Does nothing if all queued work has run.
+  // Appends work even while the stream is closing. Does nothing if all queued work has already run.
   template <class Work, class... Arguments>
   void emplace_behind(Arguments&&... arguments) {
     {
@@ -64,74 +64,78 @@ class Stream : public std::enable_shared_from_this<Stream> {
     }
     if (worker_.is_asleep()) worker_.ring();
   }
-  // Throws SynError(synInvalidArgument) after close().
+  // Throws SynError(synInvalidArgument) if close() has been called.
   void require_open() const {
     if (closing_.load(std::memory_order_relaxed)) [[unlikely]]
       refuse();
   }
 
-  // Blocks until the work up to `ticket` has run, and runs it unless another thread does. If
-  // `by_program`, host_is_waiting() returns true meanwhile.
+  // Blocks until the work up to `ticket` has run. Runs the work on this thread, unless another
+  // thread is running it. If `by_program`, host_is_waiting() returns true meanwhile.
   void run_until(std::uint64_t ticket, bool by_program = true);
-  // Waits for the work up to `ticket` until the deadline, and runs only work that does not block.
-  // Returns whether all of it has run.
+  // Waits until the work up to `ticket` has run or the deadline has passed. Runs only work that
+  // does not block. Returns whether all of the work has run.
   [[nodiscard]] bool wait_until(std::uint64_t ticket, const Deadline& deadline);
-  // Returns whether a thread of the program waits for this stream and so makes no other calls.
+  // Returns whether a thread of the program waits for this stream and therefore makes no other
+  // calls.
   [[nodiscard]] bool host_is_waiting() const noexcept {
     return waiting_host_threads_.load(std::memory_order_relaxed) != 0;
   }
-  // Lets the queue grow to kLongQueue commands. Ranks that share cores gain more from starting
-  // calls ahead of their turn, while the program waits for all its work, than from a queue that
-  // stays in the cache.
+  // Lets the queue grow to kLongQueue commands. For ranks that share cores: while the program waits
+  // for all its work, they gain more from starting calls early than from a queue that stays in the
+  // cache.
   void keep_long_queue() noexcept {
     least_full_.store(kLongQueue, std::memory_order_relaxed);
     full_.store(kLongQueue, std::memory_order_relaxed);
   }
 
-  // Blocks until everything queued so far has run, and returns the outcome; a failure is reported
-  // once. Writes its reason to `reason`, unless that is null.
+  // Blocks until everything queued so far has run, and returns the outcome. A failure is reported
+  // only once. Writes the reason of a failure to `reason`, unless that is null.
   [[nodiscard]] Outcome synchronize(std::string* reason = nullptr);
-  // Returns whether everything queued so far is complete. If so, sets the outcome and the reason of
-  // a failure.
+  // Returns whether everything queued so far is complete. If it is, sets the outcome and the reason
+  // of a failure.
   [[nodiscard]] bool query(Outcome* outcome, std::string* reason = nullptr);
-  // Makes the worker start queued work now instead of after its nap.
+  // Makes the worker start queued work at once instead of after its nap.
   void hurry();
 
   [[nodiscard]] Capture capture();
-  // Makes work that is queued from now on wait for the captured work, and fail if that has failed.
+  // Makes work that is queued from now on wait for the captured work, and fail if the captured work
+  // has failed.
   void follow(Capture capture);
-  // Blocks until the captured work is complete, and runs work of its stream meanwhile.
+  // Blocks until the captured work is complete, and meanwhile runs work of the captured stream.
   static void wait_for(const Capture& capture);
 
-  // Ends the poison of a failure that the program knows: work queued from now on runs again.
+  // Ends the poisoning by a failure that has been reported to the program: work queued from now on
+  // runs again.
   void release(const WorkFailure& failure) noexcept;
 
-  // Registers an action that runs when the stream is destroyed, after its last work, if `owner`
-  // still exists.
+  // Registers an action to run when the stream is destroyed, after its last work. The action runs
+  // only if `owner` still exists.
   void at_destruction(std::weak_ptr<const void> owner, std::function<void()> action);
-  // Refuses further work, runs all queued work, then the actions of at_destruction(). Blocks.
+  // Refuses further work, runs all queued work, then runs the actions of at_destruction(). Blocks.
   void close();
 
   [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
   [[nodiscard]] Device& device() const noexcept { return device_; }
   [[nodiscard]] const std::shared_ptr<Progress>& progress() const noexcept { return progress_; }
   [[nodiscard]] std::uint64_t pushed() const noexcept { return queue_.pushed(); }
-  // Returns whether there is enough room for a thread that ran the queue opportunistically to
+  // Returns whether there is enough room for a thread that has run the queue opportunistically to
   // continue queueing.
   [[nodiscard]] bool has_room() const noexcept { return queued() < least_full() / 4 * 3; }
   [[nodiscard]] bool idle() const noexcept { return queued() == 0; }
 
  private:
   friend class StreamWorker;
-  // Length of a full queue in commands, which stay in a core's cache until they run.
+  // The length of a full queue, in commands. Chosen so that commands stay in a core's cache until
+  // they run.
   static constexpr std::uint64_t kFullQueue = 2048;
   static constexpr std::uint64_t kLongQueue = 65536;
   [[nodiscard]] std::uint64_t least_full() const noexcept {
     return least_full_.load(std::memory_order_relaxed);
   }
 
-  // Reads completed() before pushed(): in the other order, commands that are pushed and completed
-  // in between would make the difference negative.
+  // Reads completed() before pushed(): in the opposite order, commands pushed and completed in
+  // between would make the difference negative.
   [[nodiscard]] std::uint64_t queued() const noexcept {
     const std::uint64_t completed = progress_->completed();
     return queue_.pushed() - completed;
@@ -144,17 +148,17 @@ class Stream : public std::enable_shared_from_this<Stream> {
   [[nodiscard]] bool has_waiters() const noexcept {
     return waiters_.load(std::memory_order_seq_cst) != 0;
   }
-  // How the owner runs the queue: to the end, until another thread waits for it, or only commands
-  // that do not block.
+  // How the owner runs the queue: to the end, until another thread wants to own the queue, or only
+  // commands that do not block.
   enum class Manner : std::uint8_t { steadily, until_wanted, opportunistic };
-  // Called by the owner. Runs commands up to `ticket`. Returns whether all were run.
+  // Runs commands up to `ticket`. Returns whether all of them have run. Called by the owner.
   bool run_owned(std::uint64_t ticket, Manner manner);
   // Gives up ownership. If work is left, a waiter or the worker becomes the owner.
   void disown();
   [[nodiscard]] bool wait_or_own(std::uint64_t ticket);
   void pass_on();
-  // Adds this stream to the failure that has just poisoned it, so that the report of the failure
-  // releases the stream. Called by the owner.
+  // Registers this stream with the failure that has just poisoned it, so that the report of the
+  // failure releases the stream. Called by the owner.
   void hold_behind_failure() noexcept;
   void wait_for_room();
   [[noreturn]] static void refuse();
@@ -173,7 +177,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::atomic<std::uint64_t> least_full_{kFullQueue};  // full_ is larger if the queue has grown
   std::atomic<std::uint32_t> skipped_attempts_{0};     // opportunistic runs to skip
   std::atomic<bool> closing_{false};                   // written with the lock held
-  // The program has run its queue itself to make room.
+  // True after the program has run its queue itself to make room.
   std::atomic<bool> runs_opportunistically_{false};
   std::mutex destroy_callbacks_mutex_;
   struct DestroyCallback {

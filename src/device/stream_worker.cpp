@@ -19,7 +19,7 @@ constexpr auto kAttended = 5ms;
 constexpr auto kInUse = 10ms;
 
 // Returns the time until the clock shows a multiple of `period`. If the workers of all processes
-// wake up together, their timers cost one interrupt.
+// wake up at the same time, their timers need only one interrupt.
 std::chrono::nanoseconds until_next(std::chrono::nanoseconds period) {
   return period - std::chrono::steady_clock::now().time_since_epoch() % period;
 }
@@ -82,7 +82,7 @@ void StreamWorker::run() {
   asleep_.store(false, std::memory_order_seq_cst);
   std::uint64_t seen = 0;
   auto last_use = std::chrono::steady_clock::now();
-  auto last_work = last_use;  // when no thread waited for the work
+  auto last_work = last_use;  // the last time when no thread waited for the work
   while (!stopping_.load(std::memory_order_seq_cst)) {
     const bool wanted = has_work() && !stream_.has_waiters() &&
                         !stream_.runs_opportunistically_.exchange(false, std::memory_order_relaxed);

@@ -12,26 +12,27 @@ namespace hccl::device {
 
 class Stream;
 
-// While the stream is in use, the worker takes naps so short that work without a waiter starts
-// within 200 us and no enqueue needs a system call to wake it. After 10 ms without use it sleeps
-// until it is woken. The naps are longer once threads of the program have run all work for 5 ms,
-// because with more ranks than cores the short naps took a quarter of the time. Then the first work
-// without a waiter starts within 1 ms, or when it is queried.
+// While the stream is in use, the worker takes short naps: work without a waiter starts within 200
+// us, and enqueueing needs no system call to wake the worker. After 10 ms without use, the worker
+// sleeps until it is woken. If threads of the program have run all work for 5 ms, the naps become
+// longer, because with more ranks than cores the short naps took a quarter of the time. Work
+// without a waiter then starts within 1 ms, or as soon as it is queried.
 class StreamWorker {
  public:
   explicit StreamWorker(Stream& stream) : stream_(stream) {}
   ~StreamWorker() { stop(); }
 
-  // Returns whether ring() must wake the worker. Call it after pushing the work with seq_cst order.
+  // Returns whether ring() is needed to wake the worker. Call it after the work has been pushed
+  // with seq_cst order.
   [[nodiscard]] bool is_asleep() const noexcept { return asleep_.load(std::memory_order_seq_cst); }
-  // Starts the thread unless it runs. Call it before pushing work. Throws Error(hcclSystemError) if
-  // no thread can be started.
+  // Starts the thread if it is not running. Call it before work is pushed. Throws
+  // Error(hcclSystemError) if the thread cannot be started.
   void start_once() {
     if (!started_.load(std::memory_order_acquire)) [[unlikely]]
       start();
   }
   void ring();
-  // Ends a long nap, because the program asks for work that no thread has begun.
+  // Ends a long nap, because the program queries work that no thread has begun.
   void hurry();
   void stop();
 

@@ -19,7 +19,7 @@
 namespace hccl::device {
 namespace {
 
-// Returns the length of all mappings of this process, or nothing if /proc is not readable.
+// Returns the total length of this process's mappings, or nothing if /proc is not readable.
 std::optional<std::uint64_t> mapped_bytes() noexcept {
   const FileDescriptor file(open("/proc/self/statm", O_RDONLY | O_CLOEXEC));
   if (!file.valid()) return std::nullopt;
@@ -51,7 +51,7 @@ std::byte* ViewSpace::address_at(std::uint64_t offset) noexcept {
   std::uint64_t base = base_.load(std::memory_order_relaxed);
   if (base == kNowhere) {
     if (refused_) return nullptr;
-    // The range begins at a huge page, as the arena does.
+    // The range begins at the boundary of a huge page, as the arena does.
     const std::uint64_t length = bytes_ + kHugePageBytes;
     void* mapped = MAP_FAILED;
     errno = ENOMEM;

@@ -21,25 +21,26 @@ class ViewSpace {
   ViewSpace& operator=(const ViewSpace&) = delete;
 
   // Returns the host address for `offset` in the arena. The first call reserves the range. If the
-  // system refuses it, or RLIMIT_AS would leave less than the length of the range for everything
-  // else, all calls return null. Thread safety: one thread at a time.
+  // system refuses to reserve it, or RLIMIT_AS would leave less than the length of the range for
+  // everything else, all calls return null. Thread safety: one thread at a time.
   [[nodiscard]] std::byte* address_at(std::uint64_t offset) noexcept;
 
-  // Returns the offset in the arena of a host address in the range, or nothing for any other
-  // address. Thread safety: any thread.
+  // If the host address lies in the range, returns its offset in the arena; otherwise returns
+  // nothing. Thread safety: any thread.
   [[nodiscard]] std::optional<std::uint64_t> offset_of(std::uint64_t host_address) const noexcept {
     const std::uint64_t offset = host_address - base_.load(std::memory_order_relaxed);
     return offset < bytes_ ? std::optional(offset) : std::nullopt;
   }
 
  private:
-  // The base while no range is reserved. No host address lies less than the length of an arena
-  // above it, because device addresses lie there.
+  // The base address while no range is reserved. Device addresses begin at this base, so no host
+  // address lies within the length of an arena above it.
   static constexpr std::uint64_t kNowhere = kAddressBase;
 
   std::uint64_t bytes_;
-  // Stored by the first address_at(), read by every thread that passes host memory to a call.
-  // Relaxed order is enough: a thread that passes a view got it from a call after the store.
+  // Stored by the first address_at(), and read by every thread that passes host memory to a call.
+  // Relaxed order is enough: a thread that passes a view has received it from a call after the
+  // store.
   std::atomic<std::uint64_t> base_{kNowhere};
   bool refused_ = false;
 };

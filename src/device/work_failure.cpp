@@ -14,13 +14,13 @@ namespace hccl::device {
 
 namespace {
 
-// Number of streams for which memory is reserved. Few streams wait for each other.
+// Number of streams for which memory is reserved. Only a few streams usually wait for each other.
 constexpr std::size_t kUsualStreams = 8;
 
 std::atomic<std::uint64_t> last_report{0};
 
-// The text that explain_failure() stores for the command that runs on this thread. It is plain
-// storage, because a thread may end after static objects are destroyed.
+// The text that explain_failure() stores for the command running on this thread. Plain storage
+// without a destructor, because a thread may end after static objects have been destroyed.
 struct Explanation {
   hcclResult_t code;
   std::array<char, 1024> text;
@@ -59,7 +59,7 @@ bool WorkFailure::hold(std::weak_ptr<Stream> stream) noexcept {
   try {
     held_.push_back(std::move(stream));
   } catch (const std::bad_alloc&) {
-    // The stream's own report ends the failure there.
+    // The stream cannot be released by the report of this failure; its own report does that.
     return true;
   }
   return true;

@@ -27,15 +27,15 @@ struct FailureNote {
 
 // Stores the reason of the failure that a command is about to return, for threads that wait for the
 // command and for later work. Uses no heap, so it works when memory is short. Truncates a text that
-// does not fit. Called by the command.
+// is too long. Called by the command.
 void explain_failure(hcclResult_t code, std::string_view text) noexcept;
 
 // Takes the reason that explain_failure() stored for the last command that ran on this thread.
-// Returns null if there is none, or if no memory is left for it.
+// Returns null if there is none, or if memory is lacking.
 [[nodiscard]] std::shared_ptr<const FailureNote> take_explanation() noexcept;
 
-// One failure, shared by all work that failed because of it, on the stream where it happened and on
-// the streams that waited for that work. Thread safety: any thread.
+// One failure, shared by all work that failed because of it: on the stream where it happened, and
+// on the streams that waited for that work. Thread safety: any thread.
 class WorkFailure {
  public:
   WorkFailure();
@@ -44,7 +44,7 @@ class WorkFailure {
 
   // Returns a number that grows with each report of a failure to the program.
   [[nodiscard]] static std::uint64_t reports() noexcept;
-  // Returns whether this failure was reported no later than report number `reports`.
+  // Returns whether this failure had been reported by report number `reports`.
   [[nodiscard]] bool was_reported_by(std::uint64_t reports) const noexcept {
     const std::uint64_t own = report_.load(std::memory_order_acquire);
     return own != 0 && own <= reports;
@@ -53,15 +53,15 @@ class WorkFailure {
     return report_.load(std::memory_order_acquire) != 0;
   }
 
-  // Sets the reason; null if it is not known. Call before the failure is shared.
+  // Sets the reason; null if it is not known. Call it before the failure is shared.
   void explain(std::shared_ptr<const FailureNote> note) noexcept { note_ = std::move(note); }
   [[nodiscard]] const std::shared_ptr<const FailureNote>& note() const noexcept { return note_; }
 
-  // Adds a stream whose work the failure suppresses. If the failure has been reported already,
-  // returns false and does not add the stream.
+  // Adds a stream whose work the failure suppresses. Returns false, and does not add the stream, if
+  // the failure has already been reported.
   [[nodiscard]] bool hold(std::weak_ptr<Stream> stream) noexcept;
-  // Marks the failure as reported, and releases all streams that were added: work that is queued on
-  // them from now on runs.
+  // Marks the failure as reported, and releases all streams that were added: work queued on them
+  // from now on runs.
   void report() noexcept;
 
  private:
