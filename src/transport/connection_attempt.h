@@ -17,11 +17,11 @@ class ConnectionAttempt {
   ConnectionAttempt(const ConnectionAttempt&) = delete;
   ConnectionAttempt& operator=(const ConnectionAttempt&) = delete;
 
-  // Advances the attempt. Returns the socket once both sides have authenticated, and nothing
-  // before. The next byte on the socket belongs to the stream. Throws PeerLost, or
+  // Advances the attempt. Returns the socket after both sides have authenticated, and nothing
+  // before that. The next byte on the socket belongs to the stream. Throws PeerLost, or
   // Error(hcclSystemError).
   [[nodiscard]] virtual std::optional<FileDescriptor> poll() = 0;
-  // Adds to the plan the descriptors to wait for before the next poll(), and limits the time.
+  // Adds to the plan the descriptors to poll before the next poll(), and limits the plan's time.
   virtual void plan_sleep(SleepPlan& plan) = 0;
 };
 

@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kShortestPause{5};
 constexpr std::chrono::milliseconds kLongestPause{500};
-// Time limit of an attempt in the first round of addresses. It doubles in every round, because a
-// rank may be late.
+// The time limit of an attempt in the first round through the addresses. It doubles in every round,
+// because a rank may be late.
 constexpr std::chrono::seconds kFirstAttemptLimit{5};
 constexpr int kMaxRefusalsPerTarget = 5;
 
@@ -58,7 +58,7 @@ std::optional<FileDescriptor> Dialer::poll() {
   return std::nullopt;
 }
 
-// Never blocks: the messages of a handshake fit the send buffer of a new connection.
+// Never blocks: the messages of a handshake fit in the send buffer of a new connection.
 bool Dialer::send_now(const Bytes& bytes) const noexcept {
   const ssize_t sent =
       retried([&] { return send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL); });
@@ -104,7 +104,8 @@ void Dialer::continue_handshake() {
     const ssize_t count = recv(socket_.get(), buffer.data(), most, MSG_DONTWAIT);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) {
-      // The host answers, so its process is just late. Another of its addresses may answer sooner.
+      // The host answers, so its process is merely late. Another of its addresses may answer
+      // sooner.
       deadline_ = Deadline::after(limits_.connect);
       if (targets_.size() > 1 && attempt_.expired()) fail_attempt("sends nothing", false);
       return;

@@ -17,13 +17,13 @@ struct DialTarget {
   std::string name;  // for error texts
 };
 
-// Sets the socket options that a family of sockets needs before the handshake.
+// Sets the socket options that a socket family needs before the handshake.
 using TuneSocket = void (*)(int socket, const Limits& limits);
 
-// Tries the targets in order until one accepts. Waits without a limit for a rank that answers but
-// has not opened this stream yet. Gives up on a rank that cannot be reached after limits.connect.
-// Gives up after a few attempts on a rank that refuses connections or the handshake: its listener
-// existed before its address was published, so waiting would not help.
+// Tries the targets in order until one accepts. Waits without a time limit for a rank that answers
+// but has not opened this stream yet. Gives up on an unreachable rank after limits.connect. Gives
+// up after a few attempts on a rank that refuses connections or the handshake: its listener existed
+// before its address was published, so waiting longer would not help.
 class Dialer final : public ConnectionAttempt {
  public:
   // `targets` must not be empty.
@@ -54,11 +54,11 @@ class Dialer final : public ConnectionAttempt {
   std::size_t at_ = 0;  // index of the current target
   FileDescriptor socket_;
   ConnectorHandshake handshake_;
-  Deadline attempt_;  // end of the pause or of the attempt
+  Deadline attempt_;  // end of the current pause or attempt
   Deadline::Duration attempt_limit_;
   Deadline::Duration pause_;
-  int refusals_ = 0;                   // consecutive ones
-  std::string given_up_;               // the error text; empty until it gives up
+  int refusals_ = 0;                   // consecutive refusals
+  std::string given_up_;               // the error text; empty until the dialer gives up
   std::vector<std::string> failures_;  // per target: the reason of the last failure
 };
 

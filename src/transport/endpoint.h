@@ -18,9 +18,9 @@
 
 namespace hccl::transport {
 
-// The peer's process, its host or the path to it is gone. The text names the connection and says
-// what happened to it. Data that the peer sent earlier may still be received unless the network
-// dropped it.
+// Thrown when the peer's process, its host or the path to it is gone. The text names the connection
+// and the cause. Data that the peer sent earlier may still be received, unless the network dropped
+// it.
 class PeerLost : public Error {
  public:
   PeerLost(int peer, const std::string& message) : Error(hcclSystemError, message), peer_(peer) {}
@@ -31,7 +31,7 @@ class PeerLost : public Error {
   int peer_;
 };
 
-// Counts the traffic of an endpoint. A send or receive is a call that moved at least one byte.
+// Counts the traffic of an endpoint. Counts only sends and receives that moved at least one byte.
 struct Counters {
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
@@ -42,8 +42,8 @@ struct Counters {
 };
 
 // The conditions to wait for. readable: more bytes have arrived than have been lent or moved; wait
-// for this only after a receive returned fewer bytes than it was asked for. writable: there is room
-// to send. flushed: everything that was sent may be overwritten.
+// for this only after a receive returned fewer bytes than requested. writable: there is room to
+// send. flushed: the memory of everything that was sent may be overwritten.
 struct Interest {
   bool readable = false;
   bool writable = false;
@@ -56,14 +56,14 @@ struct SleepPlan {
   Deadline::Duration at_most = std::chrono::hours(24);
 };
 
-// The number of bytes of a destination to pass to try_receive_into() at a time; pass fewer only at
-// the end of the destination. A transport that writes arriving data in place needs to know as much
-// of the destination as possible.
+// The maximum number of bytes of a destination to pass to try_receive_into() at a time. Pass fewer
+// only at the end of the destination: a transport that writes arriving data in place must know as
+// much of the destination as possible.
 inline constexpr std::size_t kLongestDestination = std::size_t{4} << 20;
 
 // The caller that opened an endpoint owns it. No call blocks, except finish(). An endpoint exists
 // before its connection does: until it is connected, nothing can be sent or received, and every
-// call advances the connection attempt. Once the peer is lost, every call throws PeerLost. Calls
+// call advances the connection attempt. After the peer is lost, every call throws PeerLost. Calls
 // throw Error(hcclSystemError) if this process lacks a resource. Thread safety: one thread at a
 // time.
 class Endpoint {
@@ -73,44 +73,44 @@ class Endpoint {
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
 
-  // Takes a prefix of the bytes, perhaps none, and returns its size. The transport may read these
+  // Takes a prefix of the bytes, possibly empty, and returns its size. The transport may read these
   // bytes in place until flushed() returns true.
   [[nodiscard]] std::size_t try_send(std::span<const std::byte> bytes) {
     return try_send_parts({&bytes, 1});
   }
-  // Like try_send(), for the concatenation of `parts`.
+  // Does the same for the concatenation of `parts`.
   [[nodiscard]] virtual std::size_t try_send_parts(
       std::span<const std::span<const std::byte>> parts) = 0;
-  // Returns whether all bytes taken by sends may be overwritten.
+  // Returns whether the memory of all bytes that sends have taken may be overwritten.
   [[nodiscard]] virtual bool flushed() = 0;
 
-  // Lends at most `most` of the arrived bytes, from the first unreleased one on. They stay valid
-  // until release() and have no alignment. Another call lends the same bytes again, with those that
-  // have arrived since, up to view_limit(). Throws PeerLost once the peer is lost and nothing new
-  // can be lent.
+  // Lends at most `most` of the arrived bytes, from the first unreleased byte on. The bytes stay
+  // valid until release(), and have no particular alignment. Another call lends the same bytes
+  // again, together with those that have arrived since, up to view_limit(). Throws PeerLost if the
+  // peer is lost and no new bytes can be lent.
   [[nodiscard]] virtual std::span<const std::byte> try_receive(std::size_t most) = 0;
   // Gives back the first `count` lent bytes.
   virtual void release(std::size_t count) = 0;
-  // Returns how many bytes try_receive() can lend in one piece. An element of at most this size can
-  // always be lent whole once all of it has arrived.
+  // Returns the maximum number of bytes that try_receive() can lend in one piece. An element of at
+  // most this size can always be lent whole when all of it has arrived.
   [[nodiscard]] virtual std::size_t view_limit() const = 0;
-  // Moves arrived bytes to the destination, from the first unreleased one on, and returns their
-  // number; they need no release(). After a partial receive the transport owns the rest of the
-  // destination: keep passing that remainder, and neither call try_receive() nor pass another
-  // destination, until it is full or the endpoint is cut().
+  // Moves arrived bytes to the destination, from the first unreleased byte on, and returns their
+  // number. These bytes need no release(). After a partial receive, the transport owns the rest of
+  // the destination. Until that rest is full or the endpoint is cut(), keep passing it; do not call
+  // try_receive() or pass another destination.
   [[nodiscard]] virtual std::size_t try_receive_into(std::span<std::byte> destination) = 0;
 
-  // Prepares a sleep until a condition of `interest` may hold. Adds the descriptors to poll to the
-  // plan and returns true; end_sleep() must follow. Returns false if a condition may hold already.
-  // Called by WaitSet.
+  // Prepares a sleep until a condition of `interest` may be true. Adds the descriptors to poll to
+  // the plan and returns true; the caller must then call end_sleep(). Returns false if a condition
+  // may be true already. Called by WaitSet.
   [[nodiscard]] virtual bool begin_sleep(Interest interest, SleepPlan& plan) = 0;
-  // Ends a sleep that begin_sleep() prepared, and checks that the peer is alive.
+  // Ends a sleep that begin_sleep() prepared, and checks whether the peer is alive.
   virtual void end_sleep() noexcept = 0;
 
-  // Ends the stream in an orderly way; call it last. Blocks until the peer has received everything
-  // sent, the peer is lost, or the deadline has passed.
+  // Ends the stream in an orderly way. This must be the last call. Blocks until the peer has
+  // received everything that was sent, the peer is lost, or the deadline has passed.
   virtual void finish(Deadline /*deadline*/) noexcept {}
-  // Aborts the stream. Once it returns, the transport accesses neither sources nor destinations,
+  // Aborts the stream. After it returns, the transport accesses neither sources nor destinations,
   // and all other calls throw PeerLost.
   virtual void cut() noexcept {}
 
@@ -121,8 +121,8 @@ class Endpoint {
   [[nodiscard]] const Counters& counters() const { return counters_; }
 
  protected:
-  // Implements try_receive_into() by try_receive(), at most `slice` bytes at a time, so that the
-  // sender soon gets its room back.
+  // Implements try_receive_into() by try_receive(). Copies at most `slice` bytes at a time, so that
+  // the sender soon gets room again.
   std::size_t copy_lent(std::span<std::byte> destination, std::size_t slice) {
     std::size_t done = 0;
     while (done < destination.size()) {

@@ -29,7 +29,7 @@ Digest prove(std::string_view who, const Secret& secret, std::span<const std::by
 constexpr std::string_view kAcceptor = "hccl transport acceptor";
 constexpr std::string_view kConnector = "hccl transport connector";
 
-// The bytes that every hello begins with.
+// Returns the bytes with which every hello begins.
 Bytes preamble() {
   WireWriter writer;
   writer.put_u32(kMagic);
@@ -121,7 +121,7 @@ Bytes AcceptorHandshake::take(std::span<const std::byte> bytes) {
   return {};
 }
 
-// Checks the preamble as soon as one byte has arrived, so that a foreign program is refused at
+// Checks the preamble as soon as one byte has arrived, so that a foreign program is rejected at
 // once.
 Bytes AcceptorHandshake::answer_hello() {
   const Bytes start = preamble();

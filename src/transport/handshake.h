@@ -20,9 +20,9 @@
 
 namespace hccl::transport {
 
-// A stream within a communicator.
+// Identifies a stream within a communicator.
 struct StreamKey {
-  int from = -1;  // the rank that connects: the smaller one
+  int from = -1;  // the rank that connects: the smaller of the two
   int to = -1;
   ConnectionId connection;
   // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the operator for a null pointer
@@ -30,7 +30,7 @@ struct StreamKey {
 };
 
 // Returns the key of the stream between this rank and `peer`. Throws Error(hcclInternalError) if
-// `peer` is out of range or this rank.
+// `peer` is this rank or out of range.
 [[nodiscard]] StreamKey key_between(const Membership& own, int peer, ConnectionId connection);
 
 // Each message has a fixed size, and a handshake reads nothing beyond the message it expects: the
@@ -40,7 +40,7 @@ class Handshake {
   enum class State : std::uint8_t { in_progress, done, refused };
 
   [[nodiscard]] State state() const { return state_; }
-  // Returns the reason of a refusal: a clause about the other side.
+  // Returns the reason for rejecting the handshake: a clause about the other side.
   [[nodiscard]] const std::string& why() const { return why_; }
   // Returns the maximum number of bytes to read next.
   [[nodiscard]] std::size_t wanted() const { return expected_ - received_.size(); }
@@ -86,7 +86,7 @@ class AcceptorHandshake : public Handshake {
  public:
   explicit AcceptorHandshake(const Membership& own);
 
-  // Takes at most wanted() bytes and returns the answer to send, which may be empty. Once the
+  // Takes at most wanted() bytes and returns the answer to send, which may be empty. When the
   // connector has authenticated, state() is `done`, and the caller sends the verdict on key().
   [[nodiscard]] Bytes take(std::span<const std::byte> bytes);
   [[nodiscard]] const StreamKey& key() const { return key_; }

@@ -68,7 +68,7 @@ void Listener::watch(int fd) {
 }
 
 // Removes the socket from the epoll set. Closing the socket is not enough, because a forked child
-// may hold it as well.
+// may hold a duplicate.
 void Listener::unwatch(int fd) { epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr); }
 
 void Listener::serve() {
@@ -110,7 +110,7 @@ void Listener::admit(FileDescriptor socket) {
   }
   pending_.push_back({std::move(socket), std::move(who), AcceptorHandshake(own_),
                       Deadline::after(limits_.handshake)});
-  // Read data that has already arrived: then most connections need no further wake-up.
+  // Read data that has already arrived; most connections then need no further wake-up.
   if (progress(pending_.back())) {
     remove(std::prev(pending_.end()));
   } else {
@@ -118,7 +118,7 @@ void Listener::admit(FileDescriptor socket) {
   }
 }
 
-// Reads the messages that have arrived and answers them. Returns true if the connection is no
+// Reads the messages that have arrived, and answers them. Returns true if the connection is no
 // longer pending.
 bool Listener::progress(PendingConnection& pending) {
   std::array<std::byte, 256> buffer{};
@@ -181,7 +181,7 @@ void Listener::remove(PendingList::iterator pending) {
 }
 
 // Stops accepting for a while. No pending connection is left to close, so only other parts of the
-// program can free descriptors. Until then, connections that wait to be accepted must not wake a
+// program can release descriptors. Until then, connections that wait to be accepted must not wake a
 // thread.
 void Listener::pause_accepting() {
   if (!paused_) {
@@ -215,7 +215,7 @@ InboundConnection::InboundConnection(std::shared_ptr<Listener> listener, const S
   inbound.bell = bell_.get();
 }
 
-// A connection that has arrived stays in the listener, for the next object that waits for the
+// A connection that has arrived stays in the listener, for the next object that waits for its
 // stream.
 InboundConnection::~InboundConnection() {
   const std::lock_guard lock(listener_->mutex_);

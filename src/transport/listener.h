@@ -17,12 +17,12 @@
 
 namespace hccl::transport {
 
-// The differences between families of sockets.
+// The differences between socket families.
 struct SocketFamily {
   const char* name = "";                          // of the transport, for log lines
   std::string (*describe)(int socket) = nullptr;  // describes the other end
-  // Returns the reason to close a connection at once, as a clause, or an empty text to keep the
-  // connection. The pointer may be null.
+  // Returns the reason to close a connection at once, as a clause, or an empty text to keep it. May
+  // be null.
   std::string (*objection)(int socket) = nullptr;
 };
 
@@ -42,13 +42,14 @@ class Listener {
 
   struct PendingConnection {
     FileDescriptor socket;
-    std::string who;  // stored, because it is not known once the other end has hung up
+    std::string
+        who;  // stored, because it cannot be determined after the other end has closed the socket
     AcceptorHandshake handshake;
     Deadline deadline;
   };
   struct Inbound {
     FileDescriptor socket;  // invalid before the connection has arrived and after it was taken
-    int bell = -1;          // eventfd of the InboundConnection that waits for it
+    int bell = -1;          // eventfd of the InboundConnection that waits for the stream
     bool taken = false;
   };
   using PendingList = std::list<PendingConnection>;  // in order of arrival
@@ -84,7 +85,7 @@ class Listener {
 // A stream that this rank waits to accept.
 class InboundConnection final : public ConnectionAttempt {
  public:
-  // Throws Error(hcclInternalError) if another object waits for the stream already,
+  // Throws Error(hcclInternalError) if another object already waits for the stream, and
   // Error(hcclSystemError) if there is no descriptor.
   InboundConnection(std::shared_ptr<Listener> listener, const StreamKey& key);
   ~InboundConnection() override;

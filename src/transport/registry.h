@@ -11,7 +11,7 @@
 
 namespace hccl::transport {
 
-// A transport, or else the reason why this machine has no device for it, as a clause.
+// A transport, or the reason why this machine has no device for it, as a clause.
 struct MakeResult {
   std::unique_ptr<Transport> transport;
   std::string why_not;

@@ -21,8 +21,8 @@ void set_option(int socket, int level, int name, int value) {
 
 }  // namespace
 
-// Keep-alive does not probe while data is in flight, and TCP_USER_TIMEOUT would also end a
-// connection whose peer is stopped with full buffers. is_silent() covers data in flight.
+// Does not set TCP_USER_TIMEOUT, which would also end a connection whose peer is stopped with full
+// buffers. Keep-alive does not probe while data is in flight; is_silent() covers that case.
 void set_keep_alive(int socket, const Limits& limits) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limits.silence).count();
   const int step = std::max(1, static_cast<int>(seconds / 4));

@@ -6,12 +6,12 @@
 
 namespace hccl::transport {
 
-// Makes the kernel send small messages at once, and probe an idle connection so that a cut link
-// ends it.
+// Makes the kernel send small messages at once, and makes it probe an idle connection, so that the
+// connection ends if a link is cut.
 void set_keep_alive(int socket, const Limits& limits);
 
-// Returns whether the peer's host has left data or probes unanswered for `limit` or longer. The
-// host of a stopped process answers both.
+// Returns whether the peer's host has left data or probes unacknowledged for `limit` or longer. The
+// host of a stopped process acknowledges both.
 [[nodiscard]] bool is_silent(int socket, Deadline::Duration limit);
 
 }  // namespace hccl::transport

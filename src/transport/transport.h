@@ -20,7 +20,7 @@
 
 namespace hccl::transport {
 
-// A rank's membership of a communicator. All ranks know the secret and the number; nobody else
+// A rank's membership in a communicator. All ranks know the secret and the number; no other process
 // knows the secret.
 struct Membership {
   Secret secret{};
@@ -40,13 +40,13 @@ struct ConnectionId {
 struct Limits {
   // Time allowed for an accepted connection to complete the handshake.
   Deadline::Duration handshake = std::chrono::seconds(10);
-  // Time after which a rank counts as lost if it cannot be reached. There is no limit for a rank
-  // that answers.
+  // The time after which a rank that cannot be reached counts as lost. There is no time limit for a
+  // rank that answers.
   Deadline::Duration connect = std::chrono::seconds(120);
-  // A host that acknowledges nothing during this time is lost. The host of a stopped process still
-  // answers.
+  // The time after which a host that acknowledges nothing counts as lost. The host of a stopped
+  // process still sends acknowledgements.
   Deadline::Duration silence = std::chrono::seconds(20);
-  // Maximum number of pending connections; a new one closes the oldest.
+  // Maximum number of pending connections. A new connection beyond it closes the oldest.
   std::size_t pending = 64;
 };
 
@@ -54,14 +54,14 @@ struct Settings {
   Membership membership;
   std::string node;                   // node_identity() of base/process.h
   std::vector<Interface> interfaces;  // all interfaces of this machine
-  // The configuration from the environment; the defaults unless it is set.
+  // The configuration from the environment, or the defaults if none is set.
   std::shared_ptr<const Config> config = std::make_shared<const Config>();
   Limits limits;
 };
 
 struct Reach {
   bool possible = false;
-  std::string why_not;  // a clause; empty if it is possible
+  std::string why_not;  // a clause; empty if the peer can be reached
 };
 
 // A range of memory: its address, and its position in the file that backs it. The creator of the
@@ -70,10 +70,10 @@ struct Region {
   std::byte* address = nullptr;
   std::size_t bytes = 0;
   int fd = -1;
-  std::uint64_t offset = 0;  // of `address`, in the file
+  std::uint64_t offset = 0;  // position of `address` in the file
 };
 
-// A temporary condition that keeps a transport from working.
+// A temporary condition that prevents a transport from working.
 struct Trouble {
   hcclResult_t code = hcclSuccess;  // hcclSuccess: no trouble
   std::string text;
@@ -81,8 +81,9 @@ struct Trouble {
 
 constexpr std::size_t kMaxAddressBytes = 256;
 
-// A transport belongs to one rank of one communicator. Its endpoints may outlive it, but those that
-// are not connected by then never will be. Thread safety: any thread.
+// A transport belongs to one rank of one communicator. Its endpoints may outlive it, but an
+// endpoint that is not connected when the transport is destroyed never will be. Thread safety: any
+// thread.
 class Transport {
  public:
   explicit Transport(const char* name) : name_(name) {}
@@ -91,17 +92,17 @@ class Transport {
   Transport& operator=(const Transport&) = delete;
 
   [[nodiscard]] const char* name() const { return name_; }
-  // Returns the opaque address with which other ranks reach this one, at most kMaxAddressBytes.
-  // The transport already accepts connections when this returns.
+  // Returns the opaque address by which other ranks reach this rank, at most kMaxAddressBytes long.
+  // When this returns, the transport already accepts connections.
   [[nodiscard]] virtual const Bytes& address() const = 0;
-  // Returns whether this rank and the one with that address can use this transport. Both ranks get
-  // the same answer.
+  // Returns whether this rank and the rank with that address can use this transport. Both ranks get
+  // the same result.
   [[nodiscard]] virtual Reach reach(std::span<const std::byte> peer_address) const = 0;
   // Returns a new endpoint; does not block. The smaller rank connects and the other accepts; both
-  // must open the connection, once. There is no time limit for a peer that does not connect,
-  // because bootstrap notices when its process ends. Throws Error(hcclInternalError) if the
-  // connection was opened before or the address is malformed, Error(hcclSystemError) if a resource
-  // is lacking.
+  // must open the connection, once each. There is no time limit for a peer that does not connect,
+  // because bootstrap detects the end of its process. Throws Error(hcclInternalError) if the
+  // connection was opened before or the address is malformed, and Error(hcclSystemError) if a
+  // resource is lacking.
   [[nodiscard]] virtual std::unique_ptr<Endpoint> open(int peer, ConnectionId connection,
                                                        std::span<const std::byte> peer_address) = 0;
   // Returns whether register_memory() has an effect.
@@ -109,15 +110,17 @@ class Transport {
   // Registers memory, so that transfers from and to it need no copy. The memory must stay mapped at
   // its address, but its pages may be freed and replaced.
   virtual void register_memory(const Region& /*region*/) {}
-  // Drops all references to the pages of the region, which file and offset identify, because the
-  // pages have been freed. The caller guarantees that no transfer uses them until this returns.
+  // Drops all references to the pages of the region, which the file and the offset identify,
+  // because the pages have been freed. The caller guarantees that no transfer uses the pages until
+  // this returns.
   virtual void invalidate(const Region& /*region*/) {}
-  // Returns the condition that currently keeps the transport from working. Does not block.
+  // Returns the condition that currently prevents the transport from working, if any. Does not
+  // block.
   [[nodiscard]] virtual Trouble trouble() { return {}; }
-  // Returns a line for each device or address that was chosen or rejected, with the reason.
+  // Returns one line for each device or address that was chosen or rejected, with the reason.
   [[nodiscard]] virtual std::vector<std::string> remarks() const { return {}; }
-  // Returns the name of the faster kind of connection that users expect in place of this last
-  // resort; empty if this transport is not a last resort.
+  // If this transport is a last resort, returns the name of the faster kind of connection that
+  // users expect instead; otherwise returns an empty text.
   [[nodiscard]] virtual std::string fallback_for() const { return {}; }
 
  private:

@@ -23,8 +23,8 @@ class Sleepers {
   Sleepers(const Sleepers&) = delete;
   Sleepers& operator=(const Sleepers&) = delete;
 
-  // Calls begin_sleep() of all endpoints. Returns false if one of them need not sleep; then all
-  // begun sleeps have been ended.
+  // Calls begin_sleep() of all endpoints. Returns false if one of them need not sleep; in that
+  // case, has ended all sleeps that had begun.
   [[nodiscard]] bool begin(SleepPlan& plan) {
     for (const WaitSet::Entry& entry : entries_) {
       if (!entry.endpoint->begin_sleep(entry.interest, plan)) {
@@ -60,7 +60,7 @@ WaitSet::WaitSet() : bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
 
 void WaitSet::ring() noexcept {
   const std::uint64_t one = 1;
-  // The write fails only after 2^64 unread rings.
+  // The write fails only after 2^64 rings that were not read.
   static_cast<void>(!write(bell_.get(), &one, sizeof(one)));
 }
 
@@ -76,11 +76,11 @@ WaitSet::Outcome WaitSet::wait(std::span<const Entry> entries, Deadline deadline
   Sleepers sleepers(entries);
   if (!sleepers.begin(plan_)) return consume_ring() ? Outcome::rung : Outcome::ready;
   const Outcome outcome = sleep(deadline);
-  // If the deadline has not passed, an endpoint has asked to be called by now.
+  // If the time is over before the deadline, an endpoint has limited it in order to be called now.
   return outcome == Outcome::expired && !deadline.expired() ? Outcome::ready : outcome;
 }
 
-// Returns `expired` if nothing happened within the time that the plan allows.
+// Returns `expired` if nothing has happened within the time that the plan allows.
 WaitSet::Outcome WaitSet::sleep(Deadline deadline) {
   while (true) {
     const timespec limit = to_timespec(std::min(plan_.at_most, deadline.remaining()));

@@ -20,7 +20,7 @@ class WaitSet {
     Interest interest;
   };
   enum class Outcome : std::uint8_t {
-    ready,    // an endpoint may make progress, or is lost, which its next call reports
+    ready,    // an endpoint may make progress, or its peer is lost, which its next call reports
     rung,     // ring() was called since the last wait that returned `rung`
     expired,  // the deadline has passed
   };
@@ -28,12 +28,12 @@ class WaitSet {
   // Throws Error(hcclSystemError).
   WaitSet();
 
-  // Blocks until one of the outcomes. No wake-up is lost, but some are spurious. Call every
-  // endpoint after `ready`, because endpoints make progress only within calls. Throws
+  // Blocks until one of the outcomes. No wake-up is lost, but some may be spurious. After `ready`,
+  // call every endpoint, because endpoints make progress only within calls. Throws
   // Error(hcclSystemError) if poll(2) fails.
   [[nodiscard]] Outcome wait(std::span<const Entry> entries, Deadline deadline);
 
-  // Ends the current wait, or else the next one. Thread safety: any thread.
+  // Ends the current wait or, if there is none, the next wait. Thread safety: any thread.
   void ring() noexcept;
 
  private:
