@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The explicit list of transports.
+// The list of built-in transports.
 #include "transport/registry.h"
 
 #include "shm/shm_transport.h"

@@ -14,12 +14,12 @@
 
 namespace hccl::shm {
 
-// The words that one end writes and the other reads. They share a cache line, so that a small
-// message, its notification and the returned credit travel together. Positions count bytes from the
-// beginning of the stream.
+// The words that one end writes and the other end reads. They share a cache line, so that a small
+// message, its notification and the returned credit travel together. Positions count the bytes from
+// the beginning of the stream.
 struct Side {
-  std::atomic<std::uint64_t> sent{0};      // read by the other end as receiver
-  std::atomic<std::uint64_t> released{0};  // read by the other end as sender
+  std::atomic<std::uint64_t> sent{0};      // read by the other end when it receives
+  std::atomic<std::uint64_t> released{0};  // read by the other end when it sends
   // A copy of the bytes sent into an empty ring. small_place is the position of its first byte
   // times kSmallUnit, plus its size. The sender writes both before `sent`, and only when the
   // receiver has released everything.
@@ -29,8 +29,8 @@ struct Side {
 constexpr std::uint64_t kSmallUnit = 64;
 static_assert(sizeof(Side) == 64);
 
-// The events that an end sleeps for: bits of Wanted. The end that wakes the sleeper clears them.
-// Zero while the end is awake.
+// The events for which an end sleeps: bits of Wanted, or zero while the end is awake. The end that
+// wakes the sleeper clears the bits.
 struct Sleeper {
   std::atomic<std::uint32_t> wanted{0};
 };
@@ -41,22 +41,22 @@ enum Wanted : std::uint32_t { bytes_wanted = 1, room_wanted = 2 };
 struct Header {
   struct alignas(128) SpacedSide : Side {};
   struct alignas(128) SpacedSleeper : Sleeper {};
-  std::array<SpacedSide, 2> sides;  // 0: the end that connected; 1: the one that accepted
+  std::array<SpacedSide, 2> sides;  // 0: the end that connected; 1: the end that accepted
   std::array<SpacedSleeper, 2> sleepers;
 };
 
-// One end's mapping of the memory. Each ring is mapped twice in a row, so that its contents are
-// always contiguous.
+// One end's mapping of the memory. Each ring is mapped two times in succession, so that its
+// contents are always contiguous.
 class Segment {
  public:
-  // Fits the second-level cache together with the source and the destination of the copies. 1 MiB
-  // was not faster.
+  // A ring fits in the second-level cache together with the source and the destination of the
+  // copies. Rings of 1 MiB were not faster.
   static constexpr std::size_t kRingBytes = std::size_t{256} << 10;
 
   // Creates the file that both ends map. Throws Error(hcclOutOfMemory or hcclSystemError).
   [[nodiscard]] static FileDescriptor create();
-  // Maps the file. Throws Error(hcclSystemError), which names `maker`, if create() did not make it,
-  // and Error(hcclOutOfMemory) if it cannot be mapped.
+  // Maps the file. Throws Error(hcclSystemError), which names `maker`, if the file was not made by
+  // create(), and Error(hcclOutOfMemory) if it cannot be mapped.
   Segment(const FileDescriptor& file, const std::string& maker);
   ~Segment();
   Segment(const Segment&) = delete;
@@ -64,7 +64,7 @@ class Segment {
 
   [[nodiscard]] Header& header() const { return *header_; }
   // Returns the address of the byte at `position` in the stream that `side` sends. The kRingBytes
-  // bytes from there on are contiguous.
+  // bytes from that address on are contiguous.
   [[nodiscard]] std::byte* at(std::size_t side, std::uint64_t position) const {
     return rings_[side].data() + position % kRingBytes;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each ring has one producer and one consumer. Memory orders: an end stores `sent` and `released`
-// with seq_cst, first to pair with the other end's acquire loads, second so that its check of the
-// other end's `wanted` cannot precede the store. A sleeper likewise stores `wanted` before it loads
+// with seq_cst. These stores pair with the other end's acquire loads, and this end's check of the
+// other end's `wanted` cannot precede them. A sleeper likewise stores `wanted` before it loads
 // `sent` or `released` once more.
 #include "shm/shm_endpoint.h"
 
@@ -24,12 +24,13 @@ using transport::Interest;
 using transport::PeerLost;
 using transport::SleepPlan;
 
-// Size of the slices in which a send is published, so that the peer copies out while this end
-// copies in.
+// The size of the slices in which a send is published, so that the peer copies data out while this
+// end copies more in.
 constexpr std::size_t kSlice = std::size_t{32} << 10;
-// Minimum free room for which a sleeping sender is woken.
+// The minimum free room at which a sleeping sender is woken.
 constexpr std::size_t kWorthwhileRoom = Segment::kRingBytes / 4;
-// Number of calls that moved nothing after which the peer is checked, which takes system calls.
+// The number of calls without progress after which the peer is checked. The check takes system
+// calls.
 constexpr std::uint32_t kIdleCalls = 1024;
 constexpr std::chrono::milliseconds kNoRoomPause{5};
 
@@ -116,7 +117,7 @@ void ShmEndpoint::check_idle_peer() {
 void ShmEndpoint::wake_peer(std::uint32_t wanted) {
   if ((their_sleep_->wanted.load(std::memory_order_seq_cst) & wanted) == 0) return;
   if (their_sleep_->wanted.exchange(0, std::memory_order_seq_cst) == 0) return;
-  // If the socket is full, a wake-up is pending already; if it is closed, no peer sleeps.
+  // If the socket is full, a wake-up is already pending; if it is closed, no peer sleeps.
   const std::byte ring{1};
   retried([&] { return send(socket_.get(), &ring, 1, MSG_NOSIGNAL | MSG_DONTWAIT); });
 }
@@ -141,8 +142,8 @@ std::size_t ShmEndpoint::copy_in(std::span<const std::byte> bytes) {
   return count;
 }
 
-// Makes the bytes that were copied into the ring visible to the peer. Also copies a small message
-// into the cache line of `sent` if the ring is empty.
+// Makes the bytes that were copied into the ring visible to the peer. If the ring is empty, also
+// copies a small message into the cache line of `sent`.
 void ShmEndpoint::publish() {
   const std::uint64_t begin = mine_->sent.load(std::memory_order_relaxed);
   const auto count = static_cast<std::size_t>(sent_ - begin);

@@ -55,18 +55,18 @@ class ShmEndpoint final : public transport::Endpoint {
   FileDescriptor file_;     // at the end that creates the memory, until it is sent
   std::optional<Segment> segment_;
   std::size_t own_side_;
-  // Valid once segment_ is.
+  // Valid when segment_ is set.
   Side* mine_ = nullptr;
   const Side* theirs_ = nullptr;
   Sleeper* my_sleep_ = nullptr;
   Sleeper* their_sleep_ = nullptr;
 
-  std::uint64_t sent_ = 0;            // copied into the ring; published up to mine_->sent
-  std::uint64_t known_released_ = 0;  // released by the peer, as last read
-  std::uint64_t position_ = 0;        // released by this end
+  std::uint64_t sent_ = 0;            // bytes copied into the ring; published up to mine_->sent
+  std::uint64_t known_released_ = 0;  // bytes released by the peer, as last read
+  std::uint64_t position_ = 0;        // bytes released by this end
   std::uint64_t seen_ = 0;            // end of the bytes lent to the owner
-  std::uint32_t idle_ = 0;            // calls that moved nothing
-  const char* lost_ = nullptr;        // why the peer is lost; null while it is not
+  std::uint32_t idle_ = 0;            // consecutive calls that moved nothing
+  const char* lost_ = nullptr;        // the reason why the peer is lost; null if it is not
 };
 
 }  // namespace hccl::shm

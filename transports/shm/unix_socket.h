@@ -19,13 +19,13 @@ using SocketName = Secret;  // random
 // Returns a listening, non-blocking socket. Throws Error(hcclSystemError).
 [[nodiscard]] FileDescriptor listen_on(const SocketName& name);
 
-// Sends one byte with the descriptor. Does not block. Returns false and sets errno on failure, such
-// as EAGAIN if the socket is full.
+// Sends one byte with the descriptor. Does not block. Returns false and sets errno on failure, for
+// example EAGAIN if the socket's buffer is full.
 [[nodiscard]] bool send_file(int socket, const FileDescriptor& file);
 
 enum class Arrival : std::uint8_t { none_yet, arrived, closed };
-// Receives the byte and the descriptor of send_file(). Does not block. `file` stays invalid if the
-// byte came without one.
+// Receives the byte and the descriptor from send_file(). Does not block. `file` stays invalid if
+// the byte came without a descriptor.
 [[nodiscard]] Arrival receive_file(int socket, FileDescriptor& file);
 
 }  // namespace hccl::shm

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses, encodes and orders addresses without touching a socket.
+// Chooses, encodes and orders addresses. Uses no sockets.
 #include "tcp/addresses.h"
 
 #include "base/error.h"
@@ -17,7 +17,7 @@ constexpr std::uint8_t kFormat = 1;
 constexpr std::size_t kV4Bytes = 4;
 constexpr std::size_t kV6Bytes = 16;
 
-// Returns the reason why the address is not offered, or an empty text if it is.
+// Returns the reason why the address is not offered to other ranks, or an empty text if it is.
 std::string objection_to(const Interface& candidate, const std::string& names,
                          bool have_reachable) {
   if (candidate.address.v6 && candidate.address.is_link_local()) {

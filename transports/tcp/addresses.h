@@ -16,15 +16,15 @@ namespace hccl::tcp {
 
 struct AddressChoice {
   std::vector<Interface> offered;    // IPv4 before IPv6, at most kMaxOffered
-  std::vector<std::string> remarks;  // one per address: offered, or the reason why not
+  std::vector<std::string> remarks;  // one per address: that it is offered, or the reason why not
 };
 
 constexpr std::size_t kMaxOffered = 8;
 
-// Returns the addresses of the interfaces in `names` (HCCL_SOCKET_IFNAME). If `names` is empty,
-// returns those of all interfaces that other hosts may reach, or of loopback if there are none.
-// Throws Error(hcclInvalidArgument) if `names` match no interface, and Error(hcclSystemError) if no
-// suitable interface is up.
+// Returns the addresses of the interfaces that `names` (HCCL_SOCKET_IFNAME) lists. If `names` is
+// empty, returns those of all interfaces that other hosts may reach, or of loopback if there are
+// none. Throws Error(hcclInvalidArgument) if `names` matches no interface, and
+// Error(hcclSystemError) if no suitable interface is up.
 [[nodiscard]] AddressChoice choose_addresses(const std::vector<Interface>& interfaces,
                                              const std::string& names);
 
@@ -35,8 +35,8 @@ struct OfferedAddress {
   friend bool operator==(const OfferedAddress&, const OfferedAddress&) = default;
 };
 
-// The addresses that a rank publishes, and the number of its network namespace, so that loopback is
-// not mistaken for a path to another machine.
+// The addresses that a rank publishes, and the number of its network namespace, by which loopback
+// is not mistaken for a path to another machine.
 struct TcpAddresses {
   std::uint64_t network = 0;
   std::vector<OfferedAddress> addresses;
@@ -47,7 +47,8 @@ struct TcpAddresses {
 [[nodiscard]] Bytes serialize(const TcpAddresses& published);
 [[nodiscard]] std::optional<TcpAddresses> parse_tcp_addresses(std::span<const std::byte> bytes);
 
-// Returns the addresses of `theirs` that can be tried from `ours`, those in a common subnet first.
+// Returns the addresses of `theirs` that can be tried from `ours`. Addresses in a common subnet
+// come first.
 [[nodiscard]] std::vector<Address> usable_addresses(const TcpAddresses& ours,
                                                     const TcpAddresses& theirs);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Holds the bytes that have arrived and are not released, contiguously. An empty buffer restarts at
-// its beginning, so that a stream that is read in slices stays in the same cache lines.
+// Holds the bytes that have arrived but are not released, contiguously. An empty buffer is filled
+// from its beginning again, so that a stream that is read in slices stays in the same cache lines.
 #pragma once
 
 #include <algorithm>
@@ -13,22 +13,22 @@ namespace hccl::tcp {
 
 class ReceiveBuffer {
  public:
-  // The number of bytes that always fit contiguously. 1 MiB was not faster.
+  // The number of bytes that always fit contiguously. A value of 1 MiB was not faster.
   static constexpr std::size_t kViewLimit = std::size_t{256} << 10;
   static constexpr std::size_t kCapacity = 2 * kViewLimit;
 
   [[nodiscard]] std::span<const std::byte> filled() const {
     return {bytes_.get() + begin_, end_ - begin_};
   }
-  // Returns memory for at most `most` further bytes; empty if the buffer is full. Call add() with
-  // the number of bytes that were read into it.
+  // Returns memory for at most `most` further bytes, or an empty range if the buffer is full. Then
+  // call add() with the number of bytes that were read into that memory.
   [[nodiscard]] std::span<std::byte> room(std::size_t most) {
     if (bytes_ == nullptr) bytes_.reset(new std::byte[kCapacity]);
     return {bytes_.get() + end_, std::min(most, kCapacity - end_)};
   }
   void add(std::size_t count) { end_ += count; }
 
-  // Frees the first `count` bytes. May move the remaining ones, which no other call does.
+  // Frees the first `count` bytes. May move the remaining bytes; no other call moves bytes.
   void release(std::size_t count) {
     begin_ += std::min(count, end_ - begin_);
     if (begin_ == end_) {

@@ -29,20 +29,21 @@ using transport::SleepPlan;
 
 constexpr std::size_t kMaxParts = 16;
 constexpr std::size_t kShortMessage = 256;
-// Limits the bytes of one receive, so that sends need not wait long for it.
+// The maximum size of one receive, so that sends are not delayed for long.
 constexpr std::size_t kMaxReceive = std::size_t{256} << 10;
 constexpr std::size_t kReadAhead = std::size_t{4} << 10;
 constexpr std::chrono::seconds kLongestSleep{1};
 
-// Turns off pacing for a connection within a host, where there is no bottleneck to find. If BBR is
-// the system's default, it paces such a connection too, and large messages take 1.5 times as long.
+// Turns off pacing for a connection within a host, which has no bottleneck that pacing could find.
+// BBR, if it is the system's default, paces such a connection too, and large messages then take 1.5
+// times as long.
 void stop_pacing(int socket) {
-  constexpr std::string_view kUnpaced = "reno";  // in every kernel, allowed to every user
+  constexpr std::string_view kUnpaced = "reno";  // available in every kernel, to every user
   setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, kUnpaced.data(), kUnpaced.size());
 }
 
-// Joins the parts in `copy` and returns their size, or nothing if they do not fit. The kernel takes
-// one short piece faster than a list of pieces.
+// Joins the parts in `copy` and returns their total size, or nothing if they do not fit. The kernel
+// takes one short piece faster than a list of pieces.
 std::optional<std::size_t> join(std::span<const std::span<const std::byte>> parts,
                                 std::span<std::byte> copy) {
   std::size_t bytes = 0;
@@ -139,7 +140,7 @@ std::size_t TcpEndpoint::try_send_parts(std::span<const std::span<const std::byt
   }
 }
 
-// Reads arrived bytes and returns their number. If it is 0, lost_ may have been set.
+// Reads arrived bytes and returns their number. If the number is 0, lost_ may have been set.
 std::size_t TcpEndpoint::read_into(std::span<std::byte> destination) {
   if (destination.empty() || !lost_.empty()) return 0;
   destination = destination.first(std::min(destination.size(), kMaxReceive));
@@ -163,7 +164,7 @@ std::span<const std::byte> TcpEndpoint::try_receive(std::size_t most) {
   if (!establish()) return {};
   const std::size_t had = buffer_.filled().size();
   if (had < most) {
-    // Read more than was asked for: the data after a header usually arrives with it.
+    // Reads more than was requested: the data after a header usually arrives with the header.
     const std::size_t wanted = std::max(most - had, kReadAhead);
     buffer_.add(read_into(buffer_.room(wanted)));
     if (buffer_.filled().size() == had) throw_if_lost();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream over one TCP connection. The kernel copies sent bytes. Received bytes go straight to
-// their destination, or into a buffer from which they are lent.
+// A stream over one TCP connection. The kernel copies the bytes that are sent. Received bytes go
+// directly to their destination, or into a buffer from which they are lent.
 #pragma once
 
 #include "base/address.h"
@@ -46,10 +46,10 @@ class TcpEndpoint final : public transport::Endpoint {
   std::unique_ptr<transport::ConnectionAttempt> attempt_;  // also keeps the stream reserved
   FileDescriptor socket_;
   ReceiveBuffer buffer_;
-  Address local_;  // once connected
+  Address local_;  // set after the connection has been established
   Address remote_;
-  bool send_again_later_ = false;  // kernel memory was short, which poll(2) cannot wait for
-  std::string lost_;               // why the peer is lost; empty while it is not
+  bool send_again_later_ = false;  // kernel memory was short, and poll(2) cannot wait for memory
+  std::string lost_;               // the reason why the peer is lost; empty if it is not
 };
 
 }  // namespace hccl::tcp

@@ -13,8 +13,8 @@ namespace hccl::tcp {
 
 class TcpTransport final : public transport::Transport {
  public:
-  // Listens on each offered address, on a port of its own. Throws Error(hcclInvalidArgument or
-  // hcclSystemError).
+  // Listens at each offered address, with a separate port for each. Throws
+  // Error(hcclInvalidArgument or hcclSystemError).
   explicit TcpTransport(const transport::Settings& settings);
 
   [[nodiscard]] const Bytes& address() const override { return address_; }

@@ -15,7 +15,7 @@
 namespace hccl::verbs {
 
 struct Advert {
-  std::uint64_t position = 0;  // of the first byte in the stream
+  std::uint64_t position = 0;  // position of the first byte in the stream
   std::uint64_t address = 0;   // the destination of the first byte
   std::uint32_t bytes = 0;
   std::uint32_t key = 0;
@@ -24,12 +24,11 @@ struct Advert {
 };
 static_assert(sizeof(Advert) == 24);  // this is the layout in the peer's memory
 
-// Minimum size of an advertised destination. An advert costs as much as copying this number of
-// bytes.
+// Minimum size of a destination that is advertised. An advert costs as much as copying this number
+// of bytes.
 constexpr std::size_t kLeastDirect = std::size_t{16} << 10;
-// Number of slots for adverts in the sender's memory, which are used in turn. Several adverts can
-// be in flight, because data from the ring may close the first one before the sender has polled for
-// it.
+// Number of slots for adverts in the sender's memory, used in rotation. Several adverts can be in
+// flight, because data from the ring may close the first one before the sender has polled for it.
 constexpr std::uint32_t kAdvertSlots = 8;
 constexpr std::uint32_t kMaxAdverts = 4;
 
@@ -65,8 +64,8 @@ class ReceiverView {
     begun_ = false;
   }
   // Records `bytes` that were written directly. `ring_arrived` and `ring_taken` are the ring's
-  // counters at that moment; the bytes that are then in the ring precede these. Returns false if
-  // the peer wrote more than was advertised.
+  // counters at that moment: the bytes in the ring at that moment precede these bytes. Returns
+  // false if the peer wrote more than was advertised.
   [[nodiscard]] bool arrive(std::size_t bytes, std::uint64_t ring_arrived,
                             std::uint64_t ring_taken) {
     if (!begun_) {
@@ -76,13 +75,13 @@ class ReceiverView {
     direct_ += bytes;
     return open() && direct_ + (ring_before_ - ring_taken) <= left_;
   }
-  // Returns the number of bytes in the ring that precede those written directly.
+  // Returns the number of bytes in the ring that precede the bytes written directly.
   [[nodiscard]] std::size_t ring_first(std::uint64_t ring_taken, std::size_t ring_holds) const {
     const std::size_t before =
         begun_ ? static_cast<std::size_t>(ring_before_ - ring_taken) : ring_holds;
     return std::min({before, ring_holds, left_});
   }
-  // Returns the number of bytes that were written directly and are not consumed yet.
+  // Returns the number of bytes that were written directly and have not been consumed.
   [[nodiscard]] std::size_t direct() const { return direct_; }
   // Counts bytes as consumed: those written directly if `direct`, else those in the ring.
   void take(std::size_t bytes, bool direct) {
@@ -91,10 +90,10 @@ class ReceiverView {
   }
 
  private:
-  std::size_t left_ = 0;           // advertised bytes that are not consumed yet
-  std::size_t direct_ = 0;         // bytes written directly and not consumed yet
+  std::size_t left_ = 0;           // advertised bytes that have not been consumed
+  std::size_t direct_ = 0;         // bytes written directly that have not been consumed
   bool begun_ = false;             // whether any byte was written directly
-  std::uint64_t ring_before_ = 0;  // end of the ring bytes that precede them
+  std::uint64_t ring_before_ = 0;  // end of the ring's bytes that precede the direct ones
 };
 
 }  // namespace hccl::verbs

@@ -14,7 +14,7 @@
 namespace hccl::verbs {
 
 Registration::~Registration() {
-  // Deregistration fails only if the device is gone, and the registration with it.
+  // Deregistration fails only if the device is gone, and with it the registration.
   if (region_ != nullptr) static_cast<void>(device_->library().dereg_mr(region_));
 }
 

@@ -61,14 +61,14 @@ class RdmaDevice : public std::enable_shared_from_this<RdmaDevice> {
   [[nodiscard]] ibv_pd* domain() const { return domain_; }
   [[nodiscard]] const UsablePort& port() const { return port_; }
 
-  // Registers memory for local access and, if `remote`, for writes by peers. On failure returns
-  // nothing and sets errno.
+  // Registers memory for local access and, if `remote`, for writes by peers. Returns nothing and
+  // sets errno on failure.
   [[nodiscard]] std::optional<Registration> try_register(std::span<std::byte> memory, bool remote);
 
   // Returns the descriptor that becomes readable when an asynchronous event arrives.
   [[nodiscard]] int descriptor() const { return context_->async_fd; }
-  // Reads the pending asynchronous events and returns the condition that keeps the device from
-  // working, if there is one. Does not block.
+  // Reads the pending asynchronous events. Returns the condition that prevents the device from
+  // working, if any. Does not block.
   [[nodiscard]] transport::Trouble check();
 
  private:

@@ -12,30 +12,31 @@
 
 namespace hccl::verbs {
 
-// Size of the ring. It is large enough for the data that a link carries between two polls of the
-// receiver, and small enough to fit into the second-level cache together with the source and the
+// The size of the ring. It is large enough for the data that a link carries between two polls of
+// the receiver, and small enough to fit in the second-level cache together with the source and the
 // destination of a copy.
 constexpr std::size_t kRingBytes = std::size_t{256} << 10;
 // Maximum number of unacknowledged data messages.
 constexpr std::uint32_t kMaxMessages = 128;
-// The receiver returns credit once this many bytes or messages have been consumed.
+// The receiver returns credit when this number of bytes or messages has been consumed.
 constexpr std::size_t kCreditBytes = kRingBytes / 4;
 constexpr std::uint32_t kCreditMessages = kMaxMessages / 4;
-// Maximum number of credit messages in flight. Each returns kCreditBytes or kCreditMessages of a
-// full window.
+// Maximum number of credit messages in flight. Each one returns kCreditBytes or kCreditMessages of
+// a full window.
 constexpr std::uint32_t kMaxCredits = kRingBytes / kCreditBytes + kMaxMessages / kCreditMessages;
-// Maximum number of bytes sent through the ring after a direct write until the peer consumes some.
-// The peer is likely to advertise the next destination too, and a direct write there saves a copy.
+// Maximum number of bytes sent through the ring after a direct write, until the peer consumes some
+// of them. The peer is likely to advertise its next destination too, and a direct write to that
+// destination saves a copy.
 constexpr std::size_t kRunAhead = kRingBytes / 2;
-// Number of bytes that the peer can lend in one piece, because credit for up to kCreditBytes may be
-// outstanding.
+// Number of bytes that the peer can lend in one piece. It is lower than kRunAhead, because credit
+// for up to kCreditBytes may be outstanding.
 constexpr std::size_t kViewBytes = kRunAhead - kCreditBytes;
 static_assert(kRingBytes <= Immediate::kMaxBytes && kMaxMessages <= Immediate::kMaxMessages);
 
 // The sender's window.
 class SendWindow {
  public:
-  // Returns the number of bytes sent through the ring since the beginning.
+  // Returns the number of bytes sent through the ring since the beginning of the stream.
   [[nodiscard]] std::uint64_t sent() const { return sent_; }
   [[nodiscard]] std::size_t room() const {
     const std::uint64_t end = std::min(taken_ + kRingBytes, run_ahead_end_);
@@ -50,7 +51,7 @@ class SendWindow {
     ++messages_;
     run_ahead_end_ = sent_ + kRunAhead;
   }
-  // Applies a credit message. Returns false if it exceeds what was sent.
+  // Applies a credit message. Returns false if it exceeds the bytes or messages that were sent.
   [[nodiscard]] bool credit(const Immediate& credit) {
     if (credit.bytes > sent_ - taken_ || credit.messages > messages_) return false;
     taken_ += credit.bytes;
@@ -71,8 +72,8 @@ class SendWindow {
 // The receiver's window.
 class ReceiveWindow {
  public:
-  // Accounts for a message that arrived through the ring with `bytes`. Returns false if the peer
-  // exceeded its window.
+  // Accounts for a message with `bytes` bytes that arrived through the ring. Returns false if the
+  // peer exceeded its window.
   [[nodiscard]] bool arrive(std::size_t bytes) {
     if (bytes > kRingBytes - static_cast<std::size_t>(arrived_ - returned_) ||
         messages_ == kMaxMessages)
@@ -81,7 +82,7 @@ class ReceiveWindow {
     ++messages_;
     return true;
   }
-  // Returns the number of bytes that arrived through the ring since the beginning.
+  // Returns the number of bytes that arrived through the ring since the beginning of the stream.
   [[nodiscard]] std::uint64_t arrived() const { return arrived_; }
   [[nodiscard]] std::uint64_t released() const { return released_; }
   // Returns the number of bytes that have arrived and are not released.
@@ -98,8 +99,8 @@ class ReceiveWindow {
   [[nodiscard]] bool credit_due() const {
     return released_ - returned_ >= kCreditBytes || messages_ >= kCreditMessages;
   }
-  // Returns whether credit may wait until the receiver is idle, because the peer can still send
-  // half of its messages and is not waiting for room.
+  // Returns whether credit can be deferred until the receiver is idle: the peer can still send half
+  // of its messages and is not waiting for room.
   [[nodiscard]] bool credit_can_wait() const {
     return released_ - returned_ < kCreditBytes && messages_ < kMaxMessages / 2;
   }
@@ -117,7 +118,7 @@ class ReceiveWindow {
   std::uint64_t lent_ = 0;
   std::uint64_t released_ = 0;
   std::uint64_t returned_ = 0;
-  std::uint32_t messages_ = 0;  // messages received and not acknowledged yet
+  std::uint32_t messages_ = 0;  // messages received that have not been acknowledged
 };
 
 }  // namespace hccl::verbs

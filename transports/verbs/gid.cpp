@@ -10,7 +10,7 @@
 namespace hccl::verbs {
 namespace {
 
-// Offset of the IPv4 address in an IPv4-mapped IPv6 address, after ::ffff.
+// Offset of the IPv4 address in an IPv4-mapped IPv6 address, which begins with ::ffff.
 constexpr std::size_t kMappedAt = 12;
 
 }  // namespace

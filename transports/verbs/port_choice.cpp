@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objections exclude a port or a GID; the best of the remaining ones is chosen.
+// Some ports and GIDs are excluded by objections; the best of the remaining ones is chosen.
 #include "verbs/port_choice.h"
 
 #include "base/device_list.h"
@@ -14,7 +14,7 @@ namespace hccl::verbs {
 namespace {
 
 constexpr std::uint32_t kLeastMtu = 256;
-constexpr int kMaxGidIndex = 255;  // the address vector of a queue pair holds it in one byte
+constexpr int kMaxGidIndex = 255;  // the address vector of a queue pair has one byte for the index
 
 struct ScoredGid {
   const Gid* gid = nullptr;
@@ -72,8 +72,8 @@ std::string objection_to(const Port& port, const DeviceList& list, const std::st
   return "";
 }
 
-// Returns the reason why the GID cannot be used, or an empty text. `own` is the local interface
-// that has the address, or null.
+// Returns the reason why the GID cannot be used, or an empty text if it can. `own` is the local
+// interface with that address, or null.
 std::string objection_to(const Gid& gid, const PortRequest& request, const Interface* own) {
   if (request.gid_index && gid.index != *request.gid_index)
     return text("HCCL_IB_GID_INDEX=", *request.gid_index, " names another GID");
@@ -81,7 +81,8 @@ std::string objection_to(const Gid& gid, const PortRequest& request, const Inter
   if (gid.kind != Gid::Kind::roce_v2)
     return gid.kind == Gid::Kind::roce_v1 ? "is RoCE v1, not RoCE v2" : "is not a RoCE GID";
   if (gid.index > kMaxGidIndex) return text("has an index over ", kMaxGidIndex);
-  // Network namespaces may share a device, whose table then shows the addresses of all of them.
+  // Network namespaces may share a device; its GID table then contains the addresses of all of
+  // them.
   if (own == nullptr) return "no interface here has that address";
   const Interface its{gid.interface, address_of(gid.bytes)};
   if (!request.interface_names.empty() && !is_named(its, request.interface_names))

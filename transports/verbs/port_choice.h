@@ -27,12 +27,12 @@ struct UsablePort {
 };
 
 struct PortChoice {
-  std::vector<UsablePort> usable;    // the best first; each port at most once
+  std::vector<UsablePort> usable;    // best first; each port at most once
   std::vector<std::string> remarks;  // one per port: chosen or rejected, and the reason
   std::string why_none;              // a clause, set if no port is usable
 };
 
-// Returns the usable ports, the preferred one first. A port is usable if it is active, runs
+// Returns the usable ports, in order of preference. A port is usable if it is active, runs
 // Ethernet, is named by the request and has a RoCE v2 GID that is an address of a local interface,
 // but not a link-local one. If the request names a GID index, only that GID is considered;
 // otherwise IPv4 is preferred to IPv6. Ports are sorted in the order of HCCL_IB_HCA; among equals,

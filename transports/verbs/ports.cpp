@@ -79,7 +79,7 @@ class PortReader {
     const int error = library_.query_gid_ex(context_, number(), static_cast<std::uint32_t>(index),
                                             &entry, 0, sizeof(entry));
     if (error == ENODATA) return std::nullopt;  // an empty entry
-    // On kernels before 5.10 the library itself reads sysfs, and fails if the interface belongs to
+    // On kernels before 5.10, libibverbs itself reads sysfs, and fails if the interface belongs to
     // another network namespace.
     if (error != 0) return read_gid_from_sysfs(index);
     Gid gid{index, raw_bytes(entry.gid), kind_of(entry.gid_type), ""};
@@ -102,7 +102,7 @@ class PortReader {
     return gid;
   }
 
-  // GIDs of InfiniBand ports have the same type number in sysfs as those of RoCE v1.
+  // In sysfs, GIDs of InfiniBand ports have the same type number as those of RoCE v1.
   [[nodiscard]] Gid::Kind kind_of(std::uint32_t type) const {
     if (type == IBV_GID_TYPE_ROCE_V2) return Gid::Kind::roce_v2;
     return type == IBV_GID_TYPE_ROCE_V1 && port_.ethernet ? Gid::Kind::roce_v1
@@ -165,7 +165,7 @@ std::vector<Port> list_ports(const VerbsLibrary& library, const std::string& sys
   errno = 0;
   const std::unique_ptr<ibv_device*, decltype(library.free_device_list)> devices(
       library.get_device_list(&count), library.free_device_list);
-  // A kernel without RDMA has no devices, which is not an error.
+  // A kernel without RDMA support reports no devices. This is not an error.
   if (!devices && errno != ENOSYS)
     return {unreadable("", text("cannot be listed: ", system_error_text(errno)))};
   std::vector<Port> ports;

@@ -14,8 +14,8 @@ namespace hccl::verbs {
 struct Port {
   std::string device;
   int number = 0;          // from 1; 0 if the device itself could not be read
-  std::string unreadable;  // the reason why it could not be read, as a clause; if set, the members
-                           // below are not
+  std::string unreadable;  // why the port could not be read, as a clause; if set, the members below
+                           // are not
   std::string state;       // "active", "down", ...
   bool active = false;
   bool ethernet = false;
@@ -27,7 +27,7 @@ struct Port {
 constexpr const char* kSysfsDevices = "/sys/class/infiniband";
 
 // Returns every port of every device. Opens, reads and closes each device. Reads the kind and the
-// interface of a GID from `sysfs` if the library does not report them.
+// interface of a GID from `sysfs` if libibverbs does not report them.
 [[nodiscard]] std::vector<Port> list_ports(const VerbsLibrary& library,
                                            const std::string& sysfs = kSysfsDevices);
 

@@ -32,7 +32,7 @@ struct QpInfo {
 constexpr std::size_t kQpInfoBytes = 56;
 
 [[nodiscard]] Bytes serialize(const QpInfo& info);
-// Returns nothing if the bytes are malformed or come from another version.
+// Parses such parameters. Returns nothing if the bytes are malformed or come from another version.
 [[nodiscard]] std::optional<QpInfo> parse_qp_info(std::span<const std::byte> bytes);
 
 // No call blocks. Thread safety: one thread at a time.
@@ -44,8 +44,8 @@ class QpExchange {
   void send(std::span<const std::byte> bytes) {
     to_send_.insert(to_send_.end(), bytes.begin(), bytes.end());
   }
-  // Sends and receives as much as possible without blocking. Returns `done` once all queued bytes
-  // have been sent and `count` bytes have arrived; received() then returns those bytes.
+  // Sends and receives as much as possible without blocking. Returns `done` when all queued bytes
+  // have been sent and `count` bytes have arrived; received() then returns the latter.
   [[nodiscard]] Outcome poll(int socket, std::size_t count);
   [[nodiscard]] std::span<const std::byte> received() const { return received_; }
   void clear_received() { received_.clear(); }

@@ -110,7 +110,8 @@ void QueuePair::connect(const QpInfo& peer, const ConnectionEnds& ends) {
   modify(to_ready_to_send(parameters), QueuePairState::Phase::ready_to_send, "ready to send");
 }
 
-// Receive requests need no memory: a write with immediate consumes one but carries its own address.
+// Posts receive requests without memory: a write with immediate consumes a receive request, but
+// carries its own address.
 void QueuePair::replenish_receives() {
   std::array<ibv_recv_wr, kReceiveBatch> requests{};
   for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -136,7 +137,8 @@ std::uint64_t QueuePair::write(std::span<const std::byte> bytes, std::uint32_t l
   request.sg_list = &part;
   request.num_sge = bytes.empty() ? 0 : 1;
   request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-  // A completion is requested at least once in this number of writes. It covers all earlier writes.
+  // Requests a completion at least once in this number of writes. A completion also covers all
+  // earlier writes.
   const std::uint64_t every = std::max<std::uint64_t>(depths_.writes / 8, 1);
   const bool copied = copies(bytes.size());
   if (copied) request.send_flags |= IBV_SEND_INLINE;
@@ -162,7 +164,7 @@ void QueuePair::fail(const ibv_wc& completion) noexcept {
               describe_completion(completion.status, completion.vendor_err, ends_)};
 }
 
-// Reads completions, stores immediates for poll() and returns their number.
+// Reads completions, stores their immediates for poll() and returns the number of completions.
 std::size_t QueuePair::reap() noexcept {
   std::array<ibv_wc, kBatch> found;
   const int count = ibv_poll_cq(completions_.get(), kBatch, found.data());
@@ -216,7 +218,7 @@ void QueuePair::cut() noexcept {
 
 void QueuePair::drain(Deadline deadline, int hung_up) noexcept {
   if (free_writes() == 0 || !failure_.text.empty()) return;
-  // The completion of an empty write means that all writes before it have arrived.
+  // The completion of this empty write means that all earlier writes have arrived.
   ibv_send_wr last{};
   last.opcode = IBV_WR_RDMA_WRITE;
   last.send_flags = IBV_SEND_SIGNALED;

@@ -18,7 +18,7 @@
 
 namespace hccl::verbs {
 
-// The failure of a queue pair. If the peer is not lost, the device or this library is at fault.
+// The failure of a queue pair. Unless the peer is lost, the device or this library is at fault.
 struct PairFailure {
   bool peer_lost = false;
   std::string text;
@@ -38,7 +38,7 @@ class QueuePair {
  public:
   struct Depths {
     std::uint32_t writes = 0;    // maximum number of incomplete writes
-    std::uint32_t arrivals = 0;  // maximum number of arrived writes that are not polled yet
+    std::uint32_t arrivals = 0;  // maximum number of arrived writes that have not been polled
     std::uint32_t inline_bytes = 0;
   };
   struct Target {
@@ -58,37 +58,38 @@ class QueuePair {
   // addressed.
   void connect(const QpInfo& peer, const ConnectionEnds& ends);
 
-  // Returns the number of writes that can be posted now. poll() makes room for more.
+  // Returns the number of writes that can be posted now. poll() makes room for more writes.
   [[nodiscard]] std::uint32_t free_writes() const {
     return depths_.writes - static_cast<std::uint32_t>(posted_ - completed_);
   }
   // Returns whether write() copies `bytes` bytes before it returns.
   [[nodiscard]] bool copies(std::size_t bytes) const { return bytes <= depths_.inline_bytes; }
-  // Posts a write of `bytes` to the peer's memory, with an immediate for its completion queue, and
-  // returns the number of the write. Bytes that are not copied (see copies()) must not change until
-  // completed() has reached that number. Throws Error(hcclSystemError).
+  // Posts a write of `bytes` to the peer's memory, with an immediate for the peer's completion
+  // queue. Returns the number of the write. Bytes that are not copied (see copies()) must not
+  // change until completed() has reached that number. Throws Error(hcclSystemError).
   std::uint64_t write(std::span<const std::byte> bytes, std::uint32_t local_key,
                       const Target& target, std::uint32_t immediate);
-  // Returns the number of the last completed write. All writes up to it have arrived at the peer.
+  // Returns the number of the last completed write. This write and all earlier ones have arrived at
+  // the peer.
   [[nodiscard]] std::uint64_t completed() const { return completed_; }
 
-  // Returns the immediates that have arrived since the last call, in order. failure() reports
-  // whether the queue pair has failed.
+  // Returns the immediates that have arrived since the last call, in order. Check failure()
+  // afterwards.
   [[nodiscard]] std::span<const std::uint32_t> poll();
   // Returns whether the last poll() may have left completions in the queue. The device sends no
-  // notification for those.
+  // notification for such completions.
   [[nodiscard]] bool has_more() const { return has_more_; }
   [[nodiscard]] const PairFailure& failure() const { return failure_; }
 
   // Returns the descriptor that becomes readable at the first completion after arm().
   [[nodiscard]] int descriptor() const { return channel_->fd; }
-  // Requests a notification for the next completion and returns false if the device fails. The
+  // Requests a notification for the next completion, and returns false if the device fails. The
   // caller must then poll until no completion is left before it sleeps.
   [[nodiscard]] bool arm() noexcept;
   // Acknowledges the notifications that have arrived.
   void drain_notifications() noexcept;
 
-  // Aborts all traffic. Once it has returned, the peer can write nothing more, and posted writes
+  // Aborts all traffic. After it has returned, the peer can write nothing more, and posted writes
   // have completed or never will.
   void cut() noexcept;
   // Blocks until all writes have been acknowledged, the deadline has passed, the queue pair has
@@ -97,8 +98,8 @@ class QueuePair {
 
  private:
   static constexpr std::size_t kBatch = 32;
-  // Receive requests are replenished in batches of this size. The queue holds one batch more than
-  // the peer has credits, so a receive is always posted for the peer even while one batch is
+  // The batch size in which receive requests are replenished. The queue holds one batch more than
+  // the peer has credits, so that a receive is always posted for the peer, even while one batch is
   // missing.
   static constexpr std::uint32_t kReceiveBatch = 16;
 

@@ -11,10 +11,10 @@
 
 namespace hccl::verbs {
 
-// Timeout of acknowledgements. A packet is retransmitted after 4.096 us * 2^17, half a second, and
-// devices may wait up to four times as long. A shorter timeout breaks queue pairs between hosts
-// that are merely loaded: a software device (rxe) acknowledges in kernel threads, which compete for
-// cores like any other thread.
+// The time-out for acknowledgements. A packet is retransmitted after 4.096 us * 2^17, half a
+// second, and devices may wait up to four times as long. A shorter time-out breaks queue pairs
+// between hosts that are merely loaded: a software device (rxe) acknowledges in kernel threads,
+// which compete for cores like any other thread.
 constexpr std::uint8_t kAckTimeout = 17;
 constexpr std::uint8_t kRetries = 6;  // the maximum is 7, which rxe takes as unlimited
 // 7 means unlimited. A peer that is slow to post receives is not at fault, and credits make this
@@ -31,7 +31,7 @@ struct QueuePairParameters {
   std::uint32_t peer_packet_number = 0;
   std::uint32_t peer_mtu = 0;
   GidBytes peer_gid{};
-  // Decremented by every router on the path; 64 is the default of IP stacks.
+  // Every router on the path decrements it; 64 is the default of IP stacks.
   std::uint8_t hop_limit = 64;
   std::uint8_t traffic_class = 0;                    // DSCP and ECN of the packets' IP headers
   unsigned remote_access = IBV_ACCESS_REMOTE_WRITE;  // the peer's access to registered memory
@@ -42,8 +42,8 @@ struct QueuePairChange {
   int mask = 0;
 };
 
-// Returns the largest MTU that both ports can carry. Throws Error(hcclInternalError) if that is
-// below 256 bytes, which no port has.
+// Returns the largest MTU that both ports support. Throws Error(hcclInternalError) if it is below
+// 256 bytes, which is not the case for any port.
 [[nodiscard]] ibv_mtu path_mtu(std::uint32_t own_bytes, std::uint32_t peer_bytes);
 
 [[nodiscard]] QueuePairChange to_initialized(const QueuePairParameters& parameters);
@@ -53,7 +53,8 @@ struct QueuePairChange {
 // then complete as flushed.
 [[nodiscard]] QueuePairChange to_error();
 
-// Checks the order of the transitions. No transition leads back: a failed queue pair is destroyed.
+// Checks the order of the transitions. No state is entered a second time: a failed queue pair is
+// destroyed.
 class QueuePairState {
  public:
   enum class Phase : std::uint8_t { reset, initialized, ready_to_receive, ready_to_send, error };

@@ -13,7 +13,7 @@ bool Receiver::arrive(const Immediate& message) {
   const bool direct = message.kind == Immediate::Kind::direct;
   if (!window_.arrive(direct ? 0 : message.bytes)) return false;
   // A message carries the low ten bits of the number of adverts that the peer has read. Ten bits
-  // suffice because few adverts are in flight.
+  // suffice, because at most kMaxAdverts adverts are in flight.
   const std::uint32_t unseen = (adverts_ - message.messages) & Immediate::kMaxMessages;
   if (unseen > kMaxAdverts) return false;
   seen_ = adverts_ - unseen;

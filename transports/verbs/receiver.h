@@ -24,16 +24,16 @@ class Receiver {
 
   // Accounts for a data message. Returns false if the peer exceeded its window.
   [[nodiscard]] bool arrive(const Immediate& message);
-  // Returns whether bytes have arrived that are neither lent nor consumed.
+  // Returns whether bytes have arrived that have been neither lent nor consumed.
   [[nodiscard]] bool has_more() const {
     return window_.held() > window_.lent() || receiver_view_.direct() > 0;
   }
-  // Returns the number of bytes consumed since the beginning.
+  // Returns the number of bytes consumed since the beginning of the stream.
   [[nodiscard]] std::uint64_t taken() const { return taken_; }
   [[nodiscard]] std::size_t held() const { return window_.held(); }
   [[nodiscard]] std::size_t lent() const { return window_.lent(); }
 
-  // Lends at most `most` of the arrived bytes, from the first unreleased one on. Throws
+  // Lends at most `most` of the arrived bytes, from the first unreleased byte on. Throws
   // Error(hcclInternalError) while an advertised destination is not full.
   [[nodiscard]] std::span<const std::byte> lend(std::size_t most);
   // Releases up to `count` lent bytes and returns how many it released.
@@ -41,8 +41,7 @@ class Receiver {
   // Moves arrived bytes to the destination and returns their number. Advertises the rest of the
   // destination if it has at least kLeastDirect bytes.
   [[nodiscard]] std::size_t take(std::span<std::byte> destination);
-  // Returns credit to the peer once a batch is due. `idle` states that this end has nothing else to
-  // do.
+  // Returns credit to the peer if a batch is due. `idle`: whether this end has nothing else to do.
   void return_credit(bool idle);
 
  private:

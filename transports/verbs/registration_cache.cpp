@@ -28,7 +28,7 @@ bool may_exceed_locked_memory_limit() {
 
 }  // namespace
 
-// Leaves a quarter of the limit to the streams' rings and to other users of locked memory.
+// Leaves a quarter of the limit for the streams' rings and for other users of locked memory.
 std::uint64_t registration_budget() {
   const std::uint64_t limit = locked_memory_limit();
   if (limit == RLIM_INFINITY || may_exceed_locked_memory_limit())
@@ -51,7 +51,8 @@ RegistrationCache::RegistrationCache(std::shared_ptr<RdmaDevice> device, std::ui
 RegistrationCache::~RegistrationCache() {
   const std::lock_guard lock(all_caches().mutex);
   std::erase(all_caches().caches, this);
-  while (!by_key_.empty()) drop(by_key_.begin());  // deregister before other caches see the room
+  while (!by_key_.empty())
+    drop(by_key_.begin());  // deregister before other caches can use the budget
 }
 
 void RegistrationCache::add_region(const transport::Region& region) {
@@ -103,8 +104,8 @@ bool RegistrationCache::evict_one() {
   return true;
 }
 
-// Evicts granules until the registration succeeds. Staying within the budget is not enough, because
-// other code of this process may have locked memory too.
+// Evicts granules until the registration succeeds. Staying within the budget may not be enough,
+// because other code in this process may have locked memory too.
 std::optional<Registration> RegistrationCache::register_with_eviction(std::span<std::byte> memory,
                                                                       bool remote) {
   std::optional<Registration> made = device_->try_register(memory, remote);

@@ -22,7 +22,7 @@
 namespace hccl::verbs {
 
 // Returns the number of bytes that all caches together may register: three quarters of the limit of
-// locked memory, or no limit if none applies to the process.
+// locked memory. Unlimited if no limit applies to the process.
 [[nodiscard]] std::uint64_t registration_budget();
 
 // Thread safety: any thread.
@@ -42,8 +42,8 @@ class RegistrationCache {
   RegistrationCache(const RegistrationCache&) = delete;
   RegistrationCache& operator=(const RegistrationCache&) = delete;
 
-  // Memory that stays registered while the lease exists. The registration refers to the pages at
-  // the time of registration, even if the address range is remapped later.
+  // Memory that stays registered while the lease exists. The registration refers to the pages that
+  // were mapped when it was made, even if the address range is remapped later.
   struct Lease {
     std::shared_ptr<Registration> registration;
     std::size_t bytes = 0;  // registered bytes, counted from the start of the requested range
@@ -54,12 +54,12 @@ class RegistrationCache {
   // Drops the cached registrations of the region, whose pages are about to be freed.
   void invalidate(const transport::Region& region);
   // Leases `memory` up to the end of the granule in which it begins, and registers that granule if
-  // necessary. Returns nothing if the memory is in no known region or the granule cannot be
+  // necessary. Returns nothing if the memory is in no known region or if the granule cannot be
   // registered.
   [[nodiscard]] std::optional<Lease> lease(std::span<const std::byte> memory);
 
-  // Registers memory of the streams themselves, and evicts cached registrations if necessary.
-  // Throws Error(hcclSystemError) with a text that names the limit to raise.
+  // Registers memory that belongs to the streams, and evicts cached registrations if necessary.
+  // Throws Error(hcclSystemError), whose text names the limit to raise.
   [[nodiscard]] Registration register_always(std::span<std::byte> memory, bool remote);
 
   // Returns the number of bytes that this cache has registered.
@@ -99,7 +99,7 @@ class RegistrationCache {
   void drop(std::map<Key, Entries::iterator>::iterator found);
 
   const std::shared_ptr<RdmaDevice> device_;
-  const std::uint64_t budget_;                             // of all caches together
+  const std::uint64_t budget_;                             // for all caches together
   std::map<const std::byte*, transport::Region> regions_;  // by address
   Entries entries_;
   std::map<Key, Entries::iterator> by_key_;

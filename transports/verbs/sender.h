@@ -19,7 +19,7 @@
 namespace hccl::verbs {
 
 // Maximum size of a message. It is large enough to keep the device busy, and small enough that the
-// receiver can reduce one message while the next is in flight.
+// receiver can reduce one message while the next one is in flight.
 constexpr std::size_t kSlice = std::size_t{64} << 10;
 // Number of writes reserved for credits, adverts and the last write of a stream.
 constexpr std::uint32_t kReservedWrites = 2 * (kMaxCredits + kMaxAdverts);
@@ -42,11 +42,11 @@ class Sender {
   [[nodiscard]] std::size_t room() const;
   // Applies a credit message. Returns false if it exceeds what was sent.
   [[nodiscard]] bool credit(const Immediate& message) { return window_.credit(message); }
-  // Reads the next advert, which the peer has written.
+  // Reads the next advert, after its arrival has been reported.
   void advertised() { sender_view_.update(memory_.advert(adverts_++)); }
-  // Releases the resources of all writes. Call once the queue pair has been cut.
+  // Releases the resources of all writes. Call it after the queue pair has been cut.
   void abandon();
-  // Returns the bytes written to the stream since the beginning.
+  // Returns the number of bytes written to the stream since its beginning.
   [[nodiscard]] std::uint64_t written() const { return written_; }
 
  private:

@@ -21,7 +21,8 @@ class StreamMemory {
   // Throws Error(hcclSystemError).
   explicit StreamMemory(RegistrationCache& cache);
 
-  // Returns the address of the ring's byte at `position`. The following kRingBytes are contiguous.
+  // Returns the address of the ring's byte at `position`. The kRingBytes bytes from that address on
+  // are contiguous.
   [[nodiscard]] const std::byte* incoming(std::uint64_t position) const {
     return incoming_.at(position);
   }
@@ -47,7 +48,7 @@ class StreamMemory {
   MirroredMapping incoming_;
   MirroredMapping outgoing_;
   MirroredMapping adverts_memory_;
-  // The registrations are destroyed before the memory.
+  // The registrations must be destroyed before the memory.
   Registration registered_in_;
   Registration registered_out_;
   Registration registered_adverts_;

@@ -14,7 +14,7 @@
 namespace hccl::verbs {
 
 struct VerbsAddress {
-  std::uint64_t network = 0;  // the network namespace, within which loopback works
+  std::uint64_t network = 0;  // the network namespace; loopback works only within it
   GidBytes gid{};
   std::uint16_t tcp_port = 0;
 
@@ -22,7 +22,7 @@ struct VerbsAddress {
 };
 
 [[nodiscard]] Bytes serialize(const VerbsAddress& address);
-// Returns nothing if the bytes are malformed or come from another version.
+// Parses such an address. Returns nothing if the bytes are malformed or come from another version.
 [[nodiscard]] std::optional<VerbsAddress> parse_verbs_address(std::span<const std::byte> bytes);
 
 // Returns the TCP address. The GID of a RoCE v2 port is also an address of its network interface.

@@ -21,7 +21,7 @@ using transport::Interest;
 using transport::PeerLost;
 using transport::SleepPlan;
 
-// Minimum room that wakes up a sleeping sender.
+// Minimum room at which a sleeping sender is woken.
 constexpr std::size_t kWorthwhileRoom = kCreditBytes;
 constexpr std::uint32_t kIdleCalls = 256;  // calls between checks of the peer
 constexpr std::uint32_t kInlineBytes = 128;
@@ -104,8 +104,9 @@ void VerbsEndpoint::start_exchange() {
   state_ = State::exchanging;
 }
 
-// A packet that arrives before this end is ready is dropped, and is retransmitted only after a long
-// timeout. Therefore neither end sends before the other has reported that it is ready.
+// A packet that arrives before the receiving end is ready is dropped, and is retransmitted only
+// after a long time-out. Therefore neither end sends before the other has reported that it is
+// ready.
 void VerbsEndpoint::connect_to(const QpInfo& peer_info) {
   const UsablePort& port = device_->port();
   path_ = text(port.device, " port ", port.number, ", ",
@@ -138,7 +139,7 @@ void VerbsEndpoint::throw_if_lost() const {
 void VerbsEndpoint::check_peer() noexcept {
   const FinalAck::Connection connection = final_ack_.receive(socket_.get());
   const int error = errno;
-  // Bytes that the peer has consumed need no acknowledgement from the device.
+  // The device need not acknowledge bytes that the peer has already consumed.
   if (send_ && final_ack_.consumed() && *final_ack_.consumed() >= send_->written())
     send_->abandon();
   const std::string_view see = "; see that rank's output";
@@ -155,8 +156,8 @@ void VerbsEndpoint::check_idle_peer() {
   if (++idle_ % kIdleCalls == 0 && lost_.empty()) check_peer();
 }
 
-// Handles all completions. Throws Error if the device or this library is at fault; marks the peer
-// lost if the pair has failed.
+// Handles all completions. Throws Error if the device or this library is at fault. If the pair has
+// failed, marks the peer as lost.
 void VerbsEndpoint::progress() {
   unseen_sends_ = 0;
   const auto immediates = pair_->poll();
@@ -164,11 +165,11 @@ void VerbsEndpoint::progress() {
   send_->release_completed();
   const PairFailure& failure = pair_->failure();
   if (failure.text.empty()) return receive_->return_credit(immediates.empty());
-  // A port that is down fails its queue pairs like any other cause, so query the device first.
+  // A port that is down makes its queue pairs fail like any other cause, so query the device first.
   const transport::Trouble trouble = device_->check();
   if (trouble.code != hcclSuccess) throw Error(trouble.code, trouble.text);
   if (!failure.peer_lost) throw Error(hcclSystemError, failure.text);
-  check_peer();  // an ended process explains the failure better
+  check_peer();  // the end of the peer's process explains the failure better
   mark_lost(failure.text);
 }
 
@@ -213,7 +214,7 @@ bool VerbsEndpoint::flushed() {
   if (!send_ || send_->flushed()) return true;
   progress();
   if (!send_->flushed()) check_idle_peer();
-  if (send_->flushed()) return true;  // even if the peer has left since
+  if (send_->flushed()) return true;  // even if the peer has left meanwhile
   throw_if_lost();
   return false;
 }
@@ -223,7 +224,7 @@ void VerbsEndpoint::poll_for_data() {
   progress();  // a lost peer's earlier data can still be received
   if (receive_->has_more() || !lost_.empty()) return;
   check_idle_peer();
-  if (!lost_.empty()) progress();  // data may have arrived just before the end
+  if (!lost_.empty()) progress();  // data may have arrived just before the peer ended
 }
 
 std::span<const std::byte> VerbsEndpoint::try_receive(std::size_t most) {
@@ -282,7 +283,8 @@ void VerbsEndpoint::cut() noexcept {
   mark_lost("this rank cut the stream because a call failed; see what failed first");
   if (!pair_) return;
   pair_->cut();
-  shutdown(socket_.get(), SHUT_RDWR);  // the peer notices at once instead of after its retries
+  shutdown(socket_.get(),
+           SHUT_RDWR);  // lets the peer detect the end at once instead of after its retries
   if (send_) send_->abandon();
 }
 

@@ -25,7 +25,7 @@ struct ConnectionEnds {
 
 enum class Severity : std::uint8_t {
   peer_lost,    // the peer, its host or the path to it is gone; becomes PeerLost
-  port_down,    // this host's port has no link; its users are cut off until the link is back
+  port_down,    // this host's port has no link; its users are disconnected until it has one again
   device_gone,  // the device can no longer be used
   own_fault,    // this library made an invalid request
   ignorable,
@@ -38,7 +38,7 @@ enum class Severity : std::uint8_t {
 // number.
 [[nodiscard]] std::string describe_completion(ibv_wc_status status, std::uint32_t vendor_error,
                                               const ConnectionEnds& ends);
-// Returns a description of an event. `port` is the event's port_num if it has one, else 0.
+// Returns a description of an event. `port` is the event's port_num, or 0 if it has none.
 [[nodiscard]] std::string describe_event(ibv_event_type event, const std::string& device, int port);
 
 // Returns the soft RLIMIT_MEMLOCK in bytes, or RLIM_INFINITY if there is no limit.

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kFile = "libibverbs.so.1";
 
-// The first ABI, from 2006, is still exported under the same names, with different structs.
+// The first ABI, from 2006, is still exported under the same names but with different structs.
 constexpr const char* kCurrentAbi = "IBVERBS_1.1";
 
 class Finder {
@@ -25,7 +25,7 @@ class Finder {
     function = reinterpret_cast<Function>(dlvsym(handle_, name, kCurrentAbi));
     note(name, function != nullptr);
   }
-  // Finds a symbol that exists in one version only, which is not that of the current ABI.
+  // Finds a symbol that exists in only one version, which differs from that of the current ABI.
   template <class Function>
   void unversioned(const char* name, Function& function) {
     optional(name, function);
@@ -80,8 +80,8 @@ void find_queue_functions(Finder& find, VerbsLibrary& functions) {
   find.required("ibv_destroy_qp", functions.destroy_qp);
 }
 
-// The text of dlerror() begins with the name of the missing file: `file` itself, or a library that
-// it needs.
+// The text of dlerror() begins with the name of the missing file: `file` itself, or a library on
+// which it depends.
 std::string why_not_loaded(const std::string& file, const char* error) {
   const std::string reason = error == nullptr ? "no reason given" : error;
   if (!reason.starts_with(file + ": cannot open shared object file: No such file"))
@@ -121,7 +121,7 @@ LoadedLibrary load_verbs_library(const char* file) {
   find_queue_functions(find, result.functions);
   result.usable = find.missing().empty();
   if (result.usable) {
-    // ibv_fork_init() fails once memory is registered, so call it now.
+    // ibv_fork_init() fails after memory has been registered, so call it now.
     result.fork_error = result.functions.fork_init();
   } else {
     result.why_not = text(file, " is too old: it lacks ", find.missing());
@@ -141,7 +141,8 @@ const std::string& fork_remark() { return process().fork_remark; }
 int query_port(const VerbsLibrary& library, ibv_context* context, std::uint8_t number,
                ibv_port_attr* attributes) {
   *attributes = {};
-  // Newer versions extend the table at its front; `sz` is the size of the context's version.
+  // Newer versions extend the table at its front; `sz` is the size of the context's version of the
+  // table.
   constexpr std::size_t kReach = sizeof(verbs_context) - offsetof(verbs_context, query_port);
   const verbs_context* const extended = verbs_get_ctx(context);
   if (extended != nullptr && extended->sz >= kReach && extended->query_port != nullptr)

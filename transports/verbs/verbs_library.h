@@ -12,8 +12,8 @@
 
 namespace hccl::verbs {
 
-// The exported functions, each with the type that verbs.h declares. Tests substitute functions of
-// their own.
+// The exported functions, each with the type that verbs.h declares. Tests substitute other
+// functions.
 struct VerbsLibrary {
   decltype(&::ibv_get_device_list) get_device_list = nullptr;
   decltype(&::ibv_free_device_list) free_device_list = nullptr;
@@ -49,12 +49,12 @@ struct VerbsLibrary {
 struct LoadedLibrary {
   bool usable = false;
   VerbsLibrary functions;
-  std::string why_not;  // a clause, if it is not usable
+  std::string why_not;  // a clause; set if the library is not usable
   int fork_error = 0;   // the result of ibv_fork_init()
 };
 
-// Loads `file`, which is never unloaded, and calls ibv_fork_init(). Call it once per process and
-// file.
+// Loads `file`, which is never unloaded, and calls ibv_fork_init(). Call it once per process for
+// each file.
 [[nodiscard]] LoadedLibrary load_verbs_library(const char* file);
 
 // Returns libibverbs.so.1, loaded at the first call, or null if it is not available. Thread safety:
@@ -65,13 +65,13 @@ struct LoadedLibrary {
 [[nodiscard]] const std::string& why_no_verbs_library();
 
 // Returns a warning against forking with registered memory, or an empty text if forking is safe.
-// Kernels from 5.12 on copy such pages at the fork; on older kernels ibv_fork_init() withholds them
-// from the child, unless it fails.
+// Kernels of version 5.12 or later copy such pages at the fork. On older kernels, ibv_fork_init()
+// withholds these pages from the child, unless it fails.
 [[nodiscard]] const std::string& fork_remark();
 
-// Queries a port. Replaces the inline function of verbs.h, which needs the library at link time.
-// Calls the function of the context's own table, which fills all fields, or else the exported
-// function, which fills only the older ones.
+// Queries a port. Replaces the inline function of verbs.h, which requires linking with libibverbs.
+// If the context's own table has the function, calls that, which fills all fields; otherwise calls
+// the exported function, which fills only the older fields.
 [[nodiscard]] int query_port(const VerbsLibrary& library, ibv_context* context, std::uint8_t number,
                              ibv_port_attr* attributes);
 
