@@ -2,12 +2,12 @@
 // The HCCL API: communicators and collective operations between devices.
 //
 // Buffers. Pass a device address from synDeviceMalloc(), or one inside such an allocation, cast to
-// a pointer. Unlike with Gaudi's library, a buffer may also be ordinary memory of this process;
-// this costs two more copies, and HCCL_STRICT=1 refuses it. Counts are numbers of elements, never
-// of bytes. The caller owns the buffers. Until an operation has completed on its stream, its inputs
-// must not change, its outputs are undefined, and the memory must stay mapped. Host memory that
-// does not allow the access fails the communicator on all ranks with hcclInvalidArgument; the text
-// names the address.
+// a pointer. Unlike with Gaudi's library, a buffer may also be ordinary memory of this process.
+// Such a buffer costs two more copies, and HCCL_STRICT=1 refuses it. Counts are numbers of
+// elements, never of bytes. The caller owns the buffers. Until an operation has completed on its
+// stream, its inputs must not change, its outputs are undefined, and the memory must stay mapped.
+// Host memory that does not allow the access fails the communicator on all ranks with
+// hcclInvalidArgument; the text names the address.
 //
 // Order. A collective returns as soon as it is queued. It runs on its stream (the synStreamHandle
 // in the last argument), in order with that stream's copies, memsets and events.
@@ -230,11 +230,11 @@ hcclResult_t hcclRecv(void* recvbuff, size_t count, hcclDataType_t datatype, int
                       hcclComm_t comm, void* stream_handle);
 
 // Operations that a thread issues between hcclGroupStart() and the matching hcclGroupEnd() are
-// collected and then queued together by the outermost hcclGroupEnd(). If it succeeds, they are
-// queued, but need not have completed. The sends and receives of a group progress together, so
-// ranks that exchange in one group cannot block each other; collectives keep their order and run
-// before them. Groups nest. A group may have at most 1024 calls on each stream. A call in a group
-// returns its own argument errors, which leave the group open.
+// collected, and the outermost hcclGroupEnd() then queues them together. When that call succeeds,
+// the operations are queued, but need not have completed. The sends and receives of a group
+// progress together, so ranks that exchange in one group cannot block each other; collectives keep
+// their order and run before them. Groups nest. A group may have at most 1024 calls on each stream.
+// A call in a group returns its own argument errors, which leave the group open.
 // Errors: hcclInvalidUsage from hcclGroupEnd() without a start, and from the 1025th call on a
 // stream; hcclInvalidArgument from hcclGroupEnd() if a stream was destroyed within the group.
 hcclResult_t hcclGroupStart(void);

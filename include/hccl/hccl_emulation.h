@@ -67,9 +67,9 @@ hcclResult_t hcclEmulationDeviceAddress(const void* view, uint64_t size, uint64_
 
 // Sets how processes forked from now on see `size` bytes of device memory, which must lie inside
 // one allocation. With `keep` 1, a child gets a private copy, as of the moment of the fork, at the
-// same address in the host view; it is ordinary memory of the child and of its own children. With
-// `keep` 0, the default, that address range is not mapped in the child. Freeing the memory ends the
-// setting.
+// same address in the host view; the copy is ordinary memory of the child and of the child's own
+// children. With `keep` 0, the default, that address range is not mapped in the child. Freeing the
+// memory ends the setting.
 //
 // A fork copies the kept ranges, without their holes, while the forking thread waits: tens of ms
 // for 64 MiB on an idle machine, up to seconds per GiB on a busy one. Meanwhile all other uses of
@@ -134,8 +134,8 @@ typedef struct hcclEmulationTraffic_t {
 // Writes to `*traffic` this rank's traffic with rank `peer`, or with all other ranks if `peer` is
 // -1. Calls in progress are not counted yet.
 // Blocks: no.
-// Errors: hcclInvalidArgument for an unknown communicator, a `peer` that is not another rank of it,
-// or a null pointer.
+// Errors: hcclInvalidArgument for an unknown communicator, a `peer` that is not another rank of the
+// communicator, or a null pointer.
 hcclResult_t hcclEmulationTraffic(hcclComm_t comm, int peer, hcclEmulationTraffic_t* traffic);
 
 // The call that hcclEmulationPlan() describes.
@@ -216,17 +216,17 @@ hcclResult_t hcclEmulationStreamWait(void* stream_handle, uint64_t after, uint64
 //
 // One thread of the library runs all callbacks one after the other, in order of positions for each
 // stream, even if the work has already run. Signals are blocked on that thread. Callbacks may call
-// the library. They must not throw, and should not block, because that delays the others. A
-// callback may run after the stream has been destroyed or the communicator aborted, because both
-// calls first let the work run or fail; `argument` must live until the callback has run. No
-// callback runs in a forked child, or if this call fails.
+// the library. They must not throw, and should not block, because a blocked callback delays the
+// others. A callback may run after the stream has been destroyed or the communicator aborted,
+// because both calls first let the work run or fail; `argument` must live until the callback has
+// run. No callback runs in a forked child, or if this call fails.
 //
 // synDestroy() returns after all callbacks have run, unless a callback calls synDestroy(). The
 // caller of synDestroy() must therefore not hold a lock that a callback takes. When the process
 // exits, callbacks end with an exit handler (atexit) that the first call of this function
-// registers. Exit handlers registered later run before it, and callbacks still run meanwhile. The
-// handler waits at most 200 ms for a callback that is running, and callbacks that have not begun do
-// not run.
+// registers. Exit handlers registered later run before it, and callbacks still run during those.
+// The handler waits at most 200 ms for a callback that is running, and callbacks that have not
+// begun do not run.
 // Blocks: no.
 // Errors: those of hcclEmulationStreamWait(); hcclInvalidArgument for a null callback;
 // hcclSystemError or hcclOutOfMemory if the thread cannot be started or there is no memory.
@@ -238,8 +238,8 @@ hcclResult_t hcclEmulationStreamNotify(void* stream_handle, uint64_t after, uint
 // ---- Blocks of different sizes ------------------------------------------------------------------
 // Collectives on blocks of different sizes, which Gaudi's library does not have and HCCL_STRICT=1
 // refuses with hcclUnsupported. n is the number of ranks. Counts and displacements are arrays of n
-// elements, which the call reads before it returns. They count elements; a displacement counts from
-// the beginning of the buffer. If the displacements are null, the blocks are contiguous. The
+// numbers, which the call reads before it returns. Both are in elements; a displacement is relative
+// to the beginning of the buffer. If the displacements are null, the blocks are contiguous. The
 // displacement of an empty block is ignored, and a buffer without elements may be null.
 //
 // Each call is queued like a collective and may be part of a group. In a group, such a call is
@@ -287,7 +287,7 @@ hcclResult_t hcclEmulationAlltoAllV(const void* sendbuff, const uint64_t* send_c
 // the same message. Returns hcclBusy and writes nothing if the time has elapsed (at once in a
 // communicator of one rank), and the code of the failure if the communicator fails or has failed.
 // Blocks: for at most `timeout_ms`. hcclCommAbort() ends the wait. hcclCommDestroy() does not: it
-// returns, while the probe keeps waiting until its time has elapsed.
+// returns, but the probe keeps waiting until its time has elapsed.
 // Errors: hcclInvalidArgument for an unknown communicator or a null `source`.
 hcclResult_t hcclEmulationProbe(hcclComm_t comm, uint64_t timeout_ms, int* source, uint64_t* bytes);
 

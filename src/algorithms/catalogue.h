@@ -43,7 +43,7 @@ struct Algorithm {
 // Returns the algorithms that are not hierarchical. Their schedules depend on the shape alone.
 [[nodiscard]] std::span<const Algorithm> flat();
 
-// Returns the first algorithm of that name for the collective, or null.
+// Returns the first algorithm for the collective with this name, or null.
 [[nodiscard]] const Algorithm* find(std::string_view name, Collective collective);
 
 // Returns the hierarchical all-reduce that uses the flat algorithm `rails` across nodes.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Double binary tree: P. Sanders, J. Speck and J. L. Träff, "Two-tree algorithms for full bandwidth
 // broadcast, reduction and scan", 2009. The channels alternate between two trees, each of which
-// carries half of the data; an inner node of one tree is a leaf of the other. There are about
-// log2(n) hops each way. A rank has at most three peers in a tree. An all-reduce goes up and down
-// the tree in `pipeline` chunks, and a rank sends and receives at most three times the tree's part.
+// carries half of the data; an inner node of one tree is a leaf of the other. A message takes about
+// log2(n) hops up or down a tree. A rank has at most three peers in a tree. An all-reduce goes up
+// and down the tree in `pipeline` chunks, and a rank sends and receives at most three times the
+// tree's part.
 #include "algorithms/algorithms.h"
 #include "algorithms/binary_tree.h"
 #include "schedule/builder.h"

@@ -118,9 +118,9 @@ void check_apart(const BlockLayout& read, const BlockLayout& written) {
   }
 }
 
-// Returns a send to and a receive from every rank, this one included. Each rank begins with itself
-// and continues with the ranks after it, so that the ranks do not all read from the same rank
-// first.
+// Returns a send to, and a receive from, every rank, including this rank. Each rank begins with
+// itself and continues with the ranks after it, so that the ranks do not all read from the same
+// rank first.
 std::vector<PointToPoint> messages_of(const comm::Communicator& communicator, hcclDataType_t type,
                                       const BlockLayout& sent, const BlockLayout& received) {
   const int ranks = communicator.size();

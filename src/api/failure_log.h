@@ -36,8 +36,9 @@ class FailureLog {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  // A failure repeats an earlier one if function, code and text are equal. It is logged again, with
-  // the number of repetitions, once kPeriod has passed since it was logged last.
+  // A failure repeats an earlier one if function, code and text are equal. A repeated failure is
+  // logged again, with the number of repetitions, only when kPeriod has passed since it was logged
+  // last.
   static constexpr std::chrono::seconds kPeriod{10};
   // The number of lines logged within kPeriod; further failures are only counted.
   static constexpr int kMostLines = 20;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The error text of a thread's last call: one slot for the hccl functions and one for the syn
-// functions, so that the clean-up a program does with one API leaves the other's message alone.
-// Plain storage without constructor or destructor: it works in static destructors and at exit, and
-// clearing it is one store.
+// functions, so that the clean-up a program does with one API leaves the other's message alone. The
+// slots are plain storage without constructor or destructor, so they work in static destructors and
+// at exit, and clearing one is a single store.
 #pragma once
 
 #include <synapse_common_types.h>

@@ -11,7 +11,8 @@ namespace hccl::api {
 // never null.
 [[nodiscard]] const char* result_text(hcclResult_t result) noexcept;
 
-// Returns the text of a status likewise; shorter than STATUS_DESCRIPTION_MAX_SIZE.
+// Returns the text of a status in the same way. The text is shorter than
+// STATUS_DESCRIPTION_MAX_SIZE.
 [[nodiscard]] const char* status_text(synStatus status) noexcept;
 
 // Return the name of a code, such as "hcclInvalidUsage" or "synFailHccl"; never null.

@@ -111,7 +111,7 @@ class Backend {
 
   // Returns whether calls on host memory go through a staging buffer in device memory.
   [[nodiscard]] virtual bool stages_host_memory() const = 0;
-  // Returns whether ranks share cores, in which case it pays to queue many calls before waiting.
+  // Returns whether ranks share cores. If they do, a rank should queue many calls before it waits.
   [[nodiscard]] virtual bool ranks_share_cores() const = 0;
 
   // Returns whether the communicator has ended with a fault.

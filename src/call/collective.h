@@ -32,8 +32,9 @@ enum class RankSet : std::uint8_t { nobody, everybody, root, rank_0, rank_1 };
   return set == RankSet::nobody ? 0 : set == RankSet::everybody ? ranks : 1;
 }
 
-// A buffer consists of one block for each rank, or is one message. In place, if only one buffer has
-// blocks, the other is this rank's block of it; otherwise the two buffers are the same.
+// A buffer consists of one block for each rank, or is one message. In an in-place call, the two
+// buffers are the same, unless only one of them has blocks: the other is then this rank's block of
+// that buffer.
 struct CollectiveTraits {
   const char* name;   // "all_reduce"
   RankSet senders;    // have an input

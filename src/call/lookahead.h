@@ -36,8 +36,8 @@ class CallLookahead : public StreamLookahead {
 
 class GroupLookahead : public StreamLookahead {
  public:
-  // Returns whether the following groups may begin although earlier groups may still block. Once no
-  // earlier group can block, they may begin in any case.
+  // Returns whether the following groups may begin although earlier groups may still block. When no
+  // earlier group can block any longer, the following groups may begin in any case.
   [[nodiscard]] virtual bool may_begin() = 0;
   // Each call of next() returns one more of the following groups, in order. Returns an empty span
   // if no group follows for now or another kind of work comes first.

@@ -53,7 +53,7 @@ inline constexpr std::size_t kMostGroupCalls = 1024;  // per stream
 // Throws Error(hcclInvalidUsage) if a group that has `calls` calls on one stream is full.
 void check_room(std::size_t calls);
 
-// Does not allocate from the heap for a small number of calls.
+// Does not allocate from the heap while the calls fit in 1 KiB.
 class CollectedCalls {
  public:
   StreamCalls& of(const std::shared_ptr<device::Stream>& stream) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's membership of a communicator. It queues calls on streams in an order on which all ranks
-// agree, and its back end runs them.
+// A rank's membership of a communicator. The communicator queues calls on streams in an order on
+// which all ranks agree, and its back end runs them.
 #pragma once
 
 #include "base/error.h"
@@ -84,8 +84,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Ends this rank's membership. The owner may then release the communicator, which stays alive
   // until its queued work has run.
   void leave();
-  // Fails all queued and future work on every rank. `why` is the reason, such as "called
-  // hcclCommAbort". Allocates no memory.
+  // Fails all queued and future work of the communicator on every rank. `why` is the reason, such
+  // as "called hcclCommAbort". Allocates no memory.
   void fail(const char* why) noexcept { backend_->fail(hcclSystemError, why); }
   // Fails the communicator when the process of rank `peer` of this node exits.
   void watch(const FileDescriptor& process, int peer);

@@ -38,8 +38,8 @@ class AllDevices {
   }
 
  private:
-  // Starts a thread for each device but the first. They all join once all have started, or none
-  // does.
+  // Starts a thread for each device but the first. The ranks join only after all threads have
+  // started; if one cannot start, no rank joins.
   void start(std::vector<std::jthread>& threads) {
     std::promise<bool> verdict;
     const std::shared_future<bool> may_join = verdict.get_future().share();

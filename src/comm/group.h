@@ -46,8 +46,8 @@ class Group {
   }
 
   // Keep a call. keep_known() is for a communicator that known() has returned. Throw
-  // Error(hcclInvalidUsage) if the group has too many calls on the stream, and the errors of
-  // Communicator::prepare() and Communicator::check_usable().
+  // Error(hcclInvalidUsage) if the group already has kMostGroupCalls calls on the stream, and the
+  // errors of Communicator::prepare() and Communicator::check_usable().
   template <class Call>
   void keep_known(const Call& call) {
     admit(*communicator_, *stream_, call);

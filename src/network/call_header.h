@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The identity of a call. It precedes the call's data on every connection that the call uses, and
-// the receiver compares it with that of its own call before it takes any data.
+// The identity of a call. This header precedes the call's data on every connection that the call
+// uses, and the receiver compares it with the header of its own call before it takes any data.
 #pragma once
 
 #include "base/error.h"
@@ -21,7 +21,7 @@ struct Plan;
 
 namespace hccl::network {
 
-// Reports that a peer makes a different call than this rank. The text names both calls.
+// Reports that a peer's call differs from this rank's. The text names both calls.
 class CallMismatch : public Error {
  public:
   using Error::Error;

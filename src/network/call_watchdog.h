@@ -71,9 +71,9 @@ class CallWatchdog final : public ProgressObserver {
   Deadline departed_ = Deadline::never();
 };
 
-// Throws the communicator's fault if one arrives shortly, because it may be the reason for the
-// loss. Otherwise throws Error(hcclSystemError) that names the peer and states whether it has left
-// the communicator. `wait_set`: a wait set that NetworkBackend::wake() rings.
+// Throws the communicator's fault if one arrives within a short time, because that fault may be the
+// reason for the loss. Otherwise throws Error(hcclSystemError) that names the peer and states
+// whether it has left the communicator. `wait_set`: a wait set that NetworkBackend::wake() rings.
 [[noreturn]] void throw_lost(NetworkBackend& network, transport::WaitSet& wait_set,
                              const std::string& doing, const transport::PeerLost& lost);
 

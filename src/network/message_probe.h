@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds a rank that has begun to send this rank a message for which no receive has been posted. A
 // message begins with a header, which stays in its endpoint until the receive takes it. So a probe
-// borrows the endpoints of the ranks from which no receive is in flight, and returns one as soon as
-// a receive has been queued.
+// borrows the endpoints of the ranks from which no receive is in flight, and returns an endpoint as
+// soon as a receive from that rank has been queued.
 #pragma once
 
 #include "base/deadline.h"

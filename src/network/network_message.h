@@ -45,7 +45,7 @@ class NetworkMessage {
   [[nodiscard]] bool has_moved() const {
     return header_moved_ == sizeof(CallHeader) && moved_ == call_.bytes();
   }
-  // Returns how many bytes are left to move, at most `most`.
+  // Returns the number of bytes left to move, or `most` if that is less.
   [[nodiscard]] std::size_t left(std::size_t most) const;
   bool send(transport::Endpoint& endpoint);
   bool receive(transport::Endpoint& endpoint, int own_rank);

@@ -54,8 +54,8 @@ class NetworkMessages {
   void open(DirectedLink& link, const PointToPoint& call);
   // Completes `call` and passes its turn to the next message.
   void finish(DirectedLink& link, const PointToPoint& call);
-  // Calls visit(peer, link) for the links on which no receive is queued. No call gets a number
-  // meanwhile. Thread safety: any thread.
+  // Calls visit(peer, link) for the links on which no receive is queued. No call is numbered during
+  // the visits. Thread safety: any thread.
   template <class Visit>
   void for_each_idle_source(Visit visit) {
     const std::lock_guard lock(queued_mutex_);

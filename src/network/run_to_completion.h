@@ -20,9 +20,8 @@ class ProgressObserver {
 
   // Called after every attempt, so it must be cheap. Throw to abort the call.
   virtual void on_attempt() = 0;
-  // Called while no transfer makes progress: periodically, always before sleeping, and at least
-  // every kIdlePeriod. `moved`: whether anything progressed since the previous call. Throw to abort
-  // the call.
+  // Called while no transfer makes progress, always before sleeping and at least every kIdlePeriod.
+  // `moved`: whether anything progressed since the previous call. Throw to abort the call.
   virtual void on_idle(bool moved) = 0;
 };
 inline constexpr std::chrono::milliseconds kIdlePeriod{100};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stall diagnosis: passes queries and reports between this rank's stream threads, which know what
-// they wait for, and the control thread, which receives the queries when a call of some rank waits
-// for long.
+// they wait for, and the control thread, which receives the queries when a call of some rank has
+// waited for a second or more.
 #pragma once
 
 #include "base/deadline.h"

@@ -22,9 +22,9 @@ namespace {
 constexpr std::size_t kCacheLine = 64;
 
 // Returns whether a call stages its output in a buffer of this back end until data of all ranks
-// have arrived. That is so if copying the output takes less time than a round of messages among all
-// ranks. It is not so for a reduce, which moves data to one rank only, or for a call without
-// elements. The result is the same on all ranks.
+// have arrived. A call does so if copying the output takes less time than a round of messages among
+// all ranks, except for a reduce, which moves data to one rank only, and a call without elements.
+// The result is the same on all ranks.
 bool stages_output(const CollectiveCall& call, int ranks) {
   if (call.traits().receivers == RankSet::root || call.count == 0) return false;
   constexpr std::uint64_t kStagedBytesPerRank = 128 << 10;

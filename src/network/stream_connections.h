@@ -30,10 +30,11 @@ class StreamConnections final : public BackendStream {
   void number(PointToPoint& call) override { network_.messages().number(call, id_); }
   // Throw Error: the communicator's fault, a lost peer, a mismatched call, or a time-out.
   //
-  // A short call stages its output and moves it to `recv` once data of all ranks have arrived.
-  // Before a longer one, a reduce, and a call without elements, the ranks first agree on the call.
-  // The data of a short broadcast come from the root alone; its ranks agree afterwards, unless the
-  // root has another call queued after it.
+  // A call whose buffers have at most 128 KiB times the number of ranks, and at most 1 MiB, stages
+  // its output and moves it to `recv` when data of all ranks have arrived. Before a longer call, a
+  // reduce, or a call without elements, the ranks first agree on the call. The data of a short
+  // broadcast come from the root alone; its ranks agree afterwards, unless the root has another
+  // call queued after it.
   bool run(const CollectiveCall& call, std::uint64_t staging, CallLookahead& ahead) override;
   bool exchange(std::span<const PointToPoint> calls, const MessagePlace& place,
                 std::uint64_t staging, GroupLookahead& ahead) override;

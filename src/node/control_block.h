@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The control segment: the memory that the ranks of a communicator share in addition to their
-// devices' memory. It holds a fault record, a record per rank, lanes and mailboxes. It is one
-// anonymous memory file and contains no pointers.
+// devices' memory. The segment holds a fault record, a record per rank, lanes and mailboxes. It is
+// a single anonymous memory file and contains no pointers.
 #pragma once
 
 #include "base/file_descriptor.h"

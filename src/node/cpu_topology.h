@@ -36,8 +36,8 @@ struct CoreCount {
 };
 
 // Counts the processors in the union of the masks, up to the smallest quota. Ranks have cores of
-// their own if there are at least as many cores as ranks, and each mask has a processor for every
-// rank that uses it.
+// their own if there are at least as many cores as ranks, and each mask has at least as many
+// processors as there are ranks with that mask.
 [[nodiscard]] CoreCount count_cores(std::span<const CpuAllowance> ranks);
 
 // Returns the total size of the last-level caches of the processors that the ranks may run on, from

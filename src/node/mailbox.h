@@ -17,9 +17,9 @@ struct MessageStream {
   std::atomic<std::uint64_t> drained;
 };
 
-// An offered message. The receiver copies its data from the sender's memory, or from the payload if
-// it is short. The receiver does not write to a message that is not streamed, because that would
-// transfer the cache line once more for each message.
+// An offered message. The receiver copies the data from the sender's memory or, if the message is
+// short, from the payload. The receiver does not write to a message that is not streamed, because
+// that would transfer the cache line once more for each message.
 struct alignas(64) Message {
   static constexpr std::size_t kStride = 256;
   static constexpr std::size_t kPayloadBytes = 192;

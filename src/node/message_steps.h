@@ -15,8 +15,8 @@
 namespace hccl::node {
 
 // A long message from host memory goes through the two halves of its sender's staging buffer, which
-// peers can map. It starts only when its receiver is ready for it, so that one buffer serves all
-// sends of a group in any order.
+// peers can map. Such a message starts only when its receiver is ready for it, so that one buffer
+// serves all sends of a group in any order.
 class MessageSteps {
  public:
   // `staging`: a staging buffer of kExchangeStagingBytes for calls on host memory, or 0 if there

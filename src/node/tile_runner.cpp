@@ -69,7 +69,7 @@ void TileRunner::complete_slice() const {
 }
 
 // Calls visit(memory, offset, bytes, serial, write) for the buffers of every peer that this
-// operation may access, until it returns false. Returns whether all calls returned true.
+// operation may access, until a call returns false. Returns whether all calls returned true.
 template <class Visit>
 bool TileRunner::all_peer_buffers(Visit visit) const {
   const int from_chunks = send_chunks(op_.call, node_.size());
@@ -97,7 +97,8 @@ bool TileRunner::all_peer_buffers(Visit visit) const {
 // Maps the peers' buffers as a whole if this rank uses its buffer for the second time; otherwise
 // reused buffers would take page faults for hundreds of calls, until every process has accessed
 // every page. Buffers used for the first time are mapped tile by tile, because most processes never
-// access most of their pages. Returns false if the operation has ended meanwhile.
+// access most of their pages. Returns false if the operation has ended before all buffers are
+// mapped.
 bool TileRunner::map_peers() {
   mapped_ = all_peer_buffers([](device::ArenaView& memory, std::uint64_t offset,
                                 std::uint64_t bytes, std::uint32_t serial, bool) {

@@ -34,8 +34,8 @@ Row row(Collective collective, std::uint64_t most_bytes, std::string_view algori
 }
 
 // The algorithms for small messages take few hops; those for large messages move as little data as
-// possible. docs/explanation/schedules.md says for which sizes both cost the same. The first row
-// that fits is used.
+// possible. docs/explanation/schedules.md says at which sizes both kinds cost the same. The first
+// row that fits is used.
 std::span<const Row> table() {
   static const std::array rows = {
       row(Collective::all_reduce, kOneShotBytes, "one_shot", kOneShotRanks),

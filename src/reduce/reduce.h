@@ -60,8 +60,8 @@ void reduce_tile(hcclDataType_t type, hcclRedOp_t operation,
 [[nodiscard]] constexpr bool needs_prescale(hcclDataType_t type) noexcept {
   return data_type(type).needs_prescale;
 }
-// Divides each value by the smallest power of two that is not less than `parts`. This rounds only
-// values that become denormal. Only for types with needs_prescale().
+// Divides each value by the smallest power of two that is not less than `parts`. The division
+// rounds only values that become denormal. Only for types with needs_prescale().
 void prescale_tile(hcclDataType_t type, const std::byte* source, std::byte* destination,
                    std::size_t count, std::uint32_t parts) noexcept;
 // Turns complete sums of `parts` values each into averages, in place: multiplies by 1 / parts in

@@ -32,7 +32,7 @@ class ScheduleBuilder {
   void copy(const Span& into, const Span& from);
   // Sets `into` to `into` (op) `operand`.
   void fold(const Span& into, const Span& operand);
-  // Ends the step, which has everything that was added since the previous one. Does nothing if
+  // Ends the step, which consists of everything added since the previous step. Does nothing if
   // nothing was added.
   void end_step();
 
