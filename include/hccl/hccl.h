@@ -208,7 +208,7 @@ hcclResult_t hcclAllGather(const void* sendbuff, void* recvbuff, size_t sendcoun
 hcclResult_t hcclAlltoAll(const void* sendbuff, void* recvbuff, size_t count,
                           hcclDataType_t datatype, hcclComm_t comm, void* stream_handle);
 
-// Completes on the stream once every rank's stream has reached its barrier. The host does not wait.
+// Completes on the stream when every rank's stream has reached its barrier. The host does not wait.
 // Gaudi's library, and HCCL_STRICT=1, return hcclUnsupported.
 hcclResult_t hcclBarrier(hcclComm_t comm, void* stream_handle);
 

@@ -282,10 +282,11 @@ hcclResult_t hcclEmulationAlltoAllV(const void* sendbuff, const uint64_t* send_c
 // `*source` and the message's size in bytes to `*bytes`, which may be null. The next hcclRecv()
 // from that rank receives this message, which stays offered until then. A message is offered as
 // soon as its hcclSend() starts to run on the sender's stream. If receives from a rank are queued,
-// its messages are reported once those receives have completed. Ranks that have offered messages
-// take turns. No other thread may probe and receive in this way meanwhile, because both might get
-// the same message. Returns hcclBusy and writes nothing if the time has elapsed (at once in a
-// communicator of one rank), and the code of the failure if the communicator fails or has failed.
+// messages from that rank are reported only after those receives have completed. Ranks that have
+// offered messages take turns. No other thread may probe and receive in this way meanwhile, because
+// both might get the same message. Returns hcclBusy and writes nothing if the time has elapsed
+// (immediately in a communicator of one rank), and the code of the failure if the communicator
+// fails or has failed.
 // Blocks: for at most `timeout_ms`. hcclCommAbort() ends the wait. hcclCommDestroy() does not: it
 // returns, but the probe keeps waiting until its time has elapsed.
 // Errors: hcclInvalidArgument for an unknown communicator or a null `source`.

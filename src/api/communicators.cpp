@@ -26,7 +26,7 @@ std::uint64_t hand_out(std::shared_ptr<comm::Communicator> communicator) {
 }
 
 // Throws Error(hcclInvalidUsage) if the thread's open group holds calls of the communicator, which
-// hcclGroupEnd could not queue once the communicator is destroyed.
+// hcclGroupEnd could not queue after the communicator is destroyed.
 void require_no_collected_calls(const comm::Communicator& communicator) {
   const comm::Group* const group = comm::Group::current();
   if (group == nullptr || !group->has_calls_of(communicator)) return;
@@ -91,7 +91,7 @@ hcclResult_t hcclCommInitAll(hcclComm_t* comm, int ndev, const int* devlist) {
 
 hcclResult_t hcclCommFinalize(hcclComm_t comm) {
   return guard(__func__, [&] {
-    // Waits without a pin, because an abort waits until no call holds one.
+    // Waits without a pin, because an abort waits until no call holds a pin.
     const auto communicator = find_communicator(comm).shared();
     communicator->finalize();
     communicator->throw_if_failed();

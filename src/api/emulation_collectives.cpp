@@ -110,7 +110,7 @@ void check_apart(const BlockLayout& read, const BlockLayout& written) {
       refuse_overlap(outputs[i - 1], written.name, outputs[i], written.name);
   }
   for (const Block& input : read.blocks) {
-    // The outputs are sorted and do not overlap each other: if the first one that ends behind the
+    // The outputs are sorted and do not overlap each other: if the first output that ends after the
     // input's start does not overlap the input, none does.
     const auto found = std::ranges::upper_bound(outputs, input.address, {}, &Block::end);
     if (found != outputs.end() && input.overlaps(*found))
@@ -218,7 +218,7 @@ hcclResult_t hcclEmulationProbe(hcclComm_t comm, uint64_t timeout_ms, int* sourc
   return guard(__func__, [&] {
     if (source == nullptr)
       throw Error(hcclInvalidArgument, "source is null; pass the address of a variable");
-    // Waits without a pin, because an abort waits until no call holds one.
+    // Waits without a pin, because an abort waits until no call holds a pin.
     const std::shared_ptr<comm::Communicator> communicator = find_communicator(comm).shared();
     constexpr std::uint64_t kMost = std::numeric_limits<std::int32_t>::max();  // 24 days
     const std::chrono::milliseconds timeout(std::min(timeout_ms, kMost));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words and writes the lines about failed calls, and limits how often they are repeated.
+// Formats and writes the log lines about failed calls, and limits how often a line is repeated.
 #include "api/failure_log.h"
 
 #include "base/log.h"

@@ -58,8 +58,8 @@ constexpr synStatus status_of(hcclResult_t result) noexcept {
 
 constinit FailureLog failure_log;
 
-// Reads the log's environment variables, because nothing has read them before synInitialize. If the
-// log's file cannot be opened, the line goes to stderr.
+// Reads the log's environment variables, because before synInitialize nothing else has read them.
+// If the log's file cannot be opened, the line goes to stderr.
 void prepare_log() noexcept {
   try {
     load_log_settings();

@@ -46,7 +46,7 @@ void forgive_unavailable_module() noexcept;
 [[nodiscard]] constexpr Callee forwarder(const char* name) { return {name, LogLevel::debug}; }
 
 // Turn the exception that is being handled into a code, this thread's last error, and a line in the
-// log. Call in a handler only.
+// log. Call only in an exception handler.
 [[nodiscard]] hcclResult_t hccl_result_of_exception(Callee callee) noexcept;
 [[nodiscard]] synStatus syn_status_of_exception(Callee callee) noexcept;
 

@@ -99,7 +99,7 @@ template <class Found>
   return pin;
 }
 
-// Throws SynError(synInvalidArgument) naming the parameter.
+// Throws SynError(synInvalidArgument), which names the parameter, if `pointer` is null.
 inline void require_pointer(const void* pointer, const char* name) {
   if (pointer == nullptr) throw SynError(synInvalidArgument, text(name, " is null"));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Acquiring devices and asking what they are.
+// Acquires devices and reports their properties.
 #include "api/device_facts.h"
 #include "api/guard.h"
 #include "api/handles.h"

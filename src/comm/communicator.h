@@ -74,9 +74,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   [[nodiscard]] bool comes_before(const Communicator& other) const;
 
   // Searches the ranks round robin for a message that another rank has offered and for which no
-  // receive is queued, and returns that message. Blocks until there is one; returns nothing once
-  // `timeout` has passed, and at once if it is zero. Throws the communicator's fault. Thread
-  // safety: any thread.
+  // receive is queued, and returns that message. Blocks until there is one, but returns nothing
+  // when `timeout` has passed, immediately if `timeout` is zero. Throws the communicator's fault.
+  // Thread safety: any thread.
   [[nodiscard]] std::optional<Offer> probe(std::chrono::milliseconds timeout);
 
   // Blocks until all work queued on this communicator has run, or the communicator has failed.

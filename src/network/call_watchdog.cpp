@@ -17,7 +17,7 @@ constexpr std::chrono::milliseconds kPeersPause{20};
 // first.
 constexpr std::chrono::seconds kJudgement{1};
 constexpr std::chrono::milliseconds kSecondJudgement{2500};
-// Data that a rank sent before it left may still be on its way.
+// Data that a rank sent before it left may still be in flight.
 constexpr std::chrono::seconds kLastData{1};
 
 [[noreturn]] void throw_departed(const NetworkBackend& network, const std::string& doing,

@@ -118,7 +118,7 @@ PeerConnection& Execution::connection_to(int peer) {
   return connections_.back();
 }
 
-// Returns true once the header has arrived and been checked. Throws CallMismatch.
+// Returns whether the header has arrived and been checked. Throws CallMismatch.
 bool Execution::take_header(PeerConnection& connection) {
   const auto arrived = connection.endpoint->try_receive(sizeof(CallHeader));
   if (arrived.size() < sizeof(CallHeader)) return false;

@@ -33,7 +33,7 @@ class MessageProbe {
   // Throws the communicator's fault. Concurrent calls run one after another.
   [[nodiscard]] std::optional<Offer> find(int first, bool only_looks, Deadline deadline);
   // Takes a link's endpoint back for a receive that is about to use it. Blocks until the probe has
-  // returned it. Call once the receive has its number.
+  // returned it. Call after the receive has been numbered.
   void take_back(const DirectedLink& link);
   // Call when a receive has passed its turn on to the next message.
   void note_received() {

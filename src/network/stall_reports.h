@@ -40,8 +40,8 @@ class StallReports {
 
   using Link = std::shared_ptr<bootstrap::ControlLink>;
 
-  // `link` returns the link to the other nodes, or null once it has ended. `judge` names the
-  // process that gives the verdict, for error texts. Call before any call runs.
+  // `link` returns the link to the other nodes, or null after that link has ended. `judge` names
+  // the process that gives the verdict, for error texts. Call before any call runs.
   void attach(std::function<Link()> link, std::string judge) {
     link_ = std::move(link);
     judge_ = std::move(judge);

@@ -82,8 +82,8 @@ class LaneTurn {
   bool suspended_ = false;
 };
 
-// Checks whether all ranks have posted their part of a slice of the lane's current operation. Does
-// not check a rank again once it is known to have posted.
+// Checks whether all ranks have posted their part of a slice of the lane's current operation. A
+// rank that is known to have posted is not checked again.
 class PostedRanks {
  public:
   PostedRanks(const Lane& lane, int ranks, std::uint32_t slice = 0)

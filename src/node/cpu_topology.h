@@ -41,9 +41,9 @@ struct CoreCount {
 [[nodiscard]] CoreCount count_cores(std::span<const CpuAllowance> ranks);
 
 // Returns the total size of the last-level caches of the processors that the ranks may run on, from
-// which the engine derives when operations bypass the caches. Reads sysfs; tests pass another
-// `root`. Returns 32 MiB if sysfs describes no caches. sysconf() would count the caches of all
-// sockets even where the process, or the virtual machine, has only one.
+// which the engine derives the size at which operations bypass the caches. Reads sysfs; tests pass
+// another `root`. Returns 32 MiB if sysfs describes no caches. sysconf() would count the caches of
+// all sockets even where the process, or the virtual machine, has only one.
 [[nodiscard]] std::uint64_t last_level_cache_bytes(
     std::span<const CpuAllowance> ranks, const std::string& root = "/sys/devices/system/cpu");
 

@@ -72,7 +72,7 @@ bool Exchange::advance_current() {
 }
 
 // Returns whether run() may return before all calls are complete: not while a message is in transit
-// through a staging buffer, on which its peer may depend.
+// through a staging buffer, because its peer may depend on that message.
 bool Exchange::may_return_early() const {
   return ahead_.wait_budget() != WaitBudget::unlimited &&
          std::ranges::none_of(pending_.current(), [](const MessageItem& item) {

@@ -53,7 +53,7 @@ void ExchangeWait::check_limits() {
 
 void ExchangeWait::check_departed(const MessageItem& item) const {
   if (item.state == MessageItem::State::done) return;
-  // Checks the departure first, because the peer may have done its part and departed just now.
+  // Checks the departure first, because the peer may just have done its part and departed.
   if (!node_.has_departed(item.call->peer) || steps_.ready(item)) return;
   node_.fault().raise(hcclSystemError,
                       text(describe(*item.call), ": ", node_.rank_text(item.call->peer),
@@ -74,9 +74,9 @@ void ExchangeWait::check_collectives() {
            "; every rank must make the same calls in the same order"));
 }
 
-// Returns an item whose peer waits in a collective that this rank has not called, on the same
-// stream as far as this rank can tell, while the programs of both ranks wait and the matching call
-// is not queued on another stream. Returns null if there is none.
+// Returns an item that a collective blocks, or null if there is none. The peer of such an item
+// waits in a collective that this rank has not called (on the same stream, as far as this rank can
+// tell), the programs of both ranks wait, and the matching call is not queued on another stream.
 const MessageItem* ExchangeWait::find_blocked_by_collective() const {
   if (!ahead_.host_is_waiting())
     return nullptr;  // this rank's program may still call the collective

@@ -17,7 +17,7 @@ class Lane {
   // `ordinal`: the number of streams that the communicator used before this one; the same on all
   // ranks.
   Lane(ControlBlock control, int rank, std::uint32_t ordinal);
-  // Releases the lane. Its storage is reused once every rank has released it.
+  // Releases the lane. Its storage is reused after every rank has released the lane.
   ~Lane();
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;

@@ -19,7 +19,7 @@ struct MessageStream {
 
 // An offered message. The receiver copies the data from the sender's memory or, if the message is
 // short, from the payload. The receiver does not write to a message that is not streamed, because
-// that would transfer the cache line once more for each message.
+// such a write would cost one more transfer of the cache line for each message.
 struct alignas(64) Message {
   static constexpr std::size_t kStride = 256;
   static constexpr std::size_t kPayloadBytes = 192;
@@ -66,7 +66,7 @@ struct Receipt {
 };
 
 // Packs the receiver's promise to take message `number` as soon as it arrives, regardless of other
-// events, if the message has this count and type. Both are hashed to 24 bits.
+// events, if the message has this count and type. Count and type are hashed together to 24 bits.
 [[nodiscard]] constexpr std::uint64_t awaiting(std::uint64_t number, std::uint64_t count,
                                                std::uint8_t type) {
   const std::uint64_t mixed = (count << 8 | type) * 0x9e3779b97f4a7c15u;

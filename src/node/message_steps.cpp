@@ -143,7 +143,7 @@ void MessageSteps::take(MessageItem& item) {
 }
 
 void MessageSteps::finish(MessageItem& item) {
-  // The sender's program may reuse its buffer once the communicator has failed, so the copy is
+  // The sender's program may reuse its buffer after the communicator has failed, so the copy is
   // valid only if no fault was raised before the copy ended.
   std::atomic_thread_fence(std::memory_order_acquire);
   node_.throw_if_failed();
@@ -171,7 +171,7 @@ void MessageSteps::load_from_host(const PointToPoint& call, Message& message) {
 
 // Returns whether the next piece of an offered send can go to the staging buffer.
 bool MessageSteps::can_fill(const MessageItem& item) const {
-  // Checks local state first: once the message has been taken, its entry may hold another one.
+  // Checks local state first: after the message has been taken, its entry may hold another message.
   if (item.bytes <= Message::kPayloadBytes || item.moved == item.bytes ||
       device::is_device_address(item.call->address))
     return false;

@@ -22,7 +22,7 @@ void OperationWait::prepare_sleep() {
   node_.own_record().host_is_waiting.store(host_is_waiting ? op_.lane.ordinal() + 1 : 0,
                                            std::memory_order_relaxed);
   for (int rank = 0; rank < node_.size(); ++rank) {
-    // Checks the departure first, because a rank may have posted its part and departed just now.
+    // Checks the departure first, because a rank may just have posted its part and departed.
     if (!node_.has_departed(rank) || op_.lane.has_posted(rank)) continue;
     node_.fault().raise(hcclSystemError, text(call_text(), ": ", node_.rank_text(rank),
                                               " has destroyed the communicator; every rank must "

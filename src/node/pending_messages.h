@@ -86,8 +86,8 @@ class PendingMessages {
   [[nodiscard]] MessageItem* next_send() { return next(next_send_, Direction::send); }
   [[nodiscard]] MessageItem* next_receive() { return next(next_receive_, Direction::receive); }
 
-  // Returns whether `cannot_block()` is true for all items. Once it has been true for an item it is
-  // not called for that item again.
+  // Returns whether `cannot_block()` is true for all items. The function is not called again for an
+  // item for which it has returned true.
   template <class CannotBlock>
   [[nodiscard]] bool none_can_block(CannotBlock cannot_block) {
     cannot_block_end_ = std::max(cannot_block_end_, first_);

@@ -17,7 +17,8 @@ inline constexpr std::uint64_t kMaxSourceBytes = 256 << 10;
 // data.
 [[nodiscard]] device::Content resolve_content(device::Arena& arena, std::uint64_t file_offset,
                                               std::uint64_t bytes);
-// Copies this rank's device memory to `destination`. Returns the content of that memory.
+// Copies this rank's device memory to `destination`. Returns whether that memory holds data, holes
+// or both.
 device::Content load(device::Arena& arena, device::DeviceAddress address, std::uint64_t bytes,
                      std::byte* destination);
 // Returns a pointer for reading a range of a rank's memory. `content`: the content that the rank

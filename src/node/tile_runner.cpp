@@ -150,8 +150,9 @@ std::optional<std::uint32_t> TileRunner::claim_tile() const {
 
 // The limits are measured: up to `most`, plain stores still find enough of their lines in the
 // caches, but in the upper part of the range only if copies go to all destinations line by line.
-// Operations that read much more than they write bypass the caches earlier, which leaves the caches
-// to the data read; those that write much more do so later.
+// Operations that read at least twice as much as they write bypass the caches at smaller sizes,
+// which leaves the caches to the data read; those that write at least twice as much as they read do
+// so at larger sizes.
 reduce::StorePolicy TileRunner::choose_store_policy() const {
   if (op_.slicing.slices() > 1) return reduce::StorePolicy::cached;  // drained at once
   const std::uint64_t read =

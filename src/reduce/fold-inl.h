@@ -75,7 +75,7 @@ HWY_INLINE void fold_vectors(D d, const std::byte* const* sources, std::size_t s
 
 // Number of vectors that are folded at a time. Eight registers of accumulators fit every
 // instruction set and cover a few lines of each source. Sources usually start at the same offset in
-// a page and share the sets of a cache, so each line is best consumed at once.
+// a page and share the sets of a cache, so a line should be consumed as soon as it is read.
 template <class Fold>
 inline constexpr std::size_t kUnroll = 8 / Fold::kVectors;
 
