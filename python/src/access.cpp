@@ -15,7 +15,7 @@ namespace hccl_torch {
 
 namespace {
 
-// The smallest page size of the systems that the library runs on.
+// The smallest page size of the systems on which the library runs.
 constexpr std::uintptr_t kPageBytes = 4096;
 
 const std::byte* next_page_boundary(const std::byte* at) {
@@ -23,8 +23,8 @@ const std::byte* next_page_boundary(const std::byte* at) {
   return at + (kPageBytes - address % kPageBytes) % kPageBytes;
 }
 
-// Returns the longest range from the start of `run` in which every page has elements, and advances
-// `run` past it.
+// Returns the longest range from the start of `run` in which every page contains elements, and
+// advances `run` past that range.
 MemoryRange::Run take_range_of_pages(const MemoryRange& memory,
                                      std::optional<MemoryRange::Run>& run) {
   MemoryRange::Run range = *run;
@@ -36,8 +36,8 @@ MemoryRange::Run take_range_of_pages(const MemoryRange& memory,
   }
 }
 
-// Throws unless the tensor's memory is accessible. Skips tensors of the pool, which are in memory
-// of the library, and HPU tensors, which are in device memory.
+// Throws unless the tensor's memory is accessible. Skips tensors of the pool, whose memory belongs
+// to the library, and HPU tensors, whose memory is on the device.
 void require_access(const at::Tensor& tensor, const char* call, bool writable) {
   if (!tensor.is_cpu() || !tensor.has_storage() || tensor.numel() == 0 ||
       MemoryPool::instance().contains(tensor.const_data_ptr()))

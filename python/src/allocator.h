@@ -12,15 +12,15 @@ namespace hccl_torch {
 // memory is left.
 [[nodiscard]] at::Tensor empty(at::IntArrayRef size, const at::TensorOptions& options);
 
-// Does the same for temporary memory of an operation, which forked children do not need.
+// Does the same for an operation's temporary memory, which forked children do not need.
 [[nodiscard]] at::Tensor empty_scratch(at::IntArrayRef size, at::ScalarType type);
 
-// Puts all later CPU tensors of this process with at least `least_bytes` into shared memory. A
+// Allocates all later CPU tensors of this process with at least `least_bytes` in shared memory. A
 // second call changes the limit.
 void install_allocator(std::size_t least_bytes);
 [[nodiscard]] bool allocator_is_installed();
 
-// During its lifetime, CPU tensors that this thread creates are in memory of `allocator`, which
+// While the object lives, CPU tensors that this thread creates are in memory of `allocator`, which
 // must have static lifetime. Call watch_allocations() first.
 class AllocationGuard {
  public:
@@ -33,9 +33,10 @@ class AllocationGuard {
   c10::Allocator* const previous_;
 };
 
-// Makes PyTorch allocate CPU tensors through this module, which uses the previous allocator unless
-// install_allocator() or a guard is in effect. `release` is called for a block that is freed only
-// by its address; it frees the block and returns true if the block belongs to a guard's allocator.
+// Makes PyTorch allocate CPU tensors through this module. The module uses PyTorch's previous
+// allocator unless install_allocator() or a guard is in effect. `release` is called for a block
+// that is freed by its address alone; if the block belongs to a guard's allocator, `release` frees
+// it and returns true.
 void watch_allocations(bool (*release)(void* memory));
 
 }  // namespace hccl_torch

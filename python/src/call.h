@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Translates the result codes of the C API to the exceptions of c10d.
+// Converts result codes of the C API to c10d's exceptions.
 #pragma once
 
 #include <hccl.h>
@@ -12,11 +12,11 @@ namespace hccl_torch {
 // Returns the text of the library's last error on this thread, reworded for PyTorch.
 [[nodiscard]] std::string last_reason();
 
-// Throw c10::DistBackendError with the library's text if the call has failed.
+// Throw c10::DistBackendError with the library's text if `result` or `status` is a failure.
 void check(hcclResult_t result, const char* function);
 void check(synStatus status, const char* function);
 
-// Makes all calls during its lifetime one group.
+// Issues all calls made while the object lives as one group.
 class CallGroup {
  public:
   CallGroup() { check(hcclGroupStart(), "hcclGroupStart"); }

@@ -30,8 +30,8 @@ struct GroupIdentity {
 
 class Communicator {
  public:
-  // Joins the group. Rank 0 passes the id to the other ranks through `store`. Blocks until all
-  // ranks have joined. Later calls wait for other ranks for at most `timeout`. Throws
+  // Joins the group. Rank 0 passes the unique id to the other ranks through `store`. Blocks until
+  // all ranks have joined. Later calls wait for other ranks for at most `timeout`. Throws
   // c10::DistBackendError.
   Communicator(c10d::Store& store, GroupIdentity identity, std::chrono::milliseconds timeout);
   // Aborts work that has not run yet. Does not block.
@@ -46,10 +46,10 @@ class Communicator {
   // Returns the group, this rank and its host as a text.
   [[nodiscard]] std::string describe() const;
 
-  // Returns the stream for collectives, and for messages in coalesced calls.
+  // Returns the stream for collectives. It also carries the messages in coalesced calls.
   [[nodiscard]] const Stream& stream() const noexcept { return stream_; }
   // Return the stream for messages to or from a rank. Separate streams let messages overtake
-  // earlier work that waits for other ranks. Throw c10::DistBackendError. Thread safety: any
+  // earlier work that still waits for other ranks. Throw c10::DistBackendError. Thread safety: any
   // thread.
   [[nodiscard]] const Stream& stream_to(int peer) { return message_stream({peer, true}); }
   [[nodiscard]] const Stream& stream_from(int peer) { return message_stream({peer, false}); }

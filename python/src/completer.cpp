@@ -69,8 +69,8 @@ void Completer::call_for_thread(const std::shared_ptr<State>& state) {
   }
 }
 
-// Runs without the lock, because dropping the last reference to the work may destroy much more,
-// including Python objects. Leaks the work if callbacks must not run.
+// Called without the lock, because dropping the last reference to the work may destroy many other
+// objects, including Python objects. Leaks the work if callbacks must not run.
 void Completer::complete_future(c10::intrusive_ptr<Work> work, bool abandoned) {
   bool (*const can_run)() = condition;
   if (abandoned || (can_run != nullptr && !can_run())) {

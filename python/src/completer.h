@@ -17,10 +17,10 @@ namespace hccl_torch {
 
 class Work;
 
-// The operations of a stream end in order, so only one thread at a time waits for them. Before a
+// The operations of a stream end in order, so only one thread at a time waits for them. Before this
 // thread runs a future's callbacks, another thread takes over the waiting, so that a callback may
-// wait for another future. Threads start on demand, one for each stream with awaited operations and
-// one for each running callback.
+// wait for another future. Threads start on demand: one for each stream with awaited operations,
+// and one for each running callback.
 class Completer {
  public:
   Completer();
@@ -30,19 +30,19 @@ class Completer {
   // The maximum time for which a callback can delay the end of a group.
   static constexpr std::chrono::seconds kDrainTimeout{5};
 
-  // Blocks until no callback runs and no work is left, at most `timeout`. Ignores the callback that
-  // calls it. Returns false on a timeout.
+  // Blocks until no callback runs and no work is left, but for at most `timeout`. Ignores the
+  // callback that calls it. Returns false on a time-out.
   bool drain(std::chrono::milliseconds timeout = kDrainTimeout);
   // Does the same as drain(), and ends the threads.
   bool stop();
   // Stops running callbacks: the futures of works that end from now on stay incomplete.
   void abandon();
-  // Sets a function that is called before callbacks run; they stop once it returns false, because a
-  // thread that requests the lock of an ending interpreter would never return. With null, callbacks
-  // always run.
+  // Sets a function that is called before callbacks run. If it returns false, no further callbacks
+  // run, because a thread that requests the lock of an ending interpreter would never return. With
+  // null, callbacks always run.
   static void set_condition(bool (*can_run)());
 
-  // Ends `work` as soon as it has run. Does not block.
+  // Ends `work` when it has run. Does not block.
   void post(c10::intrusive_ptr<Work> work);
 
  private:
@@ -51,7 +51,7 @@ class Completer {
     std::deque<c10::intrusive_ptr<Work>> works;
     bool has_waiter = false;  // whether a thread waits for the first work
   };
-  // Shared with the threads, which may outlive the completer.
+  // The state that the threads share. They may outlive the completer.
   struct State {
     std::mutex mutex;
     std::condition_variable changed;
@@ -63,7 +63,7 @@ class Completer {
   };
 
   static void run(const std::shared_ptr<State>& state);
-  // Returns a lane without a waiter, or the end. Call it with the lock held.
+  // Returns a lane without a waiter, or the end of the map. Call it with the lock held.
   [[nodiscard]] static std::map<const void*, Lane>::iterator find_lane(State& state);
   // Completes the future of a work that has ended. Call it without the lock.
   static void complete_future(c10::intrusive_ptr<Work> work, bool abandoned);
@@ -74,7 +74,7 @@ class Completer {
   [[nodiscard]] int own() const;
 
   const std::shared_ptr<State> state_ = std::make_shared<State>();
-  const pid_t process_;  // the process that has the threads; a forked child has none to stop
+  const pid_t process_;  // the process that has the threads; a forked child has no threads to stop
 };
 
 }  // namespace hccl_torch

@@ -10,7 +10,7 @@
 
 namespace hccl_torch {
 
-// Returns the device. Initialises the runtime and acquires the device at the first call; both stay
+// Returns the device. The first call initialises the runtime and acquires the device; both last
 // until the process ends. Throws c10::DistBackendError. Thread safety: any thread.
 [[nodiscard]] synDeviceId device();
 
@@ -24,25 +24,26 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
 
   [[nodiscard]] synStreamHandle get() const noexcept { return handle_; }
-  // Returns the number of pieces of work queued so far.
+  // Returns the number of work items queued so far.
   [[nodiscard]] std::uint64_t queued() const noexcept;
 
  private:
   synStreamHandle handle_ = nullptr;
 };
 
-// The work of a stream after position `after`, up to and including `last`. The stream must outlive
-// it.
+// A stream's work after position `after`, up to and including `last`. The stream must outlive the
+// object.
 struct StreamRange {
   const Stream* stream = nullptr;
   std::uint64_t after = 0;
   std::uint64_t last = 0;
 
-  // Returns whether all of it has run. Does not block, and does not accelerate the work.
+  // Returns whether all of the work has run. Does not block, and does not make queued work start
+  // sooner.
   [[nodiscard]] bool has_run() const noexcept;
-  // Blocks until it has run, at most `milliseconds` (HCCL_EMULATION_NO_TIMEOUT for no limit).
-  // Returns hcclBusy on a timeout, else the outcome of the work. hcclGetLastErrorMessage() returns
-  // the reason of a failure.
+  // Blocks until the work has run, but for at most `milliseconds` (HCCL_EMULATION_NO_TIMEOUT for no
+  // limit). Returns hcclBusy on a time-out, else the outcome of the work. hcclGetLastErrorMessage()
+  // returns the reason of a failure.
   [[nodiscard]] hcclResult_t wait(std::uint64_t milliseconds) const noexcept;
 };
 

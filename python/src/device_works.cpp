@@ -31,8 +31,8 @@ void DeviceWorks::complete_users_of(const MemoryRange& range) {
 }
 
 void DeviceWorks::complete_all() {
-  // Covers all addresses of a process, because the upper half of the address space belongs to the
-  // kernel.
+  // This range covers all addresses of a process, because the upper half of the address space
+  // belongs to the kernel.
   complete_users_of(
       {nullptr, reinterpret_cast<const std::byte*>(std::numeric_limits<std::intptr_t>::max())});
 }

@@ -19,17 +19,17 @@ class Work;
 // Thread-safe.
 class DeviceWorks {
  public:
-  // Returns the only object, which is never destroyed because tensors are used until the process
+  // Returns the only object. It is never destroyed, because tensors are used until the process
   // ends.
   [[nodiscard]] static DeviceWorks& instance();
 
-  // Returns whether there are any such operations. Costs one load.
+  // Returns whether any operations of this kind exist. Costs one load.
   [[nodiscard]] bool any() const noexcept { return count_.load(std::memory_order_acquire) > 0; }
   // Returns the operations that use these bytes, except those of `own`.
   [[nodiscard]] std::vector<c10::intrusive_ptr<Work>> users_of(const MemoryRange& range,
                                                                const UnfinishedWorks* own);
-  // Ends the operations that use these bytes. Blocks until they have run. Throws nothing: their
-  // works report failures. The caller must not hold a lock of a process group.
+  // Ends the operations that use these bytes. Blocks until they have run. Throws nothing, because
+  // their works report failures. The caller must not hold a lock of a process group.
   void complete_users_of(const MemoryRange& range);
   // Does the same for all operations.
   void complete_all();

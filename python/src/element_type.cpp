@@ -15,7 +15,8 @@ namespace hccl_torch {
 
 namespace {
 
-// Returns the value for a key in a table of pairs, or nothing if it is not in the table.
+// Returns the value for a key in a table of pairs, or nothing if the table does not contain the
+// key.
 template <class Table, class Key>
 auto find(const Table& table, Key key) {
   const auto found = std::ranges::find(table, key, &Table::value_type::first);
@@ -57,8 +58,8 @@ constexpr std::array kBitwise{OpPair{Op::BAND, hcclEmulationBitAnd},
 constexpr std::array kArithmetic{OpPair{Op::SUM, hcclSum}, OpPair{Op::AVG, hcclAvg},
                                  OpPair{Op::PRODUCT, hcclProd}, OpPair{Op::MIN, hcclMin},
                                  OpPair{Op::MAX, hcclMax}};
-// Complex numbers have no order, and their product is not that of their parts, so only these two
-// reductions are supported.
+// Complex numbers have no order, and a product cannot be formed from the parts separately, so only
+// these two reductions are supported.
 constexpr std::array kComplex{kArithmetic[0], kArithmetic[1]};
 
 std::optional<hcclRedOp_t> library_operation(const c10d::ReduceOp& operation, at::ScalarType type) {
@@ -72,7 +73,7 @@ std::optional<hcclRedOp_t> library_operation(const c10d::ReduceOp& operation, at
   return c10::isComplexType(type) ? find(kComplex, op) : find(kArithmetic, op);
 }
 
-// Returns the factor in the tensor's type, so that the products keep that type.
+// Returns the factor in the tensor's type, so that the products have that type too.
 at::Tensor factor_of(const c10d::ReduceOp& operation, at::ScalarType type) {
   if (operation.op_ != c10d::ReduceOp::PREMUL_SUM) return {};
   const auto* const supplement =

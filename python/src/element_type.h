@@ -11,20 +11,21 @@
 
 namespace hccl_torch {
 
-// A reduction as the library performs it on the elements of a tensor.
+// A reduction of a tensor's elements, in the library's terms.
 struct Reduction {
   hcclDataType_t type = hcclFloat32;
   hcclRedOp_t operation = hcclSum;
   std::int64_t parts = 1;  // library elements per tensor element: 2 for complex types
-  at::Tensor factor;       // multiplied with each rank's elements first; undefined if there is none
+  at::Tensor
+      factor;  // by which each rank's elements are multiplied first; undefined if there is none
 
-  // Returns the library's count of elements.
+  // Returns the number of library elements in a tensor.
   [[nodiscard]] std::uint64_t count(const at::Tensor& tensor) const {
     return static_cast<std::uint64_t>(tensor.numel() * parts);
   }
 };
 
-// Returns the library's reduction. If the library does not support it, throws c10::TypeError
+// Returns the library's equivalent of a reduction. If the library has none, throws c10::TypeError
 // (Python's TypeError), which names `call`, the operation and the type.
 [[nodiscard]] Reduction reduction_of(const c10d::ReduceOp& operation, at::ScalarType type,
                                      const char* call);

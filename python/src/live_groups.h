@@ -21,7 +21,7 @@ class LiveGroups {
   void add(ProcessGroupHccl& group);
   // Removes a group. Call it before the group is destroyed. Blocks while for_each() uses the group.
   void remove(ProcessGroupHccl& group);
-  // Calls `visit` for each group, the newest first. In a forked child there are no groups.
+  // Calls `visit` for each group, the newest first. A forked child has no groups.
   void for_each(const std::function<void(ProcessGroupHccl&)>& visit);
 
  private:

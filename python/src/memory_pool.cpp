@@ -17,8 +17,7 @@ namespace hccl_torch {
 namespace {
 
 constexpr std::size_t kPage = 4096;
-// Cached blocks have at most this size in total, or the size of the blocks in use if that is
-// larger.
+// The cached blocks have at most this total size, or that of the blocks in use if that is larger.
 constexpr std::uint64_t kLeastCache = 1ull << 30;
 
 // Rounds up to one of eight sizes per power of two, so that at most an eighth of a block is unused.
@@ -35,8 +34,9 @@ MemoryPool& MemoryPool::instance() {
   return *pool;
 }
 
-// Registers fork handlers. Those that are registered last run first before a fork. The library has
-// registered its handlers before, so the pool is locked before the library, as everywhere else.
+// Registers fork handlers on the first call. Prepare handlers run in reverse order of registration,
+// and the library has registered its handlers already. So the pool is locked before the library,
+// the same lock order as everywhere else.
 void MemoryPool::watch_forks() {
   static const int registered =
       pthread_atfork([] { instance().lock_for_fork(); }, [] { instance().unlock_after_fork(); },
@@ -47,8 +47,8 @@ void MemoryPool::watch_forks() {
   TORCH_CHECK(registered == 0, "hccl_torch: pthread_atfork failed");
 }
 
-// Forgets the cached blocks in a forked child, where only private copies of the blocks in use are
-// mapped.
+// Discards the cached blocks in a forked child: only private copies of the blocks in use are mapped
+// in the child.
 void MemoryPool::enter_child() noexcept {
   is_child_ = true;
   cached_.clear();

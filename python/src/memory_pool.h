@@ -13,8 +13,8 @@
 
 namespace hccl_torch {
 
-// A forked child has private copies of the kept blocks and cannot allocate. Thread safety: any
-// thread.
+// A forked child has private copies of the kept blocks, and cannot allocate blocks. Thread safety:
+// any thread.
 class MemoryPool {
  public:
   struct Usage {
@@ -24,16 +24,16 @@ class MemoryPool {
     std::uint64_t reused = 0;        // allocations served from the cache
   };
 
-  // Returns the only object, which is never destroyed because static destructors free tensors.
+  // Returns the only object. It is never destroyed, because static destructors free tensors.
   [[nodiscard]] static MemoryPool& instance();
 
-  // Returns a block of at least `bytes` with undefined contents, at a multiple of 64. Returns null
-  // if the device has no memory left or cannot be acquired, and in a forked child. If `is_kept`,
-  // forked children keep the block.
+  // Returns a block of at least `bytes` with undefined contents, at an address that is a multiple
+  // of 64. Returns null if the device has no memory left or cannot be acquired, and in a forked
+  // child. If `is_kept`, forked children keep the block.
   [[nodiscard]] void* allocate(std::size_t bytes, bool is_kept) noexcept;
-  // Frees a block into the cache. Returns false if it is not a block of the pool.
+  // Returns a block to the cache. Returns false if it is not a block of the pool.
   bool release(void* block) noexcept;
-  // Returns whether `address` is in a block.
+  // Returns whether `address` lies in a block of the pool.
   [[nodiscard]] bool contains(const void* address) const noexcept;
   // Returns all cached blocks to the system.
   void trim() noexcept;
@@ -64,7 +64,7 @@ class MemoryPool {
   std::map<std::size_t, std::vector<void*>> cached_;  // blocks by size
   Usage usage_;
   bool is_child_ = false;
-  // Bounds of all blocks, with which most other memory is excluded quickly.
+  // The bounds of all blocks, which quickly exclude most memory outside the pool.
   std::atomic<std::uintptr_t> lowest_{UINTPTR_MAX}, highest_{0};
 };
 

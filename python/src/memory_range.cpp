@@ -8,7 +8,7 @@ namespace hccl_torch {
 
 namespace {
 
-// The maximum number of runs that are compared, which takes a few milliseconds.
+// The maximum number of runs to compare. Comparing that many takes a few milliseconds.
 constexpr int kMaxRuns = 1 << 18;
 
 }  // namespace
@@ -46,7 +46,8 @@ MemoryRange::MemoryRange(const at::Tensor& tensor) {
 }
 
 // Each dimension repeats its inner part at every step, so the step that contains `from` is computed
-// dimension by dimension. A position after the last byte of a step belongs to the next step.
+// one dimension at a time. A position after the last byte of a step counts as part of the next
+// step.
 std::optional<MemoryRange::Run> MemoryRange::run_from(const std::byte* from) const noexcept {
   if (from >= end_) return std::nullopt;
   std::int64_t rest = std::max<std::int64_t>(from - begin_, 0);
@@ -78,8 +79,8 @@ bool MemoryRange::overlaps(const MemoryRange& other) const noexcept {
   return true;
 }
 
-// Treats the runs of both ranges as infinite sequences whose distance is the common divisor of
-// their periods.
+// Treats the runs of both ranges as infinite sequences whose period is the greatest common divisor
+// of their periods.
 bool MemoryRange::is_apart_by_distance(const MemoryRange& other) const noexcept {
   const std::int64_t common = std::gcd(period_, other.period_);
   if (common == 0) return false;

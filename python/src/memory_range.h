@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes that the elements of a tensor occupy: runs at the strides of its dimensions, so that
-// two columns of a matrix do not overlap.
+// The bytes that the elements of a tensor occupy: runs of bytes, repeated at the strides of the
+// dimensions. So two columns of a matrix do not overlap.
 #pragma once
 
 #include <cstddef>
@@ -33,15 +33,15 @@ class MemoryRange {
   // Returns the first run that ends after `from`, without the bytes before `from`, or nothing if
   // there is none. Overlapping elements count as one run.
   [[nodiscard]] std::optional<Run> run_from(const std::byte* from) const noexcept;
-  // Returns false only if the ranges have no byte in common. May wrongly return true for ranges
-  // with many runs.
+  // Returns false only if the ranges have no byte in common. May return true without an overlap for
+  // ranges with many runs.
   [[nodiscard]] bool overlaps(const MemoryRange& other) const noexcept;
 
  private:
   struct Dimension {
     std::int64_t stride = 0;  // bytes
     std::int64_t size = 0;
-    std::int64_t extent = 0;  // bytes from the first to the last within one step
+    std::int64_t extent = 0;  // number of bytes from the first to the last one within a step
   };
 
   [[nodiscard]] bool is_apart_by_distance(const MemoryRange& other) const noexcept;
@@ -53,7 +53,7 @@ class MemoryRange {
   c10::SmallVector<Dimension, 3> dimensions_;  // outermost first
 };
 
-// Memory of an HPU tensor that an operation uses.
+// Memory of an HPU tensor that an operation uses, and how the operation uses it.
 struct DeviceUse {
   MemoryRange range;
   bool is_written = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between two ranks of a process group, and the collectives that consist of them.
+// Messages between two ranks of a process group, and the collectives that consist of messages.
 #pragma once
 
 #include "communicator.h"
@@ -12,10 +12,11 @@
 
 namespace hccl_torch {
 
-// Receives match messages in the order of the calls, with or without a source; those with a tag
-// other than 0 match by tag, and in the order of the calls for equal tags. A rank may send to
-// itself. In coalesced calls the messages of two ranks match in the order of their tags, and of the
-// calls for equal tags; such a receive does not wait for receives before the block.
+// Receives match messages in the order of the calls, with or without a source. Receives with a tag
+// other than 0 match by the tag, and for equal tags in the order of the calls. A rank may send to
+// itself. In coalesced calls the messages of two ranks match in the order of their tags, and for
+// equal tags in the order of the calls. Such a receive does not wait for receives before the
+// coalescing block.
 class Messages {
  public:
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
@@ -24,8 +25,8 @@ class Messages {
   Messages(OperationQueue& queue, std::shared_ptr<Communicator> communicator)
       : queue_(queue), communicator_(communicator), matcher_(queue, std::move(communicator)) {}
 
-  // These throw c10::DistBackendError, c10::TypeError and c10::ValueError, like the process group's
-  // methods.
+  // These functions throw c10::DistBackendError, c10::TypeError and c10::ValueError, like the
+  // process group's methods.
   [[nodiscard]] WorkPtr send(const at::Tensor& tensor, int peer, int tag);
   [[nodiscard]] WorkPtr receive(at::Tensor& tensor, int peer, int tag);
   [[nodiscard]] WorkPtr receive_from_any(at::Tensor& tensor, int tag) {
@@ -34,10 +35,10 @@ class Messages {
 
   // Returns whether the matcher has receives that have not been queued in the library yet.
   [[nodiscard]] bool has_posted() { return matcher_.has_posted(); }
-  // Fails the receives that have not found a message, and all later ones.
+  // Fails all receives that have not been matched with a message, and all later receives.
   void stop() { matcher_.stop(); }
 
-  // Sends the i-th input to rank i, and fills the i-th output with the message of rank i. Skips
+  // Sends the i-th input to rank i, and fills the i-th output with the message from rank i. Skips
   // undefined tensors. Either list may be empty.
   void exchange(Issue& issue, Tensors& outputs, const Tensors& inputs);
 

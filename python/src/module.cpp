@@ -15,7 +15,7 @@ namespace py = pybind11;
 
 namespace {
 
-// Releases Python's lock before it destroys the object, like the holder of the base class:
+// Releases Python's lock before it destroys the object, as the base class's holder does, because
 // destroying the last reference may wait for threads that need the lock.
 template <class T>
 class NoGilPointer {

@@ -22,8 +22,8 @@ namespace hccl_torch {
 
 namespace {
 
-// The minimum size of a tensor that needs a bounce buffer. The library's slots carry smaller
-// messages.
+// The minimum size of a tensor that needs a bounce buffer. Smaller messages travel in the library's
+// slots.
 constexpr std::size_t kLeastBounce = 16384;
 
 // Throws c10::TypeError unless the tensor is a dense CPU or HPU tensor.
@@ -39,8 +39,8 @@ Part part_of(c10d::OpType type) {
   return receives ? kReceive : kCollective;
 }
 
-// Removes receives from the operations that a receive waits for: it must not wait for an earlier
-// receive, which may find its message only after this one has found its own.
+// Removes receives from the operations for which a receive waits. A receive must not wait for an
+// earlier receive, which may match its message only after this one has matched its own.
 void leave_receives_out(std::vector<c10::intrusive_ptr<Work>>& users, const MemoryRange& range) {
   std::erase_if(users, [&](const c10::intrusive_ptr<Work>& work) {
     return work->has_messages() && !work->reads(range);
@@ -69,7 +69,7 @@ c10::intrusive_ptr<Work> OperationQueue::make_work(c10d::OpType type, const char
                                    title.empty() ? nullptr : title.c_str());
 }
 
-// First ends the works that have run: usually the program has waited for the previous one.
+// First ends the works that have run: usually the program has already waited for the previous work.
 void OperationQueue::begin(const c10::intrusive_ptr<Work>& work) {
   work->begin();
   unfinished_->reap();
@@ -111,7 +111,7 @@ c10::intrusive_ptr<Work> OperationQueue::end_coalescing() {
 }
 
 // Sorts messages by tag, because the library matches the messages between two ranks in the order of
-// the calls. Both ranks have the same tags and therefore get the same order. Collectives keep their
+// the calls. Both ranks use the same tags and therefore get the same order. Collectives keep their
 // positions.
 void OperationQueue::order_by_tag(std::vector<CoalescedCall>& calls) {
   std::vector<CoalescedCall> messages;
@@ -206,7 +206,7 @@ Issue::~Issue() {
 }
 
 // Keeps the tensors alive until the earlier calls have run. Does nothing else for a deferred
-// operation, which has only one call: the thread that queues it fails its work.
+// operation: it has only one call, and the thread that queues this call fails the work.
 void Issue::abandon() {
   operation().steps.resize(steps_before_);
   if (!is_deferred_) hand_over();
@@ -220,8 +220,8 @@ void Issue::count(const at::Tensor& tensor, std::uint64_t& bytes) {
 }
 
 // Returns whether the calls need a copy of the tensor. The library moves a collective's ordinary
-// memory slice by slice through the cache, but the messages of a group one after the other, so
-// these are copied into shared memory first.
+// memory slice by slice through the cache. It moves the messages of a group one after the other, so
+// their tensors are copied into shared memory first.
 bool Issue::needs_copy(const at::Tensor& tensor) const {
   return !tensor.is_contiguous() || tensor.is_conj() || tensor.is_neg() ||
          (bounces_ && tensor.nbytes() >= kLeastBounce &&
@@ -235,8 +235,7 @@ at::Tensor Issue::copy_of(const at::Tensor& tensor, bool with_elements) {
   return copy;
 }
 
-// Operations on HPU tensors run in the order of the program. A deferred operation has already been
-// ordered by defer().
+// Operations on HPU tensors run in program order. defer() has already ordered a deferred operation.
 bool Issue::order_behind_others(const at::Tensor& tensor, bool copies, Access access) {
   if (tensor.is_hpu() && !is_deferred_) {
     const DeviceUse use{MemoryRange(tensor), access != Access::reads};
@@ -267,8 +266,8 @@ bool Issue::await_writers_of(const at::Tensor& tensor, bool also_without_step, A
 
 // Returns whether `writer` must end before this operation uses the memory. A message never waits
 // for a receive, unless it sends an HPU tensor: the other rank may need this message before it
-// sends the message that the receive waits for. An operation that overwrites a tensor follows the
-// operations of its own stream without a wait, see output().
+// sends the one for which the receive waits. An operation that overwrites a tensor needs no wait
+// for operations of its own stream, see output().
 bool Issue::must_end_first(const Work& writer, bool is_hpu, Access access) const {
   if (writer.has_run()) return true;
   if (is_message_ && writer.has_messages()) return is_hpu && access == Access::reads;
@@ -304,8 +303,8 @@ at::Tensor Issue::input(const at::Tensor& tensor) {
   return hold(tensor);
 }
 
-// Steps run in the order of the stream, so an operation on memory that an earlier operation fills
-// in a step needs a step as well.
+// Steps run in stream order. So an operation on memory that an earlier operation fills in a step
+// needs a step as well.
 at::Tensor Issue::output(at::Tensor& tensor, bool keeps) {
   require_dense(tensor, name_);
   count(tensor, keeps ? bytes_in_ : bytes_out_);
@@ -354,8 +353,8 @@ void Issue::promise(const std::vector<at::Tensor>& tensors, bool are_written) {
   }
 }
 
-// Adds the calls to the work and begins it. The work of a coalesced block records the stream
-// positions of all its calls itself. An operation without calls does not wait.
+// Adds the calls to the work and begins the work. The work of a coalesced block itself records the
+// stream positions of all its calls. An operation without calls does not wait.
 void Issue::hand_over() {
   if (is_coalesced_) return;
   const std::uint64_t last = stream_.queued();

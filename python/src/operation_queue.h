@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations of a process group, in the order of the program.
+// The operations of a process group, in program order.
 #pragma once
 
 #include "call.h"
@@ -28,29 +28,29 @@ class OperationQueue {
   OperationQueue(const OperationQueue&) = delete;
   OperationQueue& operator=(const OperationQueue&) = delete;
 
-  // Operations that the thread queues between these two calls become one operation.
-  // end_coalescing() makes the calls of the library as one group, and returns the work.
-  // start_coalescing() discards a block that this thread has begun and not ended. Both throw
-  // c10::DistBackendError.
+  // Coalesces the operations that a thread queues between these two calls into one.
+  // end_coalescing() issues their library calls as one group and returns the operation's work.
+  // start_coalescing() discards a coalescing block that this thread began but did not end. Both
+  // throw c10::DistBackendError.
   void start_coalescing();
   [[nodiscard]] c10::intrusive_ptr<Work> end_coalescing();
   // Returns whether this thread is coalescing calls.
   [[nodiscard]] bool is_coalescing() const;
-  // Returns the work of an operation that an Issue queues later. Checks the tensor at once, and
-  // throws c10::TypeError. Blocks until operations that use the memory of an HPU tensor have ended.
-  // Later operations on that memory wait for this one.
+  // Returns the work of an operation that an Issue queues later. Checks the tensor now, and throws
+  // c10::TypeError. Blocks until operations that use the memory of an HPU tensor have ended. Later
+  // operations on that memory wait for this operation.
   [[nodiscard]] c10::intrusive_ptr<Work> defer(c10d::OpType type, const char* name,
                                                const at::Tensor& tensor);
   // Returns the work of a call that an Issue queues later. The call is part of the operation of
   // `whole`, or of none if `whole` is null.
   [[nodiscard]] c10::intrusive_ptr<Work> make_part(Work* whole, const char* name);
-  // Blocks until no operation whose future is awaited is left and no callback runs, at most
-  // `timeout`. Returns false on a timeout.
+  // Blocks until no operation with an awaited future is left and no callback runs, but for at most
+  // `timeout`. Returns false on a time-out.
   bool drain(std::chrono::milliseconds timeout = Completer::kDrainTimeout) {
     return completer_->drain(timeout);
   }
-  // Blocks until the operations have ended, for receives without a message for at most `timeout`.
-  // Returns whether all have ended.
+  // Blocks until the operations have ended. Waits for receives without a message for at most
+  // `timeout`. Returns whether all have ended.
   bool await_end(std::chrono::milliseconds timeout) { return unfinished_->await_end(timeout); }
   // Stops running callbacks.
   void abandon_callbacks() { completer_->abandon(); }
@@ -63,7 +63,7 @@ class OperationQueue {
   // A call of the library.
   struct CoalescedCall {
     std::function<void()> make;
-    std::optional<int> tag;  // the tag if this is a message
+    std::optional<int> tag;  // set if the call is a message
   };
 
   // Sorts the messages among the calls by tag.
@@ -73,7 +73,8 @@ class OperationQueue {
   [[nodiscard]] bool coalesces() const {
     return coalesced_ && coalescing_thread_ == std::this_thread::get_id();
   }
-  // Begins a work and stores it. Call it with the lock held, after all calls of the operation.
+  // Begins a work and stores it. Call it with the lock held, after all calls of the operation have
+  // been made.
   void begin(const c10::intrusive_ptr<Work>& work);
 
   const std::shared_ptr<Communicator> communicator_;
@@ -81,19 +82,19 @@ class OperationQueue {
   const std::shared_ptr<UnfinishedWorks> unfinished_ = std::make_shared<UnfinishedWorks>();
   mutable std::mutex mutex_;  // held while an operation is queued
   std::uint64_t sequence_ = 0;
-  c10::intrusive_ptr<Work> coalesced_;  // the work while a thread coalesces calls
+  c10::intrusive_ptr<Work> coalesced_;  // the work of the block while a thread coalesces calls
   std::thread::id coalescing_thread_;
-  std::vector<CoalescedCall> coalesced_calls_;  // made when the coalescing ends
+  std::vector<CoalescedCall> coalesced_calls_;  // issued when the coalescing ends
 };
 
 // An operation while it is being queued. Holds the queue's lock, except during the waits that
-// release it. If it is destroyed before its end because a call has thrown, the tensors live until
-// the earlier calls have run.
+// release it. If the object is destroyed before end() because a call has thrown, the tensors live
+// until the earlier calls have run.
 class Issue {
  public:
   // Issues an operation on the stream of the collectives.
   Issue(OperationQueue& queue, c10d::OpType type, const char* name);
-  // Issues an operation on a stream of messages, or as a part of coalesced calls.
+  // Issues an operation on a stream for messages, or as a part of coalesced calls.
   Issue(OperationQueue& queue, c10d::OpType type, const char* name, const Stream& stream);
   // Issues a deferred operation.
   Issue(OperationQueue& queue, c10::intrusive_ptr<Work> work, const Stream& stream);
@@ -105,7 +106,7 @@ class Issue {
   [[nodiscard]] void* stream() const { return stream_.get(); }
   [[nodiscard]] bool is_coalesced() const { return is_coalesced_; }
 
-  // Makes a call of the library at once, or at the end of the coalesced calls. Throws
+  // Makes a call of the library: at once, or when the coalescing ends. Throws
   // c10::DistBackendError.
   template <class Call>
   void call(const char* function, Call call) {
@@ -125,35 +126,35 @@ class Issue {
   // tags.
   void send(const at::Tensor& from, int peer, int tag);
   void receive(const at::Tensor& to, int peer, int tag);
-  // Returns a contiguous CPU tensor with the elements of `tensor`, which lives as long as the
-  // operation. Throws c10::TypeError for a tensor that is not dense, or neither in CPU memory nor
-  // on the device, as output() does.
+  // Returns a contiguous CPU tensor with the elements of `tensor`. The result lives as long as the
+  // operation. Like output(), throws c10::TypeError for a tensor that is not dense, or is neither
+  // in CPU memory nor on the device.
   [[nodiscard]] at::Tensor input(const at::Tensor& tensor);
-  // Returns a contiguous CPU tensor whose elements become those of `tensor` when the operation
-  // ends. If `keeps`, it starts with the elements of `tensor`.
+  // Returns a contiguous CPU tensor, whose elements are written to `tensor` when the operation
+  // ends. If `keeps`, the result starts with the elements of `tensor`.
   [[nodiscard]] at::Tensor output(at::Tensor& tensor, bool keeps);
-  // Blocks until earlier operations that write to the memory of `tensor` have ended. Call it before
-  // the elements are used at once.
+  // Blocks until earlier operations that write to the memory of `tensor` have ended. Call it if the
+  // elements are used before this operation runs.
   void await_writers(const at::Tensor& tensor);
-  // Blocks until earlier collectives that write to the memory of `tensor` have ended. Call it
-  // before a message is stored there at once.
+  // Blocks until earlier collectives that write to the memory of `tensor` have ended. Call it if a
+  // message is stored there before this operation runs.
   void await_collectives(const at::Tensor& tensor) {
     await_writers_of(tensor, true, Access::changes);
   }
   // Returns `bytes` bytes of memory that live as long as the operation.
   [[nodiscard]] at::Tensor scratch(std::int64_t bytes);
-  // Adds tensors to the result. If they `are_written`, a step fills them. Throws c10::TypeError, as
+  // Adds tensors to the result. `are_written`: whether a step fills them. Throws c10::TypeError, as
   // output() does.
   void promise(const std::vector<at::Tensor>& tensors, bool are_written);
-  // Adds a step, which runs on the first thread that observes the operation's end.
+  // Adds a step. The first thread that observes the operation's end runs it.
   void then(std::function<void()> step) { operation().steps.push_back(std::move(step)); }
 
   // Records that `tensor`, the result of a deferred operation, has been filled.
   void fill(const at::Tensor& tensor) { count(tensor, bytes_out_); }
-  // Ends a part of an operation. Does not count it in the statistics.
+  // Ends a part of an operation. The statistics do not count the part.
   void end_part();
-  // Ends the operation after all its calls have been made, and returns its work. Counts it in the
-  // statistics with the bytes of its inputs, including tensors that are also outputs, or with the
+  // Ends the operation after all its calls have been made, and returns its work. The statistics
+  // count it with the bytes of its inputs, including tensors that are also outputs, or with the
   // bytes of its outputs if it has no inputs.
   [[nodiscard]] c10::intrusive_ptr<c10d::Work> end();
 
@@ -161,16 +162,17 @@ class Issue {
   enum class Access { reads, overwrites, changes };
 
   [[nodiscard]] bool needs_copy(const at::Tensor& tensor) const;
-  // Blocks until earlier operations that must end before this one uses `tensor` have ended:
-  // operations that write to it in a step, or at all if this one `copies` it, and, for an HPU
-  // tensor, operations of other streams. Returns whether it skipped some that are still running.
+  // Blocks until the earlier operations that must end before this one uses `tensor` have ended.
+  // These are operations that write to `tensor` in a step (or at all, if this operation `copies`
+  // the tensor) and, for an HPU tensor, operations on other streams. Returns whether it skipped
+  // some that are still running.
   bool order_behind_others(const at::Tensor& tensor, bool copies, Access access);
   bool await_writers_of(const at::Tensor& tensor, bool also_without_step, Access access);
   [[nodiscard]] bool must_end_first(const Work& writer, bool is_hpu, Access access) const;
   void await_users_of(const DeviceUse& use);
   // Ends these operations. Releases the queue's lock meanwhile, because the operations may need it.
   void await(const std::vector<c10::intrusive_ptr<Work>>& works);
-  // Returns a CPU tensor over the memory of `tensor`, which lives as long as the operation.
+  // Returns a CPU tensor over the memory of `tensor`. The memory lives as long as the operation.
   [[nodiscard]] at::Tensor hold(const at::Tensor& tensor);
   [[nodiscard]] at::Tensor copy_of(const at::Tensor& tensor, bool with_elements);
   void count(const at::Tensor& tensor, std::uint64_t& bytes);
@@ -197,8 +199,8 @@ class Issue {
 
 // Copies into a tensor on any thread. The tensor may be an inference tensor.
 void copy_into(at::Tensor& to, const at::Tensor& from);
-// Copies into a tensor of the program after checking its memory, which may have changed since the
-// call. `call` names the function in the error's text. Throws c10::ValueError.
+// Copies into a tensor of the program. First checks the tensor's memory, which may have changed
+// since the call. `call` names the function in the error's text. Throws c10::ValueError.
 void deliver_into(at::Tensor& to, const at::Tensor& from, const char* call);
 
 }  // namespace hccl_torch

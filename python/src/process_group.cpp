@@ -142,7 +142,7 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::allreduce_coalesced(
   return issue.end();
 }
 
-// Leaves the other ranks' tensors unchanged.
+// Does not change the other ranks' tensors.
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::reduce(Tensors& tensors,
                                                    const c10d::ReduceOptions& options) {
   const at::Tensor& tensor = single(tensors, "reduce");
@@ -241,7 +241,7 @@ void ProcessGroupHccl::all_gather_list(Issue& issue, Tensors& outputs, const at:
   });
 }
 
-// Gathers tensors whose sizes differ between ranks by one broadcast from each rank.
+// Gathers tensors whose sizes differ between ranks, by one broadcast from each rank.
 void ProcessGroupHccl::broadcast_each(Issue& issue, Tensors& outputs, const at::Tensor& from) {
   Tensors received;
   for (at::Tensor& output : outputs) received.push_back(issue.output(output, false));

@@ -30,8 +30,8 @@ class ProcessGroupHccl final : public c10d::Backend {
   ~ProcessGroupHccl() override;
 
   // Ends the callbacks of all groups. Call it before the interpreter ends. Blocks until no callback
-  // runs. Waits for operations whose futures are awaited, at most a few seconds, and then aborts
-  // their groups.
+  // runs. Waits a few seconds for operations whose futures are awaited, and then aborts their
+  // groups.
   static void quiesce_all();
 
   const std::string getBackendName() const override { return "hccl"; }

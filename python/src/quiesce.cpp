@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends process groups when the program releases them, and before the interpreter ends.
+// Ends process groups when the program releases them, or when the interpreter is about to end.
 #include "live_groups.h"
 #include "process_group.h"
 
@@ -17,15 +17,15 @@ constexpr std::chrono::seconds kReceivePatience{3};
 
 }  // namespace
 
-// A forked child has no matcher threads, so destroying the matcher would wait for them forever. The
-// child leaks it.
+// Leaks the matcher in a forked child: the child does not have the matcher's threads, so destroying
+// it would wait for them forever.
 ProcessGroupHccl::~ProcessGroupHccl() {
   LiveGroups::instance().remove(*this);
   if (communicator_->is_in_forked_child()) static_cast<void>(messages_.release());
 }
 
-// Sends and collectives end with the group's timeout at the latest. Receives that are posted in the
-// matcher fail when it stops, and those that it has queued in the library end with the
+// Sends and collectives end within the group's time-out. Receives that are still posted in the
+// matcher fail when it stops; those that the matcher has queued in the library end with the
 // communicator.
 void ProcessGroupHccl::shutdown() {
   if (communicator_->is_in_forked_child()) return;
@@ -41,7 +41,7 @@ void ProcessGroupHccl::quiesce_all() {
   LiveGroups::instance().for_each([&](ProcessGroupHccl& group) { group.quiesce(deadline); });
 }
 
-// Also stops pending receives, which run on their own threads.
+// Also stops pending receives, which run on the matcher's threads.
 void ProcessGroupHccl::quiesce(std::chrono::steady_clock::time_point deadline) {
   using std::chrono::milliseconds;
   if (communicator_->is_in_forked_child()) return;

@@ -17,12 +17,13 @@ namespace hccl_torch {
 
 namespace {
 
-// The limit on one wait for a message and on one probe, which bounds the time that stop() takes.
+// The maximum duration of one wait for a message or of one probe. It limits the time that stop()
+// takes.
 constexpr std::chrono::milliseconds kProbeTime{50};
-// The pause between two probes while ranks offer messages without a matching receive.
+// The pause between two probes while ranks offer messages for which no receive has been posted.
 constexpr std::chrono::milliseconds kPause{1};
 
-// Runs the call. Returns the reason of its failure, or an empty text.
+// Makes the call. Returns the reason of its failure, or an empty text.
 template <class Call>
 std::string reason_of_failure(Call call) noexcept {
   try {
@@ -40,7 +41,7 @@ std::string reason_of_failure(Call call) noexcept {
 c10::intrusive_ptr<c10d::Work> ReceiveMatcher::post(at::Tensor& tensor, int source, int tag) {
   const auto type = source == kAnySource ? c10d::OpType::RECVANYSOURCE : c10d::OpType::RECV;
   const std::chrono::milliseconds timeout = communicator_->timeout();
-  // A timeout of 0 means no limit.
+  // A time-out of 0 means no limit.
   const auto deadline = timeout.count() == 0 ? Clock::time_point::max() : Clock::now() + timeout;
   Receive receive{queue_.defer(type, "recv", tensor), tensor, source, tag, deadline};
   c10::intrusive_ptr<Work> work = receive.work;
@@ -128,8 +129,8 @@ void ReceiveMatcher::read(int source) {
   }
 }
 
-// While receives without a tag wait for any rank, the prober distinguishes messages with and
-// without tags by their size.
+// While receives without a tag wait for any rank, the prober must distinguish messages with and
+// without a tag by their size.
 ReceiveMatcher::Receives::iterator ReceiveMatcher::next_from(int source) {
   if (sources_[source].is_busy) return posted_.end();
   const auto is_plain_from_any = [](const Receive& receive) {
@@ -190,8 +191,8 @@ std::string ReceiveMatcher::reason_of_timeout(const Receive& receive) const {
                   " within ", limit, " ms; call isend, which may come later than irecv");
 }
 
-// Ignores a message that another thread has begun to take since the probe, such as the elements
-// after a header.
+// Ignores a message that another thread has begun to receive since the probe, such as the elements
+// that follow a header.
 void ReceiveMatcher::probe_once(Lock& lock) {
   const std::uint64_t before = taken_;
   int source = kAnySource;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matches receives that cannot be queued when they are posted, because their message is not known
-// yet: receives from any rank, receives with a tag, receives from this rank itself, and receives
-// that follow one of those. The library matches messages between two ranks in the order of the
-// calls; this class matches receives in the order of the posts.
+// Matches receives that cannot be queued in the library when they are posted, because their message
+// is not known yet: receives from any rank, receives with a tag, receives from this rank itself,
+// and receives that follow any of these. The library matches messages between two ranks in the
+// order of the calls; this class matches receives in the order of the posts.
 #pragma once
 
 #include "communicator.h"
@@ -24,21 +24,21 @@
 
 namespace hccl_torch {
 
-// Precedes the elements of a message with a tag other than 0, which the library sees as two
-// messages.
+// Precedes the elements of a message with a tag other than 0. For the library, the header and the
+// elements are two messages.
 struct TagHeader {
   std::uint64_t mark = kMark;
   std::int64_t tag = 0;
   std::int64_t bytes = 0;
 
   static constexpr std::uint64_t kMark = 0x6863'636c'2d74'6167;
-  // The size on the wire. It is not a multiple of any element size above 1, so a message without a
-  // tag is rarely mistaken for a header.
+  // The size on the wire. It is not a multiple of any element size above 1, so that a message
+  // without a tag is rarely mistaken for a header.
   static constexpr std::int64_t kWireBytes = 27;
 };
 
 // A receive gets the first matching message that no earlier receive has taken. Unexpected messages
-// with a tag are stored; those without a tag stay with their sender. Threads start on demand.
+// with a tag are stored here; those without a tag stay with their sender. Threads start on demand.
 // Thread safety: any thread.
 class ReceiveMatcher {
  public:
@@ -50,17 +50,18 @@ class ReceiveMatcher {
   ReceiveMatcher(const ReceiveMatcher&) = delete;
   ReceiveMatcher& operator=(const ReceiveMatcher&) = delete;
 
-  // Returns the work of a receive without blocking. Its source is known once it has ended. Throws
-  // c10::TypeError and c10::DistBackendError.
+  // Returns the work of a receive without blocking. The source of the message is known when the
+  // work has ended. Throws c10::TypeError and c10::DistBackendError.
   [[nodiscard]] c10::intrusive_ptr<c10d::Work> post(at::Tensor& tensor, int source, int tag);
   // Returns whether a receive without a tag from `source` must be posted here, because it would
-  // overtake an earlier receive if it were queued now.
+  // overtake an earlier receive if it were queued in the library now.
   [[nodiscard]] bool must_post(int source);
   // Returns whether any posted receive is still waiting for its message.
   [[nodiscard]] bool has_posted();
   // Accepts a message of this rank to itself. The caller must not write to `bytes` afterwards.
   void send_to_self(const at::Tensor& bytes, int tag);
-  // Fails the receives that have found no message, and ends the threads. Later posts fail.
+  // Fails the receives that have not been matched with a message, and ends the threads. Later posts
+  // fail.
   void stop();
 
  private:
@@ -73,7 +74,7 @@ class ReceiveMatcher {
     int source = kAnySource;
     int tag = 0;
     Clock::time_point deadline;
-    bool is_matched = false;  // being queued; removed from the list once it is on the stream
+    bool is_matched = false;  // being queued; removed from the list when it is on the stream
 
     [[nodiscard]] bool fits(int from) const { return source == kAnySource || source == from; }
   };
@@ -84,17 +85,17 @@ class ReceiveMatcher {
     at::Tensor bytes;
   };
   struct Source {
-    bool is_busy = false;     // a thread is taking a message from this source
+    bool is_busy = false;     // whether a thread is receiving a message from this source
     std::uint64_t taken = 0;  // value of taken_ when the last message was taken
     std::thread reader;
   };
 
-  // The loops of the threads. A reader serves the receives from one rank; the prober serves the
-  // receives from any rank and from this rank.
+  // The functions that the threads run. A reader serves the receives from one rank; the prober
+  // serves the receives from any rank and from this rank.
   void read(int source);
   void probe();
 
-  // Call all functions below with the lock held. Functions with a lock argument release it
+  // Call all functions below with the lock held. Those that take a lock as an argument release it
   // temporarily.
   [[nodiscard]] bool is_own(int source) const { return source == communicator_->rank(); }
   void start_thread(int source);
@@ -102,13 +103,13 @@ class ReceiveMatcher {
   [[nodiscard]] bool waits_for_any() const;
   // Returns the receive that the reader of `source` may serve now, or the end of the list.
   [[nodiscard]] Receives::iterator next_from(int source);
-  // Blocks until one of the prober's receives may find a message. Fails the receives whose deadline
-  // has passed.
+  // Blocks until one of the prober's receives may match a message. Fails the receives whose
+  // deadline has passed.
   void await_turn(Lock& lock);
-  // Probes the library once for a message, and assigns it to a receive.
+  // Probes the library once for a message, and matches the message with a receive.
   void probe_once(Lock& lock);
-  // Assigns a message that `source` offers to the first matching receive, unless a message of this
-  // source has been taken since taken_ was `before`. Returns whether it did.
+  // Matches a message that `source` offers with the first suitable receive, unless a message from
+  // this source has been taken since taken_ was `before`. Returns whether it matched one.
   bool take_offer(Lock& lock, int source, std::uint64_t bytes, std::uint64_t before);
   // Records that a message was taken, and marks the source as not busy.
   void release(int source);
@@ -124,11 +125,12 @@ class ReceiveMatcher {
 
   // Call the following functions without the lock.
   [[nodiscard]] Message receive_tagged(int source, Work& work);
-  // Receives `bytes` bytes. Blocks until they have arrived; gives up if the group is destroyed,
+  // Receives `bytes` bytes. Blocks until they have arrived. Gives up if the group is destroyed,
   // unless the bytes are known to come (`is_coming`). Throws c10::DistBackendError.
   [[nodiscard]] at::Tensor receive_now(int source, std::int64_t bytes, Work& work, bool is_coming);
   void queue_receive(const Receive& receive, int source);
-  // Ends a receive with the bytes of its message. Fails it if the tensor has another size.
+  // Ends a receive with the bytes of its message. Fails the receive if the tensor has a different
+  // size.
   void deliver(Receive receive, const Message& message) noexcept;
   [[nodiscard]] std::string reason_of_timeout(const Receive& receive) const;
 

@@ -7,8 +7,9 @@
 
 namespace hccl_torch {
 
-// Replaces a COO tensor on every rank by the sum over all ranks, whose elements may be at different
-// positions. Blocks for several collectives of `group`. Throws c10::DistBackendError.
+// Replaces a COO tensor on every rank by the sum over all ranks. The ranks' elements may be at
+// different positions. Blocks for the duration of several collectives of `group`. Throws
+// c10::DistBackendError.
 void sum_sparse(c10d::Backend& group, at::Tensor& tensor);
 
 }  // namespace hccl_torch

@@ -4,7 +4,8 @@
 namespace hccl_torch {
 
 Statistics& Statistics::instance() {
-  static auto* const statistics = new Statistics;  // exit handlers may use it
+  static auto* const statistics =
+      new Statistics;  // never destroyed, because exit handlers may use it
   return *statistics;
 }
 

@@ -22,7 +22,7 @@ class Statistics {
   [[nodiscard]] static Statistics& instance();
 
   void add(const char* operation, std::uint64_t bytes, bool zero_copy);
-  // Returns the counts by the function's name in torch.distributed.
+  // Returns the counts, keyed by the function's name in torch.distributed.
   [[nodiscard]] std::map<std::string, Counts> counts() const;
   void reset();
 

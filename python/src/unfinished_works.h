@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The works of a process group whose operations have not ended. Their tensors must live even if the
-// program drops the works.
+// program drops its references to the works.
 #pragma once
 
 #include "device_works.h"
@@ -28,29 +28,30 @@ class UnfinishedWorks {
   UnfinishedWorks& operator=(const UnfinishedWorks&) = delete;
 
   void add(c10::intrusive_ptr<Work> work);
-  // Stores a work with HPU tensors whose operation begins later. Until add() or forget() is called,
-  // find_users_of() finds it.
+  // Stores a work with HPU tensors whose operation begins later. find_users_of() returns this work
+  // until add() or forget() is called.
   void expect(c10::intrusive_ptr<Work> work);
   // Drops an expected work that will not begin.
   void forget(const Work& work);
-  // Ends the works before `work` that have run, so that they write to their tensors before it does.
+  // Ends the works before `work` that have run, so that they write to their tensors before `work`
+  // does.
   void end_those_before(const Work& work);
   // Ends the works that have run, in order, and drops them. Does not block.
   void reap();
-  // Returns the works that write to these bytes. Considers only writes in a step unless
-  // `also_without_step`.
+  // Returns the works that write to these bytes. Unless `also_without_step`, considers only writes
+  // in a step.
   [[nodiscard]] std::vector<c10::intrusive_ptr<Work>> find_writers_of(const MemoryRange& range,
                                                                       bool also_without_step);
   // Appends the works that use these bytes of HPU tensors to `users`.
   void find_users_of(const MemoryRange& range, std::vector<c10::intrusive_ptr<Work>>& users);
-  // Appends the works that an operation on `stream` must wait for because they use the same memory,
-  // except those that the stream orders anyway.
+  // Appends the works for which an operation on `stream` must wait because they use the same
+  // memory, except those that the stream orders anyway.
   void find_others_before(const DeviceUse& use, const void* stream,
                           std::vector<c10::intrusive_ptr<Work>>& users);
-  // Blocks until the works have ended, for receives without a message for at most `timeout`.
+  // Blocks until the works have ended. Waits for receives without a message for at most `timeout`.
   // Ignores parts of other operations. Returns whether all have ended.
   [[nodiscard]] bool await_end(std::chrono::milliseconds timeout);
-  // Drops all works. Aborts the communicator if some have not run, and never frees memory that may
+  // Drops all works. Aborts the communicator if some have not run. Never frees memory that may
   // still be written to. Blocks for at most a few seconds.
   void close(Communicator& communicator);
 

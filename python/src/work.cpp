@@ -19,7 +19,7 @@ namespace hccl_torch {
 
 namespace {
 
-// Returns the devices of the tensors other than the host, which a future must know.
+// Returns the devices of the tensors other than the host. A future must know these devices.
 std::vector<c10::Device> devices_of(const std::vector<at::Tensor>& tensors) {
   for (const at::Tensor& tensor : tensors) {
     if (tensor.defined() && tensor.is_hpu()) return {tensor.device()};
@@ -59,8 +59,8 @@ void Work::begin() {
   cv_.notify_all();
 }
 
-// Stores the error. Removes this backend's own prefix from the reason, which may come from an error
-// of this backend or from a part of this operation.
+// Stores the error. Removes this backend's own prefix from the reason, which may be an error of
+// this backend or of a part of this operation.
 void Work::fail(const std::string& reason) {
   const std::string own = describe() + " failed: ";
   const std::string_view name = "hccl_torch: ";
@@ -86,8 +86,8 @@ bool Work::has_begun_within(std::uint64_t milliseconds) {
   return true;
 }
 
-// Another thread may be running the steps, which are removed afterwards. In that case the elements
-// are complete, or complete() waits for them.
+// Another thread may be running the steps, which are removed only afterwards. In that case either
+// the elements are complete, or complete() waits for them.
 bool Work::writes_to(const MemoryRange& range, bool also_without_step) const {
   if (!has_begun_ || (!also_without_step && !has_steps_)) return false;
   return std::ranges::any_of(operation_.written,
@@ -132,7 +132,7 @@ bool Work::isSuccess() const {
 }
 
 // A part of a coalesced call is queued when the coalescing ends, and the program then waits for the
-// whole operation, so there is nothing to wait for here.
+// whole operation. So there is nothing to wait for in this function.
 bool Work::wait(std::chrono::milliseconds timeout) {
   if (operation_.type == c10d::OpType::COALESCED && !has_begun_) return true;
   if (timeout <= kNoTimeout) timeout = operation_.timeout;
@@ -228,7 +228,7 @@ void Work::conclude(std::exception_ptr error) noexcept {
   finish(error);
 }
 
-// Holds no lock while it completes the future, because the callbacks may call anything.
+// Holds no lock while it completes the future, because the callbacks may call any function.
 void Work::complete_future() noexcept {
   unfinished_->reap();
   c10::intrusive_ptr<c10::ivalue::Future> future;

@@ -30,18 +30,19 @@ struct Operation {
   const char* name = "";  // the function of torch.distributed
   std::uint64_t sequence = 0;
   bool is_part = false;          // part of another operation, which waits for it
-  unsigned parts = kCollective;  // a set of Part
+  unsigned parts = kCollective;  // a bit set of Part
   std::chrono::milliseconds timeout =
       kNoTimeout;   // limit of wait() without an argument; kNoTimeout for the group's timeout
-  int source = -1;  // the rank whose message a receive got
-  std::vector<at::Tensor> outputs;           // value of the future
-  std::vector<MemoryRange> written;          // memory of the outputs
-  std::vector<at::Tensor> buffers;           // kept until the operation has ended
-  std::vector<DeviceUse> device_memory;      // of HPU tensors; constant once other threads see it
-  std::vector<std::function<void()>> steps;  // run at the end, by the first thread to notice
+  int source = -1;  // the rank that sent the message of a receive
+  std::vector<at::Tensor> outputs;   // value of the future
+  std::vector<MemoryRange> written;  // memory of the outputs
+  std::vector<at::Tensor> buffers;   // kept until the operation has ended
+  std::vector<DeviceUse>
+      device_memory;  // of HPU tensors; not changed after other threads can see it
+  std::vector<std::function<void()>> steps;  // run at the end, by the first thread that observes it
 };
 
-// Thread safety: any thread, once it has begun.
+// Thread safety: any thread, after the operation has begun.
 class Work final : public c10d::Work {
  public:
   // Creates a work. `title` is the operation's title in the profiler, or null if no profiler runs.
@@ -50,12 +51,12 @@ class Work final : public c10d::Work {
 
   // Returns the operation, which may be changed only before it begins.
   [[nodiscard]] Operation& operation() noexcept { return operation_; }
-  // Adds what the operation has queued on a stream.
+  // Adds the work that the operation has queued on a stream.
   void add(StreamRange range);
-  // Marks the operation as begun. Call it once all of the operation has been queued.
+  // Marks the operation as begun. Call it after all of the operation has been queued.
   void begin();
-  // Fails a deferred operation that cannot be queued, with the reason. The completer completes its
-  // future.
+  // Fails a deferred operation that cannot be queued, with the reason. The completer completes the
+  // operation's future.
   void fail(const std::string& reason);
 
   bool isCompleted() override;
@@ -63,57 +64,59 @@ class Work final : public c10d::Work {
   int sourceRank() const override { return operation_.source; }
   std::vector<at::Tensor> result() override { return operation_.outputs; }
   void synchronize() override { wait(kNoTimeout); }
-  // Blocks until the operation has ended or `timeout` has passed; for kNoTimeout only the group's
-  // deadline counts. Throws c10::DistBackendError.
+  // Blocks until the operation has ended or `timeout` has passed; if it is kNoTimeout, only the
+  // group's time-out applies. Throws c10::DistBackendError.
   bool wait(std::chrono::milliseconds timeout) override;
   void abort() override { communicator_->abort(); }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   std::uint64_t getSequencenumber() const override { return operation_.sequence; }
 
-  // Returns the identity of the sequence in which this operation ends: its stream, or the operation
+  // Returns an identity of the sequence in which this operation ends: its stream, or the operation
   // itself while it waits to be queued.
   [[nodiscard]] const void* lane() const;
-  // Returns whether the operation has messages, or only receives.
+  // Return whether the operation has messages, and whether it consists only of receives.
   [[nodiscard]] bool has_messages() const { return (operation_.parts & (kSend | kReceive)) != 0; }
   [[nodiscard]] bool is_receive() const { return operation_.parts == kReceive; }
   [[nodiscard]] bool is_part() const { return operation_.is_part; }
-  // Returns whether the operation has begun and writes to these bytes. Considers only writes in a
-  // step unless `also_without_step`.
+  // Returns whether the operation has begun and writes to these bytes. Unless `also_without_step`,
+  // considers only writes in a step.
   [[nodiscard]] bool writes_to(const MemoryRange& range, bool also_without_step) const;
-  // Returns whether the operation uses HPU tensors, or these bytes of one.
+  // Return whether the operation uses HPU tensors, and whether it uses these bytes of one.
   [[nodiscard]] bool uses_device() const { return !operation_.device_memory.empty(); }
   [[nodiscard]] bool uses(const MemoryRange& range) const;
   // Returns whether the operation reads these bytes of an HPU tensor.
   [[nodiscard]] bool reads(const MemoryRange& range) const;
-  // Returns whether the operation must not run at the same time as one that uses memory in this
-  // way.
+  // Returns whether the operation must not run at the same time as another one with this use of
+  // memory.
   [[nodiscard]] bool conflicts_with(const DeviceUse& use) const;
-  // Returns whether the operation has run. Does not block, and does not accelerate the work.
+  // Returns whether the operation has run. Does not block, and does not make queued work start
+  // sooner.
   [[nodiscard]] bool has_run() const;
-  // Blocks until the operation has run, at most `timeout`, and ends it. Returns whether it has.
+  // Blocks until the operation has run, but for at most `timeout`, and ends it. Returns whether it
+  // has.
   [[nodiscard]] bool ends_within(std::chrono::milliseconds timeout) noexcept {
     return complete_within(static_cast<std::uint64_t>(timeout.count()));
   }
   [[nodiscard]] bool has_ended() const;
-  // Ends an operation that has run, without ending those before it.
+  // Ends an operation that has run, but not the operations before it.
   void end_alone() noexcept;
-  // Blocks until the operation has run, and ends it and those before it. Throws nothing.
+  // Blocks until the operation has run, and ends it and the operations before it. Throws nothing.
   void complete() noexcept;
   // Completes the future of an operation that has ended, which runs its callbacks. Drops works that
   // have ended.
   void complete_future() noexcept;
 
  private:
-  // Blocks until the operation has run. Returns its error or null, or nullopt on a timeout.
+  // Blocks until the operation has run. Returns its error or null, or nullopt on a time-out.
   [[nodiscard]] std::optional<std::exception_ptr> await_run(std::uint64_t milliseconds) noexcept;
   // Ends an operation that has run: runs its steps or stores its error.
   void conclude(std::exception_ptr error) noexcept;
-  // Blocks until a deferred operation has begun. Returns false on a timeout.
+  // Blocks until a deferred operation has begun. Returns false on a time-out.
   [[nodiscard]] bool has_begun_within(std::uint64_t milliseconds);
-  // Blocks until the operation has run, and ends it. Returns false on a timeout.
+  // Blocks until the operation has run, and ends it. Returns false on a time-out.
   [[nodiscard]] bool complete_within(std::uint64_t milliseconds) noexcept;
   [[nodiscard]] std::exception_ptr end(hcclResult_t result) noexcept;
-  // Returns the operation's name and identity, with which the text of an error begins.
+  // Returns the operation's name and identity. The text of an error begins with them.
   [[nodiscard]] std::string describe() const;
 
   const std::shared_ptr<Communicator> communicator_;
@@ -125,7 +128,7 @@ class Work final : public c10d::Work {
   std::atomic<bool> has_begun_{false};
   std::mutex end_mutex_;  // held by the thread that ends the operation
   c10::intrusive_ptr<c10::ivalue::Future> future_;
-  bool future_is_completed_ = false;  // a thread is completing it or has completed it
+  bool future_is_completed_ = false;  // whether a thread is completing or has completed it
 };
 
 }  // namespace hccl_torch
