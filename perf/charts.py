@@ -63,7 +63,8 @@ class Axes:
         return self.top + (self.bottom - self.top) * math.log(self.high / inside) / math.log(self.high / self.low)
 
     def draw(self, places, name_place, name_tick="{:g}".format, stressed=None, gap=32):
-        """Returns the grid and its labels. Omits labels of places that are closer than `gap` pixels."""
+        """Returns the grid and its labels. Omits the labels of places that are closer than `gap` pixels to another
+        one."""
         parts = []
         for tick in self.ticks:
             bold = tick == stressed
@@ -81,8 +82,8 @@ class Axes:
 
 
 def page(panels, size, columns, header, header_height, footer="", style=""):
-    """Returns an SVG of `panels`, lists of elements that each take `size` = (width, height), in rows below a
-    header."""
+    """Returns an SVG of `panels` in rows below a header. Each panel is a list of elements, and takes `size` = (width,
+    height)."""
     width = columns * size[0] + 8
     height = header_height + -(-len(panels) // columns) * size[1] + (22 if footer else 6)
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '

@@ -33,8 +33,8 @@ def read_field(path, field):
 
 
 def processor():
-    """Returns the processor's name, with family and model if they are known: a virtual machine's name may be
-    generic."""
+    """Returns the processor's name, with the family and model if they are known, because a virtual machine's name may
+    be generic."""
     name, family, model = (read_field("/proc/cpuinfo", field) for field in ("model name", "cpu family", "model\t"))
     return name if family == "unknown" else f"{name} (family {family}, model {model})"
 
@@ -43,7 +43,7 @@ def machine_facts():
     git = ("git", "-C", os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     revision = output_of(*git, "describe", "--always")
     if output_of(*git, "status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs"):
-        revision += "-dirty"  # without docs, which an earlier report may have changed
+        revision += "-dirty"  # ignores docs, which an earlier report may have changed
     return {
         "processor": processor(),
         "cores": len(os.sched_getaffinity(0)),
@@ -55,7 +55,7 @@ def machine_facts():
 
 
 def show_run(facts, command, seconds, programs=""):
-    """Returns two lines: the command and the machine. `programs` names other programs that took part."""
+    """Returns two lines: the command and the machine. `programs` names the other programs that took part."""
     return "\n".join([
         f"Command: `{command}` at {facts['revision']}, {seconds / 60:.1f} minutes.",
         f"Machine: {facts['processor']}, {facts['cores']} cores, {facts['memory']}, Linux {facts['kernel']}; "
@@ -63,7 +63,8 @@ def show_run(facts, command, seconds, programs=""):
 
 
 def shown_arguments(arguments, hidden):
-    """Returns the command as a reader would repeat it, without the options in `hidden` and their values."""
+    """Returns the command that a reader would type to repeat the run, without the options in `hidden` and their
+    values."""
     shown = []
     for before, argument in zip([""] + arguments, arguments):
         if before not in hidden and argument.split("=")[0] not in hidden:
@@ -90,7 +91,7 @@ def write_section(path, name, parts):
 
 
 def require_section(path, name):
-    """Ends the program if the results cannot be written to the section. Call it before the measurement."""
+    """Ends the program if the results cannot be written to the section. Call this before the measurement."""
     try:
         around_section(path, name)
     except (OSError, ValueError) as error:

@@ -46,7 +46,7 @@ def panel(title, lines, name_place, name_value, counted=False):
 
 
 def legend(entries, y):
-    """Returns a legend for `entries`, tuples (color, dashed, label)."""
+    """Returns a legend for `entries`, tuples of (color, dashed, label)."""
     parts, x = [], 14
     for color, dashed, label in entries:
         parts += [line(x, y, x + 30, y, color, 1.8, "5 3" if dashed else ""), dot(x + 15, y, color, filled=not dashed),
@@ -63,7 +63,8 @@ def draw(title, subtitle, panels, entries):
 
 
 def case_of(row):
-    """Returns the type, the reduction and the root of a row. Those that its collective lacks are empty."""
+    """Returns the type, the reduction and the root of a row. A value is empty if the collective has no such
+    property."""
     redop = row["redop"] if row["redop"] != "none" else ""
     return row["type"], redop, f"root {row['root']}" if row["root"] >= 0 else ""
 
@@ -87,7 +88,7 @@ def draw_sweep(run):
     def name(case, shown):
         return ", ".join(part for part, wanted in zip(case, shown) if part and wanted)
 
-    # A few lines share a pair of panels; if there are many, each type (reduction, root) gets its own.
+    # A few lines share a pair of panels. If there are many, each type (reduction, root) gets its own pair.
     facet, most = [False] * 3, MOST_TOGETHER
     for part in range(3):
         if max(collections.Counter(name(case, facet) for case in cases).values()) > most and varies[part]:
@@ -133,7 +134,7 @@ def draw_training(run):
 
 
 def picture_of(run):
-    """Returns the SVG of a run. Raises ValueError if it has nothing to draw over."""
+    """Returns the SVG of a run. Raises ValueError if the run has neither epochs nor sizes."""
     if "epochs" in run:
         return draw_training(run)
     if not any(row["size_bytes"] for row in run.get("rows", [])):

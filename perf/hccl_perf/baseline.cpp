@@ -54,8 +54,8 @@ Baseline from_json(const Json& json) {
   return baseline;
 }
 
-// Removes the number in brackets with which the JSON library's messages begin, and which does not
-// help users.
+// Removes the bracketed number with which messages of the JSON library begin. It does not help
+// users.
 std::string without_code(const std::string& message) {
   const std::size_t end = message.find("] ");
   return end == std::string::npos ? message : message.substr(end + 2);

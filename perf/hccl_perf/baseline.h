@@ -14,7 +14,7 @@
 
 namespace hccl_perf {
 
-// The minimum number of timed passes of a cell from which its noise can be estimated.
+// The minimum number of timed passes of a cell for an estimate of its noise.
 inline constexpr std::uint64_t kFewestSamples = 5;
 
 // Identifies a cell among the runs of one collective. Cells with equal keys are comparable.
@@ -52,12 +52,12 @@ struct Baseline {
   CellSamples cells;
 };
 
-// Reads a baseline. Throws UsageError if the file is missing, is not JSON, or is not one that
-// hccl-perf wrote with enough timed passes.
+// Reads a baseline. Throws UsageError if the file is missing, is not JSON, or was not written by
+// hccl-perf with enough timed passes.
 [[nodiscard]] Baseline read_baseline(const std::string& path);
 
 // Throws UsageError if a run with these options on `ranks` ranks has no cell in common with the
-// baseline, or measures something else.
+// baseline, or measures something different.
 void require_comparable(const Baseline& baseline, const Options& options, int ranks);
 
 }  // namespace hccl_perf

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures when each of several calls on a stream ends, by the device's clock: an event is recorded
-// after each call.
+// Measures, by the device's clock, when each of several calls on a stream ends: an event is
+// recorded after each call.
 #pragma once
 
 #include "session.h"
@@ -20,11 +20,11 @@ class CallTimes {
   CallTimes(const CallTimes&) = delete;
   CallTimes& operator=(const CallTimes&) = delete;
 
-  // Records the next event in the stream. Call it before the first call and after each one.
+  // Records the next event on the stream. Call it before the first call and after each call.
   void mark();
 
-  // Returns the nanoseconds between consecutive marks. Call it after the stream has reached the
-  // last mark. Throws RunError.
+  // Returns the nanoseconds between consecutive events. Call it after the stream has reached the
+  // last event. Throws RunError.
   [[nodiscard]] std::vector<double> nanoseconds() const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads limits from the files below /sys/fs/cgroup.
+// Reads the limits from the files below /sys/fs/cgroup.
 #include "cgroup_limits.h"
 
 #include <fstream>
@@ -10,7 +10,8 @@
 namespace hccl_perf {
 namespace {
 
-// Version 1 writes "no limit" as a number close to 2^63; values from here on count as no limit.
+// Version 1 writes "no limit" as a number close to 2^63; this value and all larger ones count as no
+// limit.
 constexpr double kNoLimit = 1e18;
 
 struct Group {
@@ -45,7 +46,7 @@ std::vector<std::string> words_of(const std::string& path) {
   return words;
 }
 
-// Returns the number that a word holds, or nothing if it does not limit anything.
+// Returns the number that a word contains, or nothing if the word means "no limit".
 std::optional<double> limit_in(const std::string& word) {
   std::istringstream in(word);
   double value = 0;
@@ -55,9 +56,9 @@ std::optional<double> limit_in(const std::string& word) {
 
 using Read = std::function<std::optional<double>(const std::string& folder)>;
 
-// Returns the smallest value that `read` finds in the folder of the group and in its parents. A
-// container often sees its own group as the top, whatever /proc says; then only these parents are
-// readable.
+// Returns the smallest value that `read` finds in the folder of the cgroup and in its parents. A
+// container often sees its own cgroup as the root, whatever path /proc shows; in that case only
+// these parents are readable.
 std::optional<double> tightest(const std::string& top, std::string path, const Read& read) {
   std::optional<double> least;
   while (true) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processor time and the memory that the control groups of this process allow, such as those of
-// a container.
+// The CPU time and memory limits of this process's cgroups, for example those of its container.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +9,12 @@
 namespace hccl_perf {
 
 struct CgroupLimits {
-  std::optional<double> cpus;                 // processor time per elapsed time; empty if unlimited
-  std::optional<std::uint64_t> memory_bytes;  // empty if unlimited or without control groups
+  std::optional<double> cpus;                 // CPU time per elapsed time; empty if unlimited
+  std::optional<std::uint64_t> memory_bytes;  // empty if unlimited or without cgroups
 };
 
-// Returns the tightest limits of this process's group and its parents, in version 1 or 2. `root` is
-// prepended to /proc and /sys; tests pass a folder of their own.
+// Returns the tightest limits of this process's cgroup and its parents, in version 1 or 2 of
+// cgroups. `root` is prepended to /proc and /sys; tests pass a folder of their own.
 [[nodiscard]] CgroupLimits cgroup_limits(const std::string& root = "");
 
 }  // namespace hccl_perf

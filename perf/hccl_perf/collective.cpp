@@ -120,7 +120,7 @@ hcclResult_t pass_on(const Call& call, const void* from, void* to, hcclComm_t co
 }  // namespace
 
 hcclResult_t Call::enqueue(hcclComm_t communicator, void* stream) const {
-  // The API passes device addresses as pointers, which nothing dereferences.
+  // The API passes device addresses as pointers, which are never dereferenced.
   const void* from = reinterpret_cast<const void*>(send);
   void* to = reinterpret_cast<void*>(receive);
   switch (collective->kind) {

@@ -20,13 +20,13 @@ enum class CollectiveKind {
   reduce,
   all_to_all,
   send_receive,  // each rank sends to the next one
-  ping_pong,     // between pairs of ranks, like the next two (see pairs.h)
+  ping_pong,     // between pairs of ranks, as are the next two (see pairs.h)
   bidirectional,
   message_rate,
   barrier
 };
 
-// The counts that a size of the sweep gives one rank.
+// The counts for one rank that follow from a size of the sweep.
 struct Counts {
   std::uint64_t call = 0;         // the count given to the call, in elements
   std::uint64_t send = 0;         // elements read from the send buffer
@@ -36,7 +36,7 @@ struct Counts {
   [[nodiscard]] bool operator==(const Counts&) const = default;
 };
 
-// The ratio of bus bandwidth to algorithm bandwidth: `whole` plus `others` times the share of the
+// The ratio of bus bandwidth to algorithm bandwidth: `whole`, plus `others` times the share of the
 // other ranks.
 struct BusFactor {
   double whole;
@@ -56,23 +56,23 @@ struct Collective {
     return kind == CollectiveKind::ping_pong || kind == CollectiveKind::bidirectional ||
            kind == CollectiveKind::message_rate;
   }
-  // Returns whether this consists of sends and receives, whose buffers must not overlap.
+  // Returns whether the collective consists of sends and receives, whose buffers must not overlap.
   [[nodiscard]] bool point_to_point() const {
     return kind == CollectiveKind::send_receive || between_pairs();
   }
   [[nodiscard]] bool can_be_in_place() const { return moves_data() && !point_to_point(); }
-  // Returns the number of messages that follow each other in a call. All times shown are per
-  // message.
+  // Returns the number of consecutive messages in a call. All times shown are per message.
   [[nodiscard]] int messages_in_turn() const;
-  // Returns the size that is measured if none is given: that of nccl-tests, or a small message.
+  // Returns the size that is measured if the user gives none: that of nccl-tests, or a small
+  // message.
   [[nodiscard]] std::uint64_t default_bytes() const;
   [[nodiscard]] Counts counts(std::uint64_t bytes, const DataType& type, int ranks) const;
   // Returns the ratio of bus bandwidth to algorithm bandwidth.
   [[nodiscard]] double bus_factor(int ranks) const;
 };
 
-// Return the collective of a name (that of hccl-perf or of hccl_demo, such as "all2all") or of a
-// program's name (such as "all_reduce_perf"), or null if there is none.
+// Return the collective with this name (that of hccl-perf or of hccl_demo, such as "all2all"), or
+// the one for this program name (such as "all_reduce_perf"), or null if there is none.
 [[nodiscard]] const Collective* find_collective(const std::string& name);
 [[nodiscard]] const Collective* find_collective_of_program(const std::string& argv0);
 // Returns all names as a text such as "all_reduce, broadcast, ...".

@@ -14,8 +14,8 @@
 namespace hccl_perf {
 namespace {
 
-// Returns the standard error of the median of normal samples, whose deviation is estimated from the
-// median absolute deviation: 1.2533 = sqrt(pi / 2), 1.4826 = 1 / Phi^-1(3/4).
+// Returns the standard error of the median of normally distributed samples. Their deviation is
+// estimated from the median absolute deviation: 1.2533 = sqrt(pi / 2), 1.4826 = 1 / Phi^-1(3/4).
 double median_error(const std::vector<double>& samples) {
   const double deviation = 1.4826 * median_deviation(samples);
   return 1.2533 * deviation / std::sqrt(static_cast<double>(samples.size()));
@@ -61,8 +61,8 @@ std::string percent(double ratio) { return text(decimal(ratio * 100, 1), "%"); }
 
 Judgement judge(const std::vector<double>& before, const std::vector<double>& now,
                 double threshold_percent) {
-  // The number of standard errors that count as chance. It is four rather than the usual two or
-  // three because the deviation of a few samples is itself uncertain.
+  // The number of standard errors that may be chance. It is four instead of the usual two or three,
+  // because the deviation of a few samples is itself uncertain.
   constexpr double kErrors = 4;
   Judgement judged{.before = median(before), .now = median(now)};
   if (judged.before <= 0) return judged;

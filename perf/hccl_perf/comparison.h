@@ -17,15 +17,15 @@ struct Judgement {
   double before = 0;  // median nanoseconds
   double now = 0;
   double change = 0;  // relative change of the median: 0.1 is 10 % slower
-  double noise = 0;   // largest relative change that may be chance
+  double noise = 0;   // the largest relative change that may be chance
   Verdict verdict = Verdict::noise;
 };
 
-// Compares two samples in nanoseconds, neither of them empty. A change is `faster` or `slower` if
-// it exceeds the threshold and the noise, and if even the fastest pass of the slower run took
-// longer than the median of the other run: a temporary disturbance slows down some passes, but
-// speeds up none. The verdict is `same` if the change does not exceed the threshold and the noise
-// is below it, else `noise`.
+// Compares two non-empty samples in nanoseconds. A change is `faster` or `slower` if it exceeds the
+// threshold and the noise, and if even the fastest pass of the slower run took longer than the
+// median of the other run: a temporary disturbance slows down some passes, but speeds up none. The
+// verdict is `same` if the change does not exceed the threshold and the noise is below the
+// threshold, else `noise`.
 [[nodiscard]] Judgement judge(const std::vector<double>& before, const std::vector<double>& now,
                               double threshold_percent);
 
@@ -40,7 +40,7 @@ class Comparison {
   Comparison(const Baseline& baseline, const Results& results);
 
   [[nodiscard]] std::size_t count(Verdict verdict) const;
-  // Returns the number of the run's cells that the baseline does not have.
+  // Returns the number of cells of the run that are not in the baseline.
   [[nodiscard]] std::size_t not_in_baseline() const { return not_in_baseline_; }
 
   // Returns the comment lines below the table.

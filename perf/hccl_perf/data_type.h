@@ -43,14 +43,14 @@ inline constexpr std::array<Reduction, 5> kReductions{{
     {"avg", hcclAvg},
 }};
 
-// Reductions for integers only. "all" does not include them.
+// Reductions for integers only. The name "all" does not include them.
 inline constexpr std::array<Reduction, 3> kBitReductions{{
     {"bitand", hcclEmulationBitAnd},
     {"bitor", hcclEmulationBitOr},
     {"bitxor", hcclEmulationBitXor},
 }};
 
-// The reduction shown in the table for collectives without one.
+// The name shown in the table's reduction column for collectives without a reduction.
 inline constexpr Reduction kNoReduction{"none", hcclOpNone};
 
 // Returns the names, separated by commas.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of hccl_demo: options with an equivalent become options of nccl-tests; the others are
-// refused with an alternative.
+// The options of hccl_demo. Those with an equivalent become options of nccl-tests; the others are
+// rejected, with an alternative.
 #include "quantities.h"
 #include "text.h"
 #include "written_options.h"
@@ -73,7 +73,7 @@ void apply_measure(Options& options, const Written& written) {
   options.latency = true;
 }
 
-// Converts the number of ranks and nodes. All ranks are on this machine unless a launcher starts
+// Converts the numbers of ranks and nodes. All ranks are on this machine unless a launcher starts
 // them.
 void apply_ranks(const CLI::App& app, Options& options, const Written& written) {
   if (app.count("--nranks") + app.count("--node_id") + app.count("--ranks_per_node") == 0) return;

@@ -42,7 +42,7 @@ inline std::uint16_t to_half(float value) {
 }
 
 // The precision and range of a floating-point type: the largest relative error of one rounding, and
-// exponents of two. Finite values are below 2^above, normal ones are at least 2^normal, and
+// three exponents of two. Finite values are below 2^above, normal values are at least 2^normal, and
 // 2^smallest is the smallest positive value.
 struct Format {
   double roundoff;
@@ -52,8 +52,9 @@ struct Format {
 };
 
 // Each form has load() and store(), which convert between elements and accumulators, and sample(),
-// which makes an element from the low bits of a random number. A floating-point sample keeps the
-// sign, the low exponent bits and the mantissa of these bits, so that no sum of samples overflows.
+// which makes an element from the low bits of a random number. A floating-point sample consists of
+// the sign, the low exponent bits and the mantissa from these bits, so that no sum of samples
+// overflows.
 template <class Value>
 struct Plain {
   using Stored = Value;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes reference results in blocks that fit the first-level cache.
+// Computes reference results in blocks that fit in the first-level cache.
 #include "expected.h"
 
 #include "element_forms.h"
@@ -103,8 +103,8 @@ void reduce_inputs(const Expectation& expectation, std::uint64_t first, std::siz
   }
 }
 
-// Writes elements [first, first + count) of a concatenation to `out`: `part` elements of each
-// rank's input, from `offset` on.
+// Writes elements [first, first + count) of a concatenation to `out`. The concatenation has `part`
+// elements of each rank's input, from `offset` on.
 void gather_inputs(const Expectation& expectation, std::uint64_t part, std::uint64_t offset,
                    std::uint64_t first, std::size_t count, void* out) {
   auto* bytes = static_cast<std::byte*>(out);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes the values that a collective must leave in every element on every rank, without the
-// library: a scalar definition of each collective that folds in rank order, with a float
-// accumulator for half and bfloat16.
+// Computes, without the library, the values that a collective must write to every element on every
+// rank. Each collective has a scalar definition that folds in rank order, with a float accumulator
+// for half and bfloat16.
 #pragma once
 
 #include "collective.h"
@@ -25,10 +25,10 @@ struct Expectation {
   Counts counts{};
 };
 
-// The number of elements in a block of a reduction, which fits the first-level cache.
+// The number of elements in a block of a reduction. A block fits in the first-level cache.
 inline constexpr std::size_t kReductionBlock = 1024;
 
-// Returns the index of the input elements whose reduction is the first element of the receive
+// Returns the input index of the elements whose reduction is the first element of the receive
 // buffer, or nothing if this rank receives no reduction.
 [[nodiscard]] std::optional<std::uint64_t> first_reduced_input(const Expectation& expectation);
 

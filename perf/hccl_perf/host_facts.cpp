@@ -31,8 +31,8 @@ std::uint64_t kilobytes_of(const std::string& key) {
   return std::strtoull(value_in("/proc/meminfo", key).c_str(), nullptr, 10);
 }
 
-// Returns the memory that the limit of this process's cgroup (version 2) leaves, where cached files
-// count as free, or the largest number if there is no limit.
+// Returns the memory that this process's cgroup (version 2) may still use, counting cached files as
+// free, or the largest number if there is no limit.
 std::uint64_t cgroup_memory_left() {
   std::uint64_t limit = 0;
   std::uint64_t used = 0;

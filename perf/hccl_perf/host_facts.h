@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts about this machine, for the report and for refusing sizes that do not fit into memory.
+// Facts about this machine, for the report and for rejecting sizes that do not fit into memory.
 #pragma once
 
 #include "cgroup_limits.h"

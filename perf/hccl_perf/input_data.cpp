@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generates elements by additions, shifts and exclusive-ors only, so that compilers vectorise the
-// loop for any CPU.
+// Generates elements only by additions, shifts and exclusive-ors, so that compilers can vectorise
+// the loop for any CPU.
 #include "input_data.h"
 
 #include "element_forms.h"
@@ -10,12 +10,11 @@ namespace {
 
 struct Seed {
   std::uint32_t start;
-  std::uint32_t
-      twist;  // mixed in halfway, so that the ranks' sequences are not shifts of one another
+  std::uint32_t twist;  // mixed in halfway, so that no rank's sequence is a shift of another one's
 };
 
-// Mixes rank and run thoroughly (a 64-bit finaliser) once per call, so that elements need less
-// work.
+// Mixes the rank and the run thoroughly (by a 64-bit finaliser) once per call, so that each element
+// needs less work.
 Seed make_seed(InputKey key) {
   constexpr std::uint64_t kRunStep = 0x9E3779B97F4A7C15;
   const auto rank = static_cast<std::uint64_t>(key.rank);

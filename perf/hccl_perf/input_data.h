@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generates input values with a counter-based generator: any rank can compute any element of any
-// other rank's input.
+// Generates input values by a counter-based generator, so that any rank can compute any element of
+// any other rank's input.
 #pragma once
 
 #include "data_type.h"
@@ -17,13 +17,13 @@ struct InputKey {
 };
 
 // Writes elements [first, first + count) of an input to `out`. Floating-point values have random
-// signs, random mantissas, and magnitudes from 2^-16 to 2^16 (half: 2^-8 to 1), so that another
-// order of summation gives other bits; there are no zeros, NaNs or infinities. Integers are uniform
-// over all bit patterns, so their sums wrap.
+// signs, random mantissas, and magnitudes from 2^-16 to 2^16 (half: 2^-8 to 1), so that a different
+// order of summation gives different bits. There are no zeros, NaNs or infinities. Integers are
+// uniformly distributed over all bit patterns, so their sums wrap.
 void fill_input(const DataType& type, InputKey key, std::uint64_t first, std::size_t count,
                 void* out);
 
-// The byte with which buffers are filled before a run. As a float or bfloat16 it is far smaller
+// The byte with which buffers are filled before a run. As a float or bfloat16, it is much smaller
 // than any input.
 inline constexpr unsigned char kPoison = 0xA5;
 

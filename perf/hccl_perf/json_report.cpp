@@ -22,7 +22,7 @@ OrderedJson latency_json(const Latency& latency) {
           {"max", rounded(time.maximum)},     {"slowest_rank", latency.slowest_rank}};
 }
 
-// Returns how the elements agree with the expected ones, or null if one is wrong or none was
+// Returns how the elements agree with the expected ones, or null if an element is wrong or none was
 // checked.
 OrderedJson check_json(const CellResult& cell) {
   if (!cell.wrong || *cell.wrong > 0) return {};

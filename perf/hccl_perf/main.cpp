@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// hccl-perf: measures and checks the collectives of HCCL. Starts its own processes with -g, or is
-// one of those that a launcher started.
+// hccl-perf: measures and checks the collectives of HCCL. With -g it starts its own processes;
+// otherwise it is one of the processes that a launcher started.
 #include "baseline.h"
 #include "board.h"
 #include "id_exchange.h"
@@ -41,7 +41,7 @@ struct ProcessPlace {
   const Baseline* baseline = nullptr;
 };
 
-// Checks the files of results and the baseline before anything is measured. Throws UsageError.
+// Checks the result files and the baseline before anything is measured. Throws UsageError.
 std::optional<Baseline> prepare_results(const Options& options, int ranks) {
   if (!options.json_path.empty()) require_writable("--json", options.json_path);
   if (!options.csv_path.empty()) require_writable("--csv", options.csv_path);
@@ -61,7 +61,7 @@ int exit_status(const std::vector<RankOutcome>& outcomes) {
   return status;
 }
 
-// Runs this process's ranks, each on a thread of its own. Returns the exit status.
+// Runs this process's ranks, each on its own thread. Returns the exit status.
 int run_ranks(const Options& options, const ProcessPlace& place, Board& board,
               const IdExchange& exchange) {
   PeerWatch watch(board, place.first_rank, options.threads, place.notice, place.timeout);
@@ -93,7 +93,7 @@ int run_ranks(const Options& options, const ProcessPlace& place, Board& board,
   return exit_status(outcomes);
 }
 
-// Throws UsageError if the user has set HCCL_NODE_ID, which --nodes sets itself.
+// Throws UsageError if the user has set HCCL_NODE_ID, because --nodes sets this variable.
 void require_own_node_names(const Options& options) {
   const char* name = value_of(&std::getenv, "HCCL_NODE_ID");
   if (options.nodes == 1 || name == nullptr) return;
@@ -126,7 +126,7 @@ int run_here(const Options& options) {
   });
 }
 
-// Checks the options against facts that are equal in all processes of a launcher's job. Throws
+// Checks the options against facts that are the same in all processes of a launcher's job. Throws
 // UsageError.
 void require_launchable(const Options& options, const LaunchEnvironment& launch) {
   if (options.processes_given && options.processes > 1) {

@@ -16,7 +16,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double kLatencySeconds = 1.0;  // upper limit on the duration of the latency pass
 constexpr std::uint64_t kFewestLatencyCalls = 10;
-constexpr std::uint64_t kMostRawCalls = 10'000;  // limit for a queued pass that records every call
+constexpr std::uint64_t kMostRawCalls =
+    10'000;  // limit of calls for a queued pass that records every call
 
 double nanoseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
@@ -96,7 +97,8 @@ void Measurement::check(const Cell& cell, CellResult& result) {
 }
 
 // Returns the nanoseconds that `iterations` calls take on this rank. Excludes the time and the
-// traffic of barriers between calls, which use the communicator and would cost as much as a call.
+// traffic of barriers between the calls, because these use the communicator and would cost as much
+// as a call.
 double Measurement::run_iterations(const Cell& cell, std::uint64_t iterations) {
   double nanoseconds = 0;
   meter_.start();
@@ -188,7 +190,7 @@ Latency Measurement::summarise_latency(const std::vector<std::vector<double>>& b
   return {iterations, percentiles(combined), across_ranks(means).slowest_rank};
 }
 
-// Runs a separate pass, because events between the calls cost time.
+// Runs a separate pass, because the events between the calls take time.
 void Measurement::measure_each_queued_call(const Cell& cell, CellResult& result) {
   const std::uint64_t calls = std::min(options_.iterations, kMostRawCalls);
   announce_(Phase::timing);

@@ -29,7 +29,8 @@ struct Latency {
 
 // Nanoseconds of every call, by rank. Only rank 0 has them, and only with --raw.
 struct RawTimes {
-  std::vector<std::vector<double>> queued;  // calls queued back to back, from end to end
+  std::vector<std::vector<double>>
+      queued;  // calls queued back to back, from the end of one to the end of the next
   std::vector<std::vector<double>> single;  // calls of the latency pass
 };
 
@@ -43,7 +44,7 @@ struct CellResult {
   RawTimes raw;
   std::optional<std::uint64_t> wrong;  // number of wrong elements on all ranks in all checked runs;
                                        // empty if nothing was checked
-  std::uint64_t rounded = 0;           // likewise for elements that are right but not bit-identical
+  std::uint64_t rounded = 0;  // likewise for elements that are correct but not bit-identical
 
   // Returns how the calls ran, or an object with two empty names before the first measurement.
   [[nodiscard]] Traffic how() const { return traffic.empty() ? Traffic{} : traffic.front(); }
@@ -58,13 +59,13 @@ class Measurement {
               Verification& verification, std::function<void(Phase)> announce);
 
   // Measures one timed pass. All ranks must call it for the same cells, and all get the same
-  // results. The same holds for complete().
+  // results. The same applies to complete().
   void add_pass(const Cell& cell, CellResult& result);
-  // Measures the last timed pass and everything else.
+  // Measures the last timed pass, and everything else that the result contains.
   void complete(const Cell& cell, CellResult& result);
 
-  // Returns the number of wrong elements on this rank so far, also before they have been summed
-  // over the ranks.
+  // Returns the number of wrong elements on this rank so far, even before the ranks' numbers have
+  // been summed.
   [[nodiscard]] std::uint64_t own_wrong() const { return own_wrong_; }
 
  private:
@@ -89,8 +90,8 @@ class Measurement {
   std::uint64_t own_wrong_ = 0;
 };
 
-// Returns the number of iterations that last `min_time` seconds, with a margin, if `iterations` of
-// them took `seconds`.
+// Returns the number of iterations that take at least `min_time` seconds, with a margin, if
+// `iterations` iterations took `seconds`.
 [[nodiscard]] std::uint64_t iterations_for(double min_time, std::uint64_t iterations,
                                            double seconds);
 

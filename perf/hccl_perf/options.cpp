@@ -86,7 +86,7 @@ void choose_sizes(Options& options, const Written& written) {
   if (options.plan_rank && !written.max_given) options.max_bytes = options.min_bytes;
   if (!written.min_given && !written.max_given)
     options.min_bytes = options.max_bytes = options.collective->default_bytes();
-  // If only one bound is given, the other follows it, so that the sweep is not empty.
+  // If only one bound is given, move the other one if necessary, so that the sweep is not empty.
   if (!written.min_given) options.min_bytes = std::min(options.min_bytes, options.max_bytes);
   if (!written.max_given) options.max_bytes = std::max(options.min_bytes, options.max_bytes);
   if (options.min_bytes > options.max_bytes) {
@@ -96,7 +96,7 @@ void choose_sizes(Options& options, const Written& written) {
       options.min_bytes != options.max_bytes) {
     throw UsageError("-i 0 never gets from -b to -e; give a step, or a factor with -f");
   }
-  // If the default step would skip all sizes but the first, sizes double instead.
+  // If the default step would skip all sizes except the first, double the sizes instead.
   const std::uint64_t range = options.max_bytes - options.min_bytes;
   if (!written.step_given && range > 0 && range < options.step_bytes && options.min_bytes > 0) {
     options.step_factor = 2;
@@ -135,8 +135,8 @@ void choose_repeats(Options& options, const Written& written) {
   }
 }
 
-// Checks that the files of results have different paths and that the run ends, so that they are
-// written. Throws UsageError.
+// Checks that the result files have different paths, and that the run ends, because the files are
+// written at its end. Throws UsageError.
 void check_results(const Options& options) {
   const std::vector<NamedReport> files = {
       {"--json", options.json_path}, {"--csv", options.csv_path}, {"--raw", options.raw_path}};

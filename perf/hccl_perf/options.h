@@ -20,7 +20,7 @@ enum class Blocking {
   none = 0,          // calls are queued back to back
   wait_barrier = 1,  // the host waits for the call, then for a barrier
   wait = 2,          // the host waits
-  outer = 3          // like 1 after each group of -m calls; the same as 1 for groups of one call
+  outer = 3          // like 1, but after each group of -m calls
 };
 
 struct RowCase {
@@ -35,7 +35,7 @@ struct Options {
   std::uint64_t min_bytes = 32ULL << 20;
   std::uint64_t max_bytes = 32ULL << 20;
   std::uint64_t step_bytes = 1ULL << 20;
-  std::uint64_t step_factor = 1;  // the factor between sizes if at least 2
+  std::uint64_t step_factor = 1;  // the factor between sizes if it is at least 2
   int processes = 1;              // -g
   bool processes_given = false;
   int threads = 1;  // -t: ranks per process, each with a thread and a device
@@ -46,7 +46,7 @@ struct Options {
   std::uint64_t repeats = 1;  // timed passes per cell, whose median is reported
   Blocking blocking = Blocking::none;
   std::uint64_t cycles = 1;  // 0 for an endless run
-  std::uint64_t checks = 1;  // checked runs per placement; 0 for none
+  std::uint64_t checks = 1;  // number of checked runs per placement; 0 for none
   std::vector<Reduction> reductions;
   std::vector<DataType> types;
   std::string reduction_name = "sum";
@@ -66,7 +66,7 @@ struct Options {
   std::optional<int> plan_rank;   // the rank whose steps are printed instead of measuring
   bool plan_json = false;
   bool standalone = false;                // ignore the launcher's variables
-  std::vector<std::string> command_line;  // as given, starting with the program's name
+  std::vector<std::string> command_line;  // unchanged, starting with the program's name
 
   [[nodiscard]] bool wants_latency() const {
     return latency || !(json_path.empty() && raw_path.empty());

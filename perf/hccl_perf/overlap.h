@@ -20,12 +20,12 @@ struct Overlap {
   double percent = 0;        // share of the communication that is hidden behind the computation
 };
 
-// Returns the percentage of `communication` that does not lengthen `overall` beyond `computation`,
-// from 0 to 100.
+// Returns the percentage of `communication` that is hidden, that is, does not make `overall` longer
+// than `computation`. The result is from 0 to 100.
 [[nodiscard]] double overlap_percent(double communication, double computation, double overall);
 
-// Performs `units` short chains of dependent multiplications. The amount of work is fixed rather
-// than the time, so that sharing the processor with communication shows.
+// Performs `units` short chains of dependent multiplications. The amount of work is fixed instead
+// of the time, so that the cost of sharing the processor with communication is visible.
 void compute(std::uint64_t units);
 
 class OverlapMeasurement {
@@ -37,11 +37,12 @@ class OverlapMeasurement {
   [[nodiscard]] Overlap measure(const Call& call, std::uint64_t iterations);
 
  private:
-  // Returns the nanoseconds of an iteration that queues the call if `call` is not null, computes
-  // `units`, and synchronises.
+  // Returns the duration in nanoseconds of one iteration: queues the call if `call` is not null,
+  // computes `units`, and synchronises.
   [[nodiscard]] double time_iterations(const Call* call, std::uint64_t units,
                                        std::uint64_t iterations);
-  // Returns the number of units that all ranks compute concurrently in about `nanoseconds`.
+  // Returns the number of units that take about `nanoseconds` when all ranks compute at the same
+  // time.
   [[nodiscard]] std::uint64_t units_for(double nanoseconds, std::uint64_t iterations);
 
   Session& session_;

@@ -7,7 +7,7 @@
 namespace hccl_perf {
 namespace {
 
-// Queues a send. The API passes device addresses as pointers, which nothing dereferences.
+// Queues a send. The API passes device addresses as pointers, which are never dereferenced.
 hcclResult_t send(const Call& call, std::uint64_t address, hcclComm_t communicator, void* stream) {
   return hcclSend(reinterpret_cast<const void*>(address), call.count, call.type.code,
                   partner_of(call.rank, call.ranks), communicator, stream);
@@ -19,7 +19,7 @@ hcclResult_t receive(const Call& call, std::uint64_t address, hcclComm_t communi
                   partner_of(call.rank, call.ranks), communicator, stream);
 }
 
-// Makes the calls as one group, which is closed in any case. Returns the first failure.
+// Issues the calls as one group. Closes the group even after a failure. Returns the first failure.
 hcclResult_t grouped(const std::function<hcclResult_t()>& calls) {
   hcclResult_t result = hcclGroupStart();
   if (result != hcclSuccess) return result;

@@ -9,7 +9,8 @@
 
 namespace hccl_perf {
 
-// Returns the plans of the session's rank, row by row. Throws RunError if the library has no plans.
+// Returns the plans of the session's rank, row by row. Throws RunError if the library cannot report
+// plans.
 [[nodiscard]] std::string plans(const Options& options, const Session& session);
 
 }  // namespace hccl_perf

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exchanges small host data between the ranks of a run through the communicator itself, so that no
-// other library is needed. Every message is checked on arrival, because the library under test
-// transports it.
+// Exchanges small host data between the ranks of a run by means of the communicator itself, so that
+// no other library is needed. Every message is checked when it arrives, because the library under
+// test transports it.
 #pragma once
 
 #include "session.h"
@@ -19,10 +19,10 @@ class RankExchange {
  public:
   explicit RankExchange(Session& session);
 
-  // Blocks until every rank has called it.
+  // Blocks until every rank has called this function.
   void barrier() { static_cast<void>(all_gather(nullptr, 0)); }
 
-  // Returns the values of all ranks, by rank.
+  // Returns the values of all ranks, in rank order.
   template <class Value>
   [[nodiscard]] std::vector<Value> gather(const Value& mine) {
     static_assert(std::is_trivially_copyable_v<Value>);
@@ -32,7 +32,8 @@ class RankExchange {
     return values;
   }
 
-  // Returns the samples of all ranks, by rank. All ranks must pass the same number of samples.
+  // Returns the samples of all ranks, in rank order. All ranks must pass the same number of
+  // samples.
   [[nodiscard]] std::vector<std::vector<double>> gather_samples(const std::vector<double>& mine);
 
  private:

@@ -70,8 +70,8 @@ class Sweep {
     exchange_.barrier();
   }
 
-  // Runs the sweep once for each timed pass, so that a short disturbance affects only one pass of a
-  // cell. Shows a row after its last pass.
+  // Runs the whole sweep for each timed pass, so that a short disturbance affects only one pass of
+  // a cell. Shows a row after its last pass.
   void run_cycle() {
     const std::vector<RowCase> cases = options_.cases(place_.ranks);
     std::vector<Row> rows;

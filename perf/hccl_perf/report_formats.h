@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formats the files of results.
+// Formats the result files.
 #pragma once
 
 #include "results.h"
@@ -9,14 +9,14 @@
 namespace hccl_perf {
 
 // Returns the results as comma-separated values (RFC 4180): a line of names, then one line for each
-// row of the table and placement. Fields that were not measured are empty.
+// placement of each row of the table. Fields that were not measured are empty.
 [[nodiscard]] std::string csv_text(const Results& results);
 
 // Returns the results as JSON: times in nanoseconds, all options, and all rows.
 [[nodiscard]] std::string json_text(const Results& results);
 
-// Returns the file of --raw with the time of every call on every rank: a line of names, then one
-// line for each call and rank.
+// Returns the content of the --raw file, with the time of every call on every rank: a line of
+// names, then one line for each call and rank.
 [[nodiscard]] std::string raw_text(const Results& results);
 
 }  // namespace hccl_perf

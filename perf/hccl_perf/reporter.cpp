@@ -40,7 +40,7 @@ void Reporter::row(const Row& row) {
   results_.totals.add(row, options_.averaging);
   print(table_row(row, options_));
   if (options_.wants_results())
-    results_.rows.push_back(row);  // must not grow without bound with -N 0
+    results_.rows.push_back(row);  // must not grow without limit with -N 0
 }
 
 void Reporter::finish() {

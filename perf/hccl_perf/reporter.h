@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rank 0's output: the table row by row, and at the end the files and the comparison.
+// Rank 0's output: the table row by row, and at the end the result files and the comparison.
 #pragma once
 
 #include "baseline.h"
@@ -24,7 +24,7 @@ class Reporter {
   // Prints the footer and writes the files. Throws RunError.
   void finish();
 
-  // Returns whether anything is slower than the baseline. Call it after finish().
+  // Returns whether any cell is slower than in the baseline. Call it after finish().
   [[nodiscard]] bool slower() const { return slower_; }
 
  private:

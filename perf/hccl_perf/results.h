@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The measurements of a run and its environment, from which the files of results are made.
+// The measurements of a run and its environment. The result files are made from them.
 #pragma once
 
 #include "host_facts.h"
@@ -12,7 +12,7 @@
 
 namespace hccl_perf {
 
-// The library as it describes itself.
+// The library's description of itself.
 struct LibraryFacts {
   int version = 0;      // interface version from hcclGetVersion()
   std::string release;  // from synDriverGetVersion()
@@ -33,7 +33,7 @@ struct Results {
   [[nodiscard]] std::size_t rows_of_cycle() const;
 };
 
-// Returns "out_of_place" or "in_place", the names in all files of results.
+// Returns "out_of_place" or "in_place", the names used in all result files.
 [[nodiscard]] constexpr const char* placement_name(Placement placement) {
   return placement == Placement::in_place ? "in_place" : "out_of_place";
 }

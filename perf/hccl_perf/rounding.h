@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares results with expected ones. Sums, products and averages of floating-point types may
-// differ by the rounding that another order of folding gives; everything else must be
-// bit-identical.
+// Compares results with the expected ones. Sums, products and averages of floating-point types may
+// differ by the rounding of a different order of folding; all other results must be bit-identical.
 #pragma once
 
 #include "expected.h"
@@ -13,7 +12,7 @@ namespace hccl_perf {
 
 struct Agreement {
   std::uint64_t wrong = 0;    // number of wrong elements
-  std::uint64_t rounded = 0;  // number of elements that are right but not bit-identical
+  std::uint64_t rounded = 0;  // number of elements that are correct but not bit-identical
 
   void add(const Agreement& other) {
     wrong += other.wrong;
@@ -21,8 +20,8 @@ struct Agreement {
   }
 };
 
-// Compares elements [first, first + count) of the rank's receive buffer with `expected`, the output
-// of fill_expected().
+// Compares elements [first, first + count) of the rank's receive buffer with `expected`, which
+// fill_expected() has filled.
 [[nodiscard]] Agreement compare_elements(const Expectation& expectation, std::uint64_t first,
                                          std::size_t count, const void* found,
                                          const void* expected);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One row of results, for the table and the files.
+// One row of results, for the table and the result files.
 #pragma once
 
 #include "measurement.h"
@@ -11,7 +11,7 @@
 
 namespace hccl_perf {
 
-// A rank's line in the header. Ranks exchange it as bytes, so it must be trivially copyable.
+// One rank's line in the header. Ranks exchange it as bytes, so it must be trivially copyable.
 struct RankFacts {
   int rank = 0;
   int pid = 0;
@@ -50,7 +50,7 @@ struct Bandwidth {
   return {algorithm, algorithm * row.collective->bus_factor(row.ranks)};
 }
 
-// Returns the number of messages per second that all senders of message_rate start together, or
+// Returns the number of messages per second that all senders of message_rate send together, or
 // nothing for other collectives.
 [[nodiscard]] inline std::optional<double> messages_per_second(const Row& row,
                                                                const CellResult& cell,

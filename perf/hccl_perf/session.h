@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank's device, stream and communicator. Every failed call throws a RunError with the reason.
+// One rank's device, stream and communicator. Every failed call throws a RunError, which gives the
+// reason.
 #pragma once
 
 #include "collective.h"
@@ -17,15 +18,15 @@
 
 namespace hccl_perf {
 
-// The runtime of a process, which is initialised before its first rank and destroyed after its
-// last.
+// The runtime of a process. It is initialised before the process's first rank and destroyed after
+// its last rank.
 class Runtime {
  public:
   Runtime();
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
-  // Destroys the runtime and throws its errors, which the destructor ignores.
+  // Destroys the runtime and throws errors of the destruction, which the destructor ignores.
   void finish();
 
  private:
@@ -39,7 +40,7 @@ class Session {
   using GetId = std::function<hcclUniqueId()>;
 
   // Acquires a device (`local_rank`'s module if it is free), joins as `rank` of `ranks`, and
-  // creates a stream. Counts the collectives that it queues in `calls`.
+  // creates a stream. Counts the collectives that this object queues in `calls`.
   Session(int rank, int ranks, int local_rank, const GetId& get_id,
           std::atomic<std::uint64_t>& calls);
   ~Session();
@@ -63,13 +64,13 @@ class Session {
   void copy_to_device(const void* host, std::uint64_t device_address, std::size_t bytes);
   void copy_to_host(std::uint64_t device_address, void* host, std::size_t bytes);
 
-  // These create events that record their time, and record them in the stream. The caller destroys
-  // the events.
+  // Create an event with a time stamp, and record an event on the stream. The caller destroys the
+  // events.
   [[nodiscard]] synEventHandle make_event() const;
   void record(synEventHandle event);
   [[nodiscard]] static double nanoseconds_between(synEventHandle start, synEventHandle end);
 
-  // Releases everything in the usual order and checks each call. The destructor ignores errors.
+  // Releases all resources in the usual order, and checks each call. The destructor ignores errors.
   void finish();
 
  private:
@@ -87,7 +88,7 @@ class Session {
 // Creates a unique id. Throws RunError.
 [[nodiscard]] hcclUniqueId make_unique_id();
 
-// These return the version of the library's interface, its release, and the path of its file.
+// Return the version of the library's interface, its release, and the path of its file.
 [[nodiscard]] int library_version();
 [[nodiscard]] std::string library_release();
 [[nodiscard]] std::string library_path();
@@ -109,7 +110,7 @@ class DeviceBuffer {
   std::uint64_t address_ = 0;
 };
 
-// Host memory that a session's device may copy from and to.
+// Host memory that a session's device can copy from and to.
 class HostBuffer {
  public:
   HostBuffer(Session& session, std::size_t bytes);

@@ -35,18 +35,19 @@ struct Percentiles {
   double maximum = 0;
 };
 
-// Returns nearest-rank percentiles, each of which is a sample, or zeros if there are no samples.
+// Returns nearest-rank percentiles, which are always samples, or zeros if there are no samples.
 [[nodiscard]] Percentiles percentiles(std::vector<double> samples);
 
-// Returns the index of the median of one or more `samples`, the lower one if their number is even.
+// Returns the index of the median of `samples`, which must not be empty. If their number is even,
+// returns the lower of the two middle ones.
 [[nodiscard]] std::size_t median_position(const std::vector<double>& samples);
 
-// Returns the median, the mean of the two middle samples if their number is even, or 0 if there are
-// no samples.
+// Returns the median. If the number of samples is even, this is the mean of the two middle samples.
+// Returns 0 if there are no samples.
 [[nodiscard]] double median(std::vector<double> samples);
 
 // Returns the median absolute deviation from the median, a measure of spread that a few outliers do
-// not change.
+// not affect.
 [[nodiscard]] double median_deviation(const std::vector<double>& samples);
 
 }  // namespace hccl_perf

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formats the table's lines. Column widths are those of nccl-tests, because scripts cut lines by
-// them.
+// Formats the table's lines. Column widths are those of nccl-tests, because scripts split lines at
+// fixed columns.
 #include "table.h"
 
 #include "quantities.h"
@@ -52,7 +52,7 @@ std::string node_line(const std::vector<RankFacts>& ranks) {
   return line.empty() ? line : line + "\n";
 }
 
-// Formats microseconds with as many digits as fit the column.
+// Formats microseconds with as many digits as fit in the column.
 std::string microseconds(double nanoseconds) {
   const double value = nanoseconds / 1000.0;
   if (value >= 10000.0) return format("%7.0f", value);

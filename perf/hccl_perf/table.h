@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table on stdout: header, columns and footer of nccl-tests, with an additional column for the
-// algorithm at the end.
+// The table on stdout: the header, columns and footer of nccl-tests, with an additional column for
+// the algorithm at the end.
 #pragma once
 
 #include "options.h"
@@ -11,7 +11,7 @@
 
 namespace hccl_perf {
 
-// These return whole lines. `library` is the version of the library in use.
+// These functions return whole lines. `library` is the version of the library in use.
 [[nodiscard]] std::string table_header(const Options& options, int library,
                                        const std::vector<RankFacts>& ranks);
 [[nodiscard]] std::string table_row(const Row& row, const Options& options);

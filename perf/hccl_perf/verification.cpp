@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Performs checked runs in pieces that fit the second-level cache.
+// Performs checked runs in pieces that fit in the second-level cache.
 #include "verification.h"
 
 #include "input_data.h"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{256} * 1024;
 
-// Returns whether the receive region is followed by a guard, which it is unless it is part of the
+// Returns whether a guard follows the receive region. A guard follows it unless it is a part of the
 // send buffer.
 bool has_guard(const Cell& cell) {
   return cell.placement == Placement::out_of_place ||
@@ -74,8 +74,8 @@ void Verification::prepare(const Cell& cell, std::uint64_t run) {
       in_place && kind == CollectiveKind::all_reduce ? cell.receive_bytes() : 0;
   if (has_guard(cell))
     poison(cell.call.receive + covered, cell.receive_bytes() - covered + kGuardBytes);
-  // In place, only the root has input to broadcast; on the other ranks the poison must be
-  // overwritten.
+  // In place, only the root's buffer contains input to a broadcast; on the other ranks the poison
+  // must be overwritten.
   if (in_place && kind == CollectiveKind::broadcast && session_.rank() != cell.call.root) return;
   write_input(cell, run);
 }
@@ -104,15 +104,16 @@ Expectation Verification::expectation(const Cell& cell, std::uint64_t run) const
           cell.counts};
 }
 
-// Returns whether the ranks share the computation of the expected results: only an all-reduce costs
-// more to compute than its output and has the same result on every rank.
+// Returns whether the ranks share the computation of the expected results. They do so only for an
+// all-reduce: it costs more to compute than its output alone, and has the same result on every
+// rank.
 bool Verification::shares(const Cell& cell) const {
   return shared_by_all_ && cell.call.collective->kind == CollectiveKind::all_reduce &&
          cell.receive_bytes() <= board_.expected_bytes();
 }
 
 // Computes this rank's part of the expected results. Blocks until the other ranks have written
-// theirs.
+// their parts.
 void Verification::compute_shared_part(const Cell& cell, const Expectation& expected) {
   const auto rank = static_cast<std::uint64_t>(session_.rank());
   const auto ranks = static_cast<std::uint64_t>(session_.ranks());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checked runs: inputs are written, outputs are poisoned, the collective runs once, and every
-// element of this rank's output is compared with a result computed without the library.
+// Checked runs: the inputs are written, the outputs are poisoned, the collective runs once, and
+// every element of this rank's output is compared with a result that was computed without the
+// library.
 #pragma once
 
 #include "board.h"
@@ -18,19 +19,19 @@ namespace hccl_perf {
 
 class Verification {
  public:
-  // If `shared_by_all`, every rank of the run has the same `board`, so results that are equal on
-  // all ranks are computed once: each rank computes a part.
+  // If `shared_by_all`, every rank of the run uses the same `board`. Results that are equal on all
+  // ranks are then computed only once: each rank computes a part.
   Verification(Session& session, RankExchange& exchange, Board& board, bool shared_by_all);
 
   // Writes the inputs of run number `run` and poisons all other memory of the cell.
   void prepare(const Cell& cell, std::uint64_t run);
 
-  // Runs the cell once and compares this rank's elements with the expected ones. Call prepare()
-  // with the same arguments before.
+  // Runs the cell once, and compares this rank's elements with the expected ones. First call
+  // prepare() with the same arguments.
   [[nodiscard]] Agreement run_checked(const Cell& cell, std::uint64_t run);
 
  private:
-  // These fill or inspect `count` elements, starting at element `first`.
+  // These functions fill or inspect `count` elements, starting at element `first`.
   using Fill = std::function<void(std::uint64_t first, std::size_t count, std::byte* elements)>;
   using Look =
       std::function<void(std::uint64_t first, std::size_t count, const std::byte* elements)>;

@@ -22,10 +22,11 @@ struct Cell {
   [[nodiscard]] std::uint64_t receive_bytes() const { return counts.receive * call.type.size; }
 };
 
-// The bytes of the poisoned guard after each receive region, which a collective must not change.
+// The number of bytes in the poisoned guard after each receive region. A collective must not change
+// the guard.
 inline constexpr std::uint64_t kGuardBytes = 256;
 
-// Returns the bytes of device memory that one rank needs for rows of up to `bytes`.
+// Returns the number of bytes of device memory that one rank needs for rows of up to `bytes`.
 [[nodiscard]] std::uint64_t device_bytes(const Collective& collective, std::uint64_t bytes,
                                          const std::vector<DataType>& types, int ranks);
 

@@ -9,7 +9,8 @@
 namespace hccl_perf {
 namespace {
 
-// An option of nccl-tests that is accepted only with its neutral value, which scripts often pass.
+// An option of nccl-tests that hccl-perf accepts only with its neutral value, which scripts often
+// pass.
 struct NeutralOption {
   const char* names;
   const char* meaning;
@@ -127,7 +128,7 @@ void add_run_options(CLI::App& app, Options& options, Written& written) {
       ->description("show the version and exit");
 }
 
-// Adds the options that are accepted only with their neutral values. Errors name the option.
+// Adds the options that are accepted only with their neutral value. Errors name the option.
 void add_neutral_options(CLI::App& app) {
   app.option_defaults()->group("");
   for (const NeutralOption& option : kNeutralOptions) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line's options as CLI11 parses them. Values that depend on each other are stored as
-// written, and become Options once all of them are known.
+// they were written, and become Options when all of them are known.
 #pragma once
 
 #include "options.h"
@@ -40,20 +40,21 @@ struct Written {
   int ranks_per_node = 0;
 };
 
-// Adds the options of nccl-tests and the additional ones of hccl-perf.
+// Adds the options of nccl-tests, and the additional options of hccl-perf.
 void add_options(CLI::App& app, Options& options, Written& written);
 
-// Adds hccl_demo's options that have names of their own. Its other options are aliases of those
-// that add_options() adds.
+// Adds hccl_demo's options with names of their own. Its other options are aliases of options that
+// add_options() adds.
 void add_demo_options(CLI::App& app, Written& written);
 
-// Throws UsageError for hccl_demo's options that hccl-perf does not have, with an alternative.
+// Throws UsageError for options of hccl_demo that hccl-perf lacks, and names an alternative.
 void refuse_demo_options(const std::vector<std::string>& words);
 
 // Converts hccl_demo's options to those of nccl-tests. Throws UsageError.
 void apply_demo_options(const CLI::App& app, Options& options, Written& written);
 
-// Returns CLI11's range check without its text in the help, which also rejects NaN, unlike CLI11's.
+// Returns CLI11's range check without the text that it adds to the help. Unlike CLI11's check, it
+// also rejects NaN.
 template <class Number>
 CLI::Validator range(Number least, Number most) {
   const CLI::Range within(least, most);
@@ -68,7 +69,7 @@ CLI::Validator range(Number least, Number most) {
   return {check, ""};
 }
 
-// Adds an option whose value is a number from a closed range.
+// Adds an option whose value is a number in a closed range.
 template <class Number>
 CLI::Option* add_number(CLI::App& app, const char* names, Number& value,
                         std::type_identity_t<std::pair<Number, Number>> within,

@@ -44,8 +44,8 @@ class Buffers {
   std::span<std::byte* const> destinations() const { return destinations_; }
 
  private:
-  // Returns memory filled with 0.5 in float, and about as much in half and bfloat16, so that its
-  // pages exist.
+  // Returns memory whose pages exist, filled with values that are 0.5 as float and about 0.5 as
+  // half and bfloat16.
   std::byte* allocate(device::Arena& arena) const {
     const device::DeviceAddress address = arena.allocate(bytes_);
     std::byte* const host = arena.view()->at(arena.file_offset(address));
@@ -62,7 +62,7 @@ class Buffers {
   std::vector<std::byte*> destinations_;
 };
 
-// The part of every buffer on which one call works.
+// The part of every buffer that one call processes.
 struct Tile {
   std::vector<const std::byte*> sources;
   std::vector<std::byte*> destinations;
@@ -87,8 +87,8 @@ std::int64_t argument(const benchmark::State& state, Argument which) {
   return state.range(static_cast<std::size_t>(which));
 }
 
-// Returns buffers in the second-level cache, or of several times the last level's size. They are
-// filled once, because that takes longer than a measurement.
+// Returns buffers that fit in the second-level cache, or that have several times the size of the
+// last-level cache. They are filled only once, because filling takes longer than a measurement.
 const Buffers& buffers_for(const benchmark::State& state) {
   static const Buffers cached_2(2, 32 << 10), cached_8(8, 16 << 10);
   static const Buffers past_2(2, 32 << 20), past_8(8, 16 << 20);

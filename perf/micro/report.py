@@ -21,7 +21,7 @@ RANKS = (2, 8)
 REGIMES = {"cache": "in cache", "memory": "past the cache"}
 # (type, regime, maximum time of a kernel relative to the copy)
 GOALS = [("float", "cache", 1.1), ("float", "memory", 1.1), ("bfloat16", "cache", 2.0)]
-# Makes glibc's memcpy avoid the instruction that copies without reading the lines it fills.
+# Makes glibc's memcpy avoid the instruction that copies without first reading the destination's cache lines.
 LOADS_AND_STORES = "glibc.cpu.x86_rep_movsb_threshold=4000000000"
 STREAM_QUEUE = {
     "run_by_synchronising": "an empty command, run by the thread that queued it and synchronises",
@@ -33,8 +33,8 @@ STREAM_QUEUE = {
 
 
 def measure(program, repetitions, seconds, only=".", **environment):
-    """Returns {label or name: nanoseconds} of one run, medians over repetitions that are interleaved with those of all
-    others."""
+    """Returns {label or name: nanoseconds} for one run. The values are medians over repetitions, which are interleaved
+    with those of all other benchmarks."""
     done = subprocess.run(
         [program, "--benchmark_format=json", f"--benchmark_repetitions={repetitions}",
          f"--benchmark_min_time={seconds}", "--benchmark_enable_random_interleaving=true",
@@ -70,7 +70,7 @@ def kernel_ratios(times):
 
 
 def against_stores(times, stores):
-    """Returns the same for the kernels in cache, relative to the copies in `stores`."""
+    """Does the same for the kernels in cache, relative to the copies in `stores`."""
     rest = {name: each for name, each in times.items() if name.startswith("reduce/cache/")}
     return kernel_ratios(rest | stores)
 
@@ -88,7 +88,7 @@ def show_against_stores(ratios):
 
 
 def judge(ratios):
-    """Returns a list with a line for each goal, and whether all are met."""
+    """Returns a list with a line for each goal, and whether all goals are met."""
     lines, met = [], True
     for name, regime, most in GOALS:
         worst = max((each, kernel) for kernel, each in ratios.items() if kernel[0] == regime and kernel[2] == name)
@@ -135,7 +135,7 @@ def main():
         require_section(options.write, "micro")
     facts = machine_facts()
     start = time.monotonic()
-    # Each run gets other pages, which matter more past the cache than anything else that varies.
+    # Each run gets different pages. Past the cache, the choice of pages matters more than all other variations.
     kernel_runs, store_runs, queue_runs = [], [], []
     program = f"{options.build}/bin/reduce_benchmark"
     for _ in range(options.runs):

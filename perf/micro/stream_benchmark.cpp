@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures the cost of a stream's queue: nanoseconds for each command, by the thread that runs it
-// and by its kind. The time is the processor time of all threads, which other programs on the
-// machine disturb the least.
+// Measures the cost of a stream's queue in nanoseconds per command, for each thread that may run
+// the command and each kind of command. The time is the CPU time of all threads, because other
+// programs on the machine disturb that the least.
 #include "device/copy.h"
 #include "device/device.h"
 #include "device/event.h"
@@ -24,7 +24,7 @@ namespace {
 // The number of commands queued before each synchronisation, as in hccl-perf and the side-by-side
 // benchmark.
 constexpr std::int64_t kBatch = 1000;
-constexpr std::int64_t kWorkerBatch = 50'000;  // too few to block the program
+constexpr std::int64_t kWorkerBatch = 50'000;  // few enough that the program is not blocked
 
 double thread_seconds() {
   timespec time{};
@@ -57,7 +57,7 @@ void run_by_synchronising(benchmark::State& state) {
   }
 }
 
-// Measures commands that the stream's worker runs because no thread waits. A first command holds
+// Measures commands that the stream's worker runs because no thread waits. The first command blocks
 // the worker until the others are queued.
 void run_by_worker(benchmark::State& state) {
   Fixture fixture;
@@ -85,7 +85,7 @@ void run_by_worker(benchmark::State& state) {
   }
 }
 
-// Measures a command, an event recorded after it, and a wait of another stream for the event
+// Measures a command, an event recorded after it, and the wait of another stream for that event
 // (synStreamWaitEvent).
 void wait_for_event(benchmark::State& state) {
   Fixture fixture;

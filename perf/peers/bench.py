@@ -76,7 +76,7 @@ def seconds_for(options, collective):
 
 
 def least_size(collective, ranks):
-    """Returns the smallest size at which collectives of parts have an element for each rank."""
+    """Returns the smallest size at which each rank of a collective with parts has at least one element."""
     return 4 * ranks if collective in ("all_gather", "reduce_scatter", "alltoall") else 4
 
 
@@ -123,8 +123,8 @@ def race_latency(options, collective, ranks):
 
 
 def race_busy(options, collective, ranks):
-    """Races the sides beside a busy loop. If each rank has a core, Open MPI spins and makes no progress beside the loop,
-    so hccl is compared with its own undisturbed time instead."""
+    """Races the sides while a busy loop runs. If each rank has a core, Open MPI spins and makes no progress beside the
+    loop. So hccl is compared with its own undisturbed time instead."""
     loop = BusyLoop(max(os.sched_getaffinity(0)))
     seconds = seconds_for(options, collective)
     with contextlib.closing(loop), OneNode(f"{options.build}/bin", ranks, collective, with_floor=False) as field:

@@ -38,7 +38,7 @@ def axes_of(panels):
 
 
 def show_series(axes, cells, name, color, dash):
-    """Returns a line of ratios. Ratios to the best above 1, where hccl is slower than Open MPI, have another
+    """Returns a line of ratios to the best. Ratios above 1, where hccl is slower than Open MPI, have a different
     colour."""
     points = [(axes.x(cell.size), axes.y(ratio), cell.size, ratio) for cell in cells if (ratio := ratio_of(cell, name))]
     parts = [polyline([point[:2] for point in points], color, dash)]
@@ -83,20 +83,20 @@ def draw(panels, axes):
 
 
 def glance(panels):
-    """Returns the first row of panels with the most ranks, which is enough for the head of a page."""
+    """Returns the first row of the panels with the most ranks, which suffices for the head of a page."""
     most = max((cells[0].ranks for cells in panels), default=0)
     return [cells for cells in panels if cells[0].ranks == most][:COLUMNS]
 
 
 def glance_path(path):
-    """Returns the path of the short picture: plot-glance.svg for plot.svg."""
+    """Returns the path of the short version of a picture: plot-glance.svg for plot.svg."""
     root, extension = os.path.splitext(path)
     return f"{root}-glance{extension}"
 
 
 def write_plot(path, sections):
-    """Draws the sections named "queued" among `sections`, pairs of a name and cells. Writes a second picture with a
-    single row to glance_path()."""
+    """Draws the sections named "queued" among `sections`, which are pairs of a name and cells. Writes a second picture
+    with a single row to glance_path()."""
     panels = [cells for name, cells in sections if name == "queued" and any(cell.best[1] for cell in cells)]
     axes = axes_of(panels)
     for target, drawn in ((path, panels), (glance_path(path), glance(panels))):

@@ -31,7 +31,8 @@ enum class Collective : std::uint8_t {
 
 inline constexpr int kCollectives = 8;
 
-// A command. Rank 0 copies it to the other ranks through shared memory, so it must be plain data.
+// A command. Rank 0 copies it to the other ranks through shared memory, so it must be trivially
+// copyable.
 struct Command {
   Verb verb = Verb::run;
   Collective collective = Collective::all_reduce;
@@ -39,7 +40,7 @@ struct Command {
   std::uint64_t iterations = 1;
   std::uint64_t warmup = 0;
   std::uint64_t batch =
-      0;  // calls queued before each synchronise, for drivers with queues; 0 for all calls
+      0;  // number of calls queued before each synchronisation, for drivers with queues; 0 for all
   int variant = 0;  // selects an algorithm or a tile size, depending on the driver
   bool in_place = false;
   bool latency = false;  // wait for each call before the next one

@@ -14,7 +14,7 @@ import time
 LIBC = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1
 
-# The time after which a driver that sleeps in the kernel is idle: hccl's stream workers nap before they sleep.
+# The time until a driver without a command is idle: hccl's stream workers nap before they sleep in the kernel.
 SETTLE_SECONDS = 0.015
 
 TUNED = {
@@ -50,7 +50,7 @@ class DriverError(Exception):
 
 
 def end_with_parent(number=signal.SIGTERM):
-    """Makes the kernel send a signal to this process when its parent ends. Call it in a new child."""
+    """Makes the kernel send this process a signal when its parent ends. Call it in a new child."""
     LIBC.prctl(PR_SET_PDEATHSIG, number)
 
 
@@ -139,7 +139,7 @@ class BusyLoop:
 
 
 class Side:
-    """A driver with one of its variants: a column of the comparison."""
+    """A driver with one variant: a column of the comparison."""
 
     def __init__(self, driver, label, variant=0, collective=None, largest=math.inf):
         self.driver = driver
@@ -165,9 +165,9 @@ class Side:
 
 
 class Field:
-    """All sides for one number of ranks. It is a context manager, which ends all processes when it is left."""
+    """All sides for one number of ranks. It is a context manager: leaving it ends all processes."""
 
-    least_floor_size = 32768  # minimum bytes for which the floor is shown
+    least_floor_size = 32768  # minimum number of bytes for which the floor is shown
 
     def __init__(self, binaries, ranks):
         self.binaries = binaries
@@ -201,7 +201,7 @@ class Field:
         return self.start(name, argv, {**mpi_environment(), **settings})
 
     def mpi_sides(self, driver, collective, label):
-        """Returns a side with the driver's own choice of algorithm, then one for each algorithm."""
+        """Returns a side that leaves the choice of algorithm to the driver, and one side for each algorithm."""
         names = ALGORITHMS[collective].items()
         return [Side(driver, label)] + [Side(driver, f"{label}, {name}", variant) for variant, name in names
                                         if name != "two ranks" or self.ranks == 2]
@@ -237,7 +237,7 @@ class OneNode(Field):
 
 
 class PerfProgram:
-    """Runs hccl-perf over all sizes once in each round, to check that it reports the same times as the driver."""
+    """Runs hccl-perf over all sizes in each round, to check that it reports the same times as the driver."""
 
     def __init__(self, binaries, collective, ranks, sizes, seconds, in_place):
         self.program = f"{binaries}/hccl-perf"
@@ -267,12 +267,13 @@ class PerfProgram:
 
 
 def our_environment():
-    """Returns this process's environment without HCCL_COMM_ID, with which two jobs would meet."""
+    """Returns this process's environment without HCCL_COMM_ID, because two jobs with the same address would
+    interfere."""
     return {key: value for key, value in os.environ.items() if key != "HCCL_COMM_ID"}
 
 
 def mpi_environment():
-    """Returns this process's environment without settings of Open MPI."""
+    """Returns this process's environment without Open MPI's settings."""
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("OMPI_", "PMIX_", "PRTE_"))}
     if os.geteuid() == 0:
         clean.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")

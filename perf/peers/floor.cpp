@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lays out the bytes that each collective must read and write, and claims them tile by tile.
+// Lays out the bytes that each collective must read and write. Threads claim them tile by tile.
 #include "floor.h"
 
 #include "floor_kernel.h"
@@ -122,7 +122,7 @@ void Floor::fill(const Command& command) {
 const std::vector<Buffer>& Floor::inputs(const Command& command) const {
   const bool exchanges = command.collective == Collective::all_to_all ||
                          command.collective == Collective::send_receive;
-  return command.in_place && !exchanges ? recv_ : send_;  // same bytes either way
+  return command.in_place && !exchanges ? recv_ : send_;  // the number of bytes is the same
 }
 
 // Copies part `to` of each rank's input to part `from` of each rank's output.

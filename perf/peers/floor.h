@@ -12,9 +12,9 @@
 
 namespace peers {
 
-// Page-aligned memory whose pages exist, used from a cache line of its first page on. Buffers that
-// all start at the same offset of a page compete for the same sets of the first-level cache, which
-// takes up to twice the time.
+// Page-aligned memory whose pages exist. Each buffer begins at a different cache line of its first
+// page: buffers that all start at the same offset within a page compete for the same sets of the
+// first-level cache, which takes up to twice the time.
 class Buffer {
  public:
   Buffer(std::size_t count, std::size_t first_line);
@@ -26,8 +26,8 @@ class Buffer {
   float* start_ = nullptr;
 };
 
-// The threads share it. Only one thread calls prepare(), reset() and wrong(), and no other thread
-// may be in work() meanwhile.
+// All threads share the object. Only one thread may call prepare(), reset() and wrong(), and no
+// other thread may be in work() at that time.
 class Floor {
  public:
   explicit Floor(int ranks) : ranks_(ranks) {}
@@ -47,7 +47,7 @@ class Floor {
   [[nodiscard]] std::uint64_t wrong(const Command& command) const;
 
  private:
-  // Has its own cache line, because every thread writes it.
+  // Has a cache line of its own, because every thread writes to it.
   struct alignas(64) Counter {
     std::atomic<std::uint64_t> value = 0;
   };

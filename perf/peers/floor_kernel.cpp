@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The floor's inner loop in Highway: compiled for each vector width, the machine's best is chosen
-// at run time.
+// The floor's inner loop in Highway. It is compiled for each vector width; the best one for the
+// machine is chosen at run time.
 #include "floor_kernel.h"
 
 #include <hwy/cache_control.h>
@@ -23,8 +23,8 @@ HWY_ATTR void sum_element(std::span<const float* const> sources,
   for (float* destination : destinations) destination[i] = sum;
 }
 
-// Processes four vectors per step, so that whole cache lines are read and written, which write
-// combining requires.
+// Processes four vectors per step, so that whole cache lines are read and written. Write combining
+// requires that.
 template <bool kStreaming>
 HWY_ATTR std::size_t sum_steps(std::span<const float* const> sources,
                                std::span<float* const> destinations, std::size_t i,

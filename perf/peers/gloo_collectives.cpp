@@ -43,13 +43,13 @@ namespace {
 constexpr int kFunctions = 2;   // variants of gloo::allreduce
 constexpr int kAlgorithms = 3;  // number of algorithm classes
 constexpr int kVariants = kFunctions + 2 * kAlgorithms;
-// The maximum size for polling ranks, which send before they receive: a larger message than the
-// kernel buffers would block them forever.
+// The maximum size for polling ranks. They send before they receive, so a larger message than the
+// kernel can buffer would block them forever.
 constexpr std::size_t kMostPolled = std::size_t{64} << 10;
 constexpr std::uint64_t kSumsInPlace = 100;  // 2 ranks double a float 127 times before it overflows
 
-// The board and the folder in which the ranks of one driver find each other. The folder is removed
-// once they have joined.
+// The board, and the folder in which the ranks of one driver find each other. The folder is removed
+// after they have joined.
 struct Meeting {
   CommandBoard board;
   std::array<char, 256> folder{};

@@ -6,8 +6,8 @@ The goals are for two cores. A goal is (divisor of the ratio, bound, aim), of wh
 KIB, MIB = 1 << 10, 1 << 20
 ANY = float("inf")
 
-# Goals by section, or by collective for calls queued on one node: (ranks, least size, largest size, *goal). Ranks of
-# None match any number.
+# Goals by section, or by collective for calls queued on one node: (ranks, least size, largest size, *goal). None for
+# the ranks matches any number.
 GOALS = {
     "all_reduce": [(8, 0, 4 * KIB, "best", 1.0, 0.7),
                    (8, 32 * KIB, 32 * KIB, "best", 0.4, 0.3),

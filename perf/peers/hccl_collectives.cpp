@@ -128,7 +128,7 @@ class HcclEngine final : public Engine {
     }
   }
 
-  // Returns the address of the input. In place, one buffer is both input and output, and the
+  // Returns the address of the input. In place, input and output share one buffer, and the
   // collective determines which of the two is a part of the other.
   [[nodiscard]] std::uint64_t input(const Command& command, const Shape& shape) const {
     const bool inside = command.in_place && command.collective == Collective::all_gather;
@@ -185,7 +185,7 @@ class HcclEngine final : public Engine {
   std::uint64_t recv_ = 0;
 };
 
-// Makes this process part of a node: nodes that share a machine differ only in their names. Call it
+// Makes this process part of a node. Nodes on the same machine differ only in their names. Call it
 // before the first call of the library.
 void join_node(int node) {
   const std::string name = "hccl_collectives-" + std::to_string(getppid()) + "-" +

@@ -9,8 +9,8 @@ GIVE_UP_SECONDS = 0.005  # shorter runs are too noisy to exclude a setting
 
 
 def estimate(side, collective, size, seconds, limit=math.inf, **options):
-    """Returns rough nanoseconds per call, from runs that grow until one lasts `seconds`. Stops early once the time
-    surely exceeds `limit`."""
+    """Returns a rough estimate of the nanoseconds per call, from runs that grow until one lasts `seconds`. Stops early
+    when the time certainly exceeds `limit`."""
     iterations = 2
     while True:
         each = side.run(collective, size, iterations, warmup=1, **options)
@@ -21,7 +21,7 @@ def estimate(side, collective, size, seconds, limit=math.inf, **options):
 
 
 def choose(sides, collective, size, seconds, most=MAX_CANDIDATES, **options):
-    """Returns {side: estimate} of the sides that may be the fastest at this size, best first."""
+    """Returns {side: estimate} for the sides that may be the fastest at this size, the best first."""
     found = {}
     for _ in range(2):  # a disturbance rarely affects the same side twice
         for side in sides:
@@ -50,7 +50,7 @@ class Cell:
         self.perf = []  # times from hccl-perf
 
     def best_of(self, samples):
-        """Returns label and samples with the lowest median."""
+        """Returns the label and the samples with the lowest median."""
         return min(samples.items(), key=lambda item: statistics.median(item[1])) if samples else (None, [])
 
     @property
@@ -63,7 +63,7 @@ class Cell:
         return self.best_of(self.floors)
 
     def ratio_to(self, samples):
-        """Returns the median of the ratios of samples of the same round, or None if the other side was not
+        """Returns the median of the ratios of samples from the same round, or None if the other side was not
         measured."""
         if not samples or not self.ours:
             return None
@@ -85,7 +85,7 @@ class Cell:
 
 
 def iterations_for(seconds, estimates):
-    """Returns the number of iterations in which the fastest side takes `seconds`. All sides run the same number."""
+    """Returns the number of iterations that take the fastest side `seconds`. All sides run this number."""
     return max(2, math.ceil(1.1 * seconds * 1e9 / min(estimates)))
 
 
@@ -94,7 +94,7 @@ def rotated(items, by):
 
 
 class Race:
-    """Prepares one cell (settings, iterations), then adds one sample of every side in each round."""
+    """Prepares one cell (its settings and iterations), then adds one sample of every side in each round."""
 
     def __init__(self, field, collective, size, seconds, with_default=True, latency=False, in_place=False, floors=None):
         self.cell = Cell(collective, size, field.ranks)

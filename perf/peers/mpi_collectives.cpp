@@ -99,7 +99,8 @@ class MpiEngine final : public Engine {
   }
 
  private:
-  // Returns the communicator for an algorithm, which Open MPI reads when a communicator is created.
+  // Returns the communicator for an algorithm. Open MPI reads the setting when a communicator is
+  // created.
   MPI_Comm communicator(const Command& command) {
     const auto key = std::make_pair(command.collective, command.variant);
     const auto found = communicators_.find(key);
@@ -200,7 +201,7 @@ std::string library_version() {
 }  // namespace peers
 
 int main(int argc, char** argv) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // ends with the launcher in any case
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // ends with the launcher even if that is killed
   MPI_Init(&argc, &argv);
   int provided = 0;
   MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);

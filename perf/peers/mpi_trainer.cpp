@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The training loop of ddp_trainer with MPI_Allreduce for its gradients, for comparison. With
-// --no-communication as the first argument each rank trains alone, which shows the cost of any
+// --no-communication as the first argument, each rank trains alone; the difference is the cost of
 // communication.
 #include "errors.h"
 #include "rank_program.h"
@@ -14,7 +14,7 @@
 namespace ddp_trainer {
 namespace {
 
-// One blocking all-reduce after the backward pass, in place and on the compute stream.
+// Performs one blocking all-reduce after the backward pass, in place and on the compute stream.
 class MpiSync final : public GradientSync {
  public:
   explicit MpiSync(const Rank& rank) : rank_(rank) {}
@@ -48,7 +48,7 @@ int run_program(int argc, char** argv) {
   int provided = 0;
   int rank = 0;
   int ranks = 1;
-  // Kernels run on the thread that currently drives the stream.
+  // Kernels run on the thread that is running the stream's queue.
   MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);

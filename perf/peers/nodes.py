@@ -34,7 +34,8 @@ LARGEST_SEND = MIB
 TCP = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "tcp,self", "OMPI_MCA_btl_tcp_if_include": "lo"}
 FORCED = {**TCP, "OMPI_MCA_coll_tuned_use_dynamic_rules": "1"}
 BUFFERED = {**FORCED, "OMPI_MCA_btl_tcp_sndbuf": str(SOCKET_BUFFER), "OMPI_MCA_btl_tcp_rcvbuf": str(SOCKET_BUFFER)}
-# Sends large messages in pieces that the receiver copies, instead of directly into its buffer.
+# Makes the sender pass large messages in pieces that the receiver copies, instead of directly to the receiver's
+# buffer.
 SENT = {**FORCED, "OMPI_MCA_btl_tcp_flags": "send", "OMPI_MCA_btl_tcp_max_send_size": str(LARGEST_SEND)}
 GLOO_ALGORITHMS = ["ring", "bcube", "AllreduceRing", "AllreduceRingChunked", "AllreduceHalvingDoubling"]
 GLOO_POLLED = [f"{name}, polling" for name in GLOO_ALGORITHMS[2:]]
@@ -74,7 +75,7 @@ class PingPong(Side):
 
 
 class AcrossNodes(Field):
-    """Ranks that communicate only over loopback. A library that is not installed does not take part; `missing` has the
+    """Ranks that communicate only over loopback. A library that is not installed is left out; `missing` has the
     reason."""
 
     least_floor_size = 1
@@ -146,7 +147,7 @@ def free_port():
 
 
 def run_iperf():
-    """Returns the gigabytes per second in both directions at once, over one connection each."""
+    """Returns the gigabytes per second in both directions at the same time, over one connection each."""
     if not shutil.which("iperf3"):
         raise YardstickError("there is no iperf3")
     port = free_port()
@@ -179,7 +180,7 @@ def iperf_rates(report):
 
 
 def measure_yardstick():
-    """Returns a pair of rates, or the reason why there is none."""
+    """Returns a pair of rates, or the reason why they could not be measured."""
     progress("iperf3")
     try:
         return run_iperf()
@@ -188,7 +189,7 @@ def measure_yardstick():
 
 
 def show_yardstick(runs):
-    """Returns a text on `runs`, the measurements before and after the rounds."""
+    """Returns a text about `runs`, the measurements before and after the rounds."""
     lines = []
     for when, rates in zip(("Before", "After"), runs):
         if isinstance(rates, str):
@@ -200,8 +201,8 @@ def show_yardstick(runs):
 
 
 def show_exchange(sections):
-    """Returns a text on the time of one message and of an exchange, two messages at once, which is what a call of 8 B
-    consists of."""
+    """Returns a text about the time of one message and of an exchange. An exchange is two messages at the same time,
+    as in a call of 8 B."""
     cells = {section: cell for section, cells in sections for cell in cells if cell.size == 8}
     if not {"nodes", "nodes latency"} <= cells.keys():
         return ""

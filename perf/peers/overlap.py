@@ -19,7 +19,7 @@ from drivers import end_with_parent, our_environment
 
 HOSTS = os.path.join(os.path.dirname(__file__), "../../tests/support/hosts.sh")
 MODES = ["ddp", "fast_ddp"]
-# 18 MB of gradients in layers of 2.6 MB, each in buckets of 1 MiB: only the buckets of the last large layer have no
+# 18 MB of gradients in layers of 2.6 MB, in buckets of 1 MiB: only the buckets of the last large layer have no
 # computation to overlap with.
 MODEL = ["--hidden", ",".join(["800"] * 8), "--bucket-mib", "1", "--batch", "512", "--micro-batch", "256",
          "--epochs", "2"]
@@ -31,7 +31,7 @@ def hosts(*words):
 
 
 def train(build, tag, mode):
-    """Runs one training. Returns the report on its last epoch, and the path of its trace."""
+    """Runs one training. Returns the report on its last epoch and the path of its trace."""
     files = {kind: os.path.abspath(f"{build}/overlap.{mode}.{kind}") for kind in ("json", "trace")}
     ranks = []
     for rank in range(2):

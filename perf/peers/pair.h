@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The measurement that the programs of the race over RoCE (roce.py) share.
+// The measurement used by all programs of the race over RoCE (roce.py).
 #pragma once
 
 #include <algorithm>

@@ -42,7 +42,7 @@ constexpr std::array<int, 3> kSocketBuffers{0, 1 << 20, 4 << 20};
 constexpr std::array<std::size_t, 3> kCallBytes{std::size_t{64} << 10, std::size_t{512} << 10,
                                                 std::numeric_limits<std::size_t>::max()};
 constexpr int kVariants = static_cast<int>(kSocketBuffers.size() * kCallBytes.size());
-// The number of tries before a process sleeps in poll(2).
+// The number of attempts before a process sleeps in poll(2).
 constexpr int kYields = 1000;
 
 int require(int result, const char* what) {
@@ -89,7 +89,7 @@ class SocketEngine final : public Engine {
     const int on = 1;
     for (const int connection : connections_) {
       setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-      // hccl does so on loopback, because the system's default may be BBR, which paces.
+      // hccl does the same on loopback, because the system's default may be BBR, which paces.
       setsockopt(connection, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
     }
   }

@@ -23,7 +23,7 @@ TIMES = ("Times are microseconds for each call (medians over the rounds), ratios
 
 
 def name_of(section, what):
-    """Returns the divisor of a ratio in words."""
+    """Returns the denominator of a ratio in words."""
     return FLOORS.get(section, what) if what == "floor" else what
 
 
@@ -78,7 +78,7 @@ def show_goals(section, cell):
 
 
 def table_of(section, cells):
-    """Returns a table of the cells without columns that are empty in every row."""
+    """Returns a table of the cells. Omits columns that are empty in every row."""
     rows = []
     floor = name_of(section, "floor")
     for cell in cells:
@@ -133,7 +133,7 @@ def show_section(section, cells):
 
 
 def write_samples(path, sections, **about):
-    """Writes all cells of [(section, cells)] as JSON, with the facts `about` the run."""
+    """Writes all cells of [(section, cells)] as JSON, together with `about`, the facts about the run."""
     shown = [{"section": name, "cells": [cell.as_json() for cell in cells]} for name, cells in sections]
     with open(path, "w", encoding="utf-8") as file:
         json.dump({**about, "sections": shown}, file, indent=1)

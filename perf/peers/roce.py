@@ -22,10 +22,10 @@ from page import require_section, show_run, shown_arguments, table, write_sectio
 MIB = 1 << 20
 LARGE = [4 * MIB, 16 * MIB]
 PING_PONGS, EXCHANGES = 1000, {4 * MIB: 10, 16 * MIB: 4}
-WRITES = {64 << 10: 1500, LARGE[0]: 25}  # for perftest's default size and for hccl's
+WRITES = {64 << 10: 1500, LARGE[0]: 25}  # for perftest's default size and for the size that hccl uses
 LATENCY_MUST, LATENCY_AIM = 1.5, 1.2
 BANDWIDTH_MUST, BANDWIDTH_AIM = 0.9, 0.97
-ARITHMETIC_MUST = 0.75  # for all-reduces, which the emulated processor limits
+ARITHMETIC_MUST = 0.75  # for all-reduces, whose speed the emulated processor limits
 UCX = {"OMPI_MCA_pml": "ucx", "UCX_TLS": "rc_verbs,ud_verbs,self", "UCX_IB_GID_INDEX": "2",
        "OMPI_MCA_oob_tcp_if_include": "10.77.0.0/16"}
 AGENT = """#!/bin/bash
@@ -83,7 +83,7 @@ def tcp_socket(build, how):
 
 
 def open_mpi(build, what, size, calls):
-    """Returns the same for Open MPI, or None if it fails, as UCX occasionally does on this device."""
+    """Does the same for Open MPI. Returns None if it fails, as UCX occasionally does on this device."""
     argv = ["on-node", "0", "timeout", "60", "mpirun", "--allow-run-as-root", "--bind-to", "none", "--host", "node0,node1",
             "-np", "2", "--mca", "plm_rsh_agent", "/tmp/agent"]
     for name in UCX:
@@ -124,7 +124,7 @@ def measure(options):
         print(json.dumps(sample), flush=True)
 
 
-# The following code runs outside.
+# The following code runs outside the virtual machine.
 
 def verdict(ratio, must, aim, at_most):
     good = (lambda bound: ratio <= bound) if at_most else (lambda bound: ratio >= bound)
@@ -132,7 +132,7 @@ def verdict(ratio, must, aim, at_most):
 
 
 def rows_of(samples):
-    """Returns the rows of both tables, and the number of missed goals."""
+    """Returns the rows of both tables and the number of missed goals."""
     def median(name):
         return statistics.median(sample[name] for sample in samples if name in sample)
 
@@ -165,7 +165,7 @@ def rows_of(samples):
 
 
 def show(options, samples, facts, seconds):
-    """Returns the parts of the page, and the number of missed goals."""
+    """Returns the parts of the page and the number of missed goals."""
     latency, bandwidth, missed = rows_of(samples)
     command = " ".join(["./dev bench --rxe", *options.shown])
     parts = [show_run(facts, command, seconds, f"mpirun (Open MPI) {facts['mpi'].rsplit(' ', 1)[-1]} over UCX; "),

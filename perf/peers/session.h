@@ -22,7 +22,7 @@ inline constexpr int kMaxRanks = 64;
 struct CommandBoard {
   int ranks = 0;
   pthread_barrier_t barrier{};
-  std::array<sem_t, kMaxRanks> wake{};  // one per rank, posted for a new command and for the end
+  std::array<sem_t, kMaxRanks> wake{};  // one per rank; posted for a new command and at the end
   Command command;
   bool finished = false;
   std::array<std::int64_t, kMaxRanks> start_ns{};
@@ -30,12 +30,12 @@ struct CommandBoard {
   std::array<std::uint64_t, kMaxRanks> wrong{};
 };
 
-// Initialises the board. One rank must call it before any other uses the board. Throws
+// Initialises the board. One rank must call it before any other rank uses the board. Throws
 // std::runtime_error.
 void initialise(CommandBoard& board, int ranks);
 
-// One rank of the measured library. Implementations throw std::exception on failure, which ends the
-// driver. All ranks must call each method together.
+// One rank of the library to be measured. Implementations throw std::exception on failure, which
+// ends the driver. All ranks must call each method together.
 class Engine {
  public:
   Engine() = default;
@@ -45,15 +45,15 @@ class Engine {
 
   // Allocates and touches buffers, sets inputs, and selects the variant.
   virtual void prepare(const Command& command) = 0;
-  // Makes `iterations` calls, which are complete on return.
+  // Makes `iterations` calls. They are complete when it returns.
   virtual void run(const Command& command, std::uint64_t iterations) = 0;
   // Makes one call with known inputs into poisoned outputs. Returns the number of wrong elements on
   // this rank.
   virtual std::uint64_t verify(const Command& command) = 0;
 };
 
-// Serves commands from standard input until its end. Returns the number of wrong elements seen by
-// all verify commands. `title` names the driver in the greeting line.
+// Serves commands from standard input until its end. Returns the number of wrong elements that all
+// verify commands found. `title` names the driver in the greeting line.
 std::uint64_t serve(CommandBoard& board, int rank, Engine& engine, const std::string& title);
 
 }  // namespace peers

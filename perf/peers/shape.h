@@ -25,14 +25,15 @@ struct Shape {
 
 [[nodiscard]] Shape shape_of(const Command& command, int rank, int ranks);
 
-// Returns the larger count of input and output, which an in-place call needs.
+// Returns the larger of the two counts, input or output. An in-place call needs a buffer of this
+// size.
 [[nodiscard]] std::size_t buffer_count(const Shape& shape);
 
 // Returns the input of `rank`. It consists of small integers, so that sums are exact in any order.
 [[nodiscard]] std::vector<float> make_input(const Shape& shape, int rank);
 
-// Fills a buffer of `rank` for a timed run: with random mantissas, because some machines write
-// zeros up to twice as fast, or with zeros if sums are repeated in place and would overflow.
+// Fills a buffer of `rank` for a timed run. Fills it with random mantissas, because some machines
+// write zeros up to twice as fast, or with zeros if sums are repeated in place and would overflow.
 void fill_for_timing(const Command& command, int rank, std::span<float> buffer);
 
 // Returns the number of elements of `output` that differ from the result of the collective on
@@ -40,7 +41,7 @@ void fill_for_timing(const Command& command, int rank, std::span<float> buffer);
 [[nodiscard]] std::uint64_t count_wrong(const Command& command, int rank, int ranks,
                                         std::span<const float> output);
 
-// A value that is never a right result.
+// A value that never occurs in a correct result.
 inline constexpr float kPoison = -12345.0F;
 
 }  // namespace peers

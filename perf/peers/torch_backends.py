@@ -73,7 +73,7 @@ def show_race(samples):
 
 
 def train(options):
-    """Returns the times of each training by side, as lists over the rounds."""
+    """Returns the times of each training, by side, as lists over the rounds."""
     sides = {"gloo": ["--backend", "gloo"], "hccl": ["--backend", "hccl"],
              "hccl, allocator": ["--backend", "hccl", "--allocator"]}
     if importlib.util.find_spec("hccl_torch_hpu"):
@@ -102,7 +102,7 @@ def show_training(results):
 
 
 def measured(options):
-    """Returns the contents of the --json file: the facts, all samples of collectives, and the times of the
+    """Returns the contents of the --json file: the facts, all samples of the collectives, and the times of the
     trainings."""
     facts = {"load": os.getloadavg()[0], "cores": os.cpu_count(), "machine": platform.machine(), "rounds": options.rounds}
     warn_of_load(facts)

@@ -17,8 +17,8 @@ WARM_UP = 2
 
 
 def call_of(collective, group, input, output):
-    """Returns the call on tensors of the whole size, which is that of the output of an all-gather and the input of a
-    reduce-scatter."""
+    """Returns the call on tensors of the whole size. This is the size of an all-gather's output and of a
+    reduce-scatter's input."""
     part = input.tensor_split(dist.get_world_size())[0]
     return {"all_reduce": lambda: dist.all_reduce(input, group=group),
             "all_gather": lambda: dist.all_gather_into_tensor(output, part, group=group),
@@ -43,7 +43,7 @@ def measure(call, calls):
 
 
 def calls_in(call, seconds):
-    """Returns the number of calls that take about `seconds`, which is equal on all ranks."""
+    """Returns the number of calls that take about `seconds`. The number is the same on all ranks."""
     measure(call, WARM_UP)
     return max(2, min(2000, int(seconds / max(measure(call, 2), 1e-7))))
 

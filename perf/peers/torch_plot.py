@@ -13,7 +13,7 @@ MARGINS = LEFT, _, TOP, _ = 44, 14, 30, 28
 HEADER = 92
 TICKS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
 FASTER = "#eef6ee"
-# Legible on light and dark backgrounds.
+# These colours are legible on light and dark backgrounds.
 COLORS = ["#3a7fd0", "#d9730d", "#2a9d5c", "#c74b8f", "#8b6fd6", "#8a8a2a"]
 KINDS = {"bucket": ("tensor in shared memory", ""), "plain": ("plain tensor", "5 3")}
 # Gives viewers that prefer a dark page the same picture on a dark background.
@@ -23,7 +23,7 @@ STYLE = (f'<style>@media (prefers-color-scheme: dark) {{ rect[fill="{PAPER}"] {{
 
 
 def cells_of(samples):
-    """Returns the times in microseconds by (collective, ranks, size) and side, as lists over the rounds."""
+    """Returns the times in microseconds, by (collective, ranks, size) and by side, as lists over the rounds."""
     cells = {}
     for one in samples:
         cell = cells.setdefault((one["collective"], one["ranks"], one["size"]), {})
@@ -32,7 +32,7 @@ def cells_of(samples):
 
 
 def median_ratio(cell, side):
-    """Returns the speed-up over gloo: the median of the ratios within a round."""
+    """Returns the speed-up over gloo: the median of the ratios of samples from the same round."""
     return statistics.median(gloo / own for gloo, own in zip(cell["gloo"], cell[side]))
 
 

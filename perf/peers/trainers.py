@@ -23,7 +23,7 @@ from page import require_section, show_run, shown_arguments, table, write_sectio
 
 MIB = 1 << 20
 MODES = ["ddp", "fast_ddp", "sharded"]
-# Gradients of nearly this size in several buckets, with as little computation as possible.
+# Models whose gradients have nearly this size in several buckets, with as little computation as possible.
 MODELS = {
     1 * MIB: {"--hidden": "350,350,350", "--bucket-mib": "0.25", "--batch": "32", "--micro-batch": "4", "--rate": "0.05"},
     32 * MIB: {"--hidden": "2000,2000,2000", "--bucket-mib": "8", "--batch": "64", "--micro-batch": "8",
@@ -52,7 +52,7 @@ def parse_arguments():
 
 
 class Side:
-    """One way to train, which is a row of the table, with a sample of each figure for every round."""
+    """A way to train. It is a row of the table, and has a sample of each figure for every round."""
 
     def __init__(self, label, argv, environment):
         self.label = label
@@ -110,7 +110,8 @@ def mpi_sides(options):
 
 
 def best_of(sides, model):
-    """Returns the two sides whose steps are the shortest in one short run each, and the default."""
+    """Returns the two sides whose steps are the shortest in one short run each, and the default if it is not one of
+    them."""
     times = []
     for side in sides:
         progress(f"choosing settings: {side.label}")
@@ -121,7 +122,7 @@ def best_of(sides, model):
 
 
 def ratio(ones, others):
-    """Returns the median of the ratios within a round."""
+    """Returns the median of the ratios of samples from the same round."""
     return statistics.median(one / other for one, other in zip(ones, others))
 
 
@@ -142,7 +143,7 @@ class Race:
         return (other / mine if mine > 0 else float("inf")), ratio(self.best.exposed, side.exposed)
 
     def goals(self):
-        """Returns [(text, reached)]."""
+        """Returns [(text, whether the goal is reached)]."""
         ddp, fast = self.ours[:2]
         name = f"{self.size // MIB} MiB of gradients"
         verdicts = []

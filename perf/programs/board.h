@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that the parent shares with the ranks it starts: each rank's progress, the notice of a
-// failure, and room for expected results that the ranks compute together. The memory is anonymous,
-// so it leaves no file.
+// Memory that the parent shares with the ranks it starts: each rank's progress, the report of a
+// failure, and space for expected results that the ranks compute together. The memory is anonymous,
+// so no file remains.
 #pragma once
 
 #include <atomic>
@@ -31,14 +31,15 @@ struct alignas(64) RankRecord {
   std::atomic<std::uint64_t> row_bytes{0};
   std::atomic<std::uint64_t> calls{
       0};  // collectives queued so far; a rank that hangs has fewer than the others
-  std::atomic<bool> reported{false};  // has reported its failure on stderr
-  std::atomic<bool> finished{false};  // has completed its run, with right or wrong data
+  std::atomic<bool> reported{false};  // whether the rank has reported its failure on stderr
+  std::atomic<bool> finished{
+      false};  // whether the rank has completed its run, with correct or wrong data
 };
 
 class Board {
  public:
-  // Creates a board for `ranks` ranks with room for `expected_bytes` of expected results, whose
-  // pages are allocated when they are first used. Throws RunError if there is no memory.
+  // Creates a board for `ranks` ranks with space for `expected_bytes` of expected results. Their
+  // pages are allocated when they are first used. Throws RunError if memory is lacking.
   Board(int ranks, std::size_t expected_bytes);
   ~Board();
   Board(const Board&) = delete;
@@ -49,13 +50,13 @@ class Board {
   [[nodiscard]] std::byte* expected() const { return expected_; }
   [[nodiscard]] std::size_t expected_bytes() const { return expected_bytes_; }
 
-  // Stores the first failure of the run. Later ones are ignored.
+  // Stores the first failure of the run. Later failures are ignored.
   void publish_failure(const std::string& failure);
-  // Returns the failure, or an empty text if there is none.
+  // Returns the first failure, or an empty text if there is none.
   [[nodiscard]] std::string failure() const;
 
-  // Returns a text such as "rank 3 (pid 123) timing 1 MiB, 42 calls queued", with "stopped" if the
-  // process is stopped.
+  // Returns a text such as "rank 3 (pid 123) timing 1 MiB, 42 calls queued". The text contains
+  // "stopped" if the process is stopped.
   [[nodiscard]] std::string describe(int rank) const;
 
  private:

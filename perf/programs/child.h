@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Child processes that end with this one, and memory shared with them.
+// Child processes that end when this process ends, and memory shared with them.
 #pragma once
 
 #include <new>
@@ -18,7 +18,8 @@ namespace hccl_perf {
   const pid_t child = fork();
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    // The parent may have ended before the line above. In a new PID namespace its id is 0.
+    // The parent may have ended before the kernel was told to kill this child. In a new PID
+    // namespace the parent's id is 0.
     if (getppid() != parent && getppid() != 0) _exit(1);
   }
   return child;

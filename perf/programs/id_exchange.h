@@ -14,24 +14,24 @@
 
 namespace hccl_perf {
 
-// Each process calls it once. The process of rank 0 passes its id, which is sent to the others; the
-// others pass nothing. Returns the id of rank 0. Throws RunError.
+// Each process calls it exactly once. The process of rank 0 passes its id, which is sent to the
+// other processes; these pass nothing. Returns the id of rank 0. Throws RunError.
 using IdExchange = std::function<hcclUniqueId(const std::optional<hcclUniqueId>& mine)>;
 
-// Returns an exchange between the children of one parent: process 0 writes the id once for each of
+// Returns an exchange between the children of one parent. Process 0 writes the id once for each of
 // the `others`.
 [[nodiscard]] IdExchange exchange_by_pipe(Pipe& pipe, int others);
 
-// Returns an exchange between launched processes. It sends nothing if HCCL_COMM_ID is set, because
-// the library uses that address; else it uses PMIx if possible, else, on one node, an abstract
-// socket named after the job.
+// Returns an exchange between processes of a launcher. If HCCL_COMM_ID is set, nothing is sent,
+// because the library uses that address. Otherwise the exchange uses PMIx if possible or, on one
+// node, an abstract socket named after the job.
 [[nodiscard]] IdExchange exchange_between_launched(const LaunchEnvironment& launch,
                                                    const Environment& environment);
 
-// Returns an exchange by the socket, which waits for the other processes for at most `seconds`.
+// Returns an exchange over the socket. It waits for the other processes for at most `seconds`.
 [[nodiscard]] IdExchange exchange_by_socket(const LaunchEnvironment& launch, double seconds);
 
-// These convert the id to text and back. id_from_text() throws RunError for a text that is damaged.
+// Convert the id to text and back. id_from_text() throws RunError for a text that is damaged.
 [[nodiscard]] std::string id_to_text(const hcclUniqueId& id);
 [[nodiscard]] hcclUniqueId id_from_text(const std::string& written);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exchanges the unique id over an abstract unix socket, which leaves no file and disappears with
-// the processes. Only processes of the same user are served.
+// Exchanges the unique id over an abstract unix socket, which has no file and disappears with the
+// processes. Serves only processes of the same user.
 #include "id_exchange.h"
 #include "text.h"
 
@@ -23,7 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kRetry = std::chrono::milliseconds(10);
-constexpr int kClientMs = 2000;  // limit for an unknown peer that connects and sends nothing
+constexpr int kClientMs = 2000;  // time-out for an unknown peer that connects but sends nothing
 
 class Socket {
  public:
@@ -69,7 +69,7 @@ int milliseconds_left(Clock::time_point until) {
   return left < 0 ? 0 : static_cast<int>(left) + 1;
 }
 
-// Reads or writes all bytes before `kClientMs` have passed.
+// Reads or writes all bytes, within `kClientMs`.
 template <class Transfer>
 bool transfer_all(int descriptor, short direction, char* bytes, std::size_t size,
                   Transfer transfer) {
@@ -91,14 +91,14 @@ bool receive_all(int descriptor, void* bytes, std::size_t size) {
 }
 
 bool send_all(int descriptor, const void* bytes, std::size_t size) {
-  char* start = const_cast<char*>(static_cast<const char*>(bytes));  // only read from
+  char* start = const_cast<char*>(static_cast<const char*>(bytes));  // send() does not write to it
   return transfer_all(descriptor, POLLOUT, start, size,
                       [](int to, const char* from, std::size_t most) {
                         return send(to, from, most, MSG_DONTWAIT | MSG_NOSIGNAL);
                       });
 }
 
-// Serves each of the other processes once, on rank 0.
+// Sends the id to each of the other processes once. Called on rank 0.
 void serve(const LaunchEnvironment& launch, const hcclUniqueId& id, Clock::time_point until,
            double seconds) {
   const std::string name = socket_name(launch);
@@ -138,7 +138,7 @@ hcclUniqueId ask(const LaunchEnvironment& launch, Clock::time_point until, doubl
         receive_all(client.get(), &id, sizeof id)) {
       return id;
     }
-    std::this_thread::sleep_for(kRetry);  // rank 0 does not listen yet
+    std::this_thread::sleep_for(kRetry);  // rank 0 is not listening yet
   }
   throw RunError(text("no unique id from rank 0 at the socket @", name, " within ", seconds,
                       " s; is rank 0 on this node? Else set HCCL_COMM_ID"));

@@ -15,11 +15,10 @@
 namespace hccl_perf {
 namespace {
 
-// The variables of a launcher. Each fact has up to two names, of which the first that is set is
-// used.
+// The variables of a launcher. Each fact has up to two names; the first that is set is used.
 struct Variables {
   const char* launcher;
-  const char* required;  // must also be set; null if rank and size are enough
+  const char* required;  // another variable that must be set; null if rank and size are enough
   const char* rank[2];
   const char* size[2];  // {null} if the size comes from PMIx
   const char* local_rank[2];
@@ -35,7 +34,7 @@ constexpr Variables kLaunchers[] = {
      {"OMPI_COMM_WORLD_LOCAL_RANK"},
      {"OMPI_COMM_WORLD_LOCAL_SIZE"},
      {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}},
-    // Require a job step: a batch script also has SLURM_PROCID, but is a single process.
+    // Requires a job step: a batch script also has SLURM_PROCID, but is a single process.
     {"Slurm",
      "SLURM_STEP_ID",
      {"SLURM_PROCID"},
@@ -91,8 +90,8 @@ std::string job_name(const Variables& variables, const Environment& environment)
       text(variables.launcher, '.', job != nullptr ? value_of(environment, job) : "");
   if (std::strcmp(variables.launcher, "Slurm") == 0)
     name += text('.', environment("SLURM_STEP_ID"));
-  // Without a job number, or with torchrun, the launcher's agent on this node identifies the job:
-  // it is the parent of all its ranks.
+  // Without a job number, or with torchrun, the id of the launcher's agent on this node identifies
+  // the job, because the agent is the parent of all ranks of the job.
   const bool torchrun = std::strcmp(variables.launcher, "torchrun") == 0;
   if (job == nullptr || torchrun) name += text(".parent", getppid());
   return name;

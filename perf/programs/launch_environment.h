@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Determines which launcher started this process, and its place in the job, from the variables of
-// mpirun, srun, prterun, mpiexec and torchrun, so that no MPI library is needed.
+// Determines which launcher started this process, and the process's place in the job. Uses only the
+// variables of mpirun, srun, prterun, mpiexec and torchrun, so that no MPI library is needed.
 #pragma once
 
 #include <functional>
@@ -28,14 +28,14 @@ using Environment = std::function<const char*(const char*)>;
 [[nodiscard]] const char* value_of(const Environment& environment, const char* name);
 
 // Parses the value `written` of the environment variable `name`. Throws UsageError, which names the
-// variable, unless it is a number from `least` to `most`.
+// variable, unless the value is a number from `least` to `most`.
 [[nodiscard]] int number_of(const char* name, const char* written, int least, int most);
 
-inline constexpr int kMostRanks = 4096;      // of a communicator
-inline constexpr int kMostRanksOfNode = 64;  // of a communicator on one node
+inline constexpr int kMostRanks = 4096;      // in a communicator
+inline constexpr int kMostRanksOfNode = 64;  // in a communicator, on one node
 
-// Returns the launcher's facts, or nothing if it recognises no launcher. Throws UsageError for a
-// variable that is not a number, and for numbers that contradict each other.
+// Returns the facts from the launcher's variables, or nothing if no launcher is recognised. Throws
+// UsageError for a variable that is not a number, and for numbers that contradict each other.
 [[nodiscard]] std::optional<LaunchEnvironment> find_launcher(const Environment& environment);
 
 // Throws UsageError if the job, with `threads` ranks in each process, has more ranks than a

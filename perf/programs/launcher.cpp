@@ -27,11 +27,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The time that the other processes have to report and to end after a failure.
+// The time that the other processes have to report and end after a failure.
 constexpr auto kGrace = std::chrono::milliseconds(800);
 
 // Returns the number of processes that the kernel has killed since boot because memory ran out, or
-// -1 if it does not count them.
+// -1 if the kernel does not count them.
 long out_of_memory_kills() {
   std::ifstream file("/proc/vmstat");
   std::string name;
@@ -44,8 +44,8 @@ long out_of_memory_kills() {
 
 Board* board_of_process_0 = nullptr;
 
-// Handles SIGPIPE when the reader of the table has ended (| head). Other ranks notice that this one
-// ends, and must not report that as a failure.
+// Handles SIGPIPE after the reader of the table has ended (| head). Other ranks detect that this
+// one ends, and must not report that as a failure.
 void end_unread(int signal) {
   for (int rank = 0; rank < board_of_process_0->ranks(); ++rank)
     board_of_process_0->record(rank).reported = true;
@@ -102,8 +102,8 @@ class Supervisor {
 void Supervisor::run_child(int process, const std::function<int(const ChildLinks&)>& child) {
   sigprocmask(SIG_SETMASK, &previous_mask_, nullptr);
   notice_.close_write();
-  // Only process 0 may hold the write end, so that its death is an end of file for the processes
-  // that wait for the id.
+  // Only process 0 may hold the write end, so that its death causes an end of file for the
+  // processes that wait for the id.
   if (process == 0) {
     id_.close_read();
     board_of_process_0 = &board_;
@@ -111,7 +111,7 @@ void Supervisor::run_child(int process, const std::function<int(const ChildLinks
   } else {
     id_.close_write();
   }
-  // If all ranks are on this machine, loopback is enough, unless the user has chosen a network.
+  // If all ranks are on this machine, use loopback, unless the user has chosen a network.
   const bool all_here = plan_.processes * plan_.threads == board_.ranks();
   if (all_here && value_of(&std::getenv, "HCCL_SOCKET_IFNAME") == nullptr)
     setenv("HCCL_SOCKET_IFNAME", "lo", 1);
@@ -200,7 +200,7 @@ void Supervisor::handle_end(int process, pid_t pid, int status) {
   }
 }
 
-// Ends all processes without a message, as a filter does whose reader has closed the pipe.
+// Ends all processes without a message, as a filter does when the reader of its pipe has gone.
 void Supervisor::end_quietly() {
   kill_running();
   exit_status_ = 128 + SIGPIPE;
@@ -247,7 +247,7 @@ void Supervisor::kill_running() {
   running_.clear();
 }
 
-// Records a child's exit status. A failure takes precedence over any other status.
+// Records a child's exit status. A failure takes precedence over other statuses.
 void Supervisor::note_status(int status) {
   if (exit_status_ != EXIT_FAILURE && status != 0) exit_status_ = status;
 }

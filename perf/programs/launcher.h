@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// -g N: starts N child processes and supervises them. The parent makes no library call. When it
-// dies, the kernel kills the children; when a child dies, the others are notified and end within a
-// second.
+// -g N: starts N child processes and supervises them. The parent does not call the library. When
+// the parent dies, the kernel kills the children. When a child dies, the others are notified and
+// end within a second.
 #pragma once
 
 #include "board.h"
@@ -19,8 +19,8 @@ struct LaunchPlan {
   int nodes = 1;       // if above 1, each child gets the HCCL_NODE_ID of its block of processes
 };
 
-// Returns the node of a process. The `processes` are spread over `nodes` in consecutive blocks
-// whose sizes differ by at most one.
+// Returns the node of a process. The `processes` are distributed over `nodes` in consecutive
+// blocks, whose sizes differ by at most one.
 [[nodiscard]] constexpr int node_of_process(int process, int processes, int nodes) {
   return static_cast<int>(static_cast<long>(process) * nodes / processes);
 }
@@ -30,7 +30,7 @@ struct LaunchPlan {
   return static_cast<int>((static_cast<long>(node) * processes + nodes - 1) / nodes);
 }
 
-// The descriptors that a child shares with its siblings besides the board.
+// The descriptors that a child shares with its siblings, in addition to the board.
 struct ChildLinks {
   int process = 0;
   int notice = -1;     // end of file means that a sibling has failed (see Board::failure()) or the
@@ -38,9 +38,9 @@ struct ChildLinks {
   Pipe* id = nullptr;  // carries the unique id from process 0 to the others
 };
 
-// Runs `child` in each child process, which exits with its result. Blocks until all children have
-// ended. Returns the exit status of the whole run: 0 only if every child ended with 0, 1 if any
-// child failed. Throws RunError if children cannot be started.
+// Runs `child` in each child process, which exits with the result of `child`. Blocks until all
+// children have ended. Returns the exit status of the whole run: 0 if every child exited with 0,
+// else 1. Throws RunError if children cannot be started.
 [[nodiscard]] int launch(const LaunchPlan& plan, Board& board,
                          const std::function<int(const ChildLinks&)>& child);
 

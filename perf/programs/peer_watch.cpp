@@ -19,14 +19,14 @@
 namespace hccl_perf {
 namespace {
 
-// The time within which the library reports the death of a peer if it can. Its message is more
+// The time within which the library reports the death of a peer, if it can. Its message is more
 // precise than the parent's.
 constexpr int kLibraryGraceMs = 400;
 // The time within which the parent names the sibling that has failed.
 constexpr auto kNoticeGrace = std::chrono::milliseconds(250);
 
-// Polls up to two descriptors, of which -1 is ignored. Returns 0 on a timeout, else 1 or 2 for the
-// first descriptor that is ready.
+// Polls up to two descriptors, ignoring those that are -1. Returns 0 on a time-out, and otherwise 1
+// or 2 for the first descriptor that is ready.
 int poll_two(int first, int second, int timeout_ms) {
   std::array<pollfd, 2> watched{{{first, POLLIN, 0}, {second, POLLIN, 0}}};
   int ready = poll(watched.data(), watched.size(), timeout_ms);
@@ -35,7 +35,8 @@ int poll_two(int first, int second, int timeout_ms) {
   return watched[0].revents != 0 ? 1 : 2;
 }
 
-// Returns the beginning of a failure, such as "rank 3", which a message may already contain.
+// Returns the beginning of a failure's text, such as "rank 3", which another message may already
+// contain.
 std::string culprit(const std::string& failure) {
   const std::size_t pid = failure.find(" (");
   return pid == std::string::npos ? failure : failure.substr(0, pid);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs beside the ranks of a process. Ends the process if a sibling has failed and the library has
-// not reported it, and, without a supervising parent, if the run takes longer than -T.
+// Runs in a thread beside the ranks of a process. Ends the process if a sibling has failed and the
+// library has not reported that. Without a supervising parent, also ends it if the run takes longer
+// than -T.
 #pragma once
 
 #include "board.h"
@@ -32,8 +33,9 @@ class PeerWatch {
   std::thread thread_;
 };
 
-// Reports on stderr why a rank of this process fails, once per rank, and adds the failure of a
-// sibling if the message does not name it. Then ends the process, so that its peers notice.
+// Reports on stderr why a rank of this process has failed, only once per rank. Adds the failure of
+// a sibling if the message does not mention that. Then ends the process, so that its peers detect
+// the failure.
 [[noreturn]] void fail_rank(Board& board, int rank, bool supervised, const std::string& message);
 
 }  // namespace hccl_perf

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pipe whose two ends are closed separately. Its end of file signals that the last writer has
+// A pipe whose two ends are closed separately. Its end of file means that the last writer has
 // ended.
 #pragma once
 

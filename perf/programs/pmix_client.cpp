@@ -40,7 +40,7 @@ struct PmixClient::Library {
     if (function == nullptr) throw RunError(text("PMIx is not usable: libpmix.so.2 has no ", name));
   }
 
-  void* handle;  // never closed, because the library leaves threads and exit handlers
+  void* handle;  // never closed, because the library's threads and exit handlers may still run
   Init init = nullptr;
   Finalize finalize = nullptr;
   Put put = nullptr;
@@ -59,7 +59,7 @@ struct Freed {
     (*this)(static_cast<void*>(value));
   }
   void operator()(void* memory) const {
-    std::free(memory);  // NOLINT(cppcoreguidelines-no-malloc): C has allocated it
+    std::free(memory);  // NOLINT(cppcoreguidelines-no-malloc): malloc() allocated it
   }
 };
 using ValuePointer = std::unique_ptr<Value, Freed>;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The small part of PMIx that passes one text from rank 0 to the other ranks. libpmix is loaded at
-// run time, so nothing links against it, and machines without it lose nothing.
+// run time, so no program is linked with it, and machines without libpmix can still use the other
+// ways.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 namespace hccl_perf {
 
 // The part of PMIx's public ABI that the client uses (PMIx standard 2 and later). A test compares
-// it with <pmix.h> if that is installed.
+// this part with <pmix.h> if that is installed.
 namespace pmix_abi {
 
 inline constexpr int kSuccess = 0;
@@ -48,8 +49,8 @@ class PmixClient {
   [[nodiscard]] int rank() const;
   [[nodiscard]] int job_size() const;
 
-  // Passes `value` from rank 0 to all ranks, and returns it. The other ranks' values are ignored.
-  // Every rank of the job must call it.
+  // Passes `value` from rank 0 to all ranks, and returns that value. Values of other ranks are
+  // ignored. Every rank of the job must call it.
   [[nodiscard]] std::string share(const std::string& key, const std::string& value);
 
  private:

@@ -40,7 +40,7 @@ struct Parsed {
   std::string suffix;
 };
 
-// Splits a text such as "1.5M" after the number. Returns nothing if it does not begin with a
+// Splits a text such as "1.5M" after the number. Returns nothing if the text does not begin with a
 // number.
 std::optional<Parsed> split_number(const std::string& written) {
   if (written.empty() || std::isdigit(static_cast<unsigned char>(written[0])) == 0)

@@ -22,8 +22,8 @@ namespace hccl_perf {
 // Returns the value with `digits` decimals after a point, in every locale.
 [[nodiscard]] std::string decimal(double value, int digits);
 
-// Returns the sizes from `first` to `last`. Each is `factor` times the previous one if `factor` is
-// at least 2, else larger by `step`.
+// Returns the sizes from `first` to `last`. If `factor` is at least 2, each size is `factor` times
+// the previous one; otherwise it is larger by `step`.
 [[nodiscard]] std::vector<std::uint64_t> size_sweep(std::uint64_t first, std::uint64_t last,
                                                     std::uint64_t step, std::uint64_t factor);
 

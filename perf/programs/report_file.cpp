@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes a file of results.
+// Writes a result file.
 #include "report_file.h"
 
 #include "text.h"
@@ -24,7 +24,8 @@ bool is_special(const std::string& path) {
   return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
 }
 
-// Returns the target of a link, whether or not it exists, so that writing preserves the link.
+// Returns the target of a link, whether or not the target exists, so that writing preserves the
+// link.
 std::string target_of(const std::string& path) {
   constexpr int kMostLinks = 40;
   std::filesystem::path target = path;
@@ -42,14 +43,14 @@ std::filesystem::path canonical(const std::string& path) {
   return error ? target.lexically_normal() : found;
 }
 
-// Returns a path in the target's folder, so that the file can be renamed.
+// Returns a path in the target's folder, so that the file can be renamed to the target.
 std::string temporary_for(const std::string& target) { return text(target, ".tmp.", getpid()); }
 
 // A file that is being written. If the file system supports it, the file has no name until it is
 // complete, so that nothing remains if the writer is killed.
 struct Output {
   int descriptor = -1;
-  std::string name;  // empty if it has none yet
+  std::string name;  // empty if the file has no name yet
 };
 
 Output beside(const std::string& target) {
@@ -72,8 +73,8 @@ bool write_all(int descriptor, std::string_view left) {
   return true;
 }
 
-// Replaces the target by the file. After a crash of the machine the target has either the old
-// contents or all of the new ones.
+// Replaces the target by the file. After a crash of the machine, the target has either the old
+// contents or all of the new contents.
 bool take_name(Output& output, const std::string& target) {
   if (fsync(output.descriptor) != 0) return false;
   if (output.name.empty()) {

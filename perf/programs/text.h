@@ -18,14 +18,15 @@ template <class... Parts>
   return out.str();
 }
 
-// The command line or the environment asks for something impossible. The program prints one line
-// and exits with status 2.
+// Thrown if the command line or the environment requests something impossible. The program prints
+// one line and exits with status 2.
 class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// The run has failed. The program prints one line that names the rank and exits with status 1.
+// Thrown if the run has failed. The program prints one line, which names the rank, and exits with
+// status 1.
 class RunError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
