@@ -56,7 +56,7 @@ def activate() -> None:
     from hccl_torch_hpu import vendor
 
     vendor.refuse_beside_vendor()
-    import hccl_torch._C  # noqa: F401  through it, the extension finds the backend's library
+    import hccl_torch._C  # noqa: F401  loads the backend's library, which the extension needs
     import hccl_torch_hpu._C  # noqa: F401
     from hccl_torch_hpu import device, lazy, sharing
 
@@ -72,10 +72,11 @@ def activate() -> None:
 
 
 def _autoload() -> None:
-    """Activates the device if the environment requests it. ``import torch`` calls this, so it raises nothing."""
+    """Activates the device if the environment requests it. ``import torch`` calls this function, so it raises no
+    exception."""
     if os.environ.get("HCCL_EMU_HPU") != "1":
         return
     try:
         activate()
-    except Exception as error:  # import torch must not fail
+    except Exception as error:  # must not make import torch fail
         warnings.warn(f"hccl_torch_hpu: no emulated device: {error}", stacklevel=2)

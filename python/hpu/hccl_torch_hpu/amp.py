@@ -15,7 +15,7 @@ class autocast(torch.autocast):  # noqa: N801
 
 
 class GradScaler(torch.amp.GradScaler):
-    """``torch.amp.GradScaler`` on the device."""
+    """``torch.amp.GradScaler`` for the device."""
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__("hpu", *args, **kwargs)

@@ -12,14 +12,14 @@ ENTRY_POINTS = "torch_dynamo_backends"
 
 
 def hpu_backend(graph_module: Any, example_inputs: list[Any], **options: Any) -> Callable[..., Any]:
-    """Returns the traced function unchanged. Ignores the options, which select passes of a Gaudi's compiler."""
+    """Returns the traced function unchanged. Ignores the options, which select passes of the Gaudi compiler."""
     metrics.count_capture()
     return graph_module.forward
 
 
 def register() -> None:
-    """Registers the backend with torch.compile. Does nothing if it is registered already, by an earlier call or as an
-    installed entry point."""
+    """Registers the backend with torch.compile. Does nothing if the backend has already been registered, by an earlier
+    call or as an installed entry point."""
     from torch._dynamo.backends.registry import list_backends, register_backend
 
     if NAME not in list_backends(exclude_tags=None):

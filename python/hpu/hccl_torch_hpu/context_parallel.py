@@ -11,12 +11,12 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-# Optimum imports the class from this module, and needs nothing else of that package for context parallelism.
+# Optimum imports DistributedAttention from this module, and needs nothing else of DeepSpeed for context parallelism.
 MODULE = "deepspeed.sequence.layer"
 
 
 class _Exchange(torch.autograd.Function):
-    """Scatters one dimension among the ranks, and gathers another. The gradient takes the reverse path."""
+    """Scatters one dimension among the ranks, and gathers another. The gradient takes the opposite path."""
 
     @staticmethod
     def forward(ctx: Any, tensor: torch.Tensor, group: Any, scatter: int, gather: int) -> torch.Tensor:
@@ -29,8 +29,8 @@ class _Exchange(torch.autograd.Function):
 
 
 def exchange(tensor: torch.Tensor, group: Any, scatter: int, gather: int) -> torch.Tensor:
-    """Returns this rank's part of the dimension ``scatter``, with all ranks' parts of the dimension ``gather`` in the
-    ranks' order. Blocks until all ranks of the group have called it.
+    """Returns this rank's part of the dimension ``scatter``, with the parts of the dimension ``gather`` from all
+    ranks, in rank order. Blocks until all ranks of the group have called it.
 
     Raises:
         ValueError: the dimension ``scatter`` cannot be divided among the ranks.
@@ -49,8 +49,8 @@ class DistributedAttention(torch.nn.Module):
     """Computes attention on sequences whose parts are on the ranks of a group.
 
     Args:
-        local_attention: the attention, which is called with queries, keys and values of all positions and this rank's
-            heads.
+        local_attention: the attention function. It is called with the queries, keys and values of all positions and of
+            this rank's heads.
         sequence_process_group: the ranks.
         scatter_idx: the dimension of the heads.
         gather_idx: the dimension of the positions.
@@ -71,7 +71,8 @@ class DistributedAttention(torch.nn.Module):
         called it.
 
         Args:
-            batch_dim_idx: accepted; ``scatter_idx`` and ``gather_idx`` say where heads and positions are.
+            batch_dim_idx: accepted and ignored; ``scatter_idx`` and ``gather_idx`` are the dimensions of heads and
+                positions.
             rotary_pos_emb: must be None.
             args, kwargs: for the attention.
 
@@ -87,7 +88,8 @@ class DistributedAttention(torch.nn.Module):
 
 def offer_distributed_attention() -> None:
     """Makes ``from deepspeed.sequence.layer import DistributedAttention`` find the class of this module if DeepSpeed
-    is not installed. Adds no package "deepspeed", so that programs still recognise that DeepSpeed is missing."""
+    is not installed. Does not add a package "deepspeed", so that programs can still detect that DeepSpeed is
+    missing."""
     if MODULE in sys.modules or importlib.util.find_spec("deepspeed") is not None:
         return
     module = types.ModuleType(MODULE, f"Made by hccl-torch-hpu: {__doc__}")

@@ -12,7 +12,7 @@ _IMAGES = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".w
 
 
 class HabanaDataLoader(torch.utils.data.DataLoader):
-    """``torch.utils.data.DataLoader`` under another name, with the same arguments."""
+    """``torch.utils.data.DataLoader`` under the vendor's name, with the same arguments."""
 
 
 class ImageFolderWithManifest(torch.utils.data.Dataset):

@@ -24,7 +24,7 @@ from hccl_torch_hpu.streams import (  # noqa: F401
     Event, Stream, StreamContext, current_stream, default_stream, set_stream, stream, synchronize)
 
 _emulation = True
-_initialized = True  # torch.utils.checkpoint saves random states only of devices with this attribute
+_initialized = True  # torch.utils.checkpoint saves the random state of a device only if it has this attribute
 _KINDS = ("GAUDI", "GAUDI2", "GAUDI3")
 
 
@@ -34,17 +34,17 @@ def _kind() -> str:
 
 
 def is_available() -> bool:
-    """Returns True: the emulated device exists if this module is loaded."""
+    """Returns True, because the emulated device exists if this module has been loaded."""
     return True
 
 
 def is_initialized() -> bool:
-    """Returns True: the device needs no initialisation."""
+    """Returns True, because the device needs no initialisation."""
     return True
 
 
 def init() -> None:
-    """Does nothing: the device needs no initialisation."""
+    """Does nothing, because the device needs no initialisation."""
 
 
 _lazy_init = init
@@ -55,7 +55,8 @@ def _is_in_bad_fork() -> bool:
 
 
 def device_count() -> int:
-    """Returns the number of visible devices: the number in ``HABANA_VISIBLE_MODULES``, or 8 if that is not set."""
+    """Returns the number of visible devices: the number in ``HABANA_VISIBLE_MODULES``, or 8 if the variable is not
+    set."""
     return _C.device_count()
 
 
@@ -81,7 +82,7 @@ def _index_of(device: Any) -> int:
 
 
 def set_device(device: Any) -> None:
-    """Checks that the device is visible. The process keeps its only device, hpu:0.
+    """Checks that the device is visible. Does not switch devices: a process has only one, hpu:0.
 
     Raises:
         RuntimeError: there is no such device.
@@ -90,7 +91,7 @@ def set_device(device: Any) -> None:
 
 
 class device:  # noqa: N801  named as in torch.cuda
-    """A context that selects a device. It changes nothing, because a process has only one."""
+    """A context that selects a device. It has no effect, because a process has only one device."""
 
     def __init__(self, device: Any):
         self.idx = _index_of(device)
@@ -104,7 +105,7 @@ class device:  # noqa: N801  named as in torch.cuda
 
 
 class device_of(device):  # noqa: N801
-    """A context like ``device``, for the device of a tensor."""
+    """A context that selects the device of a tensor, as ``device`` does."""
 
     def __init__(self, tensor: torch.Tensor):
         super().__init__(tensor.device if tensor.is_hpu else None)
@@ -153,11 +154,11 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
 
 
 def ipc_collect() -> None:
-    """Does nothing: processes do not share memory by handles."""
+    """Does nothing, because processes do not share memory by handles."""
 
 
 def utilization(device: Any = None) -> int:
-    """Returns 0: the emulation measures no utilisation."""
+    """Returns 0, because the emulation does not measure utilisation."""
     _index_of(device)
     return 0
 
@@ -191,7 +192,7 @@ def _extend_tensors() -> None:
     """Adds the method ``hpu()`` to tensors, modules and packed sequences."""
 
     def to_hpu(self, device=None, non_blocking=False, memory_format=torch.preserve_format):
-        """Returns this tensor on the emulated device, or itself if it is there already."""
+        """Returns this tensor on the emulated device, or the tensor itself if it is already there."""
         return self.to(torch.device("hpu", _index_of(device)), non_blocking=non_blocking, memory_format=memory_format)
 
     def module_to_hpu(self, device=None):

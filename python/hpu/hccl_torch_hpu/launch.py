@@ -25,8 +25,8 @@ USAGE_ERROR = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the command line, and ends the process with the program's exit code, or with 2 and one line with the reason
-    if no program has been started. Blocks until the program ends."""
+    """Runs the command line. Ends the process with the program's exit code, or with 2 and one line with the reason if
+    the program could not be started. Blocks until the program ends."""
     options = _parser().parse_args(arguments)
     try:
         code = options.command(options)
@@ -57,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(options: argparse.Namespace) -> int:
-    """Runs a script. Does not return if there is only one process, which replaces this one."""
+    """Runs a script. Does not return if a single process is requested: the script then replaces this process."""
     if not options.is_module and not Path(options.script).is_file():
         raise LaunchError(f"the file {options.script} does not exist")
     if options.processes < 1:
@@ -75,7 +75,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _shell(options: argparse.Namespace) -> int:
-    """Replaces this process by a command or a shell. Does not return."""
+    """Replaces this process by a command or a shell. Never returns."""
     words = options.words[1:] if options.words[:1] == ["--"] else options.words
     _become(words or [os.environ.get("SHELL") or "/bin/sh"], _variables(options.verbose))
     return 0

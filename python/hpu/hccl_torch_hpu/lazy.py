@@ -21,7 +21,7 @@ def is_lazy() -> bool:
 def mark_step() -> int:
     """Ends a step: runs the closures that were added since the last step, in order.
 
-    Blocks until all of them have returned. An exception of a closure is passed on, and later closures are dropped.
+    Blocks until all of them have returned. An exception from a closure is propagated, and later closures are dropped.
 
     Returns:
         The number of steps that this process has ended.
@@ -40,7 +40,7 @@ def mark_step() -> int:
 
 
 def _record_step() -> None:
-    """Counts the step as a graph that is compiled or found in the cache. A step without operations counts as
+    """Counts the step as a graph that is either compiled or found in the cache. A step without operations counts as
     neither."""
     from hccl_torch_hpu import _C, metrics
 

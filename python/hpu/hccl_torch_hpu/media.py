@@ -18,7 +18,7 @@ class _Absent:
 
 
 class MediaPipe(_Absent):
-    """A pipeline, from which programs derive their own."""
+    """A pipeline. Programs derive their own pipelines from it."""
 
 
 class media_function(_Absent):  # noqa: N801 (the name that programs use)
@@ -38,7 +38,7 @@ class CPUHPUResnetPytorchIterator(_Absent):
 
 
 def node(module: str, name: str) -> type:
-    """Returns the class of a step of pipelines, which cannot be instantiated.
+    """Returns the class of a pipeline step. The class cannot be instantiated.
 
     Raises:
         AttributeError: there is no class of this name.

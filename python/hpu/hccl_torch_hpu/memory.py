@@ -14,13 +14,13 @@ def _check(device: Any) -> None:
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
-    """Returns the free and the total bytes of the device."""
+    """Returns the free and the total memory of the device, in bytes."""
     _check(device)
     return _C.memory_info()
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Returns the bytes that tensors of this process hold."""
+    """Returns the number of bytes that tensors of this process hold."""
     _check(device)
     return _C.memory_statistics()["allocated_bytes.current"]
 
@@ -32,7 +32,7 @@ def max_memory_allocated(device: Any = None) -> int:
 
 
 def memory_reserved(device: Any = None) -> int:
-    """Returns the bytes that tensors hold, and those in slabs that are reserved for small tensors."""
+    """Returns the number of bytes that tensors hold, or that slabs reserve for small tensors."""
     _check(device)
     return _C.memory_statistics()["reserved_bytes.current"]
 
@@ -44,7 +44,7 @@ def max_memory_reserved(device: Any = None) -> int:
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Resets the peaks to the current values."""
+    """Resets the maxima to the current values."""
     _check(device)
     _C.reset_peaks()
 

@@ -13,7 +13,7 @@ __all__ = ["MetricNotFound", "metric_global", "metric_localcontext", "metrics_du
 
 _lock = threading.Lock()
 
-# The metrics, with the names of the values in the statistics of each.
+# The metrics, each with the names of the values in its statistics.
 _COUNTS = {
     "graph_compilation": ("TotalNumber", "TotalTime", "AvgTime"),
     "recipe_cache": ("TotalHit", "TotalMiss", "RecipeHit", "RecipeMiss"),
@@ -122,8 +122,8 @@ def count_replay() -> None:
 
 
 def count_step(is_new: bool) -> None:
-    """Counts a step of the lazy mode, as a graph to compile if no earlier step had its operations, shapes and
-    types."""
+    """Counts a step of the lazy mode. The step counts as a graph to compile if no earlier step had its operations,
+    shapes and types."""
     if is_new:
         count_capture()
     else:

@@ -54,7 +54,7 @@ def forwarding(module: str, target: Any) -> Callable[[str], Any]:
 
     Args:
         module: the full name of the module that forwards.
-        target: the module that has the names.
+        target: the module whose names are forwarded.
     """
 
     def __getattr__(name: str) -> Any:

@@ -24,12 +24,12 @@ def get_rng_state(device: Any = "hpu") -> torch.Tensor:
 
 
 def set_rng_state(new_state: torch.Tensor, device: Any = "hpu") -> None:
-    """Sets the state of the device's generator to one that ``get_rng_state()`` has returned."""
+    """Sets the state of the device's generator to a result of ``get_rng_state()``."""
     _generator.set_state(new_state)
 
 
 def get_rng_state_all() -> list[torch.Tensor]:
-    """Returns the states of all devices of this process, a list of one."""
+    """Returns the states of all devices of this process, as a list with one element."""
     return [get_rng_state()]
 
 
@@ -48,7 +48,7 @@ manual_seed_all = manual_seed
 
 
 def _seed_with_torch() -> None:
-    """Makes ``torch.manual_seed()`` and ``torch.seed()`` also seed the device, as they do for other devices."""
+    """Makes ``torch.manual_seed()`` and ``torch.seed()`` also seed this device, as they seed other devices."""
     for name in ("manual_seed", "seed"):
         original = getattr(torch.random, name)
 

@@ -24,7 +24,7 @@ class Stream(torch.Stream):
         return self.native_handle
 
     def record_event(self, event: Event | None = None) -> Event:
-        """Records an event after the queued work and returns it. Creates the event if ``event`` is None."""
+        """Records an event after the queued work and returns the event. Creates one if ``event`` is None."""
         event = event or Event()
         event.record(self)
         return event
@@ -47,7 +47,7 @@ class Event(torch.Event):
         return super().__new__(cls, device="hpu", enable_timing=enable_timing, blocking=blocking)
 
     def record(self, stream: torch.Stream | None = None) -> None:
-        """Records the event after the work queued on a stream, or on the current stream if ``stream`` is None."""
+        """Records the event after the work queued on ``stream``, or on the current stream if it is None."""
         super().record(stream or current_stream())
         self._recorded = time.perf_counter_ns()
 
@@ -74,12 +74,12 @@ def default_stream(device: Any = None) -> Stream:
 
 
 def set_stream(stream: torch.Stream) -> None:
-    """Makes a stream the calling thread's current one."""
+    """Makes ``stream`` the calling thread's current stream."""
     torch.accelerator.set_stream(stream)
 
 
 class StreamContext:
-    """A context in which a stream is the current one. With None it changes nothing."""
+    """A context in which ``stream`` is the current stream. Has no effect if it is None."""
 
     def __init__(self, stream: torch.Stream | None):
         self.stream = stream

@@ -44,7 +44,7 @@ def enable_inference_mode() -> None:
 
 
 def disable_inference_mode() -> None:
-    """Ends ``enable_inference_mode()``."""
+    """Undoes ``enable_inference_mode()``."""
     _state["inference_mode"] = False
 
 
@@ -59,7 +59,7 @@ def enable_quantization() -> None:
 
 
 def disable_quantization() -> None:
-    """Ends ``enable_quantization()``."""
+    """Undoes ``enable_quantization()``."""
     _state["quantization"] = False
 
 
@@ -74,7 +74,7 @@ def enable_matmul3d_2d_reshape() -> None:
 
 
 def disable_matmul3d_2d_reshape() -> None:
-    """Ends ``enable_matmul3d_2d_reshape()``."""
+    """Undoes ``enable_matmul3d_2d_reshape()``."""
     _state["matmul3d_2d_reshape"] = False
 
 
@@ -84,17 +84,17 @@ def enable_optim_output_sif() -> None:
 
 
 def disable_optim_output_sif() -> None:
-    """Ends ``enable_optim_output_sif()``."""
+    """Undoes ``enable_optim_output_sif()``."""
     _state["optim_output_sif"] = False
 
 
 def enable_const_section_serialization(path: str, clear_path: bool, use_compression: bool) -> None:
-    """Stores the folder for the constants of a model. The emulated device writes nothing there."""
+    """Stores the folder for the constants of a model. The emulated device writes nothing to it."""
     _state["const_section"] = (path, clear_path, use_compression)
 
 
 def disable_const_section_serialization() -> None:
-    """Ends ``enable_const_section_serialization()``."""
+    """Undoes ``enable_const_section_serialization()``."""
     _state["const_section"] = None
 
 
@@ -135,5 +135,5 @@ def set_sync_debug_mode(debug_mode: int | str) -> None:
 
 
 def get_sync_debug_mode() -> int:
-    """Returns the mode of ``set_sync_debug_mode()``."""
+    """Returns the mode that ``set_sync_debug_mode()`` has stored."""
     return _state["sync_debug_mode"]

@@ -7,13 +7,14 @@ import importlib.metadata
 import sys
 from pathlib import Path
 
-# The folder with the packages that replace the vendor's. It is on sys.path only if the user requests the emulation.
+# The folder of the packages that replace the vendor's packages. It is on sys.path only if the user requests the
+# emulation.
 SHIM_FOLDER = Path(__file__).resolve().parent / "shim"
 
-# The text that identifies a distribution with the vendor's name as this project's.
+# The text by which a distribution with the vendor's name is recognised as one of this project.
 MARK = "hccl-torch-hpu"
 
-# The release of the vendor's software whose names and arguments the emulation has.
+# The release of the vendor's software whose names and arguments the emulation provides.
 EMULATED_RELEASE = "1.24.0"
 
 _VENDOR_PACKAGE = "habana_frameworks"
@@ -21,7 +22,7 @@ _VENDOR_DISTRIBUTION = "habana-torch-plugin"
 
 
 class VendorPackageError(ImportError):
-    """Raised if the vendor's packages are installed, so that the emulation does not load."""
+    """Raised if the vendor's packages are installed. The emulation does not load beside them."""
 
 
 def refuse_beside_vendor() -> None:
@@ -51,7 +52,7 @@ def find_vendor() -> str | None:
 
 
 def _is_ours(package: Path) -> bool:
-    """Returns True if the package's first lines contain this project's notice, as in every copy of the shim."""
+    """Returns True if this project's notice is in the package's first lines, as it is in every copy of the shim."""
     start = package / "__init__.py"
     return start.is_file() and MARK in start.read_text(encoding="utf-8", errors="replace")[:2000]
 

@@ -38,7 +38,7 @@ std::size_t size_of_class(std::size_t size_class) {
   return (((4 + quarter + 1) << (power - 2))) * kGrain;
 }
 
-// Frees a block of a size class. Each class has its own deleter.
+// Frees a block of one size class. Each class has its own deleter.
 template <std::size_t kClass>
 void delete_small(void* block) {
   BlockPool::instance().release_small(block, kClass);
@@ -98,7 +98,7 @@ void* BlockPool::take_small(std::size_t size_class) {
   return block;
 }
 
-// Adds a slab, which always belongs to one size class.
+// Adds a slab. All blocks of a slab belong to the same size class.
 void BlockPool::refill(std::size_t size_class) {
   auto* const slab = static_cast<std::byte*>(MemoryPool::instance().allocate(kSlab, false));
   if (slab == nullptr) report_exhaustion(kSlab);
@@ -146,7 +146,7 @@ bool BlockPool::release(void* block) noexcept {
 
 void BlockPool::release_small(void* block, std::size_t size_class) noexcept {
   const std::lock_guard lock(mutex_);
-  free_[size_class].push_back(block);  // has capacity, see refill()
+  free_[size_class].push_back(block);  // has enough capacity, see refill()
   count(size_of_class(size_class), false);
 }
 

@@ -14,8 +14,8 @@
 
 namespace hccl_torch_hpu {
 
-// Blocks are host views of device memory, at multiples of 64 bytes. The pool is never destroyed,
-// because static destructors free tensors. Thread safety: any thread.
+// Blocks are host views of device memory, at addresses that are multiples of 64. The pool is never
+// destroyed, because static destructors free tensors. Thread safety: any thread.
 class BlockPool {
  public:
   using Statistics = c10::CachingDeviceAllocator::DeviceStats;
@@ -30,7 +30,7 @@ class BlockPool {
   // c10::OutOfMemoryError if the device has no memory left, and c10::Error in a forked child or if
   // no device can be acquired.
   [[nodiscard]] c10::DataPtr allocate(std::size_t bytes);
-  // Frees a block by its address alone. Returns whether it belongs to the pool.
+  // Frees a block by its address alone. Returns whether the block belongs to the pool.
   bool release(void* block) noexcept;
   // Returns cached large blocks to the system.
   void trim();
@@ -40,15 +40,15 @@ class BlockPool {
   // Returns the free and the total bytes of the device.
   [[nodiscard]] static std::pair<std::size_t, std::size_t> free_and_total();
 
-  // These free a block of a size class, or a large block. The deleters call them.
+  // Free a block of a size class, and a large block. The deleters call these functions.
   void release_small(void* block, std::size_t size_class) noexcept;
   void release_large(void* block) noexcept;
 
  private:
   BlockPool() = default;
-  // Registers fork handlers. Call it once there are blocks. Handlers that are registered last run
-  // first before a fork, so this pool is locked before the pool from which it takes memory, as
-  // everywhere else.
+  // Registers the fork handlers on the first call, which must follow the first allocation from the
+  // MemoryPool. Prepare handlers run in reverse order of registration, so this pool is locked
+  // before the MemoryPool, the same lock order as everywhere else.
   static void watch_forks();
   [[nodiscard]] void* take_small(std::size_t size_class);
   [[nodiscard]] void* take_large(std::size_t bytes);

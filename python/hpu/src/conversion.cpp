@@ -19,7 +19,7 @@ namespace {
 using c10::DispatchKey;
 using c10::DispatchKeySet;
 
-// Returns whether this is a lazy tensor of zeros, which has no memory.
+// Returns whether the tensor is a lazy tensor of zeros, which has no memory.
 bool is_zero_tensor(const at::Tensor& tensor) { return tensor._is_zerotensor(); }
 
 void copy_bits(const at::Tensor& from, at::Tensor& to) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts HPU tensors to CPU tensors over the same memory for one operation, and its results to
-// HPU tensors.
+// Converts HPU tensors to CPU tensors over the same memory for one operation, and converts its
+// results to HPU tensors.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +16,13 @@ class Conversion {
   // Returns a CPU tensor over the memory of an HPU tensor. Blocks until collectives that use this
   // memory have ended. Throws c10::NotImplementedError for a sparse tensor.
   [[nodiscard]] at::Tensor to_host(const at::Tensor& tensor);
-  // Returns a result of the operation as an HPU tensor: the argument itself, a view of the argument
-  // whose memory it uses, or a tensor with its own memory, which is copied if it is not on the
-  // device.
+  // Returns a result of the operation as an HPU tensor. This is the argument itself, a view of the
+  // argument whose memory the result uses, or a tensor with memory of its own, which is copied if
+  // it is not on the device.
   [[nodiscard]] at::Tensor to_device(const at::Tensor& result);
   // Returns a hash of the arguments' shapes and types.
   [[nodiscard]] std::size_t signature() const;
-  // Updates HPU tensors to the extents and storages that their aliases have after the operation.
+  // Updates HPU tensors to the sizes and storages that their aliases have after the operation.
   void follow_aliases();
 
  private:
@@ -34,7 +34,8 @@ class Conversion {
     c10::StorageImpl* host;
     c10::Storage device;
   };
-  // Returns the HPU storage over a CPU storage, and the argument that contains it or null.
+  // Returns the HPU storage over a CPU storage, and the argument that contains this HPU storage, or
+  // null.
   [[nodiscard]] std::pair<c10::Storage, const Argument*> device_storage_of(const at::Tensor& host);
 
   c10::SmallVector<Argument, 6> arguments_;

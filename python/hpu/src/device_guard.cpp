@@ -31,7 +31,7 @@ class HpuGuard final : public c10::impl::DeviceGuardImplInterface {
  public:
   c10::DeviceType type() const override { return c10::kHPU; }
 
-  // Returns the current device. A process has one device, so there is nothing to switch.
+  // Returns the current device. A process has only one device, so it cannot be switched.
   c10::Device exchangeDevice(c10::Device /*device*/) const override { return kHpu; }
   c10::Device getDevice() const override { return kHpu; }
   void setDevice(c10::Device /*device*/) const override {}
@@ -75,7 +75,7 @@ class HpuGuard final : public c10::impl::DeviceGuardImplInterface {
     require(synEventRecord(recorded->handle, Streams::handle(one.id())), "synEventRecord");
     recorded->time = Clock::now();
   }
-  // Blocks the caller, because later operations run when they are called.
+  // Blocks the caller, because later operations run as soon as they are called.
   void block(void* event, const c10::Stream& /*stream*/) const override { synchronizeEvent(event); }
   bool queryEvent(void* event) const override {
     return event == nullptr || synEventQuery(static_cast<Event*>(event)->handle) == synSuccess;
@@ -108,7 +108,7 @@ namespace c10d {
 
 namespace {
 
-// Measures times for the statistics of DistributedDataParallel.
+// Measures times for DistributedDataParallel's statistics.
 class HpuTimer final : public Timer {
  public:
   explicit HpuTimer(c10::Device /*device*/) {}

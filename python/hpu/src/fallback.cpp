@@ -23,7 +23,8 @@ namespace hccl_torch_hpu {
 
 namespace {
 
-// Operations that accept CPU tensors beside those on the device, such as indices and lengths.
+// Operations that accept CPU tensors in addition to those on the device, such as indices and
+// lengths.
 constexpr std::array<std::string_view, 12> kMixed{"aten::index",
                                                   "aten::index_put",
                                                   "aten::index_put_",
@@ -81,8 +82,8 @@ std::uint64_t written_of(const c10::FunctionSchema& schema) {
   return written;
 }
 
-// Returns the index of a result that stays on the CPU (the batch sizes of a packed sequence), or
-// -1.
+// Returns the index of the result that stays on the CPU (such as the batch sizes of a packed
+// sequence), or -1 if there is none.
 std::int64_t cpu_result_of(const std::string& name) {
   return name == "aten::_pack_padded_sequence" || name == "aten::_pad_packed_sequence" ? 1 : -1;
 }
@@ -151,7 +152,7 @@ class Fallback::Call {
       refuse_cpu_tensor(operation_);
     }
   }
-  // Takes the tensors of a list. A CPU tensor without dimensions counts as a number only if each
+  // Converts the tensors of a list. A CPU tensor without dimensions counts as a number only if each
   // element of the list is a separate operand.
   template <class Element>
   void take_list(c10::IValue& argument) {

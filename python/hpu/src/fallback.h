@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs every operation on HPU tensors with PyTorch's CPU kernel, in the device's memory.
+// Runs every operation on HPU tensors by PyTorch's CPU kernel, directly on the device's memory.
 #pragma once
 
 #include <atomic>
@@ -22,9 +22,9 @@ class Fallback final : public c10::OperatorKernel {
  public:
   explicit Fallback(const c10::OperatorHandle& operation);
 
-  // Blocks until collectives that use the arguments' memory have ended. Throws c10::Error for
-  // tensors on the CPU among tensors on the device, and c10::NotImplementedError if the CPU has no
-  // kernel.
+  // Blocks until collectives that use the arguments' memory have ended. Throws c10::Error if there
+  // are CPU tensors among tensors on the device, and c10::NotImplementedError if the CPU has no
+  // kernel for the operation.
   void operator()(const c10::OperatorHandle& operation, c10::DispatchKeySet keys,
                   torch::jit::Stack* stack);
 
@@ -32,20 +32,21 @@ class Fallback final : public c10::OperatorKernel {
   class Call;
 
   const std::size_t arguments_;
-  const bool takes_cpu_tensors_;       // accepts CPU tensors beside those on the device
-  const bool takes_numbers_in_lists_;  // accepts CPU tensors without dimensions in lists
+  const bool
+      takes_cpu_tensors_;  // whether it accepts CPU tensors in addition to those on the device
+  const bool takes_numbers_in_lists_;  // whether it accepts CPU tensors without dimensions in lists
   const std::uint64_t written_;        // one bit per argument that the operation writes to
   const std::int64_t generator_;       // index of the argument that is a generator, or -1
-  const bool draws_unasked_;           // draws from a generator that is not an argument
+  const bool draws_unasked_;           // whether it draws from a generator that is not an argument
   const std::int64_t cpu_result_;      // index of the result that stays on the CPU, or -1
   std::atomic<std::uint64_t>& calls_;
 };
 
-// Runs operations without a kernel of their own, such as those of extensions.
+// Runs operations that have no kernel of their own, such as those of extensions.
 void call_fallback(const c10::OperatorHandle& operation, c10::DispatchKeySet keys,
                    torch::jit::Stack* stack);
 
-// Returns the number of calls of each operation, by name. Thread safety: any thread.
+// Returns the number of calls of each operation, keyed by its name. Thread safety: any thread.
 [[nodiscard]] std::map<std::string, std::uint64_t> operation_counts();
 void reset_operation_counts();
 

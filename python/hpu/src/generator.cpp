@@ -20,7 +20,7 @@ class HpuGenerator final : public c10::GeneratorImpl {
   [[nodiscard]] const at::Generator& host() const noexcept { return host_; }
 
   void set_current_seed(std::uint64_t seed) override { host_.set_current_seed(seed); }
-  // The state has no offset, but copying and pickling a generator of a device requires one.
+  // The state has no offset, but copying and pickling a device's generator requires one.
   void set_offset(std::uint64_t /*offset*/) override {}
   std::uint64_t get_offset() const override { return 0; }
   std::uint64_t current_seed() const override { return host_.current_seed(); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers of the device. Its generators draw like the CPU's, but have their own states.
+// Random numbers of the device. Its generators draw as the CPU's do, but have states of their own.
 #pragma once
 
 #include <mutex>
@@ -17,9 +17,9 @@ namespace hccl_torch_hpu {
 // another device.
 [[nodiscard]] at::Generator host_generator(const at::Generator& generator);
 
-// During its lifetime, the CPU's default generator, from which some kernels draw implicitly, has
-// the state of the device's. Holds the generator's lock, so only one thread at a time has such an
-// object.
+// While the object lives, the CPU's default generator, from which some kernels draw implicitly, has
+// the state of the device's generator. The object holds the lock of the device's generator, so only
+// one thread at a time can have such an object.
 class DefaultDraws {
  public:
   DefaultDraws();

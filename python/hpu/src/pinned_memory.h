@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pinned CPU memory, which is ordinary memory that is recorded as pinned, because the device can
-// read any memory.
+// Pinned CPU memory. It is ordinary memory that is merely recorded as pinned, because the device
+// can read any memory.
 #pragma once
 
 #include <c10/core/Allocator.h>

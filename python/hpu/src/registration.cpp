@@ -16,7 +16,7 @@ namespace {
 
 using c10::DispatchKey;
 
-// Operations that PyTorch composes of others, but that CPU kernels perform in one step.
+// Operations that PyTorch composes of others, but for which the CPU has a single kernel.
 constexpr std::string_view kComposed[] = {"aten::_convolution", "aten::convolution",
                                           "aten::convolution_backward", "aten::max_pool1d",
                                           "aten::mode.values"};

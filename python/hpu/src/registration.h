@@ -6,14 +6,14 @@
 
 namespace hccl_torch_hpu {
 
-// Registers the device. Call it once. Throws c10::Error if the operations of this PyTorch differ
-// from those for which the device was built.
+// Registers the device. Call it exactly once. Throws c10::Error if the operations of this PyTorch
+// differ from those of the PyTorch for which the device was built.
 void register_device();
 
 // Returns a new library of kernels, which stay registered until the process ends.
 [[nodiscard]] torch::Library& library_for(const char* name_space, c10::DispatchKey key);
 
-// These are the parts of register_device().
+// The parts of register_device():
 void register_kernels();      // memory, views and copies
 void register_operations();   // all other CPU kernels, and the fallback; call after
                               // register_kernels()

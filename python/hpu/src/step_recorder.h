@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records the operations of each step in the lazy mode, which a device would compile to one graph.
+// Records the operations of each step in the lazy mode. A real device would compile each step to
+// one graph.
 #pragma once
 
 #include <atomic>
@@ -14,7 +15,7 @@ class StepRecorder {
  public:
   struct Step {
     std::uint64_t operations = 0;
-    bool is_new = false;  // no earlier step had the same operations, shapes and types
+    bool is_new = false;  // whether no earlier step had the same operations, shapes and types
   };
 
   [[nodiscard]] static StepRecorder& instance();

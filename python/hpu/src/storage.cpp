@@ -19,7 +19,7 @@ using HostStorage = c10::intrusive_ptr<c10::StorageImpl>;
 
 void release_host(void* host) { HostStorage::reclaim(static_cast<c10::StorageImpl*>(host)); }
 
-// Returns the pointer of an HPU storage, whose context is a reference to the CPU storage.
+// Returns the pointer of an HPU storage. Its context holds a reference to the CPU storage.
 c10::DataPtr pointer_into(HostStorage host) {
   void* const memory = host->mutable_data();
   return {memory, host.release(), &release_host, kHpu};
@@ -40,7 +40,7 @@ class HostSideAllocator final : public c10::Allocator {
   }
 };
 
-// The interface through which torch.accelerator requests the device's memory.
+// The interface by which torch.accelerator queries the device's memory.
 class HpuAllocator final : public c10::DeviceAllocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
@@ -90,7 +90,7 @@ c10::Storage wrap_storage(const c10::Storage& host) {
                                                             allocator(), true));
 }
 
-// Returns the CPU storage. An HPU storage over foreign memory has none yet, so it gets one.
+// Returns the CPU storage. Creates one for an HPU storage over foreign memory, which has none yet.
 c10::StorageImpl* host_storage(c10::StorageImpl* device) {
   c10::DataPtr& pointer = device->_mutable_data_ptr_no_checks();
   if (pointer.get_deleter() != &release_host) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// HPU storages. Each one owns the CPU storage over the same bytes, on which CPU kernels compute.
+// HPU storages. Each one owns the CPU storage over the same bytes. CPU kernels compute on the
+// latter.
 #pragma once
 
 #include <c10/core/Allocator.h>
@@ -9,13 +10,14 @@ namespace hccl_torch_hpu {
 
 inline const c10::Device kHpu(c10::kHPU, 0);
 
-// Throws c10::Error for a device that is not visible on this machine. All visible numbers refer to
-// this process's only device, because launchers number the processes of a machine in this way.
+// Throws c10::Error for a device that is not visible on this machine. All visible device numbers
+// refer to this process's only device, because launchers number the processes of a machine by these
+// numbers.
 void require_visible_device(c10::Device device);
 
-// Returns the HPU allocator, whose blocks own CPU storages. Static lifetime.
+// Returns the HPU allocator, whose blocks own CPU storages. The allocator has static lifetime.
 [[nodiscard]] c10::Allocator* allocator();
-// Returns an allocator of CPU memory on the device. Static lifetime.
+// Returns an allocator of CPU memory on the device. The allocator has static lifetime.
 [[nodiscard]] c10::Allocator* host_side_allocator();
 
 // Returns an HPU storage over the bytes of a CPU storage on the device.
@@ -24,7 +26,7 @@ void require_visible_device(c10::Device device);
 [[nodiscard]] c10::StorageImpl* host_storage(c10::StorageImpl* device);
 // Updates an HPU storage after its CPU storage has grown.
 void follow_host(c10::StorageImpl* device, c10::StorageImpl* host);
-// Enlarges an HPU storage to at least `bytes`. Keeps the contents.
+// Enlarges an HPU storage to at least `bytes`. Preserves the contents.
 void grow(c10::StorageImpl* device, std::size_t bytes);
 
 }  // namespace hccl_torch_hpu

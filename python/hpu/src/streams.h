@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device's streams and events for PyTorch, based on the library's. Operations on tensors run
-// when they are called, so streams only order work that is queued on the library's streams.
+// The device's streams and events for PyTorch, based on the library's streams and events.
+// Operations on tensors run when they are called, so streams only order work that is queued on the
+// library's streams.
 #pragma once
 
 #include "device.h"
@@ -19,21 +20,21 @@ class Streams {
   // Returns the number of a stream other than the default one. Cycles through a pool of kPool
   // streams.
   [[nodiscard]] static std::int64_t make();
-  // Returns the library's stream, which is created when it is first used and lives as long as the
-  // process. Throws c10::DistBackendError.
+  // Returns the library's stream. It is created on its first use and lives as long as the process.
+  // Throws c10::DistBackendError.
   [[nodiscard]] static synStreamHandle handle(std::int64_t number);
   // Returns the calling thread's current stream.
   [[nodiscard]] static std::int64_t current() noexcept;
   static std::int64_t exchange_current(std::int64_t number) noexcept;
-  // These block until everything queued on a stream, or on all streams, has run.
+  // Block until everything queued on one stream, or on all streams, has run.
   static void synchronize(std::int64_t number);
   static void synchronize_all();
-  // Returns whether everything that has been queued on a stream has run.
+  // Returns whether everything queued on a stream has run.
   [[nodiscard]] static bool is_idle(std::int64_t number);
 };
 
-// Returns the number of visible devices: those of HABANA_VISIBLE_MODULES, else HCCL_DEVICE_COUNT,
-// else 8.
+// Returns the number of visible devices: the number in HABANA_VISIBLE_MODULES, else
+// HCCL_DEVICE_COUNT, else 8.
 [[nodiscard]] int visible_devices() noexcept;
 
 }  // namespace hccl_torch_hpu

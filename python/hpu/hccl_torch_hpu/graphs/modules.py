@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from hccl_torch_hpu.graphs.recording import HPUGraph, graph
 
-# Arguments of a wrapped forward that only the wrapper uses.
+# The arguments of a wrapped ``forward`` that only the wrapper uses.
 _WRAPPER_ARGUMENTS = ("bypass_hpu_graphs", "warmup_mode", "cache_tensors_list")
 
 
@@ -31,8 +31,8 @@ class CachedParams:
 
 
 def input_hash(obj: Any) -> int:
-    """Returns a number that is equal for inputs that can use the same recording: inputs with the same structure, the
-    same shapes and types of tensors, and the same other values."""
+    """Returns a number that is equal for inputs that can use the same recording: they have the same structure, the
+    same shapes and types of tensors, and otherwise the same values."""
     if isinstance(obj, (dict, collections.UserDict)):
         return hash(("dict", tuple((key, input_hash(value)) for key, value in obj.items())))
     if isinstance(obj, (list, tuple)) and not isinstance(obj, torch.Size):
@@ -91,7 +91,7 @@ def wrap_in_hpu_graph_func(func: Callable[..., Any], asynchronous: bool = False,
 
 
 def _own(value: Any) -> Any:
-    """Copies a tensor of a recording, because the next replay would overwrite it."""
+    """Returns a copy of a recording's tensor, because the next replay would overwrite the original."""
     return value.clone() if isinstance(value, torch.Tensor) else value
 
 
@@ -126,8 +126,8 @@ def wrap_in_hpu_graph(module: torch.nn.Module, asynchronous: bool = False, disab
 
 
 class ModuleCacher(torch.nn.Module):
-    """Takes the place of the class with which programs cache training steps of a module as graphs. The module runs
-    unchanged, so gradients, accumulation and changing shapes behave as without it."""
+    """Replaces the class by which programs cache the training steps of a module as graphs. The module runs unchanged,
+    so gradients, accumulation and changing shapes work as they do without this class."""
 
     def __init__(self, max_graphs: int = 10) -> None:
         super().__init__()
@@ -151,7 +151,7 @@ class ModuleCacher(torch.nn.Module):
         self.iteration = iter_num
 
     def is_hpugraph_tracing(self) -> bool:
-        """Returns False: nothing is traced."""
+        """Returns False, because nothing is traced."""
         return False
 
     def log_stats(self) -> None:

@@ -23,11 +23,11 @@ from hccl_torch_hpu import metrics
 _ABOVE_RECORDING = ("AutogradFunctionality", "AutogradOther", "AutogradNestedTensor", "ADInplaceOrView", "AutocastCPU",
                     "AutocastHPU", "AutocastCUDA", "AutocastXPU", "AutocastPrivateUse1")
 
-# The outputs of these operations have no contents that a replay would have to renew.
+# These operations' outputs have no contents that a replay would have to compute again.
 _WITHOUT_CONTENTS = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided")
 
-# Collectives change their arguments although their schemas do not declare it. Functional ones return tensors to wait
-# for.
+# Collectives change their arguments although their schemas do not declare it. The functional collectives return
+# tensors, which must be waited for.
 _COLLECTIVES = "c10d"
 _FUNCTIONAL_COLLECTIVES = "_c10d_functional"
 
@@ -44,7 +44,7 @@ def _keys_above_recording() -> torch._C.DispatchKeySet:
 
 
 class _Operation:
-    """One recorded call: its function, its arguments, and those of its outputs that a replay must fill."""
+    """One recorded call: its function, its arguments, and the outputs that a replay must fill."""
 
     def __init__(self, function: Any, arguments: tuple, keywords: dict, result: Any) -> None:
         self.function = function
@@ -80,8 +80,8 @@ class _Operation:
 
 
 def _storage(tensor: torch.Tensor) -> int:
-    """Returns a number that two tensors share if and only if they share a storage. For tensors without a storage,
-    identifies the tensor."""
+    """Returns a number that is equal for two tensors if and only if they share a storage. For a tensor without a
+    storage, the number identifies the tensor itself."""
     try:
         return tensor.untyped_storage()._cdata
     except (NotImplementedError, RuntimeError):
@@ -93,7 +93,7 @@ def _changes_inputs(function: Any) -> bool:
 
 
 def _finish(function: Any, result: Any) -> None:
-    """Waits for a collective that a replay has started. Does nothing for results of other operations."""
+    """Waits for a collective that a replay has started. Does nothing for the results of other operations."""
     if function.namespace == _COLLECTIVES and isinstance(result, torch.ScriptObject):
         dist.Work.unbox(result).wait()
     elif function.namespace == _FUNCTIONAL_COLLECTIVES and isinstance(result, torch.Tensor):
@@ -124,7 +124,8 @@ class _Recorder(TorchDispatchMode):
         return result
 
     def _save_changed(self, function: Any, arguments: tuple, keywords: dict) -> None:
-        """Copies the tensors that the call is about to change, except those that the recording itself has created."""
+        """Copies the tensors that the call is about to change, except tensors that were created during the
+        recording."""
         given = dict(zip((one.name for one in function._schema.arguments), arguments)) | keywords
         for argument in function._schema.arguments:
             is_written = argument.alias_info is not None and argument.alias_info.is_write
@@ -143,10 +144,10 @@ class _Recorder(TorchDispatchMode):
 
 class HPUGraph:
     """A recording of the operations between ``capture_begin`` and ``capture_end``, in this thread and in the backward
-    passes that it starts.
+    passes that this thread starts.
 
-    Capturing executes the operations, so its outputs are valid at once. Random operations draw anew in each replay.
-    The values that Python code computes and the branches that it takes are those of the capture.
+    Capturing executes the operations, so the outputs are valid immediately. Random operations draw new numbers in each
+    replay. Values that Python code computes and branches that it takes do not change after the capture.
     """
 
     def __init__(self) -> None:
@@ -159,8 +160,8 @@ class HPUGraph:
         """Begins the recording.
 
         Args:
-            dry_run: ``capture_end`` restores the values of tensors that existed before, as if nothing had been
-                executed.
+            dry_run: ``capture_end`` restores the values of tensors that existed before the capture, as if nothing had
+                been executed.
             pool: a handle from ``graph_pool_handle()`` or another graph's ``pool()``. It does not share memory.
 
         Raises:
@@ -190,8 +191,8 @@ class HPUGraph:
         metrics.count_capture()
 
     def replay(self, asynchronous: bool = False) -> None:
-        """Executes the recorded operations again on the tensors of the recording, with their present values. Blocks
-        until they have ended, even if ``asynchronous`` is True. Does not change autograd's version counters.
+        """Executes the recorded operations again on the recorded tensors, with their current values. Blocks until they
+        have ended, even if ``asynchronous`` is True. Does not change autograd's version counters.
 
         Raises:
             RuntimeError: nothing was captured, or an output has changed its shape.
@@ -209,7 +210,7 @@ class HPUGraph:
         self._inputs = list(static_tlist)
 
     def mark_user_outputs(self, static_tlist: list[torch.Tensor]) -> None:
-        """Does nothing: all outputs of a recording are kept."""
+        """Does nothing, because all outputs of a recording are kept."""
 
     def get_user_input_match_indices(self) -> list[int]:
         """Returns the positions of the marked inputs, all of which ``replayV3`` fills."""
@@ -236,7 +237,7 @@ class HPUGraph:
         self._inputs = []
 
     def pool(self) -> Any:
-        """Returns the handle that ``capture_begin(pool=...)`` of another graph accepts."""
+        """Returns the handle to pass to another graph's ``capture_begin(pool=...)``."""
         return self._pool
 
     def debug_dump(self, debug_path: str) -> None:
@@ -279,11 +280,11 @@ class graph:  # noqa: N801 (the name is that of torch.cuda.graph)
 
 
 def graph_pool_handle() -> tuple[int, int]:
-    """Returns a handle that several graphs can use. It is only a name: recordings share no memory."""
+    """Returns a handle that several graphs can use. It is only a name, because recordings do not share memory."""
     return next(_pools), 0
 
 
 def is_current_stream_capturing() -> bool:
-    """Returns True between ``capture_begin`` and ``capture_end`` of a graph, in the thread that has called them and in
-    the backward passes that it starts."""
+    """Returns True between ``capture_begin`` and ``capture_end`` of a graph, in the thread that made these calls and
+    in the backward passes that this thread starts."""
     return any(isinstance(mode, _Recorder) for mode in _get_current_dispatch_mode_stack())

@@ -12,11 +12,11 @@ MODULES_OF_A_BOX = 8
 
 
 def visible_modules(variables: Mapping[str, str], per_node: int | None = None) -> list[int]:
-    """Returns the numbers of the modules that programs see.
+    """Returns the numbers of the modules that are visible to programs.
 
     Args:
-        variables: the environment; its ``HABANA_VISIBLE_MODULES`` is used if it is set.
-        per_node: otherwise the number of devices of an emulated node, or None for a whole machine.
+        variables: the environment, whose ``HABANA_VISIBLE_MODULES`` takes precedence if it is set.
+        per_node: the number of devices of an emulated node, or None for a whole machine.
 
     Raises:
         LaunchError: a variable has an invalid value.
@@ -31,7 +31,7 @@ def visible_modules(variables: Mapping[str, str], per_node: int | None = None) -
 
 
 def size_of_box(variables: Mapping[str, str]) -> int:
-    """Returns the number of devices of one machine. Raises LaunchError if the variable is not a number."""
+    """Returns the number of devices of one machine. Raises LaunchError if the variable's value is not a number."""
     named = variables.get(BOX, "").strip()
     if not named:
         return MODULES_OF_A_BOX
@@ -41,8 +41,7 @@ def size_of_box(variables: Mapping[str, str]) -> int:
 
 
 def require_devices(wanted: int, variables: Mapping[str, str], visible: list[int]) -> None:
-    """Raises LaunchError if fewer devices are visible than processes will be started. Each process takes one
-    device."""
+    """Raises LaunchError if fewer devices are visible than processes are requested. Each process takes one device."""
     if wanted <= len(visible):
         return
     if variables.get(VISIBLE_MODULES):

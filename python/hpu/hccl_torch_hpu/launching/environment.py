@@ -36,7 +36,7 @@ def environment_of_programs(installation: Installation, variables: Mapping[str, 
     imported = [installation.shim, folder_of_distributions(installation.version)]
     changed["PYTHONPATH"] = _with_last(_with_first(variables.get("PYTHONPATH", ""), imported), installation.stubs)
     found = [installation.programs]
-    if sys.prefix != sys.base_prefix:  # for this environment's pip, torchrun and accelerate, activated or not
+    if sys.prefix != sys.base_prefix:  # finds pip, torchrun and accelerate even if not activated
         found.append(Path(sys.executable).parent)
     changed["PATH"] = _with_first(variables.get("PATH", os.defpath), found)
     return changed

@@ -3,4 +3,4 @@
 
 
 class LaunchError(Exception):
-    """Describes in one line why a program cannot be started, and names one action."""
+    """Describes in one line why a program cannot be started, and names one remedy."""

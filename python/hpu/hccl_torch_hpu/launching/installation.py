@@ -18,7 +18,7 @@ MEND = "install it anew: pip install --no-build-isolation --force-reinstall --no
 
 @dataclass(frozen=True)
 class Installation:
-    """The installed emulation: its version and the folders that programs need on their paths."""
+    """The installed emulation: its version, and the folders that programs need on their paths."""
 
     version: str
     shim: Path
@@ -78,7 +78,7 @@ def _version_of(distribution: str) -> str | None:
 
 
 def _stubs(package: Path) -> list[Path]:
-    """Returns the folders with stubs of packages that programs import and do not need.
+    """Returns the folders with stubs of packages that programs import but do not need.
 
     Optimum imports torchvision for one model, and the wheel of torchvision on PyPI cannot be loaded beside torch for CPUs.
     The stub is used only beside Optimum, and only if there is no torchvision at all.

@@ -21,7 +21,8 @@ POLL = 0.05
 
 
 def parse_nodes(text: str) -> tuple[int, int]:
-    """Returns the number of nodes and of devices per node in a text such as 2x4. Raises LaunchError for other texts."""
+    """Returns the number of nodes and the number of devices per node in a text such as 2x4. Raises LaunchError for any
+    other text."""
     parts = text.split("x")
     if len(parts) != 2 or not all(part.isdecimal() and int(part) > 0 for part in parts):
         raise LaunchError(f"--nodes {text} must be a number of nodes and of devices in each, e.g. 2x4")
@@ -89,8 +90,8 @@ def _has_processes(node: subprocess.Popen) -> bool:
 
 
 def _end(running: list[subprocess.Popen]) -> None:
-    """Ends the remaining nodes. A launcher whose processes have ended may wait for those of other nodes and not
-    react."""
+    """Ends the remaining nodes. A launcher whose processes have ended may still wait for those of other nodes, and may
+    not react."""
     for node in running:
         if node.poll() is None:
             node.terminate()

@@ -29,7 +29,8 @@ Summary: An entry of hccl-torch-hpu's emulation for version checks; it holds no 
 
 
 def folder_of_distributions(version: str) -> Path:
-    """Returns the folder that contains the entry, for the path of programs. Creates it if it does not exist.
+    """Returns the folder that contains the distribution's entry, to be added to the path of programs. Creates it if it
+    does not exist.
 
     Several processes may do so concurrently: each creates a temporary folder, and the first one to rename its folder
     wins.
@@ -81,7 +82,7 @@ def _make(folder: Path) -> None:
         information = _information(fresh)
         information.mkdir()
         (information / "METADATA").write_text(_METADATA)
-        # pip does not uninstall a distribution without a list of files, and prints the installer's name instead.
+        # Without a list of files, pip does not uninstall a distribution, but prints the installer's name.
         (information / "INSTALLER").write_text(f"{INSTALLER}\n")
         try:
             fresh.rename(folder)
@@ -94,7 +95,7 @@ def _make(folder: Path) -> None:
 
 
 def _require_own(folder: Path) -> None:
-    """Raises LaunchError unless only this user can write to the folder, from which programs will import."""
+    """Raises LaunchError unless only this user can write to the folder. Programs will import from it."""
     state = folder.stat()
     if state.st_uid != os.getuid() or state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise LaunchError(f"others can write {folder}; remove it, or set XDG_CACHE_HOME to a folder of yours")

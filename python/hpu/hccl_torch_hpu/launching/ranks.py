@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
-SIGNALLED = 128  # a shell's exit code for a signal is this plus its number
+SIGNALLED = 128  # a shell's exit code for a signal is this value plus the signal's number
 PR_SET_PDEATHSIG = 1
 
 
@@ -23,9 +23,9 @@ def standalone(processes: int) -> list[str]:
 
 
 def run_ranks(options: list[str], program: list[str], prefix: str = "hccl-hpu", verbose: bool = False) -> int:
-    """Runs a program's processes with the variables of this process, and names on stderr the first that fails.
+    """Runs a program's processes with this process's environment, and reports on stderr the first process that fails.
 
-    Blocks until all have ended. If one fails, the others are ended.
+    Blocks until all processes have ended. If one fails, ends the others.
 
     Args:
         options: torchrun's, for example those of ``standalone``.
@@ -53,7 +53,7 @@ def run_ranks(options: list[str], program: list[str], prefix: str = "hccl-hpu", 
 
 
 def _torchrun():
-    """Imports PyTorch's launcher without the device, which only its children need."""
+    """Imports PyTorch's launcher without loading the device, which only the launched processes need."""
     before = os.environ.get(AUTOLOAD)
     os.environ[AUTOLOAD] = "0"
     try:
@@ -83,7 +83,7 @@ def _tell(prefix: str, rank: int, code: int) -> int:
 
 
 def end_with(parent: int) -> None:
-    """Makes this process receive SIGTERM when its parent ends, or at once if that has ended already."""
+    """Makes this process receive SIGTERM when its parent ends, or at once if the parent has already ended."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != parent:
         sys.exit(SIGNALLED + signal.SIGTERM)

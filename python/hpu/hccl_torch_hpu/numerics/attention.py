@@ -28,11 +28,12 @@ class FusedSDPA:
             attn_mask: broadcast to ``[batch, heads, queries, keys]``; False, or a float that is added.
             is_causal: query i sees the keys up to i.
             scale: 1 / sqrt(size) if it is None.
-            softmax_mode: "None", "fast" or "fp32"; a Gaudi rounds differently in each, but here all are exact.
+            softmax_mode: "None", "fast" or "fp32"; a Gaudi rounds differently in each mode, but the emulation is exact
+                in all of them.
             recompute_mode: whether a Gaudi keeps the weights for the backward pass; the values are the same.
             valid_seq_len: for causal inference, the number of keys without padding of each sequence of the batch.
             seq_padding_type: the side of that padding, "left" or "right".
-            return_attn_probs: for inference, returns the weights, too, before dropout.
+            return_attn_probs: for inference: also returns the weights before dropout.
 
         Raises:
             ValueError: a Gaudi does not support this combination of arguments.

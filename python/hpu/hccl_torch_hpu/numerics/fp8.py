@@ -17,7 +17,8 @@ _MANTISSA = {torch.float8_e4m3fn: (3, -6), torch.float8_e5m2: (2, -14)}
 
 
 def as_tensor(scale: Scale, like: torch.Tensor, shape: Sequence[int] | None = None) -> torch.Tensor | None:
-    """Returns the scale in float32 on the device of ``like``, with the given shape, or None for None."""
+    """Returns the scale as a float32 tensor on the device of ``like``, in the given shape. Returns None if the scale
+    is None."""
     if scale is None:
         return None
     tensor = torch.as_tensor(scale, dtype=torch.float32, device=like.device)
@@ -49,7 +50,7 @@ def cast_to_fp8(input: torch.Tensor, scale: Scale = None, stochastic_rounding: b
 
 
 def round_stochastically(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Returns one of the two neighbours in the 8-bit type for each value. The mean of many draws is the value."""
+    """Rounds each value to one of its two neighbours in the 8-bit type. The mean of many draws is the value."""
     mantissa, least = _MANTISSA[dtype]
     _, exponent = torch.frexp(values)
     step = torch.exp2(torch.clamp(exponent - 1, min=least).float() - mantissa)
@@ -85,8 +86,8 @@ def cast_to_fp8_just_in_time(input: torch.Tensor, block_shape: Sequence[int],
 
 
 def spread(scale: torch.Tensor, operand: torch.Tensor, is_left: bool) -> torch.Tensor:
-    """Returns the scale in a shape that broadcasts with a matrix. It is one value, one for each row of the left matrix
-    or column of the right one, or one for each block."""
+    """Returns the scale in a shape that broadcasts with a matrix. A scale is one value, one value for each row of the
+    left matrix or column of the right one, or one value for each block."""
     if scale.numel() == 1:
         return scale.reshape(())
     if scale.dim() == 1:

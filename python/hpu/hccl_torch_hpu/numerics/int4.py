@@ -32,7 +32,7 @@ def convert_from_uint4(input: torch.Tensor, scale: torch.Tensor, zero_point: tor
 
 
 def _for_rows(group: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    """Repeats the rows of a group for all rows to which they apply."""
+    """Repeats each row of ``group`` for all rows of ``values`` to which it applies."""
     if group.dim() < 2 or group.size(-2) in (1, values.size(-2)):
         return group
     return group.repeat_interleave(values.size(-2) // group.size(-2), dim=-2)

@@ -38,7 +38,7 @@ def _inner(w1: Sequence[torch.Tensor], w2: Sequence[torch.Tensor], permuted: boo
 
 def _mix(hidden: torch.Tensor, routing: torch.Tensor, weights: torch.Tensor, expert: Expert, first: int,
          last: int) -> torch.Tensor:
-    """Adds the experts' results. Shapes depend on values only if no operations are being recorded."""
+    """Adds the experts' results. Shapes depend on values only while no operations are being recorded."""
     tokens = hidden.reshape(-1, hidden.size(-1))
     routing, weights = routing.reshape(tokens.size(0), -1), weights.reshape(tokens.size(0), -1)
     keeps_shapes = is_current_stream_capturing() or torch.compiler.is_compiling()
@@ -120,7 +120,7 @@ def mixture_of_experts_blocks(hidden_states: torch.Tensor, expert_routing_table:
                               w3: list[torch.Tensor], d_scale_w1: list[torch.Tensor], d_scale_w2: list[torch.Tensor],
                               d_scale_w3: list[torch.Tensor], permuted_weights: bool, activation: str, block_size: int,
                               experts_min: int, experts_max: int) -> torch.Tensor:
-    """Returns the result of ``mixture_of_experts`` for 8-bit matrices, which have a factor for each block of
+    """Returns the result of ``mixture_of_experts`` for 8-bit matrices. They have a factor for each block of
     ``block_size`` rows and columns."""
     w1, w2, w3 = ([(one.float() * spread(scale.float(), one, False)).to(hidden_states.dtype)
                    for one, scale in zip(weights, scales)]

@@ -31,7 +31,7 @@ class FusedRMSNorm:
 
 
 class FusedClipNorm:
-    """Limits the norm of all gradients together.
+    """Limits the norm of all gradients taken together.
 
     Args:
         parameters: the parameters; the limit has their type.
@@ -49,7 +49,7 @@ class FusedClipNorm:
         """Scales the gradients, in place, so that their norm is at most the limit.
 
         Returns:
-            The norm before that; 0 if there are no gradients.
+            The norm before scaling, or 0 if there are no gradients.
         """
         given = [parameters] if isinstance(parameters, torch.Tensor) else list(parameters)
         gradients = [one.grad for one in given if one.grad is not None]

@@ -61,7 +61,7 @@ _library: torch.library.Library | None = None
 
 
 def register() -> None:
-    """Defines the operations. Call it once per process."""
+    """Defines the operations. Call this once per process."""
     global _library
     if _library is not None:
         return

@@ -42,7 +42,7 @@ class FusedAdamW(SteppedOptimizer):
         self.moments_dtype = moments_dtype
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Sets the state to one that ``state_dict()`` has returned. Moments keep the types they have there."""
+        """Sets the state to a result of ``state_dict()``. Moments keep the types that they have in it."""
         super().load_state_dict(state_dict)
         numbers = (number for group in state_dict["param_groups"] for number in group["params"])
         parameters = (parameter for group in self.param_groups for parameter in group["params"])
@@ -76,7 +76,7 @@ class FusedAdamW(SteppedOptimizer):
 
 
 def _load(state: dict[str, Any], name: str, dtype: torch.dtype) -> torch.Tensor:
-    """Returns the moment in the parameter's type. Returns the moment itself if it has that type."""
+    """Returns the moment in the parameter's type, without a copy if it already has that type."""
     moment = state[name]
     if f"{name}_scale" in state:
         return (moment.float() * state[f"{name}_scale"]).to(dtype)
@@ -84,7 +84,7 @@ def _load(state: dict[str, Any], name: str, dtype: torch.dtype) -> torch.Tensor:
 
 
 def _store(state: dict[str, Any], name: str, moment: torch.Tensor) -> None:
-    """Stores the moment in its type. Does nothing if that is the parameter's type."""
+    """Stores the moment in its own type. Does nothing if that is the parameter's type."""
     kept = state[name]
     if kept is moment:
         return

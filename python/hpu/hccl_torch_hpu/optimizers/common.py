@@ -10,14 +10,14 @@ from torch.optim import Optimizer
 
 
 def refuse_negative(**values: float) -> None:
-    """Raises ValueError for the first value below 0."""
+    """Raises ValueError for the first negative value."""
     for name, value in values.items():
         if value < 0.0:
             raise ValueError(f"{name} is {value}; it must not be negative")
 
 
 def evaluate(closure: Callable[[], Any] | None) -> Any:
-    """Returns the result of the closure, which is called with gradients enabled, or None without a closure."""
+    """Calls the closure with gradients enabled, and returns its result. Returns None if there is no closure."""
     if closure is None:
         return None
     with torch.enable_grad():
@@ -25,14 +25,14 @@ def evaluate(closure: Callable[[], Any] | None) -> Any:
 
 
 class SteppedOptimizer(Optimizer):
-    """An optimizer whose ``_update`` changes one parameter of a group. Groups count their steps if ``_counts`` is
-    true."""
+    """An optimizer whose ``_update`` changes one parameter of a group. If ``_counts`` is true, each group counts its
+    steps."""
 
     _counts = True
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Changes the parameters by their gradients. Returns the closure's result, or None without a closure."""
+        """Updates the parameters by their gradients. Returns the closure's result, or None if there is no closure."""
         loss = evaluate(closure)
         self._prepare()
         for group in self.param_groups:

@@ -52,7 +52,8 @@ class FusedLamb(SteppedOptimizer):
         super().zero_grad(self.set_grad_none if set_to_none is None else set_to_none)
 
     def _prepare(self) -> None:
-        """Computes the factor by which the norm of all gradients exceeds the limit, or 1 if it does not."""
+        """Computes the factor by which the norm of all gradients exceeds the limit, or 1 if it does not exceed the
+        limit."""
         limit = self.defaults["max_grad_norm"]
         gradients = [one.grad for group in self.param_groups for one in with_gradients(group, "FusedLamb")]
         self._divisor = 1.0
@@ -84,5 +85,5 @@ class FusedLamb(SteppedOptimizer):
 
 
 def _trust(weight: torch.Tensor, change: torch.Tensor) -> torch.Tensor:
-    """Returns the ratio of the norms, or 1 if one of them is 0."""
+    """Returns the ratio of the norms, or 1 if either is 0."""
     return torch.where((weight > 0) & (change > 0), weight / change, torch.ones_like(weight))

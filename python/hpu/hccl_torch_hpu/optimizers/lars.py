@@ -49,7 +49,8 @@ class FusedLars(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Changes the gradients, then the parameters. Returns the closure's result, or None without a closure."""
+        """Scales the gradients, then updates the parameters. Returns the closure's result, or None if there is no
+        closure."""
         loss = evaluate(closure)
         decays = [group.get("weight_decay", 0) for group in self.optim.param_groups]
         for group, decay in zip(self.optim.param_groups, decays):

@@ -18,7 +18,7 @@ from hccl_torch_hpu.devices import device_type, fp8_max, synDeviceType
 CONFIG_VARIABLE = "QUANT_CONFIG"
 _TYPE = torch.float8_e4m3fn
 
-# Gaudi 2 multiplies by these scales without cost; other scales need an operation.
+# Gaudi 2 multiplies by these scales at no cost; other scales need a separate operation.
 _SCALES_OF_GAUDI2 = tuple(2.0 ** exponent for exponent in (-8, -4, 0, 4))
 _METHODS = ("unit_scale", "maxabs_hw", "maxabs_pow2", "maxabs_arbitrary")
 
@@ -58,7 +58,7 @@ def prep_model(model: torch.nn.Module, config_path: str | None = None) -> torch.
 
 def finish_measurements(model: torch.nn.Module) -> None:
     """Writes the measurements to the file that the configuration names, and stops measuring. Does nothing for a model
-    that is not measured."""
+    that is not being measured."""
     measured = model.__dict__.pop("_hqt_measured", None)
     if measured is None:
         return

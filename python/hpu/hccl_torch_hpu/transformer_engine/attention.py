@@ -16,7 +16,7 @@ _TENSORS = 3
 
 
 class _Rounding(torch.autograd.Function):
-    """Rounds a tensor to 8 bits, and its gradient in the backward pass."""
+    """Rounds a tensor to 8 bits, and rounds its gradient in the backward pass."""
 
     @staticmethod
     def forward(ctx: Any, tensor: torch.Tensor, scales: Scales, mode: Mode, number: int) -> torch.Tensor:

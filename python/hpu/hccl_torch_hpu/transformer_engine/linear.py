@@ -16,7 +16,7 @@ _INPUT, _WEIGHT, _GRADIENT = range(3)
 
 
 def restore(values: torch.Tensor, factor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Returns 8-bit values in a wider type, with their scale undone."""
+    """Returns 8-bit values in a wider type, and undoes their scale."""
     return (values.float() * factor).to(dtype)
 
 
@@ -131,7 +131,8 @@ class Linear(torch.nn.Module):
 
 
 def _as_autocast(*tensors: torch.Tensor) -> list[torch.Tensor]:
-    """Casts tensors like autocast: to its type if it is enabled, else to the type to which they promote."""
+    """Casts tensors as autocast does: to autocast's type if autocast is enabled, else to the type to which the tensors
+    promote."""
     device = tensors[0].device.type
     if torch.is_autocast_enabled(device):
         return [one.to(torch.get_autocast_dtype(device)) for one in tensors]

@@ -11,7 +11,7 @@ import torch
 
 
 class Format(enum.Enum):
-    """The types of the forward and of the backward pass."""
+    """The types of the forward pass and of the backward pass."""
 
     E4M3 = (torch.float8_e4m3fn, torch.float8_e4m3fn)
     E5M2 = (torch.float8_e5m2, torch.float8_e5m2)

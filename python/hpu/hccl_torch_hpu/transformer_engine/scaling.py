@@ -91,7 +91,7 @@ class Scales:
         return amax
 
     def cast(self, number: int, tensor: torch.Tensor, mode: Mode) -> tuple[torch.Tensor, torch.Tensor]:
-        """Returns the tensor in 8 bits, and the factor that undoes its scale."""
+        """Returns the tensor in 8 bits and the factor that undoes its scale."""
         formats = mode.recipe.fp8_format
         dtype = formats.forward_type if number < self.forward else formats.backward_type
         limit = fp8_max(dtype)

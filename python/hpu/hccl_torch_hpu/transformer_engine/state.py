@@ -27,7 +27,7 @@ _local = threading.local()
 
 
 def mode() -> Mode:
-    """Returns the mode of this thread."""
+    """Returns the mode of the calling thread."""
     return getattr(_local, "mode", None) or Mode()
 
 
@@ -93,7 +93,7 @@ class FP8GlobalStateManager:
 
 class activation_checkpointing(contextlib.ContextDecorator):  # noqa: N801 (the name that programs use)
     """A context or decorator for functions whose forward pass runs again in the backward pass. The modules of this
-    package detect this themselves, and use the scales of the first run for the second one."""
+    package themselves detect the second run, and use the scales of the first run for it."""
 
     def __enter__(self) -> activation_checkpointing:
         return self

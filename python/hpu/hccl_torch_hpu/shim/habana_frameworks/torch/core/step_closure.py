@@ -13,11 +13,11 @@ __all__ = ["add_step_closure", "iter_mark_step", "mark_step"]
 
 
 def mark_step(device_str: str = "", sync: bool = False) -> None:
-    """Ends a step. All operations have been executed already, except collectives that have not been waited for.
+    """Ends a step. All operations have already been executed, except collectives for which the program has not waited.
 
     Args:
         device_str: the device; there is only one.
-        sync: waits for the device, which blocks until such collectives have ended.
+        sync: whether to block until such collectives have ended.
     """
     lazy.mark_step()
     if sync and hpu.is_available():

@@ -36,7 +36,7 @@ class Timer:
         self._end = perf_counter()
 
     def elapsed(self) -> float:
-        """Returns the seconds since the start, up to the end of the context once it has ended."""
+        """Returns the seconds from the start to now, or to the end of the context if that has ended."""
         return (self._end or perf_counter()) - self._start
 
 __getattr__ = missing(__name__, "see the list of names in the emulation's shim/README.md, or run on a Gaudi")

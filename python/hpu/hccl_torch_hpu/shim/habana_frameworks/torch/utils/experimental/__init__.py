@@ -25,7 +25,7 @@ def _data_ptr(t: torch.Tensor) -> int:
 
 
 def _is_fp16_supported() -> bool:
-    """Returns True for the generations that compute in float16."""
+    """Returns True if the emulated generation computes in float16."""
     return _get_device_type() != synDeviceType.synDeviceGaudi
 
 
