@@ -45,7 +45,7 @@ static int run_rank(int rank, const char* mistake, const int pipe_ends[2]) {
   char go = 0;  // rank 1 waits until rank 0 has called, so that the output is always the same
   if (rank == 1 && read(pipe_ends[0], &go, 1) != 1) return 1;
   const size_t count = rank == 1 ? make(mistake) : kCount;
-  // The call only queues the operation. It fails only if its own arguments are wrong.
+  // The call only queues the operation. The call itself fails only if its own arguments are wrong.
   hcclResult_t result = hcclAllReduce(data, data, count, hcclFloat, hcclSum, comm, stream);
   if (result != hcclSuccess) say(rank, "hcclAllReduce", result, hcclGetLastErrorMessage());
   if (rank == 0 && write(pipe_ends[1], &go, 1) != 1) return 1;

@@ -89,7 +89,7 @@ void queue_exchange(const Stage& stage, int batch) {
 }
 
 // Adds rank + 1 to every element, on the host instead of in a kernel of the device. The first stage
-// creates the micro-batch, and the last one checks it. Returns the number of wrong elements.
+// creates the micro-batch, and the last stage checks it. Returns the number of wrong elements.
 int work_on(const Stage& stage, int batch) {
   const auto host = reinterpret_cast<std::uintptr_t>(stage.host);
   if (!stage.is_first()) {
@@ -116,7 +116,7 @@ int run_pipeline(const Stage& stage) {
   int wrong = 0;
   for (int step = 0; step < kBatches + 2 * stage.ranks; ++step) {
     const int batch = step - 2 * stage.rank;
-    // Data that arrives now is processed in the next step, and leaves in the step after it.
+    // Data that arrives now is processed in the next step, and leaves in the one after that.
     expect(synStreamWaitEvent(stage.work, stage.moved, 0), "synStreamWaitEvent");
     expect(synStreamWaitEvent(stage.network, stage.worked, 0), "synStreamWaitEvent");
     queue_exchange(stage, batch);

@@ -10,7 +10,7 @@
 
 enum { kCount = 1 << 20 };
 
-// Ends all ranks if a call has failed: mpirun does so when one rank calls MPI_Abort.
+// Ends all ranks if a call has failed: when one rank calls MPI_Abort, mpirun ends the others.
 static void expect(int good, const char* what) {
   if (good) return;
   const int is_hccl = strncmp(what, "hccl", 4) == 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the settings and data of the ranks.
+// Compares the settings and the data of the ranks.
 #include "agreement.h"
 
 #include "errors.h"

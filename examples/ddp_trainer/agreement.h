@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Before training, ranks check that all of them can begin and that all have the same settings. If
-// one rank cannot, all throw its error as a SharedError.
+// Before training, the ranks check that all of them can begin and that all have the same settings.
+// If one rank cannot begin, all ranks throw its error as a SharedError.
 #pragma once
 
 #include "gradient_sync.h"
@@ -26,16 +26,16 @@ template <class Fact>
   return {all.host(), all.host() + ranks};
 }
 
-// Throws SharedError on all ranks if one has a `failure`, the reason why it cannot begin. The text
-// is empty if the rank can. Blocks until all ranks have called it.
+// Throws SharedError on all ranks if one rank has a `failure`, the reason why it cannot begin.
+// `failure` is empty if the rank can begin. Blocks until all ranks have called the function.
 void require_no_failure(const std::string& failure, const Rank& rank);
 
-// The settings and the state with which a rank begins.
+// The settings and the state with which a rank begins its training.
 struct Start {
   std::string training;          // settings from the command line
   std::uint32_t data = 0;        // check sum of the data
   std::uint32_t parameters = 0;  // check sum of the initial parameters
-  std::uint64_t steps = 0;       // number of steps done before
+  std::uint64_t steps = 0;       // number of steps completed before
 };
 
 void require_same_start(const Start& mine, const Rank& rank);

@@ -112,7 +112,7 @@ Checkpoint take_checkpoint(const std::string& path, const json& header, std::str
   return checkpoint;
 }
 
-// Gathers all ranks' shares of an optimizer state. Blocks until all ranks have called it.
+// Gathers all ranks' shares of an optimizer state. Blocks until all ranks have called the function.
 std::vector<float> whole(Buffer<float>& share, std::size_t count, const Rank& rank) {
   const auto ranks = static_cast<std::size_t>(rank.ranks);
   std::vector<float> all(count);

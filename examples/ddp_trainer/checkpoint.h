@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of a training in a file: parameters, optimizer state and the completed epochs. Training
-// can resume from it in any mode and with any number of ranks, and gives the same bits, except with
-// gradients in bfloat16, whose sums depend on the number of ranks.
+// The state of a training in a file: the parameters, the optimizer state and the number of
+// completed epochs. Training can resume from the file in any mode and with any number of ranks, and
+// gives the same bits. Exception: with gradients in bfloat16, the sums depend on the number of
+// ranks.
 #pragma once
 
 #include "trainer.h"
@@ -22,21 +23,22 @@ struct Checkpoint {
 // Returns the widths of the network as a text such as "layers 64-128-64-10".
 [[nodiscard]] std::string layers(const TrainingPlan& plan);
 
-// Returns the settings that must be equal for a training to resume as if it had not been
+// Returns the settings that must be equal for a training to continue as if it had not been
 // interrupted.
 [[nodiscard]] std::string identity(const TrainingPlan& plan);
 
 // Reads a checkpoint of a training of `plan` with data whose check sum is `data`. Throws RunError,
-// which names the file and its defect: not readable, damaged, truncated, or of another training.
+// which names the file and its defect: the file is not readable, is damaged or truncated, or
+// belongs to another training.
 [[nodiscard]] Checkpoint read_checkpoint(const std::string& path, const TrainingPlan& plan,
                                          std::uint32_t data);
 
-// Writes a checkpoint. The old file stays until the new one is complete. Throws RunError.
+// Writes a checkpoint. The old file remains until the new one is complete. Throws RunError.
 void write_checkpoint(const std::string& path, const TrainingPlan& plan, std::uint32_t data,
                       const Checkpoint& checkpoint);
 
-// These collect the state from the ranks, and restore it. save() is a collective: every rank gets
-// the whole state.
+// Collect the state from the ranks, and restore it. save() is a collective: every rank receives the
+// whole state.
 [[nodiscard]] Checkpoint save(Trainer& trainer, const Rank& rank);
 void restore(const Checkpoint& checkpoint, Trainer& trainer);
 

@@ -42,7 +42,7 @@ std::string read_all(const std::string& path) {
   }
   int status = Z_OK;
   std::string_view why = gzerror(file.get(), &status);
-  // A file that ends too early is reported only here.
+  // Only this call reports a file that ends too early.
   if (status != Z_OK && status != Z_STREAM_END) {
     const std::string named = path + ": ";  // the prefix of zlib's messages
     if (why.substr(0, named.size()) == named) why.remove_prefix(named.size());

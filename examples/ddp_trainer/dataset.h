@@ -14,8 +14,8 @@ struct Dataset {
   static constexpr std::size_t kPixels = 64;  // in row-major order
   static constexpr std::size_t kClasses = 10;
 
-  std::vector<float> pixels;          // kPixels of each sample
-  std::vector<std::uint8_t> classes;  // one of each sample
+  std::vector<float> pixels;          // kPixels values for each sample
+  std::vector<std::uint8_t> classes;  // one value for each sample
 
   [[nodiscard]] std::size_t size() const { return classes.size(); }
   [[nodiscard]] const float* sample(std::size_t index) const {
@@ -26,15 +26,15 @@ struct Dataset {
 struct Split {
   Dataset training;
   Dataset test;
-  std::uint32_t check_sum = 0;  // of pixels and classes
+  std::uint32_t check_sum = 0;  // check sum of the pixels and classes
 };
 
 // Reads lines of 64 comma-separated pixels (0 to 16) and a class (0 to 9), optionally compressed by
 // gzip. Throws RunError, which names the file, the line and the defect.
 [[nodiscard]] Dataset read_digits(const std::string& path);
 
-// Splits the samples into training and test: every fifth one is for the test. Throws RunError for
-// fewer than five samples.
+// Splits the samples into training and test samples: every fifth one is a test sample. Throws
+// RunError if there are fewer than five samples.
 [[nodiscard]] Split split(const Dataset& all);
 
 }  // namespace ddp_trainer

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uses buckets like PyTorch's reducer: they are filled from the last layer on, and each one is
-// all-reduced as soon as it is full. The first bucket is small, so that communication begins early.
+// Uses buckets as PyTorch's reducer does: they are filled beginning with the last layer, and each
+// bucket is all-reduced as soon as it is full. The first bucket is small, so that communication
+// begins early.
 #include "network_work.h"
 
 #include <algorithm>
@@ -46,7 +47,7 @@ class Ddp final : public GradientSync {
   std::size_t bucket_bytes_;
   NetworkWork work_;
   std::size_t begun_ = 0;  // number of gradients whose reduction is queued
-  std::size_t full_ = 0;   // number of gradients that the queued work completes
+  std::size_t full_ = 0;   // number of gradients that are complete after the queued work
 };
 
 }  // namespace

@@ -29,7 +29,7 @@ void check(hcclResult_t result, const char* call) {
 
 Device::Device(int module) {
   check(synInitialize(), "synInitialize");
-  // Another program may use the module; acquire any free one in that case.
+  // If another program uses the module, acquires any free module.
   if (synDeviceAcquireByModuleId(&id_, static_cast<synModuleId>(module)) != synSuccess)
     check(synDeviceAcquire(&id_, nullptr), "synDeviceAcquire");
 }

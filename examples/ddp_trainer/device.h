@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device with its streams, events and memory as objects. Every failed call throws an exception
-// with the reason.
+// A device with its streams, events and memory as C++ objects. Every failed call throws an
+// exception with the reason.
 #pragma once
 
 #include <hccl.h>
@@ -19,7 +19,7 @@ namespace ddp_trainer {
 void check(synStatus status, const char* call);
 void check(hcclResult_t result, const char* call);
 
-// The runtime and the only device of this process, which is a module of the node.
+// The runtime and this process's only device, which is one module of the node.
 class Device {
  public:
   explicit Device(int module);
@@ -28,7 +28,7 @@ class Device {
   Device& operator=(const Device&) = delete;
 
   [[nodiscard]] synDeviceId id() const { return id_; }
-  // Releases the device, and throws errors, which the destructor ignores.
+  // Releases the device and throws errors. The destructor ignores errors.
   void release();
 
  private:
@@ -92,7 +92,7 @@ class Memory {
   void* host_ = nullptr;
 };
 
-// Device memory of `Element`s, which kernels access through host().
+// Device memory for `Element`s. Kernels access it through host().
 template <class Element>
 class Buffer {
  public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uses one fused all-reduce of all gradients, like Optimum for Gaudi: without overlap, and without
-// a cost per bucket.
+// Uses one fused all-reduce of all gradients, as Optimum for Gaudi does: without overlap, but also
+// without a cost per bucket.
 #include "network_work.h"
 
 namespace ddp_trainer {

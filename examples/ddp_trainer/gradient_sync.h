@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interface that keeps the ranks' parameters equal: it determines when gradients are reduced,
-// and which rank updates which parameters.
+// The interface that keeps the ranks' parameters equal. An implementation determines when gradients
+// are reduced, and which rank updates which parameters.
 #pragma once
 
 #include "device.h"
@@ -41,7 +41,7 @@ class Gradients {
   [[nodiscard]] std::size_t wire_bytes(std::size_t count) const {
     return count * (halves_ ? sizeof(std::uint16_t) : sizeof(float));
   }
-  // These queue the conversion of [begin, end) if the two forms differ.
+  // Queue the conversion of [begin, end) if the two forms differ.
   void to_wire(const Rank& rank, std::size_t begin, std::size_t end);
   void from_wire(const Rank& rank, std::size_t begin, std::size_t end);
 
@@ -56,8 +56,8 @@ struct Range {
   [[nodiscard]] std::size_t size() const { return end - begin; }
 };
 
-// All functions queue work and return. The gradients of a step are sums over all ranks once the
-// work that reduce() has queued on the compute stream has run.
+// All functions queue work and return. When the work that reduce() has queued on the compute stream
+// has run, the gradients of a step are sums over all ranks.
 class GradientSync {
  public:
   GradientSync() = default;
@@ -65,13 +65,14 @@ class GradientSync {
   GradientSync(const GradientSync&) = delete;
   GradientSync& operator=(const GradientSync&) = delete;
 
-  // Returns the number of elements of gradients and of parameters, with the padding of the mode.
+  // Returns the number of gradients, which is also that of parameters, including the mode's
+  // padding.
   [[nodiscard]] virtual std::size_t padded(std::size_t parameters) const { return parameters; }
   // Returns the range of the parameters that this rank updates.
   [[nodiscard]] virtual Range owned(std::size_t parameters) const { return {0, parameters}; }
-  // Declares, while the last backward pass of a step is being queued, that the gradients in `range`
-  // will be complete when the compute stream reaches this point. Each range follows the previous
-  // one.
+  // Declares that the gradients in `range` will be complete when the compute stream reaches this
+  // point. Call it while the last backward pass of a step is being queued. Each range must follow
+  // the previous one.
   virtual void ready(Gradients& /*gradients*/, Range /*range*/) {}
   // Makes the compute stream wait for the sums. Call it after the backward pass.
   virtual void reduce(Gradients& gradients) = 0;
@@ -81,10 +82,11 @@ class GradientSync {
 
 // Returns the mode "ddp", which reduces buckets of gradients while the backward pass continues.
 [[nodiscard]] std::unique_ptr<GradientSync> make_ddp(const Rank& rank, std::size_t bucket_bytes);
-// Returns the mode "fast_ddp", which all-reduces all gradients once after the backward pass.
+// Returns the mode "fast_ddp", which reduces all gradients in one all-reduce after the backward
+// pass.
 [[nodiscard]] std::unique_ptr<GradientSync> make_fast_ddp(const Rank& rank);
-// Returns the mode "sharded", in which each rank gets the sums of its share and updates it, and all
-// ranks gather the parameters.
+// Returns the mode "sharded": each rank receives the sums of its share and updates this share, and
+// all ranks then gather the parameters.
 [[nodiscard]] std::unique_ptr<GradientSync> make_sharded(const Rank& rank);
 
 }  // namespace ddp_trainer

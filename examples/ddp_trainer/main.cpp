@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ddp_trainer starts its own processes with -g, or is one of the processes of a launcher.
+// ddp_trainer. With -g it starts its own processes; otherwise it is one of the processes of a
+// launcher.
 #include "board.h"
 #include "errors.h"
 #include "id_exchange.h"
@@ -40,7 +41,7 @@ void require_writable_files(const Options& options) {
   hccl_perf::require_distinct(files);
 }
 
-// Reads the inputs when it is first called, and checks that rank 0 can write its files.
+// Reads the inputs on the first call, and checks that rank 0 can write its files.
 class Reader {
  public:
   Reader(const Options& options, int ranks, bool has_rank_0)
@@ -59,7 +60,7 @@ class Reader {
   std::optional<Inputs> inputs_;
 };
 
-// Ends the process after an error that every rank knows. One rank on each node reports it.
+// Ends the process after an error that every rank has. One rank on each node reports the error.
 [[noreturn]] void end_together(hccl_perf::Board& board, const Place& place, const char* what) {
   board.record(place.rank).reported = true;
   if (place.local_rank == 0) hccl_perf::report_error(what);
@@ -86,8 +87,8 @@ void meet_at_master() {
     setenv("HCCL_COMM_ID", address.c_str(), 1);
 }
 
-// Returns an exchange that leaves it to the library to pass the id through HCCL_COMM_ID. Throws
-// UsageError if that is not set.
+// Returns an exchange that lets the library pass the id by means of HCCL_COMM_ID. Throws UsageError
+// if that variable is not set.
 hccl_perf::IdExchange exchange_by_address() {
   if (hccl_perf::value_of(&std::getenv, "HCCL_COMM_ID") == nullptr) {
     throw UsageError(
@@ -104,7 +105,7 @@ int run_here(const Options& options) {
   std::optional<hccl_perf::IdExchange> at_address;
   if (!share.is_all()) at_address = exchange_by_address();
   Reader reader(options, share.ranks, share.first == 0);
-  if (share.is_all()) reader();  // prints an error only once, before other processes exist
+  if (share.is_all()) reader();  // prints an error only once, because no other processes exist yet
   hccl_perf::Board board(share.ranks, 0);
   const hccl_perf::LaunchPlan plan{share.here, 1, 0, share.first};
   return hccl_perf::launch(plan, board, [&](const hccl_perf::ChildLinks& links) {
@@ -116,8 +117,8 @@ int run_here(const Options& options) {
   });
 }
 
-// Runs as one process of a launcher. Returns the exit status. Without an agent of the launcher, the
-// master's address is free and serves as rendezvous.
+// Runs as one process of a launcher. Returns the exit status. If no agent of the launcher uses the
+// master's address, that address serves as the rendezvous.
 int run_launched(const Options& options, hccl_perf::LaunchEnvironment launch) {
   if (options.processes_given && options.processes > 1) {
     throw UsageError(text("-g ", options.processes, " starts processes, but ", launch.launcher,
@@ -134,9 +135,9 @@ int run_launched(const Options& options, hccl_perf::LaunchEnvironment launch) {
   return EXIT_SUCCESS;
 }
 
-// Returns whether this rank reports an error that occurs before ranks have joined. The error is the
-// same for all ranks of a launcher, so only one of them reports it. Ranks with torchrun's variables
-// may have been started one by one, so each of them reports it.
+// Returns whether this rank reports an error that occurs before the ranks have joined. The error is
+// the same for all ranks of a launcher, so only one of them reports it. However, ranks with
+// torchrun's variables may have been started one by one, so each of those reports the error.
 bool is_spokesman(const std::optional<hccl_perf::LaunchEnvironment>& launch) {
   return !launch || launch->rank == 0 || launch->launcher == "torchrun";
 }

@@ -8,7 +8,7 @@
 namespace ddp_trainer {
 namespace {
 
-constexpr std::size_t kBlock = 256;  // number of outputs whose sums fit the first-level cache
+constexpr std::size_t kBlock = 256;  // number of outputs whose sums fit in the first-level cache
 
 // Rounds a value between -2 and 2 to the nearest multiple of 2^-21, the spacing of floats from 4 to
 // 8.

@@ -25,9 +25,9 @@ void multiply_transposed(const float* dy, const float* w, float* dx, Dense shape
 void add_gradient(const float* x, const float* dy, float* gradient, float* bias_gradient,
                   Dense shape, float limit);
 
-// Returns the limit for add_gradient() with which a sum of `parts` gradients stays within +-8,
-// where multiples of 2^-21 are exact in float: 8 / parts, but at most 2. The bits of such a sum
-// depend neither on the order of its parts nor on the number of ranks.
+// Returns the limit for add_gradient() at which a sum of `parts` gradients stays within +-8, where
+// multiples of 2^-21 are exact in float. The limit is 8 / parts, but at most 2. The bits of such a
+// sum depend neither on the order of its parts nor on the number of ranks.
 [[nodiscard]] float gradient_limit(std::size_t parts);
 
 }  // namespace ddp_trainer

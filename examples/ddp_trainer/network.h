@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A multi-layer perceptron with ReLUs and a softmax, whose derivatives are written by hand.
+// A multi-layer perceptron with ReLUs and a softmax. Its derivatives are written by hand.
 #pragma once
 
 #include "device.h"
@@ -18,8 +18,8 @@ struct Layer {
   [[nodiscard]] std::size_t end() const { return biases + outputs; }
 };
 
-// The positions of each layer's parameters in a flat buffer, which are also those of their
-// gradients. The last layer comes first, because the backward pass completes its gradients first.
+// The positions of each layer's parameters in a flat buffer. Their gradients have the same
+// positions. The last layer comes first, because the backward pass completes its gradients first.
 class Layout {
  public:
   // `widths` has the number of inputs, the width of each hidden layer, and the number of outputs.
@@ -35,7 +35,7 @@ class Layout {
 // Sets the initial parameters, which depend only on the seed and not on the machine.
 void initialize(const Layout& layout, std::uint64_t seed, float* parameters);
 
-// Sums over samples in integers, so that ranks add them exactly in any order.
+// Sums over samples, in integers, so that the sum over ranks is exact in any order.
 struct Score {
   // The maximum loss of one sample. Two million such losses fit into a sum.
   static constexpr double kHighestLoss = 16384;
@@ -59,12 +59,12 @@ class Network {
 
   // The following functions are kernels for `rows` samples of the input and their classes.
   void forward(const float* parameters, const float* input, std::size_t rows);
-  // These return the score of the last forward pass, and start the backward pass with the
-  // derivative of `scale` times the sum of its losses.
+  // Return the score of the last forward pass, and start the backward pass with the derivative of
+  // `scale` times the sum of the losses.
   [[nodiscard]] Score score(const std::uint8_t* classes, std::size_t rows);
   void begin_backward(const std::uint8_t* classes, std::size_t rows, float scale);
-  // Computes the backward pass of one layer, which must be called from the last layer to the first.
-  // Adds to the layer's part of `gradients`.
+  // Computes the backward pass of one layer. Call it for the last layer first, and for the first
+  // layer last. Adds to the layer's part of `gradients`.
   void backward(std::size_t number, const float* parameters, const float* input, float* gradients,
                 std::size_t rows);
 

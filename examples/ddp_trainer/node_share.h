@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ranks of a training that run on this machine, from the variables of launchers with a master
-// address.
+// The ranks of a training that run on this machine, determined from the environment variables of
+// launchers that set a master address.
 #pragma once
 
 #include "launch_environment.h"
@@ -8,8 +8,9 @@
 
 namespace ddp_trainer {
 
-// The ranks that -g starts here. With WORLD_SIZE and NODE_RANK they are a part of WORLD_SIZE, after
-// those of earlier nodes; otherwise, or with RANK, which is for a single rank, they are all ranks.
+// The ranks that -g starts on this machine. With WORLD_SIZE and NODE_RANK, they are a part of
+// WORLD_SIZE that follows the ranks of earlier nodes. Otherwise, or with RANK, which is for a
+// single rank, they are all ranks.
 struct NodeShare {
   int first = 0;
   int here = 1;

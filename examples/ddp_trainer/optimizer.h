@@ -28,11 +28,11 @@ class Optimizer {
   // Allocates state only for the parameters in `range`.
   Optimizer(const OptimizerOptions& options, const Device& device, Range range);
 
-  // Updates the parameters. This function is a kernel. `step` starts at 1.
+  // Updates the parameters. This function runs as a kernel. `step` starts at 1.
   void update(float* parameters, const float* gradients, std::uint64_t step);
 
   [[nodiscard]] Range range() const { return range_; }
-  // Returns the state that a checkpoint contains besides the parameters.
+  // Returns the state that a checkpoint contains in addition to the parameters.
   [[nodiscard]] const std::vector<std::unique_ptr<Buffer<float>>>& states() const {
     return states_;
   }

@@ -20,7 +20,7 @@ const std::map<std::string, Mode> kModes{
 const std::map<std::string, OptimizerOptions::Kind> kOptimizers{
     {"sgd", OptimizerOptions::Kind::sgd}, {"adamw", OptimizerOptions::Kind::adamw}};
 
-// Returns the path of the digits in the source tree, or of the installed ones.
+// Returns the path of the digits in the source tree, or of the installed copy.
 std::string digits_path() {
   namespace fs = std::filesystem;
   std::error_code ignored;
@@ -38,8 +38,8 @@ struct Written {
   std::optional<float> rate;
 };
 
-// Accepts numbers in a range. CLI::Range also accepts texts that are not numbers, and reports wrong
-// bounds.
+// Accepts numbers in a range. Unlike this check, CLI::Range also accepts texts that are not
+// numbers, and reports wrong bounds.
 CLI::Validator between(double least, double most) {
   const auto check = [least, most](const std::string& written) {
     double value = NAN;

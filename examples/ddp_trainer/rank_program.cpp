@@ -114,7 +114,8 @@ class RankProgram {
   }
 
  private:
-  // Returns what all ranks must agree on, which includes all settings that affect communication.
+  // Returns the data on which all ranks must agree. It includes all settings that affect
+  // communication.
   Start start() {
     const std::string training =
         text(identity(inputs_.plan), ", ", options_.epochs, " epochs, mode ", options_.mode_name,
@@ -235,7 +236,7 @@ void run_rank(const Options& options, const ReadInputs& read, const Place& place
     throw RunError(what.find(failure) == std::string::npos ? text(what, ": ", failure) : what);
   }
   device.release();
-  // Throw only after all ranks have left, so that the others do not fail.
+  // Throw only after all ranks have left, so that the other ranks do not fail.
   if (unsaid != 0) throw RunError(text("cannot write to standard output: ", std::strerror(unsaid)));
 }
 

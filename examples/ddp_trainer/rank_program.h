@@ -19,7 +19,7 @@ struct Place {
 struct Inputs {
   TrainingPlan plan;
   Split data;
-  std::optional<Checkpoint> checkpoint;  // from which the training continues
+  std::optional<Checkpoint> checkpoint;  // the one from which the training continues
 };
 
 // Reads the data and the checkpoint. Throws UsageError or RunError.
@@ -29,12 +29,13 @@ using MakeSync = std::function<std::unique_ptr<GradientSync>(const Options&, con
 // Returns the implementation that --mode selects.
 [[nodiscard]] std::unique_ptr<GradientSync> make_sync(const Options& options, const Rank& rank);
 
-// Returns the inputs, which exist until the process ends. If it throws on one rank, all ranks throw
-// the error as a SharedError.
+// Returns the inputs, which exist until the process ends. If this fails on one rank, all ranks
+// throw the error as a SharedError.
 using ReadInputs = std::function<const Inputs&()>;
 
 // Runs one rank. Calls `get_id`, which returns the unique id, after it has acquired a device, and
-// `read` after all ranks have joined. Rank 0 prints and writes the files. Throws RunError.
+// calls `read` after all ranks have joined. Rank 0 prints the report and writes the files. Throws
+// RunError.
 void run_rank(const Options& options, const ReadInputs& read, const Place& place,
               const std::function<hcclUniqueId()>& get_id, const MakeSync& make = make_sync);
 

@@ -9,7 +9,7 @@
 namespace ddp_trainer {
 namespace {
 
-// Maps similar numbers to unrelated ones by Steele, Lea and Flood's SplitMix64.
+// Maps similar numbers to unrelated ones by SplitMix64 (Steele, Lea and Flood).
 std::uint64_t mixed(std::uint64_t value) {
   value += 0x9e3779b97f4a7c15;
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
@@ -23,7 +23,7 @@ std::vector<std::uint32_t> shuffled(std::size_t samples, std::uint64_t seed, int
   std::vector<std::uint32_t> order(samples);
   std::iota(order.begin(), order.end(), 0U);
   std::mt19937_64 random(seed * 1'000'003 + static_cast<std::uint64_t>(epoch));
-  // Implemented here, because std::shuffle differs between libraries.
+  // Shuffles by its own code, because std::shuffle differs between standard libraries.
   for (std::size_t left = samples; left > 1; --left)
     std::swap(order[left - 1], order[random() % left]);
   return order;

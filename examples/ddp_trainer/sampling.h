@@ -8,13 +8,13 @@
 
 namespace ddp_trainer {
 
-// Returns the numbers below `samples` in the order of an epoch, which depends only on the
-// arguments and not on the machine.
+// Returns the numbers below `samples` in the order of an epoch. The order depends only on the
+// arguments, not on the machine.
 [[nodiscard]] std::vector<std::uint32_t> shuffled(std::size_t samples, std::uint64_t seed,
                                                   int epoch);
 
 // The shift of a sample in an epoch, in pixels. Three samples in ten are shifted by at most one
-// pixel in each direction, so that a network does not memorise them.
+// pixel in each direction, so that the network does not memorise the samples.
 struct Shift {
   int right = 0;
   int down = 0;
@@ -22,8 +22,8 @@ struct Shift {
 [[nodiscard]] Shift shift_of(std::uint32_t sample, std::uint64_t seed, int epoch);
 
 // A step uses `batch` consecutive samples of the epoch's order, split into micro-batches of
-// `micro_batch` samples. Each rank gets the same number of consecutive micro-batches. The samples
-// after the last whole batch are not used in the epoch.
+// `micro_batch` samples. Each rank gets the same number of consecutive micro-batches. An epoch does
+// not use the samples after its last whole batch.
 struct Sampling {
   std::size_t batch = 0;
   std::size_t micro_batch = 0;

@@ -26,14 +26,14 @@ struct Span {
   std::uint32_t step = 0;
 };
 
-// The spans of one rank. If it is not enabled, it stores and queues nothing.
+// The spans of one rank. If tracing is not enabled, stores and queues nothing.
 class Trace {
  public:
   explicit Trace(bool enabled) : enabled_(enabled) {}
 
   void set_step(std::uint32_t step) { step_ = step; }
-  // Call these before and after the work is queued on a stream, and pass the result of begin() to
-  // end().
+  // Call begin() before and end() after the work is queued on a stream, and pass the result of
+  // begin() to end().
   [[nodiscard]] Span* begin(Stream& stream, Lane lane, const char* name, std::size_t bytes = 0);
   static void end(Stream& stream, Span* span);
   // Queues a kernel and records its span.

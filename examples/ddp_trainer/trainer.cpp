@@ -114,8 +114,8 @@ void Trainer::run_step(Marks& marks) {
   rank_.compute->synchronize();
 }
 
-// Queues a forward and a backward pass. Gradients add up over the micro-batches and are complete
-// after the `last` one.
+// Queues a forward and a backward pass. Gradients add up over the micro-batches, and are complete
+// after the `last` micro-batch.
 void Trainer::queue_micro_batch(std::size_t number, bool last) {
   const std::size_t rows = plan_.sampling.micro_batch;
   const float* const input = input_.host() + number * rows * Dataset::kPixels;
@@ -150,8 +150,7 @@ void Trainer::mark(std::int64_t& when) const {
   rank_.compute->launch([&when] { when = now_ns(); });
 }
 
-// Computes the test's score of this rank, which gets an equal part of the samples, up to one
-// sample.
+// Computes this rank's score of the test. The ranks' shares of the samples differ by at most one.
 void Trainer::test() {
   const std::size_t rows = plan_.sampling.micro_batch;
   const auto ranks = static_cast<std::size_t>(rank_.ranks);
@@ -191,8 +190,9 @@ void Trainer::sum_over_ranks(const std::vector<Score*>& scores) const {
   }
 }
 
-// Returns the sum over all steps of the time from the arrival of the last rank at a synchronisation
-// until the first rank leaves it. During this time every rank communicates and none computes.
+// Returns, as a sum over all steps, the time between the arrival of the last rank at a
+// synchronisation and the departure of the first rank. During this time every rank communicates and
+// none computes.
 double Trainer::communication_seconds() const {
   Buffer<std::int64_t> latest(*rank_.device, 4 * marks_.size());
   for (std::size_t step = 0; step < marks_.size(); ++step) {

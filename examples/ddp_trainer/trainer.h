@@ -20,7 +20,7 @@ struct EpochReport {
   double accuracy = 0;  // on the epoch's training samples
   double test_loss = 0;
   double test_accuracy = 0;
-  double seconds = 0;  // of the epoch's steps
+  double seconds = 0;  // duration of the epoch's steps
   double samples_per_second = 0;
   double step_ms = 0;  // mean duration of a step
   // The mean time per step in which every rank waited for gradients or parameters and none
@@ -42,13 +42,14 @@ class Trainer {
 
   Trainer(const TrainingPlan& plan, const Split& data, const Rank& rank, GradientSync& sync);
 
-  // Waits for all queued work, even after a failure, because kernels use the members.
+  // Waits for all queued work, even after a failure, because kernels use the members of this
+  // object.
   ~Trainer();
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  // Trains for an epoch and tests. Returns the same report on all ranks. Throws SharedError if the
-  // training diverges. Blocks until all ranks have called it.
+  // Trains for an epoch, then tests. Returns the same report on all ranks. Throws SharedError if
+  // the training diverges. Blocks until all ranks have called the function.
   [[nodiscard]] EpochReport run_epoch(int epoch, const StepDone& step_done);
 
   [[nodiscard]] const Layout& layout() const { return layout_; }
@@ -58,13 +59,13 @@ class Trainer {
   void resume_after(std::uint64_t steps) { steps_done_ = steps; }
 
  private:
-  // The times at which a rank reached these points of a step.
+  // The times at which a rank reached certain points of a step.
   struct Marks {
     std::int64_t reduce, reduced, updated, shared;
   };
 
-  // Queues the copy of samples to the device, shifted as in an `epoch` of the training, or
-  // unchanged for the test.
+  // Queues the copy of samples to the device. The samples are shifted as in an `epoch` of the
+  // training, or unchanged for the test.
   void load_samples(const Dataset& data, const std::uint32_t* which, std::size_t count,
                     std::optional<int> epoch = std::nullopt);
   void run_step(Marks& marks);
