@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The common parts of the reports of ./dev bench and ./dev micro: tables, facts about the machine, sections of a
+"""The common parts of the reports of ./dev bench and ./dev micro: tables, facts about the machine, and sections of a
 document."""
 import os
 import platform

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The measured processes, which are started once and run in turn, and the busy loop that may run beside them."""
+"""The processes to be measured, which are started once and then run in turn, and the busy loop that may run beside
+them."""
 import ctypes
 import json
 import math

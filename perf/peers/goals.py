@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The project's performance goals: for each group of cells a ratio, the bound it must reach, and its aim.
+"""The project's performance goals: for each group of cells a ratio, the bound that it must reach, and its aim.
 
-The goals are for two cores. A goal is (divisor of the ratio, bound, aim), of which bound or aim may be None."""
+The goals are for two cores. A goal is (denominator of the ratio, bound, aim); the bound or the aim may be None."""
 
 KIB, MIB = 1 << 10, 1 << 20
 ANY = float("inf")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """An emulated Gaudi device for PyTorch: the device type "hpu" on machines that have none.
 
-Nothing happens unless the environment asks for it: with ``HCCL_EMU_HPU=1``, which ``hccl-hpu run`` sets, ``import torch``
-also makes the device "hpu" and the module ``torch.hpu`` known, and finds the package ``habana_frameworks`` of this
-emulation. Tensors on the device lie in the memory of a device that the library hccl emulates; PyTorch's CPU kernels
-compute with them there. This is not a product of Habana Labs or Intel.
+Importing torch changes nothing unless the environment requests the emulation: with ``HCCL_EMU_HPU=1``, which
+``hccl-hpu run`` sets, ``import torch`` also registers the device "hpu" and the module ``torch.hpu``, and finds the
+emulation's package ``habana_frameworks``. Tensors on the device are in the memory of a device that the library hccl
+emulates; PyTorch's CPU kernels compute directly on that memory. This is not a product of Habana Labs or Intel.
 """
 from __future__ import annotations
 

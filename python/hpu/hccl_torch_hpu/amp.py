@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mixed precision on the emulated device: ``torch.autocast`` and ``torch.amp.GradScaler`` with the device filled in."""
+"""Mixed precision on the emulated device: ``torch.autocast`` and ``torch.amp.GradScaler`` for the device "hpu"."""
 from __future__ import annotations
 
 from typing import Any

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The module ``torch.hpu`` of the emulated device.
 
-A process has one device, ``hpu:0``, as programs for Gaudi expect. The number of any visible device means this one:
-``current_device()`` stays 0, and ``set_device()`` changes nothing. Operations have ended when the call returns, except
-collectives, behind which later operations on their tensors wait.
+A process has one device, ``hpu:0``, as programs for Gaudi expect. The number of any visible device refers to this
+device: ``current_device()`` stays 0, and ``set_device()`` changes nothing. Operations have ended when the call
+returns. Exceptions are collectives: later operations on their tensors wait for them.
 """
 from __future__ import annotations
 

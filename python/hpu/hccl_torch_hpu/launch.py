@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """``hccl-hpu``: runs Gaudi programs on emulated devices.
 
-``hccl-hpu run [-n N | --nodes AxB] script.py ...`` runs a script, on several devices as torchrun does. ``hccl-hpu shell
-[command ...]`` runs a command, or a shell, in which torchrun, mpirun, accelerate launch and other launchers find the
-devices. Nothing is written on stdout, and nothing changes for programs that are started otherwise.
+``hccl-hpu run [-n N | --nodes AxB] script.py ...`` runs a script, on several devices as torchrun does. ``hccl-hpu
+shell [command ...]`` runs a command, or a shell, in which torchrun, mpirun, accelerate launch and other launchers find
+the devices. Nothing is written on stdout, and programs that are started in any other way are not affected.
 """
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps of the lazy mode. The emulated device executes each operation at once, so at the end of a step there is
-nothing left to execute: the step is counted, and its closures run. The device records the operations of each step; a
-step whose operations, shapes and types no earlier step had is a graph that a Gaudi would compile."""
+"""Steps of the lazy mode. The emulated device executes each operation immediately, so no operations are left at the
+end of a step. Ending a step only counts it and runs its closures. The device records the operations of each step; a
+step whose operations, shapes or types differ from those of every earlier step is a graph that a Gaudi would
+compile."""
 from __future__ import annotations
 
 import os

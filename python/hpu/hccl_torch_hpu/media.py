@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of the media engine of a Gaudi, which the emulated device lacks. Programs can import the classes and derive
+"""Names of a Gaudi's media engine. The emulated device has no such engine. Programs can import the classes and derive
 from them. Creating a pipeline or a step of one raises an error that names an alternative."""
 from __future__ import annotations
 

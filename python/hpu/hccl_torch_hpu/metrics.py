@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts for programs that use ``hpu.metrics``: global ones since the start of the process, and local ones of a
-context."""
+"""Counts for programs that use ``hpu.metrics``: global counts since the start of the process, and local counts within
+a context."""
 from __future__ import annotations
 
 import contextlib

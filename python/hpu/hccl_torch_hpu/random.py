@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random numbers of the emulated device. With the same seed as the CPU's generator, its generator draws the same
-numbers."""
+"""Random numbers of the emulated device. With the same seed, the device's generator draws the same numbers as the
+CPU's generator."""
 from __future__ import annotations
 
 import functools

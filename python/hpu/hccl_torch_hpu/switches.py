@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Switches of a Gaudi that change how it computes but not the values. They are stored so that programs can read them
-back; the emulated device ignores them."""
+"""Switches that change how a Gaudi computes but not the results. Their values are stored, so that programs can read
+them back; the emulated device ignores them."""
 from __future__ import annotations
 
 import contextlib

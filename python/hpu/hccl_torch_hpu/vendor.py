@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps the emulation and the vendor's packages apart: both have the same names, so only one of them may be
-installed."""
+"""Prevents the emulation from being used beside the vendor's packages: both have the same names, so only one of them
+may be installed."""
 from __future__ import annotations
 
 import importlib.metadata

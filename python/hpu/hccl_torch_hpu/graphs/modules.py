@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules with HPU graphs. On a Gaudi, graphs save work of the host; here, modules run unchanged, so that their
-values, their gradients and their Python code are those of an ordinary call. With ``HCCL_TORCH_HPU_GRAPHS=1``,
-``wrap_in_hpu_graph`` records and replays, which shows what a recording would freeze."""
+"""Modules with HPU graphs. On a Gaudi, graphs reduce the host's work. In the emulation, modules run unchanged, so
+their values, gradients and Python code are those of an ordinary call. With ``HCCL_TORCH_HPU_GRAPHS=1``,
+``wrap_in_hpu_graph`` records calls and replays them, which shows the values and branches that a recording fixes."""
 from __future__ import annotations
 
 import collections

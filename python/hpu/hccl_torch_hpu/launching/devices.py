@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Determines the modules of the emulated node that programs see."""
+"""Determines which modules of the emulated node are visible to programs."""
 from __future__ import annotations
 
 from collections.abc import Mapping

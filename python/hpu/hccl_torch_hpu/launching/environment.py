@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The variables with which a program finds an emulated Gaudi."""
+"""The environment variables by which a program finds an emulated Gaudi."""
 from __future__ import annotations
 
 import os

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Emulates several nodes on one machine. Each node has a launcher, and its ranks treat those of other nodes as ranks
-on another host."""
+"""Emulates several nodes on one machine. Each node has a launcher, and its ranks treat the ranks of other nodes as
+ranks on other hosts."""
 from __future__ import annotations
 
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Provides the release of Gaudi's software that the emulation imitates to version checks.
+"""Reports to version checks the release of Gaudi's software that the emulation imitates.
 
 Optimum and others look for the distribution "habana-torch-plugin" in ``pip list`` and refuse to run without it. A
 folder in the user's cache contains only such an entry: it has no code, and the environment itself is not changed. Only

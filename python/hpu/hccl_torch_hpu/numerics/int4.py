@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""4-bit integers: each element of int32 has eight, the first one in the lowest bits."""
+"""4-bit integers: each int32 element contains eight, the first one in the lowest bits."""
 from __future__ import annotations
 
 import torch

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Normalization by the root mean square, and of gradients."""
+"""Normalization by the root mean square, and a limit on the norm of gradients."""
 from __future__ import annotations
 
 import enum

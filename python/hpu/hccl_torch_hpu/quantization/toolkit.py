@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quantizes a model in two runs: the first one measures the inputs of its linear layers, and in the second one these
-layers compute with 8-bit floats that are scaled by the measurements."""
+"""Quantizes a model in two runs: the first run measures the inputs of its linear layers; in the second run these
+layers compute with 8-bit floats, scaled according to the measurements."""
 from __future__ import annotations
 
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of the media engine, which the emulated device lacks: programs can be imported, pipelines cannot run.
+"""Names of the media engine, which the emulated device lacks: programs can import them, but pipelines cannot run.
 
 This is part of hccl-torch-hpu, an emulation; it is not a product of Habana Labs or Intel."""
 from hccl_torch_hpu.missing import missing
