@@ -22,6 +22,7 @@ namespace hccl::bootstrap {
 
 // Thread safety: only the thread that runs the loop. No member blocks unless its comment says so.
 // No member throws for errors of the other end, which ended() and why() report.
+//
 // Only the private members that read and write depend on a plain socket. With TLS, they would call
 // an asio::ssl::stream, and Detached would hold the stream's state.
 class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
