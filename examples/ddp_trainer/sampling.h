@@ -8,7 +8,7 @@
 
 namespace ddp_trainer {
 
-// Returns the numbers below `samples` in the order of an epoch. The order depends only on the
+// Returns the sample indices 0 to samples - 1, shuffled for an epoch. The order depends only on the
 // arguments, not on the machine.
 [[nodiscard]] std::vector<std::uint32_t> shuffled(std::size_t samples, std::uint64_t seed,
                                                   int epoch);

@@ -23,7 +23,7 @@ struct DeviceList {
   std::vector<Entry> entries;  // empty: no list was given, so every device matches
 
   // Returns the position of the first entry that matches, regardless of `all_but`. Port 0 matches
-  // the entries of the device for any port.
+  // an entry of the device whatever port it names.
   [[nodiscard]] std::optional<std::size_t> position_of(std::string_view device, int port) const;
   [[nodiscard]] bool names(std::string_view device, int port) const;
 };

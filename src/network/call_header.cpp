@@ -64,7 +64,8 @@ std::string why_unlike(int own_rank, const CallHeader& own, int peer, const Call
   }
   if (theirs.number != own.number) {
     return text("op ", own.number, " of rank ", own_rank, " met op ", theirs.number, " of rank ",
-                peer, ", both ", ours, "; a rank has made a call more on another stream");
+                peer, ", both ", ours,
+                "; one of the ranks has made an extra call on another stream");
   }
   return text("op ", own.number, ", ", ours, ": rank ", own_rank, " and rank ", peer,
               " chose different algorithms; set the same HCCL_* variables on all ranks");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executes with a work list of the ranks that may be able to advance.
+// Executes the schedules by means of a work list of the ranks that may be able to advance.
 #include "proof/symbolic_execution.h"
 
 #include "base/text.h"

@@ -80,7 +80,8 @@ void live_and_die(const Session& session, const Group& control, synStreamHandle 
     for (int call = 0; call < 3; ++call)
       succeed(hcclRecv(device, 3, hcclFloat32, peer, communicator, own));
   }
-  // An abort fails operations that the peer has not yet completed.
+  // Waits until every rank has completed its operations: an abort would fail those that a peer has
+  // not completed.
   succeed(hcclBarrier(control.handle, stream));
   succeed(synStreamSynchronize(stream));
   if (round % 2 == 0) succeed(synStreamDestroy(own));

@@ -78,8 +78,8 @@ RANK_TEST(Groups, OfTwoCommunicatorsDoNotBlockEachOther, 2) {
   for (Messages& of_one : messages) of_one.verify(stream);
 }
 
-// A group must be able to nest, and to mix collectives and messages on two streams, while another
-// thread is outside of it.
+// Groups must nest, and a group must be able to mix collectives and messages on two streams. It
+// applies only to the thread that started it.
 RANK_TEST(Groups, MixCollectivesAndMessages, 3) {
   const std::array streams{stream, session.make_stream()};
   Messages messages(session, group);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the comparison of two runs by noisy times.
+// Tests the comparison of two runs whose timings are noisy.
 #include "comparison.h"
 
 #include "sample_results.h"

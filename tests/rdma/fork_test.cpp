@@ -77,8 +77,8 @@ class Child {
   pid_t process_ = begin();
 };
 
-// Checks operations with sizes that go through rings and that go directly to registered memory, in
-// device memory and on the heap.
+// Checks operations small enough to use the rings and operations large enough to go directly to
+// registered memory, with buffers in device memory and on the heap.
 void exchange(const Session& session, const Group& group, synStreamHandle stream,
               std::uint64_t seed) {
   for (const std::size_t count : {100U, 5'000U, 400'000U}) {

@@ -26,7 +26,7 @@ constexpr const char* kSameVersion = "install the same hccl on all ranks";
 constexpr const char* kSeePeer = "look at the other rank's messages";
 constexpr const char* kSeeKernel = "look at what `dmesg` says about the device";
 constexpr const char* kNothing = "there is nothing to do";
-constexpr const char* kUnused = "it belongs to a kind of transport that hccl does not use";
+constexpr const char* kUnused = "it concerns a feature of verbs that hccl does not use";
 constexpr const char* kInfinibandOnly = "it concerns InfiniBand's subnets, not RoCE";
 
 // Indexed by ibv_wc_status.
@@ -79,7 +79,8 @@ constexpr std::array kCompletions{
     Cause{"response timeout error", Severity::peer_lost, "the peer's device did not answer in time",
           ""},
     Cause{"general error", Severity::device_gone,
-          "the device or its driver reports a failure without a specific number", kSeeKernel},
+          "the device or its driver reports a failure that has no more specific number",
+          kSeeKernel},
     Cause{"tag matching error", Severity::own_fault, kUnused, kReport},
     Cause{"tag matching rendezvous incomplete", Severity::own_fault, kUnused, kReport},
 };

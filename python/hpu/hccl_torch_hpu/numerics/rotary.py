@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rotary position embeddings, in the two layouts that models use: pairs of halves, or pairs of neighbours."""
+"""Rotary position embeddings, in the two layouts that models use: element i is paired with element i + size/2, or with its
+neighbour."""
 from __future__ import annotations
 
 import enum
