@@ -4,6 +4,7 @@
 
 #include "base/config.h"
 #include "base/error.h"
+#include "base/scope_exit.h"
 #include "comm/blocking.h"
 
 #include <array>
@@ -38,8 +39,8 @@ void Group::end() {
                 "hcclGroupEnd without hcclGroupStart on this thread; call both in one thread, "
                 "equally often");
   if (--mine.open->depth_ > 0) return;
-  const auto destroy = [](Group* group) { group->~Group(); };
-  const std::unique_ptr<Group, decltype(destroy)> group(std::exchange(mine.open, nullptr));
+  Group* const group = std::exchange(mine.open, nullptr);
+  const ScopeExit destroy([group] { group->~Group(); });
   group->queue();
 }
 
@@ -47,12 +48,12 @@ CollectedCalls& Group::collected() {
   if (more_) return *more_;
   more_.emplace();
   if (!communicator_) return *more_;
-  const auto undo = [](std::optional<CollectedCalls>* made) { made->reset(); };
-  std::unique_ptr<std::optional<CollectedCalls>, decltype(undo)> unless_all_kept(&more_);
+  ScopeExit unless_all_kept([this] { more_.reset(); });
   on_ = &more_->of(stream_.shared());
   part_ = &on_->part_of(communicator_.shared());
   for (const PointToPoint& call : messages_.all()) more_->keep(*on_, *part_, call);
-  return **unless_all_kept.release();
+  unless_all_kept.dismiss();
+  return *more_;
 }
 
 void Group::add(const CollectiveCall& call) {

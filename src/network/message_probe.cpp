@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "network/message_probe.h"
 
+#include "base/scope_exit.h"
 #include "base/waiter.h"
 #include "network/call_header.h"
 #include "network/network_backend.h"
@@ -8,8 +9,6 @@
 #include "network/run_to_completion.h"
 #include "reduce/reduce.h"
 #include "transport/endpoint.h"
-
-#include <memory>
 
 namespace hccl::network {
 namespace {
@@ -103,8 +102,7 @@ std::optional<Offer> MessageProbe::find(int first, bool only_looks, Deadline dea
   }
   lost_.clear();
   borrowed_.reserve(static_cast<std::size_t>(network_.size()));  // so that borrow() cannot throw
-  const auto end = [](MessageProbe* probe) { probe->give_back(); };
-  const std::unique_ptr<MessageProbe, decltype(end)> at_end(this);
+  const ScopeExit at_end([this] { give_back(); });
   for (Waiter waiter(network_.ladder());;) {
     network_.throw_if_failed();
     borrow();

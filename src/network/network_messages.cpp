@@ -4,6 +4,7 @@
 #include "network/network_messages.h"
 
 #include "base/error.h"
+#include "base/scope_exit.h"
 #include "base/text.h"
 #include "network/call_watchdog.h"
 #include "network/network_message.h"
@@ -13,7 +14,6 @@
 #include <array>
 #include <atomic>
 #include <deque>
-#include <memory>
 #include <memory_resource>
 #include <vector>
 
@@ -54,14 +54,12 @@ bool waits_for_another_stream(const Items& items) {
 
 // Blocks until one of the items whose turn it is can proceed, or another stream passes its turn.
 void sleep(const Items& items, transport::WaitSet& wait_set, std::atomic<int>& waiting_for_turns) {
-  // While this thread is counted, passing a turn wakes the streams.
-  const auto withdraw = [](std::atomic<int>* count) { --*count; };
-  std::unique_ptr<std::atomic<int>, decltype(withdraw)> announced;
-  if (waits_for_another_stream(items)) {
-    ++waiting_for_turns;
-    announced.reset(&waiting_for_turns);
-    if (!waits_for_another_stream(items)) return;  // the turn was passed before the announcement
-  }
+  const bool waits = waits_for_another_stream(items);
+  if (waits) ++waiting_for_turns;  // while this thread is counted, passing a turn wakes the streams
+  const ScopeExit withdraw([&] {
+    if (waits) --waiting_for_turns;
+  });
+  if (waits && !waits_for_another_stream(items)) return;  // the turn was passed before the count
   std::vector<transport::WaitSet::Entry> entries;
   for (const NetworkMessage& item : items) {
     if (!item.complete() && item.has_turn()) entries.push_back(item.interest());

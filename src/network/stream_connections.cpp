@@ -4,6 +4,7 @@
 #include "network/stream_connections.h"
 
 #include "base/error.h"
+#include "base/scope_exit.h"
 #include "base/text.h"
 #include "network/averaging.h"
 #include "network/call_memory.h"
@@ -54,38 +55,39 @@ std::uint64_t block_elements(const CollectiveCall& call, int ranks) {
 // The endpoints of one channel, numbered as in the schedule.
 class StreamConnections::ChannelStreams final : public Streams {
  public:
-  ChannelStreams(StreamConnections& lane, const schedule::Shape& shape)
-      : lane_(lane), channel_(shape.channel), collective_(shape.collective) {}
+  ChannelStreams(StreamConnections& owner, const schedule::Shape& shape)
+      : owner_(owner), channel_(shape.channel), collective_(shape.collective) {}
 
   transport::Endpoint& to(int rank) override {
     const int peer = number_of(rank);
-    Stream& stream = lane_.endpoints_[{channel_, peer}];
-    if (!stream.endpoint) stream.endpoint = lane_.network_.open(peer, {lane_.ordinal_, channel_});
-    return *stream.endpoint;
+    Connection& connection = owner_.connections_[{channel_, peer}];
+    if (!connection.endpoint)
+      connection.endpoint = owner_.network_.open(peer, {owner_.ordinal_, channel_});
+    return *connection.endpoint;
   }
   int number_of(int rank) const override {
-    return lane_.network_.planner().rank_at(collective_, rank);
+    return owner_.network_.planner().rank_at(collective_, rank);
   }
 
  private:
-  StreamConnections& lane_;
+  StreamConnections& owner_;
   std::uint32_t channel_;
   Collective collective_;
 };
 
 // The parts of one channel's execution, in the order of their dependencies.
 struct StreamConnections::Part {
-  Part(StreamConnections& lane, const planner::Plan& plan, const schedule::Shape& shape,
+  Part(StreamConnections& owner, const planner::Plan& plan, const schedule::Shape& shape,
        const CollectiveCall& call, const CallHeader& header, Memory& send, Memory& recv,
        std::pmr::memory_resource& memory)
-      : schedule(lane.schedules_.get(plan, shape)),
+      : schedule(owner.schedules_.get(plan, shape)),
         chunking(
             shape, schedule, block_elements(call, shape.rank_count),
             static_cast<std::uint32_t>(
                 kCacheLine / std::max<std::size_t>(reduce::element_size(call.data_type()), 1))),
-        scratch(lane.scratch_[shape.channel].at_least(chunking.scratch_elements() *
-                                                      reduce::element_size(call.data_type()))),
-        streams(lane, shape),
+        scratch(owner.scratch_[shape.channel].at_least(chunking.scratch_elements() *
+                                                       reduce::element_size(call.data_type()))),
+        streams(owner, shape),
         execution(schedule, chunking,
                   {&send, &recv, &scratch, call.data_type(),
                    call.reduction() == hcclAvg ? hcclSum : call.reduction()},
@@ -101,27 +103,27 @@ struct StreamConnections::Part {
 // The executions of a call's channels, which the watchdog sees while this object exists.
 class StreamConnections::RunningChannels {
  public:
-  RunningChannels(StreamConnections& stream, const planner::Plan& plan, const CollectiveCall& call,
+  RunningChannels(StreamConnections& owner, const planner::Plan& plan, const CollectiveCall& call,
                   const CallHeader& header, Memory& send, Memory& recv)
-      : stream_(stream) {
+      : owner_(owner) {
     schedule::Shape shape = plan.shape;
     for (; shape.channel < shape.channels; ++shape.channel) {
       Execution& execution =
-          parts_.emplace_back(stream, plan, shape, call, header, send, recv, memory_).execution;
+          parts_.emplace_back(owner, plan, shape, call, header, send, recv, memory_).execution;
       if (plan.algorithm->hierarchical() && !executions_.empty())
         execution.follow(*executions_.back());
       executions_.push_back(&execution);
     }
-    stream_.running_ = executions_;
+    owner_.running_ = executions_;
   }
-  ~RunningChannels() { stream_.running_ = {}; }
+  ~RunningChannels() { owner_.running_ = {}; }
   RunningChannels(const RunningChannels&) = delete;
   RunningChannels& operator=(const RunningChannels&) = delete;
 
   [[nodiscard]] std::span<Execution* const> executions() const { return executions_; }
 
  private:
-  StreamConnections& stream_;
+  StreamConnections& owner_;
   std::array<std::byte, 4096> at_hand_;  // enough for a short call
   std::pmr::monotonic_buffer_resource memory_{at_hand_.data(), at_hand_.size()};
   std::pmr::list<Part> parts_{&memory_};
@@ -166,13 +168,12 @@ bool StreamConnections::run(const CollectiveCall& call, std::uint64_t /*staging*
   prescale(call, send.get(), scaled, prescaled, ranks);
   Memory& input = prescaled != 0 ? static_cast<Memory&>(scaled) : send.get();
   // A call that fails cuts its connections, so that peers no longer store into its buffers.
-  const auto cut = [](StreamConnections* failed) { failed->cut(); };
-  std::unique_ptr<StreamConnections, decltype(cut)> unless_done(this);
+  ScopeExit unless_done([this] { cut(); });
   run_watched(call, plan, header, input, target, ahead,
               !staged && call.collective != Collective::barrier);
   if (call.reduction() == hcclAvg) divide(call, target, output, ranks);
   if (staged && !keeps_own_data(call, rank)) copy(aside, recv.get(), output);
-  static_cast<void>(unless_done.release());
+  unless_done.dismiss();
   count_traffic(plan);
   network_.stall_reports().note_done({ordinal_, calls_, plan.algorithm->name}, call);
   ++calls_;
@@ -246,21 +247,21 @@ void StreamConnections::wake() {
 }
 
 void StreamConnections::part(Deadline deadline) {
-  for (auto& [key, stream] : endpoints_) {
-    if (stream.endpoint) network_.part_from(*stream.endpoint, deadline);
+  for (auto& [key, connection] : connections_) {
+    if (connection.endpoint) network_.part_from(*connection.endpoint, deadline);
   }
 }
 
 void StreamConnections::cut() noexcept {
-  for (auto& [key, stream] : endpoints_) {
-    if (stream.endpoint) stream.endpoint->cut();
+  for (auto& [key, connection] : connections_) {
+    if (connection.endpoint) connection.endpoint->cut();
   }
 }
 
 void StreamConnections::count_traffic(const planner::Plan& plan) {
   Traffic& traffic = network_.counted();
-  for (auto& [key, stream] : endpoints_)
-    traffic.add(*stream.endpoint, stream.counted, plan.algorithm->name);
+  for (auto& [key, connection] : connections_)
+    traffic.add(*connection.endpoint, connection.counted, plan.algorithm->name);
 }
 
 std::vector<int> StreamConnections::awaited() const {

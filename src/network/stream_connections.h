@@ -82,12 +82,12 @@ class StreamConnections final : public BackendStream {
   std::mutex wait_mutex_;
   std::unique_ptr<transport::WaitSet> wait_set_;
   planner::ScheduleCache schedules_;
-  struct Stream {
+  struct Connection {
     std::unique_ptr<transport::Endpoint> endpoint;
     transport::Counters counted;
   };
-  std::map<std::pair<std::uint32_t, int>, Stream> endpoints_;  // by channel and peer
-  std::map<std::uint32_t, Scratch> scratch_;                   // by channel
+  std::map<std::pair<std::uint32_t, int>, Connection> connections_;  // by channel and peer
+  std::map<std::uint32_t, Scratch> scratch_;                         // by channel
   Scratch staged_output_;
   Scratch prescaled_input_;
   std::span<Execution* const> running_;  // the executions in progress
