@@ -130,12 +130,12 @@ std::string process_name(int pid) {
   return name;
 }
 
-char process_state(int pid) {
+bool is_stopped(int pid) {
   const std::string line = first_bytes(text("/proc/", pid, "/stat"));
   const std::size_t end_of_name = line.rfind(") ");  // the name may contain ')'
-  if (end_of_name == std::string::npos || end_of_name + 2 >= line.size()) return 0;
+  if (end_of_name == std::string::npos || end_of_name + 2 >= line.size()) return false;
   const char state = line[end_of_name + 2];
-  return std::isalpha(static_cast<unsigned char>(state)) != 0 ? state : '\0';
+  return state == 'T' || state == 't';
 }
 
 }  // namespace hccl

@@ -46,7 +46,8 @@ void set_fork_hooks(const ForkHooks& hooks) noexcept;
 // does not show it.
 [[nodiscard]] std::string process_name(int pid);
 
-// Returns the state letter of a process (R, S, T ...), or 0 if /proc/<pid>/stat cannot be read.
-[[nodiscard]] char process_state(int pid);
+// Returns whether a process is stopped by a signal or a debugger. Returns false if /proc/<pid>/stat
+// cannot be read.
+[[nodiscard]] bool is_stopped(int pid);
 
 }  // namespace hccl

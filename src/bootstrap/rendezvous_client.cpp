@@ -93,7 +93,7 @@ void RendezvousClient::answer_greeting(const Frame& frame, const Bytes& opening,
                 text("the server at ", server_.where(), " speaks protocol ", greeting->version,
                      ", this library ", kProtocolVersion, "; use one version on all ranks"));
   }
-  connection.authenticate(FrameSeal(FrameSeal::Role::rank, key_, opening, frame.payload));
+  connection.authenticate(FrameSeal(FrameSeal::Party::rank, key_, opening, frame.payload));
   connection.send(FrameType::hello, serialize(hello_));
 }
 
@@ -231,9 +231,8 @@ void RendezvousClient::give_up() {
       FrameType::gave_up,
       serialize(GaveUp{static_cast<std::uint32_t>(std::lround(search_.elapsed_seconds()))}));
   flush_last_words();
-  const bool same_pids = server_.process.shares_pids_with(hello_.process);
-  const char state = same_pids ? process_state(server_.process.pid) : '\0';
-  const bool stopped = state == 'T' || state == 't';
+  const bool stopped =
+      server_.process.shares_pids_with(hello_.process) && is_stopped(server_.process.pid);
   wait_for_verdict(
       {hcclInternalError,
        stopped ? text(server_.description(), " has not answered for ", search_.elapsed_seconds(),

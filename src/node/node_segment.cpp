@@ -51,8 +51,7 @@ void NodeSegment::depart() {
 }
 
 bool NodeSegment::is_stopped(int rank) const {
-  const char state = peer(rank).shares_pids ? process_state(peer(rank).pid) : '\0';
-  return state == 'T' || state == 't';
+  return peer(rank).shares_pids && hccl::is_stopped(peer(rank).pid);
 }
 
 std::string NodeSegment::rank_text(int rank) const {

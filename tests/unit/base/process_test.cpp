@@ -92,17 +92,17 @@ TEST(BoxIdentity, ANodeIdReplacesTheMachine) {
 
 TEST(HostName, IsThatOfTheSystem) { EXPECT_FALSE(host_name().empty()); }
 
-TEST(ProcessState, TellsStoppedFromGone) {
+TEST(IsStopped, DistinguishesStoppedFromGone) {
   const pid_t child = test::start_child([] {
     prctl(PR_SET_NAME, "a) R (b");
     return raise(SIGSTOP);
   });
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, WUNTRACED), child);
-  EXPECT_EQ(process_state(child), 'T');
+  EXPECT_TRUE(is_stopped(child));
   kill(child, SIGKILL);
   ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(process_state(child), 0);
+  EXPECT_FALSE(is_stopped(child));
 }
 
 }  // namespace
