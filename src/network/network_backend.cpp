@@ -48,7 +48,7 @@ void NetworkBackend::connect(bootstrap::RankTable& table, planner::Topology topo
   routes_.choose_all(table, std::move(rank_texts));
   // The first rank of a node explains for all ranks of the node, because their routes are alike.
   if (config_->explain && planner_->topology().local_rank(rank_) == 0) routes_.explain();
-  routes_.tell_fallback();
+  routes_.log_fallback();
   memory_ = std::make_unique<NetworkMemory>(arena(), routes_.transports());
   if (table.link.connection.socket.valid()) attach_link(std::move(table.link));
 }

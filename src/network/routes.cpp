@@ -132,7 +132,7 @@ void Routes::explain() const {
 }
 
 // A user who expects the speed of RoCE and gets that of TCP should not have to guess why.
-void Routes::tell_fallback() const {
+void Routes::log_fallback() const {
   if (!log_enabled(LogLevel::info) || !config_->transport.empty()) return;
   for (int peer = 0; peer < size_; ++peer) {
     const Route& route = routes_[static_cast<std::size_t>(peer)];
@@ -140,7 +140,7 @@ void Routes::tell_fallback() const {
     log_line(LogLevel::info, "network",
              text(rank_text(rank_), " reaches ", rank_text(peer), " by ", route.transport->name(),
                   ", not ", route.transport->fallback_for(), " (", route.rejected,
-                  "); HCCL_EXPLAIN=1 tells all of it"));
+                  "); set HCCL_EXPLAIN=1 for the full explanation"));
     return;
   }
 }

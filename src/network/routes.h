@@ -50,7 +50,7 @@ class Routes {
   // Logs the transport to each rank, and why preferred ones do not reach it.
   void explain() const;
   // Logs why RoCE is not used where a user could expect it.
-  void tell_fallback() const;
+  void log_fallback() const;
 
  private:
   struct Route {

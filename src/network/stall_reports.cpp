@@ -58,7 +58,7 @@ std::string StallReports::root_cause(const std::string& awaited, Time then) cons
   if (!verdict_.empty() && verdict_time_ >= then) return verdict_;
   if (!verdict_due_.expired()) return awaited;
   const std::string silent = text(judge_, ", which does not answer: stopped, or out of reach");
-  return awaited == judge_ ? silent : text(silent, "; directly for ", awaited);
+  return awaited == judge_ ? silent : text(silent, "; this rank itself waits for ", awaited);
 }
 
 int StallReports::departed_of(const std::vector<int>& ranks) const {

@@ -182,11 +182,11 @@ Violation SymbolicExecution::stuck() const {
     if (member.received == receives.size()) continue;
     const Transfer& receive = receives[member.received];
     const Member& peer = at(receive.peer);
-    return {Property::completes,
-            text("rank ", member.shape->rank, ", step ", member.step, ": waits for ",
-                 text_of(receive.span), " from rank ", receive.peer, ", which ",
-                 peer.finished() ? std::string("has finished")
-                                 : text("stands at its step ", peer.step))};
+    return {
+        Property::completes,
+        text("rank ", member.shape->rank, ", step ", member.step, ": waits for ",
+             text_of(receive.span), " from rank ", receive.peer, ", which ",
+             peer.finished() ? std::string("has finished") : text("is at its step ", peer.step))};
   }
   std::string reason = "nobody can go on";
   for (const Member& member : members_) {

@@ -216,7 +216,7 @@ RANK_TEST(Handles, OfOneKindAreNoneOfAnother, 1) {
   expect_code(all_reduce(group.handle, group.handle), hcclInvalidArgument);
   expect_code(all_reduce(reinterpret_cast<hcclComm_t>(stream), stream), hcclInvalidArgument);
   require(synEventRecord(event, reinterpret_cast<synStreamHandle>(event)) != synSuccess,
-          "an event is no stream");
+          "an event is not a stream");
   succeed(all_reduce(group.handle, stream));
   succeed(synStreamSynchronize(stream));
 }

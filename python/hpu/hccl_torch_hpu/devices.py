@@ -23,7 +23,7 @@ class synDeviceType(enum.IntEnum):  # noqa: N801 (the name that programs use)
 _TYPES = {"GAUDI": synDeviceType.synDeviceGaudi, "GAUDI2": synDeviceType.synDeviceGaudi2,
           "GAUDI3": synDeviceType.synDeviceGaudi3}
 
-# Of the 8-bit formats with 4 exponent bits, Gaudi 2 computes with the one whose largest value is 240.
+# Gaudi 2 computes with the 8-bit format of 4 exponent bits whose largest value is 240.
 _E4M3_MAX = {synDeviceType.synDeviceGaudi2: 240.0, synDeviceType.synDeviceGaudi3: 448.0}
 
 

@@ -73,7 +73,7 @@ TEST(Verifier, RefusesRanksThatWaitForWhatTheOtherForwards) {
                                     builder.forward(3 - rank, output(0));
                                   }),
                    Property::completes,
-                   "rank 1, step 0: waits for output[0] from rank 2, which stands at its step 0");
+                   "rank 1, step 0: waits for output[0] from rank 2, which is at its step 0");
 }
 
 TEST(Verifier, RefusesAMissingAndADoubledContribution) {

@@ -17,7 +17,7 @@ def refuse_negative(**values: float) -> None:
 
 
 def evaluate(closure: Callable[[], Any] | None) -> Any:
-    """Calls the closure with gradients enabled, and returns its result. Returns None if there is no closure."""
+    """Calls the closure with gradients enabled. Returns its result, or None if ``closure`` is None."""
     if closure is None:
         return None
     with torch.enable_grad():
@@ -32,7 +32,7 @@ class SteppedOptimizer(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Updates the parameters by their gradients. Returns the closure's result, or None if there is no closure."""
+        """Updates the parameters from their gradients. Returns the closure's result, or None if ``closure`` is None."""
         loss = evaluate(closure)
         self._prepare()
         for group in self.param_groups:
