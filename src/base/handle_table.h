@@ -22,7 +22,7 @@ enum class HandleKind : std::uint8_t { stream = 1, event, communicator };
 
 template <class T>
 class HandleTable {
-  struct Slot {
+  struct Entry {
     // generation << 32 | alive << 31 | holds << 16 | pins
     std::atomic<std::uint64_t> state{0};
     std::shared_ptr<T> object;
@@ -56,8 +56,8 @@ class HandleTable {
 
    private:
     friend class HandleTable;
-    explicit Pin(Slot* slot) noexcept : slot_(slot) {}
-    Slot* slot_ = nullptr;
+    explicit Pin(Entry* slot) noexcept : slot_(slot) {}
+    Entry* slot_ = nullptr;
   };
 
   explicit HandleTable(HandleKind kind) : kind_(static_cast<std::uint64_t>(kind)) {}
@@ -81,7 +81,7 @@ class HandleTable {
       if (index % kChunk == 0) chunks_[index / kChunk].store(new Chunk, std::memory_order_release);
       ++used_;
     }
-    Slot& slot = existing(index);
+    Entry& slot = existing(index);
     slot.object = std::move(object);
     const std::uint64_t state =
         slot.state.fetch_add(kGeneration + kAlive, std::memory_order_acq_rel) + kGeneration +
@@ -90,7 +90,7 @@ class HandleTable {
   }
 
   [[nodiscard]] Pin pin(std::uint64_t handle) noexcept {
-    Slot* slot = find(handle);
+    Entry* slot = find(handle);
     if (slot == nullptr) return {};
     const std::uint64_t state = slot->state.fetch_add(1, std::memory_order_acquire);
     Pin pinned(slot);
@@ -130,15 +130,15 @@ class HandleTable {
 
    private:
     friend class HandleTable;
-    Hold(HandleTable* table, std::uint64_t handle, Slot* slot) noexcept
+    Hold(HandleTable* table, std::uint64_t handle, Entry* slot) noexcept
         : table_(table), handle_(handle), slot_(slot) {}
     HandleTable* table_ = nullptr;
     std::uint64_t handle_ = 0;
-    Slot* slot_ = nullptr;
+    Entry* slot_ = nullptr;
   };
 
   [[nodiscard]] Hold hold(std::uint64_t handle) noexcept {
-    Slot* slot = find(handle);
+    Entry* slot = find(handle);
     if (slot == nullptr) return {};
     std::uint64_t state = slot->state.load(std::memory_order_acquire);
     do {
@@ -150,7 +150,7 @@ class HandleTable {
   // Removes the object, so that later look-ups fail. Blocks until no call has the object pinned.
   // Returns null if the handle is not alive.
   [[nodiscard]] std::shared_ptr<T> remove(std::uint64_t handle) {
-    Slot* slot = find(handle);
+    Entry* slot = find(handle);
     if (slot == nullptr) return nullptr;
     std::uint64_t state = slot->state.load(std::memory_order_acquire);
     do {
@@ -174,11 +174,11 @@ class HandleTable {
   }
 
  private:
-  using Chunk = std::array<Slot, kChunk>;
+  using Chunk = std::array<Entry, kChunk>;
 
   // Gives up a hold. If it was the last hold on an object that remove() has taken out, frees the
   // slot for the next handle.
-  void let_go(Slot& slot, std::uint64_t handle) noexcept {
+  void let_go(Entry& slot, std::uint64_t handle) noexcept {
     const std::uint64_t before = slot.state.fetch_sub(kHold, std::memory_order_acq_rel);
     if ((before & (kAlive | (kAlive - kHold))) != kHold) return;
     const std::shared_ptr<T> object = std::move(slot.object);  // destroyed without the lock
@@ -196,11 +196,11 @@ class HandleTable {
     return (state & kAlive) != 0 && state >> 32 == handle >> 32;
   }
   // Returns the slot of an index that insert() has assigned.
-  Slot& existing(std::size_t index) noexcept {
+  Entry& existing(std::size_t index) noexcept {
     return (*chunks_[index / kChunk].load(std::memory_order_acquire))[index % kChunk];
   }
   // Returns the slot of the handle, ignoring its generation, or null if there is no such slot.
-  Slot* find(std::uint64_t handle) noexcept {
+  Entry* find(std::uint64_t handle) noexcept {
     const std::size_t index = index_of(handle);
     if (index >= kChunk * kChunks || (handle & 15) != kind_) return nullptr;
     Chunk* chunk = chunks_[index / kChunk].load(std::memory_order_acquire);

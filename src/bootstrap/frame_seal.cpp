@@ -27,15 +27,15 @@ Digest labelled(std::span<const std::byte> key, std::string_view label,
 
 }  // namespace
 
-FrameSeal::FrameSeal(Role own, std::span<const std::byte> key, std::span<const std::byte> opening,
+FrameSeal::FrameSeal(Party own, std::span<const std::byte> key, std::span<const std::byte> opening,
                      std::span<const std::byte> greeting) {
   const Digest session = labelled(key, kConnection, opening, greeting);
   sent_.key = labelled(session, kRankToServer);
   received_.key = labelled(session, kServerToRank);
-  if (own == Role::server) std::swap(sent_, received_);
+  if (own == Party::server) std::swap(sent_, received_);
 }
 
-Digest FrameSeal::Direction::next_code(FrameType type, const Digest& payload) {
+Digest FrameSeal::Sequence::next_code(FrameType type, const Digest& payload) {
   WireWriter place;
   place.put_u64(frames++);
   place.put_u8(static_cast<std::uint8_t>(type));

@@ -18,10 +18,10 @@ namespace hccl::bootstrap {
 // greeting), and thus from the nonces of both ends. With an empty key the codes prove nothing.
 class FrameSeal {
  public:
-  enum class Role : std::uint8_t { rank, server };
+  enum class Party : std::uint8_t { rank, server };
 
   // `opening` and `greeting` are the payloads of the first frames of the rank and the server.
-  FrameSeal(Role own, std::span<const std::byte> key, std::span<const std::byte> opening,
+  FrameSeal(Party own, std::span<const std::byte> key, std::span<const std::byte> opening,
             std::span<const std::byte> greeting);
 
   // Returns the code of the next frame that this end sends.
@@ -30,15 +30,15 @@ class FrameSeal {
   [[nodiscard]] bool open(Frame& frame);
 
  private:
-  struct Direction {
+  struct Sequence {
     Digest key{};
     std::uint64_t frames = 0;
 
     [[nodiscard]] Digest next_code(FrameType type, const Digest& payload);
   };
 
-  Direction sent_;
-  Direction received_;
+  Sequence sent_;
+  Sequence received_;
 };
 
 // Returns the communicator's secret, by which the transports authenticate. It is derived from the

@@ -109,7 +109,7 @@ void RankAdmission::on_opening(Pending& pending, const Frame& frame) {
   const Bytes greeting = serialize(
       Opening{kProtocolVersion, random_secret(), connection.ends().own, connection.ends().peer});
   connection.send(FrameType::greeting, greeting);
-  connection.authenticate(FrameSeal(FrameSeal::Role::server, key_, frame.payload, greeting));
+  connection.authenticate(FrameSeal(FrameSeal::Party::server, key_, frame.payload, greeting));
 }
 
 void RankAdmission::on_pending_forged(Pending& pending) {

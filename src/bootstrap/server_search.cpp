@@ -57,9 +57,9 @@ void ServerSearch::run(const std::function<std::string()>& before_attempt,
     own_trouble_ = before_attempt();
     bool all_refused = true;
     for (const Address& address : server_.id.addresses) {
-      const Outcome outcome = try_address(address, join);
-      if (outcome == Outcome::joined) return;
-      all_refused = all_refused && outcome == Outcome::refused;
+      const Attempt outcome = try_address(address, join);
+      if (outcome == Attempt::joined) return;
+      all_refused = all_refused && outcome == Attempt::refused;
     }
     if (all_refused) {
       note_refusal();
@@ -72,7 +72,7 @@ void ServerSearch::run(const std::function<std::string()>& before_attempt,
   }
 }
 
-ServerSearch::Outcome ServerSearch::try_address(const Address& address,
+ServerSearch::Attempt ServerSearch::try_address(const Address& address,
                                                 const std::function<bool(FileDescriptor)>& join) {
   FileDescriptor socket = tcp_socket(address.v6);
   const SocketAddress where = to_socket_address(address);
@@ -83,10 +83,10 @@ ServerSearch::Outcome ServerSearch::try_address(const Address& address,
     error = ECONNREFUSED;
   if (error != 0) {
     trouble_ = system_error_text(error);
-    return error == ECONNREFUSED ? Outcome::refused : Outcome::unreachable;
+    return error == ECONNREFUSED ? Attempt::refused : Attempt::unreachable;
   }
   server_.address = address;
-  return join(std::move(socket)) ? Outcome::joined : Outcome::dropped;
+  return join(std::move(socket)) ? Attempt::joined : Attempt::dropped;
 }
 
 // Waits for the attempt to connect. Returns its errno, or 0.

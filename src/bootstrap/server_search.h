@@ -38,9 +38,9 @@ class ServerSearch {
   [[nodiscard]] double elapsed_seconds() const;
 
  private:
-  enum class Outcome { joined, refused, unreachable, dropped };
+  enum class Attempt { joined, refused, unreachable, dropped };
 
-  [[nodiscard]] Outcome try_address(const Address& address,
+  [[nodiscard]] Attempt try_address(const Address& address,
                                     const std::function<bool(FileDescriptor)>& join);
   [[nodiscard]] int await_connection(const FileDescriptor& socket);
   void note_refusal();

@@ -5,8 +5,8 @@
 
 namespace hccl::comm {
 
-bool SelfBackend::Stream::run(const CollectiveCall& call, std::uint64_t staging,
-                              CallLookahead& /*ahead*/) {
+bool SelfBackend::SelfStream::run(const CollectiveCall& call, std::uint64_t staging,
+                                  CallLookahead& /*ahead*/) {
   copy_anywhere(arena_, staging, call.recv, call.send, recv_bytes(call, 1));
   return true;
 }

@@ -44,9 +44,9 @@ class SelfBackend final : public Backend {
   }
 
  private:
-  class Stream final : public BackendStream {
+  class SelfStream final : public BackendStream {
    public:
-    explicit Stream(device::Arena& arena) : arena_(arena) {}
+    explicit SelfStream(device::Arena& arena) : arena_(arena) {}
 
     void begin_collectives(std::uint32_t /*ordinal*/) override {}
     void number(PointToPoint& /*call*/) override {}
@@ -60,7 +60,7 @@ class SelfBackend final : public Backend {
     device::Arena& arena_;
   };
 
-  Stream stream_;  // serves all streams, because it has no state
+  SelfStream stream_;  // serves all streams, because it has no state
 };
 
 }  // namespace hccl::comm

@@ -32,13 +32,13 @@ AccessibleRanges& AccessibleRanges::of_this_thread(HostAccess access) {
   return access == HostAccess::write ? writable : readable;
 }
 
-AccessibleRanges::Range AccessibleRanges::pages_of(std::uint64_t address, std::uint64_t bytes) {
+AccessibleRanges::Interval AccessibleRanges::pages_of(std::uint64_t address, std::uint64_t bytes) {
   return {address / system_page_bytes() * system_page_bytes(),
           round_up(address + bytes, system_page_bytes())};
 }
 
 void AccessibleRanges::recheck(std::uint64_t address, std::uint64_t bytes) {
-  const Range pages = pages_of(address, bytes);
+  const Interval pages = pages_of(address, bytes);
   for (std::size_t at = first_not_before(pages.begin);
        at < count_ && ranges_[at].begin < pages.end;) {
     const std::uint64_t begin = std::max(ranges_[at].begin, pages.begin);
@@ -52,7 +52,7 @@ void AccessibleRanges::recheck(std::uint64_t address, std::uint64_t bytes) {
 }
 
 bool AccessibleRanges::admits(std::uint64_t address, std::uint64_t bytes) {
-  const Range pages = pages_of(address, bytes);
+  const Interval pages = pages_of(address, bytes);
   const std::size_t at = first_not_before(pages.begin);
   if (at < count_ && ranges_[at].begin <= pages.begin && pages.end <= ranges_[at].end) return true;
   if (!populate_pages(pointer(pages.begin), pages.end - pages.begin, access_ == HostAccess::write))
@@ -64,11 +64,11 @@ bool AccessibleRanges::admits(std::uint64_t address, std::uint64_t bytes) {
 std::size_t AccessibleRanges::first_not_before(std::uint64_t address) const {
   const auto* const found =
       std::partition_point(ranges_.data(), ranges_.data() + count_,
-                           [&](const Range& range) { return range.end < address; });
+                           [&](const Interval& range) { return range.end < address; });
   return static_cast<std::size_t>(found - ranges_.data());
 }
 
-void AccessibleRanges::insert(Range range) {
+void AccessibleRanges::insert(Interval range) {
   if (count_ == kMaxRanges) count_ = 0;
   const std::size_t first = first_not_before(range.begin);
   std::size_t last = first;

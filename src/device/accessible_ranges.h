@@ -33,20 +33,20 @@ class AccessibleRanges {
   [[nodiscard]] bool admits(std::uint64_t address, std::uint64_t bytes);
 
  private:
-  struct Range {
+  struct Interval {
     std::uint64_t begin;
     std::uint64_t end;
   };
 
-  [[nodiscard]] static Range pages_of(std::uint64_t address, std::uint64_t bytes);
+  [[nodiscard]] static Interval pages_of(std::uint64_t address, std::uint64_t bytes);
   // Returns the index of the first range whose end is at or after `address`.
   [[nodiscard]] std::size_t first_not_before(std::uint64_t address) const;
-  void insert(Range range);
+  void insert(Interval range);
   void erase(std::size_t first, std::size_t last);
 
   const HostAccess access_;
   std::size_t count_ = 0;
-  std::array<Range, kMaxRanges> ranges_{};  // sorted, disjoint, not adjacent
+  std::array<Interval, kMaxRanges> ranges_{};  // sorted, disjoint, not adjacent
 };
 
 }  // namespace hccl::device

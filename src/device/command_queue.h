@@ -44,7 +44,7 @@ class Command {
   template <class Stored, class... Arguments>
   void emplace(Arguments&&... arguments) {
     static_assert(sizeof(Stored) <= kBytes && alignof(Stored) <= alignof(std::max_align_t));
-    // A constructor that throws would leave a segment without a command in the queue.
+    // A constructor that throws would leave a batch without a command in the queue.
     static_assert(std::is_nothrow_constructible_v<Stored, Arguments...>);
     new (storage_) Stored(std::forward<Arguments>(arguments)...);
     run_ = run_stored<Stored>;
@@ -84,7 +84,7 @@ class Command {
 
 class CommandQueue {
  public:
-  CommandQueue() : head_(new Segment), tail_(head_) {}
+  CommandQueue() : head_(new Batch), tail_(head_) {}
   ~CommandQueue() {
     while (head_ != nullptr) delete std::exchange(head_, head_->next);
     delete spare_.load();
@@ -97,14 +97,14 @@ class CommandQueue {
   template <class Work, class... Arguments>
   std::uint64_t push(Arguments&&... arguments) {
     const std::uint64_t index = pushed_.load(std::memory_order_relaxed);
-    if (index % kSegment == 0 && index != 0) {
-      Segment* segment = spare_.exchange(nullptr, std::memory_order_acquire);
-      if (segment == nullptr) segment = new Segment;
-      segment->next = nullptr;
-      tail_->next = segment;
-      tail_ = segment;
+    if (index % kBatch == 0 && index != 0) {
+      Batch* batch = spare_.exchange(nullptr, std::memory_order_acquire);
+      if (batch == nullptr) batch = new Batch;
+      batch->next = nullptr;
+      tail_->next = batch;
+      tail_ = batch;
     }
-    tail_->commands[index % kSegment].template emplace<Work>(std::forward<Arguments>(arguments)...);
+    tail_->commands[index % kBatch].template emplace<Work>(std::forward<Arguments>(arguments)...);
     pushed_.store(index + 1, std::memory_order_seq_cst);
     return index + 1;
   }
@@ -120,18 +120,18 @@ class CommandQueue {
 
  private:
   friend class Lookahead;
-  static constexpr std::uint64_t kSegment = 256;
-  struct Segment {
-    std::array<Command, kSegment> commands;
-    Segment* next = nullptr;
+  static constexpr std::uint64_t kBatch = 256;
+  struct Batch {
+    std::array<Command, kBatch> commands;
+    Batch* next = nullptr;
   };
 
   alignas(64) std::atomic<std::uint64_t> pushed_{0};
-  Segment* head_;                      // owned by the consumer
-  std::uint64_t head_end_ = kSegment;  // owned by the consumer: index of the end of the head
-  std::uint64_t taken_ = 0;            // owned by the consumer
-  alignas(64) Segment* tail_;          // owned by the producers
-  std::atomic<Segment*> spare_{nullptr};
+  Batch* head_;                      // owned by the consumer
+  std::uint64_t head_end_ = kBatch;  // owned by the consumer: index of the end of the head
+  std::uint64_t taken_ = 0;          // owned by the consumer
+  alignas(64) Batch* tail_;          // owned by the producers
+  std::atomic<Batch*> spare_{nullptr};
 };
 
 // A running command's view of its stream: whether earlier work has failed, whether the program
@@ -144,7 +144,7 @@ class Lookahead {
         stream_(stream),
         opportunistic_(opportunistic),
         behind_failure_(behind_failure),
-        segment_(queue.head_),
+        batch_(queue.head_),
         position_(queue.taken_ + 1) {}
 
   // Returns whether earlier work has failed. If so, the command's data may be wrong, and the
@@ -173,13 +173,13 @@ class Lookahead {
   template <class Work>
   [[nodiscard]] const Work* next() noexcept {
     if (position_ >= queue_.pushed()) return nullptr;
-    if (position_ % CommandQueue::kSegment == 0) segment_ = segment_->next;
-    return segment_->commands[position_++ % CommandQueue::kSegment].target<Work>();
+    if (position_ % CommandQueue::kBatch == 0) batch_ = batch_->next;
+    return batch_->commands[position_++ % CommandQueue::kBatch].target<Work>();
   }
   // Skips commands that next() has returned to an earlier command.
   void skip(std::size_t commands) noexcept {
     for (; commands != 0; --commands) {
-      if (position_++ % CommandQueue::kSegment == 0) segment_ = segment_->next;
+      if (position_++ % CommandQueue::kBatch == 0) batch_ = batch_->next;
     }
   }
 
@@ -189,7 +189,7 @@ class Lookahead {
   const bool opportunistic_;
   const bool behind_failure_;
   std::optional<bool> may_begin_;
-  const CommandQueue::Segment* segment_;
+  const CommandQueue::Batch* batch_;
   std::uint64_t position_;
 };
 
@@ -204,12 +204,12 @@ inline bool Command::is_behind_failure(const Lookahead& lookahead) noexcept {
 inline Outcome CommandQueue::run_next(const Stream& stream, bool opportunistic,
                                       bool behind_failure) noexcept {
   if (taken_ == head_end_) {
-    Segment* done = std::exchange(head_, head_->next);
-    head_end_ += kSegment;
+    Batch* done = std::exchange(head_, head_->next);
+    head_end_ += kBatch;
     delete spare_.exchange(done, std::memory_order_release);
   }
   Lookahead lookahead(*this, stream, opportunistic, behind_failure);
-  const Outcome outcome = head_->commands[taken_ % kSegment].run(lookahead);
+  const Outcome outcome = head_->commands[taken_ % kBatch].run(lookahead);
   if (outcome != Outcome::would_block) ++taken_;
   return outcome;
 }

@@ -19,9 +19,9 @@ constexpr std::chrono::milliseconds kLook{500};  // for events that ring no bell
 
 }  // namespace
 
-class NodeBackend::Stream final : public BackendStream {
+class NodeBackend::NodeStream final : public BackendStream {
  public:
-  explicit Stream(NodeBackend& backend) : backend_(backend) {}
+  explicit NodeStream(NodeBackend& backend) : backend_(backend) {}
 
   void begin_collectives(std::uint32_t ordinal) override {
     lane_ = backend_.segment_->make_lane(ordinal);
@@ -61,11 +61,12 @@ NodeBackend::~NodeBackend() = default;
 
 BackendStream& NodeBackend::open_stream(std::uint64_t /*stream*/) {
   const std::lock_guard lock(streams_mutex_);
-  return *streams_.emplace_back(std::make_unique<Stream>(*this));
+  return *streams_.emplace_back(std::make_unique<NodeStream>(*this));
 }
 
 void NodeBackend::close_stream(BackendStream& stream) noexcept {
-  std::unique_ptr<Stream> closed;  // destroyed without the lock: its lane may wait for other ranks
+  std::unique_ptr<NodeStream>
+      closed;  // destroyed without the lock: its lane may wait for other ranks
   const std::lock_guard lock(streams_mutex_);
   const auto found = std::ranges::find(
       streams_, &stream, [](const auto& open) -> BackendStream* { return open.get(); });

@@ -41,12 +41,12 @@ class NodeBackend final : public Backend {
   [[nodiscard]] CallPath path_of(const PointToPoint& call) const override;
 
  private:
-  class Stream;
+  class NodeStream;
 
   const std::unique_ptr<NodeSegment> segment_;
   Engine engine_;
   std::mutex streams_mutex_;
-  std::vector<std::unique_ptr<Stream>> streams_;
+  std::vector<std::unique_ptr<NodeStream>> streams_;
 };
 
 }  // namespace hccl::node

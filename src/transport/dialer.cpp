@@ -27,7 +27,7 @@ Deadline at_once() { return Deadline::after(std::chrono::nanoseconds(1)); }
 }  // namespace
 
 Dialer::Dialer(std::vector<DialTarget> targets, const Membership& own, const StreamKey& key,
-               const Limits& limits, TuneSocket tune)
+               const ConnectionLimits& limits, TuneSocket tune)
     : targets_(std::move(targets)),
       own_(own),
       key_(key),

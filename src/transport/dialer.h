@@ -18,7 +18,7 @@ struct DialTarget {
 };
 
 // Sets the socket options that a socket family needs before the handshake.
-using TuneSocket = void (*)(int socket, const Limits& limits);
+using TuneSocket = void (*)(int socket, const ConnectionLimits& limits);
 
 // Tries the targets in order until one accepts. Waits without a time limit for a rank that answers
 // but has not opened this stream yet. Gives up on an unreachable rank after limits.connect. Gives
@@ -28,7 +28,7 @@ class Dialer final : public ConnectionAttempt {
  public:
   // `targets` must not be empty.
   Dialer(std::vector<DialTarget> targets, const Membership& own, const StreamKey& key,
-         const Limits& limits, TuneSocket tune = nullptr);
+         const ConnectionLimits& limits, TuneSocket tune = nullptr);
 
   [[nodiscard]] std::optional<FileDescriptor> poll() override;
   void plan_sleep(SleepPlan& plan) override;
@@ -47,7 +47,7 @@ class Dialer final : public ConnectionAttempt {
   std::vector<DialTarget> targets_;
   Membership own_;
   StreamKey key_;
-  Limits limits_;
+  ConnectionLimits limits_;
   TuneSocket tune_;
   Deadline deadline_;
   State state_ = State::pausing;

@@ -38,8 +38,8 @@ bool send_now(const FileDescriptor& socket, const Bytes& bytes) {
 
 }  // namespace
 
-Listener::Listener(std::vector<FileDescriptor> sockets, const Membership& own, const Limits& limits,
-                   const SocketFamily& family)
+Listener::Listener(std::vector<FileDescriptor> sockets, const Membership& own,
+                   const ConnectionLimits& limits, const SocketFamily& family)
     : sockets_(std::move(sockets)),
       own_(own),
       limits_(limits),

@@ -31,8 +31,8 @@ struct SocketFamily {
 class Listener {
  public:
   // `sockets` must be listening and non-blocking. Throws Error(hcclSystemError).
-  Listener(std::vector<FileDescriptor> sockets, const Membership& own, const Limits& limits,
-           const SocketFamily& family);
+  Listener(std::vector<FileDescriptor> sockets, const Membership& own,
+           const ConnectionLimits& limits, const SocketFamily& family);
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
@@ -71,7 +71,7 @@ class Listener {
   std::mutex mutex_;
   std::vector<FileDescriptor> sockets_;
   const Membership own_;
-  const Limits limits_;
+  const ConnectionLimits limits_;
   const SocketFamily family_;
   FileDescriptor epoll_;  // readable if a listening or pending socket is
   PendingList pending_;

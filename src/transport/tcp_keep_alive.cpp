@@ -23,7 +23,7 @@ void set_option(int socket, int level, int name, int value) {
 
 // Does not set TCP_USER_TIMEOUT, which would also end a connection whose peer is stopped with full
 // buffers. Keep-alive does not probe while data is in flight; is_silent() covers that case.
-void set_keep_alive(int socket, const Limits& limits) {
+void set_keep_alive(int socket, const ConnectionLimits& limits) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limits.silence).count();
   const int step = std::max(1, static_cast<int>(seconds / 4));
   set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);

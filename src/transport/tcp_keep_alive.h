@@ -8,7 +8,7 @@ namespace hccl::transport {
 
 // Makes the kernel send small messages at once, and makes it probe an idle connection, so that the
 // connection ends if a link is cut.
-void set_keep_alive(int socket, const Limits& limits);
+void set_keep_alive(int socket, const ConnectionLimits& limits);
 
 // Returns whether the peer's host has left data or probes unacknowledged for `limit` or longer. The
 // host of a stopped process acknowledges both.

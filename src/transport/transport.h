@@ -37,7 +37,7 @@ struct ConnectionId {
   friend auto operator<=>(const ConnectionId&, const ConnectionId&) = default;
 };
 
-struct Limits {
+struct ConnectionLimits {
   // Time allowed for an accepted connection to complete the handshake.
   Deadline::Duration handshake = std::chrono::seconds(10);
   // The time after which a rank that cannot be reached counts as lost. There is no time limit for a
@@ -56,7 +56,7 @@ struct Settings {
   std::vector<Interface> interfaces;  // all interfaces of this machine
   // The configuration from the environment, or the defaults if none is set.
   std::shared_ptr<const Config> config = std::make_shared<const Config>();
-  Limits limits;
+  ConnectionLimits limits;
 };
 
 struct Reach {

@@ -69,24 +69,24 @@ bool WaitSet::consume_ring() noexcept {
   return read(bell_.get(), &count, sizeof(count)) == static_cast<ssize_t>(sizeof(count));
 }
 
-WaitSet::Outcome WaitSet::wait(std::span<const Entry> entries, Deadline deadline) {
+WaitSet::WakeReason WaitSet::wait(std::span<const Entry> entries, Deadline deadline) {
   plan_.descriptors.clear();
   plan_.descriptors.push_back({bell_.get(), POLLIN, 0});
   plan_.at_most = deadline.remaining();
   Sleepers sleepers(entries);
-  if (!sleepers.begin(plan_)) return consume_ring() ? Outcome::rung : Outcome::ready;
-  const Outcome outcome = sleep(deadline);
+  if (!sleepers.begin(plan_)) return consume_ring() ? WakeReason::rung : WakeReason::ready;
+  const WakeReason outcome = sleep(deadline);
   // If the time is over before the deadline, an endpoint has limited it in order to be called now.
-  return outcome == Outcome::expired && !deadline.expired() ? Outcome::ready : outcome;
+  return outcome == WakeReason::expired && !deadline.expired() ? WakeReason::ready : outcome;
 }
 
 // Returns `expired` if nothing has happened within the time that the plan allows.
-WaitSet::Outcome WaitSet::sleep(Deadline deadline) {
+WaitSet::WakeReason WaitSet::sleep(Deadline deadline) {
   while (true) {
     const timespec limit = to_timespec(std::min(plan_.at_most, deadline.remaining()));
     const int count = ppoll(plan_.descriptors.data(), plan_.descriptors.size(), &limit, nullptr);
-    if (count > 0) return consume_ring() ? Outcome::rung : Outcome::ready;
-    if (count == 0) return Outcome::expired;
+    if (count > 0) return consume_ring() ? WakeReason::rung : WakeReason::ready;
+    if (count == 0) return WakeReason::expired;
     if (errno == EINTR) continue;
     throw Error(hcclSystemError, text("cannot wait for ", plan_.descriptors.size(),
                                       " connections: ", system_error_text(errno), "; ",

@@ -19,7 +19,7 @@ class WaitSet {
     Endpoint* endpoint = nullptr;
     Interest interest;
   };
-  enum class Outcome : std::uint8_t {
+  enum class WakeReason : std::uint8_t {
     ready,    // an endpoint may make progress, or its peer is lost, which its next call reports
     rung,     // ring() was called since the last wait that returned `rung`
     expired,  // the deadline has passed
@@ -31,14 +31,14 @@ class WaitSet {
   // Blocks until one of the outcomes. No wake-up is lost, but some may be spurious. After `ready`,
   // call every endpoint, because endpoints make progress only within calls. Throws
   // Error(hcclSystemError) if poll(2) fails.
-  [[nodiscard]] Outcome wait(std::span<const Entry> entries, Deadline deadline);
+  [[nodiscard]] WakeReason wait(std::span<const Entry> entries, Deadline deadline);
 
   // Ends the current wait or, if there is none, the next wait. Thread safety: any thread.
   void ring() noexcept;
 
  private:
   [[nodiscard]] bool consume_ring() noexcept;
-  [[nodiscard]] Outcome sleep(Deadline deadline);
+  [[nodiscard]] WakeReason sleep(Deadline deadline);
 
   FileDescriptor bell_;
   SleepPlan plan_;

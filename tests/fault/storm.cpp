@@ -99,7 +99,7 @@ Bytes Storm::hello(int rank, int size) {
   const Bytes payload = serialize(said);
   const Bytes opening =
       serialize(bootstrap::Opening{bootstrap::kProtocolVersion, random_secret(), {}, {}});
-  FrameSeal seal(FrameSeal::Role::rank, key_, opening, opening);
+  FrameSeal seal(FrameSeal::Party::rank, key_, opening, opening);
   Bytes bytes = encode_frame(FrameType::opening, opening);
   const Bytes frame =
       encode_frame(FrameType::hello, payload, 0, seal.next_code(FrameType::hello, sha256(payload)));

@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto bytes = fuzz::bytes_of(data + 1, size - 1);
   try_one_of<Opening, Hello, Welcome, Failure, GaveUp, Table, ContributionMessage, EntryMessage,
              Announcements, Waiting, RankMessage, Refusal>(*data, bytes);
-  FrameSeal seal(FrameSeal::Role::rank, fuzz::fixed_key(), {}, {});
+  FrameSeal seal(FrameSeal::Party::rank, fuzz::fixed_key(), {}, {});
   Frame frame{FrameType::hello, {bytes.begin(), bytes.end()}, {}};
   fuzz::check(!seal.open(frame), "nobody guesses a code");
   static_cast<void>(may_become_hello(bytes));

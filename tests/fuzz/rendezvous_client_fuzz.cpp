@@ -47,7 +47,7 @@ class Server {
     if (seal_ && type != FrameType::refusal) return fuzz::sealed(*seal_, type, payload);
     if (!seal_ && type == FrameType::greeting) {
       const Bytes opening = serialize(Opening{});
-      seal_.emplace(FrameSeal::Role::server, fuzz::fixed_key(), opening, payload);
+      seal_.emplace(FrameSeal::Party::server, fuzz::fixed_key(), opening, payload);
     }
     return encode_frame(type, payload);
   }

@@ -64,7 +64,7 @@ std::optional<FrameSeal> open_connection(const FileDescriptor& socket) {
   const auto connection = connection_over(loop, socket.duplicate());
   const std::optional<Frame> frame = fuzz::await_frame(loop, *connection);
   if (!frame || frame->type != FrameType::greeting) return std::nullopt;
-  return FrameSeal(FrameSeal::Role::rank, fuzz::fixed_key(), opening, frame->payload);
+  return FrameSeal(FrameSeal::Party::rank, fuzz::fixed_key(), opening, frame->payload);
 }
 
 class Play {

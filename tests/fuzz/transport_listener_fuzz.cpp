@@ -34,7 +34,7 @@ class Play {
   Play() : name_(random_secret()) {
     std::vector<FileDescriptor> sockets;
     sockets.push_back(shm::listen_on(name_));
-    Limits limits;
+    ConnectionLimits limits;
     limits.pending = 2;
     listener_ = std::make_shared<Listener>(
         std::move(sockets), own(), limits,

@@ -45,6 +45,7 @@ PRODUCT = ("src/", "transports/", "include/")
 
 # Matches the definition of a class that is not nested in another.
 CLASS = r"^(?:class|struct|enum class) (?:alignas\([^)]*\) )?(\w+)(?: final)?(?: :[^;{]*)? \{"
+NESTED_CLASS = r"^[ \t]+(?:class|struct|enum class) (?:alignas\([^)]*\) )?(\w+)(?: final)?(?: :[^;{]*)?(?: \{|;)"
 FOLDERS = ("src", "transports", "include", "perf", "tests", "examples", "python")
 
 
@@ -99,12 +100,16 @@ def comments(text):
 
 
 def check_class_names(root):
-    """Checks that no two classes at namespace level have the same name."""
+    """Checks that no two classes at namespace level have the same name, and that no nested class has the name of one."""
     defined = {}
     for path in tree.sources(root, "src", "transports"):
         for line, match in tree.numbered_matches(CLASS, path.read_text()):
             other = defined.setdefault(match.group(1), path)
             if other != path:
+                yield path, line, f"{match.group(1)} is also a class of {other.relative_to(root)}: one word, one meaning"
+    for path in tree.sources(root, "src", "transports"):
+        for line, match in tree.numbered_matches(NESTED_CLASS, path.read_text()):
+            if other := defined.get(match.group(1)):
                 yield path, line, f"{match.group(1)} is also a class of {other.relative_to(root)}: one word, one meaning"
 
 

@@ -80,6 +80,11 @@ class Rules(unittest.TestCase):
         self.write("src/device/b.h", LICENCE + "enum class Stage : int { one };\nstruct A {\n  struct Other {};\n};\n")
         self.assert_one(check_sources, "Stage is also a class of src/base/a.h")
 
+    def test_nested_class_with_the_name_of_another(self):
+        self.write("src/base/a.h", LICENCE + "class Stage {};\n")
+        self.write("src/device/b.h", LICENCE + "struct A {\n  struct Stage;\n};\n")
+        self.assert_one(check_sources, "Stage is also a class of src/base/a.h")
+
     def test_word_that_the_glossary_defines_twice(self):
         page = self.root / "docs/architecture.md"
         page.write_text(page.read_text() + "\n## Glossary\n\n| word | is |\n|---|---|\n| rank, node | a |\n| channel, rank | b |\n")

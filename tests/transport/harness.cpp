@@ -76,7 +76,7 @@ std::unique_ptr<transport::Transport> make_transport(const Way& way,
 
 std::string why_missing(const Way& way) { return make(way, settings_for(0, 1, way)).why_not; }
 
-Member::Member(World& world, const Way& way, const transport::Limits& limits) {
+Member::Member(World& world, const Way& way, const transport::ConnectionLimits& limits) {
   transport::Settings settings = settings_for(world.rank, world.size, way);
   settings.limits = limits;
   transport_ = make_transport(way, settings);
@@ -181,7 +181,7 @@ void Mover::wait_for(const std::vector<Sending>& sends, const std::vector<Receiv
     }
   }
   const auto outcome = wait_set_.wait(entries, Deadline::after(kPatience));
-  require(outcome == WaitSet::Outcome::ready, "bytes move before the time is up");
+  require(outcome == WaitSet::WakeReason::ready, "bytes move before the time is up");
 }
 
 void Mover::run(std::vector<Sending> sends, std::vector<Receiving> receives) {
@@ -206,7 +206,7 @@ void connect(Endpoint& endpoint) {
     static_cast<void>(endpoint.try_send({}));
     if (endpoint.connected()) return;
     const WaitSet::Entry entry{&endpoint, {false, true}};
-    require(wait_set.wait({&entry, 1}, deadline) == WaitSet::Outcome::ready,
+    require(wait_set.wait({&entry, 1}, deadline) == WaitSet::WakeReason::ready,
             "the endpoint connects");
   }
 }

@@ -50,7 +50,7 @@ class Member {
  public:
   // Makes the transport and exchanges addresses. Collective: blocks until all ranks of the world
   // have called it.
-  Member(World& world, const Way& way, const transport::Limits& limits = {});
+  Member(World& world, const Way& way, const transport::ConnectionLimits& limits = {});
 
   [[nodiscard]] std::unique_ptr<Endpoint> open(int peer, ConnectionId connection = {}) {
     return transport_->open(peer, connection, addresses_.at(static_cast<std::size_t>(peer)));

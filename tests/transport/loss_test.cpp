@@ -165,7 +165,7 @@ TEST_P(Loss, AStoppedPeerIsNotLost) {
   const auto outcomes = run_ranks(
       2,
       [](World& world) {
-        transport::Limits limits;
+        transport::ConnectionLimits limits;
         limits.silence = std::chrono::seconds(1);
         Member member(world, GetParam(), limits);
         const auto endpoint = member.open(1 - world.rank);
@@ -198,30 +198,31 @@ TEST_P(Loss, AWaitEndsWhenRungOrByItsDeadline) {
     const auto outcome_within = [&](Deadline deadline) {
       while (true) {
         const auto outcome = wait_set.wait(entries, deadline);
-        if (outcome != WaitSet::Outcome::ready) return outcome;
+        if (outcome != WaitSet::WakeReason::ready) return outcome;
         require_equal(unanswered->try_send({}), 0U, "what is sent");
       }
     };
     const auto a_moment = [] { return Deadline::after(std::chrono::milliseconds(20)); };
-    require(outcome_within(a_moment()) == WaitSet::Outcome::expired, "the deadline ends it");
+    require(outcome_within(a_moment()) == WaitSet::WakeReason::expired, "the deadline ends it");
     wait_set.ring();
     wait_set.ring();
-    require(outcome_within(Deadline::never()) == WaitSet::Outcome::rung, "rung before");
-    require(outcome_within(a_moment()) == WaitSet::Outcome::expired, "rings count once");
+    require(outcome_within(Deadline::never()) == WaitSet::WakeReason::rung, "rung before");
+    require(outcome_within(a_moment()) == WaitSet::WakeReason::expired, "rings count once");
     std::thread other([&] {
       usleep(20'000);
       wait_set.ring();
     });
-    require(outcome_within(Deadline::never()) == WaitSet::Outcome::rung, "rung meanwhile");
+    require(outcome_within(Deadline::never()) == WaitSet::WakeReason::rung, "rung meanwhile");
     other.join();
     // A ring must end a wait even if an endpoint is ready.
     world.board->barrier(0, 2);
     require_equal(endpoint->try_send(pattern(1, 0)), 1U, "what is sent");
-    while (wait_set.wait({entries.data(), 1}, Deadline::never()) != WaitSet::Outcome::ready) {
+    while (wait_set.wait({entries.data(), 1}, Deadline::never()) != WaitSet::WakeReason::ready) {
     }
     wait_set.ring();
-    require(wait_set.wait(entries, Deadline::never()) == WaitSet::Outcome::rung, "rung and ready");
-    require(wait_set.wait(entries, Deadline::never()) == WaitSet::Outcome::ready, "ready alone");
+    require(wait_set.wait(entries, Deadline::never()) == WaitSet::WakeReason::rung,
+            "rung and ready");
+    require(wait_set.wait(entries, Deadline::never()) == WaitSet::WakeReason::ready, "ready alone");
     world.board->barrier(0, 2);
   });
   EXPECT_EQ(failures(outcomes), "");
@@ -244,7 +245,7 @@ void cut_connections() {
 
 void expect_cut_is_noticed(const std::function<void(Endpoint&)>& survivor) {
   const auto outcomes = run_ranks(2, [&](World& world) {
-    transport::Limits limits;
+    transport::ConnectionLimits limits;
     limits.silence = std::chrono::seconds(1);
     Member member(world, {"tcp", "tcp"}, limits);
     const auto endpoint = member.open(1 - world.rank);

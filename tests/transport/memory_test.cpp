@@ -37,7 +37,7 @@ void send_all(Endpoint& endpoint, std::span<const std::byte> bytes, WaitSet& wai
     bytes = bytes.subspan(sent);
     if (sent > 0) continue;
     const WaitSet::Entry entry{&endpoint, {false, !bytes.empty(), bytes.empty()}};
-    require(wait_set.wait({&entry, 1}, deadline) == WaitSet::Outcome::ready, "bytes are sent");
+    require(wait_set.wait({&entry, 1}, deadline) == WaitSet::WakeReason::ready, "bytes are sent");
   }
 }
 
@@ -48,7 +48,7 @@ void receive_all(Endpoint& endpoint, std::span<std::byte> bytes, WaitSet& wait_s
     bytes = bytes.subspan(got);
     if (got > 0) continue;
     const WaitSet::Entry entry{&endpoint, {true, false}};
-    require(wait_set.wait({&entry, 1}, deadline) == WaitSet::Outcome::ready, "bytes come");
+    require(wait_set.wait({&entry, 1}, deadline) == WaitSet::WakeReason::ready, "bytes come");
   }
 }
 

@@ -66,7 +66,7 @@ TEST_P(Stream, ASenderThatOutrunsItsReceiverIsHeldBack) {
       while (mover.send_some(sending)) {
       }
     } while (wait_set.wait({&entry, 1}, Deadline::after(std::chrono::milliseconds(300))) ==
-             WaitSet::Outcome::ready);
+             WaitSet::WakeReason::ready);
     require(sending.done > 0 && sending.done < kTotal, "the sender is held back");
     world.board->counter(0) = 1;
     mover.eager_to_sleep().run({sending}, {});
@@ -130,7 +130,7 @@ TEST_P(Stream, AViewGrowsUntilAnElementIsWhole) {
       while ((view = endpoint.try_receive(element)).size() < element) {
         const WaitSet::Entry entry{&endpoint, {true, false}};
         require(wait_set.wait({&entry, 1}, Deadline::after(std::chrono::seconds(30))) ==
-                    WaitSet::Outcome::ready,
+                    WaitSet::WakeReason::ready,
                 "the element becomes whole");
       }
       check_pattern(view, 0, 3 + i * step);

@@ -24,7 +24,8 @@ class UnknownPeers : public EveryWay {
     const auto outcomes = run_ranks(
         2,
         [&](World& world) {
-          transport::Limits limits{.handshake = std::chrono::milliseconds(500), .pending = 8};
+          transport::ConnectionLimits limits{.handshake = std::chrono::milliseconds(500),
+                                             .pending = 8};
           Member member(world, GetParam(), limits);
           if (world.rank == 0 && !stream_first) mischief(member);
           const auto endpoint = member.open(1 - world.rank);

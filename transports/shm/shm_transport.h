@@ -23,7 +23,7 @@ class ShmTransport final : public transport::Transport {
 
  private:
   transport::Membership own_;
-  transport::Limits limits_;
+  transport::ConnectionLimits limits_;
   SocketName name_;
   Bytes node_;  // a hash of the node's identity
   Bytes address_;

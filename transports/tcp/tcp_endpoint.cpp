@@ -91,7 +91,7 @@ std::string meaning_of(int error) {
 
 TcpEndpoint::TcpEndpoint(int own, int peer,
                          std::unique_ptr<transport::ConnectionAttempt> connecting,
-                         const transport::Limits& limits)
+                         const transport::ConnectionLimits& limits)
     : Endpoint(peer, "tcp"), own_(own), limits_(limits), attempt_(std::move(connecting)) {}
 
 bool TcpEndpoint::establish() {

@@ -19,7 +19,7 @@ class TcpEndpoint final : public transport::Endpoint {
  public:
   // `own` is this rank, for error texts.
   TcpEndpoint(int own, int peer, std::unique_ptr<transport::ConnectionAttempt> connecting,
-              const transport::Limits& limits);
+              const transport::ConnectionLimits& limits);
 
   [[nodiscard]] std::size_t try_send_parts(
       std::span<const std::span<const std::byte>> parts) override;
@@ -42,7 +42,7 @@ class TcpEndpoint final : public transport::Endpoint {
   void throw_if_lost() const;
 
   int own_;
-  transport::Limits limits_;
+  transport::ConnectionLimits limits_;
   std::unique_ptr<transport::ConnectionAttempt> attempt_;  // also keeps the stream reserved
   FileDescriptor socket_;
   ReceiveBuffer buffer_;

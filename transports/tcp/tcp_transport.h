@@ -29,7 +29,7 @@ class TcpTransport final : public transport::Transport {
   [[nodiscard]] std::vector<FileDescriptor> listen(const std::vector<Interface>& interfaces);
 
   transport::Membership own_;
-  transport::Limits limits_;
+  transport::ConnectionLimits limits_;
   std::vector<std::string> remarks_;
   TcpAddresses own_addresses_;
   Bytes address_;

@@ -55,12 +55,12 @@ std::optional<QpInfo> parse_qp_info(std::span<const std::byte> bytes) {
   return info;
 }
 
-QpExchange::Outcome QpExchange::poll(int socket, std::size_t count) {
+QpExchange::Status QpExchange::poll(int socket, std::size_t count) {
   while (!to_send_.empty()) {
     const ssize_t sent = retried([&] {
       return ::send(socket, to_send_.data(), to_send_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     });
-    if (sent < 0 && !would_block(errno)) return Outcome::closed;
+    if (sent < 0 && !would_block(errno)) return Status::closed;
     if (sent < 0) break;
     to_send_.erase(to_send_.begin(), to_send_.begin() + sent);
   }
@@ -68,11 +68,11 @@ QpExchange::Outcome QpExchange::poll(int socket, std::size_t count) {
   while (received_.size() < count) {
     const std::size_t most = std::min(buffer.size(), count - received_.size());
     const ssize_t got = recv(socket, buffer.data(), most, MSG_DONTWAIT);
-    if (got == 0 || (got < 0 && !would_block(errno))) return Outcome::closed;
-    if (got < 0) return Outcome::waiting;
+    if (got == 0 || (got < 0 && !would_block(errno))) return Status::closed;
+    if (got < 0) return Status::waiting;
     received_.insert(received_.end(), buffer.begin(), buffer.begin() + got);
   }
-  return to_send_.empty() ? Outcome::done : Outcome::waiting;
+  return to_send_.empty() ? Status::done : Status::waiting;
 }
 
 }  // namespace hccl::verbs

@@ -38,7 +38,7 @@ constexpr std::size_t kQpInfoBytes = 56;
 // No call blocks. Thread safety: one thread at a time.
 class QpExchange {
  public:
-  enum class Outcome : std::uint8_t { waiting, done, closed };
+  enum class Status : std::uint8_t { waiting, done, closed };
 
   // Queues bytes for poll() to send.
   void send(std::span<const std::byte> bytes) {
@@ -46,7 +46,7 @@ class QpExchange {
   }
   // Sends and receives as much as possible without blocking. Returns `done` when all queued bytes
   // have been sent and `count` bytes have arrived; received() then returns the latter.
-  [[nodiscard]] Outcome poll(int socket, std::size_t count);
+  [[nodiscard]] Status poll(int socket, std::size_t count);
   [[nodiscard]] std::span<const std::byte> received() const { return received_; }
   void clear_received() { received_.clear(); }
   [[nodiscard]] bool has_unsent() const { return !to_send_.empty(); }

@@ -39,7 +39,7 @@ VerbsEndpoint::VerbsEndpoint(int own, int peer,
                              std::unique_ptr<transport::ConnectionAttempt> connecting,
                              std::shared_ptr<RdmaDevice> device,
                              std::shared_ptr<RegistrationCache> cache,
-                             const transport::Limits& limits)
+                             const transport::ConnectionLimits& limits)
     : Endpoint(peer, "verbs"),
       own_(own),
       limits_(limits),
@@ -66,12 +66,12 @@ bool VerbsEndpoint::establish() {
     transport::set_keep_alive(socket_.get(), limits_);
     start_exchange();
   }
-  using Outcome = QpExchange::Outcome;
+  using Status = QpExchange::Status;
   while (state_ != State::streaming) {
     const std::size_t awaited = state_ == State::exchanging ? kQpInfoBytes : 1;
-    const Outcome outcome = exchange_.poll(socket_.get(), awaited);
-    if (outcome == Outcome::waiting) return false;
-    if (outcome == Outcome::closed) {
+    const Status status = exchange_.poll(socket_.get(), awaited);
+    if (status == Status::waiting) return false;
+    if (status == Status::closed) {
       mark_lost("the process has closed its connection or ended; see that rank's output");
       throw_if_lost();
     }

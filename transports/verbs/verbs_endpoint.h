@@ -29,7 +29,7 @@ class VerbsEndpoint final : public transport::Endpoint {
   // `own` is the number of this rank.
   VerbsEndpoint(int own, int peer, std::unique_ptr<transport::ConnectionAttempt> connecting,
                 std::shared_ptr<RdmaDevice> device, std::shared_ptr<RegistrationCache> cache,
-                const transport::Limits& limits);
+                const transport::ConnectionLimits& limits);
   // Calls finish() with a deadline of kLongestDrain.
   ~VerbsEndpoint() override;
 
@@ -61,7 +61,7 @@ class VerbsEndpoint final : public transport::Endpoint {
   void throw_if_lost() const;
 
   int own_;
-  transport::Limits limits_;
+  transport::ConnectionLimits limits_;
   std::unique_ptr<transport::ConnectionAttempt> attempt_;  // also claims the stream at the listener
   std::shared_ptr<RdmaDevice> device_;
   std::shared_ptr<RegistrationCache> cache_;

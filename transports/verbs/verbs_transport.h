@@ -37,7 +37,7 @@ class VerbsTransport final : public transport::Transport {
   [[nodiscard]] FileDescriptor listen();
 
   transport::Membership own_;
-  transport::Limits limits_;
+  transport::ConnectionLimits limits_;
   std::vector<std::string> remarks_;
   std::shared_ptr<RdmaDevice> device_;
   std::shared_ptr<RegistrationCache> cache_;

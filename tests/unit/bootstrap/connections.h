@@ -77,7 +77,7 @@ inline bool open_as_rank(FarEnd& rank, std::span<const std::byte> key) {
   rank->send(FrameType::opening, opening);
   const auto greeting = rank.read_until(FrameType::greeting);
   if (!greeting) return false;
-  rank->authenticate(FrameSeal(FrameSeal::Role::rank, key, opening, greeting->payload));
+  rank->authenticate(FrameSeal(FrameSeal::Party::rank, key, opening, greeting->payload));
   return true;
 }
 

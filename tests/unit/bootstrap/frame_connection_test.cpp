@@ -123,8 +123,8 @@ class SealedFrames : public Frames {
  protected:
   SealedFrames() {
     const Bytes key(16, std::byte{3});
-    right_->authenticate(FrameSeal(FrameSeal::Role::rank, key, {}, {}));
-    sealed_->authenticate(FrameSeal(FrameSeal::Role::server, key, {}, {}));
+    right_->authenticate(FrameSeal(FrameSeal::Party::rank, key, {}, {}));
+    sealed_->authenticate(FrameSeal(FrameSeal::Party::server, key, {}, {}));
   }
 
   // As left_, the other end of right_, but its frames have codes.

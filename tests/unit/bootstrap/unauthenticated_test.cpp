@@ -31,7 +31,7 @@ class Unauthenticated : public ServerTest {
   // advance.
   [[nodiscard]] Bytes bytes_of(const Hello& hello) const {
     const Bytes opening = serialize(Opening{kProtocolVersion, random_secret(), {}, {}});
-    FrameSeal seal(FrameSeal::Role::rank, key(), opening, opening);
+    FrameSeal seal(FrameSeal::Party::rank, key(), opening, opening);
     Bytes said = encode_frame(FrameType::opening, opening);
     const Bytes second = sealed_frame(seal, FrameType::hello, serialize(hello));
     said.insert(said.end(), second.begin(), second.end());
@@ -154,7 +154,7 @@ TEST_F(Unauthenticated, CannotRepeatARecordedHello) {
   channel->send(FrameType::opening, opening);
   const auto greeting = channel.read_until(FrameType::greeting);
   ASSERT_TRUE(greeting);
-  FrameSeal seal(FrameSeal::Role::rank, key(), opening, greeting->payload);
+  FrameSeal seal(FrameSeal::Party::rank, key(), opening, greeting->payload);
   const Bytes hello = sealed_frame(seal, FrameType::hello, serialize(valid_hello(2, 3)));
   const FileDescriptor direct(dup(channel->fd()));
   send_all(direct, hello);
@@ -251,7 +251,7 @@ TEST_F(Unauthenticated, AsATalkativeServerIsRefused) {
   const Bytes greeting = serialize(Opening{});
   send_all(far, encode_frame(FrameType::greeting, greeting));
   std::thread talker([&] {
-    FrameSeal seal(FrameSeal::Role::server, key(),
+    FrameSeal seal(FrameSeal::Party::server, key(),
                    serialize(Opening{kProtocolVersion, nonce, {}, {}}), greeting);
     const Welcome welcome{ProcessIdentity::mine(), -1};
     send_all(far, sealed_frame(seal, FrameType::welcome, serialize(welcome)));
@@ -278,7 +278,7 @@ TEST_F(Unauthenticated, AsAServerWithoutAKeyIsQuoted) {
   const Secret nonce = random_secret();
   const Bytes greeting = serialize(Opening{});
   send_all(far, encode_frame(FrameType::greeting, greeting));
-  FrameSeal seal(FrameSeal::Role::server, {}, serialize(Opening{kProtocolVersion, nonce, {}, {}}),
+  FrameSeal seal(FrameSeal::Party::server, {}, serialize(Opening{kProtocolVersion, nonce, {}, {}}),
                  greeting);
   const Failure lie{hcclSystemError, "all is well\n\x1b[2J\xc2\x9b" + std::string(1000, '#')};
   send_all(far, sealed_frame(seal, FrameType::failure, serialize(lie)));

@@ -150,9 +150,9 @@ TEST(Messages, AnOpeningOfAnotherVersionTellsIt) {
 
 class Seals : public testing::Test {
  protected:
-  using Role = FrameSeal::Role;
+  using Party = FrameSeal::Party;
 
-  [[nodiscard]] FrameSeal seal_of(Role role) const { return {role, key_, opening_, greeting_}; }
+  [[nodiscard]] FrameSeal seal_of(Party role) const { return {role, key_, opening_, greeting_}; }
   // Returns a sealed frame as it arrives.
   static Frame frame(FrameSeal& from, FrameType type, const Bytes& payload) {
     const Digest code = from.next_code(type, sha256(payload));
@@ -169,8 +169,8 @@ class Seals : public testing::Test {
 };
 
 TEST_F(Seals, OpenWhatTheOtherEndSealed) {
-  FrameSeal rank = seal_of(Role::rank);
-  FrameSeal server = seal_of(Role::server);
+  FrameSeal rank = seal_of(Party::rank);
+  FrameSeal server = seal_of(Party::server);
   for (int i = 0; i < 3; ++i) {
     Frame there = frame(rank, FrameType::hello, payload_);
     EXPECT_TRUE(server.open(there));
@@ -182,26 +182,26 @@ TEST_F(Seals, OpenWhatTheOtherEndSealed) {
 }
 
 TEST_F(Seals, DependOnKeyBothNoncesAndDirection) {
-  FrameSeal rank = seal_of(Role::rank);
+  FrameSeal rank = seal_of(Party::rank);
   const Frame sent = frame(rank, FrameType::hello, payload_);
-  const auto opens = [&](Role role) {
+  const auto opens = [&](Party role) {
     Frame copy = copy_of(sent);
     return seal_of(role).open(copy);
   };
-  EXPECT_TRUE(opens(Role::server));
-  EXPECT_FALSE(opens(Role::rank));  // reflected to its sender
+  EXPECT_TRUE(opens(Party::server));
+  EXPECT_FALSE(opens(Party::rank));  // reflected to its sender
   for (Bytes* part : {&key_, &opening_, &greeting_}) {
     (*part)[5] ^= std::byte{1};
-    EXPECT_FALSE(opens(Role::server));
+    EXPECT_FALSE(opens(Party::server));
     (*part)[5] ^= std::byte{1};
   }
 }
 
 TEST_F(Seals, DependOnTypeContentAndOrder) {
-  FrameSeal rank = seal_of(Role::rank);
+  FrameSeal rank = seal_of(Party::rank);
   const Frame first = frame(rank, FrameType::ready, payload_);
   const Frame second = frame(rank, FrameType::ready, payload_);
-  const auto opens = [&](Frame given) { return seal_of(Role::server).open(given); };
+  const auto opens = [&](Frame given) { return seal_of(Party::server).open(given); };
   EXPECT_TRUE(opens(copy_of(first)));
   EXPECT_FALSE(opens(copy_of(second)));  // out of order
   Frame other_type = copy_of(first);
@@ -213,7 +213,7 @@ TEST_F(Seals, DependOnTypeContentAndOrder) {
     EXPECT_FALSE(opens(std::move(changed))) << i;
   }
   EXPECT_FALSE(opens(Frame{FrameType::ready, Bytes(31), {}}));
-  FrameSeal server = seal_of(Role::server);
+  FrameSeal server = seal_of(Party::server);
   Frame again = copy_of(first);
   Frame replayed = copy_of(first);
   EXPECT_TRUE(server.open(again));

@@ -140,12 +140,13 @@ class SharedListener : public testing::Test {
     std::vector<FileDescriptor> sockets;
     sockets.push_back(shm::listen_on(name_));
     listener_ = std::make_shared<Listener>(
-        std::move(sockets), member_for(5), Limits{},
+        std::move(sockets), member_for(5), ConnectionLimits{},
         SocketFamily{"test", [](int) { return std::string("somebody"); }, nullptr});
   }
 
   [[nodiscard]] Dialer dial(const StreamKey& key) const {
-    return {{{shm::abstract_address(name_), "here"}}, member_for(key.from), key, Limits{}};
+    return {
+        {{shm::abstract_address(name_), "here"}}, member_for(key.from), key, ConnectionLimits{}};
   }
   // Returns whether a thread that sleeps until the connection comes would be woken now.
   static bool would_wake(InboundConnection& claim) {

@@ -55,7 +55,7 @@ class EndpointEnd {
         cache_(std::make_shared<RegistrationCache>(device_, budget)),
         endpoint_(std::make_unique<VerbsEndpoint>(
             rank, 1 - rank, std::make_unique<GivenSocket>(std::move(socket), after), device_,
-            cache_, transport::Limits{})) {}
+            cache_, transport::ConnectionLimits{})) {}
 
   [[nodiscard]] std::size_t send(std::span<const std::span<const std::byte>> parts) {
     return endpoint_->try_send_parts(parts);

@@ -18,7 +18,7 @@ namespace hccl::verbs {
 namespace {
 
 using hccl::test::test_seed;
-using Outcome = QpExchange::Outcome;
+using Status = QpExchange::Status;
 
 QpInfo info() {
   return {.queue_pair = 0x00abcd,
@@ -108,7 +108,7 @@ class Introducing : public testing::Test {
       received.insert(received.end(), buffer.begin(), buffer.begin() + got);
     return received;
   }
-  [[nodiscard]] Outcome poll(std::size_t count = kQpInfoBytes) {
+  [[nodiscard]] Status poll(std::size_t count = kQpInfoBytes) {
     return exchange_.poll(near_.get(), count);
   }
   [[nodiscard]] Bytes received() const {
@@ -124,24 +124,24 @@ TEST_F(Introducing, IsDoneWhenBothHaveSaidAll) {
   const Bytes own = serialize(info());
   exchange_.send(own);
   EXPECT_TRUE(exchange_.has_unsent());
-  EXPECT_EQ(poll(), Outcome::waiting);
+  EXPECT_EQ(poll(), Status::waiting);
   EXPECT_FALSE(exchange_.has_unsent());
   EXPECT_EQ(hear(), own);
   const Bytes theirs = serialize(with([](QpInfo& f) { f.queue_pair = 3; }));
   say(theirs);
-  EXPECT_EQ(poll(), Outcome::done);
+  EXPECT_EQ(poll(), Status::done);
   EXPECT_EQ(received(), theirs);
-  EXPECT_EQ(poll(), Outcome::done) << "it stays so";
+  EXPECT_EQ(poll(), Status::done) << "it stays so";
 }
 
 TEST_F(Introducing, WaitsForEachByte) {
   const Bytes theirs = serialize(info());
   for (std::size_t i = 0; i < theirs.size(); ++i) {
-    EXPECT_EQ(poll(), Outcome::waiting) << i;
+    EXPECT_EQ(poll(), Status::waiting) << i;
     EXPECT_EQ(exchange_.received().size(), i);
     say(std::span(theirs).subspan(i, 1));
   }
-  EXPECT_EQ(poll(), Outcome::done);
+  EXPECT_EQ(poll(), Status::done);
   EXPECT_EQ(parse_qp_info(exchange_.received()), info());
 }
 
@@ -149,36 +149,36 @@ TEST_F(Introducing, LeavesWhatComesNextForTheNextStep) {
   Bytes said = serialize(info());
   said.push_back(std::byte{0x52});
   say(said);
-  EXPECT_EQ(poll(), Outcome::done);
+  EXPECT_EQ(poll(), Status::done);
   EXPECT_EQ(exchange_.received().size(), kQpInfoBytes);
   exchange_.clear_received();
   EXPECT_TRUE(exchange_.received().empty());
-  EXPECT_EQ(poll(1), Outcome::done);
+  EXPECT_EQ(poll(1), Status::done);
   EXPECT_EQ(received(), Bytes{std::byte{0x52}});
   exchange_.clear_received();
-  EXPECT_EQ(poll(1), Outcome::waiting);
+  EXPECT_EQ(poll(1), Status::waiting);
 }
 
 TEST_F(Introducing, HearsOfAnEndThatComesEarly) {
   const Bytes all = serialize(info());
   say(std::span(all).first(kQpInfoBytes - 1));
   far_.reset();
-  EXPECT_EQ(poll(), Outcome::closed);
+  EXPECT_EQ(poll(), Status::closed);
 }
 
 TEST_F(Introducing, HearsOfAnEndBeforeAnythingIsSaid) {
   exchange_.send(serialize(info()));
   far_.reset();
-  EXPECT_EQ(poll(), Outcome::closed) << "and no signal ends the process";
+  EXPECT_EQ(poll(), Status::closed) << "and no signal ends the process";
 }
 
 TEST_F(Introducing, TakesTheLastWordsOfAnEndThatHasGone) {
-  EXPECT_EQ(poll(), Outcome::waiting);
+  EXPECT_EQ(poll(), Status::waiting);
   say(serialize(info()));
   far_.reset();
-  EXPECT_EQ(poll(), Outcome::done);
+  EXPECT_EQ(poll(), Status::done);
   exchange_.clear_received();
-  EXPECT_EQ(poll(1), Outcome::closed);
+  EXPECT_EQ(poll(1), Status::closed);
 }
 
 TEST_F(Introducing, SendsWhatIsLeftWhenTheBufferHasRoomAgain) {
@@ -188,7 +188,7 @@ TEST_F(Introducing, SendsWhatIsLeftWhenTheBufferHasRoomAgain) {
   for (std::size_t i = 0; i < own.size(); ++i) own[i] = static_cast<std::byte>(i * 31 >> 3);
   exchange_.send(own);
   say(serialize(info()));
-  EXPECT_EQ(poll(), Outcome::waiting) << "what has come is received, but not all is said";
+  EXPECT_EQ(poll(), Status::waiting) << "what has come is received, but not all is said";
   EXPECT_TRUE(exchange_.has_unsent());
   EXPECT_EQ(exchange_.received().size(), kQpInfoBytes);
   Bytes got;
@@ -199,7 +199,7 @@ TEST_F(Introducing, SendsWhatIsLeftWhenTheBufferHasRoomAgain) {
     static_cast<void>(poll());
   }
   EXPECT_EQ(got, own);
-  EXPECT_EQ(poll(), Outcome::done);
+  EXPECT_EQ(poll(), Status::done);
   EXPECT_EQ(parse_qp_info(exchange_.received()), info());
 }
 
