@@ -76,11 +76,12 @@ void PendingConnections::close_all() {
 }
 
 void PendingConnections::wait_for_connection() {
-  if (paused_ || !listener_.valid() || std::exchange(waiting_, true)) return;
+  if (paused_ || !listener_.valid() || waiting_) return;
   wait_.when_readable([this] {
     waiting_ = false;
     if (!paused_) accept_some();
   });
+  waiting_ = true;  // not reached if when_readable() throws
 }
 
 void PendingConnections::accept_some() {
@@ -152,12 +153,13 @@ bool PendingConnections::drop_one(const std::string& why) {
 }
 
 void PendingConnections::watch_deadlines() {
-  if (pending_.empty() || std::exchange(expiry_is_set_, true)) return;
+  if (pending_.empty() || expiry_is_set_) return;
   expiry_.start(pending_.front().deadline.remaining(), [this] {
     expiry_is_set_ = false;
     drop_expired();
     watch_deadlines();
   });
+  expiry_is_set_ = true;  // not reached if start() throws
 }
 
 void PendingConnections::drop_expired() {

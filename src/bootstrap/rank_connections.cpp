@@ -9,9 +9,10 @@ namespace hccl::bootstrap {
 
 void RankConnections::add(int rank, std::shared_ptr<FrameConnection> connection,
                           bool is_own_process) {
-  auto joined = std::make_unique<Joined>(*this, rank, std::move(connection), is_own_process);
-  joined->connection->set_owner(joined.get());
-  joined_[rank] = std::move(joined);
+  const auto [place, added] = joined_.try_emplace(
+      rank, std::make_unique<Joined>(*this, rank, std::move(connection), is_own_process));
+  // Comes last, because the insertion can throw and would leave the connection without its owner.
+  place->second->connection->set_owner(place->second.get());
 }
 
 void RankConnections::start(int rank) {

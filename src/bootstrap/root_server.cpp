@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <set>
 #include <utility>
 
@@ -79,11 +80,24 @@ void RootServer::wait_until_all_know(std::chrono::milliseconds patience) {
 void RootServer::on_hello(RankAdmission::Pending& pending, const Hello& hello) {
   const std::string address = pending.connection->ends().peer.to_text();
   const auto failure = rendezvous_.admit(hello, address);
-  if (!failure) return join(pending, hello);
+  if (!failure) return admit(pending, hello);
   const bool concerns_all = rendezvous_.phase() == Rendezvous::Phase::failed && !ended_;
   admission_.refuse(pending, *failure, !rendezvous_.is_over());
   if (rendezvous_.phase() == Rendezvous::Phase::failed) note_told(hello.rank);
   if (concerns_all) advance();
+}
+
+// Fails the rendezvous if the rank cannot be served, because no rank can join twice.
+void RootServer::admit(RankAdmission::Pending& pending, const Hello& hello) {
+  try {
+    join(pending, hello);
+  } catch (const std::bad_alloc&) {
+    rendezvous_.rank_left(hello.rank, {hcclSystemError,
+                                       "the host of the root server has no memory "
+                                       "left; free memory on that host"});
+    advance();
+    throw;
+  }
 }
 
 void RootServer::join(RankAdmission::Pending& pending, const Hello& hello) {
@@ -286,7 +300,9 @@ void RootServer::note_told(int rank) {
 }
 
 bool RootServer::all_told() const {
-  if (rendezvous_.phase() != Rendezvous::Phase::failed) return true;
+  if (rendezvous_.phase() == Rendezvous::Phase::complete) return true;
+  // The reason of a rank of this process may not have arrived yet.
+  if (rendezvous_.phase() != Rendezvous::Phase::failed) return own_rank_ < 0;
   return std::ranges::all_of(told_, [](bool told) { return told; });
 }
 

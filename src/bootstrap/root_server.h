@@ -41,7 +41,8 @@ class RootServer final : public std::enable_shared_from_this<RootServer>,
   // in progress, closes the server.
   void abandon(const Failure& failure);
   // Blocks until every rank, including those that join late, has received the failure, for at most
-  // `patience`. Returns at once if there is no failure.
+  // `patience`. Returns at once if the rendezvous is complete, or if it has not failed and no rank
+  // of this process has joined it.
   void wait_until_all_know(std::chrono::milliseconds patience);
 
  private:
@@ -49,6 +50,7 @@ class RootServer final : public std::enable_shared_from_this<RootServer>,
   void on_rank_frame(int rank, const Frame& frame) override;
   void on_rank_connection_ended(int rank, FrameConnection& connection) override;
 
+  void admit(RankAdmission::Pending& pending, const Hello& hello);
   void join(RankAdmission::Pending& pending, const Hello& hello);
   void watch(int rank, const ProcessIdentity& process);
   void note_exit(int rank);

@@ -2,13 +2,17 @@
 // Joins ranks that are threads of one process, and ranks that are processes on several nodes.
 
 #include "bootstrap/control_link.h"
+#include "bootstrap/control_thread.h"
 #include "bootstrap/join.h"
+#include "bootstrap/rendezvous_client.h"
+#include "bootstrap/root_server.h"
 #include "bootstrap/server_registry.h"
 #include "joining_ranks.h"
 #include "loopback_test.h"
 #include "processes.h"
 
 #include <csignal>
+#include <future>
 #include <memory>
 
 namespace hccl::bootstrap::test {
@@ -69,6 +73,40 @@ TEST_F(Join, DeadlineNamesTheMissingRanks) {
     EXPECT_NE(endings[rank].text.find("ranks 3,5 have not joined"), std::string::npos)
         << endings[rank].text;
   }
+}
+
+void wait_for_control_thread() {
+  std::promise<void> idle;
+  ControlThread::instance().post([&] { idle.set_value(); });
+  idle.get_future().wait();
+}
+
+TEST_F(Join, TheServersProcessWaitsForTheReasonOfItsOwnRank) {
+  const UniqueId id = decode(create_unique_id());
+  const auto hello = [](int rank) {
+    return Hello{rank, 2, ProcessIdentity::mine(), random_secret()};
+  };
+  RendezvousClient own(id, proof_key(id), hello(0), Deadline::after(kPatience));
+  RendezvousClient other(id, proof_key(id), hello(1), Deadline::after(kPatience));
+  own.join([] { return std::string(); });
+  other.join([] { return std::string(); });
+  static_cast<void>(other.wait_for_table());
+  const auto server = ServerRegistry::instance().find(id);
+  auto known = std::async(std::launch::async, [&] { server->wait_until_all_know(kPatience); });
+  EXPECT_EQ(known.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  wait_for_control_thread();
+  EXPECT_EQ(known.wait_for(std::chrono::milliseconds(0)), std::future_status::timeout);
+
+  own.leave({hcclSystemError, "the reason of rank 0"});
+  ASSERT_EQ(known.wait_for(kPatience / 2), std::future_status::ready);
+  try {
+    static_cast<void>(other.finish({}));
+    ADD_FAILURE() << "rank 1 has not received the failure";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("the reason of rank 0"), std::string::npos)
+        << error.what();
+  }
+  server->stop();
 }
 
 // Ranks that are processes on several nodes must get the right data from each other, and all must
