@@ -86,7 +86,7 @@ constexpr Value kGraphValues[] = {
 
 }  // namespace
 
-TEST(GraphValues, AreWhatProgramsWereBuiltWith) {
+TEST(GraphValues, MatchTheAbi) {
   for (const Value& value : kGraphValues) EXPECT_EQ(value.actual, value.expected) << value.name;
 }
 

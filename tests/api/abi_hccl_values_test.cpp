@@ -72,7 +72,7 @@ constexpr Value kHcclValues[] = {
 
 }  // namespace
 
-TEST(HcclValues, AreWhatProgramsWereBuiltWith) {
+TEST(HcclValues, MatchTheAbi) {
   for (const Value& value : kHcclValues) EXPECT_EQ(value.actual, value.expected) << value.name;
 }
 

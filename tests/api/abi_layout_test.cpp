@@ -134,14 +134,14 @@ static_assert(std::is_aggregate_v<hcclUniqueId> && std::is_trivial_v<hcclUniqueI
 
 }  // namespace
 
-TEST(Layouts, SizesAndAlignmentsAreWhatProgramsWereBuiltWith) {
+TEST(Layouts, SizesAndAlignmentsMatchTheAbi) {
   for (const Layout& layout : kLayouts) {
     EXPECT_EQ(layout.size, layout.expected_size) << layout.name;
     EXPECT_EQ(layout.alignment, layout.expected_alignment) << layout.name;
   }
 }
 
-TEST(Layouts, OffsetsAreWhatProgramsWereBuiltWith) {
+TEST(Layouts, OffsetsMatchTheAbi) {
   for (const Offset& offset : kOffsets) EXPECT_EQ(offset.actual, offset.expected) << offset.field;
 }
 

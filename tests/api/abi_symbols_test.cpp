@@ -61,11 +61,11 @@ Library open_library(const std::string& path) {
 
 }  // namespace
 
-TEST(ExportedSymbols, AreTheExpectedOnesWithoutVersions) {
+TEST(ExportedSymbols, AreExactlyTheExpectedOnesUnversioned) {
   EXPECT_EQ(symbols("--defined-only", HCCL_SHARED_LIBRARY), expected_symbols());
 }
 
-TEST(ExportedSymbols, AreTheOnesTheVersionScriptNames) {
+TEST(ExportedSymbols, MatchTheVersionScript) {
   std::ifstream map(HCCL_EXPORTS_MAP);
   ASSERT_TRUE(map) << HCCL_EXPORTS_MAP;
   std::set<std::string> names;
@@ -77,14 +77,14 @@ TEST(ExportedSymbols, AreTheOnesTheVersionScriptNames) {
   EXPECT_EQ(names, expected_symbols());
 }
 
-TEST(SharedLibrary, IsNamedLikeTheOneItReplaces) {
+TEST(SharedLibrary, HasTheSonameOfTheVendorLibrary) {
   const std::string dynamic = output_of("readelf -dW '" HCCL_SHARED_LIBRARY "'");
   EXPECT_NE(dynamic.find("Library soname: [libSynapse.so]"), std::string::npos) << dynamic;
   EXPECT_EQ(dynamic.find("VERDEF"), std::string::npos) << dynamic;
   EXPECT_EQ(dynamic.find("SYMBOLIC"), std::string::npos) << "names must stay interposable";
 }
 
-TEST(SharedLibrary, IsOneStateByWhicheverNameItIsLoaded) {
+TEST(SharedLibrary, SharesOneStateUnderEveryName) {
   const std::string folder =
       std::string(HCCL_SHARED_LIBRARY).substr(0, std::string(HCCL_SHARED_LIBRARY).rfind('/') + 1);
   const Library first = open_library(HCCL_SHARED_LIBRARY);
@@ -96,7 +96,7 @@ TEST(SharedLibrary, IsOneStateByWhicheverNameItIsLoaded) {
   }
 }
 
-TEST(SharedLibrary, ResolvesEveryNameWhenItIsLoaded) {
+TEST(SharedLibrary, ResolvesEverySymbol) {
   const Library library = open_library(HCCL_SHARED_LIBRARY);
   ASSERT_NE(library, nullptr) << dlerror();
   for (const std::string_view name : kExpectedSymbols) {
@@ -104,7 +104,7 @@ TEST(SharedLibrary, ResolvesEveryNameWhenItIsLoaded) {
   }
 }
 
-TEST(LinkedProgram, NeedsTheLibraryByNameAndNoVersion) {
+TEST(LinkedProgram, NeedsTheSonameWithoutVersions) {
   const std::string dynamic = output_of("readelf -dW '" HCCL_LINKED_PROGRAM "'");
   EXPECT_NE(dynamic.find("Shared library: [libSynapse.so]"), std::string::npos) << dynamic;
   const std::set<std::string> references = symbols("--undefined-only", HCCL_LINKED_PROGRAM);

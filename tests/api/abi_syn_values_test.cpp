@@ -135,7 +135,7 @@ constexpr Value kSynValues[] = {
 
 }  // namespace
 
-TEST(SynapseValues, AreWhatProgramsWereBuiltWith) {
+TEST(SynapseValues, MatchTheAbi) {
   for (const Value& value : kSynValues) EXPECT_EQ(value.actual, value.expected) << value.name;
 }
 

@@ -106,7 +106,7 @@ struct Told {
   }
 };
 
-TEST_F(StreamWork, PositionsCountWhatIsQueuedAndWhatHasRun) {
+TEST_F(StreamWork, PositionsCountQueuedAndCompletedWork) {
   const std::uint64_t before = queued();
   ASSERT_EQ(hcclEmulationLaunch(stream_, wait_for_flag, &open_), hcclSuccess);
   ASSERT_EQ(hcclEmulationLaunch(stream_, do_nothing, nullptr), hcclSuccess);
@@ -122,7 +122,7 @@ TEST_F(StreamWork, PositionsCountWhatIsQueuedAndWhatHasRun) {
   EXPECT_EQ(hcclEmulationStreamPosition(stream_, nullptr, nullptr), hcclSuccess);
 }
 
-TEST_F(StreamWork, IsBusyUntilItHasRun) {
+TEST_F(StreamWork, IsBusyUntilItCompletes) {
   ASSERT_EQ(hcclEmulationLaunch(stream_, wait_for_flag, &open_), hcclSuccess);
   const std::uint64_t position = queued();
   for (const std::uint64_t timeout : {0ull, 1ull, 20ull}) {
@@ -134,7 +134,7 @@ TEST_F(StreamWork, IsBusyUntilItHasRun) {
   EXPECT_EQ(wait(0, position, 0), hcclSuccess);
 }
 
-TEST_F(StreamWork, BeginsWhenItIsAskedForThoughNobodyWaits) {
+TEST_F(StreamWork, StartsWhenPolled) {
   for (int round = 0; round < 20; ++round) {
     ASSERT_EQ(hcclEmulationLaunch(stream_, do_nothing, nullptr), hcclSuccess);
     const std::uint64_t position = queued();
@@ -148,7 +148,7 @@ TEST_F(StreamWork, BeginsWhenItIsAskedForThoughNobodyWaits) {
   }
 }
 
-TEST_F(StreamWork, FailsWithItsOwnTextAndNoneOfWorkBeforeOrBehind) {
+TEST_F(StreamWork, FailsWithItsOwnTextOnly) {
   ASSERT_EQ(hcclEmulationLaunch(stream_, do_nothing, nullptr), hcclSuccess);
   const std::uint64_t before = queued();
   queue_failing_copy();
@@ -165,7 +165,7 @@ TEST_F(StreamWork, FailsWithItsOwnTextAndNoneOfWorkBeforeOrBehind) {
   EXPECT_EQ(wait(failed, queued()), hcclSuccess);
 }
 
-TEST_F(StreamWork, TellsWhoAskedOnceAndMayBeCalledFromThere) {
+TEST_F(StreamWork, NotifiesOnceAndAllowsCallsFromTheCallback) {
   Told told;
   told.stream = stream_;
   ASSERT_EQ(hcclEmulationLaunch(stream_, wait_for_flag, &open_), hcclSuccess);
@@ -187,7 +187,7 @@ TEST_F(StreamWork, TellsWhoAskedOnceAndMayBeCalledFromThere) {
   EXPECT_EQ(again.calls, 1);
 }
 
-TEST_F(StreamWork, TellsOfItsFailure) {
+TEST_F(StreamWork, NotifiesOfAFailure) {
   queue_failing_copy();
   Told told;
   ASSERT_EQ(hcclEmulationStreamNotify(stream_, 0, queued(), Told::call, &told), hcclSuccess);
@@ -197,7 +197,7 @@ TEST_F(StreamWork, TellsOfItsFailure) {
   EXPECT_EQ(synStreamSynchronize(stream_), synSuccess) << "the failure counts as reported";
 }
 
-TEST_F(StreamWork, IsToldOfBeforeTheRuntimeHasGone) {
+TEST_F(StreamWork, NotifiesBeforeTheRuntimeIsDestroyed) {
   constexpr int kCalls = 100;
   std::vector<Told> told(kCalls);
   ASSERT_EQ(hcclEmulationLaunch(stream_, wait_for_flag, &open_), hcclSuccess);
@@ -217,7 +217,7 @@ TEST_F(StreamWork, IsToldOfBeforeTheRuntimeHasGone) {
 
 // Calls and exit must not hang in a process without the callback thread, nor while that thread is
 // in a callback.
-TEST_F(StreamWork, LetsProcessesExit) {
+TEST_F(StreamWork, DoesNotDelayProcessExit) {
   Told told;
   ASSERT_EQ(hcclEmulationStreamNotify(stream_, 0, 0, Told::call, &told), hcclSuccess);
   told.await();
@@ -230,7 +230,7 @@ TEST_F(StreamWork, LetsProcessesExit) {
   EXPECT_EQ(status, 0);
 }
 
-TEST_F(StreamWork, RefusesWhatIsNoRangeOfIt) {
+TEST_F(StreamWork, RefusesInvalidRanges) {
   const std::uint64_t position = queued();
   const auto expect_refused = [](hcclResult_t result, const char* part) {
     EXPECT_EQ(result, hcclInvalidArgument) << part;
@@ -250,7 +250,7 @@ TEST_F(StreamWork, RefusesWhatIsNoRangeOfIt) {
   EXPECT_EQ(told.calls, 0);
 }
 
-TEST_F(StreamWork, HasALimitInACommunicatorOfOneRankToo) {
+TEST_F(StreamWork, HasATimeLimitWithOneRank) {
   hcclUniqueId id{};
   ASSERT_EQ(hcclGetUniqueId(&id), hcclSuccess);
   hcclComm_t comm = nullptr;

@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-TEST(ResultTexts, AreThereForEveryCodeAndDiffer) {
+TEST(ResultTexts, ExistForEveryCodeAndDiffer) {
   std::set<std::string> texts;
   for (int code = hcclUninitialized; code <= hcclPortDown; ++code) {
     const char* text = hcclGetErrorString(static_cast<hcclResult_t>(code));
@@ -21,12 +21,12 @@ TEST(ResultTexts, AreThereForEveryCodeAndDiffer) {
   }
 }
 
-TEST(ResultTexts, AreNeverNullForANumberThatIsNoCode) {
+TEST(ResultTexts, ExistForUnknownCodes) {
   EXPECT_NE(hcclGetErrorString(static_cast<hcclResult_t>(31)), nullptr);
   EXPECT_NE(synGetErrorString(static_cast<synStatus>(63)), nullptr);
 }
 
-TEST(StatusTexts, AreThereForEveryCodeDifferAndFit) {
+TEST(StatusTexts, ExistForEveryCodeDifferAndFit) {
   std::set<std::string> texts;
   for (int code = synSuccess; code <= synFailTpcKernels; ++code) {
     const auto status = static_cast<synStatus>(code);
@@ -37,7 +37,7 @@ TEST(StatusTexts, AreThereForEveryCodeDifferAndFit) {
   }
 }
 
-TEST(StatusTexts, AreCutToTheBuffer) {
+TEST(StatusTexts, AreTruncatedToTheBuffer) {
   std::array<char, 8> buffer;
   buffer.fill('#');
   EXPECT_EQ(synStatusGetBriefDescription(synInvalidArgument, buffer.data(), 5), synSuccess);
@@ -47,20 +47,20 @@ TEST(StatusTexts, AreCutToTheBuffer) {
   EXPECT_EQ(synStatusGetBriefDescription(synSuccess, buffer.data(), 0), synInvalidArgument);
 }
 
-TEST(Version, IsTheOneOfTheHeaders) {
+TEST(Version, MatchesTheHeaders) {
   int version = 0;
   EXPECT_EQ(hcclGetVersion(&version), hcclSuccess);
   EXPECT_EQ(version, HCCL_VERSION_CODE);
   EXPECT_EQ(hcclGetLastErrorMessage(), nullptr);
 }
 
-TEST(Version, RefusesANullResultWithAMessage) {
+TEST(Version, RefusesANullPointer) {
   EXPECT_EQ(hcclGetVersion(nullptr), hcclInvalidArgument);
   ASSERT_NE(hcclGetLastErrorMessage(), nullptr);
   EXPECT_NE(std::strstr(hcclGetLastErrorMessage(), "hcclGetVersion"), nullptr);
 }
 
-TEST(LastError, StaysUntilTheNextCallOfItsApi) {
+TEST(LastError, PersistsUntilTheNextCallOfItsApi) {
   EXPECT_NE(hcclGroupEnd(), hcclSuccess);  // without a start
   EXPECT_NE(synErrorDestroy(nullptr), synSuccess);
   (void)hcclGetErrorString(hcclUnsupported);
@@ -77,7 +77,7 @@ TEST(LastError, StaysUntilTheNextCallOfItsApi) {
   EXPECT_STRNE(synGetLastErrorMessage(), "");
 }
 
-TEST(LastError, BelongsToItsThread) {
+TEST(LastError, IsPerThread) {
   EXPECT_NE(hcclGroupEnd(), hcclSuccess);  // without a start
   EXPECT_NE(synErrorDestroy(nullptr), synSuccess);
   std::thread([] {

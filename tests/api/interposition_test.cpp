@@ -29,7 +29,7 @@ hcclResult_t hcclBroadcast(const void* sendbuff, void* recvbuff, size_t count,
   return hcclBusy;
 }
 
-TEST(Interposition, SeesTheBroadcastBehindBcast) {
+TEST(Interposition, InterceptsTheBroadcastOfBcast) {
   int buffer = 0;
   int comm = 0;
   int stream = 0;

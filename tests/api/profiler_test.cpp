@@ -46,14 +46,14 @@ TEST_F(Profiler, RecordsNothing) {
   EXPECT_EQ(entries, 0U);
 }
 
-TEST_F(Profiler, RefusesWhatDoesNotExist) {
+TEST_F(Profiler, RefusesInvalidArguments) {
   EXPECT_EQ(synProfilerStart(synTraceAll, device_ + 1), synInvalidArgument);
   EXPECT_EQ(synProfilerStart(synTraceTypeSize, device_), synInvalidArgument);
   EXPECT_EQ(synProfilerAddCustomMeasurement(nullptr, 5), synInvalidArgument);
   EXPECT_STRNE(synGetLastErrorMessage(), "");
 }
 
-TEST_F(Profiler, ItsClockIsThatOfEvents) {
+TEST_F(Profiler, ClockIsMonotonic) {
   std::uint64_t before = 0;
   std::uint64_t after = 0;
   ASSERT_EQ(synProfilerGetCurrentTimeNS(&before), synSuccess);
@@ -61,7 +61,7 @@ TEST_F(Profiler, ItsClockIsThatOfEvents) {
   EXPECT_LE(before, after);
 }
 
-TEST_F(Profiler, ADeviceIsPreparedAlready) {
+TEST_F(Profiler, DeviceInitSucceeds) {
   EXPECT_EQ(hcclDeviceInit(nullptr, nullptr), hcclSuccess);
   EXPECT_EQ(hcclDeviceInit(&device_, nullptr), hcclInvalidArgument);
 }

@@ -54,12 +54,12 @@ TEST(Unsupported, GraphFunctionsNameThemselves) {
   for (const auto& function : kGraphFunctions) expect_unsupported(function);
 }
 
-TEST(State, IsReportedBeforeTheEnd) {
+TEST(DumpStateAndTerminate, PrintsItsMessage) {
   testing::GTEST_FLAG(death_test_style) = "threadsafe";
   EXPECT_DEATH(static_cast<void>(synDumpStateAndTerminate("no more loss", 0)), "no more loss");
 }
 
-TEST(KernelLibraries, AreNone) {
+TEST(KernelLibraries, NoneAreReported) {
   std::uint32_t libraries = 7;
   EXPECT_EQ(synTPCLibraryGetVersionSize(&libraries), synSuccess);
   EXPECT_EQ(libraries, 0u);

@@ -25,7 +25,7 @@ void expect_sync_fails(synStreamHandle stream) {
 
 // A rank that calls nothing must be named when the time limit ends the others' call, and its own
 // communicator must fail too.
-RANK_TEST(Absence, EndsWithTheTimeLimitAndNamesTheRank, std::vector{3}, std::vector{3},
+RANK_TEST(Absence, TimesOutAndNamesTheRank, std::vector{3}, std::vector{3},
           with_environment({{"HCCL_TIMEOUT", "2"}})) {
   if (world.rank != kAbsent) {
     OperationRun run(session, group, all_reduce_of(1000));
@@ -66,7 +66,7 @@ TEST(Absence, IsReportedOnceAndFailsNothing) {
   }
 }
 
-TEST(Absence, IsNotReportedWhenTurnedOff) {
+TEST(Absence, IsNotReportedWhenReportsAreOff) {
   const auto outcomes =
       run_ranks(3, in_session(arrives_late), with_environment({{"HCCL_HANG_REPORT", "0"}}));
   EXPECT_EQ(failures(outcomes), "");
@@ -91,14 +91,14 @@ void never_joins(World& world) {
   session.finish();
 }
 
-TEST(Absence, FromTheRendezvousNamesTheRank) {
+TEST(Absence, AtTheRendezvousNamesTheRank) {
   const auto options = with_environment({{"HCCL_INIT_TIMEOUT", "1.5"}});
   EXPECT_EQ(failures(run_ranks(4, never_joins, options)), "");
 }
 
 // An abort by rank 0 must end the waits of rank 0 and rank 2, and fail rank 1, which has called
 // nothing.
-RANK_TEST(Abort, UnblocksEverybody, std::vector{3}, std::vector{3}) {
+RANK_TEST(Abort, UnblocksAllRanks, std::vector{3}, std::vector{3}) {
   OperationRun run(session, group, all_reduce_of(1000));
   if (world.rank != kAbsent) {
     succeed(run.queue(stream));
@@ -163,7 +163,7 @@ RankFunction aborts_at_random(unsigned long long seed) {
   };
 }
 
-TEST(Abort, WorksAtAnyMoment) {
+TEST(Abort, WorksAtAnyTime) {
   const unsigned long long seed = test_seed();
   EXPECT_EQ(failures(run_ranks(4, aborts_at_random(seed))), "") << "HCCL_TEST_SEED=" << seed;
   EXPECT_EQ(failures(run_ranks_as_threads(4, aborts_at_random(seed))), "")
@@ -244,13 +244,13 @@ void survive_a_stopped_rank(Ending ending) {
   }
 }
 
-TEST(Absence, OfAStoppedRankCostsNobodyTheirMemory) { survive_a_stopped_rank(Ending::timeout); }
+TEST(Absence, OfAStoppedRankKeepsPeersMemoryUsable) { survive_a_stopped_rank(Ending::timeout); }
 
-TEST(Abort, BesideAStoppedRankCostsNobodyTheirMemory) { survive_a_stopped_rank(Ending::abort); }
+TEST(Abort, WithAStoppedRankKeepsPeersMemoryUsable) { survive_a_stopped_rank(Ending::abort); }
 
 // An abort must end a finalize whose work is queued after another communicator's work, which waits
 // for a rank that never calls.
-RANK_TEST(Abort, EndsAFinalizeThatWaitsBehindAnotherCommunicator, 2) {
+RANK_TEST(Abort, UnblocksAFinalizeBehindAnotherCommunicator, 2) {
   const Group behind = session.join_all(1);
   if (world.rank == 0) {
     OperationRun first(session, group, all_reduce_of(1000));
@@ -277,7 +277,7 @@ RANK_TEST(Abort, EndsAFinalizeThatWaitsBehindAnotherCommunicator, 2) {
 }
 
 // An abort by another thread must end a destroy that waits for work that cannot complete.
-RANK_TEST(Abort, EndsADestroyThatWaits, 2) {
+RANK_TEST(Abort, UnblocksADestroy, 2) {
   OperationRun run(session, group, all_reduce_of(1000));
   if (world.rank == 0) {
     succeed(run.queue(stream));
@@ -293,8 +293,7 @@ RANK_TEST(Abort, EndsADestroyThatWaits, 2) {
 }
 
 // A stream that waits for an event recorded after a failed operation must fail too.
-RANK_TEST(Absence, FailsTheStreamsThatWaitForTheResult, 2,
-          with_environment({{"HCCL_TIMEOUT", "1"}})) {
+RANK_TEST(Absence, FailsStreamsThatWaitForTheResult, 2, with_environment({{"HCCL_TIMEOUT", "1"}})) {
   synStreamHandle first = session.make_stream();
   synStreamHandle second = session.make_stream();
   if (world.rank != kAbsent) {

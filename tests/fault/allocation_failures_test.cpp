@@ -169,7 +169,7 @@ TEST_P(AllocationFailure, IsAnErrorOrHarmless) {
 
 // If a new mapping cannot be registered, it must be destroyed after the registry's lock is
 // released, since its destructor takes that lock.
-TEST(AllocationFailures, OfSharedMappingsLeaveNoLockTaken) {
+TEST(AllocationFailures, InSharedMappingsReleaseTheLock) {
   const FileDescriptor file = create_memory_file("test", 1 << 20);
   for (long number = 1; number <= 8; ++number) {
     const auto attempt = [&](auto map) {

@@ -82,9 +82,9 @@ RANK_BODY(wait_cancelled) {
   }
 }
 
-TEST_P(Cancelled, WaitsEndFirst) { run(in_session(wait_cancelled)); }
+TEST_P(Cancelled, WaitsCompleteFirst) { run(in_session(wait_cancelled)); }
 
-TEST_P(Cancelled, LivesOfCommunicatorsAreWhole) {
+TEST_P(Cancelled, CommunicatorCallsCompleteFirst) {
   run([](World& world) {
     Session session(world);
     const hcclUniqueId id = share_id(world);
@@ -108,7 +108,7 @@ TEST_P(Cancelled, LivesOfCommunicatorsAreWhole) {
 
 // With HCCL_BLOCKING=1, each call waits for its own work by system calls, which are cancellation
 // points.
-RANK_TEST(CancelledUnderBlocking, CallsEndFirst, 2,
+RANK_TEST(CancelledUnderBlocking, CallsCompleteFirst, 2,
           RankOptions{.environment = {{"HCCL_BLOCKING", "1"}}}) {
   constexpr std::size_t kCount = 300'000;
   const DeviceMemory memory(session.device(), kCount * sizeof(float));

@@ -114,7 +114,7 @@ std::string texts(const std::vector<RankOutcome>& outcomes) {
   return all;
 }
 
-TEST_F(Containers, HaveAllThatIsNeeded) {
+TEST_F(Containers, RunCollectives) {
   const RankOptions options{.environment = {{"HCCL_DEBUG", "INFO"}}, .capture_stderr = true};
   const auto outcomes = run_ranks(4, contained(in_session(work)), options);
   EXPECT_EQ(texts(outcomes), "");
@@ -124,7 +124,7 @@ TEST_F(Containers, HaveAllThatIsNeeded) {
   }
 }
 
-TEST_F(Containers, NoticeTheEndOfAnother) {
+TEST_F(Containers, DetectTheDeathOfAnother) {
   EXPECT_EQ(texts(run_ranks(4, contained(lose_one))), "");
 }
 

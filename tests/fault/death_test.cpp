@@ -80,7 +80,7 @@ RankFunction victims_and_survivors(int victim, Orphan orphan, unsigned long long
   };
 }
 
-TEST(Death, AtARandomMomentIsReportedToEverySurvivor) {
+TEST(Death, AtARandomTimeIsReportedToEverySurvivor) {
   isolate_network();
   const auto before = shared_names();
   const unsigned long long seed = test_seed();
@@ -122,7 +122,7 @@ RankFunction leaves_early(int victim) {
   });
 }
 
-TEST(Death, LeavesCompletedOperationsASuccess) {
+TEST(Death, KeepsCompletedOperationsSuccessful) {
   for (const int victim : {0, 1}) {
     const RankOptions options{.victim = victim};
     EXPECT_EQ(failures(run_ranks(3, leaves_early(victim), options), victim), "");
@@ -151,7 +151,7 @@ RANK_BODY(others_go_on) {
   require_equal(static_cast<int>(code), 0, "the other communicator's error");
 }
 
-TEST(Death, LeavesOtherCommunicatorsAlone) {
+TEST(Death, DoesNotAffectOtherCommunicators) {
   const RankOptions options{.victim = 2};
   EXPECT_EQ(failures(run_ranks(3, in_session(others_go_on), options), options.victim), "");
 }
@@ -173,7 +173,7 @@ RANK_BODY(aborts_with_a_core) {
   expect_failed(group, hcclSystemError, 3);
 }
 
-TEST(Death, ByAbortIsReportedAndItsCoreIsSmall) {
+TEST(Death, BySigabrtIsReportedAndDumpsASmallCore) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::temp_directory_path() / join("hccl-core-test-", getpid());
   fs::create_directory(folder);

@@ -70,11 +70,11 @@ class Descriptors : public testing::Test {
   }
 };
 
-TEST_F(Descriptors, ThatAreMissingForALaneFailTheCommunicator) {
+TEST_F(Descriptors, ShortageForALaneFailsTheCommunicator) {
   EXPECT_EQ(failures(run_ranks(2, call_without_descriptors(queue_all_reduce))), "");
 }
 
-TEST_F(Descriptors, ThatAreMissingForAMessageFailTheCommunicator) {
+TEST_F(Descriptors, ShortageForAMessageFailsTheCommunicator) {
   EXPECT_EQ(failures(run_ranks(2, call_without_descriptors(queue_message))), "");
 }
 

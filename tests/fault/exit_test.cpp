@@ -61,11 +61,11 @@ RankFunction leaves_everything(bool destroys_the_runtime) {
   };
 }
 
-TEST(StaticDestructors, MayCall) {
+TEST(StaticDestructors, MayCallTheLibrary) {
   EXPECT_EQ(failures(run_ranks(1, leaves_everything(false))), "");
 }
 
-TEST(StaticDestructors, MayCallAfterTheRuntimeIsDestroyed) {
+TEST(StaticDestructors, MayCallTheLibraryAfterTheRuntimeIsDestroyed) {
   EXPECT_EQ(failures(run_ranks(1, leaves_everything(true))), "");
 }
 
@@ -85,7 +85,7 @@ TEST(Exit, WithWorkInFlightEndsEveryRank) {
 
 // When the last rank destroys the communicator while the others make another call, their error must
 // name it.
-RANK_TEST(Exit, OfARankThatOthersStillNeedIsNamed, 3) {
+RANK_TEST(Exit, OfANeededRankNamesIt, 3) {
   const DeviceMemory memory(session.device(), 4 << 20);
   void* const buffer = memory.pointer();
   const auto reduce = [&] {

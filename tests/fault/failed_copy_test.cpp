@@ -127,7 +127,7 @@ RANK_TEST(FailedCopy, FailsTheMessageBehindIt, 3) {
 }
 
 // Once the program has synchronised after a failed copy, copies and collectives must run again.
-RANK_TEST(FailedCopy, IsForgottenOnceTheProgramHasSynchronised, 3) {
+RANK_TEST(FailedCopy, IsClearedBySynchronising, 3) {
   Fixture fixture(session, group, stream);
   fixture.copy_from(8);
   std::vector<float> read(kCopiedCount, -1.0F);

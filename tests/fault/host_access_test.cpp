@@ -117,14 +117,14 @@ RankFunction message(Flaw flaw, bool receives) {
       });
 }
 
-TEST_P(HostAccess, ToWhatCannotBeWrittenIsAnError) {
+TEST_P(HostAccess, ToUnwritableOutputIsAnError) {
   for (const Flaw flaw : {Flaw::read_only, Flaw::no_access, Flaw::hole, Flaw::past_the_end}) {
     run(all_reduce(flaw, true));
     run(message(flaw, true));
   }
 }
 
-TEST_P(HostAccess, ToWhatCannotBeReadIsAnError) {
+TEST_P(HostAccess, ToUnreadableInputIsAnError) {
   for (const Flaw flaw : {Flaw::no_access, Flaw::hole, Flaw::past_the_end}) {
     run(all_reduce(flaw, false));
     run(message(flaw, false));
@@ -132,7 +132,7 @@ TEST_P(HostAccess, ToWhatCannotBeReadIsAnError) {
 }
 
 // Read-only memory must serve as input.
-TEST_P(HostAccess, ReadOnlyInputsAreRead) {
+TEST_P(HostAccess, ReadOnlyInputIsAccepted) {
   run(in_session([](RANK_PARAMETERS) {
     const FlawedMemory flawed(Flaw::read_only);
     std::vector<float> sum(kProbedBytes / 4, -1.0F);
@@ -143,7 +143,7 @@ TEST_P(HostAccess, ReadOnlyInputsAreRead) {
   }));
 }
 
-TEST(CheckMemory, FindsWhatCannotBeAccessed) {
+TEST(CheckMemory, FindsInaccessiblePages) {
   const auto check = [](const void* memory, std::size_t bytes, bool writable) {
     return hcclEmulationCheckMemory(memory, bytes, writable ? 1 : 0);
   };
@@ -169,7 +169,7 @@ TEST(CheckMemory, FindsWhatCannotBeAccessed) {
 
 // Checking a range of which one page is read-only probes each page. It must not lose the increments
 // that another thread makes in a writable page meanwhile.
-TEST(CheckMemory, LosesNoStoreOfOthers) {
+TEST(CheckMemory, LosesNoConcurrentStore) {
   const FlawedMemory flawed(Flaw::read_only);
   std::byte* const page = flawed.flawed_page() - kPage;
   const std::span words(reinterpret_cast<std::uint32_t*>(page), kPage / sizeof(std::uint32_t));
@@ -188,7 +188,7 @@ TEST(CheckMemory, LosesNoStoreOfOthers) {
 }
 
 // The root of an in-place broadcast must not write to its buffer, which may be read-only.
-TEST_P(HostAccess, ReadOnlyRootsBroadcastInPlace) {
+TEST_P(HostAccess, ReadOnlyRootBroadcastsInPlace) {
   run(in_session([](RANK_PARAMETERS) {
     const FlawedMemory flawed(Flaw::read_only);
     for (const std::size_t bytes : {std::size_t{64}, std::size_t{8192}, kProbedBytes}) {

@@ -56,12 +56,12 @@ RankFunction bad_page(bool receives) {
   });
 }
 
-TEST(HostMemory, ThatIsNotMappedFailsWithItsAddress) {
+TEST(HostMemory, NamesAnUnmappedAddress) {
   EXPECT_EQ(failures(run_ranks(3, bad_page(false))), "");
   EXPECT_EQ(failures(run_ranks(3, bad_page(true))), "");
 }
 
-RANK_TEST(HostMemory, ThatIsNotMappedFailsAMessage, 2) {
+RANK_TEST(HostMemory, AnUnmappedBufferFailsAMessage, 2) {
   const DeviceMemory memory(session.device(), 4 * kMiB);
   const HolePages bad(4 * kMiB);
   succeed(world.rank == 1
@@ -73,7 +73,7 @@ RANK_TEST(HostMemory, ThatIsNotMappedFailsAMessage, 2) {
 
 // Sends of one group must not block each other: rank 1 receives rank 0's message only after rank 2
 // has received its own.
-RANK_TEST(HostMemory, SendsOfAGroupDoNotBlockEachOther, std::vector{3}, std::vector{3}) {
+RANK_TEST(HostMemory, GroupedSendsDoNotBlockEachOther, std::vector{3}, std::vector{3}) {
   constexpr std::size_t kBytes = 3 * kMiB + 5;
   Messages messages(session, group, Placement::host);
   if (world.rank == 0) {
@@ -116,14 +116,14 @@ RANK_BODY(dies_between_slices) {
   expect_failed(group, hcclSystemError, last);
 }
 
-TEST(HostMemory, OfADeadRankNamesIt) {
+TEST(HostMemory, ErrorNamesADeadRank) {
   const RankOptions options{.victim = 3};
   EXPECT_EQ(failures(run_ranks(4, in_session(dies_between_slices), options), 3), "");
 }
 
 // A call that lacks device memory for a staging buffer must be refused and must not queue a message
 // or change the order of calls.
-RANK_TEST(HostMemory, WithoutRoomForAStageIsRefusedAndLeavesNoTrace, 2,
+RANK_TEST(HostMemory, WithoutRoomForAStagingBufferIsRefusedCleanly, 2,
           RankOptions{.environment = {{"HCCL_DEVICE_MEMORY", "64M"}, {"HCCL_TIMEOUT", "5"}}}) {
   synStreamHandle first = session.make_stream();
   synStreamHandle second = session.make_stream();
@@ -150,7 +150,8 @@ RANK_TEST(HostMemory, WithoutRoomForAStageIsRefusedAndLeavesNoTrace, 2,
   succeed(synStreamSynchronize(second));
 }
 
-RANK_TEST(HostMemory, IsRefusedUnderStrict, 1, RankOptions{.environment = {{"HCCL_STRICT", "1"}}}) {
+RANK_TEST(HostMemory, IsRefusedInStrictMode, 1,
+          RankOptions{.environment = {{"HCCL_STRICT", "1"}}}) {
   float value = 1;
   expect_code(hcclAllReduce(&value, &value, 1, hcclFloat32, hcclSum, group.handle, stream),
               hcclInvalidArgument, "HCCL_STRICT");

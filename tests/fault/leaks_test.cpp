@@ -126,7 +126,7 @@ RankFunction come_and_go(int rounds) {
   };
 }
 
-TEST(Leaks, AreNoneWhenCommunicatorsComeAndGo) {
+TEST(Leaks, DoNotOccurWhenCommunicatorsComeAndGo) {
   const int rounds = scaled(200);
   const RankOptions options{.seconds = 280};
   const auto outcomes = run_ranks(2, come_and_go(rounds), options);

@@ -95,11 +95,11 @@ RankFunction holes(const Sizes& sizes) {
   });
 }
 
-TEST(Holes, InAllReduceCostOnlyTheOutputs) {
+TEST(Holes, InAllReduceInputsStayUnallocated) {
   EXPECT_EQ(failures(run_ranks(kRanks, holes(sizes_of(Collective::all_reduce)))), "");
 }
 
-TEST(Holes, InReduceScatterCostOnlyTheOutputs) {
+TEST(Holes, InReduceScatterInputsStayUnallocated) {
   EXPECT_EQ(failures(run_ranks(kRanks, holes(sizes_of(Collective::reduce_scatter)))), "");
 }
 
@@ -130,7 +130,7 @@ RANK_BODY(sparse) {
 
 // A short call on host memory has a staging buffer of 1 MiB, of which only the pages in use may be
 // allocated.
-RANK_TEST(StagingBuffers, AreAllocatedWhenUsed, 2) {
+RANK_TEST(StagingBuffers, AreAllocatedOnFirstUse, 2) {
   constexpr int kStreams = 32;
   const std::size_t before = shared_memory_in_use();
   for (int number = 0; number < kStreams; ++number) {
@@ -149,9 +149,11 @@ RANK_TEST(StagingBuffers, AreAllocatedWhenUsed, 2) {
   require(grown <= kStreams * kMiB / 4, join("shared memory grew by ", grown >> 10, " KiB"));
 }
 
-TEST(Holes, BetweenIslandsOfData) { EXPECT_EQ(failures(run_ranks(4, within_limits(sparse))), ""); }
+TEST(Holes, BetweenIslandsOfDataStayUnallocated) {
+  EXPECT_EQ(failures(run_ranks(4, within_limits(sparse))), "");
+}
 
-TEST(AddressSpace, OfSixteenGigabytesIsEnough) {
+TEST(AddressSpace, SixteenGigabytesSuffice) {
   const auto reduce = [](RANK_PARAMETERS) {
     run_and_verify(session, group, stream, all_reduce_of(500'000));
   };
@@ -159,7 +161,7 @@ TEST(AddressSpace, OfSixteenGigabytesIsEnough) {
 }
 
 // A device must have the size of HCCL_DEVICE_MEMORY, and must refuse allocations beyond it.
-RANK_TEST(DeviceMemorySize, IsWhatTheEnvironmentSays, 1,
+RANK_TEST(DeviceMemorySize, FollowsTheEnvironment, 1,
           RankOptions{.environment = {{"HCCL_DEVICE_MEMORY", "64M"}}}) {
   std::uint64_t free_before = 0;
   std::uint64_t total = 0;
@@ -220,7 +222,7 @@ void first_call_without_threads(World& world) {
   session.finish();
 }
 
-TEST(Threads, ThatCannotBeStartedCostNoMoreThanTheirCall) {
+TEST(ThreadCreation, FailureFailsOnlyTheCall) {
   const RankOptions options{.seconds = 20};
   EXPECT_EQ(failures(run_ranks(1, first_call_without_threads, options)), "");
 }

@@ -138,7 +138,7 @@ Output run_program(const char* argument, const char* variable) {
 
 class NewUser : public testing::TestWithParam<Mistake> {};
 
-TEST_P(NewUser, ReadsOnStderrWhatToDo) {
+TEST_P(NewUser, IsToldTheRemedyOnStderr) {
   const Mistake& mistake = GetParam();
   const Output output = run_program(mistake.name, mistake.variable);
   for (const char* part : {mistake.function, mistake.culprit, mistake.remedy})
@@ -151,7 +151,7 @@ std::string name_of(const testing::TestParamInfo<Mistake>& tested) { return test
 
 INSTANTIATE_TEST_SUITE_P(Mistakes, NewUser, testing::ValuesIn(kMistakes), name_of);
 
-TEST(NewUserProgram, MakesNoMistakeThatIsNotTested) {
+TEST(NewUserProgram, MistakesAreAllTested) {
   std::set<std::string> tested;
   for (const Mistake& mistake : kMistakes) tested.insert(mistake.name);
   std::set<std::string> made;

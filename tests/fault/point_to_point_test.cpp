@@ -47,13 +47,13 @@ RankFunction unequal(int sender, Side sent, Side expected, bool grouped) {
   });
 }
 
-TEST(Unequal, CountsFailBothSides) {
+TEST(MessageMismatch, UnequalCountsFailBothSides) {
   EXPECT_EQ(failures(run_ranks(2, unequal(1, {100, hcclFloat32}, {101, hcclFloat32}, false))), "");
   EXPECT_EQ(failures(run_ranks(8, unequal(3, {5000, hcclInt8}, {50'000, hcclInt8}, true))), "");
   EXPECT_EQ(failures(run_ranks(2, unequal(1, {0, hcclInt8}, {1, hcclInt8}, true))), "");
 }
 
-TEST(Unequal, TypesFailBothSides) {
+TEST(MessageMismatch, UnequalTypesFailBothSides) {
   EXPECT_EQ(failures(run_ranks(2, unequal(1, {10, hcclFloat32}, {10, hcclInt32}, true))), "");
   EXPECT_EQ(failures(run_ranks_as_threads(
                 3, unequal(2, {70'000, hcclFloat64}, {70'000, hcclInt64}, false))),
@@ -86,17 +86,17 @@ RankFunction against_a_collective(int odd, Instead instead) {
   });
 }
 
-class AgainstACollective : public testing::TestWithParam<Instead> {};
+class MessageAgainstCollective : public testing::TestWithParam<Instead> {};
 
-TEST_P(AgainstACollective, IsAnErrorOfTwo) {
+TEST_P(MessageAgainstCollective, FailsTwoRanks) {
   EXPECT_EQ(failures(run_ranks(2, against_a_collective(1, GetParam()))), "");
 }
 
-TEST_P(AgainstACollective, IsAnErrorOfEight) {
+TEST_P(MessageAgainstCollective, FailsEightRanks) {
   EXPECT_EQ(failures(run_ranks(8, against_a_collective(3, GetParam()))), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Calls, AgainstACollective,
+INSTANTIATE_TEST_SUITE_P(Calls, MessageAgainstCollective,
                          testing::Values(Instead::sends, Instead::receives,
                                          Instead::sends_before_the_same));
 
@@ -134,7 +134,7 @@ RANK_TEST(PointToPoint, MayCrossACollectiveOnAnotherStream, 2) {
 
 // The same must hold if the receive is queued after one whose message arrives long after the check
 // for mismatches would take the send for unmatched.
-RANK_TEST(PointToPoint, MayBeReceivedBehindALateMessageOfAnotherStream, 3) {
+RANK_TEST(PointToPoint, CompletesBehindALateMessageOfAnotherStream, 3) {
   TwoStreams all(session, group, stream);
   auto& [first, second, messages, run] = all;
   const std::chrono::milliseconds late(4500);
@@ -158,7 +158,7 @@ RANK_TEST(PointToPoint, MayBeReceivedBehindALateMessageOfAnotherStream, 3) {
 
 // A send must wait for a rank that is in a collective on another stream, since the sender may be
 // about to call that collective.
-RANK_TEST(PointToPoint, MayWaitForAProgramThatIsAboutToCall, 2) {
+RANK_TEST(PointToPoint, WaitsForAPeerThatIsAboutToCall, 2) {
   TwoStreams all(session, group, stream);
   auto& [first, second, messages, run] = all;
   if (world.rank == 0) {
@@ -177,8 +177,7 @@ RANK_TEST(PointToPoint, MayWaitForAProgramThatIsAboutToCall, 2) {
 }
 
 // A receive whose message is never sent must end with the time limit.
-RANK_TEST(PointToPoint, EndsWithTheTimeLimitAndNamesThePeer, 2,
-          with_environment({{"HCCL_TIMEOUT", "1.5"}})) {
+RANK_TEST(PointToPoint, TimesOutAndNamesThePeer, 2, with_environment({{"HCCL_TIMEOUT", "1.5"}})) {
   Messages messages(session, group);
   if (world.rank == 0) {
     succeed(messages.receive(1, 100, hcclFloat32, 1, stream));
@@ -206,7 +205,7 @@ RANK_BODY(waits_in_a_receive) {
   messages.verify(first);
 }
 
-TEST(HangReport, SaysWhatARankDoesInstead) {
+TEST(HangReport, NamesWhatALateRankIsDoing) {
   const auto outcomes =
       run_ranks(3, in_session(waits_in_a_receive), with_environment({{"HCCL_HANG_REPORT", "1.2"}}));
   EXPECT_EQ(failures(outcomes), "");
@@ -236,7 +235,7 @@ RankFunction peer_ends(Ending ending) {
   });
 }
 
-TEST(PointToPoint, EndsWithItsPeer) {
+TEST(PointToPoint, FailsWhenItsPeerEnds) {
   EXPECT_EQ(failures(run_ranks(2, peer_ends(Ending::destroys))), "");
   EXPECT_EQ(failures(run_ranks(2, peer_ends(Ending::aborts))), "");
   const RankOptions options{.victim = 1};

@@ -25,7 +25,7 @@ void PrintTo(const Variable& value, std::ostream* out) { *out << value.value; }
 
 class Environment : public testing::TestWithParam<Variable> {};
 
-TEST_P(Environment, MalformedIsRefusedByName) {
+TEST_P(Environment, ErrorNamesTheMalformedVariable) {
   const auto [name, value] = GetParam();
   const RankOptions options{.environment = {{name, value}}};
   const auto refused = [name = name](World&) {
@@ -114,7 +114,7 @@ void forks(World& world) {
   require_equal(status, 0, "the child's status");
 }
 
-TEST(Fork, ChildrenAreRefusedAndParentsGoOn) {
+TEST(Fork, RefusesTheChildAndSparesTheParent) {
   const auto outcomes = run_ranks(2, forks);
   EXPECT_EQ(failures(outcomes), "");
   for (const RankOutcome& outcome : outcomes) {
@@ -129,7 +129,7 @@ void expect_named(const std::string& message, const DeviceMemory& memory) {
   require(contains(message, std::to_string(memory.size())), join("no size: ", message));
 }
 
-RANK_TEST(Range, LeavingAnAllocationIsRefusedByAddressAndSize, 2) {
+RANK_TEST(Ranges, OutsideAnAllocationAreRefusedWithAddressAndSize, 2) {
   const DeviceMemory small(session.device(), 1000);
   const DeviceMemory large(session.device(), 4096);
   const auto refused = [&](hcclResult_t result, const DeviceMemory& memory) {
@@ -206,7 +206,7 @@ RANK_TEST(Arguments, AreCheckedBeforeAnythingIsQueued, 2) {
   invalid(hcclCommInitRank(&made, 2, id, 2), "rank out of range");
 }
 
-RANK_TEST(Handles, OfOneKindAreNoneOfAnother, 1) {
+RANK_TEST(Handles, OfTheWrongKindAreRefused, 1) {
   synEventHandle event = session.make_event();
   const DeviceMemory memory(session.device(), 64);
   void* buffer = memory.pointer();
@@ -221,7 +221,7 @@ RANK_TEST(Handles, OfOneKindAreNoneOfAnother, 1) {
   succeed(synStreamSynchronize(stream));
 }
 
-RANK_TEST(Memset, OfMoreThanAnyMemoryIsRefused, 1) {
+RANK_TEST(Memset, RefusesOverflowingSizes, 1) {
   const DeviceMemory memory(session.device(), 4096);
   for (const std::size_t elements : {std::size_t{1} << 62, (std::size_t{1} << 62) + 1}) {
     expect_code(synMemsetD32Async(memory.address(), 1, elements, stream), synInvalidArgument);
@@ -230,7 +230,7 @@ RANK_TEST(Memset, OfMoreThanAnyMemoryIsRefused, 1) {
 
 // Under HCCL_STRICT=1, calls that Gaudi's library refuses must be refused, and the others must
 // work.
-RANK_TEST(Strict, RefusesWhatGaudisLibraryRefuses, 2,
+RANK_TEST(StrictMode, RefusesWhatGaudisLibraryRefuses, 2,
           RankOptions{.environment = {{"HCCL_STRICT", "1"}}}) {
   const DeviceMemory memory(session.device(), 4096);
   void* buffer = memory.pointer();

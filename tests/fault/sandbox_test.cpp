@@ -39,7 +39,7 @@ void without_streams(World& world) {
   require_closed("the end");
 }
 
-TEST(ClosedStreams, StayClosed) {
+TEST(ClosedStandardStreams, StayClosed) {
   const RankOptions options{.environment = {{"HCCL_DEBUG", "TRACE"}}};
   EXPECT_EQ(failures(run_ranks(3, without_streams, options)), "");
 }
@@ -49,7 +49,7 @@ TEST(ClosedStreams, StayClosed) {
 class SeekingData : public testing::TestWithParam<int> {};
 
 // Results must be right even if lseek() cannot find the data and holes of memory files.
-TEST_P(SeekingData, MayBeRefusedWithoutHarm) {
+TEST_P(SeekingData, MayBeRefused) {
   const auto refuse = [](const World&) {
     refuse_system_calls({SYS_lseek, 2, {SEEK_DATA, SEEK_HOLE}}, GetParam());
   };

@@ -79,16 +79,16 @@ void rings(World& world) {
   succeed(hcclCommDestroy(group.handle));
 }
 
-TEST(Seals, OfDeviceMemoryAreDemanded) {
+TEST(Seals, OfDeviceMemoryAreRequired) {
   for (const int culprit : {0, 2})
     EXPECT_EQ(failures(run_ranks(3, device_memory(culprit))), "") << culprit;
 }
 
-TEST(Seals, OfTheControlSegmentAreDemanded) {
+TEST(Seals, OfTheControlSegmentAreRequired) {
   EXPECT_EQ(failures(run_ranks(3, control_segment)), "");
 }
 
-TEST(Seals, OfRingsAreDemanded) {
+TEST(Seals, OfRingsAreRequired) {
   const RankOptions options{.environment = {{"HCCL_TRANSPORT", "shm"}}};
   EXPECT_EQ(failures(run_ranks(2, rings, options)), "");
 }

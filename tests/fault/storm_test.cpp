@@ -125,7 +125,7 @@ class UnknownPeers : public testing::TestWithParam<bool> {
   }
 };
 
-TEST_P(UnknownPeers, DoNotKeepRanksFromJoiningAndLeaveNothingBehind) {
+TEST_P(UnknownPeers, DelayNoRankAndLeakNothing) {
   const auto run = [](bool storm) {
     return run_ranks(
         kStormRanks + 1, [storm](World& world) { join_in_storm(world, storm); }, options());
@@ -177,7 +177,7 @@ void join_without_descriptors(World& world) {
   join_work_and_leave(world, session, id);
 }
 
-TEST_P(UnknownPeers, AreWaitedOutWhereNoDescriptorIsLeft) {
+TEST_P(UnknownPeers, AreOutwaitedWhenDescriptorsRunOut) {
   // UBSan tests whether an address is readable by a pipe, and takes the lack of descriptors for an
   // unreadable address.
   if (sanitized()) GTEST_SKIP() << "needs another build: without sanitizers";
@@ -207,7 +207,7 @@ void join_with_few_descriptors(World& world) {
   join_work_and_leave(world, session, id);
 }
 
-TEST_P(UnknownPeers, LeaveDescriptorsToTheRanks) {
+TEST_P(UnknownPeers, LeaveDescriptorsForTheRanks) {
   EXPECT_EQ(failures(run_ranks(kStormRanks + 1, join_with_few_descriptors, options())), "");
 }
 
@@ -233,7 +233,7 @@ void claim(World& world) {
   session.finish();
 }
 
-TEST_P(UnknownPeers, ThatClaimATakenRankAreRefusedAndBothAreNamed) {
+TEST_P(UnknownPeers, ThatClaimATakenRankAreRefusedNamingBoth) {
   std::vector<pid_t> pids;
   RankOptions with_pids = options();
   with_pids.meanwhile = [&](const std::vector<pid_t>& all) { pids = all; };

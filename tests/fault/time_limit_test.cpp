@@ -93,7 +93,7 @@ RANK_BODY(one_call_fails) {
   expect_failed(group, hcclSystemError, kLate);
 }
 
-TEST(TimeLimit, EndsCallsOfItsCommunicatorAloneAndNamesTheLateRank) {
+TEST(TimeLimit, FailsOnlyItsCommunicatorAndNamesTheLateRank) {
   const auto outcomes = run_ranks(2, in_session(one_call_fails), patient());
   EXPECT_EQ(failures(outcomes), "");
   EXPECT_FALSE(contains(outcomes[0].stderr_text, "hcclBusy")) << outcomes[0].stderr_text;
@@ -101,7 +101,7 @@ TEST(TimeLimit, EndsCallsOfItsCommunicatorAloneAndNamesTheLateRank) {
 }
 
 // synEventSynchronize must report the exceeded limit.
-RANK_TEST(TimeLimit, IsToldByEvents, 2, patient()) {
+RANK_TEST(TimeLimit, IsReportedByEvents, 2, patient()) {
   if (world.rank != kLate) {
     OperationRun run(session, group, all_reduce_of(1000));
     succeed(hcclEmulationSetTimeout(group.handle, kLimitMs));
@@ -131,7 +131,7 @@ RANK_TEST(TimeLimit, EndsReceives, 2, patient()) {
 }
 
 // The program's limit must replace the environment's, under which this call would fail.
-RANK_TEST(TimeLimit, TakesThePlaceOfTheEnvironmentsLimit, 2,
+RANK_TEST(TimeLimit, OverridesTheEnvironment, 2,
           RankOptions{.environment = {{"HCCL_TIMEOUT", "0.5"}}}) {
   succeed(hcclEmulationSetTimeout(group.handle, 1));
   succeed(hcclEmulationSetTimeout(group.handle, 0));

@@ -55,7 +55,7 @@ RankOptions without(int victim) {
   return options;
 }
 
-TEST_P(HostFaults, CutLinkIsAnErrorOnBothSides) {
+TEST_P(HostFaults, CutLinkFailsBothSides) {
   run(within("5"), [&](const std::vector<pid_t>&) { network_->cut(1); });
   expect_blamed({0, 1}, {2, 3});
   expect_blamed({2, 3}, {0, 1});
@@ -68,7 +68,7 @@ TEST_P(HostFaults, DeadHostIsNamedByTheOther) {
   expect_blamed({0, 1}, {2, 3});
 }
 
-TEST_P(HostFaults, HostOfRankZeroMayDieToo) {
+TEST_P(HostFaults, DeathOfRankZerosHostIsReported) {
   run(without(0), [](const std::vector<pid_t>& ranks) {
     for (const std::size_t rank : {0U, 1U}) kill(ranks[rank], SIGKILL);
   });

@@ -46,7 +46,7 @@ class UnderMpirun : public hccl::test::Hosts {
   const Folder folder_;
 };
 
-TEST_F(UnderMpirun, PerfRunsAndSaysHow) {
+TEST_F(UnderMpirun, PerfRunsAndReportsItsSetup) {
   const Outcome outcome = run_on_hosts(
       2, 4, {hccl_perf::program_path(), "all_reduce", "-b", "8", "-e", "1M", "-f", "8", "-n", "3"});
   EXPECT_EQ(outcome.status, 0) << outcome.err;
@@ -60,7 +60,7 @@ TEST_F(UnderMpirun, PerfRunsAndSaysHow) {
   }
 }
 
-TEST_F(UnderMpirun, TrainingIsTheSameAsAlone) {
+TEST_F(UnderMpirun, TrainingMatchesASingleProcess) {
   const Words few{"--epochs", "3"};
   Words words = command(few);
   for (const std::string& more : Words{"--json", folder_.file("run.json")}) words.push_back(more);

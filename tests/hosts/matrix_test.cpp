@@ -21,7 +21,7 @@ void PrintTo(const Case& value, std::ostream* out) {
 
 class OnHosts : public Hosts, public testing::WithParamInterface<Case> {};
 
-TEST_P(OnHosts, GetTheBitsOfThePlan) {
+TEST_P(OnHosts, MatchThePlanBitwise) {
   const auto& [collective, layout] = GetParam();
   const HostNetwork network(3);
   Nodes nodes;

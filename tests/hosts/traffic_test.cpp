@@ -80,9 +80,9 @@ void check_counters(const Group& group, const TrafficCase& of) {
   if (ring) require_equal(sent_to, 1, "ranks sent to");
 }
 
-class Forced : public Hosts, public testing::WithParamInterface<TrafficCase> {};
+class ForcedAlgorithm : public Hosts, public testing::WithParamInterface<TrafficCase> {};
 
-TEST_P(Forced, IsWhatRuns) {
+TEST_P(ForcedAlgorithm, IsUsed) {
   const TrafficCase of = GetParam();
   const HostNetwork network(1);
   const RankOptions options{
@@ -113,7 +113,7 @@ TEST_P(Forced, IsWhatRuns) {
   EXPECT_EQ(failures(run_ranks(kRanks, in_session(reduce, enter), options)), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Choices, Forced,
+INSTANTIATE_TEST_SUITE_P(Choices, ForcedAlgorithm,
                          testing::Values(TrafficCase{"ring", "tcp"}, TrafficCase{"ring", "shm"},
                                          TrafficCase{"tree", "tcp"}, TrafficCase{"tree", "shm"}));
 

@@ -99,7 +99,7 @@ void take_sample(std::vector<Injection>& injections) {
 
 class Injections : public testing::TestWithParam<Pairing> {};
 
-TEST_P(Injections, EndWellOrWithAnError) {
+TEST_P(Injections, EndInSuccessOrAnError) {
   const Pairing pairing = GetParam();
   std::vector<Injection> injections = injections_into(count_calls(pairing));
   take_sample(injections);
@@ -119,7 +119,7 @@ bool is_passing(const Injection& injection) {
 
 // A single transient error must not fail or delay a call; a delay would exceed the ranks' time
 // limits.
-TEST_P(Injections, OfPassingErrorsCostNothing) {
+TEST_P(Injections, OfTransientErrorsAreHarmless) {
   const Pairing pairing = GetParam();
   std::vector<Injection> injections = injections_into(count_calls(pairing));
   std::erase_if(injections, [](const Injection& one) { return !is_passing(one); });
@@ -134,7 +134,7 @@ TEST_P(Injections, OfPassingErrorsCostNothing) {
 // The process may end right after it has sent the frame that announces its departure. If the kernel
 // at first lacks memory for the frame, the other node must still receive it and report no lost
 // rank.
-TEST(Departure, OutlastsAShortageOfMemory) {
+TEST(Departure, IsAnnouncedDespiteAMemoryShortage) {
   for (const int victim : {0, 1}) {
     const Pairing pairing{Layout::two_nodes, victim};
     std::vector<Injection> injections;
@@ -155,7 +155,7 @@ TEST(Departure, OutlastsAShortageOfMemory) {
 }
 
 // The advice in an error must match the error number.
-TEST(Advice, FollowsTheErrorNumber) {
+TEST(Advice, MatchesTheErrorNumber) {
   const Pairing pairing{Layout::one_node, 0};
   const auto output_of = [&](int error) {
     return run(pairing, {"start", "memfd_create", 1, error}).output;

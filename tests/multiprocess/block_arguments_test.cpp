@@ -13,7 +13,7 @@ using Counts = std::vector<std::uint64_t>;
 
 // Each invalid argument must be refused, nothing may be queued, and the communicator must keep
 // working.
-RANK_TEST(BlockArguments, RefuseWhatCannotBe, 2) {
+RANK_TEST(BlockArguments, AreChecked, 2) {
   const DeviceMemory send(session.device(), 4096), recv(session.device(), 4096);
   const auto at = [](const DeviceMemory& memory, std::size_t byte = 0) {
     return device_pointer(memory.address() + byte);
@@ -72,7 +72,7 @@ RANK_TEST(BlockArguments, RefuseWhatCannotBe, 2) {
 
 // A group may have 1024 calls per stream. A collective whose messages exceed the limit must be
 // refused as a whole and leave the group unchanged.
-RANK_TEST(BlockArguments, OfAGroupThatIsFullAreNotQueuedInPart, 2) {
+RANK_TEST(BlockArguments, ThatOverflowAGroupAreNotPartlyQueued, 2) {
   const DeviceMemory memory(session.device(), 4096);
   void* const buffer = memory.pointer();
   void* const other = device_pointer(memory.address() + 2048);

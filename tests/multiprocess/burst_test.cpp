@@ -233,19 +233,19 @@ RankFunction bursts_in_any_order(unsigned long long seed) {
 
 class Bursts : public testing::TestWithParam<int> {};
 
-TEST_P(Bursts, OfDependentCallsGiveWhatOneAfterTheOtherGives) {
+TEST_P(Bursts, OfDependentCallsMatchCallsMadeOneByOne) {
   const unsigned long long seed = test_seed();
   std::cout << "HCCL_TEST_SEED=" << seed << " repeats this run\n";
   EXPECT_EQ(failures(run_ranks(GetParam(), bursts(seed, scaled(3)))), "") << "seed " << seed;
 }
 
-TEST_P(Bursts, PastAFullQueueGiveTheSame) {
+TEST_P(Bursts, BeyondTheQueueMatchCallsMadeOneByOne) {
   const unsigned long long seed = test_seed();
   std::cout << "HCCL_TEST_SEED=" << seed << " repeats this run\n";
   EXPECT_EQ(failures(run_ranks(GetParam(), one_burst(seed))), "") << "seed " << seed;
 }
 
-TEST(Bursts, PastAFullQueueTakeSlicesWhole) {
+TEST(Bursts, BeyondTheQueueKeepSlicesWhole) {
   for (int repeat = 0; repeat < 3; ++repeat)
     EXPECT_EQ(failures(run_ranks(2, in_session(slices_past_a_full_queue))), "");
 }
@@ -256,7 +256,7 @@ TEST(Bursts, MayFillQueuesInAnyOrder) {
   EXPECT_EQ(failures(run_ranks(2, bursts_in_any_order(seed))), "") << "seed " << seed;
 }
 
-TEST(Bursts, RunAmongThreads) {
+TEST(Bursts, MatchBetweenThreads) {
   const unsigned long long seed = test_seed();
   std::cout << "HCCL_TEST_SEED=" << seed << " repeats this run\n";
   EXPECT_EQ(failures(run_ranks_as_threads(4, bursts(seed, scaled(2)))), "") << "seed " << seed;

@@ -52,7 +52,7 @@ RankFunction runs_of(hcclDataType_t type, int runs) {
 
 class SameBits : public testing::TestWithParam<hcclDataType_t> {};
 
-TEST_P(SameBits, InTwoHundredRunsBesideBusyLoops) {
+TEST_P(SameBits, InTwoHundredRunsUnderLoad) {
   const BusyLoop one;
   const BusyLoop another;
   EXPECT_EQ(failures(run_ranks(kComparedRanks, runs_of(GetParam(), scaled(200)))), "");
@@ -65,7 +65,7 @@ std::string name_of_type(const testing::TestParamInfo<hcclDataType_t>& info) {
 INSTANTIATE_TEST_SUITE_P(Types, SameBits, testing::Values(hcclFloat32, hcclBfloat16), name_of_type);
 
 // The data must be sensitive to the order of reduction: another order must give other bits.
-TEST(Control, BitsAreNotThoseOfAnotherOrder) {
+TEST(Control, ADifferentReductionOrderChangesTheBits) {
   int different = 0;
   for (std::size_t index = 0; index < kComparedCount; ++index) {
     std::vector<std::uint64_t> sources;

@@ -67,7 +67,7 @@ void* device_pointer(std::uint64_t address) {
   return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): as the API has it
 }
 
-TEST_F(Devices, FormACommunicatorInTheOrderOfTheList) {
+TEST_F(Devices, FormACommunicatorInListOrder) {
   std::array<hcclComm_t, kDevices> comms{};
   std::vector<int> order = ids();
   std::swap(order[0], order[3]);
@@ -113,7 +113,7 @@ TEST_F(Devices, FormACommunicatorInTheOrderOfTheList) {
 
 // Devices beyond the machine's number must be available, so that two jobs that each use all of them
 // can both run; a device that a program names must be one of the machine's.
-TEST(MoreDevicesThanCounted, AreHandedOutUnlessAModuleIsNamed) {
+TEST(ExtraDevices, CanBeAcquiredUnlessAModuleIsNamed) {
   const ScopedEnvironment node("HCCL_NODE_ID", "devices." + std::to_string(getpid()));
   const ScopedEnvironment two("HCCL_DEVICE_COUNT", "2");
   ASSERT_EQ(synInitialize(), synSuccess);
@@ -152,7 +152,7 @@ int open_descriptors_at_rest() {
 
 // One thread must be able to fill the queues of all devices in turn, although the first device's
 // calls cannot run before the last one's are queued.
-TEST_F(Devices, AreFilledOneAfterTheOtherPastAFullQueue) {
+TEST_F(Devices, AcceptCallsInTurnBeyondAFullQueue) {
   constexpr int kCalls = 5'000;
   std::array<hcclComm_t, kDevices> comms{};
   const std::vector<int> devices = ids();
@@ -181,7 +181,7 @@ class FewDescriptors : public Devices {
 
 // If one device cannot join for lack of a descriptor, all must fail, and no descriptor may be left
 // open.
-TEST_F(FewDescriptors, FailAllDevicesTogether) {
+TEST_F(FewDescriptors, FailAllDevices) {
   // UBSan opens a pipe to test whether an address is readable.
   if (sanitized()) GTEST_SKIP() << "needs another build: sanitizers need descriptors themselves";
   std::array<hcclComm_t, kDevices> comms{};
@@ -212,7 +212,7 @@ TEST_F(FewDescriptors, FailAllDevicesTogether) {
   EXPECT_EQ(open_descriptors_at_rest(), before);
 }
 
-TEST_F(Devices, AreThoseHeldIfNoListIsGiven) {
+TEST_F(Devices, DefaultToTheAcquiredOnes) {
   ASSERT_EQ(ids(), (std::vector<int>{0, 1, 2, 3}));
   std::array<hcclComm_t, kDevices> comms{};
   ASSERT_EQ(hcclCommInitAll(comms.data(), 2, nullptr), hcclSuccess);
@@ -220,7 +220,7 @@ TEST_F(Devices, AreThoseHeldIfNoListIsGiven) {
   EXPECT_EQ(hcclCommDestroy(comms[1]), hcclSuccess);
 }
 
-TEST_F(Devices, ThatDoNotFitAreRefused) {
+TEST_F(Devices, InAnInvalidListAreRefused) {
   expect_refused(2, {0, 9});
   expect_refused(2, {0, -1});
   expect_refused(2, {1, 1});
@@ -228,7 +228,7 @@ TEST_F(Devices, ThatDoNotFitAreRefused) {
   EXPECT_EQ(hcclCommInitAll(nullptr, 1, nullptr), hcclInvalidArgument);
 }
 
-TEST(CommInitAll, IsRefusedUnderStrict) {
+TEST(CommInitAll, IsRefusedInStrictMode) {
   setenv("HCCL_STRICT", "1", 1);
   succeed(synInitialize());
   synDeviceId device = 0;
@@ -239,7 +239,7 @@ TEST(CommInitAll, IsRefusedUnderStrict) {
   unsetenv("HCCL_STRICT");
 }
 
-TEST_F(Devices, RefuseDmaBuffersOfWhatIsNoMemory) {
+TEST_F(Devices, RefuseDmaBuffersOutsideTheirMemory) {
   int descriptor = -7;
   EXPECT_EQ(hcclLookupDMABuff(members_[1].memory, kElements * 4, nullptr), hcclInvalidArgument);
   EXPECT_EQ(hcclLookupDMABuff(0, 1, &descriptor), -hcclInvalidArgument);
@@ -249,7 +249,7 @@ TEST_F(Devices, RefuseDmaBuffersOfWhatIsNoMemory) {
   EXPECT_EQ(descriptor, -7);
 }
 
-TEST_F(Devices, ShowTheirMemoryInADmaBufferOrSayWhyNot) {
+TEST_F(Devices, ExportADmaBufferOrReportWhyNot) {
   const std::uint64_t address = members_[1].memory + 400;
   int descriptor = -7;
   const int result = hcclLookupDMABuff(address, 4, &descriptor);

@@ -48,7 +48,7 @@ RANK_BODY(calls_of_all_kinds) {
   succeed(synStreamSynchronize(stream));
 }
 
-TEST(Explain, TellsThePathOfEachKindOfCallOnceOnOneRankOfANode) {
+TEST(Explain, LogsThePathOfEachKindOfCallOncePerNode) {
   const auto outcomes =
       run_ranks(kTwoRanks, in_session(calls_of_all_kinds), with("HCCL_EXPLAIN", "1"));
   EXPECT_EQ(failures(outcomes), "");
@@ -62,7 +62,7 @@ TEST(Explain, TellsThePathOfEachKindOfCallOnceOnOneRankOfANode) {
   EXPECT_EQ(count_of(outcomes[1].stderr_text, "explain:"), 0U) << outcomes[1].stderr_text;
 }
 
-TEST(Explain, NamesTheAlgorithmAndWhoChoseIt) {
+TEST(Explain, LogsTheAlgorithmAndItsReason) {
   RankOptions options = with("HCCL_EXPLAIN", "1");
   options.environment.emplace_back("HCCL_TRANSPORT", "shm");
   const auto planned = run_ranks(kTwoRanks, in_session(calls_of_all_kinds), options);
@@ -78,7 +78,7 @@ TEST(Explain, NamesTheAlgorithmAndWhoChoseIt) {
       << forced[0].stderr_text;
 }
 
-TEST(Debug, TellsPathsOnEveryRankAndNoOperations) {
+TEST(LogLevels, DebugLogsPathsOnEveryRankButNoOperations) {
   const auto outcomes =
       run_ranks(kTwoRanks, in_session(calls_of_all_kinds), with("HCCL_DEBUG", "DEBUG"));
   EXPECT_EQ(failures(outcomes), "");
@@ -88,7 +88,7 @@ TEST(Debug, TellsPathsOnEveryRankAndNoOperations) {
   }
 }
 
-TEST(Trace, HasALineWhenEachOperationIsQueuedStartedAndEnded) {
+TEST(LogLevels, TraceLogsQueueStartAndEndOfEachOperation) {
   const auto outcomes =
       run_ranks(kTwoRanks, in_session(calls_of_all_kinds), with("HCCL_DEBUG", "TRACE"));
   EXPECT_EQ(failures(outcomes), "");
@@ -108,7 +108,7 @@ RANK_BODY(copies_to_nowhere) {
   world.report(join(code(synStreamSynchronize(stream)), ' ', synGetLastErrorMessage()));
 }
 
-TEST(Blocking, AFailingCopyReturnsItsFailureFromTheCallItself) {
+TEST(Blocking, AFailingCopyFailsTheCallThatQueuedIt) {
   const auto queued = run_ranks(1, in_session(copies_to_nowhere));
   EXPECT_EQ(failures(queued), "");
   EXPECT_EQ(queued[0].reports[0], "0 ");
@@ -130,7 +130,7 @@ RANK_BODY(calls_that_share_a_body) {
   require(synDeviceGetCount(nullptr) == synInvalidArgument, "counting");
 }
 
-TEST(FailedCalls, HaveTheNameThatTheProgramCalled) {
+TEST(FailedCalls, AreLoggedUnderTheNameThatTheProgramCalled) {
   const auto outcomes =
       run_ranks(1, in_session(calls_that_share_a_body), with("HCCL_DEBUG", "INFO"));
   EXPECT_EQ(failures(outcomes), "");
@@ -146,7 +146,7 @@ RANK_BODY(many_copies_to_nowhere) {
   }
 }
 
-TEST(FailedCalls, OfALoopOfFailingCopiesAreFewLines) {
+TEST(FailedCalls, InALoopAreLoggedInFewLines) {
   const RankOptions options{.capture_stderr = true};
   const auto outcomes = run_ranks(1, in_session(many_copies_to_nowhere), options);
   EXPECT_EQ(failures(outcomes), "");
@@ -168,7 +168,7 @@ void all_reduces_that_differ(World& world) {
   world.report(join(code(returned), ' ', returned == hcclSuccess ? "" : last_hccl_message()));
 }
 
-TEST(Blocking, AMismatchReturnsFromTheCallThatMadeIt) {
+TEST(Blocking, AMismatchFailsTheMismatchedCall) {
   const auto outcomes = run_ranks(kTwoRanks, all_reduces_that_differ, with("HCCL_BLOCKING", "1"));
   EXPECT_EQ(failures(outcomes), "");
   for (const RankOutcome& outcome : outcomes) {
@@ -195,7 +195,7 @@ RANK_TEST(Blocking, AGroupWaitsAtItsEnd, kTwoRanks, with("HCCL_BLOCKING", "1")) 
 
 // If a group has a send to itself without a receive, the send must fail, and the group's end must
 // wait for the other calls.
-RANK_TEST(Blocking, AGroupWaitsForWhatCouldBeQueued, kTwoRanks, with("HCCL_BLOCKING", "1")) {
+RANK_TEST(Blocking, AFailedGroupWaitsForItsQueuedCalls, kTwoRanks, with("HCCL_BLOCKING", "1")) {
   constexpr std::size_t kCount = std::size_t{4} << 20;
   const DeviceMemory memory(session.device(), kCount * sizeof(float));
   void* const data = memory.pointer();
@@ -210,7 +210,7 @@ RANK_TEST(Blocking, AGroupWaitsForWhatCouldBeQueued, kTwoRanks, with("HCCL_BLOCK
 }
 
 // If the last copy of a call is refused, the call must wait for the ones before.
-RANK_TEST(Blocking, CopiesBeforeARefusedOneHaveRun, 1, with("HCCL_BLOCKING", "1")) {
+RANK_TEST(Blocking, CopiesBeforeARefusedCopyComplete, 1, with("HCCL_BLOCKING", "1")) {
   std::vector<std::byte> host(std::size_t{32} << 20);
   const DeviceMemory memory(session.device(), host.size());
   const std::vector<std::uint64_t> from(3, host_address(host.data()));
@@ -238,7 +238,7 @@ RANK_BODY(kernels_behind_failures) {
   report_launch();
 }
 
-TEST(Blocking, AKernelReturnsTheCodeOfWhatFailedBeforeIt) {
+TEST(Blocking, AKernelReturnsTheCodeOfAnEarlierFailure) {
   const auto outcomes = run_ranks(kTwoRanks, in_session(kernels_behind_failures));
   EXPECT_EQ(failures(outcomes), "");
   for (const RankOutcome& outcome : outcomes) {
@@ -256,7 +256,7 @@ RANK_BODY(fails) {
   require_equal(code(unknown), code(synInvalidArgument), "status");
 }
 
-TEST(None, SilencesFailedCalls) {
+TEST(LogLevels, NoneSilencesFailedCalls) {
   const auto loud = run_ranks(1, in_session(fails), with("HCCL_DEBUG", "WARN"));
   EXPECT_TRUE(
       contains(loud[0].stderr_text, "synStreamSynchronize failed: synInvalidArgument (1): "))

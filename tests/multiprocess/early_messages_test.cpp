@@ -77,13 +77,13 @@ void pass_gates(int calls_around) {
   }
 }
 
-TEST(EarlyMessages, ReadABufferInTheirTurn) { pass_gates(0); }
-TEST(EarlyMessages, ReadABufferInTheirTurnInAFullQueue) { pass_gates(3'000); }
+TEST(EarlyMessages, ReadTheirBufferInStreamOrder) { pass_gates(0); }
+TEST(EarlyMessages, ReadTheirBufferInStreamOrderInAFullQueue) { pass_gates(3'000); }
 
 // Rank 1's first stream waits at a gate, so rank 0's first message there completes only after the
 // gate, and the second one must read its buffer only then. A message on another stream, which rank
 // 1 receives earlier, has the same mailbox slot as the first one and must not be taken for it.
-RANK_TEST(EarlyMessages, AreNotTakenForOthersOfTheirPlace, 2) {
+RANK_TEST(EarlyMessages, AreNotMistakenForOthersInTheirSlot, 2) {
   constexpr std::size_t kBytes = 64;
   constexpr int kPlaces = 16;  // slots of a mailbox
   const Group gate = session.join_all(1);
@@ -155,7 +155,7 @@ RankFunction receive_over_send(std::size_t bytes) {
   });
 }
 
-TEST(EarlyMessages, AreNotReceivedIntoWhatIsBeingSent) {
+TEST(EarlyMessages, AreNotReceivedIntoABufferBeingSent) {
   for (const std::size_t bytes : {std::size_t{64}, std::size_t{1} << 10, std::size_t{100'000}}) {
     EXPECT_EQ(failures(run_ranks(2, receive_over_send(bytes))), "") << bytes << " bytes";
   }
@@ -163,7 +163,7 @@ TEST(EarlyMessages, AreNotReceivedIntoWhatIsBeingSent) {
 
 // Rank 0 overwrites the buffer of a send after an event that follows the send, while more calls
 // are queued. The event must not complete before the send.
-RANK_TEST(EarlyMessages, AreCompleteOnlyInTheirTurn, 2) {
+RANK_TEST(EarlyMessages, CompleteInStreamOrder, 2) {
   constexpr std::size_t kBytes = 1'024;
   constexpr int kMessages = 5;
   const std::array streams{stream, session.make_stream()};

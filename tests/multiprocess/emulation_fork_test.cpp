@@ -69,7 +69,7 @@ void reduce(const ForkBuffers& buffers, const Group& group, synStreamHandle stre
 
 // Forked children, such as the workers of a data loader, must have snapshots of the memory that
 // they kept while the parent continues with collectives in it.
-RANK_TEST(KeepAtFork, ChildrenHaveSnapshotsWhileCollectivesGoOn, std::vector{1, 3}) {
+RANK_TEST(KeepAtFork, GivesChildrenSnapshotsDuringCollectives, std::vector{1, 3}) {
   const ForkBuffers buffers(session);
   succeed(hcclEmulationKeepAtFork(buffers.receive.address(), kWordsSize, 1));
   succeed(hcclEmulationKeepAtFork(buffers.send.address(), kWordsSize, 1));
@@ -109,7 +109,7 @@ bool two_generations_keep(const std::uint32_t* kept) {
 }
 
 // Forks on one thread must work during collectives on another.
-RANK_TEST(KeepAtFork, WorksInAThreadBesideCollectives, std::vector{1, 3}) {
+RANK_TEST(KeepAtFork, WorksInAThreadDuringCollectives, std::vector{1, 3}) {
   const ForkBuffers buffers(session);
   const DeviceMemory other(session.device(), kWordsSize);
   auto* const kept = static_cast<std::uint32_t*>(other.view());
@@ -125,7 +125,7 @@ RANK_TEST(KeepAtFork, WorksInAThreadBesideCollectives, std::vector{1, 3}) {
 }
 
 // Trimmed pages must read as zeros on every rank: on one rank or on all, in part or as a whole.
-RANK_TEST(Trim, LeavesZerosToAllRanks, std::vector{1, 3}) {
+RANK_TEST(Trim, LeavesZerosOnAllRanks, std::vector{1, 3}) {
   const ForkBuffers buffers(session);
   const auto trim = [&](const DeviceMemory& memory, std::size_t first, std::size_t bytes) {
     succeed(synStreamSynchronize(stream));
@@ -156,7 +156,7 @@ RANK_TEST(Trim, LeavesZerosToAllRanks, std::vector{1, 3}) {
   }
 }
 
-RANK_TEST(Trim, RefusesWhatIsNoAllocation, 1) {
+RANK_TEST(Trim, RefusesAnythingButAllocations, 1) {
   const DeviceMemory memory(session.device(), 1000);
   const auto expect_refused = [](hcclResult_t result, const char* part) {
     expect_code(result, hcclInvalidArgument, part);

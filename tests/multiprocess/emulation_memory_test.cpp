@@ -45,7 +45,7 @@ RANK_BODY(run_on_views) {
   }
 }
 
-TEST(ViewAsBuffer, IsDeviceMemoryAndNotStaged) {
+TEST(ViewAsBuffer, IsUsedWithoutStaging) {
   const RankOptions options{.environment = {{"HCCL_EXPLAIN", "1"}, {"HCCL_STRICT", "1"}},
                             .capture_stderr = true};
   for (const int ranks : {1, 3}) {
@@ -79,7 +79,7 @@ RANK_TEST(ViewAsBuffer, EndsWhereItsAllocationEnds, 1) {
   require(contains(last_syn_message(), "leaves allocation"), last_syn_message());
 }
 
-RANK_TEST(DeviceAddress, IsThatOfWhatAViewShows, 1) {
+RANK_TEST(DeviceAddress, IsFoundForEveryAddressOfAView, 1) {
   const DeviceMemory memory(session.device(), kFloatsSize);
   const DeviceMemory unseen(session.device(), kFloatsSize);
   std::byte* const view = bytes_of(memory);
@@ -101,7 +101,7 @@ RANK_TEST(DeviceAddress, IsThatOfWhatAViewShows, 1) {
 }
 
 // Views must serve as either side of a copy, also if the ranges overlap.
-RANK_TEST(ViewAsBuffer, IsEitherSideOfACopy, 1) {
+RANK_TEST(ViewAsBuffer, CanBeSourceOrDestinationOfACopy, 1) {
   const DeviceMemory from(session.device(), kFloatsSize);
   const DeviceMemory to(session.device(), kFloatsSize);
   std::byte* const source = bytes_of(from);
@@ -162,7 +162,7 @@ RANK_BODY(run_without_room) {
   require_equal(address, memory.address() + 7, "the address within a view");
 }
 
-TEST(ViewAsBuffer, IsHostMemoryWhereAddressSpaceIsShort) {
+TEST(ViewAsBuffer, IsHostMemoryWhenAddressSpaceIsScarce) {
   if (sanitized()) GTEST_SKIP() << "needs another build: sanitizers reserve address space";
   EXPECT_EQ(failures(run_ranks(2, in_session(run_without_room, limit_address_space))), "");
 }

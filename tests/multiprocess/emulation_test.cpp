@@ -61,7 +61,7 @@ std::vector<float> expected(int ranks) {
 
 float* floats_of(const DeviceMemory& memory) { return static_cast<float*>(memory.view()); }
 
-RANK_TEST(Emulation, KernelsRunInOrderWithCollectives, std::vector{1, 2, 8}) {
+RANK_TEST(Emulation, RunsKernelsInOrderWithCollectives, std::vector{1, 2, 8}) {
   const DeviceMemory input(session.device(), kViewedFloats * sizeof(float));
   const DeviceMemory output(session.device(), kViewedFloats * sizeof(float));
   std::vector<KernelStep> steps;
@@ -78,7 +78,7 @@ RANK_TEST(Emulation, KernelsRunInOrderWithCollectives, std::vector{1, 2, 8}) {
   for (std::size_t i = 0; i < kViewedFloats; ++i) require(got[i] == wanted[i], join("element ", i));
 }
 
-RANK_TEST(Emulation, BadArgumentsAreRefused, 1) {
+RANK_TEST(Emulation, RefusesBadArguments, 1) {
   const DeviceMemory memory(session.device(), 1000);
   void* view = nullptr;
   const auto expect_refused = [](hcclResult_t result, const char* part) {

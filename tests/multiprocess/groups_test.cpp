@@ -18,7 +18,7 @@ int previous_in(const Group& group) { return (group.rank + group.size() - 1) % g
 
 // Messages of two ranks must match in the order of the calls, on whichever streams of the group
 // they are.
-RANK_TEST(Groups, KeepTheOrderOfCallsOverStreams, 2) {
+RANK_TEST(Groups, KeepCallOrderAcrossStreams, 2) {
   const std::array streams{session.make_stream(), session.make_stream()};
   Messages messages(session, group);
   const int peer = 1 - group.rank;
@@ -40,7 +40,7 @@ RANK_TEST(Groups, KeepTheOrderOfCallsOverStreams, 2) {
 
 // The order of the collectives must be the same on all ranks, even if each rank's group starts with
 // another stream.
-RANK_TEST(Groups, NumberCollectivesAlikeOnAllRanks, 3) {
+RANK_TEST(Groups, MatchCollectivesAcrossRanks, 3) {
   const std::array streams{stream, session.make_stream()};
   Messages messages(session, group);
   Operation reduces, gathers;
@@ -65,7 +65,7 @@ RANK_TEST(Groups, NumberCollectivesAlikeOnAllRanks, 3) {
 }
 
 // Each rank must be able to call the two communicators of a group in another order, on one stream.
-RANK_TEST(Groups, OfTwoCommunicatorsDoNotBlockEachOther, 2) {
+RANK_TEST(Groups, OnTwoCommunicatorsDoNotDeadlock, 2) {
   const std::array groups{group, session.join_all(1)};
   std::array<Messages, 2> messages{Messages(session, groups[0]), Messages(session, groups[1])};
   const auto there = static_cast<std::size_t>(world.rank);
@@ -108,7 +108,7 @@ RANK_TEST(Groups, MixCollectivesAndMessages, 3) {
 }
 
 // Wrong uses must return the codes that HCCL returns, and must not affect later calls.
-RANK_TEST(Groups, RefuseWrongUses, 2) {
+RANK_TEST(Groups, RefuseMisuse, 2) {
   const DeviceMemory memory(session.device(), 4096);
   void* buffer = memory.pointer();
   const auto expect = [](hcclResult_t got, hcclResult_t wanted, const std::string& part) {
@@ -192,13 +192,13 @@ RankFunction destroyed_in_its_own_group(bool with_collective) {
   });
 }
 
-TEST(Groups, RefuseToLoseTheCommunicatorOfTheirCalls) {
+TEST(Groups, RefuseToDestroyACommunicatorWithGroupedCalls) {
   EXPECT_EQ(failures(run_ranks(2, destroyed_in_its_own_group(true))), "");
   EXPECT_EQ(failures(run_ranks(2, destroyed_in_its_own_group(false))), "");
 }
 
 // Calls on a destroyed stream must be refused at the group's end and must not count on either side.
-RANK_TEST(Groups, RefuseAStreamThatIsGone, 2) {
+RANK_TEST(Groups, RefuseADestroyedStream, 2) {
   const int peer = 1 - group.rank;
   const DeviceMemory from(session.device(), 4096);
   const DeviceMemory to(session.device(), 4096);
@@ -230,7 +230,7 @@ RANK_TEST(Groups, RefuseAStreamThatIsGone, 2) {
 }
 
 // A group call that lacks memory must queue nothing and must not count.
-RANK_TEST(Groups, ThatLackMemoryCostNoMessage, 3,
+RANK_TEST(Groups, LoseNoMessageWhenMemoryRunsOut, 3,
           RankOptions{.environment = {{"HCCL_DEVICE_MEMORY", "1M"}, {"HCCL_TIMEOUT", "20"}}}) {
   std::vector<std::byte> from(4096), to(4096);
   const DeviceMemory used(session.device(), 4096);

@@ -38,27 +38,27 @@ RankFunction matrix(Collective collective) {
 
 RankOptions patient() { return {.seconds = 150}; }
 
-TEST_P(Processes, GetTheBitsOfTheReference) {
+TEST_P(Processes, MatchTheReferenceBitwise) {
   const auto [collective, size] = GetParam();
   EXPECT_EQ(failures(run_ranks(size, matrix(collective), patient())), "");
 }
 
-TEST_P(Threads, GetTheBitsOfTheReference) {
+TEST_P(Threads, MatchTheReferenceBitwise) {
   const auto [collective, size] = GetParam();
   EXPECT_EQ(failures(run_ranks_as_threads(size, matrix(collective), patient())), "");
 }
 
-TEST_P(Barrier, HoldsUntilAllHaveCome) {
+TEST_P(Barrier, HoldsUntilAllRanksArrive) {
   EXPECT_EQ(failures(run_ranks(GetParam(), run_barriers, patient())), "");
 }
 
-TEST(Barrier, HoldsThreads) {
+TEST(Barrier, HoldsThreadsUntilAllArrive) {
   EXPECT_EQ(failures(run_ranks_as_threads(4, run_barriers, patient())), "");
 }
 
 // The comparison must be able to fail: every rank must notice that one rank feeds other data than
 // expected.
-TEST(Control, OtherDataIsNoticedByEveryRank) {
+TEST(Control, EveryRankDetectsWrongInput) {
   const auto unlike = in_session([](RANK_PARAMETERS) {
     const Operation operation{.count = 1, .seed = world.rank == 1 ? 5U : 6U};
     OperationRun run(session, group, operation);
@@ -154,7 +154,7 @@ RANK_BODY(reduce_four_gib) {
   });
 }
 
-TEST(Large, AllReduceInPlacePastFourGiB) {
+TEST(LargeBuffers, AllReduceInPlaceBeyondFourGiB) {
   if (sanitized()) GTEST_SKIP() << "needs another build: this one would take minutes";
   if (memory_gib() < kNeeded) GTEST_SKIP() << "needs " << kNeeded << " GiB";
   const RankOptions options{.seconds = 240};

@@ -22,7 +22,7 @@ void verify_all(const std::deque<OperationRun>& runs) {
 
 // Two communicators on two streams, synchronised in opposite orders on neighbouring ranks, must not
 // deadlock.
-RANK_TEST(MustEnd, TwoCommunicatorsSynchronisedInOppositeOrders, std::vector{2, 5},
+RANK_TEST(NoDeadlock, WhenRanksSynchroniseTwoCommunicatorsInOppositeOrders, std::vector{2, 5},
           std::vector{2}) {
   const std::array<Group, 2> groups{group, session.join_all(1)};
   const std::array<synStreamHandle, 2> streams{stream, session.make_stream()};
@@ -41,7 +41,7 @@ RANK_TEST(MustEnd, TwoCommunicatorsSynchronisedInOppositeOrders, std::vector{2, 
 }
 
 // Synchronising a stream that waits for an event of another stream must suffice to complete both.
-RANK_TEST(MustEnd, OnlyTheStreamThatWaitsForAnEventIsSynchronised, std::vector{2, 4},
+RANK_TEST(NoDeadlock, WhenOnlyTheStreamThatWaitsForAnEventIsSynchronised, std::vector{2, 4},
           std::vector{3}) {
   const std::array<synStreamHandle, 2> streams{stream, session.make_stream()};
   for (std::uint64_t round = 0; round < 40; ++round) {
@@ -60,8 +60,7 @@ RANK_TEST(MustEnd, OnlyTheStreamThatWaitsForAnEventIsSynchronised, std::vector{2
 
 // On even ranks, one operation waits for an event recorded after the other operation of the same
 // communicator; odd ranks issue the two the other way round. Both must end.
-RANK_TEST(MustEnd, OneOperationStandsBehindAnEventAfterTheOther, std::vector{2, 4},
-          std::vector{3}) {
+RANK_TEST(NoDeadlock, WhenOperationsWaitForAChainOfEvents, std::vector{2, 4}, std::vector{3}) {
   const std::array<synStreamHandle, 2> streams{stream, session.make_stream()};
   std::deque<OperationRun>
       warm_up;  // gives the streams their numbers, in the same order on every rank
@@ -149,7 +148,7 @@ void one_thread_for_all(World& world) {
   static_cast<void>(world);
 }
 
-TEST(MustEnd, OneThreadQueuesForEightDevicesAndWaitsForOne) {
+TEST(NoDeadlock, WhenOneThreadQueuesForEightDevicesAndWaitsForOne) {
   EXPECT_EQ(failures(run_ranks(1, one_thread_for_all)), "");
 }
 

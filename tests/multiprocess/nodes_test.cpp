@@ -28,7 +28,7 @@ void PrintTo(const LayoutCase& value, std::ostream* out) {
 
 class OnNodes : public testing::TestWithParam<LayoutCase> {};
 
-TEST_P(OnNodes, GetTheBitsOfThePlan) {
+TEST_P(OnNodes, MatchThePlanBitwise) {
   const LayoutCase& of = GetParam();
   Nodes nodes;
   for (const char letter : of.layout) nodes.of_rank.emplace_back(1, letter);
@@ -78,7 +78,7 @@ std::vector<LayoutCase> forced() {
 // phases.
 class LargeMessage : public testing::TestWithParam<const char*> {};
 
-TEST_P(LargeMessage, GetsTheBitsOfThePlan) {
+TEST_P(LargeMessage, MatchesThePlanBitwise) {
   const Operation operation{
       .count = (3 << 20) / 4 + 1, .nodes = {"a", "a", "b", "b", "c", "c"}, .algorithm = GetParam()};
   RankOptions options{.comm_id = true, .seconds = 150};
@@ -102,7 +102,7 @@ TEST_P(LargeMessage, GetsTheBitsOfThePlan) {
 }
 
 // The mean must be right even if the sum exceeds the range of the type, on two nodes as on one.
-TEST(LargeValues, HaveAMeanBetweenNodesAsOnOne) {
+TEST(LargeValues, AreAveragedBetweenNodesAsOnOne) {
   struct Pair {
     hcclDataType_t type;
     std::uint16_t values[2];

@@ -40,21 +40,21 @@ RANK_BODY(ring) {
   }
 }
 
-class Sizes : public testing::TestWithParam<int> {};
+class MessageRing : public testing::TestWithParam<int> {};
 
-TEST_P(Sizes, PassMessagesAround) {
+TEST_P(MessageRing, DeliversEveryMessage) {
   EXPECT_EQ(failures(run_ranks(GetParam(), in_session(ring))), "");
 }
 
-TEST_P(Sizes, PassMessagesAroundAsThreads) {
+TEST_P(MessageRing, DeliversEveryMessageBetweenThreads) {
   EXPECT_EQ(failures(run_ranks_as_threads(GetParam(), in_session(ring))), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Ring, Sizes, testing::Values(2, 3, 5, 8),
+INSTANTIATE_TEST_SUITE_P(Ring, MessageRing, testing::Values(2, 3, 5, 8),
                          testing::PrintToStringParamName());
 
 // Without groups, two ranks must be able to take turns in sending.
-RANK_TEST(PointToPoint, AnswersEachOther, 2) {
+RANK_TEST(PointToPoint, DeliversMessagesAndReplies, 2) {
   Messages messages(session, group, Placement::mixed);
   const int peer = 1 - group.rank;
   for (std::uint64_t tag = 0; tag < 200; ++tag) {
@@ -75,7 +75,7 @@ std::size_t uneven(std::uint64_t index, int from, int to) {
 
 // A group must be able to have more messages than a mailbox has slots, of different sizes, between
 // all pairs of ranks, each rank itself included.
-RANK_TEST(PointToPoint, ManyMessagesBetweenAll, std::vector{4, 1}, std::vector{3}) {
+RANK_TEST(PointToPoint, DeliversManyMessagesBetweenAllRanks, std::vector{4, 1}, std::vector{3}) {
   for (std::uint64_t round = 0; round < 3; ++round) {
     Messages messages(session, group, kPlacements[round]);
     succeed(hcclGroupStart());
@@ -123,7 +123,7 @@ RankFunction random_messages(unsigned long long seed) {
   });
 }
 
-TEST(PointToPoint, RandomProgramsGiveWhatWasSent) {
+TEST(PointToPoint, RandomProgramsDeliverWhatWasSent) {
   const unsigned long long seed = test_seed();
   for (const int size : {2, 3, 6}) {
     EXPECT_EQ(failures(run_ranks(size, random_messages(seed))), "") << "HCCL_TEST_SEED=" << seed;
@@ -177,7 +177,7 @@ RankFunction relays(unsigned long long seed) {
   });
 }
 
-TEST(PointToPoint, QueuedRelaysGiveWhatOneAfterTheOtherGives) {
+TEST(PointToPoint, QueuedRelaysMatchRelaysRunOneByOne) {
   const unsigned long long seed = test_seed();
   for (const int size : {2, 3, 8}) {
     EXPECT_EQ(failures(run_ranks(size, relays(seed))), "") << "HCCL_TEST_SEED=" << seed;

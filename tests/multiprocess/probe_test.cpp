@@ -70,7 +70,7 @@ RankFunction collect(int messages_each) {
   });
 }
 
-TEST(Probe, NamesEveryMessage) {
+TEST(Probe, ReportsEveryMessage) {
   for (const int ranks : {2, 4}) {
     EXPECT_EQ(failures(run_ranks(ranks, collect(30))), "");
     EXPECT_EQ(failures(run_ranks_as_threads(ranks, collect(30))), "");
@@ -79,7 +79,7 @@ TEST(Probe, NamesEveryMessage) {
 
 // If all senders have offered messages, each must be named within as many probes as there are
 // senders.
-RANK_TEST(Probe, LetsSendersTakeTurns, 4) {
+RANK_TEST(Probe, ServesSendersInTurn, 4) {
   constexpr int kEach = 5;
   Messages messages(session, group);
   if (group.rank != 0) {
@@ -142,7 +142,7 @@ RANK_TEST(Probe, WaitsForAMessage, std::vector{3}, std::vector{3}) {
 
 // A probe must report rank 1's second message while a receive takes the first one, whenever that
 // receive ends.
-RANK_TEST(Probe, SeesAMessageBehindAReceive, std::vector{2}, std::vector{2}) {
+RANK_TEST(Probe, FindsAMessageBehindAPostedReceive, std::vector{2}, std::vector{2}) {
   Messages messages(session, group);
   for (std::uint64_t round = 0; round < 20; ++round) {
     const std::uint64_t tag = 2 * round;
@@ -167,7 +167,7 @@ RANK_TEST(Probe, SeesAMessageBehindAReceive, std::vector{2}, std::vector{2}) {
 }
 
 // Constant probes of one thread and receives of another must not disturb each other.
-RANK_TEST(Probe, IsInNoReceivesWay, 3) {
+RANK_TEST(Probe, DoesNotDisturbReceives, 3) {
   Messages messages(session, group);
   const int next = (group.rank + 1) % world.size;
   const int before = (group.rank + world.size - 1) % world.size;
@@ -209,14 +209,14 @@ RankFunction end_of_the_communicator(bool dies) {
   });
 }
 
-TEST(Probe, EndsWithTheCommunicator) {
+TEST(Probe, ReturnsWhenTheCommunicatorEnds) {
   EXPECT_EQ(failures(run_ranks(3, end_of_the_communicator(false))), "");
   const RankOptions options{.victim = 1};
   EXPECT_EQ(failures(run_ranks(3, end_of_the_communicator(true), options), 1), "");
 }
 
 // An abort by the same rank must end a waiting probe.
-RANK_TEST(Probe, EndsWithAnAbort, 2) {
+RANK_TEST(Probe, ReturnsOnAbort, 2) {
   hcclResult_t result = hcclSuccess;
   std::thread prober([&] { result = probe(group, kLong).result; });
   std::this_thread::sleep_for(milliseconds(50));
@@ -226,7 +226,7 @@ RANK_TEST(Probe, EndsWithAnAbort, 2) {
   session.forget_communicators();
 }
 
-RANK_TEST(Probe, RefusesWhatIsNotThere, std::vector{1, 2}) {
+RANK_TEST(Probe, RefusesInvalidArguments, std::vector{1, 2}) {
   int source = -1;
   expect_code(hcclEmulationProbe(group.handle, 0, nullptr, nullptr), hcclInvalidArgument);
   expect_code(hcclEmulationProbe(&session, 0, &source, nullptr), hcclInvalidArgument);

@@ -136,13 +136,13 @@ RankFunction programs(unsigned long long seed, int programs_count, int steps) {
 
 class RandomPrograms : public testing::TestWithParam<int> {};
 
-TEST_P(RandomPrograms, GiveTheResultsOfRunningEachStreamInOrder) {
+TEST_P(RandomPrograms, MatchStreamsRunInOrder) {
   const unsigned long long seed = test_seed();
   std::cout << "HCCL_TEST_SEED=" << seed << " repeats this run\n";
   EXPECT_EQ(failures(run_ranks(GetParam(), programs(seed, scaled(4), 60))), "") << "seed " << seed;
 }
 
-TEST(RandomPrograms, RunAmongThreads) {
+TEST(RandomPrograms, MatchBetweenThreads) {
   const unsigned long long seed = test_seed();
   std::cout << "HCCL_TEST_SEED=" << seed << " repeats this run\n";
   EXPECT_EQ(failures(run_ranks_as_threads(4, programs(seed, scaled(4), 60))), "")

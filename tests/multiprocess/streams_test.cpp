@@ -28,7 +28,7 @@ Operation all_reduce_of(std::size_t count, std::uint64_t seed) {
 
 // Communicators of all ranks, of all in reverse order, and of pairs must work at once on streams of
 // their own.
-RANK_TEST(Communicators, OverlapInAnyOrderOnStreamsOfTheirOwn, std::vector{4}, std::vector{4}) {
+RANK_TEST(Communicators, OverlapInAnyOrderOnSeparateStreams, std::vector{4}, std::vector{4}) {
   const Group reversed = session.join_members(1, {3, 2, 1, 0});
   const bool low = world.rank < 2;
   const Group pair = session.join_members(low ? 2 : 3, low ? std::vector<int>{1, 0}  //
@@ -86,7 +86,9 @@ void again_and_again(World& world) {
   session.finish();
 }
 
-TEST(Communicators, ComeAndGo) { EXPECT_EQ(failures(run_ranks(3, again_and_again)), ""); }
+TEST(Communicators, CanBeCreatedAndDestroyedRepeatedly) {
+  EXPECT_EQ(failures(run_ranks(3, again_and_again)), "");
+}
 
 // Joins by HCCL_COMM_ID: only rank 0 asks for an id, the others pass zeros.
 RANK_BODY(by_address) {
@@ -95,12 +97,12 @@ RANK_BODY(by_address) {
     run_and_verify(session, *each, stream, all_reduce_of(4321, 9));
 }
 
-TEST(Communicators, MeetAtAnAddress) {
+TEST(Communicators, JoinByCommId) {
   const RankOptions options{.comm_id = true};
   EXPECT_EQ(failures(run_ranks(8, in_session(by_address), options)), "");
 }
 
-TEST(Communicators, MeetAtAnAddressWhateverTheOrder) {
+TEST(Communicators, JoinByCommIdInAnyOrder) {
   const RankOptions options{.comm_id = true};
   const auto wait = [](const World& world) {
     if (world.rank == 0) usleep(400'000);
@@ -128,7 +130,7 @@ void shipped_by_length(World& world) {
   session.finish();
 }
 
-TEST(Communicators, NeedOnlyTheBytesInUseOfAnId) {
+TEST(Communicators, NeedOnlyTheUsedBytesOfAnId) {
   EXPECT_EQ(failures(run_ranks(3, shipped_by_length)), "");
 }
 
@@ -139,7 +141,7 @@ void* pointer(const DeviceMemory& memory) { return memory.pointer(); }
 
 // A stream must take thousands of operations, each of which depends on the one before, before the
 // first wait.
-RANK_TEST(Streams, TakeThousandsOfOperationsBeforeTheFirstWait, std::vector{2, 7}) {
+RANK_TEST(Streams, QueueThousandsOfOperationsBeforeTheFirstWait, std::vector{2, 7}) {
   constexpr int kOperations = 3000;
   const Group other = session.join_all(1);
   const DeviceMemory value(session.device(), 4);
@@ -166,7 +168,7 @@ RANK_TEST(Streams, TakeThousandsOfOperationsBeforeTheFirstWait, std::vector{2, 7
 }
 
 // A queued all-reduce of 64 MiB must complete without a further library call.
-RANK_TEST(Streams, MoveOnWhileNobodyWaits, 4) {
+RANK_TEST(Streams, ProgressWithoutAWaiter, 4) {
   constexpr std::size_t kCount = std::size_t{16} << 20;
   const DeviceMemory send(session.device(), kCount * 4);
   const DeviceMemory receive(session.device(), kCount * 4);
@@ -191,7 +193,7 @@ RANK_TEST(Streams, MoveOnWhileNobodyWaits, 4) {
 }
 
 // Several threads must be able to wait for one stream and its events at once.
-RANK_TEST(Streams, HaveAnyNumberOfWaiters, std::vector{3}, std::vector{2}) {
+RANK_TEST(Streams, AllowSeveralWaiters, std::vector{3}, std::vector{2}) {
   for (std::uint64_t round = 0; round < 20; ++round) {
     std::deque<OperationRun> runs;
     std::vector<synEventHandle> events(3);
@@ -220,7 +222,7 @@ RANK_TEST(Streams, HaveAnyNumberOfWaiters, std::vector{3}, std::vector{2}) {
 
 // Memory that is freed while an operation on it is queued must stay unchanged until the operation
 // has run, even if the address range is allocated again.
-RANK_TEST(Streams, KeepFreedMemoryUntilTheirWorkIsDone, 3) {
+RANK_TEST(Streams, KeepFreedMemoryUntilTheirWorkCompletes, 3) {
   constexpr std::size_t kCount = 50'000;
   synStreamHandle other = session.make_stream();
   const DeviceMemory receive(session.device(), kCount * 4);

@@ -240,7 +240,7 @@ RankFunction random_calls(unsigned long long seed, int rounds) {
   });
 }
 
-TEST(VariableBlocks, ArriveWhereTheyBelong) {
+TEST(VariableBlocks, ArriveAtTheirOffsets) {
   const unsigned long long seed = test_seed();
   for (const int ranks : {1, 2, 3, 4})
     EXPECT_EQ(failures(run_ranks(ranks, random_calls(seed, scaled(15)))), "")
@@ -292,7 +292,7 @@ RankFunction differ(Call call, std::size_t block, bool to_zero) {
 
 class UnlikeCounts : public testing::TestWithParam<std::tuple<Call, std::size_t, bool>> {};
 
-TEST_P(UnlikeCounts, AreAFaultOnAllRanks) {
+TEST_P(UnlikeCounts, FailAllRanks) {
   const auto [call, block, to_zero] = GetParam();
   EXPECT_EQ(failures(run_ranks(3, differ(call, block, to_zero))), "");
 }

@@ -54,7 +54,7 @@ class BaselineFile : public TemporaryDirectory {
   nlohmann::json json_;
 };
 
-TEST_F(BaselineFile, IsWhatJsonWrote) {
+TEST_F(BaselineFile, RoundTripsThroughJson) {
   const Baseline baseline = read(json_.dump());
   EXPECT_EQ(baseline.collective, "all_reduce");
   EXPECT_EQ(baseline.ranks, 4);
@@ -65,12 +65,12 @@ TEST_F(BaselineFile, IsWhatJsonWrote) {
   EXPECT_NO_THROW(require_comparable(baseline, options_, 4));
 }
 
-TEST_F(BaselineFile, MayHaveNoInPlaceHalf) {
+TEST_F(BaselineFile, MayLackInPlaceResults) {
   json_["rows"][0]["in_place"] = nullptr;
   EXPECT_EQ(read(json_.dump()).cells.keys.size(), 1U);
 }
 
-TEST_F(BaselineFile, IsRefusedInOneLine) {
+TEST_F(BaselineFile, ErrorsAreOneLine) {
   EXPECT_THROW(static_cast<void>(read_baseline(path("missing.json"))), UsageError);
   EXPECT_THROW(static_cast<void>(read_baseline(directory_.string())), UsageError);
   expect_refused("", "not JSON");
@@ -93,7 +93,7 @@ TEST_F(BaselineFile, IsRefusedInOneLine) {
   expect_refused(without.dump(), "samples_ns");
 }
 
-TEST_F(BaselineFile, IsComparableWithTheSameKindOfRunOnly) {
+TEST_F(BaselineFile, IsComparableOnlyWithTheSameKindOfRun) {
   expect_not_comparable(options_, 8, "of 4 ranks, this run of 8");
   Options other = sample_options("broadcast");
   expect_not_comparable(other, 4, "of all_reduce, this run of broadcast");

@@ -20,12 +20,12 @@ class Cgroups : public TemporaryDirectory {
   [[nodiscard]] CgroupLimits limits() const { return cgroup_limits(directory_.string()); }
 };
 
-TEST_F(Cgroups, LimitNothingWhereThereAreNone) {
+TEST_F(Cgroups, LimitNothingWhenAbsent) {
   EXPECT_FALSE(limits().cpus);
   EXPECT_FALSE(limits().memory_bytes);
 }
 
-TEST_F(Cgroups, OfVersion2LimitAsTheTightestOfTheirFolders) {
+TEST_F(Cgroups, Version2AppliesTheTightestAncestor) {
   write("proc/self/cgroup", "0::/job.slice/step\n");
   write("sys/fs/cgroup/job.slice/memory.max", "1000000\n");
   write("sys/fs/cgroup/job.slice/step/memory.max", "max\n");
@@ -35,7 +35,7 @@ TEST_F(Cgroups, OfVersion2LimitAsTheTightestOfTheirFolders) {
   EXPECT_EQ(limits().cpus, 2.5);
 }
 
-TEST_F(Cgroups, OfAContainerStandAtTheTopWhateverTheirPathIs) {
+TEST_F(Cgroups, OfAContainerAreReadAtTheMountRoot) {
   write("proc/self/cgroup", "0::/docker/0123\n");
   write("sys/fs/cgroup/memory.max", "4096\n");
   write("sys/fs/cgroup/cpu.max", "50000 100000\n");
@@ -43,7 +43,7 @@ TEST_F(Cgroups, OfAContainerStandAtTheTopWhateverTheirPathIs) {
   EXPECT_EQ(limits().cpus, 0.5);
 }
 
-TEST_F(Cgroups, OfVersion1LimitToo) {
+TEST_F(Cgroups, Version1Applies) {
   write("proc/self/cgroup", "4:memory:/job\n2:cpu,cpuacct:/\n1:cpuset:/\n");
   write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");  // means no limit
   write("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "8192\n");

@@ -16,17 +16,17 @@ Counts counts(const char* collective, std::uint64_t bytes, const DataType& type,
   return find_collective(collective)->counts(bytes, type, ranks);
 }
 
-TEST(CollectiveCounts, OfAllReduceAndBroadcastAreTheBuffer) {
+TEST(CollectiveCounts, OfAllReduceAndBroadcastCoverTheBuffer) {
   for (const char* name : {"all_reduce", "broadcast"})
     EXPECT_EQ(counts(name, 1023, kFloat, 8), (Counts{255, 255, 255, 1020}));
 }
 
-TEST(CollectiveCounts, OfAllGatherAreTotalOutputInPartsOf16Bytes) {
+TEST(CollectiveCounts, OfAllGatherDivideTheOutputInto16ByteParts) {
   // 250 elements / 3 = 83, down to a multiple of 4
   EXPECT_EQ(counts("all_gather", 1000, kFloat, 3), (Counts{80, 80, 240, 960}));
 }
 
-TEST(CollectiveCounts, OfReduceScatterAreTotalInputInPartsOf16Bytes) {
+TEST(CollectiveCounts, OfReduceScatterDivideTheInputInto16ByteParts) {
   // 500 elements / 3 = 166, down to a multiple of 8
   EXPECT_EQ(counts("reduce_scatter", 1000, kBfloat16, 3), (Counts{160, 480, 160, 960}));
 }
@@ -36,12 +36,12 @@ TEST(CollectiveCounts, OfTooFewBytesAreZero) {
   EXPECT_EQ(counts("all_reduce", 3, kFloat, 8).call, 0U);
 }
 
-TEST(CollectiveCounts, OfMessageRateAreAWindowOfMessages) {
+TEST(CollectiveCounts, OfMessageRateFillAWindow) {
   EXPECT_EQ(counts("message_rate", 8, kBfloat16, 4), (Counts{4, 4 * 64, 4 * 64, 8}));
   EXPECT_EQ(find_collective("message_rate")->messages_in_turn(), 64);
 }
 
-TEST(Pairs, AreARankOfEachHalf) {
+TEST(Pairs, JoinTheTwoHalvesOfTheRanks) {
   for (int rank = 0; rank < 8; ++rank) {
     EXPECT_EQ(partner_of(rank, 8), (rank + 4) % 8);
     EXPECT_EQ(in_first_half(rank, 8), rank < 4);
@@ -60,7 +60,7 @@ TEST(BusFactor, FollowsNcclTests) {
   EXPECT_DOUBLE_EQ(find_collective("all_reduce")->bus_factor(1), 0.0);
 }
 
-TEST(FindCollective, GoesByTheProgramsName) {
+TEST(FindCollective, UsesTheProgramName) {
   EXPECT_STREQ(find_collective_of_program("/usr/bin/all_reduce_perf")->name, "all_reduce");
   EXPECT_STREQ(find_collective_of_program("reduce_scatter_perf")->name, "reduce_scatter");
   EXPECT_EQ(find_collective_of_program("build/release/bin/hccl-perf"), nullptr);

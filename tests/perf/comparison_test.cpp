@@ -41,7 +41,7 @@ std::size_t count(Verdict verdict, double deviation, double after, std::size_t s
   return found;
 }
 
-TEST(Judge, SeesAClearChange) {
+TEST(Judge, ReportsAClearChange) {
   EXPECT_EQ(judge({100, 101, 99, 100, 102}, {120, 121, 119, 122, 120}, 10).verdict,
             Verdict::slower);
   EXPECT_EQ(judge({120, 121, 119, 122, 120}, {100, 101, 99, 100, 102}, 10).verdict,
@@ -53,7 +53,7 @@ TEST(Judge, SeesAClearChange) {
   EXPECT_EQ(same.now, 104);
 }
 
-TEST(Judge, GoesByTheThreshold) {
+TEST(Judge, AppliesTheThreshold) {
   const std::vector<double> before{100, 101, 99, 100, 102};
   const std::vector<double> after{108, 109, 107, 108, 108};
   EXPECT_EQ(judge(before, after, 10).verdict, Verdict::same);
@@ -66,13 +66,13 @@ TEST(Judge, IgnoresAFewDisturbedPasses) {
       Verdict::same);
 }
 
-TEST(Judge, CallsAMachineDisturbedForMostOfARunNoise) {
+TEST(Judge, ReportsNoiseIfMostOfARunIsDisturbed) {
   EXPECT_EQ(
       judge({100, 101, 99, 100, 102, 100, 101}, {150, 151, 149, 150, 152, 150, 99}, 10).verdict,
       Verdict::noise);
 }
 
-TEST(Judge, DoesNotCallWideTimesTheSame) {
+TEST(Judge, DoesNotReportScatteredTimesAsEqual) {
   EXPECT_EQ(judge({50, 80, 100, 150, 200}, {55, 79, 101, 149, 210}, 10).verdict, Verdict::noise);
 }
 
@@ -84,14 +84,14 @@ TEST(Judge, SeesNoChangeWhereThereIsNone) {
   EXPECT_GE(count(Verdict::same, 0.01, 1), 990U);
 }
 
-TEST(Judge, SeesAChangeAboveTheNoise) {
+TEST(Judge, ReportsAChangeAboveTheNoise) {
   EXPECT_GE(count(Verdict::slower, 0.02, 1.2), 990U);
   EXPECT_GE(count(Verdict::faster, 0.02, 1 / 1.2), 990U);
   EXPECT_GE(count(Verdict::slower, 0.05, 1.5), 990U);
   EXPECT_EQ(count(Verdict::faster, 0.05, 1.5), 0U);
 }
 
-TEST(Judge, SeesSmallerChangesWithMorePasses) {
+TEST(Judge, DetectsSmallerChangesWithMorePasses) {
   EXPECT_GT(count(Verdict::slower, 0.05, 1.2, 15), count(Verdict::slower, 0.05, 1.2, 5));
 }
 
@@ -130,7 +130,7 @@ TEST(Comparison, JudgesCellByCell) {
   EXPECT_EQ(shown.find("another machine"), std::string::npos) << shown;
 }
 
-TEST(Comparison, GoesByTheThresholdOfTheOptions) {
+TEST(Comparison, AppliesTheThresholdOfTheOptions) {
   Options options = sample_options("reduce");
   options.compare_threshold = 50;
   const Comparison compared(baseline_of({times(1024, 1000)}),
@@ -145,7 +145,7 @@ TEST(Comparison, PrintsCommentsOnly) {
   for (std::string line; std::getline(lines, line);) EXPECT_EQ(line[0], '#') << line;
 }
 
-TEST(Comparison, CountsWhatTheBaselineDoesNotHave) {
+TEST(Comparison, CountsCellsMissingFromTheBaseline) {
   const Options options = sample_options("reduce");
   const Results now =
       sample_results(options, {times(1024, 1000, 0), times(1024, 1000, 1), times(8192, 1000, 0)});
@@ -155,7 +155,7 @@ TEST(Comparison, CountsWhatTheBaselineDoesNotHave) {
   expect_parts(compared.to_text(), {", 4 not in the baseline\n"});
 }
 
-TEST(Comparison, TakesRowsOfTheSameCellTogether) {
+TEST(Comparison, CombinesRowsOfTheSameCell) {
   const Options options = sample_options("reduce");
   // Each row alone would be slower; together they are noise.
   const Results now = sample_results(options, {times(1024, 1000), times(1024, 1300)});
@@ -164,7 +164,7 @@ TEST(Comparison, TakesRowsOfTheSameCellTogether) {
   EXPECT_EQ(compared.count(Verdict::slower), 0U);
 }
 
-TEST(Comparison, SaysWhenTheMachineIsAnother) {
+TEST(Comparison, ReportsADifferentMachine) {
   const Options options = sample_options("reduce");
   const Results now = sample_results(options, {times(1024, 1000)});
   Baseline baseline = baseline_of({times(1024, 1000)});

@@ -5,7 +5,7 @@
 namespace hccl_perf {
 namespace {
 
-TEST(DemoOptions, BecomeThoseOfNcclTests) {
+TEST(DemoOptions, TranslateToThoseOfNcclTests) {
   const Options options = parse(
       "--test reduce --size 32m --loop 50 --test_root 3 --data_type bfloat16 --reduction_op max "
       "--no_correctness --nranks 8 --node_id 0 --ranks_per_node 8 --result_csv out.csv "
@@ -43,7 +43,7 @@ TEST(DemoOptions, MeasureLatency) {
   expect_error({"--test", "all_reduce", "--measure", "speed"}, "speed");
 }
 
-TEST(DemoOptions, StartRanksOnThisMachineAlone) {
+TEST(DemoOptions, StartRanksOnlyOnThisMachine) {
   EXPECT_EQ(parse({"all_reduce", "--nranks", "4"}).processes, 4);
   EXPECT_EQ(parse({"all_reduce", "--ranks_per_node", "4", "--node_id", "0"}).processes, 4);
   EXPECT_EQ(parse({"all_reduce", "--nranks", "4", "--ranks_per_node", "8"}).processes, 4);
@@ -65,13 +65,13 @@ TEST(DemoOptions, DoNotContradictOthers) {
   expect_error({"all_reduce", "--size", "1Q"}, "1Q");
 }
 
-TEST(DemoOptions, MustSayWhichUnitATimeoutHas) {
+TEST(DemoOptions, RequireAUnitForATimeout) {
   expect_error({"--test", "all_reduce", "--timeout", "10"}, "write 10m or 10s");
   EXPECT_EQ(parse({"--test", "all_reduce", "--timeout", "10m"}).timeout, 600);
   EXPECT_EQ(parse({"all_reduce", "--timeout", "10"}).timeout, 10);
 }
 
-TEST(DemoOptions, AreRefusedWithWhatToUseInstead) {
+TEST(DemoOptions, AreRefusedWithTheReplacement) {
   expect_error({"--test", "scale_validation"}, "sendrecv");
   expect_error({"--test", "send_recv", "--ranks_list", "0,1"}, "--ranks_list");
   expect_error({"--test", "all_reduce", "--custom_comm", "0,8"}, "-g");

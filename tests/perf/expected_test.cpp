@@ -72,7 +72,7 @@ TEST(Expected, AllReduceFoldsInRankOrder) {
   }
 }
 
-TEST(Expected, ReduceScatterIsTheRanksPartOfTheReduction) {
+TEST(Expected, ReduceScatterIsThePartOfTheRank) {
   const std::uint64_t part =
       find_collective("reduce_scatter")->counts(20'000, type_of(hcclFloat32), kRanks).receive;
   expect_reduction("reduce_scatter", type_of(hcclFloat32), 3 * part, 3);
@@ -90,7 +90,7 @@ TEST(Expected, ReduceIsTheReductionAtTheRootAndNothingElsewhere) {
     ASSERT_EQ(values[i], input<std::uint64_t>(type, 1, i)) << i;
 }
 
-TEST(Expected, AllToAllIsTheRanksPartOfEveryInput) {
+TEST(Expected, AllToAllIsThePartOfTheRankOfEveryInput) {
   const DataType& type = type_of(hcclInt32);
   const auto values =
       expected<std::int32_t>(expectation("alltoall", type, kNoReduction, 1, 20'000));
@@ -101,7 +101,7 @@ TEST(Expected, AllToAllIsTheRanksPartOfEveryInput) {
   }
 }
 
-TEST(Expected, SendRecvIsTheInputOfTheRankBefore) {
+TEST(Expected, SendRecvIsTheInputOfThePrecedingRank) {
   const DataType& type = type_of(hcclUint8);
   const auto values = expected<std::uint8_t>(expectation("sendrecv", type, kNoReduction, 0, 999));
   for (std::size_t i = 0; i < values.size(); ++i)
@@ -115,7 +115,7 @@ Expectation of_pairs(const char* collective, int rank) {
   return {found, type, kNoReduction, -1, false, rank, 4, kRun, found->counts(256, type, 4)};
 }
 
-TEST(Expected, PairsHaveEachOthersInput) {
+TEST(Expected, PairsExchangeInputs) {
   const DataType& type = type_of(hcclInt32);
   for (const char* collective : {"pingpong", "bidirectional"}) {
     for (int rank = 0; rank < 4; ++rank) {
@@ -127,7 +127,7 @@ TEST(Expected, PairsHaveEachOthersInput) {
   }
 }
 
-TEST(Expected, MessageRateReachesTheSecondHalfAlone) {
+TEST(Expected, MessageRateReachesOnlyTheSecondHalf) {
   const auto sender = expected<std::uint32_t>(of_pairs("message_rate", 1));
   ASSERT_EQ(sender.size(), 64U * 64);
   for (const std::uint32_t word : sender) ASSERT_EQ(word, 0xA5A5A5A5U);  // untouched memory
@@ -154,7 +154,7 @@ TEST(Expected, BroadcastIsTheRootsInput) {
     ASSERT_EQ(values[i], input<std::uint32_t>(type, 2, i)) << i;
 }
 
-TEST(Expected, AnotherOrderOfSummationHasOtherBits) {
+TEST(Expected, ADifferentSummationOrderChangesTheBits) {
   const auto right = expected<float>(
       expectation("all_reduce", type_of(hcclFloat32), kReductions[hcclSum], 0, 40'000));
   std::size_t different = 0;

@@ -29,7 +29,7 @@ LaunchEnvironment job(const std::string& name, int rank, int size) {
   return {"test", rank, size, rank, size, text(name, ".", getpid())};
 }
 
-TEST(UniqueIdText, ComesBackAsItWas) {
+TEST(UniqueIdText, RoundTrips) {
   EXPECT_TRUE(same(id_from_text(id_to_text(some_id())), some_id()));
 }
 
@@ -40,7 +40,7 @@ TEST(UniqueIdText, IsRefusedWhenDamaged) {
   }
 }
 
-TEST(ExchangeByPipe, GivesEachOtherProcessTheId) {
+TEST(ExchangeByPipe, PassesTheIdToEveryProcess) {
   Pipe pipe;
   const int reader = dup(pipe.read_end());
   EXPECT_TRUE(same(exchange_by_pipe(pipe, 3)(some_id()), some_id()));
@@ -54,13 +54,13 @@ TEST(ExchangeByPipe, GivesEachOtherProcessTheId) {
   close(reader);
 }
 
-TEST(ExchangeByPipe, SaysThatRankZeroIsGone) {
+TEST(ExchangeByPipe, ReportsThatRankZeroExited) {
   Pipe pipe;
   pipe.close_write();
   EXPECT_THROW(static_cast<void>(exchange_by_pipe(pipe, 1)(std::nullopt)), RunError);
 }
 
-TEST(ExchangeBySocket, ServesProcessesThatComeBeforeAndAfter) {
+TEST(ExchangeBySocket, ServesEarlyAndLateProcesses) {
   const int size = 4;
   std::vector<hcclUniqueId> got(size);
   std::vector<std::thread> threads;
@@ -74,7 +74,7 @@ TEST(ExchangeBySocket, ServesProcessesThatComeBeforeAndAfter) {
   for (const hcclUniqueId& id : got) EXPECT_TRUE(same(id, some_id()));
 }
 
-TEST(ExchangeBySocket, NamesTheRankThatDoesNotCome) {
+TEST(ExchangeBySocket, NamesTheMissingRank) {
   try {
     static_cast<void>(exchange_by_socket(job("alone", 0, 3), 0.2)(some_id()));
     FAIL() << "returned";
@@ -94,7 +94,7 @@ TEST(ExchangeBetweenLaunched, LeavesHcclCommIdToTheLibrary) {
 }
 
 // An empty variable must count as unset: the exchange then tries the socket, which fails here.
-TEST(ExchangeBetweenLaunched, TakesAnEmptyVariableForUnset) {
+TEST(ExchangeBetweenLaunched, TreatsAnEmptyVariableAsUnset) {
   LaunchEnvironment elsewhere = job("empty", 1, 3);
   elsewhere.local_size = 2;
   const auto environment = [](const char* name) {

@@ -24,7 +24,7 @@ const DataType kDrawnFloat = kDataTypes[hcclFloat32];
 const DataType kDrawnBfloat16 = kDataTypes[hcclBfloat16];
 const DataType kInt32 = kDataTypes[hcclInt32];
 
-TEST(InputData, AnyPieceCanBeComputedAlone) {
+TEST(InputData, AnyPartCanBeComputedAlone) {
   const auto whole = input<float>(kDrawnFloat, {3, 7}, 0, 1000);
   const auto piece = input<float>(kDrawnFloat, {3, 7}, 333, 100);
   EXPECT_TRUE(std::equal(piece.begin(), piece.end(), whole.begin() + 333));
@@ -33,7 +33,7 @@ TEST(InputData, AnyPieceCanBeComputedAlone) {
   EXPECT_TRUE(std::equal(piece16.begin(), piece16.end(), whole16.begin() + 501));
 }
 
-TEST(InputData, FloatsAreOrdinaryAndSpreadOverManyMagnitudes) {
+TEST(InputData, FloatsAreNormalAndSpanManyMagnitudes) {
   const auto values = input<float>(kDrawnFloat, {0, 1}, 0, 100'000);
   std::set<int> exponents;
   int negative = 0;
@@ -48,7 +48,7 @@ TEST(InputData, FloatsAreOrdinaryAndSpreadOverManyMagnitudes) {
   EXPECT_NEAR(negative, 50'000, 2'000);
 }
 
-TEST(InputData, NoTwoElementsRanksOrRunsAreAlike) {
+TEST(InputData, DiffersBetweenElementsRanksAndRuns) {
   const auto values = input<std::uint32_t>(kInt32, {0, 1}, 0, 100'000);
   EXPECT_EQ(std::set<std::uint32_t>(values.begin(), values.end()).size(), values.size());
   const auto other_rank = input<std::uint32_t>(kInt32, {1, 1}, 0, 100'000);

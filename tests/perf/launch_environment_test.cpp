@@ -20,7 +20,7 @@ std::optional<LaunchEnvironment> find(const Variables& variables) {
   });
 }
 
-TEST(LaunchEnvironment, IsNothingWithoutALauncher) {
+TEST(LaunchEnvironment, IsEmptyWithoutALauncher) {
   EXPECT_FALSE(find({}));
   EXPECT_FALSE(find({{"RANK", "1"}}));
   EXPECT_FALSE(find({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}})) << "a batch script is no step";
@@ -45,7 +45,7 @@ TEST(LaunchEnvironment, ReadsOpenMpi) {
   EXPECT_EQ(found->job, "Open MPI.77");
 }
 
-TEST(LaunchEnvironment, ReadsPmixWhichTellsTheSizeLater) {
+TEST(LaunchEnvironment, ReadsPmixWithoutASize) {
   const auto found = find({{"PMIX_RANK", "2"}, {"PMIX_NAMESPACE", "job"}});
   ASSERT_TRUE(found);
   EXPECT_EQ(found->launcher, "PMIx");
@@ -68,7 +68,7 @@ TEST(LaunchEnvironment, ReadsAStepOfSlurm) {
   EXPECT_EQ(found->job, "Slurm.12.4");
 }
 
-TEST(LaunchEnvironment, TakesSlurmsTasksOnSeveralNodesAsUnknown) {
+TEST(LaunchEnvironment, TreatsSlurmTasksOnSeveralNodesAsUnknown) {
   const auto found = find({{"SLURM_STEP_ID", "0"},
                            {"SLURM_JOB_ID", "12"},
                            {"SLURM_PROCID", "1"},
@@ -90,7 +90,7 @@ TEST(LaunchEnvironment, ReadsPmiAndTorchrun) {
   EXPECT_EQ(torchrun->rank, 1);
 }
 
-TEST(LaunchEnvironment, RefusesNonsenseNamingTheVariable) {
+TEST(LaunchEnvironment, NamesAnInvalidVariable) {
   try {
     static_cast<void>(find({{"OMPI_COMM_WORLD_RANK", "x"}, {"OMPI_COMM_WORLD_SIZE", "2"}}));
     FAIL() << "accepted";
@@ -100,7 +100,7 @@ TEST(LaunchEnvironment, RefusesNonsenseNamingTheVariable) {
   EXPECT_THROW(static_cast<void>(find({{"RANK", "2"}, {"WORLD_SIZE", "2"}})), UsageError);
 }
 
-TEST(LaunchEnvironment, RefusesNumbersThatContradictEachOther) {
+TEST(LaunchEnvironment, RefusesContradictoryNumbers) {
   const Variables wrong[] = {
       {{"RANK", "0"}, {"WORLD_SIZE", "0"}},
       {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "2"}},
@@ -111,7 +111,7 @@ TEST(LaunchEnvironment, RefusesNumbersThatContradictEachOther) {
     EXPECT_THROW(static_cast<void>(find(variables)), UsageError);
 }
 
-TEST(LaunchEnvironment, HasAsManyRanksAsACommunicator) {
+TEST(LaunchEnvironment, IsLimitedToTheRanksOfACommunicator) {
   LaunchEnvironment launch;
   launch.size = 4096;
   EXPECT_NO_THROW(require_communicator(launch, 1));
@@ -122,7 +122,7 @@ TEST(LaunchEnvironment, HasAsManyRanksAsACommunicator) {
   EXPECT_THROW(require_communicator(launch, 2), UsageError);
 }
 
-TEST(LaunchEnvironment, HasAsManyRanksOnANodeAsACommunicatorThere) {
+TEST(LaunchEnvironment, IsLimitedToTheRanksOfACommunicatorPerNode) {
   LaunchEnvironment launch;
   launch.size = 128;
   launch.local_size = 64;

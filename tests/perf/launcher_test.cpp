@@ -67,7 +67,7 @@ int launch_with_interface(const char* value) {
   return status;
 }
 
-TEST(Launch, LeavesChildrenTheLoopbackInterfaceUnlessTheUserNamedAnother) {
+TEST(Launch, DefaultsChildrenToTheLoopbackInterface) {
   EXPECT_EQ(launch_with_interface("eth"), 11);
   EXPECT_EQ(launch_with_interface(""), 10) << "empty counts as unset";
 }
@@ -101,7 +101,7 @@ TEST(Launch, SpreadsProcessesOverNodesInEvenBlocks) {
   }
 }
 
-TEST(Launch, FailsWhenAChildFoundWrongDataWithoutEndingTheOthers) {
+TEST(Launch, WrongDataFailsTheRunWithoutEndingOtherChildren) {
   Board board(3, 0);
   const auto [status, said] = launch_captured({3, 1, 0}, board, [&](const ChildLinks& links) {
     if (links.process != 1)
@@ -113,7 +113,7 @@ TEST(Launch, FailsWhenAChildFoundWrongDataWithoutEndingTheOthers) {
   EXPECT_EQ(board.failure(), "");
 }
 
-TEST(Launch, ReportsAFailureBeforeAnotherStatus) {
+TEST(Launch, PrefersAFailureToOtherStatuses) {
   for (const int slower : {0, 1}) {  // the child with status 3 ends first or last
     Board board(2, 0);
     const int status = launch({2, 1, 0}, board, [&](const ChildLinks& links) {
@@ -130,7 +130,7 @@ TEST(Launch, ReportsAFailureBeforeAnotherStatus) {
             3);
 }
 
-TEST(Launch, EndsWithoutAWordWhenItsOutputIsNotRead) {
+TEST(Launch, EndsQuietlyWhenItsOutputIsClosed) {
   Board board(2, 0);
   const auto [status, said] = launch_captured({2, 1, 0}, board, [](const ChildLinks& links) {
     if (links.process == 0) raise(SIGPIPE);
@@ -142,7 +142,7 @@ TEST(Launch, EndsWithoutAWordWhenItsOutputIsNotRead) {
   EXPECT_TRUE(board.record(1).reported) << "or it says that rank 0 has failed, if it is faster";
 }
 
-TEST(Launch, TellsTheOthersOfAChildThatWasKilled) {
+TEST(Launch, ReportsAKilledChildToOtherChildren) {
   Board board(4, 0);
   const auto [status, said] =
       launch_captured({4, 1, 0}, board, [&](const ChildLinks& links) -> int {
@@ -157,7 +157,7 @@ TEST(Launch, TellsTheOthersOfAChildThatWasKilled) {
                       "rank 3: gives up: rank 2"});
 }
 
-TEST(Launch, AddsTheCulpritToTheErrorsOfOthers) {
+TEST(Launch, AddsTheCulpritToOtherErrors) {
   Board board(2, 0);
   const auto [status, said] =
       launch_captured({2, 1, 0}, board, [&](const ChildLinks& links) -> int {
@@ -181,7 +181,7 @@ TEST(Launch, KillsAChildThatDoesNotEndAfterAFailure) {
   expect_parts(said, {"rank 0 (pid ", "exited with status 1 before the end", "rank 1 (pid "});
 }
 
-TEST(Launch, NamesTheRanksNotDoneAtTheTimeout) {
+TEST(Launch, NamesUnfinishedRanksAtTheTimeout) {
   Board board(3, 0);
   const auto [status, said] =
       launch_captured({3, 1, 0.3}, board, [&](const ChildLinks& links) -> int {
@@ -196,7 +196,7 @@ TEST(Launch, NamesTheRanksNotDoneAtTheTimeout) {
   EXPECT_EQ(said.find("rank 1 (pid"), std::string::npos) << said;
 }
 
-TEST(Launch, NamesAllRanksOfAProcessWithThreads) {
+TEST(Launch, NamesAllRanksOfAThreadedProcess) {
   Board board(4, 0);
   const auto [status, said] =
       launch_captured({2, 2, 0}, board, [&](const ChildLinks& links) -> int {
@@ -230,7 +230,7 @@ TEST(Launch, ChildrenDieWithTheirParent) {
   EXPECT_EQ(read(alive.read_end(), &more, 1), 0);
 }
 
-TEST(Launch, TheIdPipeEndsWhenProcessZeroIsGone) {
+TEST(Launch, TheIdPipeClosesWhenProcessZeroExits) {
   Board board(2, 0);
   const int status = launch({2, 1, 0}, board, [&](const ChildLinks& links) -> int {
     if (links.process == 0) return finish(board, 0, 0);

@@ -34,7 +34,7 @@ TEST(Options, DefaultsAreThoseOfNcclTests) {
   EXPECT_FALSE(options.wants_latency());
 }
 
-TEST(Options, TakesTheLettersOfNcclTests) {
+TEST(Options, AcceptTheShortOptionsOfNcclTests) {
   const Options options =
       parse("-b 8 -e 64M -f 8 -g 4 -t 2 -n 7 -w 3 -N 2 -c 0 -o all -d all -a 3 -T 60 all_reduce");
   EXPECT_EQ(options.sizes(),
@@ -51,7 +51,7 @@ TEST(Options, TakesTheLettersOfNcclTests) {
   EXPECT_EQ(options.timeout, 60.0);
 }
 
-TEST(Options, TakesTheLongNamesOfNcclTests) {
+TEST(Options, AcceptTheLongOptionsOfNcclTests) {
   const Options options = parse(
       "broadcast --minbytes=1K --maxbytes 2K --stepbytes 512 --ngpus 2 --iters 5 --warmup_iters 0 "
       "--check 2 --root all");
@@ -60,15 +60,17 @@ TEST(Options, TakesTheLongNamesOfNcclTests) {
   EXPECT_EQ(options.checks, 2U);
 }
 
-TEST(Options, AllRootsAreAlsoMinusOne) { EXPECT_TRUE(parse({"broadcast", "-r", "-1"}).all_roots); }
+TEST(Options, RootMinusOneMeansAllRoots) {
+  EXPECT_TRUE(parse({"broadcast", "-r", "-1"}).all_roots);
+}
 
-TEST(Options, GoByTheProgramsName) {
+TEST(Options, DependOnTheProgramName) {
   const Options options = std::get<Options>(parse_all({"/opt/bin/reduce_scatter_perf", "-g", "2"}));
   EXPECT_STREQ(options.collective->name, "reduce_scatter");
   EXPECT_THROW(static_cast<void>(parse_all({"all_reduce_perf", "broadcast"})), UsageError);
 }
 
-TEST(Options, BitwiseReductionsAreOfIntegers) {
+TEST(Options, BitwiseReductionsNeedIntegers) {
   const Options options = parse({"-o", "bitxor", "-d", "uint8", "all_reduce"});
   ASSERT_EQ(options.reductions.size(), 1U);
   EXPECT_STREQ(options.reductions[0].name, "bitxor");
@@ -76,19 +78,19 @@ TEST(Options, BitwiseReductionsAreOfIntegers) {
   EXPECT_THROW(static_cast<void>(parse({"-o", "bitand", "-d", "all", "reduce"})), UsageError);
 }
 
-TEST(Options, ABoundGivenAloneTakesTheOtherAlong) {
+TEST(Options, ASingleBoundAdjustsTheOther) {
   EXPECT_EQ(parse({"all_reduce", "-e", "1M"}).min_bytes, 1U << 20);
   EXPECT_EQ(parse({"all_reduce", "-b", "64M"}).max_bytes, 64U << 20);
 }
 
-TEST(Options, SizesDoubleWhereTheDefaultStepWouldLeaveOutAllButTheFirst) {
+TEST(Options, SizesDoubleIfTheDefaultStepIsTooLarge) {
   EXPECT_EQ(parse({"all_reduce", "-b", "1K", "-e", "4K"}).sizes(),
             (std::vector<std::uint64_t>{1024, 2048, 4096}));
   EXPECT_EQ(parse({"all_reduce", "-b", "1K", "-e", "4K", "-i", "1M"}).sizes().size(), 1U);
   EXPECT_EQ(parse({"all_reduce", "-b", "1M", "-e", "4M"}).sizes().size(), 4U);
 }
 
-TEST(Options, TakeTheUsualNamesOfDataTypes) {
+TEST(Options, AcceptTheUsualDataTypeNames) {
   const std::pair<std::vector<const char*>, const char*> synonyms[] = {
       {{"half", "float16", "fp16", "f16"}, "half"},
       {{"float", "float32", "fp32", "f32", "single"}, "float"},
@@ -110,7 +112,7 @@ TEST(Options, TakeTheUsualNamesOfDataTypes) {
   }
 }
 
-TEST(Options, OfMessagesThatAreSmallDefaultTo8Bytes) {
+TEST(Options, SmallMessageTestsDefaultTo8Bytes) {
   for (const char* name : {"pingpong", "message_rate"}) {
     EXPECT_EQ(parse({name}).sizes(), std::vector<std::uint64_t>{8});
     EXPECT_EQ(parse({name, "-b", "1K", "-e", "1K"}).sizes(), std::vector<std::uint64_t>{1024});
@@ -119,7 +121,7 @@ TEST(Options, OfMessagesThatAreSmallDefaultTo8Bytes) {
   expect_error({"pingpong", "--plan", "0"}, "pingpong is made of messages");
 }
 
-TEST(Options, CollectivesWithoutReductionShowNone) {
+TEST(Options, CollectivesWithoutReductionReportNone) {
   const Options options = parse({"all_gather", "-o", "max"});
   ASSERT_EQ(options.reductions.size(), 1U);
   EXPECT_STREQ(options.reductions[0].name, "none");
@@ -129,11 +131,11 @@ TEST(Options, BarrierHasOneRow) {
   EXPECT_EQ(parse({"barrier", "-b", "8", "-e", "1M", "-f", "2"}).sizes().size(), 1U);
 }
 
-TEST(Options, AcceptNeutralValuesOfUnsupportedLetters) {
+TEST(Options, AcceptNeutralValuesOfUnsupportedOptions) {
   EXPECT_NO_THROW(static_cast<void>(parse({"all_reduce", "-R", "0", "-G", "0", "-m", "1"})));
 }
 
-TEST(Options, InitialiseInParallelAsNcclTestsDoesOnDemand) {
+TEST(Options, AcceptParallelInitialisation) {
   for (const char* way : {"0", "1"}) {
     EXPECT_NO_THROW(static_cast<void>(parse({"all_reduce", "-p", way, "-t", "2"})));
     EXPECT_NO_THROW(static_cast<void>(parse({"all_reduce", "--parallel_init", way, "-t", "2"})));
@@ -141,7 +143,7 @@ TEST(Options, InitialiseInParallelAsNcclTestsDoesOnDemand) {
   expect_error({"all_reduce", "-p", "2"}, "parallel_init");
 }
 
-TEST(Options, TakeTheWaysToBlock) {
+TEST(Options, AcceptEveryBlockingMode) {
   EXPECT_EQ(parse({"all_reduce"}).blocking, Blocking::none);
   EXPECT_EQ(parse({"all_reduce", "-z", "1"}).blocking, Blocking::wait_barrier);
   EXPECT_TRUE(parse({"all_reduce", "-z", "1"}).barrier_between_calls());
@@ -151,7 +153,7 @@ TEST(Options, TakeTheWaysToBlock) {
   expect_error({"all_reduce", "-z", "4"}, "blocking");
 }
 
-TEST(Options, TimeCellsSeveralTimesWhereRunsAreCompared) {
+TEST(Options, RepeatPassesWhenRunsAreCompared) {
   EXPECT_EQ(parse({"all_reduce"}).repeats, 1U);
   EXPECT_EQ(parse({"all_reduce", "--csv", "x"}).repeats, 1U);
   EXPECT_EQ(parse({"all_reduce", "--json", "x"}).repeats, 7U);
@@ -166,14 +168,14 @@ TEST(Options, TimeCellsSeveralTimesWhereRunsAreCompared) {
   expect_error({"all_reduce", "--compare-threshold", "-1"}, "compare-threshold");
 }
 
-TEST(Options, AreFiniteNumbers) {
+TEST(Options, RefuseNonFiniteNumbers) {
   for (const char* wrong : {"nan", "NaN", "-nan", "inf", "-inf", "infinity"}) {
     expect_error({"all_reduce", "--min-time", wrong}, "min-time");
     expect_error({"all_reduce", "--compare-threshold", wrong}, "compare-threshold");
   }
 }
 
-TEST(Options, TakeUnitsInTimeouts) {
+TEST(Options, AcceptUnitsInTimeouts) {
   EXPECT_EQ(parse({"all_reduce", "--timeout", "1.5"}).timeout, 1.5);
   EXPECT_EQ(parse({"all_reduce", "-T", "30s"}).timeout, 30);
   EXPECT_EQ(parse({"all_reduce", "--timeout", "5m"}).timeout, 300);
@@ -193,7 +195,7 @@ TEST(Options, SpreadProcessesOverNodes) {
     expect_error({"all_reduce", "-g", "4", "--nodes", wrong}, "--nodes");
 }
 
-TEST(Options, NameUnsupportedAndUnknownLetters) {
+TEST(Options, NameUnsupportedAndUnknownOptions) {
   expect_error({"all_reduce", "-G", "5"}, "-G");
   expect_error({"all_reduce", "-m", "4"}, "-m");
   expect_error({"all_reduce", "-mpi"}, "mpirun");
@@ -203,7 +205,7 @@ TEST(Options, NameUnsupportedAndUnknownLetters) {
   expect_error({"all_reduce", "extra"}, "extra");
 }
 
-TEST(Options, NameWhatIsWrongWithAValue) {
+TEST(Options, ExplainInvalidValues) {
   expect_error({"all_reduce", "-b", "12Q"}, "12Q");
   expect_error({"all_reduce", "-b", "2M", "-e", "1M"}, "-b");
   expect_error({"all_reduce", "-g", "0"}, "ngpus");
@@ -269,7 +271,7 @@ std::set<std::string> names_in_page() {
   return names;
 }
 
-TEST(OptionsDocument, NamesWhatHelpNames) {
+TEST(OptionsDocument, ListsTheOptionsOfHelp) {
   const std::set<std::string> help = names_in_help();
   EXPECT_GT(help.size(), 50U);
   EXPECT_EQ(names_in_page(), help);

@@ -28,7 +28,7 @@ static_assert(pmix_abi::kStringType == PMIX_STRING);
 static_assert(pmix_abi::kUint32Type == PMIX_UINT32);
 static_assert(pmix_abi::kWildcardRank == PMIX_RANK_WILDCARD);
 
-TEST(PmixAbi, NamesTheJobSizeAsPmixDoes) { EXPECT_STREQ(pmix_abi::kJobSize, PMIX_JOB_SIZE); }
+TEST(PmixAbi, JobSizeKeyMatchesPmix) { EXPECT_STREQ(pmix_abi::kJobSize, PMIX_JOB_SIZE); }
 
 }  // namespace
 }  // namespace hccl_perf

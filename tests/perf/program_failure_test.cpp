@@ -54,17 +54,17 @@ TEST(HcclPerfFailure, AMissingElementIsCountedOnEveryRank) {
   EXPECT_EQ(row[12], "3");
 }
 
-TEST(HcclPerfFailure, AnElementTooManyIsSeenBehindTheBuffer) {
+TEST(HcclPerfFailure, AWriteBeyondTheBufferIsDetected) {
   EXPECT_EQ(row_with_wrong_data("long", "2")[8], "2");
 }
 
-TEST(HcclPerfFailure, AMissingContributionIsNoRounding) {
+TEST(HcclPerfFailure, AMissingContributionIsNotTakenForRounding) {
   const auto row = row_with_wrong_data("missing:1", "3");
   EXPECT_GT(std::atoi(row[8].c_str()), 1024);
   EXPECT_EQ(row[12], "0") << "in place there is no poison to add";
 }
 
-TEST(HcclPerfFailure, AMessageWithOtherElementsIsSeenByItsReceiver) {
+TEST(HcclPerfFailure, AReceiverDetectsAWrongMessage) {
   const std::pair<const char*, const char*> receivers[] = {
       {"pingpong", "4"}, {"bidirectional", "4"}, {"message_rate", "2"}};
   for (const auto& [name, ranks] : receivers) {
@@ -78,7 +78,7 @@ TEST(HcclPerfFailure, AMessageWithOtherElementsIsSeenByItsReceiver) {
   }
 }
 
-TEST(HcclPerfFailure, AnotherOrderIsRightWithinRounding) {
+TEST(HcclPerfFailure, ADifferentOrderIsRightWithinRounding) {
   const std::string file = testing::TempDir() + "hccl-perf-order." + std::to_string(getpid());
   const Outcome outcome =
       run_with_fault("rotate", {"all_reduce", "-g", "3", "-b", "64K", "-e", "64K", "-n", "1",
@@ -105,14 +105,14 @@ TEST(HcclPerfFailure, ARankThatDiesInACollectiveIsNamedByAll) {
   expect_survivors_name_rank_1(outcome, {0, 2, 3});
 }
 
-TEST(HcclPerfFailure, ATimeoutNamesTheRanksNotDone) {
+TEST(HcclPerfFailure, ATimeoutNamesUnfinishedRanks) {
   const Outcome outcome = run_with_fault(
       "stall:1", {"all_reduce", "-g", "2", "-b", "8", "-e", "1M", "-f", "2", "-T", "2"});
   EXPECT_EQ(outcome.status, 1);
   expect_parts(outcome.err, {"not finished after 2 s (-T): rank 0 (pid ", "rank 1 (pid "});
 }
 
-TEST(HcclPerfFailure, KillingTheParentEndsTheChildren) {
+TEST(HcclPerfFailure, KillingTheParentKillsTheChildren) {
   Program program(
       {program_path(), "all_reduce", "-g", "4", "-b", "8", "-e", "8", "-n", "100", "-N", "0"});
   ASSERT_TRUE(program.wait_for_output("     float     sum "));
@@ -137,7 +137,7 @@ std::string own_lines(const std::string& text) {
   return own;
 }
 
-TEST(HcclPerfFailure, EndsQuietlyWhenTheReaderOfTheTableHasGone) {
+TEST(HcclPerfFailure, EndsQuietlyWhenItsOutputIsClosed) {
   for (const char* ranks : {"-g 4", "-g 2 -t 2"}) {
     const Outcome outcome =
         run_piped(std::string("all_reduce -b 8 -e 1K -f 2 -n 1 -N 100000 ") + ranks, "head -1");
@@ -148,7 +148,7 @@ TEST(HcclPerfFailure, EndsQuietlyWhenTheReaderOfTheTableHasGone) {
   }
 }
 
-TEST(HcclPerfFailure, SaysWhyHelpCannotBeWritten) {
+TEST(HcclPerfFailure, ReportsWhyHelpCannotBeWritten) {
   for (const char* option : {"--help", "--version"}) {
     const Outcome outcome =
         Program({"bash", "-c", program_path() + ' ' + option + " > /dev/full"}).wait();

@@ -79,13 +79,13 @@ TEST_F(UnderMpirun, FailsOnWrongData) {
   expect_parts(outcome.out, {" FAILED"});
 }
 
-TEST_F(UnderMpirun, RefusesToStartProcessesOfItsOwn) {
+TEST_F(UnderMpirun, RefusesToStartProcesses) {
   const Outcome outcome = run_failing_under_mpirun({}, {"all_reduce", "-g", "2"});
   EXPECT_NE(outcome.status, 0);
   expect_parts(outcome.err, {"-g 2"});
 }
 
-TEST_F(UnderMpirun, NamesTheRankThatATimeoutFindsBusy) {
+TEST_F(UnderMpirun, NamesABusyRankAtTheTimeout) {
   const Outcome outcome = run_failing_under_mpirun(
       {"-x", std::string("LD_PRELOAD=") + HCCL_PERF_FAULTS, "-x", "PERF_TEST_FAULT=stall:1"},
       {"all_reduce", "-b", "1K", "-e", "4K", "-f", "4", "-T", "3"});
@@ -119,7 +119,7 @@ TEST(UnderTorchrunVariables, RefusesASizeOfZero) {
   expect_parts(outcome.err, {"rank 0 of 0"});
 }
 
-TEST(UnderTorchrunVariables, FindsItsPeersBySocketWhereHcclCommIdIsEmpty) {
+TEST(UnderTorchrunVariables, FindsItsPeersBySocketIfHcclCommIdIsEmpty) {
   std::vector<std::unique_ptr<Program>> programs;
   for (int rank = 2; rank >= 0; --rank) {
     const std::string number = std::to_string(rank);

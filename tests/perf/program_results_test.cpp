@@ -76,7 +76,7 @@ TEST_F(HcclPerfResults, AreWrittenAsCsvForEveryTypeReductionAndRoot) {
       << written[2];
 }
 
-TEST_F(HcclPerfResults, HoldEveryCallOnEveryRank) {
+TEST_F(HcclPerfResults, IncludeEveryCallOnEveryRank) {
   const Outcome outcome = run_hccl_perf(text(
       "all_reduce -g 3 -b 1K -e 4K -f 4 -n 6 --latency-iters 10 -N 2 --raw ", path("raw.csv")));
   EXPECT_EQ(outcome.status, 0) << outcome.err;
@@ -101,7 +101,7 @@ TEST_F(HcclPerfResults, HoldEveryCallOnEveryRank) {
   }
 }
 
-TEST_F(HcclPerfResults, HoldEveryTimedPass) {
+TEST_F(HcclPerfResults, IncludeEveryTimedPass) {
   const Outcome outcome = run_hccl_perf(
       text("broadcast -g 2 -b 1K -e 4K -f 4 -n 2 --repeats 6 --json ", path("out.json")));
   EXPECT_EQ(outcome.status, 0) << outcome.err;
@@ -124,7 +124,7 @@ TEST_F(HcclPerfResults, ComparedWithAMuchSlowerRunAreFaster) {
   expect_parts(outcome.out, {"# Compared            : 0 slower, 4 faster, 0 same, 0 noise\n"});
 }
 
-TEST_F(HcclPerfResults, ComparedWithAMuchFasterRunAreSlowerAndSayThatInTheExitStatus) {
+TEST_F(HcclPerfResults, ComparedWithAMuchFasterRunAreSlowerAndSetTheExitStatus) {
   record_baseline(1e-6);
   // With 25 repeats the noise is below the time itself, even if other tests run.
   const Outcome outcome = compare({"--repeats", "25"});
@@ -160,7 +160,7 @@ TEST_F(HcclPerfResults, AreNotMeasuredWithoutAUsableBaseline) {
   expect_refused({"--raw", "/nonexistent/out.csv"}, "--raw: cannot write");
 }
 
-TEST_F(HcclPerfResults, AreRightHoweverCallsBlock) {
+TEST_F(HcclPerfResults, AreRightInEveryBlockingMode) {
   for (const char* blocking : {"0", "1", "2", "3"}) {
     const Outcome outcome = run_hccl_perf(
         text("all_reduce -g 3 -b 8 -e 64K -f 16 -n 4 -z ", blocking, " --json ", path("out.json")));
@@ -171,7 +171,7 @@ TEST_F(HcclPerfResults, AreRightHoweverCallsBlock) {
   }
 }
 
-TEST_F(HcclPerfResults, ComeFromTheOptionsOfHcclDemoToo) {
+TEST_F(HcclPerfResults, FollowTheOptionsOfHcclDemo) {
   const Outcome outcome = run_hccl_perf(
       text("--test all2all --nranks 4 --node_id 0 --ranks_per_node 4 --loop 3 --data_type bfloat16 "
            "--size_range 1k 4K --measure latency --timeout 1m --result_csv ",

@@ -69,7 +69,7 @@ TEST_P(EachCollective, IsRightOnOneRank) {
       run_hccl_perf({GetParam(), "-b", "4K", "-e", "64K", "-f", "4", "-n", "2", "-c", "2"}), 3);
 }
 
-TEST_P(EachCollective, HasALinkNamedAsInNcclTests) {
+TEST_P(EachCollective, HasALinkWithItsNcclTestsName) {
   const std::string path = program_path(std::string(GetParam()) + "_perf");
   expect_all_right(Program({path, "-g", "2", "-b", "64K", "-e", "64K", "-n", "2"}).wait(), 1);
 }
@@ -99,7 +99,7 @@ TEST_P(EachTestOfPairs, IsRightBetweenNodes) {
   expect_all_right(outcome, 3);
 }
 
-TEST_P(EachTestOfPairs, RefusesARankWithoutPartner) {
+TEST_P(EachTestOfPairs, RefusesAnOddNumberOfRanks) {
   for (const char* ranks : {"1", "3"}) {
     const Outcome outcome = run_hccl_perf({GetParam(), "-g", ranks});
     EXPECT_EQ(outcome.status, 2);
@@ -226,7 +226,7 @@ TEST(HcclPerf, RefusesBadArgumentsInOneLine) {
   expect_usage_error({"all_reduce", "--json", "/nonexistent/out.json"}, "/nonexistent/out.json");
 }
 
-TEST(HcclPerf, RefusesToNameNodesThatTheUserNamed) {
+TEST(HcclPerf, RefusesNodesIfTheUserNamedThem) {
   const Outcome outcome =
       run_hccl_perf({"all_reduce", "-g", "2", "--nodes", "2"}, {"HCCL_NODE_ID=mine"});
   EXPECT_EQ(outcome.status, 2);

@@ -9,7 +9,7 @@
 namespace hccl_perf {
 namespace {
 
-TEST(ParseBytes, TakesSuffixesOfPowersOf1024InEitherCase) {
+TEST(ParseBytes, AcceptsBinarySuffixesInEitherCase) {
   EXPECT_EQ(parse_bytes("0"), 0U);
   EXPECT_EQ(parse_bytes("8"), 8U);
   EXPECT_EQ(parse_bytes("8B"), 8U);
@@ -26,7 +26,7 @@ TEST(ParseBytes, TakesSuffixesOfPowersOf1024InEitherCase) {
   EXPECT_EQ(parse_bytes("1.5M"), 3ULL << 19);
 }
 
-TEST(ParseBytes, RefusesWhatIsNoSize) {
+TEST(ParseBytes, RefusesInvalidSizes) {
   for (const char* written :
        {"", "M", "-8", "8Q", "8MM", "1..5M", "0x10", " 8", "8 M", "99999999999999T"}) {
     EXPECT_THROW(static_cast<void>(parse_bytes(written)), UsageError) << written;
@@ -53,7 +53,7 @@ TEST(SizeSweep, EndsWhenItCannotGrow) {
   EXPECT_EQ(size_sweep(1ULL << 62, UINT64_MAX, 1, 8), (std::vector<std::uint64_t>{1ULL << 62}));
 }
 
-TEST(FormatRanks, JoinsRunsOfRanks) {
+TEST(FormatRanks, JoinsConsecutiveRanks) {
   EXPECT_EQ(format_ranks({}), "");
   EXPECT_EQ(format_ranks({3}), "3");
   EXPECT_EQ(format_ranks({0, 1}), "0,1");

@@ -21,14 +21,14 @@ std::string contents(const std::string& path) {
   return all.str();
 }
 
-TEST_F(ReportFile, ReplacesWhatWasThereAndLeavesNothingBesideIt) {
+TEST_F(ReportFile, ReplacesTheOldFileAndLeavesNoOther) {
   write_report("--csv", path("out"), "first, and longer\n");
   write_report("--csv", path("out"), "second\n");
   EXPECT_EQ(contents(path("out")), "second\n");
   EXPECT_EQ(files(), 1U);
 }
 
-TEST_F(ReportFile, KeepsTheOldFileWhereTheNewOneCannotBeMade) {
+TEST_F(ReportFile, KeepsTheOldFileIfTheNewOneCannotBeCreated) {
   write_report("--csv", path("out"), "old\n");
   fs::create_directory(path(text("out.tmp.", getpid())));  // blocks the name of the temporary file
   try {
@@ -42,7 +42,7 @@ TEST_F(ReportFile, KeepsTheOldFileWhereTheNewOneCannotBeMade) {
   EXPECT_EQ(contents(path("out")), "old\n");
 }
 
-TEST_F(ReportFile, IsWrittenThroughALink) {
+TEST_F(ReportFile, IsWrittenThroughASymlink) {
   fs::create_symlink(path("target"), path("link"));
   write_report("--json", path("link"), "{}\n");
   EXPECT_TRUE(fs::is_symlink(path("link")));
@@ -59,7 +59,7 @@ bool same_report(const std::string& one, const std::string& other) {
   }
 }
 
-TEST_F(ReportFile, IsTheSameByEverySpellingOfItsName) {
+TEST_F(ReportFile, IsRecognisedUnderEverySpellingOfItsName) {
   EXPECT_TRUE(same_report(path("new"), path("./new")));
   EXPECT_TRUE(same_report("new", "./new"));
   EXPECT_FALSE(same_report(path("new"), path("other")));
@@ -78,7 +78,7 @@ TEST_F(ReportFile, DoesNotReplaceADevice) {
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
 }
 
-TEST_F(ReportFile, IsRefusedBeforehandWhereItCannotBeWritten) {
+TEST_F(ReportFile, IsRefusedBeforeTheRunIfUnwritable) {
   EXPECT_THROW(require_writable("--json", directory_.string()), UsageError);
   EXPECT_THROW(require_writable("--json", path("missing/out.json")), UsageError);
   EXPECT_THROW(require_writable("--json", "/proc/out.json"), UsageError);

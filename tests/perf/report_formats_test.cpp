@@ -71,7 +71,7 @@ TEST(CsvReport, HasALineForEachPlacementWithTheNamesOfTheJsonFile) {
   EXPECT_EQ(rows[2].at("size_bytes"), "8");
 }
 
-TEST(CsvReport, LeavesOutWhatCannotBeInPlaceAndWhatWasNotChecked) {
+TEST(CsvReport, OmitsImpossiblePlacementsAndUncheckedResults) {
   const Options options = sample_options("sendrecv");
   Row row = sample_row("sendrecv", 4096, {2000});
   row.in_place.reset();
@@ -119,7 +119,7 @@ nlohmann::json sample() {
   return nlohmann::json::parse(json_text(sample_results(options, {row})));
 }
 
-TEST(JsonReport, SaysWhatRanWhereAndWhen) {
+TEST(JsonReport, RecordsWhatRanWhereAndWhen) {
   const auto json = sample();
   expect_values(json, R"({"collective": "reduce_scatter", "ranks": 4, "wrong": 5,
     "started": "2026-02-02T02:40:00Z", "host": {"cores": 16, "kernel": "Linux"},
@@ -127,7 +127,7 @@ TEST(JsonReport, SaysWhatRanWhereAndWhen) {
   EXPECT_EQ(json["devices"].size(), 4U);
 }
 
-TEST(JsonReport, SaysWhatRanWhereAndHow) {
+TEST(JsonReport, RecordsWhatRanWhereAndHow) {
   Options options = sample_options("all_reduce");
   options.command_line = {"hccl-perf", "all_reduce", "-g", "4"};
   Results results = sample_results(options, {});
@@ -145,7 +145,7 @@ TEST(JsonReport, SaysWhatRanWhereAndHow) {
   EXPECT_TRUE(json["host"]["cgroup_memory_bytes"].is_null());
 }
 
-TEST(JsonReport, HoldsOverlapAndMessageRate) {
+TEST(JsonReport, IncludesOverlapAndMessageRate) {
   const Options options = sample_options("message_rate");
   Row row = sample_row("message_rate", 8, {500});
   row.out_of_place.overlap = Overlap{50, 10'000, 9'500, 12'000, 75};
@@ -168,7 +168,7 @@ TEST(JsonReport, NamesTheNodesOfRanks) {
   EXPECT_EQ(json["devices"][1]["node"], "node1");
 }
 
-TEST(JsonReport, HoldsTheRowInNanoseconds) {
+TEST(JsonReport, RecordsTimesInNanoseconds) {
   const auto json = sample();
   ASSERT_EQ(json["rows"].size(), 1U);
   const auto& found = json["rows"][0];
@@ -184,7 +184,7 @@ TEST(JsonReport, HoldsTheRowInNanoseconds) {
   EXPECT_TRUE(found["in_place"]["wrong"].is_null());
 }
 
-TEST(JsonReport, SaysHowTheElementsAgree) {
+TEST(JsonReport, RecordsHowTheElementsAgree) {
   const Options options = sample_options("all_reduce");
   Row row = sample_row("all_reduce", 4096, {1000});
   row.in_place->rounded = 1;
@@ -199,7 +199,7 @@ TEST(JsonReport, SaysHowTheElementsAgree) {
   EXPECT_TRUE(cells()["in_place"]["check"].is_null());
 }
 
-TEST(JsonReport, TellsForEachRankWhatACallMoves) {
+TEST(JsonReport, RecordsWhatACallMovesPerRank) {
   const Options options = sample_options("all_reduce");
   Row row = sample_row("all_reduce", 4096, {1000});
   Traffic& one = row.out_of_place.traffic[2];

@@ -145,7 +145,7 @@ TEST_P(EveryOrder, IsRight) {
 
 INSTANTIATE_TEST_SUITE_P(Rounding, EveryOrder, testing::Values(3, 5, 16, 100));
 
-TEST(Rounding, TheExpectedBitsAreNotCounted) {
+TEST(Rounding, DoesNotCountExactMatches) {
   for_each_rounded(kRoundingRanks, [](const Expectation& what) {
     const Agreement same = agreement(what, [&](const Words& words) { return fold(what, words); });
     EXPECT_EQ(same.wrong, 0U);
@@ -153,7 +153,7 @@ TEST(Rounding, TheExpectedBitsAreNotCounted) {
   });
 }
 
-TEST(Rounding, IsOfTheRanksPartOfAReduceScatter) {
+TEST(Rounding, AppliesToTheRanksPartOfAReduceScatter) {
   const Expectation what = expectation("reduce_scatter", hcclFloat32, kSum, kRoundingRanks);
   const Agreement backwards = agreement(what, [&](Words words) {
     std::reverse(words.begin(), words.end());
@@ -228,7 +228,7 @@ TEST(Rounding, DoesNotHideAFlippedHighBitOfALargeContribution) {
   });
 }
 
-TEST(Rounding, DoesNotHideWhatIsNoNumber) {
+TEST(Rounding, DoesNotHideNaN) {
   const Words none = {0x7C00, 0x7E00, 0xFC00};  // infinities and NaN of half
   for (const std::uint64_t word : none) {
     const Expectation what = expectation("all_reduce", hcclFloat16, kSum, kRoundingRanks);
@@ -241,7 +241,7 @@ TEST(Rounding, DoesNotHideWhatIsNoNumber) {
   }
 }
 
-TEST(ElementForms, LoadEveryHalf) {
+TEST(ElementForms, LoadEvery16BitFloat) {
   for (std::uint32_t word = 0; word <= 0xFFFF; ++word) {
     const auto half = static_cast<std::uint16_t>(word);
     const float right = hccl::test::from_half(half);
@@ -265,7 +265,7 @@ void expect_bitwise(const Expectation& what) {
   EXPECT_EQ(found.rounded, 0U);
 }
 
-TEST(Rounding, IsAllowedToNothingElse) {
+TEST(Rounding, IsAllowedNowhereElse) {
   expect_bitwise(expectation("all_reduce", hcclInt32, kSum, kRoundingRanks));
   expect_bitwise(expectation("all_reduce", hcclFloat32, kReductions[hcclMin], kRoundingRanks));
   expect_bitwise(expectation("all_reduce", hcclFloat64, kReductions[hcclMax], kRoundingRanks));

@@ -15,7 +15,7 @@ namespace {
 
 // Tests of summaries of times.
 
-TEST(AcrossRanks, KnowsEveryWayToAverageAndWhoIsSlowest) {
+TEST(AcrossRanks, SupportsEveryAverageAndNamesTheSlowestRank) {
   const AcrossRanks times = across_ranks({3.0, 1.0, 8.0, 4.0});
   EXPECT_EQ(times.by(Averaging::rank0), 3.0);
   EXPECT_EQ(times.by(Averaging::average), 4.0);
@@ -24,7 +24,7 @@ TEST(AcrossRanks, KnowsEveryWayToAverageAndWhoIsSlowest) {
   EXPECT_EQ(times.slowest_rank, 2);
 }
 
-TEST(Percentiles, AreValuesThatWereMeasured) {
+TEST(Percentiles, AreMeasuredValues) {
   std::vector<double> samples(200);
   std::iota(samples.rbegin(), samples.rend(), 1.0);
   const Percentiles found = percentiles(samples);
@@ -44,9 +44,9 @@ TEST(Percentiles, OfOneSampleAreThatSample) {
   EXPECT_EQ(found.maximum, 7.0);
 }
 
-TEST(Percentiles, OfNothingAreZero) { EXPECT_EQ(percentiles({}).maximum, 0.0); }
+TEST(Percentiles, OfNoSampleAreZero) { EXPECT_EQ(percentiles({}).maximum, 0.0); }
 
-TEST(Median, IsInTheMiddleWhateverTheOrder) {
+TEST(Median, IsIndependentOfOrder) {
   EXPECT_EQ(median({9, 1, 5}), 5);
   EXPECT_EQ(median({9, 1, 5, 7}), 6);
   EXPECT_EQ(median({}), 0);
@@ -67,7 +67,7 @@ TEST(IterationsFor, ExtrapolatesWithAMargin) {
   EXPECT_EQ(iterations_for(0.3, 100, 0.2), 165U);
 }
 
-TEST(IterationsFor, AlwaysGrowsButNotWithoutBounds) {
+TEST(IterationsFor, GrowsWithinBounds) {
   EXPECT_GT(iterations_for(0.1, 20, 0.099999), 20U);
   EXPECT_EQ(iterations_for(10.0, 20, 0.0), 20000U);
   EXPECT_EQ(iterations_for(10.0, 20, 1e-9), 20000U);
@@ -75,13 +75,13 @@ TEST(IterationsFor, AlwaysGrowsButNotWithoutBounds) {
 
 // Tests of the part of a call that counts as overlapped.
 
-TEST(OverlapPercent, IsThePartOfTheCallThatTheOverallTimeDoesNotShow) {
+TEST(OverlapPercent, IsTheHiddenPartOfTheCall) {
   EXPECT_DOUBLE_EQ(overlap_percent(10, 10, 20), 0);    // one after the other
   EXPECT_DOUBLE_EQ(overlap_percent(10, 10, 10), 100);  // both at once
   EXPECT_DOUBLE_EQ(overlap_percent(10, 8, 13), 50);
 }
 
-TEST(OverlapPercent, StaysWithin0And100) {
+TEST(OverlapPercent, StaysBetween0And100) {
   EXPECT_DOUBLE_EQ(overlap_percent(10, 10, 35), 0) << "computing and calling disturb each other";
   EXPECT_DOUBLE_EQ(overlap_percent(10, 10, 9), 100);
   EXPECT_DOUBLE_EQ(overlap_percent(0, 10, 10), 0) << "nothing to hide";

@@ -67,7 +67,7 @@ TEST(TableRow, KeepsTimesInSevenCharacters) {
   EXPECT_EQ(found[9], "123457");
 }
 
-TEST(TableRow, ShowsWhatWasNotCheckedOrNotRunAsNotAvailable) {
+TEST(TableRow, ShowsMissingResultsAsNotAvailable) {
   Row row = all_reduce_row();
   row.out_of_place.wrong.reset();
   row.in_place.reset();
@@ -78,7 +78,7 @@ TEST(TableRow, ShowsWhatWasNotCheckedOrNotRunAsNotAvailable) {
     EXPECT_EQ(found[static_cast<std::size_t>(column)], "N/A");
 }
 
-TEST(TableRow, AddsOverlapInCommentsOnly) {
+TEST(TableRow, AddsOverlapOnlyInComments) {
   Row row = all_reduce_row();
   row.in_place->overlap = Overlap{50, 10'000, 9'500, 12'000, 75};
   const std::string lines = table_row(row, options());
@@ -97,7 +97,7 @@ TEST(TableRow, AddsTheMessageRate) {
       << table_row(row, options());
 }
 
-TEST(TableRow, AddsLatencyInCommentsOnly) {
+TEST(TableRow, AddsLatencyOnlyInComments) {
   Row row = all_reduce_row();
   row.out_of_place.latency = Latency{100, {1000, 2000, 1500, 3000, 4000, 5000}, 6};
   row.in_place->latency = row.out_of_place.latency;
@@ -116,7 +116,7 @@ TEST(TableRow, AddsLatencyInCommentsOnly) {
   EXPECT_FALSE(std::getline(lines, line));
 }
 
-TEST(TableHeader, IsAllCommentsAndNamesEveryRank) {
+TEST(TableHeader, ConsistsOfCommentsAndNamesEveryRank) {
   RankFacts rank{.rank = 3, .pid = 4242, .module_id = 5};
   std::strcpy(rank.host, "somewhere");
   std::strcpy(rank.device, "GAUDI2");

@@ -153,7 +153,7 @@ std::vector<Operation> sample_of(const MatrixCase& of, const Nodes& nodes) {
 
 class OverVerbs : public OnRdmaHosts, public testing::WithParamInterface<MatrixCase> {};
 
-TEST_P(OverVerbs, GetTheBitsOfThePlan) {
+TEST_P(OverVerbs, MatchThePlanBitwise) {
   SCOPED_TRACE(random_seed_text());
   const MatrixCase& of = GetParam();
   const Layout layout{of.layout};

@@ -84,7 +84,7 @@ TEST_P(RdmaFaults, ADeadHostIsNamedByTheOthers) {
   for (const int rank : {0, 1, 4}) expect_blames(rank, {2, 3});
 }
 
-TEST_P(RdmaFaults, TheHostOfRankZeroMayDieToo) {
+TEST_P(RdmaFaults, DeathOfRankZerosHostIsReported) {
   run("aabbc", "60", 3, [](const Pids& ranks) {
     kill(ranks[0], SIGKILL);
     kill(ranks[1], SIGKILL);
@@ -93,7 +93,7 @@ TEST_P(RdmaFaults, TheHostOfRankZeroMayDieToo) {
 }
 
 // The port of host 1 reports the lost link, which the errors of its ranks may name instead.
-TEST_P(RdmaFaults, ACutLinkIsAnErrorOnBothSides) {
+TEST_P(RdmaFaults, ACutLinkFailsBothSides) {
   run("aabb", "5", 4, [&](const Pids&) { hosts_.cut(1); });
   for (const int rank : {0, 1}) expect_blames(rank, {2, 3});
   for (const int rank : {2, 3}) {
@@ -102,7 +102,7 @@ TEST_P(RdmaFaults, ACutLinkIsAnErrorOnBothSides) {
   }
 }
 
-TEST_P(RdmaFaults, ACutThatNoPortSeesIsAnErrorOnBothSides) {
+TEST_P(RdmaFaults, ACutUnseenByPortsFailsBothSides) {
   run("aabb", "5", 4, [&](const Pids&) { hosts_.lose(1, "100%"); });
   for (const int rank : {0, 1}) expect_blames(rank, {2, 3});
   for (const int rank : {2, 3}) expect_blames(rank, {0, 1});
@@ -123,7 +123,7 @@ INSTANTIATE_TEST_SUITE_P(Counts, RdmaFaults, testing::Values(kSmall, kLarge));
 // The devices must give up long before the time limit.
 class RdmaFaultsOfSmall : public RdmaFaults {};
 
-TEST_P(RdmaFaultsOfSmall, ACutLinkEndsALongWait) {
+TEST_P(RdmaFaultsOfSmall, ACutLinkFailsALongWait) {
   run("ab", "1800", 2, [&](const Pids&) { hosts_.lose(1, "100%"); });
   expect_blames(0, {1});
   expect_blames(1, {0});
@@ -133,7 +133,7 @@ INSTANTIATE_TEST_SUITE_P(Count, RdmaFaultsOfSmall, testing::Values(kSmall));
 
 class RdmaFaultsOfLarge : public RdmaFaults {};
 
-TEST_P(RdmaFaultsOfLarge, AnInterfaceThatIsShutIsAnErrorOnBothSides) {
+TEST_P(RdmaFaultsOfLarge, AnInterfaceShutDownFailsBothSides) {
   run("ab", "1800", 2, [&](const Pids&) { hosts_.shut_interface(1); });
   expect_blames(0, {1});
   EXPECT_EQ(failures(outcomes_), "");
@@ -142,7 +142,7 @@ TEST_P(RdmaFaultsOfLarge, AnInterfaceThatIsShutIsAnErrorOnBothSides) {
 
 // A cut must be harmless if it is shorter than the devices' retries and the library's grace period
 // for a port that is down.
-TEST_P(RdmaFaultsOfLarge, AShortCutIsNoError) {
+TEST_P(RdmaFaultsOfLarge, ABriefCutIsHarmless) {
   run("ab", "1800", 1, [&](const Pids& ranks) {
     for (int i = 0; i < 2; ++i) {
       hosts_.cut(1);
@@ -192,7 +192,7 @@ class RdmaRefusals : public OnRdmaHosts {
   }
 };
 
-TEST_F(RdmaRefusals, AGidIndexThatNoPortHasNamesThoseThatDo) {
+TEST_F(RdmaRefusals, AnInvalidGidIndexListsTheValidOnes) {
   const auto texts = texts_of([](int) { setenv("HCCL_IB_GID_INDEX", "7", 1); });
   for (const std::string& text : texts) {
     EXPECT_TRUE(contains(text, "HCCL_IB_GID_INDEX=7")) << text;
@@ -201,7 +201,7 @@ TEST_F(RdmaRefusals, AGidIndexThatNoPortHasNamesThoseThatDo) {
   }
 }
 
-TEST_F(RdmaRefusals, AGidIndexOfOneRankIsToldToTheOther) {
+TEST_F(RdmaRefusals, AnInvalidGidIndexIsReportedToThePeer) {
   const auto texts = texts_of([](int rank) {
     if (rank == 1) setenv("HCCL_IB_GID_INDEX", "7", 1);
   });
@@ -213,7 +213,7 @@ TEST_F(RdmaRefusals, AGidIndexOfOneRankIsToldToTheOther) {
   }
 }
 
-TEST_F(RdmaRefusals, ALimitOfLockedMemoryIsNamed) {
+TEST_F(RdmaRefusals, TheLockedMemoryLimitIsNamed) {
   const auto texts = texts_of([](int) { limit_locked_memory(64 << 10); });
   for (const std::string& text : texts) {
     EXPECT_TRUE(contains(text, "the limit of locked memory is 64 KiB")) << text;

@@ -92,7 +92,7 @@ void exchange(const Session& session, const Group& group, synStreamHandle stream
 
 class RdmaForks : public OnRdmaHosts {};
 
-TEST_F(RdmaForks, AChildSpoilsNothing) {
+TEST_F(RdmaForks, AChildDoesNotCorruptMessages) {
   if (sanitized()) GTEST_SKIP() << "needs another build: a sanitizer's shadow cannot be stored to";
   SCOPED_TRACE(random_seed_text());
   run_pair([](Session& session, const Group& group, synStreamHandle stream) {

@@ -141,12 +141,12 @@ class RdmaMemory : public OnRdmaHosts {
   }
 };
 
-TEST_F(RdmaMemory, ComesBackWithOtherContents) {
+TEST_F(RdmaMemory, ReusedWithNewContentsIsSentCorrectly) {
   run(scaled(1000), [] {});
 }
 
 // The limit allows to register some of the buffers, but not all at a time.
-TEST_F(RdmaMemory, ComesBackWithOtherContentsWhereLittleMayBeLocked) {
+TEST_F(RdmaMemory, ReusedUnderALowLockLimitIsSentCorrectly) {
   run(scaled(200), [] { limit_locked_memory(rlim_t{6} << 20); });
 }
 

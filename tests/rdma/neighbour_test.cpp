@@ -75,7 +75,7 @@ int come_and_go(const Session& session, const Group& group, synStreamHandle stre
 
 class RdmaNeighbours : public OnRdmaHosts {};
 
-TEST_F(RdmaNeighbours, KeepNoPagesThatHaveLeft) {
+TEST_F(RdmaNeighbours, DoNotPinReplacedPages) {
   const int rounds = scaled(150);
   run_pair([&](Session& session, const Group& group, synStreamHandle stream) {
     const DeviceMemory neighbour(session.device(), kBytes);

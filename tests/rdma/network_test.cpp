@@ -42,7 +42,7 @@ class RdmaNetwork : public OnRdmaHosts {
   const RdmaHosts hosts_;
 };
 
-TEST_F(RdmaNetwork, LostPacketsAreSentAgain) {
+TEST_F(RdmaNetwork, LostPacketsAreRetransmitted) {
   SCOPED_TRACE(random_seed_text());
   hosts_.lose(1, "1%");
   const auto outcomes = run();
@@ -53,7 +53,7 @@ TEST_F(RdmaNetwork, LostPacketsAreSentAgain) {
   std::printf("%llu packets lost\n", static_cast<unsigned long long>(lost));
 }
 
-TEST_F(RdmaNetwork, TheSmallerMtuOfBothIsUsed) {
+TEST_F(RdmaNetwork, TheSmallerMtuIsUsed) {
   SCOPED_TRACE(random_seed_text());
   hosts_.limit_frames(1, kFrames);
   const auto outcomes = run(kMtuOfFrames);
@@ -61,7 +61,7 @@ TEST_F(RdmaNetwork, TheSmallerMtuOfBothIsUsed) {
   EXPECT_GT(VerbsProof::bytes_moved(outcomes), 0U);
 }
 
-TEST_F(RdmaNetwork, ASwitchThatCarriesLessIsNamedAsALikelyCause) {
+TEST_F(RdmaNetwork, ASwitchWithASmallerMtuIsNamedAsALikelyCause) {
   for (const int host : {0, 1}) hosts_.limit_frames_at_switch(host, kFrames);
   const Layout layout{"ab"};
   const auto move = [&](const World& world) { move_to(layout.host_of(world.rank)); };
@@ -86,7 +86,7 @@ TEST_F(RdmaNetwork, ASwitchThatCarriesLessIsNamedAsALikelyCause) {
 }
 
 // A deleted device must stay usable until hcclCommDestroy has closed it.
-TEST_F(RdmaNetwork, ADeviceGoesWhenItsCommunicatorDoes) {
+TEST_F(RdmaNetwork, ADeletedDeviceStaysUsableUntilDestroy) {
   const Layout layout{"ab"};
   RankOptions options = on_hosts_of(layout);
   options.environment.emplace_back("HCCL_TIMEOUT", "30");

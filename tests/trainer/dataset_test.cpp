@@ -55,7 +55,7 @@ std::string complaint(const std::string& contents) {
   return "";
 }
 
-TEST(Digits, AreAllThere) {
+TEST(Digits, AreComplete) {
   const Dataset all = read_digits(TRAINER_DATA);
   EXPECT_EQ(all.size(), 1797U);
   std::array<int, 10> of_class{};
@@ -67,7 +67,7 @@ TEST(Digits, AreAllThere) {
   EXPECT_EQ(parts.training.size() + parts.test.size(), all.size());
 }
 
-TEST(Digits, HaveACheckSum) {
+TEST(Digits, ChecksumDetectsAChange) {
   const Dataset all = read_digits(TRAINER_DATA);
   Dataset other = all;
   other.classes.back() = static_cast<std::uint8_t>(9 - other.classes.back());
@@ -75,7 +75,7 @@ TEST(Digits, HaveACheckSum) {
   EXPECT_NE(split(all).check_sum, split(other).check_sum);
 }
 
-TEST(Digits, AreEnoughForATest) {
+TEST(Digits, TooFewForATestAreRefused) {
   const File file(line(1, 1) + line(1, 2) + line(1, 3) + line(1, 4));
   EXPECT_THROW(static_cast<void>(split(read_digits(file.path()))), RunError);
 }
@@ -88,7 +88,7 @@ TEST(Digits, MayBeUncompressed) {
   EXPECT_EQ(data.classes[1], 9);
 }
 
-TEST(Digits, WrongFilesAreNamedWithTheLine) {
+TEST(Digits, ErrorsNameTheLine) {
   EXPECT_NE(complaint(line(0, 1) + "1,2,3\n").find("line 2: has 3 columns"), std::string::npos);
   EXPECT_NE(complaint(line(17, 1)).find("line 1: column 1 is 17, not 0 to 16"), std::string::npos);
   EXPECT_NE(complaint(line(1, 10)).find("column 65 is 10, not 0 to 9"), std::string::npos);
@@ -112,7 +112,7 @@ TEST(Digits, ATruncatedArchiveIsRefused) {
 // Every sample of a step must go to one rank, and micro-batches must not depend on the number of
 // ranks.
 
-TEST(Sampling, OrdersAreOfAllSamplesAndOfTheirEpoch) {
+TEST(Sampling, EachEpochShufflesAllSamples) {
   std::vector<std::uint32_t> order = shuffled(1000, 7, 1);
   EXPECT_EQ(order, shuffled(1000, 7, 1));
   EXPECT_NE(order, shuffled(1000, 7, 2));
@@ -123,7 +123,7 @@ TEST(Sampling, OrdersAreOfAllSamplesAndOfTheirEpoch) {
   EXPECT_EQ(order, all);
 }
 
-TEST(Sampling, RanksShareEachStep) {
+TEST(Sampling, EachStepIsDividedBetweenRanks) {
   for (const int ranks : {1, 2, 4, 8}) {
     const Sampling sampling{128, 16, ranks};
     std::vector<int> taken(1437);
@@ -139,7 +139,7 @@ TEST(Sampling, RanksShareEachStep) {
   }
 }
 
-TEST(Shifts, AreFewAndOfTheirEpoch) {
+TEST(Shifts, AreSmallAndVaryByEpoch) {
   int moved = 0;
   int others = 0;
   for (std::uint32_t sample = 0; sample < 1000; ++sample) {

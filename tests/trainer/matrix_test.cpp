@@ -31,7 +31,7 @@ void expect_near(const Floats& got, const std::vector<double>& wanted) {
 
 class Products : public testing::TestWithParam<Dense> {};
 
-TEST_P(Products, AreThoseOfPlainLoops) {
+TEST_P(Products, MatchPlainLoops) {
   const auto [rows, inputs, outputs] = GetParam();
   const Floats x = drawn(rows * inputs, 1);
   const Floats w = drawn(inputs * outputs, 2);
@@ -67,7 +67,7 @@ TEST_P(Products, AreThoseOfPlainLoops) {
   expect_near(bias_gradient, db);
 }
 
-TEST_P(Products, OfASampleDoNotDependOnTheOthers) {
+TEST_P(Products, OfASampleAreIndependentOfOtherSamples) {
   const auto [rows, inputs, outputs] = GetParam();
   const Floats x = drawn(rows * inputs, 5);
   const Floats w = drawn(inputs * outputs, 6);
@@ -82,7 +82,7 @@ TEST_P(Products, OfASampleDoNotDependOnTheOthers) {
 
 // The sum of four batches must not depend on the order, for gradients that are small, near the
 // limit, and clipped.
-TEST_P(Products, GradientsAddUpToTheSameBitsInAnyOrder) {
+TEST_P(Products, GradientSumsAreBitwiseIndependentOfOrder) {
   const Dense shape = GetParam();
   const std::size_t weights = shape.inputs * shape.outputs;
   for (const float scale : {0.01F, 0.5F, 3.0F, 1000.0F}) {
@@ -114,7 +114,7 @@ TEST(GradientLimit, KeepsSumsBelowEight) {
 }
 
 // Gradients must be rounded to the nearest multiples, on both sides of zero.
-TEST(GradientLimit, LeavesMultiples) {
+TEST(GradientLimit, RoundsToMultiples) {
   const float one = 1;
   const float zero = 0;
   for (const float value : drawn(2000, 30, 2)) {

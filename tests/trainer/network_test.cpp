@@ -45,7 +45,7 @@ class Derivatives : public testing::Test {
   const std::uint8_t classes_[kRows] = {3, 0, 9, 9, 1};
 };
 
-TEST_F(Derivatives, AreTheSlopesOfTheLoss) {
+TEST_F(Derivatives, MatchFiniteDifferences) {
   std::vector<float> gradients(layout_.parameters());
   static_cast<void>(loss());
   network_.begin_backward(classes_, kRows, 1.0F / kRows);
@@ -76,7 +76,7 @@ TEST_F(Derivatives, ScoresCountHits) {
   EXPECT_GT(score.mean_loss(), 0);
 }
 
-TEST(Scores, CountWhatHasNoLoss) {
+TEST(Scores, CountSamplesWithoutAFiniteLoss) {
   Score score;
   score.add(0.5, true);
   for (const double loss :
@@ -163,7 +163,7 @@ TEST_P(Updates, FollowTheFormula) {
   }
 }
 
-TEST_P(Updates, InSharesGiveTheSameBits) {
+TEST_P(Updates, InPartsGiveTheSameBits) {
   OptimizerOptions options{.kind = GetParam(), .rate = 0.01F};
   EXPECT_EQ(run(options, {{0, kCount}}), run(options, {{0, 30}, {30, 60}, {60, kCount}}));
 }

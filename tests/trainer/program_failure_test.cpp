@@ -66,7 +66,7 @@ class Interrupted : public testing::Test {
 
 class Interruption : public Interrupted, public testing::WithParamInterface<std::size_t> {};
 
-TEST_P(Interruption, IsNamedByTheOthersAndTrainingGoesOn) {
+TEST_P(Interruption, IsReportedByOtherRanksAndTrainingResumes) {
   const std::size_t rank = GetParam();
   Program program(command(with_checkpoint()));
   ASSERT_TRUE(program.wait_for_output("epoch  3/12"));
@@ -93,7 +93,7 @@ TEST_P(Interruption, IsNamedByTheOthersAndTrainingGoesOn) {
 
 INSTANTIATE_TEST_SUITE_P(OfRank, Interruption, testing::Values(0U, 2U));
 
-TEST_F(Interrupted, StarterTakesAllRanksWithIt) {
+TEST_F(Interrupted, LauncherTerminatesAllRanks) {
   Program program(command(with_checkpoint()));
   ASSERT_TRUE(program.wait_for_output("epoch  3/12"));
   std::vector<pid_t> ranks;
@@ -132,7 +132,7 @@ void expect_both_refuse(const Words& first, const Words& second, const std::stri
   }
 }
 
-TEST(Ranks, ThatStartDifferentlyDoNotTrain) {
+TEST(Ranks, WithDifferentSettingsDoNotTrain) {
   const Folder folder;
   const std::string state = folder.file("state");
   ASSERT_EQ(run({"--epochs", "1", "--checkpoint", state}).status, 0);
@@ -148,7 +148,7 @@ TEST(Ranks, ThatStartDifferentlyDoNotTrain) {
 }
 
 // If one rank cannot read its data, every rank must report it, whatever starts the ranks.
-TEST(Ranks, HearThatOneCannotRead) {
+TEST(Ranks, ReportThatOneCannotRead) {
   const std::string port = std::to_string(20000 + getpid() % 10000);
   const auto variables = [&](const char* rank) {
     return Program::Variables{"MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port, "WORLD_SIZE=2",
@@ -161,7 +161,7 @@ TEST(Ranks, HearThatOneCannotRead) {
   EXPECT_NE(second.wait().status, 0);
 }
 
-TEST(Divergence, EndsTheTrainingAndWritesNothing) {
+TEST(Divergence, EndsTrainingWithoutACheckpoint) {
   const Folder folder;
   for (const char* mode : {"ddp", "sharded"}) {
     const Outcome outcome = run(text("-g 4 --rate 1e9 --mode ", mode, " --checkpoint ",
@@ -185,7 +185,7 @@ void expect_refused(const Words& arguments, const std::string& part,
   EXPECT_EQ(outcome.err.find("ddp_trainer: "), 0U) << outcome.err;
 }
 
-TEST(BadInput, OfTheCommandLineIsOneLine) {
+TEST(BadInput, OnTheCommandLineIsReportedInOneLine) {
   expect_refused({"--mode", "slow"}, "--mode");
   expect_refused({"-g", "9"}, "-g");
   expect_refused({"-g", "3"},
@@ -198,7 +198,7 @@ TEST(BadInput, OfTheCommandLineIsOneLine) {
                  "--trace and --json both name /tmp/./ddp_trainer.out");
 }
 
-TEST(BadInput, OfNumbersIsOneLine) {
+TEST(BadInput, InNumbersIsReportedInOneLine) {
   for (const char* option : {"--rate", "--momentum", "--weight-decay", "--bucket-mib", "--seed"}) {
     for (const char* value : {"nan", "inf", "-1", "1e99", "", "1x"})
       expect_refused({option, value}, option);
@@ -210,7 +210,7 @@ TEST(BadInput, OfNumbersIsOneLine) {
     expect_refused({option, ""}, std::string(option) + " names no file");
 }
 
-TEST(BadInput, OfTheEnvironmentIsOneLine) {
+TEST(BadInput, InTheEnvironmentIsReportedInOneLine) {
   const Program::Variables node{"WORLD_SIZE=4", "NODE_RANK=2"};
   expect_refused({}, "give -g N for the N ranks of this node", node);
   expect_refused({"-g", "2"}, "WORLD_SIZE=4 has no 2 ranks (-g) for NODE_RANK=2", node);
@@ -222,7 +222,7 @@ TEST(BadInput, OfTheEnvironmentIsOneLine) {
   expect_refused({"-g", "1"}, "not a number from 1 to 4096", {"WORLD_SIZE=4097", "NODE_RANK=0"});
 }
 
-TEST(BadInput, OfTheDataIsOneLine) {
+TEST(BadInput, InTheDataIsReportedInOneLine) {
   const Folder folder;
   expect_refused({"-g", "2", "--data", folder.file("none")}, "No such file");
   std::ofstream(folder.file("cut.gz"), std::ios::binary)
@@ -233,7 +233,7 @@ TEST(BadInput, OfTheDataIsOneLine) {
   expect_refused({"-g", "2", "--data", folder.file("narrow")}, "line 1: has 3 columns");
 }
 
-TEST(BadOutput, IsOneLine) {
+TEST(BadOutput, IsReportedInOneLine) {
   for (const char* file : {"--json", "--trace"}) {
     const Outcome outcome = run({"-g", "2", "--epochs", "1", file, "/dev/full"});
     EXPECT_EQ(outcome.status, 1);
@@ -245,7 +245,7 @@ TEST(BadOutput, IsOneLine) {
   expect_line(outcome.err, {"cannot write to standard output: No space left"});
 }
 
-TEST(BadInput, OfACheckpointIsOneLineAndLeavesItAsItIs) {
+TEST(BadInput, InACheckpointIsReportedAndLeavesItUnchanged) {
   const Folder folder;
   expect_refused({"--checkpoint", "/dev/full"}, "checkpoint /dev/full is not a regular file");
   const std::string path = folder.file("state");

@@ -43,7 +43,7 @@ TEST_P(Seeds, LearnTheDigits) {
 
 INSTANTIATE_TEST_SUITE_P(Training, Seeds, testing::Values("1", "2", "3"));
 
-TEST(Training, IsTheSameForEveryNumberOfRanksAndMode) {
+TEST(Training, IsIdenticalForAnyNumberOfRanksAndMode) {
   const Curve alone = train(kShort);
   EXPECT_EQ(alone.losses.size(), 3U);
   for (const char* ranks : {"1", "2", "4", "8"}) {
@@ -52,7 +52,7 @@ TEST(Training, IsTheSameForEveryNumberOfRanksAndMode) {
   }
 }
 
-TEST(Training, IsTheSameWithAdamWAndManyBuckets) {
+TEST(Training, IsIdenticalWithAdamWAndManyBuckets) {
   const Words adamw =
       with(kShort, {"--optimizer", "adamw", "--weight-decay", "0.01", "--hidden", "96,80,50"});
   const Curve alone = train(adamw);
@@ -61,7 +61,7 @@ TEST(Training, IsTheSameWithAdamWAndManyBuckets) {
 }
 
 // Training must be the same for any number of ranks, also if some gradients are clipped.
-TEST(Training, IsTheSameForEveryNumberOfRanksAlsoIfItIsWild) {
+TEST(Training, IsIdenticalForAnyNumberOfRanksWithClippedGradients) {
   const Words wild("--epochs 2 --batch 8 --micro-batch 1 --optimizer adamw --rate 0.02");
   const Curve alone = train(wild);
   EXPECT_EQ(train(with(wild, {"-g", "4", "--mode", "fast_ddp"})), alone);
@@ -72,7 +72,7 @@ TEST(Training, DependsOnItsSeed) {
   EXPECT_NE(train(with(kShort, {"--seed", "2"})).weights, train(kShort).weights);
 }
 
-TEST(Training, WithGradientsInBfloat16IsNearAndRepeatable) {
+TEST(Training, WithBfloat16GradientsIsCloseAndRepeatable) {
   const Words halves = with(kShort, {"-g", "4", "--gradients", "bfloat16"});
   const Curve curve = train(halves);
   EXPECT_EQ(curve, train(halves));
@@ -80,7 +80,7 @@ TEST(Training, WithGradientsInBfloat16IsNearAndRepeatable) {
   EXPECT_NEAR(curve.losses.back(), train(kShort).losses.back(), 0.05);
 }
 
-TEST(Training, UnderMpirunIsTheSame) {
+TEST(Training, IsIdenticalUnderMpirun) {
   if (!hccl_perf::installed("mpirun")) GTEST_SKIP() << "needs mpirun";
   const Folder folder;
   Words words{"mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "4"};
@@ -90,7 +90,7 @@ TEST(Training, UnderMpirunIsTheSame) {
   EXPECT_EQ(curve_in(folder.file("run.json")), train(kShort));
 }
 
-TEST(Training, MeetsAtTheMastersAddress) {
+TEST(Training, JoinsAtMasterAddr) {
   const Folder folder;
   const std::string port = std::to_string(20000 + getpid() % 10000);
   const auto variables = [&](const char* rank) {
@@ -108,7 +108,7 @@ TEST(Training, MeetsAtTheMastersAddress) {
   EXPECT_EQ(curve_in(folder.file("run.json")), train(kShort));
 }
 
-TEST(Training, IsSharedByTheStartersOfNodes) {
+TEST(Training, RunsFromOneLauncherPerNode) {
   const Folder folder;
   const std::string port = std::to_string(20000 + getpid() % 10000);
   const auto variables = [&](const char* node) {
@@ -126,7 +126,7 @@ TEST(Training, IsSharedByTheStartersOfNodes) {
   EXPECT_EQ(curve_in(folder.file("run.json")), train(kShort));
 }
 
-TEST(Training, WritesATraceOfAllRanksOnOneClock) {
+TEST(Training, TracesAllRanksOnOneClock) {
   const Folder folder;
   ASSERT_EQ(
       run({"-g", "3", "--batch", "96", "--epochs", "1", "--trace", folder.file("t.json")}).status,

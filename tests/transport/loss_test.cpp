@@ -39,7 +39,7 @@ std::vector<RankOutcome> run_until_killed(const std::function<void(World&, Endpo
   return outcomes;
 }
 
-TEST_P(Loss, AKilledPeerIsLostToWhoSleeps) {
+TEST_P(Loss, ASleepingWaiterDetectsAKilledPeer) {
   const auto outcomes = run_until_killed([](World& world, Endpoint& endpoint) {
     const auto start = std::chrono::steady_clock::now();
     world.report(loss_of(endpoint));
@@ -55,7 +55,7 @@ TEST_P(Loss, AKilledPeerIsLostToWhoSleeps) {
   std::printf("%s; %s\n", outcomes[0].reports[0].c_str(), outcomes[0].reports[1].c_str());
 }
 
-TEST_P(Loss, AKilledPeerIsLostToWhoOnlyPolls) {
+TEST_P(Loss, PollingDetectsAKilledPeer) {
   run_until_killed([](World&, Endpoint& endpoint) {
     static_cast<void>(loss_in([&] { static_cast<void>(endpoint.try_receive(8)); }));
   });
@@ -63,7 +63,7 @@ TEST_P(Loss, AKilledPeerIsLostToWhoOnlyPolls) {
 
 // A dead process must be lost even if a child keeps its sockets. Over TCP only bootstrap can tell,
 // since the connection stays open.
-TEST(LossInSharedMemory, AKilledProcessWhoseChildHoldsItsSocketsIsLost) {
+TEST(LossInSharedMemory, AChildThatHoldsSocketsDoesNotHideADeath) {
   const RankOptions options{.victim = 1};
   const auto outcomes = run_ranks(
       2,
@@ -86,7 +86,7 @@ TEST(LossInSharedMemory, AKilledProcessWhoseChildHoldsItsSocketsIsLost) {
   EXPECT_EQ(failures(outcomes, 1), "");
 }
 
-TEST_P(Loss, AKilledPeerIsLostToASenderWithoutRoom) {
+TEST_P(Loss, ABlockedSenderDetectsAKilledPeer) {
   run_until_killed([](World&, Endpoint& endpoint) {
     Mover mover;
     static_cast<void>(loss_in([&] { mover.run({{&endpoint, 0, std::uint64_t{1} << 40}}, {}); }));
@@ -111,7 +111,7 @@ TEST_P(Loss, APeerThatDiesBeforeItAcceptsIsLost) {
       << outcomes[0].reports[0];
 }
 
-TEST_P(Loss, WhatWasSentBeforeTheEndArrives) {
+TEST_P(Loss, BytesSentBeforeTheEndArrive) {
   const auto outcomes = run_ranks(2, [](World& world) {
     Member member(world, GetParam());
     auto endpoint = member.open(1 - world.rank);
@@ -138,7 +138,7 @@ TEST_P(Loss, WhatWasSentBeforeTheEndArrives) {
   EXPECT_EQ(failures(outcomes), "");
 }
 
-TEST_P(Loss, AnElementThatStaysInHalvesIsLost) {
+TEST_P(Loss, AnIncompleteElementIsAnError) {
   const auto outcomes = run_ranks(2, [](World& world) {
     Member member(world, GetParam());
     auto endpoint = member.open(1 - world.rank);
@@ -186,7 +186,7 @@ TEST_P(Loss, AStoppedPeerIsNotLost) {
   EXPECT_EQ(failures(outcomes), "");
 }
 
-TEST_P(Loss, AWaitEndsWhenRungOrByItsDeadline) {
+TEST_P(Loss, AWaitEndsWhenWokenOrAtItsDeadline) {
   const auto outcomes = run_ranks(2, [](World& world) {
     Member member(world, GetParam());
     const auto endpoint = member.open(1 - world.rank);
@@ -259,7 +259,7 @@ void expect_cut_is_noticed(const std::function<void(Endpoint&)>& survivor) {
   EXPECT_EQ(failures(outcomes), "");
 }
 
-TEST(CutLink, IsNoticedByWhoWaits) {
+TEST(CutLink, IsDetectedByAWaiter) {
   expect_cut_is_noticed([](Endpoint& endpoint) {
     const std::string loss = loss_of(endpoint);
     require(contains(loss, "no answer for too long"), loss);
@@ -268,7 +268,7 @@ TEST(CutLink, IsNoticedByWhoWaits) {
 
 // A sender must notice the cut by the lack of acknowledgements, since keep-alive does not probe
 // while data is unacknowledged.
-TEST(CutLink, IsNoticedByWhoHasSentAndWaits) {
+TEST(CutLink, IsDetectedByAWaiterWithUnacknowledgedData) {
   expect_cut_is_noticed([](Endpoint& endpoint) {
     const auto bytes = pattern(100, 0);
     require_equal(endpoint.try_send(bytes), bytes.size(), "what was sent");
@@ -277,7 +277,7 @@ TEST(CutLink, IsNoticedByWhoHasSentAndWaits) {
   });
 }
 
-TEST(CutLink, IsNoticedBySenderWithoutRoom) {
+TEST(CutLink, IsDetectedByABlockedSender) {
   expect_cut_is_noticed([](Endpoint& endpoint) {
     Mover mover;
     const std::string loss = loss_in([&] {

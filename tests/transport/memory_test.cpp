@@ -56,7 +56,7 @@ class Memory : public EveryWay {};
 
 INSTANTIATE_TEST_SUITE_P(All, Memory, testing::ValuesIn(all_ways()), name_of);
 
-TEST_P(Memory, LearnedMemoryIsSentFromAndReceivedInto) {
+TEST_P(Memory, RegisteredMemoryIsSentFromAndReceivedInto) {
   run(2, [](World& world) {
     Member member(world, GetParam());
     const SharedBuffer buffer(member.transport());
@@ -93,7 +93,7 @@ TEST_P(Memory, LearnedMemoryIsSentFromAndReceivedInto) {
   });
 }
 
-TEST_P(Memory, NewPagesOfLearnedMemoryAreUsed) {
+TEST_P(Memory, NewPagesOfRegisteredMemoryAreUsed) {
   run(2, [](World& world) {
     Member member(world, GetParam());
     const SharedBuffer buffer(member.transport());
@@ -154,7 +154,7 @@ TEST_P(Memory, NothingIsStoredAfterACut) {
 
 // The kernel copies the bytes: a buffer that it cannot access must be the caller's error and must
 // not affect the connection.
-TEST(TcpMemory, ThatIsProtectedDoesNotLoseThePeer) {
+TEST(TcpMemory, AProtectedBufferDoesNotBreakTheConnection) {
   const auto exchange = [](World& world) {
     constexpr std::size_t kSize = 4096;
     Member member(world, {"tcp", "tcp"});

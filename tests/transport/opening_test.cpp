@@ -31,7 +31,7 @@ void use_channel(Member& member, int rank, std::uint32_t number) {
                                {{endpoint.get(), stream + 1 - own, 100'000}});
 }
 
-TEST_P(Opening, ManyRanksConnectAtTheSameTime) {
+TEST_P(Opening, ManyRanksConnectConcurrently) {
   run(8, [](World& world) {
     Member member(world, GetParam());
     std::vector<std::unique_ptr<Endpoint>> endpoints;
@@ -88,7 +88,7 @@ TEST_P(Opening, RanksMayBeThreadsOfOneProcess) {
   EXPECT_EQ(failures(outcomes), "");
 }
 
-TEST_P(Opening, WhatCannotBeOpenedIsSaid) {
+TEST_P(Opening, InvalidEndpointsAreRefused) {
   const auto transport = make_transport(GetParam(), settings_for(1, 2, GetParam()));
   const Bytes own = transport->address();
   EXPECT_TRUE(transport->reach(own).possible);

@@ -25,7 +25,7 @@ TEST_P(Stream, BytesOfAnySizeArriveInOrder) {
   });
 }
 
-TEST_P(Stream, PiecesOfOddSizesGoThroughEveryWrapAround) {
+TEST_P(Stream, PiecesOfOddSizesCrossEveryWrapAround) {
   run_pair([](World& world, Endpoint& endpoint) {
     for (const std::size_t chop : {3UL, 41UL, 1000UL, 70001UL, 1000003UL}) {
       const std::uint64_t total = std::min<std::uint64_t>(chop * 20'000, 20'000'003);
@@ -47,7 +47,7 @@ TEST_P(Stream, BothDirectionsAtOnce) {
   });
 }
 
-TEST_P(Stream, ASenderThatOutrunsItsReceiverIsHeldBack) {
+TEST_P(Stream, AFastSenderIsHeldBack) {
   run_pair([](World& world, Endpoint& endpoint) {
     constexpr std::uint64_t kTotal = std::uint64_t{64} << 20;
     if (world.rank == 1) {
@@ -73,7 +73,7 @@ TEST_P(Stream, ASenderThatOutrunsItsReceiverIsHeldBack) {
   });
 }
 
-TEST_P(Stream, AStuffedEndpointHoldsNoOtherUp) {
+TEST_P(Stream, AFullEndpointDoesNotBlockOthers) {
   run(2, [](World& world) {
     Member member(world, GetParam());
     const auto stuffed = member.open(1 - world.rank, {0, 0});
@@ -91,7 +91,7 @@ TEST_P(Stream, AStuffedEndpointHoldsNoOtherUp) {
   });
 }
 
-TEST_P(Stream, ChannelsAndLanesAreApart) {
+TEST_P(Stream, ChannelsAndLanesAreIndependent) {
   run(2, [](World& world) {
     Member member(world, GetParam());
     std::vector<std::unique_ptr<Endpoint>> endpoints(12);
@@ -111,7 +111,7 @@ TEST_P(Stream, ChannelsAndLanesAreApart) {
   });
 }
 
-TEST_P(Stream, AViewGrowsUntilAnElementIsWhole) {
+TEST_P(Stream, AViewGrowsToAWholeElement) {
   run_pair([](World& world, Endpoint& endpoint) {
     connect(endpoint);
     const std::size_t element = endpoint.view_limit();
@@ -139,7 +139,7 @@ TEST_P(Stream, AViewGrowsUntilAnElementIsWhole) {
   });
 }
 
-TEST_P(Stream, WhatIsLentStaysWhenMoreComes) {
+TEST_P(Stream, ALentViewSurvivesMoreData) {
   run_pair([](World& world, Endpoint& endpoint) {
     connect(endpoint);
     Mover mover;

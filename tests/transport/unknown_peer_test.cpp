@@ -69,7 +69,7 @@ void say(const FileDescriptor& socket, std::span<const std::byte> bytes) {
           "the unknown peer speaks");
 }
 
-TEST_P(UnknownPeers, GarbageIsRefusedAndItsSourceNamed) {
+TEST_P(UnknownPeers, GarbageIsRefusedNamingItsSource) {
   const std::string log = log_of_acceptor([](Member& member) {
     const FileDescriptor socket = raw_connection(member);
     const std::string request = "GET / HTTP/1.1\r\n\r\n";
@@ -84,7 +84,7 @@ TEST_P(UnknownPeers, GarbageIsRefusedAndItsSourceNamed) {
   EXPECT_TRUE(contains(log, "did not send this version's handshake")) << log;
 }
 
-TEST_P(UnknownPeers, ManySilentOnesHoldNobodyUp) {
+TEST_P(UnknownPeers, SilentConnectionsDelayNobody) {
   std::vector<FileDescriptor> sockets;  // open until the end of the test
   const std::string log = log_of_acceptor([&](Member& member) {
     for (int i = 0; i < 100; ++i) {
@@ -98,7 +98,7 @@ TEST_P(UnknownPeers, ManySilentOnesHoldNobodyUp) {
   EXPECT_TRUE(contains(log, "had not authenticated")) << log;
 }
 
-TEST_P(UnknownPeers, ASilentConnectionIsClosedInTime) {
+TEST_P(UnknownPeers, ASilentConnectionTimesOut) {
   log_of_acceptor([](Member& member) {
     const FileDescriptor socket = raw_connection(member);
     // Rank 1 waits for its stream meanwhile, so it accepts connections.
@@ -107,7 +107,7 @@ TEST_P(UnknownPeers, ASilentConnectionIsClosedInTime) {
   });
 }
 
-TEST_P(UnknownPeers, WhoDoesNotKnowTheSecretIsRefused) {
+TEST_P(UnknownPeers, AConnectorWithoutTheSecretIsRefused) {
   const std::string log = log_of_acceptor([](Member& member) {
     // Knows everything but the secret, and ignores the acceptor's proof.
     transport::Membership other = settings_for(0, 2, GetParam()).membership;
@@ -125,7 +125,7 @@ TEST_P(UnknownPeers, WhoDoesNotKnowTheSecretIsRefused) {
   EXPECT_TRUE(contains(log, "it does not know the communicator's secret")) << log;
 }
 
-TEST_P(UnknownPeers, AnAcceptorThatDoesNotKnowTheSecretIsNotBelieved) {
+TEST_P(UnknownPeers, AnAcceptorWithoutTheSecretIsRefused) {
   log_of_acceptor([](Member& member) {
     transport::Settings settings = settings_for(0, 2, GetParam());
     settings.membership.secret.fill(std::byte{0x43});
