@@ -11,8 +11,8 @@
 
 namespace hccl::test {
 
-// Starts a child that runs `body` and dies with this process at the latest, and returns its pid.
-// The child exits with the status that `body` returns, or with 0 for true and 1 for false.
+// Forks a child that runs `body` and that is killed if this process dies. Returns its pid. The
+// child exits with the status that `body` returns, or with 0 for true and 1 for false.
 template <class Body>
 [[nodiscard]] pid_t start_child(const Body& body) {
   const pid_t child = hccl_perf::fork_child();

@@ -12,16 +12,16 @@ namespace hccl::test {
 [[nodiscard]] const char* name_of(hcclRedOp_t operation);
 
 enum class Data {
-  numbers,   // finite: random sign, mantissa and exponent in [-20, 20) (half: any); any integer
+  numbers,   // finite floats with exponents in [-20, 20) (half: any exponent), or any integer
   specials,  // as `numbers`, with an occasional NaN, infinity or zero of either sign
   bits       // any bit pattern, for collectives that only copy
 };
 
-// Returns element `index` of the data that rank `source` has under `seed`, as a word.
+// Returns element `index` of the data of rank `source` for `seed`, as a word.
 [[nodiscard]] std::uint64_t element_word(hcclDataType_t type, Data data, std::uint64_t seed,
                                          int source, std::size_t index);
 
-// Fills `words` with consecutive elements, of which the first has the index `first`.
+// Fills `words` with consecutive elements, starting with element `first`.
 void element_words(hcclDataType_t type, Data data, std::uint64_t seed, int source,
                    std::size_t first, std::span<std::uint64_t> words);
 

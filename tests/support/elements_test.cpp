@@ -37,13 +37,13 @@ TEST(Half, RoundsToNearestEven) {
   }
 }
 
-TEST(Fold, AveragesInTheTypeOfTheSum) {
+TEST(Fold, AveragesInTheSumType) {
   EXPECT_EQ(fold(hcclInt32, hcclAvg, {static_cast<std::uint32_t>(-3), 0}), 0xFFFFFFFFU);  // to zero
   EXPECT_EQ(fold(hcclUint8, hcclAvg, {200, 100}), (300 - 256) / 2U);    // the sum wraps
   EXPECT_EQ(fold(hcclBfloat16, hcclAvg, {0x3F80U, 0x4040U}), 0x4000U);  // the mean of 1 and 3
 }
 
-TEST(Fold, KeepsTheRulesOfMinimumAndMaximum) {
+TEST(Fold, OrdersSignedZerosAndReturnsCanonicalNaN) {
   EXPECT_EQ(fold(hcclFloat32, hcclMin, {0x00000000U, 0x80000000U}), 0x80000000U);
   EXPECT_EQ(fold(hcclFloat32, hcclMax, {0x80000000U, 0x00000000U}), 0x00000000U);
   EXPECT_EQ(fold(hcclFloat32, hcclMax, {0xFFC12345U, 0x3F800000U}), 0x7FC00000U);

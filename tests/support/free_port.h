@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds a port of the loopback interface that is free at the moment.
+// Finds a free TCP port on the loopback interface.
 #pragma once
 
 #include <stdexcept>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Emulates hosts with addresses of their own by the network namespaces of hosts.sh. They exist as
-// long as the object.
+// Emulates hosts by the network namespaces of hosts.sh, each with its own address. The hosts exist
+// as long as the object.
 #pragma once
 
 #include <string>

@@ -6,7 +6,7 @@
 #                              TAG begins with the id of the process that uses the hosts, and a dash.
 #   hosts.sh down TAG          removes the hosts, and kills the processes that run there
 #   hosts.sh cut TAG N         disconnects host N
-#   hosts.sh mend TAG N        connects host N again
+#   hosts.sh mend TAG N        reconnects host N
 #   hosts.sh limit TAG RATE    limits the rate at which each host sends, such as 1gbit, by a token bucket
 #   hosts.sh allowed           exits with 0 if the machine can emulate hosts, or prints the reason and exits with 1
 set -euo pipefail
@@ -14,7 +14,7 @@ set -euo pipefail
 namespace() { printf 'hccl-%s-%s' "$1" "$2"; }
 hosts_of() { ip netns list | awk -v prefix="hccl-$1-" 'index($1, prefix) == 1 { print $1 }'; }
 
-# Removes the hosts of killed tests, whose process ids their tags begin with.
+# Removes the hosts of killed tests. A tag begins with the process id of its test.
 sweep() {
   local name pid
   for name in $(ip netns list | awk '/^hccl-[0-9]+-/ { print $1 }'); do

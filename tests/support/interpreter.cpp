@@ -129,7 +129,7 @@ class Program {
 
   void apply(const Transfer& receive, Message message, hcclDataType_t type, hcclRedOp_t operation) {
     if (message.size() != chunking_.elements(receive.span))
-      throw std::runtime_error("a message is not as long as what it is received into");
+      throw std::runtime_error("a message and the span that receives it differ in length");
     if (receive.action == schedule::Action::reduce) {
       const bool local = receive.peer == shape_.rank;
       const Message other = read(local ? receive.span : receive.operand);
@@ -144,7 +144,8 @@ class Program {
     });
   }
 
-  // Sends on the cells that the latest receive has written.
+  // Forwards the span that the current receive has written, unless a later receive of the step
+  // writes the same span.
   void forward(Wires& wires) {
     const schedule::Step& step = schedule_.steps[step_];
     const auto receives = schedule_.receives(step);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Interprets the schedules of all ranks on real elements with the scalar fold. The results are the
-// bits that every execution of these schedules must give.
+// bits that every execution of these schedules must produce.
 #pragma once
 
 #include "all_ranks.h"

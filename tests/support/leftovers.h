@@ -14,7 +14,8 @@ void isolate_network();
 // Returns all names that exist now.
 [[nodiscard]] std::set<std::string> shared_names();
 
-// Returns the names that exist now but not in `before`. Waits up to ten seconds for them to go.
+// Returns the names that exist now but not in `before`. Waits up to ten seconds for them to
+// disappear.
 [[nodiscard]] std::string leftovers(const std::set<std::string>& before);
 
 }  // namespace hccl::test

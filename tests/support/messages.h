@@ -21,8 +21,8 @@ class Messages {
   Messages(const Session& session, const Group& group, Placement placement = Placement::device)
       : session_(session), group_(group), placement_(placement) {}
 
-  // Queue the upload of a buffer, which is misaligned within its allocation, and the call. Return
-  // the result of the call.
+  // Queue the upload of a deliberately misaligned buffer, and then the send or receive. Return the
+  // result of the call.
   hcclResult_t send(int peer, std::size_t count, hcclDataType_t type, std::uint64_t tag,
                     synStreamHandle stream);
   hcclResult_t receive(int peer, std::size_t count, hcclDataType_t type, std::uint64_t tag,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs one collective with buffers that are poisoned and guarded, queues it with its copies on a
-// stream, and compares every bit with the scalar reference.
+// Runs one collective on poisoned and guarded buffers, with its copies queued on the same stream,
+// and compares every bit of the result with the scalar reference.
 #pragma once
 
 #include "call/collective.h"
@@ -17,8 +17,8 @@
 
 namespace hccl::test {
 
-// Where a rank's buffers are. A view is device memory that the call gets by its address in the host
-// view; `mixed` chooses a placement for each buffer of each rank.
+// The placements of a rank's buffers. `view` is device memory whose host-view address is passed to
+// the call; `mixed` chooses a placement for each buffer of each rank.
 enum class Placement { device, host, view, mixed };
 
 // Returns `placement`, or, if that is mixed, one of the others chosen by `mix`.
@@ -74,13 +74,15 @@ class OperationRun {
   [[nodiscard]] static void* address(Region& region, const DeviceMemory& memory, Placement place);
   [[nodiscard]] std::size_t send_elements() const;
   [[nodiscard]] std::size_t receive_elements() const;
-  // Fill `words` with elements from index `first`: of a rank's data, and of this rank's result.
+  // Fill `words` with the elements, starting at index `first`, of a rank's data or of this rank's
+  // result.
   void input(int source, std::size_t first, std::span<std::uint64_t> words) const;
   void output(std::size_t first, std::span<std::uint64_t> words) const;
   void output_of_parts(std::size_t part, std::size_t skipped, std::size_t first,
                        std::span<std::uint64_t> words) const;
   void fold_inputs(std::size_t first, std::span<std::uint64_t> words) const;
-  // Returns the result by the plan across nodes. Only reductions depend on the plan.
+  // Returns this rank's result as planned across nodes. Only the bits of reductions depend on the
+  // plan.
   [[nodiscard]] std::vector<std::uint64_t> planned_outputs() const;
   void compare(const Region& region, const std::vector<std::byte>& expected,
                const char* which) const;
@@ -92,7 +94,7 @@ class OperationRun {
   Region receive_;
   std::size_t send_start_;     // of the call's send buffer within its allocation
   std::size_t receive_start_;  // of the receive buffer, likewise
-  Placement send_place_;       // for host memory, the call uses the regions' `after`
+  Placement send_place_;       // in host memory, the buffers are the regions' `after`
   Placement receive_place_;
   DeviceMemory send_memory_;
   DeviceMemory receive_memory_;  // unused in place, where all data is in `send_`

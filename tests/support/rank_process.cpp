@@ -36,7 +36,7 @@ void send_message(int fd, Kind kind, int rank, const std::string& text) {
   write_all(fd, message.data(), message.size());
 }
 
-// Sets the environment that the test asks for, and restricts traffic to the loopback interface.
+// Sets the environment that the test requests, and restricts traffic to the loopback interface.
 void set_environment(const RankOptions& options, int port, int rank) {
   static_cast<void>(test_scale());
   const std::string node = node_of(rank);

@@ -20,7 +20,7 @@ struct Header {
 // Sends a message by one write, so that the messages of threads do not interleave.
 void send_message(int fd, Kind kind, int rank, const std::string& text);
 
-// Sets the environment that the test asks for, and restricts traffic to the loopback interface.
+// Sets the environment that the test requests, and restricts traffic to the loopback interface.
 void set_environment(const RankOptions& options, int port, int rank);
 
 // Run the function as one rank, or as all ranks in threads of this process. Return whether all

@@ -48,7 +48,7 @@ inline void expect_success(const RankBody& body, const std::vector<int>& process
 #define RANK_BODY(name) void name(RANK_PARAMETERS)
 
 // Defines a test whose body runs on each of N processes and must succeed. The arguments after the
-// name are those of expect_success(): N, or vectors of the numbers of processes and of threads; and
+// name are passed to expect_success(): N, or the vectors of process and thread counts, and then
 // RankOptions.
 #define RANK_TEST(suite, name, ...)                                         \
   static RANK_BODY(suite##_##name##_rank);                                  \

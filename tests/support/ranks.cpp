@@ -97,7 +97,7 @@ class Supervisor {
     std::exit(good ? 0 : 1);  // runs static destructors, as programs do
   }
 
-  // Reads messages, reaps children that have ended, and kills the victim when its time has come.
+  // Reads messages, reaps children that have ended, and kills the victim after kill_after_us.
   void watch() {
     if (kill_pending() &&
         Clock::now() - start_ >= std::chrono::microseconds(options_.kill_after_us)) {

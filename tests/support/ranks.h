@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a function as N ranks, which are processes or threads of one process. A failure or a hang of
-// a rank becomes a text in the test program. No rank outlives the run.
+// a rank is reported to the test program as a text. No rank outlives the run.
 #pragma once
 
 #include "board.h"
@@ -22,7 +22,7 @@ struct World {
   bool threads = false;  // the ranks are threads of one process
   Board* board = nullptr;
   int output = -1;    // a pipe to the test program
-  int lifeline = -1;  // at end of file once the test program has finished this run
+  int lifeline = -1;  // reads end of file after the test program has finished this run
 
   // Sends a text to the test program, which finds it in RankOutcome::reports.
   void report(const std::string& text) const;
@@ -33,12 +33,12 @@ using RankFunction = std::function<void(World&)>;
 struct RankOptions {
   std::vector<std::pair<std::string, std::string>> environment{};
   bool comm_id = false;  // sets HCCL_COMM_ID to a free port instead of passing an id over the board
-  int seconds = 60;      // the time after which a rank is killed
+  int seconds = 60;      // a rank that runs longer is killed; five times as long with a sanitizer
   bool capture_stderr = false;
   int victim = -1;          // the rank that is expected to die
-  long kill_after_us = -1;  // when the victim is sent SIGKILL; -1: it dies by itself
-  // Runs in the test program while the ranks run. The argument is the ids of their processes: one
-  // if the ranks are threads.
+  long kill_after_us = -1;  // when to send the victim SIGKILL; -1: the victim dies by itself
+  // Runs in the test program while the ranks run. The argument holds their process ids: a single
+  // one if the ranks are threads.
   std::function<void(const std::vector<pid_t>&)> meanwhile{};
 };
 
@@ -50,7 +50,7 @@ struct RankOutcome {
   std::string stderr_text;  // captured if RankOptions::capture_stderr
 };
 
-// Block until all ranks have ended. Threads share one process, and so its outcome.
+// Block until all ranks have ended. Ranks that are threads share the outcome of their process.
 [[nodiscard]] std::vector<RankOutcome> run_ranks(int size, const RankFunction& function,
                                                  const RankOptions& options = {});
 [[nodiscard]] std::vector<RankOutcome> run_ranks_as_threads(int size, const RankFunction& function,
@@ -64,8 +64,9 @@ struct RankOutcome {
 [[nodiscard]] double test_scale();
 [[nodiscard]] int scaled(int usual);
 
-// Returns the node of a rank by HCCL_TEST_LAYOUT: a string with a letter for each rank's node,
-// repeated as needed, which runs any test on several emulated nodes. Empty if it is unset.
+// Returns the node of a rank according to HCCL_TEST_LAYOUT, a string with one letter per rank that
+// names its node, repeated as needed. The variable runs any test on several emulated nodes. Returns
+// an empty string if it is unset.
 [[nodiscard]] std::string node_of(int rank);
 
 // Returns HCCL_TEST_SEED, or, if that is unset, a seed that differs in every run. Tests print it.

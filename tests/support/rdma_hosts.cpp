@@ -31,8 +31,8 @@ std::string folder_of_device(int host) {
   return join("/sys/class/infiniband/", RdmaHosts::device(host));
 }
 
-// The commands by which tc is run at both ends of a host's cable, each with its device argument.
-// Either end handles the packets that it sends into the cable.
+// The tc commands for both ends of a host's cable, each with its device argument. Each end's qdisc
+// applies to the packets that this end sends.
 using CableEnd = std::pair<std::string, std::string>;
 std::array<CableEnd, 2> ends_of_cable(int host) {
   return {CableEnd{"tc", join(" dev ", port(host), " root")},
@@ -76,7 +76,8 @@ void undo_all() {
 bool is_of(const std::string& line, pid_t process) {
   const std::string before = " pid ";
   const std::size_t at = line.find(before);
-  if (at == std::string::npos) return !contains(line, " comm [");  // which the kernel's have
+  if (at == std::string::npos)
+    return !contains(line, " comm [");  // resources of the kernel have a comm
   const int thread = std::stoi(line.substr(at + before.size()));
   return std::filesystem::exists(join("/proc/", process, "/task/", thread));
 }
@@ -86,7 +87,7 @@ bool is_of(const std::string& line, pid_t process) {
 std::string RdmaHosts::why_not(int hosts) {
   const char* const nodes = std::getenv("RXE_NODES");
   if (nodes == nullptr) return "not in a virtual machine with nodes (RXE_NODES is not set)";
-  if (std::atoi(nodes) < hosts) return join(hosts, " of them, and RXE_NODES is ", nodes);
+  if (std::atoi(nodes) < hosts) return join("RXE_NODES is ", nodes, ", not at least ", hosts);
   return std::filesystem::exists(keeper(hosts - 1)) ? "" : join("there is no ", keeper(hosts - 1));
 }
 
@@ -109,7 +110,7 @@ void RdmaHosts::enter(int host) {
     const std::string path = join("/proc/", process, "/ns/", kinds.at(i).first);
     namespaces.at(i) = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   }
-  unshare(CLONE_FS);  // the thread sanitizer's thread shares it, which setns() refuses
+  unshare(CLONE_FS);  // setns() fails if a sanitizer's thread shares the file system
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     require(setns(namespaces.at(i), kinds.at(i).second) == 0,
             join("cannot enter the ", kinds.at(i).first, " namespace of host ", host));

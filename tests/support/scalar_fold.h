@@ -142,7 +142,7 @@ std::uint64_t to_word(T value) {
   return word;
 }
 
-// How the words of an element type are decoded for arithmetic, and encoded.
+// Decodes the words of an element type for arithmetic, and encodes the results.
 template <class T>
 struct Form {
   using Value = T;
@@ -233,7 +233,7 @@ inline std::uint64_t fold(hcclDataType_t type, hcclRedOp_t operation,
   return fold(type, operation, words, words.size());
 }
 
-// Returns whether averages of the type are prescaled: those of 16-bit floats are.
+// Returns true if averages of the type are prescaled, as those of 16-bit floats are.
 inline bool is_prescaled(hcclDataType_t type) { return is_float(type) && size_of(type) == 2; }
 
 // Returns the element multiplied by `factor`, rounded once.

@@ -48,7 +48,7 @@ Group Session::join_members(int slot, const std::vector<int>& members) {
   Group group;
   group.members = members;
   const auto own = std::find(members.begin(), members.end(), world_.rank);
-  require(own != members.end(), "a rank joins only what it is a member of");
+  require(own != members.end(), "this rank is not a member of the communicator");
   group.rank = static_cast<int>(own - members.begin());
   hcclUniqueId id{};
   const bool by_address = std::getenv("HCCL_COMM_ID") != nullptr && communicators_.empty();
@@ -87,7 +87,7 @@ void Session::end(bool strict) {
 
 DeviceMemory::DeviceMemory(synDeviceId device, std::size_t bytes) : device_(device), size_(bytes) {
   succeed(synDeviceMalloc(device, bytes, 0, 0, &address_));
-  require(address_ != 0, "a device address is not null");
+  require(address_ != 0, "synDeviceMalloc returned a null address");
 }
 
 // After Session::finish(), the device and its memory have been released already.

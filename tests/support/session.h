@@ -14,7 +14,7 @@
 
 namespace hccl::test {
 
-// A communicator. members[i] is the rank in the world of its rank i.
+// A communicator. members[i] is the world rank of its rank i.
 struct Group {
   hcclComm_t handle = nullptr;
   std::vector<int> members;
@@ -22,15 +22,16 @@ struct Group {
   [[nodiscard]] int size() const { return static_cast<int>(members.size()); }
 };
 
-// Makes a unique id on rank 0 and returns it on all ranks, by the board's `slot`. Blocks until the
-// id has been published.
+// Makes a unique id on rank 0 and returns it on all ranks, through the board's `slot`. Blocks until
+// the id has been published.
 [[nodiscard]] hcclUniqueId share_id(const World& world, int slot = 0);
 
 class Session {
  public:
-  // Initialises the runtime, which threads have done already, and acquires a device.
+  // Initialises the runtime, unless the ranks are threads, which share one, and acquires a device.
   explicit Session(World& world);
-  // Releases what finish() has not. Ignores errors, because the test has failed already.
+  // Releases whatever finish() has not released. Ignores errors, because the test has failed
+  // already.
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -47,7 +48,7 @@ class Session {
   [[nodiscard]] Group join_members(int slot, const std::vector<int>& members);
 
   // Destroys events, streams and communicators, releases the device and ends the runtime, in the
-  // order of programs. Requires that each call succeeds.
+  // order in which programs do so. Requires that each call succeeds.
   void finish();
   // Tells the session that its communicators have been aborted or destroyed.
   void forget_communicators() { communicators_.clear(); }

@@ -43,9 +43,9 @@ void refuse_system_calls(const SystemCalls& calls, int error) {
   }
   program.push_back({kReturn, 0, 0, refusal});
   const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
-  require(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0, "giving up new privileges");
+  require(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0, "cannot set PR_SET_NO_NEW_PRIVS");
   require(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) == 0,
-          join("a filter of system calls: ", std::strerror(errno)));
+          join("cannot install a seccomp filter: ", std::strerror(errno)));
 }
 
 }  // namespace hccl::test

@@ -46,7 +46,7 @@ class Environment : public testing::Test {
   ScopedEnvironment clean_;
 };
 
-TEST_F(Environment, UnsetMeansTheDefaults) {
+TEST_F(Environment, UnsetVariablesHaveDefaults) {
   const Config config = parse_environment();
   EXPECT_EQ(config.comm_id, "");
   EXPECT_FALSE(config.node_id.has_value());
@@ -62,18 +62,18 @@ TEST_F(Environment, UnsetMeansTheDefaults) {
   EXPECT_FALSE(config.refuse_double_initialize);
 }
 
-TEST_F(Environment, EachVariableAcceptsItsDefault) {
+TEST_F(Environment, AcceptsEachDefault) {
   for (const Variable& variable : variables())
     EXPECT_EQ(refusal(variable.name, variable.unset), "");
 }
 
-TEST_F(Environment, EmptyCountsAsUnset) {
+TEST_F(Environment, TreatsEmptyAsUnset) {
   EXPECT_EQ(with("HCCL_TIMEOUT", "").operation_timeout, milliseconds(1'800'000));
   EXPECT_FALSE(with("HCCL_NODE_ID", "").node_id.has_value());
   EXPECT_EQ(with("HCCL_COMM_ID", "").comm_id, "");
 }
 
-TEST_F(Environment, SecondsTakeFractionsAndAreNeverRoundedToNever) {
+TEST_F(Environment, AcceptsFractionalSecondsAndRoundsThemUp) {
   EXPECT_EQ(with("HCCL_TIMEOUT", "2").operation_timeout, milliseconds(2'000));
   EXPECT_EQ(with("HCCL_TIMEOUT", "0").operation_timeout, milliseconds(0));
   EXPECT_EQ(with("HCCL_INIT_TIMEOUT", "0.25").init_timeout, milliseconds(250));
@@ -81,7 +81,7 @@ TEST_F(Environment, SecondsTakeFractionsAndAreNeverRoundedToNever) {
   EXPECT_EQ(with("HCCL_TIMEOUT", "0.000000001").operation_timeout, milliseconds(1));
 }
 
-TEST_F(Environment, MemoryTakesBinarySuffixes) {
+TEST_F(Environment, AcceptsBinarySuffixesOfMemory) {
   EXPECT_EQ(with("HCCL_DEVICE_MEMORY", "1073741824").device_memory, kGiB);
   EXPECT_EQ(with("HCCL_DEVICE_MEMORY", "1024K").device_memory, kGiB / 1024);
   EXPECT_EQ(with("HCCL_DEVICE_MEMORY", "64m").device_memory, kGiB / 16);
@@ -89,7 +89,7 @@ TEST_F(Environment, MemoryTakesBinarySuffixes) {
   EXPECT_EQ(with("HCCL_DEVICE_MEMORY", "2TiB").device_memory, 2048 * kGiB);
 }
 
-TEST_F(Environment, TheMoreSpecificLogLevelWins) {
+TEST_F(Environment, MoreSpecificLogLevelWins) {
   ScopedEnvironment environment("LOG_LEVEL_ALL", "6");
   EXPECT_EQ(parse_environment().log_level, LogLevel::off);
   environment.set("LOG_LEVEL_HCL", "1");
@@ -111,7 +111,7 @@ TEST_F(Environment, NoneSilencesTheLogAndTheVersion) {
   EXPECT_FALSE(config.log_version);
 }
 
-TEST_F(Environment, TheLogObeysItsVariablesThoughAnotherIsNotValid) {
+TEST_F(Environment, LogSettingsApplyDespiteAnotherMalformedVariable) {
   ScopedEnvironment environment("HCCL_DEBUG", "NONE");
   environment.set("HCCL_TIMEOUT", "soon");
   load_log_settings();
@@ -121,13 +121,13 @@ TEST_F(Environment, TheLogObeysItsVariablesThoughAnotherIsNotValid) {
   EXPECT_TRUE(log_enabled(LogLevel::warning));
 }
 
-TEST_F(Environment, AddressesAreAHostAndAPort) {
+TEST_F(Environment, AcceptsAddressesWithHostAndPort) {
   for (const char* value : {"127.0.0.1:5555", "localhost:1", "[::1]:65535", "fe80::1:80"}) {
     EXPECT_EQ(with("HCCL_COMM_ID", value).comm_id, value);
   }
 }
 
-TEST_F(Environment, DevicesOfRoceAreKeptAsTheyAreWritten) {
+TEST_F(Environment, KeepsRoceDevicesAsWritten) {
   EXPECT_EQ(parse_environment().ib_devices, "");
   EXPECT_EQ(parse_environment().ib_gid_index, std::nullopt);
   EXPECT_EQ(with("HCCL_IB_HCA", "^=mlx5_0:1,rxe0").ib_devices, "^=mlx5_0:1,rxe0");
@@ -135,7 +135,7 @@ TEST_F(Environment, DevicesOfRoceAreKeptAsTheyAreWritten) {
   EXPECT_EQ(with("HCCL_IB_GID_INDEX", "255").ib_gid_index, 255);
 }
 
-TEST_F(Environment, EachRefusalNamesVariableValueAndForm) {
+TEST_F(Environment, ErrorsNameVariableValueAndFormat) {
   const std::string message = refusal("HCCL_TIMEOUT", "soon");
   EXPECT_NE(message.find("HCCL_TIMEOUT"), std::string::npos) << message;
   EXPECT_NE(message.find("\"soon\""), std::string::npos) << message;
@@ -190,7 +190,7 @@ INSTANTIATE_TEST_SUITE_P(
         Malformed{"HCCL_DEVICE_COUNT", "eight"},
         Malformed{"HABANA_DISABLE_DOUBLE_SYN_INITIALIZE", "yes"}));
 
-TEST_F(Environment, LoadingAgainSeesWhatChanged) {
+TEST_F(Environment, ReloadingSeesChanges) {
   ScopedEnvironment environment("HCCL_DEVICE_COUNT", "2");
   load_config();
   const auto before = config();
@@ -212,7 +212,7 @@ TEST_F(Environment, ConfigurationKeysHaveDefaults) {
   EXPECT_EQ(configuration_value("NO_SUCH_KEY"), std::nullopt);
 }
 
-TEST_F(Environment, ConfigurationFlagsAreShownAsZeroAndOne) {
+TEST_F(Environment, ReportsConfigurationFlagsAsZeroOrOne) {
   ScopedEnvironment environment("HCCL_GAUDI_DIRECT", "True");
   EXPECT_EQ(configuration_value("HCCL_GAUDI_DIRECT"), "1");
   environment.remove("HCCL_GAUDI_DIRECT");
@@ -220,7 +220,7 @@ TEST_F(Environment, ConfigurationFlagsAreShownAsZeroAndOne) {
   EXPECT_EQ(configuration_value("HCCL_GAUDI_DIRECT"), "1");
 }
 
-TEST_F(Environment, AStoredValueWinsAndIsChecked) {
+TEST_F(Environment, StoredValueOverridesAndIsValidated) {
   const ScopedEnvironment environment("HCCL_TIMEOUT", "7");
   load_config();
   set_configuration_value("HCCL_TIMEOUT", "5");
@@ -234,7 +234,7 @@ TEST_F(Environment, AStoredValueWinsAndIsChecked) {
   EXPECT_EQ(configuration_value("SOME_KEY"), "some value");
 }
 
-TEST_F(Environment, UnknownVariablesAreThoseThatNobodyReads) {
+TEST_F(Environment, ReportsOnlyUnknownVariables) {
   ScopedEnvironment environment("HCCL_TIMEOUTS", "1");
   const auto known = {"HCCL_DEMO_TEST", "HCCL_RANK",          "HCCL_OVER_TCP", "HCCL_TORCH_DEBUG",
                       "HCCL_EMU_HPU",   "HCCL_EMU_HPU_QUIET", "OTHER_VARIABLE"};
@@ -245,14 +245,14 @@ TEST_F(Environment, UnknownVariablesAreThoseThatNobodyReads) {
   for (const char* name : known) EXPECT_EQ(unknown.find(name), std::string::npos) << name;
 }
 
-TEST_F(Environment, UnknownNamesAreQuoted) {
+TEST_F(Environment, QuotesUnknownNames) {
   const ScopedEnvironment environment("HCCL_\nhccl ERROR: forged", "1");
   EXPECT_NE(unknown_variables().find("\"HCCL_?hccl ERROR: forged\""), std::string::npos);
 }
 
 // A program with more privileges than the user who started it must not trust any variable. The test
 // starts itself as such a program, which performs the check.
-TEST(SecureProgram, TrustsNoVariable) {
+TEST(SecureProgram, IgnoresAllVariables) {
   if (getauxval(AT_SECURE) != 0) {
     EXPECT_EQ(parse_environment().operation_timeout, Config{}.operation_timeout);
     EXPECT_EQ(unknown_variables(), "");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the earlier of a deadline and a limit.
+// Tests the earlier of a deadline and a time limit.
 #include "base/deadline.h"
 
 #include <chrono>
@@ -9,7 +9,7 @@
 namespace hccl {
 namespace {
 
-TEST(Deadline, WithinALimitIsTheEarlierOne) {
+TEST(Deadline, WithinReturnsTheEarlierTime) {
   const auto second = std::chrono::seconds(1);
   const auto hour = std::chrono::hours(1);
   const Deadline later = Deadline::after(hour);
@@ -18,7 +18,7 @@ TEST(Deadline, WithinALimitIsTheEarlierOne) {
   EXPECT_FALSE(Deadline::never().within(hour).is_never());
 }
 
-TEST(Deadline, ThatHasExpiredHasExpiredWithinALimit) {
+TEST(Deadline, ExpiredStaysExpiredWithinLimit) {
   const Deadline past = Deadline::after(std::chrono::nanoseconds(1));
   while (!past.expired()) continue;
   EXPECT_TRUE(past.within(std::chrono::hours(1)).expired());

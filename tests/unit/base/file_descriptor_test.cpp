@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests descriptors, and memory files.
+// Tests file descriptors and sealed memory files.
 
 #include "base/file_descriptor.h"
 
@@ -17,7 +17,8 @@
 namespace hccl {
 namespace {
 
-// Descriptors must have one owner, and a forked child must hold those it should.
+// Each descriptor must have one owner, and a forked child must inherit exactly the descriptors that
+// it should.
 
 bool is_open(int fd) { return fcntl(fd, F_GETFD) >= 0; }
 
@@ -42,7 +43,7 @@ TEST(FileDescriptor, ClosesOnce) {
   EXPECT_FALSE(is_open(number));
 }
 
-TEST(FileDescriptor, NoneIsHarmless) {
+TEST(FileDescriptor, EmptyIsHarmless) {
   FileDescriptor none;
   none.reset();
   EXPECT_EQ(none.release(), -1);
@@ -71,7 +72,7 @@ TEST(FileDescriptor, ClosedStandardStreamsStayClosed) {
   }));
 }
 
-TEST(FileDescriptor, PlaceholdersKeepOthersAboveTheStandardStreams) {
+TEST(FileDescriptor, PlaceholdersReserveStandardStreamNumbers) {
   EXPECT_TRUE(holds_in_child([] {
     close(STDOUT_FILENO);
     close(STDERR_FILENO);
@@ -85,7 +86,7 @@ TEST(FileDescriptor, PlaceholdersKeepOthersAboveTheStandardStreams) {
   }));
 }
 
-TEST(FileDescriptor, AForkedChildHoldsNone) {
+TEST(FileDescriptor, AreClosedInForkedChild) {
   const FileDescriptor ours = open_null();
   const int others = open("/dev/null", O_RDWR | O_CLOEXEC);
   const int noted = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -98,14 +99,14 @@ TEST(FileDescriptor, AForkedChildHoldsNone) {
   close(noted);
 }
 
-TEST(FileDescriptor, ReleasedOnesStayOpenInTheChild) {
+TEST(FileDescriptor, ReleasedStaysOpenInForkedChild) {
   FileDescriptor owned = open_null();
   const int number = owned.release();
   EXPECT_TRUE(holds_in_child([&] { return is_open(number); }));
   close(number);
 }
 
-TEST(FileDescriptor, AChildsOwnFileUnderTheSameNumberIsLeftAlone) {
+TEST(FileDescriptor, NumberReusedByChildStaysOpen) {
   FileDescriptor owned = open_null();
   EXPECT_TRUE(holds_in_child([&] {
     const int own = open("/dev/null", O_RDWR);  // takes the lowest number: the one just closed
@@ -115,7 +116,7 @@ TEST(FileDescriptor, AChildsOwnFileUnderTheSameNumberIsLeftAlone) {
   }));
 }
 
-TEST(FileDescriptor, HighNumbersAreClosedToo) {
+TEST(FileDescriptor, HighNumbersAreClosedInForkedChild) {
   const FileDescriptor low = open_null();
   const FileDescriptor high(fcntl(low.get(), F_DUPFD_CLOEXEC, 900));
   ASSERT_GE(high.get(), 900);
@@ -139,13 +140,13 @@ std::string refusal_of(const FileDescriptor& file, std::uint64_t bytes = kBytes)
   return test::error_of(hcclSystemError, [&] { require_sealed(file, bytes, "rank 3"); });
 }
 
-TEST(SharedMemory, OfOursIsSealed) {
+TEST(SharedMemory, IsSealedWhenCreated) {
   const FileDescriptor file = create_memory_file("test", kBytes);
   EXPECT_EQ(refusal_of(file), "");
   EXPECT_NE(ftruncate(file.get(), 0), 0);
 }
 
-TEST(SharedMemory, ThatCanBeResizedIsRefused) {
+TEST(SharedMemory, RefusesResizableFile) {
   for (const int seals :
        {0, F_SEAL_SHRINK, F_SEAL_SHRINK | F_SEAL_GROW, F_SEAL_GROW | F_SEAL_SEAL}) {
     EXPECT_EQ(refusal_of(file_with_seals(seals)),
@@ -155,13 +156,13 @@ TEST(SharedMemory, ThatCanBeResizedIsRefused) {
   }
 }
 
-TEST(SharedMemory, ThatIsNoMemoryFileIsRefused) {
+TEST(SharedMemory, RefusesOtherKindsOfFile) {
   const FileDescriptor other(open("/dev/null", O_RDWR | O_CLOEXEC));
   EXPECT_NE(refusal_of(other).find("(no memory file)"), std::string::npos);
   EXPECT_NE(refusal_of(FileDescriptor()).find("(no memory file)"), std::string::npos);
 }
 
-TEST(SharedMemory, OfAnotherSizeIsRefused) {
+TEST(SharedMemory, RefusesWrongSize) {
   const FileDescriptor file = create_memory_file("test", kBytes);
   EXPECT_EQ(refusal_of(file, 2 * kBytes),
             "rank 3 handed over 65536 bytes of memory instead of 131072; install the same hccl on "

@@ -34,7 +34,7 @@ class HandleTables : public testing::Test {
   HandleTable<Noted> table_{HandleKind::stream};
 };
 
-TEST_F(HandleTables, AHandleIsForgottenWithItsObject) {
+TEST_F(HandleTables, HandleOfRemovedObjectFindsNothing) {
   const std::uint64_t first = insert();
   EXPECT_TRUE(table_.pin(first));
   EXPECT_TRUE(table_.hold(first).is(first));
@@ -50,7 +50,7 @@ TEST_F(HandleTables, AHandleIsForgottenWithItsObject) {
   EXPECT_TRUE(table_.hold(second).is(second));
 }
 
-TEST_F(HandleTables, WhatIsHeldLivesOnWithoutItsHandle) {
+TEST_F(HandleTables, HeldObjectOutlivesItsHandle) {
   const std::uint64_t handle = insert();
   auto hold = table_.hold(handle);
   auto another = table_.hold(handle);
@@ -62,14 +62,14 @@ TEST_F(HandleTables, WhatIsHeldLivesOnWithoutItsHandle) {
   EXPECT_EQ(alive_, 1);
   const auto pin = table_.pin(insert());
   ASSERT_TRUE(pin);
-  EXPECT_NE(pin.shared(), hold.shared()) << "the place of what is held was given away";
+  EXPECT_NE(pin.shared(), hold.shared()) << "the slot of a held object was reused";
   hold = {};
   EXPECT_EQ(alive_, 2);
   another = {};
   EXPECT_EQ(alive_, 1);
 }
 
-TEST_F(HandleTables, RemovingWaitsForPins) {
+TEST_F(HandleTables, RemovalWaitsForPins) {
   const std::uint64_t handle = insert();
   std::atomic<bool> removed{false};
   std::thread remover;
@@ -91,7 +91,7 @@ TEST_F(HandleTables, RemovingWaitsForPins) {
 }
 
 // Each slot must be reused exactly once, whichever thread releases it last.
-TEST_F(HandleTables, PlacesAreUsedAgainUnderContention) {
+TEST_F(HandleTables, SlotsAreReusedUnderContention) {
   constexpr int kRounds = 2000;
   std::atomic<std::uint64_t> shared{insert()};
   const auto replace = [&] {
@@ -109,9 +109,9 @@ TEST_F(HandleTables, PlacesAreUsedAgainUnderContention) {
   EXPECT_EQ(table_.handles(), std::vector<std::uint64_t>{shared.load()});
   std::array<std::uint64_t, 8> fresh{};
   for (std::uint64_t& handle : fresh) handle = insert();
-  EXPECT_EQ(alive_, 9) << "two handles share a place";
-  const auto place = [](std::uint64_t handle) { return (handle & 0xffffffff) >> 4; };
-  EXPECT_LT(std::ranges::max(fresh, {}, place) & 0xffffffff, 20U << 4) << "places are lost";
+  EXPECT_EQ(alive_, 9) << "two handles share a slot";
+  const auto slot = [](std::uint64_t handle) { return (handle & 0xffffffff) >> 4; };
+  EXPECT_LT(std::ranges::max(fresh, {}, slot) & 0xffffffff, 20U << 4) << "slots have leaked";
 }
 
 }  // namespace

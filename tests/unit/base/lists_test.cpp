@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests lists of devices and of ranks in their text form.
+// Tests the text forms of lists of devices and of ranks.
 
 #include "base/device_list.h"
 #include "base/rank_text.h"
@@ -24,7 +24,7 @@ std::string named(const std::string& text) {
   return answers;
 }
 
-TEST(DeviceList, NamesArePrefixes) {
+TEST(DeviceList, NamesMatchAsPrefixes) {
   EXPECT_EQ(named(""), "yyyyy");
   EXPECT_EQ(named("mlx5"), "yyyyn");
   EXPECT_EQ(named("mlx5_1"), "nnyyn");
@@ -34,20 +34,20 @@ TEST(DeviceList, NamesArePrefixes) {
   EXPECT_EQ(named("eth"), "nnnnn");
 }
 
-TEST(DeviceList, AnEqualsSignMakesThemWhole) {
+TEST(DeviceList, EqualsSignRequiresWholeNames) {
   EXPECT_EQ(named("=mlx5_1"), "nnynn");
   EXPECT_EQ(named("=mlx5_0:1,rxe0"), "ynnny");
   EXPECT_EQ(named("=mlx5"), "nnnnn");
 }
 
-TEST(DeviceList, ACaretNamesTheOthers) {
+TEST(DeviceList, CaretExcludesNamedDevices) {
   EXPECT_EQ(named("^mlx5_1"), "yynny");
   EXPECT_EQ(named("^=mlx5_1"), "yynyy");
   EXPECT_EQ(named("^mlx5_0:1,rxe"), "nyyyn");
   EXPECT_EQ(named("^mlx5,rxe"), "nnnnn");
 }
 
-TEST(DeviceList, TheFirstMatchGivesTheOrder) {
+TEST(DeviceList, FirstMatchDeterminesOrder) {
   const auto list = parse_device_list("mlx5_1,mlx5,=odd");
   EXPECT_FALSE(list.has_value());
   const auto good = parse_device_list("mlx5_1,mlx5_0:2,mlx5");
@@ -59,7 +59,7 @@ TEST(DeviceList, TheFirstMatchGivesTheOrder) {
   EXPECT_EQ(good->position_of("rxe0", 1), std::nullopt);
 }
 
-TEST(DeviceList, WhatIsMalformedIsNoList) {
+TEST(DeviceList, RefusesMalformedLists) {
   for (const char* text : {",",
                            "mlx5_0,",
                            ",mlx5_0",
@@ -92,7 +92,7 @@ TEST(DeviceList, WhatIsMalformedIsNoList) {
 
 // Tests the text form of lists of ranks.
 
-TEST(RankList, JoinsNeighbours) {
+TEST(RankList, JoinsConsecutiveRanks) {
   EXPECT_EQ(rank_list({3}), "rank 3");
   EXPECT_EQ(rank_list({3, 5}), "ranks 3,5");
   EXPECT_EQ(rank_list({0, 1, 2, 4, 5, 9}), "ranks 0-2,4,5,9");

@@ -32,7 +32,7 @@ Config at_level(LogLevel level) {
   return config;
 }
 
-TEST(Log, WarningsAreOnAndInformationIsOffByDefault) {
+TEST(Log, EnablesWarningsButNotInfoByDefault) {
   configure_log(Config{});
   EXPECT_TRUE(log_enabled(LogLevel::warning));
   EXPECT_TRUE(log_enabled(LogLevel::critical));
@@ -46,7 +46,7 @@ TEST(Log, OffSilencesEverything) {
   configure_log(Config{});
 }
 
-TEST(Log, ALineIsOneWrite) {
+TEST(Log, WritesEachLineWithOneCall) {
   CapturedStderr captured;
   configure_log(at_level(LogLevel::info));
   log(LogLevel::info, "comm", "rank ", 3, " of ", 8);
@@ -58,7 +58,7 @@ TEST(Log, ALineIsOneWrite) {
   configure_log(Config{});
 }
 
-TEST(Log, ALongLineIsStillOneWrite) {
+TEST(Log, WritesLongLineWithOneCall) {
   CapturedStderr captured;
   configure_log(Config{});
   const std::string message(5000, 'x');
@@ -68,7 +68,7 @@ TEST(Log, ALongLineIsStillOneWrite) {
   EXPECT_TRUE(line.starts_with("hccl ERROR "));
 }
 
-TEST(Log, OffSilencesLinesThatNoLevelGuards) {
+TEST(Log, OffSilencesUncheckedLines) {
   configure_log(at_level(LogLevel::off));
   CapturedStderr captured;
   log_line(LogLevel::error, "node", "text");
@@ -76,7 +76,7 @@ TEST(Log, OffSilencesLinesThatNoLevelGuards) {
   configure_log(Config{});
 }
 
-TEST(Log, ErrnoSurvives) {
+TEST(Log, PreservesErrno) {
   CapturedStderr captured;
   configure_log(Config{});
   errno = EDOM;
@@ -84,7 +84,7 @@ TEST(Log, ErrnoSurvives) {
   EXPECT_EQ(errno, EDOM);
 }
 
-TEST(Log, TheFileNameNamesHostAndProcess) {
+TEST(Log, ExpandsHostAndProcessInFileName) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::temp_directory_path() / text("hccl-log-test-", getpid());
   fs::create_directory(folder);
@@ -105,7 +105,7 @@ TEST(Log, TheFileNameNamesHostAndProcess) {
   fs::remove_all(folder);
 }
 
-TEST(Log, AFileThatCannotBeOpenedIsRefusedByName) {
+TEST(Log, ErrorForUnopenableFileNamesVariable) {
   Config config;
   config.log_file = "/no/such/folder/log";
   const std::string error = test::error_of(hcclInvalidArgument, [&] { configure_log(config); });
@@ -121,7 +121,7 @@ std::string refusal_of(const std::filesystem::path& path) {
   return error;
 }
 
-TEST(Log, OnlyARegularFileIsWritten) {
+TEST(Log, RefusesAllButRegularFiles) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::temp_directory_path() / text("hccl-log-kinds-", getpid());
   fs::create_directory(folder);
@@ -141,7 +141,7 @@ TEST(Log, OnlyARegularFileIsWritten) {
   fs::remove_all(folder);
 }
 
-TEST(Log, AReaderThatHasGoneEndsNothing) {
+TEST(Log, SurvivesClosedPipe) {
   const int status = test::status_in_child([] {
     std::array<int, 2> ends{};
     if (pipe(ends.data()) != 0) return 1;
@@ -156,7 +156,7 @@ TEST(Log, AReaderThatHasGoneEndsNothing) {
   EXPECT_EQ(status, 0);
 }
 
-TEST(Log, AFileAtItsLimitEndsNothing) {
+TEST(Log, SurvivesFileSizeLimit) {
   const int status = test::status_in_child([] {
     std::FILE* const file = std::tmpfile();
     if (file == nullptr) return 1;
@@ -183,7 +183,7 @@ int line_reaches_socket(bool closed_before) {
   return recv(ends[1], &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN ? 0 : 2;
 }
 
-TEST(Log, ASocketOfTheProgramIsNotWritten) {
+TEST(Log, NeverWritesToProgramsSocket) {
   EXPECT_EQ(test::status_in_child([] { return line_reaches_socket(true); }), 0);
   EXPECT_EQ(test::status_in_child([] { return line_reaches_socket(false); }), 0);
 }

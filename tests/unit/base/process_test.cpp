@@ -21,7 +21,7 @@
 namespace hccl {
 namespace {
 
-TEST(ForkGuard, OnlyAChildKnowsItselfForked) {
+TEST(ForkGuard, DetectsForkedChild) {
   EXPECT_EQ(test::status_in_child([] { return !is_forked_child(); }), 0)
       << "forked before the guard was installed";
   install_fork_guard();
@@ -36,7 +36,7 @@ std::vector<std::string> seen_at_fork;
 void note(const char* what) { seen_at_fork.emplace_back(what); }
 
 // The guard's handlers must have been registered at load time, before any of the program's.
-TEST(ForkGuard, RunsInsideTheProgramsHandlers) {
+TEST(ForkGuard, RunsInsideProgramsHandlers) {
   ASSERT_EQ(pthread_atfork([] { note("program prepares"); }, [] { note("program in parent"); },
                            [] { note("program in child"); }),
             0);
@@ -55,7 +55,7 @@ TEST(ForkGuard, RunsInsideTheProgramsHandlers) {
 }
 
 // The hooks must not be cancelled at their cancellation points while a cancellation is pending.
-TEST(ForkGuard, IsNotCancelled) {
+TEST(ForkGuard, HooksAreNotCancelled) {
   static constexpr ForkHooks kHooks{[]() noexcept { pthread_testcancel(); },
                                     []() noexcept { pthread_testcancel(); },
                                     []() noexcept { pthread_testcancel(); }};
@@ -74,7 +74,7 @@ TEST(ForkGuard, IsNotCancelled) {
   EXPECT_EQ(test::status_of(child), 0);
 }
 
-TEST(BoxIdentity, NamesUserMachineAndNetwork) {
+TEST(NodeIdentity, NamesUserMachineAndNetwork) {
   test::ScopedEnvironment environment;
   environment.remove("HCCL_NODE_ID");
   load_config();
@@ -84,15 +84,15 @@ TEST(BoxIdentity, NamesUserMachineAndNetwork) {
   EXPECT_EQ(node, node_identity());
 }
 
-TEST(BoxIdentity, ANodeIdReplacesTheMachine) {
+TEST(NodeIdentity, NodeIdReplacesMachine) {
   const test::ScopedEnvironment environment("HCCL_NODE_ID", "left");
   load_config();
   EXPECT_EQ(node_identity(), text("uid ", geteuid(), " node left"));
 }
 
-TEST(HostName, IsThatOfTheSystem) { EXPECT_FALSE(host_name().empty()); }
+TEST(HostName, IsNotEmpty) { EXPECT_FALSE(host_name().empty()); }
 
-TEST(IsStopped, DistinguishesStoppedFromGone) {
+TEST(IsStopped, DistinguishesStoppedFromDead) {
   const pid_t child = test::start_child([] {
     prctl(PR_SET_NAME, "a) R (b");
     return raise(SIGSTOP);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests when the action of a scope runs.
+// Tests when the exit action of a scope runs.
 #include "base/scope_exit.h"
 
 #include <stdexcept>
@@ -9,7 +9,7 @@
 namespace hccl {
 namespace {
 
-TEST(ScopeExit, RunsItsActionOnceHoweverTheScopeIsLeft) {
+TEST(ScopeExit, RunsActionOnceOnAnyExit) {
   int runs = 0;
   {
     const ScopeExit at_end([&] { ++runs; });
@@ -23,7 +23,7 @@ TEST(ScopeExit, RunsItsActionOnceHoweverTheScopeIsLeft) {
   EXPECT_EQ(runs, 2);
 }
 
-TEST(ScopeExit, RunsNothingOnceDismissed) {
+TEST(ScopeExit, RunsNothingAfterDismissal) {
   int runs = 0;
   {
     ScopeExit unless_done([&] { ++runs; });
