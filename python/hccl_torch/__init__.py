@@ -45,9 +45,10 @@ def install_allocator(least_bytes: int = 32768) -> None:
     """Puts all later CPU tensors of this process into memory that the ranks of a host share.
 
     Collectives then use gradients, activations and messages in place, and freed memory is kept for the next tensor of
-    its size instead of being mapped anew, which makes training faster even on one rank. Existing tensors stay where they
-    are, so call this first. It has costs: at most 1 GiB, or as much as is in use, stays cached, and ``fork`` copies all of
-    the memory in use at once. Tensors of files, ``numpy.empty`` and ``share_memory_()`` are not affected.
+    its size instead of being mapped anew, which makes training faster even on one rank. Existing tensors stay where
+    they are, so call this first. This has costs: up to 1 GiB of freed memory, or as much as is in use if that is more,
+    stays cached, and ``fork`` copies all memory in use at once. Tensors backed by files, ``numpy.empty`` and
+    ``share_memory_()`` are not affected.
 
     Args:
         least_bytes: the minimum size; smaller tensors stay in ordinary memory. A second call changes it.
@@ -76,11 +77,11 @@ def empty_cache() -> None:
 
 
 def stats() -> dict[str, dict[str, int]]:
-    """Returns the counts of this process's calls of the backend, by function of ``torch.distributed``.
+    """Returns the counts of this process's calls to the backend, by function of ``torch.distributed``.
 
     Each entry has ``calls``; ``bytes``, the size of the input tensors (for receives, of the filled tensors);
     ``zero_copy``, the calls whose tensors were all in shared memory; and ``staged``, the other calls. Calls inside a
-    coalesced one count separately. ``HCCL_TORCH_STATS=1`` prints this on stderr when the process exits.
+    coalesced one count separately. ``HCCL_TORCH_STATS=1`` prints the counts on stderr when the process exits.
     """
     from hccl_torch import _C
 
@@ -105,7 +106,7 @@ def initialize_distributed_hpu(
     to the rank and ``HLS_MODULE_ID`` to its module in ``HABANA_VISIBLE_MODULES``.
 
     Returns:
-        The number of ranks, this rank, and its number on its host; 1, 0 and 0 by default.
+        The number of ranks, this rank, and its local rank on the host; 1, 0 and 0 by default.
     """
     numbers = []
     for name, given, theirs, alone in (("WORLD_SIZE", world_size, "SIZE", 1), ("RANK", rank, "RANK", 0),
@@ -146,8 +147,8 @@ _quiesces_at_exit = False
 
 
 def _quiesce_at_exit() -> None:
-    """Stops callbacks of futures, which run on threads of the extension, before the interpreter ends. The exit
-    function that is registered first is called last, so this runs after the exit functions of programs."""
+    """Stops callbacks of futures, which run on threads of the extension, before the interpreter ends. Exit functions
+    run in reverse order of registration, and this one is registered first, so it runs after those of programs."""
     global _quiesces_at_exit
     if _quiesces_at_exit:
         return
@@ -170,7 +171,7 @@ def _print_stats() -> None:
 
 
 def _create_process_group(options, backend_options):
-    """Creates the group's backend, and loads the extension. Blocks until the other ranks have joined."""
+    """Loads the extension, and creates the group's backend. Blocks until the other ranks have joined."""
     from hccl_torch import _C, _accelerate
 
     _set_up()
@@ -194,7 +195,8 @@ def _autoload() -> None:
         if not dist.is_available():
             return
         if "hccl" in dist.Backend.backend_list:
-            warnings.warn("hccl_torch: another package has registered the backend \"hccl\"; it stays", stacklevel=2)
+            warnings.warn("hccl_torch: another package has registered the backend \"hccl\", which stays in use",
+                          stacklevel=2)
             return
         # The device "hpu" exists only if the environment requests its emulation.
         devices = ["cpu", "hpu"] if os.environ.get("HCCL_EMU_HPU") == "1" else ["cpu"]

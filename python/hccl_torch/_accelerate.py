@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hugging Face Accelerate on the backend "hccl".
 
-On CPUs Accelerate supports the backends gloo and mpi only. For another one it raises ValueError if it was told to use
-CPUs; otherwise it creates the group but considers itself not distributed, so the ranks train independently. With
-HCCL_TORCH_PATCH_ACCELERATE=1 it accepts "hccl"; without it, the second case gets a warning.
+On CPUs, Accelerate supports only the backends gloo and mpi. With any other backend, it raises ValueError if it was
+told to use CPUs; otherwise it creates the group but does not consider itself distributed, so each rank trains alone.
+With HCCL_TORCH_PATCH_ACCELERATE=1, Accelerate accepts "hccl". Without this variable, hccl_torch warns in the second
+case.
 """
 import importlib.abc
 import inspect
@@ -12,7 +13,7 @@ import sys
 import warnings
 
 _STATE = "accelerate.state"
-# The variables in which launchers pass the number of processes, which Accelerate also reads.
+# The variables in which launchers pass the number of processes, and which Accelerate reads as well.
 _SIZES = ("WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
 
 
@@ -25,23 +26,23 @@ def warn_if_not_distributed(ranks: int) -> None:
         frame = frame.f_back
     state = frame.f_locals.get("self") if frame is not None else None
     if getattr(getattr(state, "distributed_type", None), "name", None) == "NO":
-        warnings.warn(f"hccl_torch: Accelerate makes a group of {ranks} ranks but considers itself not distributed, so the "
-                      "ranks will train apart; set HCCL_TORCH_PATCH_ACCELERATE=1, or call "
+        warnings.warn(f"hccl_torch: Accelerate creates a group of {ranks} ranks but does not consider itself "
+                      "distributed, so each rank will train alone; set HCCL_TORCH_PATCH_ACCELERATE=1, or call "
                       "torch.distributed.init_process_group(\"hccl\") first and use Accelerator(cpu=True)", stacklevel=2)
 
 
 def patch(state_module) -> None:
     """Makes ``accelerate.state.PartialState`` accept "hccl" as a backend for several processes on CPUs.
 
-    Does not change Accelerate's decisions for machines with accelerators. Only warns if a version of Accelerate
-    decides elsewhere.
+    Does not change Accelerate's decisions for machines with accelerators. If this version of Accelerate makes the
+    decision elsewhere, only warns.
     """
     partial_state = getattr(state_module, "PartialState", None)
     original = getattr(partial_state, "_prepare_backend", None)
     kinds = getattr(state_module, "DistributedType", None)
     if original is None or kinds is None or "backend" not in inspect.signature(original).parameters:
         warnings.warn("hccl_torch: HCCL_TORCH_PATCH_ACCELERATE=1 has no effect on this version of Accelerate; call "
-                      "torch.distributed.init_process_group(\"hccl\") before anything of Accelerate", stacklevel=2)
+                      "torch.distributed.init_process_group(\"hccl\") before you use Accelerate", stacklevel=2)
         return
     signature = inspect.signature(original)
 
@@ -54,7 +55,7 @@ def patch(state_module) -> None:
         return chosen
 
     partial_state._prepare_backend = prepare_backend
-    print("hccl_torch: Accelerate takes the backend hccl on CPUs (HCCL_TORCH_PATCH_ACCELERATE=1)", file=sys.stderr)
+    print("hccl_torch: Accelerate accepts the backend hccl on CPUs (HCCL_TORCH_PATCH_ACCELERATE=1)", file=sys.stderr)
 
 
 def _has_several_processes() -> bool:

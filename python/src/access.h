@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks memory that the backend itself copies from or to, so that invalid memory causes an error
-// instead of a signal. For memory that the library copies, the library does this check.
+// instead of a signal. The library itself checks the memory that it copies.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -18,7 +18,7 @@ thread_local c10::Allocator* redirected = nullptr;
 
 bool (*release_redirected)(void* memory) = nullptr;
 
-// Frees memory of any allocator, because a tensor may have been created before the allocator was
+// Frees memory from any allocator, because a tensor may have been created before the allocator was
 // installed.
 void free_any(void* memory) {
   if (MemoryPool::instance().contains(memory)) {

@@ -34,9 +34,9 @@ class AllocationGuard {
 };
 
 // Makes PyTorch allocate CPU tensors through this module. The module uses PyTorch's previous
-// allocator unless install_allocator() or a guard is in effect. `release` is called for a block
-// that is freed by its address alone; if the block belongs to a guard's allocator, `release` frees
-// it and returns true.
+// allocator unless install_allocator() or a guard is in effect. `release` is called for a block of
+// which only the address is known; if the block belongs to a guard's allocator, `release` frees it
+// and returns true.
 void watch_allocations(bool (*release)(void* memory));
 
 }  // namespace hccl_torch

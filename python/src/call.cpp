@@ -7,7 +7,7 @@
 
 namespace hccl_torch {
 
-// Replaces the library's advice on time-outs by advice for a process group.
+// Replaces the library's advice on time-outs with advice for a process group.
 std::string last_reason() {
   constexpr std::string_view kTheirs = "raise the limit that hcclEmulationSetTimeout has set";
   constexpr std::string_view kOurs = "give the group a longer timeout";

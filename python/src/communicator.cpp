@@ -17,8 +17,8 @@ namespace hccl_torch {
 namespace {
 
 // Returns the store's key for the group's unique id. A launcher's store outlives the groups, and
-// the names of groups repeat. So the key contains the group's generation: the number of arrivals so
-// far divided by the size.
+// group names repeat, so the key contains the group's generation: the number of earlier arrivals
+// divided by the group's size.
 std::string key_of(c10d::Store& store, const std::string& group, int size) {
   const std::string prefix = "hccl_torch/" + group;
   const std::int64_t arrival = store.add(prefix + "/arrivals", 1) - 1;
@@ -33,7 +33,8 @@ hcclUniqueId agree_on_id(c10d::Store& store, int rank, int size, const std::stri
   } else {
     const std::vector<std::uint8_t> bytes = store.get(key);
     TORCH_CHECK_WITH(DistBackendError, bytes.size() <= sizeof id.internal,
-                     "hccl_torch: the store has no id of this group under ", key);
+                     "hccl_torch: the store's value under ", key,
+                     " is not a group id; use a store that no other program writes to");
     std::copy(bytes.begin(), bytes.end(), id.internal);
     id.length = bytes.size();
   }

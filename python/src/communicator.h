@@ -43,7 +43,7 @@ class Communicator {
   [[nodiscard]] hcclComm_t get() const;
   [[nodiscard]] int rank() const noexcept { return identity_.rank; }
   [[nodiscard]] const GroupIdentity& identity() const noexcept { return identity_; }
-  // Returns the group, this rank and its host as a text.
+  // Returns a text that names the group, this rank and the host.
   [[nodiscard]] std::string describe() const;
 
   // Returns the stream for collectives. It also carries the messages in coalesced calls.

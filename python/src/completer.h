@@ -37,9 +37,9 @@ class Completer {
   bool stop();
   // Stops running callbacks: the futures of works that end from now on stay incomplete.
   void abandon();
-  // Sets a function that is called before callbacks run. If it returns false, no further callbacks
-  // run, because a thread that requests the lock of an ending interpreter would never return. With
-  // null, callbacks always run.
+  // Sets a function that the completer calls before it runs callbacks. After the function returns
+  // false, no further callbacks run, because a thread that requests the lock of an ending
+  // interpreter would never return. With null, callbacks always run.
   static void set_condition(bool (*can_run)());
 
   // Ends `work` when it has run. Does not block.

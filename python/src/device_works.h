@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operations of all process groups that use tensors of the emulated device. Computations on
-// such tensors wait for them, as on a device whose streams order work.
+// such tensors wait for these operations, as on a device whose streams order work.
 #pragma once
 
 #include "memory_range.h"
@@ -19,8 +19,7 @@ class Work;
 // Thread-safe.
 class DeviceWorks {
  public:
-  // Returns the only object. It is never destroyed, because tensors are used until the process
-  // ends.
+  // Returns the singleton. It is never destroyed, because tensors are used until the process ends.
   [[nodiscard]] static DeviceWorks& instance();
 
   // Returns whether any operations of this kind exist. Costs one load.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The existing process groups, which are ended at the end of the program.
+// The process groups that exist. They are shut down when the program ends.
 #pragma once
 
 #include <condition_variable>

@@ -17,7 +17,7 @@ namespace hccl_torch {
 namespace {
 
 constexpr std::size_t kPage = 4096;
-// The cached blocks have at most this total size, or that of the blocks in use if that is larger.
+// The maximum total size of the cached blocks, unless the blocks in use are larger in total.
 constexpr std::uint64_t kLeastCache = 1ull << 30;
 
 // Rounds up to one of eight sizes per power of two, so that at most an eighth of a block is unused.
@@ -47,8 +47,8 @@ void MemoryPool::watch_forks() {
   TORCH_CHECK(registered == 0, "hccl_torch: pthread_atfork failed");
 }
 
-// Discards the cached blocks in a forked child: only private copies of the blocks in use are mapped
-// in the child.
+// Discards the cached blocks in a forked child, where only private copies of the blocks in use are
+// mapped.
 void MemoryPool::enter_child() noexcept {
   is_child_ = true;
   cached_.clear();

@@ -24,7 +24,7 @@ class MemoryPool {
     std::uint64_t reused = 0;        // allocations served from the cache
   };
 
-  // Returns the only object. It is never destroyed, because static destructors free tensors.
+  // Returns the singleton. It is never destroyed, because static destructors free tensors.
   [[nodiscard]] static MemoryPool& instance();
 
   // Returns a block of at least `bytes` with undefined contents, at an address that is a multiple

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bytes that the elements of a tensor occupy: runs of bytes, repeated at the strides of the
-// dimensions. So two columns of a matrix do not overlap.
+// dimensions. Therefore two columns of a matrix do not overlap.
 #pragma once
 
 #include <cstddef>

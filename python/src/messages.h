@@ -15,7 +15,7 @@ namespace hccl_torch {
 // Receives match messages in the order of the calls, with or without a source. Receives with a tag
 // other than 0 match by the tag, and for equal tags in the order of the calls. A rank may send to
 // itself. In coalesced calls the messages of two ranks match in the order of their tags, and for
-// equal tags in the order of the calls. Such a receive does not wait for receives before the
+// equal tags in the order of the calls. A coalesced receive does not wait for receives before the
 // coalescing block.
 class Messages {
  public:

@@ -39,8 +39,8 @@ Part part_of(c10d::OpType type) {
   return receives ? kReceive : kCollective;
 }
 
-// Removes receives from the operations for which a receive waits. A receive must not wait for an
-// earlier receive, which may match its message only after this one has matched its own.
+// Removes earlier receives from the operations that a receive would wait for: an earlier receive
+// may match its message only after this receive has matched.
 void leave_receives_out(std::vector<c10::intrusive_ptr<Work>>& users, const MemoryRange& range) {
   std::erase_if(users, [&](const c10::intrusive_ptr<Work>& work) {
     return work->has_messages() && !work->reads(range);
@@ -69,7 +69,8 @@ c10::intrusive_ptr<Work> OperationQueue::make_work(c10d::OpType type, const char
                                    title.empty() ? nullptr : title.c_str());
 }
 
-// First ends the works that have run: usually the program has already waited for the previous work.
+// Before it stores the work, ends earlier works that have run: usually the program has already
+// waited for the previous work.
 void OperationQueue::begin(const c10::intrusive_ptr<Work>& work) {
   work->begin();
   unfinished_->reap();
@@ -79,8 +80,8 @@ void OperationQueue::begin(const c10::intrusive_ptr<Work>& work) {
 void OperationQueue::start_coalescing() {
   const std::lock_guard lock(mutex_);
   TORCH_CHECK_WITH(DistBackendError, !coalesced_ || coalesces(),
-                   "hccl_torch: another thread coalesces calls of ", communicator_->describe(),
-                   "; let it end that first");
+                   "hccl_torch: another thread is coalescing calls of ", communicator_->describe(),
+                   "; let that thread finish first");
   coalesced_calls_.clear();
   coalesced_ = make_work(c10d::OpType::COALESCED, "coalesced calls");
   coalesced_->operation().parts = 0;
@@ -205,8 +206,9 @@ Issue::~Issue() {
   if (!has_ended_) abandon();
 }
 
-// Keeps the tensors alive until the earlier calls have run. Does nothing else for a deferred
-// operation: it has only one call, and the thread that queues this call fails the work.
+// Hands over the earlier calls without their steps, which keeps their tensors alive until the calls
+// have run. A deferred operation has only one call, and the thread that queues this call fails the
+// work.
 void Issue::abandon() {
   operation().steps.resize(steps_before_);
   if (!is_deferred_) hand_over();
@@ -219,9 +221,9 @@ void Issue::count(const at::Tensor& tensor, std::uint64_t& bytes) {
     is_zero_copy_ = false;
 }
 
-// Returns whether the calls need a copy of the tensor. The library moves a collective's ordinary
-// memory slice by slice through the cache. It moves the messages of a group one after the other, so
-// their tensors are copied into shared memory first.
+// Returns whether the calls need a copy of the tensor. In a collective, the library copies ordinary
+// memory in slices that fit the cache. It transfers the messages of a group one after the other, so
+// tensors of messages are first copied into shared memory.
 bool Issue::needs_copy(const at::Tensor& tensor) const {
   return !tensor.is_contiguous() || tensor.is_conj() || tensor.is_neg() ||
          (bounces_ && tensor.nbytes() >= kLeastBounce &&
@@ -266,7 +268,7 @@ bool Issue::await_writers_of(const at::Tensor& tensor, bool also_without_step, A
 
 // Returns whether `writer` must end before this operation uses the memory. A message never waits
 // for a receive, unless it sends an HPU tensor: the other rank may need this message before it
-// sends the one for which the receive waits. An operation that overwrites a tensor needs no wait
+// sends the one for which the receive waits. An operation that overwrites a tensor need not wait
 // for operations of its own stream, see output().
 bool Issue::must_end_first(const Work& writer, bool is_hpu, Access access) const {
   if (writer.has_run()) return true;
@@ -303,8 +305,8 @@ at::Tensor Issue::input(const at::Tensor& tensor) {
   return hold(tensor);
 }
 
-// Steps run in stream order. So an operation on memory that an earlier operation fills in a step
-// needs a step as well.
+// Steps run in stream order. Therefore an operation on memory that a step of an earlier operation
+// fills needs a step as well.
 at::Tensor Issue::output(at::Tensor& tensor, bool keeps) {
   require_dense(tensor, name_);
   count(tensor, keeps ? bytes_in_ : bytes_out_);
@@ -353,8 +355,9 @@ void Issue::promise(const std::vector<at::Tensor>& tensors, bool are_written) {
   }
 }
 
-// Adds the calls to the work and begins the work. The work of a coalesced block itself records the
-// stream positions of all its calls. An operation without calls does not wait.
+// Adds the calls to the work and begins the work. The work of a coalescing block records the stream
+// positions of all its calls, so coalesced operations do nothing here. An operation without calls
+// does not wait.
 void Issue::hand_over() {
   if (is_coalesced_) return;
   const std::uint64_t last = stream_.queued();

@@ -37,8 +37,8 @@ class OperationQueue {
   // Returns whether this thread is coalescing calls.
   [[nodiscard]] bool is_coalescing() const;
   // Returns the work of an operation that an Issue queues later. Checks the tensor now, and throws
-  // c10::TypeError. Blocks until operations that use the memory of an HPU tensor have ended. Later
-  // operations on that memory wait for this operation.
+  // c10::TypeError. For an HPU tensor, blocks until operations that use its memory have ended, and
+  // makes later operations on this memory wait for the deferred one.
   [[nodiscard]] c10::intrusive_ptr<Work> defer(c10d::OpType type, const char* name,
                                                const at::Tensor& tensor);
   // Returns the work of a call that an Issue queues later. The call is part of the operation of
@@ -49,8 +49,8 @@ class OperationQueue {
   bool drain(std::chrono::milliseconds timeout = Completer::kDrainTimeout) {
     return completer_->drain(timeout);
   }
-  // Blocks until the operations have ended. Waits for receives without a message for at most
-  // `timeout`. Returns whether all have ended.
+  // Blocks until the operations have ended. Waits at most `timeout` for receives without a matching
+  // message. Returns whether all have ended.
   bool await_end(std::chrono::milliseconds timeout) { return unfinished_->await_end(timeout); }
   // Stops running callbacks.
   void abandon_callbacks() { completer_->abandon(); }

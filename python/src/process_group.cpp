@@ -128,7 +128,7 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::allreduce(Tensors& tensors,
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::all_reduce_sparse(
     Tensors& tensors, const c10d::AllreduceOptions& options) {
   TORCH_CHECK_TYPE(options.reduceOp == c10d::ReduceOp::SUM,
-                   "hccl_torch: all_reduce of sparse tensors only sums; use ReduceOp.SUM");
+                   "hccl_torch: all_reduce can only sum sparse tensors; use ReduceOp.SUM");
   sum_sparse(*this, tensors[0]);
   Issue issue(queue_, c10d::OpType::ALLREDUCE, "all_reduce");
   issue.operation().outputs = tensors;
@@ -162,7 +162,8 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::reduce(Tensors& tensors,
 void ProcessGroupHccl::all_gather(Issue& issue, at::Tensor& output, const at::Tensor& input) {
   TORCH_CHECK_VALUE(output.nbytes() == input.nbytes() * static_cast<std::size_t>(getSize()),
                     "hccl_torch: all_gather_into_tensor of ", input.nbytes(), " bytes by ",
-                    getSize(), " ranks needs an output of that size times the ranks, not of ",
+                    getSize(),
+                    " ranks needs an output of this size times the number of ranks, not of ",
                     output.nbytes(), " bytes");
   const at::Tensor from = issue.input(input);
   const at::Tensor to = issue.output(output, false);
@@ -182,7 +183,7 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::_allgather_base(at::Tensor& output, 
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::allgather_into_tensor_coalesced(
     Tensors& outputs, Tensors& inputs, const c10d::AllgatherOptions&) {
   TORCH_CHECK_VALUE(outputs.size() == inputs.size(),
-                    "hccl_torch: as many outputs as inputs are needed");
+                    "hccl_torch: the number of outputs must equal the number of inputs");
   Issue issue(queue_, c10d::OpType::COALESCED, "all_gather_into_tensor_coalesced");
   for (std::size_t i = 0; i < inputs.size(); ++i) all_gather(issue, outputs[i], inputs[i]);
   return issue.end();
@@ -206,9 +207,9 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::allgather_coalesced(TensorLists& out
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     Tensors outputs;
     for (const Tensors& of_rank : output_lists) {
-      TORCH_CHECK_VALUE(of_rank.size() == inputs.size(), "hccl_torch: all_gather_coalesced of ",
-                        inputs.size(), " tensors needs as many outputs for each rank, not ",
-                        of_rank.size());
+      TORCH_CHECK_VALUE(
+          of_rank.size() == inputs.size(), "hccl_torch: all_gather_coalesced of ", inputs.size(),
+          " tensors needs the same number of outputs for each rank, not ", of_rank.size());
       outputs.push_back(of_rank[i]);
     }
     all_gather_list(issue, outputs, inputs[i]);
@@ -259,10 +260,10 @@ void ProcessGroupHccl::broadcast_each(Issue& issue, Tensors& outputs, const at::
 
 void ProcessGroupHccl::reduce_scatter(Issue& issue, at::Tensor& output, const at::Tensor& input,
                                       const c10d::ReduceOp& operation) {
-  TORCH_CHECK_VALUE(input.numel() == output.numel() * getSize(),
-                    "hccl_torch: reduce_scatter_tensor to ", output.numel(), " elements on ",
-                    getSize(), " ranks needs an input of as many times that, not of ",
-                    input.numel());
+  TORCH_CHECK_VALUE(
+      input.numel() == output.numel() * getSize(), "hccl_torch: reduce_scatter_tensor to ",
+      output.numel(), " elements on ", getSize(),
+      " ranks needs an input of this number times the number of ranks, not of ", input.numel());
   const Reduction reduction = reduction_of(operation, input.scalar_type(), "reduce_scatter");
   const at::Tensor from = operand(issue, input, reduction);
   const at::Tensor to = issue.output(output, false);
@@ -282,7 +283,7 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::_reduce_scatter_base(
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::reduce_scatter_tensor_coalesced(
     Tensors& outputs, Tensors& inputs, const c10d::ReduceScatterOptions& options) {
   TORCH_CHECK_VALUE(outputs.size() == inputs.size(),
-                    "hccl_torch: as many outputs as inputs are needed");
+                    "hccl_torch: the number of outputs must equal the number of inputs");
   Issue issue(queue_, c10d::OpType::REDUCE_SCATTER_TENSOR_COALESCED,
               "reduce_scatter_tensor_coalesced");
   for (std::size_t i = 0; i < inputs.size(); ++i)
@@ -298,7 +299,7 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::reduce_scatter(
                     " ranks");
   for (const at::Tensor& input : inputs[0]) {
     TORCH_CHECK_VALUE(input.numel() == outputs[0].numel(),
-                      "hccl_torch: reduce_scatter needs inputs of the size of the output");
+                      "hccl_torch: reduce_scatter needs inputs that have the size of the output");
   }
   Issue issue(queue_, c10d::OpType::REDUCE_SCATTER, "reduce_scatter");
   Tensors flat;
@@ -318,7 +319,7 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::alltoall_base(at::Tensor& output, at
   if (output_sizes.empty() && input_sizes.empty()) {
     TORCH_CHECK_VALUE(input.nbytes() == output.nbytes() && input.numel() % getSize() == 0,
                       "hccl_torch: all_to_all_single without sizes needs an input and an output of "
-                      "equal size, divisible by ",
+                      "equal size, which must be divisible by ",
                       getSize(), " ranks");
     const at::Tensor from = issue.input(input);
     const at::Tensor to = issue.output(output, false);

@@ -10,9 +10,9 @@ namespace hccl_torch {
 
 namespace {
 
-// The maximum time for which the end of the program waits for operations whose futures are awaited.
+// The maximum time that the program waits at its end for operations whose futures are awaited.
 constexpr std::chrono::seconds kExitTimeout{2};
-// The maximum time for which the end of a group waits for receives that may never get a message.
+// The maximum time that shutdown() waits for receives that may never get a message.
 constexpr std::chrono::seconds kReceivePatience{3};
 
 }  // namespace

@@ -129,8 +129,8 @@ void ReceiveMatcher::read(int source) {
   }
 }
 
-// While receives without a tag wait for any rank, the prober must distinguish messages with and
-// without a tag by their size.
+// Returns no receive if a receive without a tag from any rank may match first: only the prober,
+// which sees the sizes of the messages, can then tell messages with and without a tag apart.
 ReceiveMatcher::Receives::iterator ReceiveMatcher::next_from(int source) {
   if (sources_[source].is_busy) return posted_.end();
   const auto is_plain_from_any = [](const Receive& receive) {
@@ -188,11 +188,11 @@ std::string ReceiveMatcher::reason_of_timeout(const Receive& receive) const {
     return c10::str("no rank has sent a message within ", limit,
                     " ms; make a rank send one, or give the group a longer timeout");
   return c10::str("rank ", receive.source, " has sent itself no message with tag ", receive.tag,
-                  " within ", limit, " ms; call isend, which may come later than irecv");
+                  " within ", limit, " ms; call isend for this message, before or after irecv");
 }
 
-// Ignores a message that another thread has begun to receive since the probe, such as the elements
-// that follow a header.
+// If another thread has begun to receive the probed message meanwhile, ignores the message. It may
+// be the elements that follow a header.
 void ReceiveMatcher::probe_once(Lock& lock) {
   const std::uint64_t before = taken_;
   int source = kAnySource;
@@ -279,8 +279,8 @@ ReceiveMatcher::Message ReceiveMatcher::receive_tagged(int source, Work& work) {
   TagHeader header;
   std::memcpy(&header, bytes.const_data_ptr(), sizeof header);
   TORCH_CHECK_WITH(DistBackendError, header.mark == TagHeader::kMark, "rank ", source,
-                   " has sent a message without a tag before the one with a tag that is received; "
-                   "receive from a rank in the order in which it sends");
+                   " sent a message without a tag before the message with a tag that is expected; "
+                   "post the receives from a rank in the order of its sends");
   return {source, header.tag, receive_now(source, header.bytes, work, true)};
 }
 
@@ -324,7 +324,7 @@ void ReceiveMatcher::deliver(Receive receive, const Message& message) noexcept {
     TORCH_CHECK_WITH(DistBackendError, bytes.nbytes() == tensor.nbytes(), "rank ", message.source,
                      " has sent ", bytes.nbytes(), " bytes with tag ", message.tag,
                      " for a tensor of ", tensor.nbytes(),
-                     "; receive them into a tensor of their size");
+                     "; receive the message into a tensor of its size");
     Issue issue(queue_, receive.work, communicator_->stream_from(message.source));
     issue.await_collectives(tensor);
     if (tensor.numel() > 0)

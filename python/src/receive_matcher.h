@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matches receives that cannot be queued in the library when they are posted, because their message
-// is not known yet: receives from any rank, receives with a tag, receives from this rank itself,
-// and receives that follow any of these. The library matches messages between two ranks in the
-// order of the calls; this class matches receives in the order of the posts.
+// Matches receives that cannot be queued in the library when they are posted, because it is not yet
+// known which message they match: receives from any rank, receives with a tag, receives from this
+// rank itself, and receives that follow any of these. The library matches messages between two
+// ranks in the order of the calls; this class matches receives in the order of the posts.
 #pragma once
 
 #include "communicator.h"

@@ -48,8 +48,8 @@ class UnfinishedWorks {
   // memory, except those that the stream orders anyway.
   void find_others_before(const DeviceUse& use, const void* stream,
                           std::vector<c10::intrusive_ptr<Work>>& users);
-  // Blocks until the works have ended. Waits for receives without a message for at most `timeout`.
-  // Ignores parts of other operations. Returns whether all have ended.
+  // Blocks until the works have ended. Waits at most `timeout` for receives without a matching
+  // message. Ignores parts of other operations. Returns whether all have ended.
   [[nodiscard]] bool await_end(std::chrono::milliseconds timeout);
   // Drops all works. Aborts the communicator if some have not run. Never frees memory that may
   // still be written to. Blocks for at most a few seconds.

@@ -19,7 +19,7 @@ namespace hccl_torch {
 
 namespace {
 
-// Returns the devices of the tensors other than the host. A future must know these devices.
+// Returns the devices of the tensors, without the CPU. A future needs to know these devices.
 std::vector<c10::Device> devices_of(const std::vector<at::Tensor>& tensors) {
   for (const at::Tensor& tensor : tensors) {
     if (tensor.defined() && tensor.is_hpu()) return {tensor.device()};
@@ -59,7 +59,7 @@ void Work::begin() {
   cv_.notify_all();
 }
 
-// Stores the error. Removes this backend's own prefix from the reason, which may be an error of
+// Stores the error. Strips this backend's own prefix from the reason, which may be an error text of
 // this backend or of a part of this operation.
 void Work::fail(const std::string& reason) {
   const std::string own = describe() + " failed: ";
@@ -86,8 +86,8 @@ bool Work::has_begun_within(std::uint64_t milliseconds) {
   return true;
 }
 
-// Another thread may be running the steps, which are removed only afterwards. In that case either
-// the elements are complete, or complete() waits for them.
+// May return true while another thread runs the steps, or after they have run. complete() then
+// waits for that thread, or returns at once.
 bool Work::writes_to(const MemoryRange& range, bool also_without_step) const {
   if (!has_begun_ || (!also_without_step && !has_steps_)) return false;
   return std::ranges::any_of(operation_.written,
@@ -132,7 +132,7 @@ bool Work::isSuccess() const {
 }
 
 // A part of a coalesced call is queued when the coalescing ends, and the program then waits for the
-// whole operation. So there is nothing to wait for in this function.
+// whole operation. So this function has nothing to wait for.
 bool Work::wait(std::chrono::milliseconds timeout) {
   if (operation_.type == c10d::OpType::COALESCED && !has_begun_) return true;
   if (timeout <= kNoTimeout) timeout = operation_.timeout;

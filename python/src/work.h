@@ -71,8 +71,8 @@ class Work final : public c10d::Work {
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   std::uint64_t getSequencenumber() const override { return operation_.sequence; }
 
-  // Returns an identity of the sequence in which this operation ends: its stream, or the operation
-  // itself while it waits to be queued.
+  // Returns a key of the sequence in which this operation ends: its stream, or the operation itself
+  // while it waits to be queued.
   [[nodiscard]] const void* lane() const;
   // Return whether the operation has messages, and whether it consists only of receives.
   [[nodiscard]] bool has_messages() const { return (operation_.parts & (kSend | kReceive)) != 0; }
@@ -92,8 +92,8 @@ class Work final : public c10d::Work {
   // Returns whether the operation has run. Does not block, and does not make queued work start
   // sooner.
   [[nodiscard]] bool has_run() const;
-  // Blocks until the operation has run, but for at most `timeout`, and ends it. Returns whether it
-  // has.
+  // Blocks until the operation has run, but for at most `timeout`, and ends it. Returns whether the
+  // operation has run.
   [[nodiscard]] bool ends_within(std::chrono::milliseconds timeout) noexcept {
     return complete_within(static_cast<std::uint64_t>(timeout.count()));
   }

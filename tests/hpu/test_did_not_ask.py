@@ -113,10 +113,10 @@ def add_distribution(packages: Path, name: str, version: str) -> None:
 
 def test_another_version_of_torch(tmp_path: Path) -> None:
     packages = site(tmp_path / "site", without=("torch-",))
-    assert "torch is not installed in this environment; type: pip install torch==2.13.0" in refused(packages, tmp_path)
+    assert "torch is not installed in this environment; run: pip install torch==2.13.0" in refused(packages, tmp_path)
     add_distribution(packages, "torch", "2.12.1")
     said = refused(packages, tmp_path)
-    assert "built for torch 2.13, and this environment has torch 2.12.1; type: pip install torch==2.13.0" in said
+    assert "built for torch 2.13, but this environment has torch 2.12.1; run: pip install torch==2.13.0" in said
 
 
 @pytest.mark.parametrize("prefix, missing", [("hccl_torch_hpu-", "hccl-torch-hpu"), ("hccl_torch-", "hccl-torch")])
@@ -129,7 +129,7 @@ def test_an_extension_that_is_missing(tmp_path: Path) -> None:
     packages = site(tmp_path / "site", without=("hccl_torch_hpu",))
     for entry in SITE.glob("hccl_torch_hpu*"):
         shutil.copytree(entry, packages / entry.name, ignore=shutil.ignore_patterns("_C*"))
-    assert "hccl_torch_hpu lacks its extension _C; install it anew: pip install" in refused(packages, tmp_path)
+    assert "hccl_torch_hpu lacks its extension _C; reinstall it: pip install" in refused(packages, tmp_path)
 
 
 def test_beside_the_vendors_packages(tmp_path: Path) -> None:

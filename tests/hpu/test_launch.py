@@ -113,7 +113,7 @@ def test_exit_code(how: list[str], end: str, code: int, script, tmp_path: Path) 
     ended = hccl_hpu_apart("run", *how, script(END), last, end, folder=tmp_path, HCCL_EMU_HPU_QUIET="1")
     assert ended.code == code, ended
     if how and code:
-        said = "has been ended by SIGKILL" if end == "kill" else f"has ended with exit code {end}"
+        said = "has been terminated by SIGKILL" if end == "kill" else f"has ended with exit code {end}"
         assert ended.errors.splitlines()[0].endswith(f"rank 1 {said}"), ended
 
 
@@ -142,20 +142,22 @@ def test_version_checks_find_the_release(tmp_path: Path) -> None:
 MISTAKES = [
     (["run", "none.py"], {}, "the file none.py does not exist"),
     (["run", "-n", "0", "{script}"], {}, "-n 0 must be at least 1"),
-    (["run", "-n", "9", "{script}"], {}, "9 processes need 9 devices, and 8 are visible: HCCL_DEVICE_COUNT=9 makes a larger box"),
+    (["run", "-n", "9", "{script}"], {},
+     "9 processes need 9 devices, but the number of visible devices is 8; set HCCL_DEVICE_COUNT=9"),
     (["run", "-n", "2", "{script}"], {"HABANA_VISIBLE_MODULES": "3"},
-     "2 processes need 2 devices, and 1 are visible: HABANA_VISIBLE_MODULES=3 names no more"),
+     "2 processes need 2 devices, but the number of visible devices is 1; name more modules in HABANA_VISIBLE_MODULES (now 3)"),
     (["run", "{script}"], {"HABANA_VISIBLE_MODULES": "0,x"},
-     "HABANA_VISIBLE_MODULES=0,x must be different numbers with commas between them, e.g. 0,1"),
-    (["run", "{script}"], {"HCCL_DEVICE_COUNT": "many"}, "HCCL_DEVICE_COUNT=many must be a number of devices"),
-    (["run", "--nodes", "2", "{script}"], {}, "--nodes 2 must be a number of nodes and of devices in each, e.g. 2x4"),
+     "HABANA_VISIBLE_MODULES=0,x must be distinct module numbers separated by commas, e.g. 0,1"),
+    (["run", "{script}"], {"HCCL_DEVICE_COUNT": "many"}, "HCCL_DEVICE_COUNT=many must be a positive number of devices"),
+    (["run", "--nodes", "2", "{script}"], {},
+     "--nodes 2 must be the number of nodes and the number of devices per node, e.g. 2x4"),
     (["run", "--nodes", "2x9", "{script}"], {"HABANA_VISIBLE_MODULES": "0,1"},
-     "9 processes need 9 devices, and 2 are visible: HABANA_VISIBLE_MODULES=0,1 names no more"),
+     "9 processes need 9 devices, but the number of visible devices is 2; name more modules in HABANA_VISIBLE_MODULES (now 0,1)"),
     (["run", "{script}"], {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"},
      "TORCH_DEVICE_BACKEND_AUTOLOAD=0 keeps torch from loading the emulated device; unset it"),
     (["shell", "no-such-command"], {}, "cannot run no-such-command: No such file or directory"),
     (["run", "{script}"], {"XDG_CACHE_HOME": "/proc/nowhere"},
-     "cannot write /proc/nowhere/hccl-torch-hpu: No such file or directory; set XDG_CACHE_HOME to a folder of yours"),
+     "cannot write /proc/nowhere/hccl-torch-hpu: No such file or directory; set XDG_CACHE_HOME to a folder that you own"),
 ]
 
 
@@ -206,7 +208,7 @@ def test_a_folder_that_others_can_write_is_refused(tmp_path: Path) -> None:
     root = tmp_path / "cache/hccl-torch-hpu"
     root.chmod(0o777)
     said = hccl_hpu("shell", "true", folder=tmp_path, code=2)
-    assert said == f"hccl-hpu: others can write {root}; remove it, or set XDG_CACHE_HOME to a folder of yours\n"
+    assert said == f"hccl-hpu: other users can write to {root}; remove it, or set XDG_CACHE_HOME to a folder that you own\n"
 
 
 def test_starting_is_quick(script, tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ def test_accelerate_makes_the_group_if_patched(options: str, tmp_path: Path) -> 
     output = run_program(2, accelerate_program(f"Accelerator({options}{KEYWORD})"), tmp_path, seconds=LIMIT,
                          HCCL_TORCH_PATCH_ACCELERATE="1")
     require_trained_together(output)
-    assert "hccl_torch: Accelerate takes the backend hccl on CPUs" in output, output
+    assert "hccl_torch: Accelerate accepts the backend hccl on CPUs" in output, output
 
 
 PARTIAL_STATE = """
@@ -250,7 +250,7 @@ def test_accelerate_without_the_patch(tmp_path: Path) -> None:
     our warning must name the remedy. A program that names both must get Accelerate's error."""
     needs("accelerate")
     output = run_program(2, APART, tmp_path, seconds=LIMIT)
-    assert output.count("so the ranks will train apart; set HCCL_TORCH_PATCH_ACCELERATE=1") == 2, output
+    assert output.count("so each rank will train alone; set HCCL_TORCH_PATCH_ACCELERATE=1") == 2, output
     output = run_program(2, REFUSED, tmp_path, seconds=LIMIT)
     assert output.count("refused: Your assigned backend hccl is not available, please use gloo") == 2, output
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a small BERT by the Trainer of Transformers, on every device that is visible. Nothing here names a device.
+"""Trains a small BERT with the Trainer of Transformers on every visible device. The script names no device.
 
 hccl-hpu run -n 2 train_bert.py [--steps N]
 
@@ -25,8 +25,8 @@ def make_model() -> BertForSequenceClassification:
     torch.manual_seed(0)
     model = BertForSequenceClassification(BertConfig(
         vocab_size=WORDS, hidden_size=128, num_hidden_layers=2, num_attention_heads=4, intermediate_size=256))
-    # The model's loss is a mean. Without this setting, Trainer assumes a sum over all devices, and multiplies the loss
-    # by their number.
+    # The model's loss is a mean. Without this setting, Trainer takes the loss for a sum over all devices, and
+    # multiplies it by the number of devices.
     model.accepts_loss_kwargs = False
     return model
 

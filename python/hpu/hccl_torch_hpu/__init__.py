@@ -44,14 +44,15 @@ def activate() -> None:
     """Registers the emulated device with PyTorch in this process. A second call does nothing.
 
     Raises:
-        RuntimeError: the vendor's packages are installed, or PyTorch is of another series than this was built for.
+        RuntimeError: the vendor's packages are installed, or this package was built for a different release series of
+            PyTorch.
     """
     import torch
 
     if is_active():
         return
     if not torch.__version__.startswith(_TORCH_SERIES):
-        raise RuntimeError(f"hccl_torch_hpu was built for PyTorch {_TORCH_SERIES}x, and this is {torch.__version__}; "
+        raise RuntimeError(f"hccl_torch_hpu was built for PyTorch {_TORCH_SERIES}x, but this is {torch.__version__}; "
                            f"install torch=={_TORCH_SERIES}0")
     from hccl_torch_hpu import vendor
 

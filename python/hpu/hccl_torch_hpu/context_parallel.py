@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention over sequences that several ranks hold in parts: ranks exchange parts for heads, compute attention on whole
-sequences, and exchange back."""
+"""Attention over sequences whose positions are split among ranks: the ranks exchange positions for heads, compute
+attention on whole sequences, and exchange the results back."""
 from __future__ import annotations
 
 import importlib.util
@@ -49,8 +49,8 @@ class DistributedAttention(torch.nn.Module):
     """Computes attention on sequences whose parts are on the ranks of a group.
 
     Args:
-        local_attention: the attention function. It is called with the queries, keys and values of all positions and of
-            this rank's heads.
+        local_attention: the attention function. It is called with the queries, keys and values of this rank's heads at
+            all positions.
         sequence_process_group: the ranks.
         scatter_idx: the dimension of the heads.
         gather_idx: the dimension of the positions.
@@ -67,7 +67,7 @@ class DistributedAttention(torch.nn.Module):
 
     def forward(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, batch_dim_idx: int = 0,
                 rotary_pos_emb: Any = None, *args: Any, **kwargs: Any) -> torch.Tensor:
-        """Returns this rank's positions of the attention, for all heads. Blocks until all ranks of the group have
+        """Returns the attention at this rank's positions, for all heads. Blocks until all ranks of the group have
         called it.
 
         Args:

@@ -2,8 +2,8 @@
 """The module ``torch.hpu`` of the emulated device.
 
 A process has one device, ``hpu:0``, as programs for Gaudi expect. The number of any visible device refers to this
-device: ``current_device()`` stays 0, and ``set_device()`` changes nothing. Operations have ended when the call
-returns. Exceptions are collectives: later operations on their tensors wait for them.
+device: ``current_device()`` stays 0, and ``set_device()`` changes nothing. An operation has ended when its call
+returns, except for a collective: later operations on its tensors wait for it.
 """
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hccl_torch_hpu.streams import (  # noqa: F401
     Event, Stream, StreamContext, current_stream, default_stream, set_stream, stream, synchronize)
 
 _emulation = True
-_initialized = True  # torch.utils.checkpoint saves the random state of a device only if it has this attribute
+_initialized = True  # torch.utils.checkpoint saves a device's random state only if its module has this attribute
 _KINDS = ("GAUDI", "GAUDI2", "GAUDI3")
 
 
@@ -154,7 +154,7 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
 
 
 def ipc_collect() -> None:
-    """Does nothing, because processes do not share memory by handles."""
+    """Does nothing, because processes do not share memory through handles."""
 
 
 def utilization(device: Any = None) -> int:

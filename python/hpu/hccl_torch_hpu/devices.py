@@ -23,7 +23,7 @@ class synDeviceType(enum.IntEnum):  # noqa: N801 (the name that programs use)
 _TYPES = {"GAUDI": synDeviceType.synDeviceGaudi, "GAUDI2": synDeviceType.synDeviceGaudi2,
           "GAUDI3": synDeviceType.synDeviceGaudi3}
 
-# Gaudi 2 computes with the 8-bit format of 4 exponent bits whose largest value is 240.
+# Gaudi 2 uses the 8-bit format with 4 exponent bits and a largest value of 240.
 _E4M3_MAX = {synDeviceType.synDeviceGaudi2: 240.0, synDeviceType.synDeviceGaudi3: 448.0}
 
 
@@ -31,7 +31,7 @@ def device_type() -> synDeviceType:
     """Returns the emulated generation.
 
     Raises:
-        ValueError: the variable has another value.
+        ValueError: ``HCCL_DEVICE_TYPE`` has any other value.
     """
     name = os.environ.get(VARIABLE, "gaudi2")
     if name.upper() not in _TYPES:
@@ -43,7 +43,7 @@ def fp8_max(dtype: torch.dtype) -> float:
     """Returns the largest value that the emulated generation stores in an 8-bit float type.
 
     Raises:
-        TypeError: ``dtype`` is another type.
+        TypeError: ``dtype`` is any other type.
     """
     if dtype == torch.float8_e4m3fn:
         return _E4M3_MAX.get(device_type(), 448.0)

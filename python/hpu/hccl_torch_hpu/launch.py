@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """``hccl-hpu``: runs Gaudi programs on emulated devices.
 
-``hccl-hpu run [-n N | --nodes AxB] script.py ...`` runs a script, on several devices as torchrun does. ``hccl-hpu
-shell [command ...]`` runs a command, or a shell, in which torchrun, mpirun, accelerate launch and other launchers find
-the devices. Nothing is written on stdout, and programs that are started in any other way are not affected.
+``hccl-hpu run [-n N | --nodes AxB] script.py ...`` runs a script on one device, or on several as torchrun does.
+``hccl-hpu shell [command ...]`` runs a command, or a shell, in which torchrun, mpirun, accelerate launch and other
+launchers find the devices. hccl-hpu itself writes nothing to stdout, and does not affect programs that are started in
+any other way.
 """
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ USAGE_ERROR = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the command line. Ends the process with the program's exit code, or with 2 and one line with the reason if
-    the program could not be started. Blocks until the program ends."""
+    """Runs the command line. Exits with the program's exit code. If the program cannot be started, prints the reason
+    in one line and exits with 2. Blocks until the program ends."""
     options = _parser().parse_args(arguments)
     try:
         code = options.command(options)
@@ -41,16 +42,17 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="run|shell")
     run = commands.add_parser("run", help="run a Python script", description="Runs a Python script on emulated devices.")
     count = run.add_mutually_exclusive_group()
-    count.add_argument("-n", dest="processes", type=int, default=1, metavar="N", help="processes, each with a device (1)")
-    count.add_argument("--nodes", metavar="AxB", help="emulate A nodes of B devices each, with a process for each device")
-    run.add_argument("-m", dest="is_module", action="store_true", help="the script is the name of a module")
-    run.add_argument("--verbose", action="store_true", help="print the variables that are set, and torchrun's messages")
+    count.add_argument("-n", dest="processes", type=int, default=1, metavar="N",
+                       help="number of processes, one per device (1)")
+    count.add_argument("--nodes", metavar="AxB", help="emulate A nodes of B devices each, with one process per device")
+    run.add_argument("-m", dest="is_module", action="store_true", help="run a module instead of a file, as python -m does")
+    run.add_argument("--verbose", action="store_true", help="print the variables that are added, and torchrun's messages")
     run.add_argument("script")
     run.add_argument("arguments", nargs=argparse.REMAINDER)
     run.set_defaults(command=_run)
     shell = commands.add_parser("shell", help="run a command, or a shell, whose programs find the devices",
                                 description="Runs a command, or a shell, whose programs find emulated devices.")
-    shell.add_argument("--verbose", action="store_true", help="print the variables that are set")
+    shell.add_argument("--verbose", action="store_true", help="print the variables that are added")
     shell.add_argument("words", nargs=argparse.REMAINDER, metavar="command")
     shell.set_defaults(command=_shell)
     return parser
@@ -75,7 +77,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _shell(options: argparse.Namespace) -> int:
-    """Replaces this process by a command or a shell. Never returns."""
+    """Replaces this process with a command or a shell. Never returns."""
     words = options.words[1:] if options.words[:1] == ["--"] else options.words
     _become(words or [os.environ.get("SHELL") or "/bin/sh"], _variables(options.verbose))
     return 0
@@ -92,7 +94,7 @@ def _variables(verbose: bool, per_node: int | None = None) -> dict[str, str]:
 
 
 def _become(command: list[str], variables: dict[str, str]) -> None:
-    """Replaces this process by a command. Raises LaunchError if the command cannot be run."""
+    """Replaces this process with a command. Raises LaunchError if the command cannot be run."""
     sys.stderr.flush()
     try:
         os.execvpe(command[0], command, variables)

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps of the lazy mode. The emulated device executes each operation immediately, so no operations are left at the
-end of a step. Ending a step only counts it and runs its closures. The device records the operations of each step; a
-step whose operations, shapes or types differ from those of every earlier step is a graph that a Gaudi would
-compile."""
+"""Steps in lazy mode. The emulated device executes each operation immediately, so no operations are left at the end of
+a step. Ending a step only counts it and runs its closures. The device records the operations of each step; a step
+whose operations, shapes or types differ from those of every earlier step is a graph that a Gaudi would compile."""
 from __future__ import annotations
 
 import os
@@ -15,7 +14,7 @@ _closures: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
 
 
 def is_lazy() -> bool:
-    """Returns True if ``PT_HPU_LAZY_MODE`` is 1. The emulation's default is the eager mode."""
+    """Returns True if ``PT_HPU_LAZY_MODE`` is 1. The emulation's default is eager mode."""
     return os.environ.get("PT_HPU_LAZY_MODE", "0") == "1"
 
 

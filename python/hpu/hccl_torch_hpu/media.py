@@ -6,7 +6,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-_INSTEAD = ("the emulated device has no media engine: decode images by torchvision.transforms, and load them by "
+_INSTEAD = ("the emulated device has no media engine: decode images with torchvision.transforms, and load them with "
             "torch.utils.data.DataLoader")
 
 

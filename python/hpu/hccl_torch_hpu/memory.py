@@ -85,7 +85,7 @@ def memory_stats(device: Any = None) -> dict[str, int]:
 
 
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
-    """Returns the statistics of the device's memory as a text, which is shorter if ``abbreviated``."""
+    """Returns the statistics of the device's memory as a text, a shorter one if ``abbreviated``."""
     stats = memory_stats(device)
     mib = 1 << 20
     lines = [
@@ -98,7 +98,7 @@ def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
         lines += [
             f"  reserved   {stats['reserved_bytes.all.current'] / mib:12.1f} MiB",
             f"  blocks     {stats['ActiveAllocs']:12d}",
-            f"  allocated  {stats['NumAllocs']:12d} times, {stats['num_ooms']} times in vain",
+            f"  allocated  {stats['NumAllocs']:12d} times, {stats['num_ooms']} failures",
         ]
     return "\n".join(lines)
 

@@ -32,7 +32,7 @@ class Metric:
 
     def __init__(self, name: str) -> None:
         if name not in _COUNTS:
-            raise MetricNotFound(f"{name}; there are {', '.join(sorted(_COUNTS))}")
+            raise MetricNotFound(f"no metric {name}; the metrics are {', '.join(sorted(_COUNTS))}")
         self._name = name
         self.reset()
 
@@ -62,7 +62,7 @@ def metric_global(name: str) -> Metric:
     """Returns the metric that counts since the start of the process.
 
     The emulation compiles nothing: "graph_compilation" counts captures of graphs, calls of the compile backend, and,
-    in the lazy mode, steps that differ from all earlier steps. "recipe_cache" counts these as misses, and replays and the
+    in lazy mode, steps that differ from all earlier steps. "recipe_cache" counts these as misses, and replays and the
     other steps as hits. All operations count as the device's own, and memory is never moved, so "cpu_fallback" and
     "memory_defragmentation" stay 0.
 
@@ -70,7 +70,7 @@ def metric_global(name: str) -> Metric:
         MetricNotFound: there is no metric of this name.
     """
     if name not in _global:
-        raise MetricNotFound(f"{name}; there are {', '.join(sorted(_COUNTS))}")
+        raise MetricNotFound(f"no metric {name}; the metrics are {', '.join(sorted(_COUNTS))}")
     return _global[name]
 
 
@@ -96,7 +96,7 @@ def metrics_dump(file_name: str, format: str = "json") -> None:
         ValueError: the format is neither "json" nor "text".
     """
     if str(format) not in ("json", "text"):
-        raise ValueError(f"metrics_dump: format '{format}'; there are json and text")
+        raise ValueError(f"metrics_dump: unknown format '{format}'; use json or text")
     values = {name: dict(metric.stats()) for name, metric in _global.items()}
     with open(file_name, "w", encoding="utf-8") as file:
         if str(format) == "json":
@@ -122,8 +122,8 @@ def count_replay() -> None:
 
 
 def count_step(is_new: bool) -> None:
-    """Counts a step of the lazy mode. The step counts as a graph to compile if no earlier step had its operations,
-    shapes and types."""
+    """Counts a step in lazy mode. The step counts as a graph to compile if no earlier step had its operations, shapes
+    and types."""
     if is_new:
         count_capture()
     else:

@@ -12,7 +12,7 @@ _IMPORT_FROM = dis.opmap["IMPORT_FROM"]
 def is_import_statement(frame: Any) -> bool:
     """Returns True if the frame is executing ``from module import name``.
 
-    In this statement Python replaces the text of an AttributeError by its own, so a missing name must raise
+    In this statement Python replaces the text of an AttributeError with its own, so a missing name must raise
     ImportError.
     """
     return frame is not None and 0 <= frame.f_lasti < len(frame.f_code.co_code) and (

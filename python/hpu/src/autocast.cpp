@@ -7,7 +7,7 @@
 
 namespace hccl_torch_hpu {
 
-using namespace at;  // the lists use unqualified names of types
+using namespace at;  // the lists use unqualified type names
 
 void register_autocast() {
   library_for("_", c10::DispatchKey::AutocastHPU).fallback(torch::CppFunction::makeFallthrough());

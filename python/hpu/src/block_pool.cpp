@@ -72,7 +72,7 @@ void BlockPool::require_own_process() const {
   TORCH_CHECK(
       !is_child_,
       "hccl_torch_hpu: a forked process cannot use the device hpu:0 of its parent; start it "
-      "by the method \"spawn\", or move its tensors to the CPU before");
+      "with the method \"spawn\", or move its tensors to the CPU before the fork");
 }
 
 c10::DataPtr BlockPool::allocate(std::size_t bytes) {
@@ -177,7 +177,7 @@ void BlockPool::report_exhaustion(std::size_t bytes) {
   ++statistics_.num_ooms;
   const auto [free, total] = free_and_total();
   TORCH_CHECK_WITH(OutOfMemoryError, false, "hpu:0 (emulated) is out of memory: tried to allocate ",
-                   bytes, " bytes; of ", total, " bytes in all ", free, " are free, and ",
+                   bytes, " bytes; of the device's ", total, " bytes, ", free, " are free, and ",
                    statistics_.allocated_bytes[0].current,
                    " are held by tensors of this process. Use smaller batches, or give the device "
                    "more memory with HCCL_DEVICE_MEMORY");

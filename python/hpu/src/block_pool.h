@@ -14,8 +14,8 @@
 
 namespace hccl_torch_hpu {
 
-// Blocks are host views of device memory, at addresses that are multiples of 64. The pool is never
-// destroyed, because static destructors free tensors. Thread safety: any thread.
+// Blocks are host views of device memory, aligned to 64 bytes. The pool is never destroyed, because
+// static destructors free tensors. Thread safety: any thread.
 class BlockPool {
  public:
   using Statistics = c10::CachingDeviceAllocator::DeviceStats;
@@ -30,7 +30,7 @@ class BlockPool {
   // c10::OutOfMemoryError if the device has no memory left, and c10::Error in a forked child or if
   // no device can be acquired.
   [[nodiscard]] c10::DataPtr allocate(std::size_t bytes);
-  // Frees a block by its address alone. Returns whether the block belongs to the pool.
+  // Frees a block, given only its address. Returns false if the block does not belong to the pool.
   bool release(void* block) noexcept;
   // Returns cached large blocks to the system.
   void trim();
@@ -40,7 +40,7 @@ class BlockPool {
   // Returns the free and the total bytes of the device.
   [[nodiscard]] static std::pair<std::size_t, std::size_t> free_and_total();
 
-  // Free a block of a size class, and a large block. The deleters call these functions.
+  // Free a block of a size class, or a large block. Called by the deleters of the blocks.
   void release_small(void* block, std::size_t size_class) noexcept;
   void release_large(void* block) noexcept;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts HPU tensors to CPU tensors over the same memory for one operation, and converts its
-// results to HPU tensors.
+// Converts HPU tensors to CPU tensors over the same memory for one operation, and the operation's
+// results back to HPU tensors.
 #pragma once
 
 #include <cstddef>
@@ -16,9 +16,9 @@ class Conversion {
   // Returns a CPU tensor over the memory of an HPU tensor. Blocks until collectives that use this
   // memory have ended. Throws c10::NotImplementedError for a sparse tensor.
   [[nodiscard]] at::Tensor to_host(const at::Tensor& tensor);
-  // Returns a result of the operation as an HPU tensor. This is the argument itself, a view of the
-  // argument whose memory the result uses, or a tensor with memory of its own, which is copied if
-  // it is not on the device.
+  // Returns a result of the operation as an HPU tensor: the argument itself, a view of the argument
+  // whose memory the result uses, or a tensor with memory of its own. Copies a result that is not
+  // in the device's memory to the device.
   [[nodiscard]] at::Tensor to_device(const at::Tensor& result);
   // Returns a hash of the arguments' shapes and types.
   [[nodiscard]] std::size_t signature() const;

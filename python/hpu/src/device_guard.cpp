@@ -31,7 +31,7 @@ class HpuGuard final : public c10::impl::DeviceGuardImplInterface {
  public:
   c10::DeviceType type() const override { return c10::kHPU; }
 
-  // Returns the current device. A process has only one device, so it cannot be switched.
+  // Returns the current device. A process has only one device, so the current device never changes.
   c10::Device exchangeDevice(c10::Device /*device*/) const override { return kHpu; }
   c10::Device getDevice() const override { return kHpu; }
   void setDevice(c10::Device /*device*/) const override {}

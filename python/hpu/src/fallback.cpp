@@ -152,7 +152,7 @@ class Fallback::Call {
       refuse_cpu_tensor(operation_);
     }
   }
-  // Converts the tensors of a list. A CPU tensor without dimensions counts as a number only if each
+  // Converts the tensors of a list. A zero-dimensional CPU tensor counts as a number only if each
   // element of the list is a separate operand.
   template <class Element>
   void take_list(c10::IValue& argument) {

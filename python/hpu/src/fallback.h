@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs every operation on HPU tensors by PyTorch's CPU kernel, directly on the device's memory.
+// Runs operations on HPU tensors with PyTorch's CPU kernels, directly in the device's memory.
 #pragma once
 
 #include <atomic>
@@ -34,7 +34,7 @@ class Fallback final : public c10::OperatorKernel {
   const std::size_t arguments_;
   const bool
       takes_cpu_tensors_;  // whether it accepts CPU tensors in addition to those on the device
-  const bool takes_numbers_in_lists_;  // whether it accepts CPU tensors without dimensions in lists
+  const bool takes_numbers_in_lists_;  // whether its lists may hold zero-dimensional CPU tensors
   const std::uint64_t written_;        // one bit per argument that the operation writes to
   const std::int64_t generator_;       // index of the argument that is a generator, or -1
   const bool draws_unasked_;           // whether it draws from a generator that is not an argument

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers of the device. Its generators draw as the CPU's do, but have states of their own.
+// Random numbers of the device. The device's generators work as the CPU's do, but have their own
+// states.
 #pragma once
 
 #include <mutex>

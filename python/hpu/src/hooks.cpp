@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements the hooks by which PyTorch's device-independent code finds the device.
+// Implements the hooks through which PyTorch's device-independent code finds the device.
 #include "generator.h"
 #include "pinned_memory.h"
 #include "storage.h"

@@ -30,7 +30,7 @@ void check_options(std::optional<at::Layout> layout, std::optional<at::Device> d
   if (device) require_visible_device(*device);
 }
 
-// Returns whether new memory is filled with values that reveal the use of uninitialised memory, as
+// Returns whether to fill new memory with values that reveal the use of uninitialised memory, as
 // torch.use_deterministic_algorithms() requires.
 bool fills_new_memory() {
   return at::globalContext().deterministicAlgorithms() &&
@@ -154,8 +154,8 @@ at::Tensor& set_nothing(at::Tensor& self) {
   return set_storage(self, at::empty({0}, self.options()).storage(), 0, {0}, {});
 }
 
-// Without gradients, runs the CPU's kernel; on other devices PyTorch composes this operation of
-// others.
+// Runs the CPU kernel if no gradient is needed. Otherwise PyTorch would build the operation from
+// others on this device.
 at::Tensor max_pool1d(const at::Tensor& self, at::IntArrayRef kernel, at::IntArrayRef stride,
                       at::IntArrayRef padding, at::IntArrayRef dilation, bool ceil_mode) {
   if ((self.requires_grad() && at::GradMode::is_enabled()) || self._fw_grad(0).defined())
@@ -164,8 +164,7 @@ at::Tensor max_pool1d(const at::Tensor& self, at::IntArrayRef kernel, at::IntArr
   return at::max_pool1d(self, kernel, stride, padding, dilation, ceil_mode);
 }
 
-// Computes what the CPU's kernel computes. That kernel itself would draw from the CPU's default
-// generator.
+// Reimplements the CPU kernel, because that kernel draws from the CPU's default generator.
 std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& input, double probability,
                                                   std::optional<bool> train) {
   if (input.numel() == 0) return {input, at::empty_like(input)};
@@ -206,7 +205,7 @@ void register_kernels() {
   library.impl("native_dropout", &native_dropout);
   library.impl("_fused_sdp_choice", &choose_attention);
   library_for("aten", DispatchKey::AutogradHPU).impl("max_pool1d", &max_pool1d);
-  // A copy itself resolves the lazy conjugation and negation of its source.
+  // A copy resolves the lazy conjugation and negation of its source itself.
   for (const DispatchKey lazy : {DispatchKey::Conjugate, DispatchKey::Negative})
     library_for("aten", lazy).impl("_copy_from", torch::CppFunction::makeFallthrough());
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records the operations of each step in the lazy mode. A real device would compile each step to
-// one graph.
+// Records the operations of each step in lazy mode. A real device would compile each step to one
+// graph.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// HPU storages. Each one owns the CPU storage over the same bytes. CPU kernels compute on the
-// latter.
+// HPU storages. Each one owns a CPU storage over the same bytes, on which the CPU kernels compute.
 #pragma once
 
 #include <c10/core/Allocator.h>
@@ -11,8 +10,8 @@ namespace hccl_torch_hpu {
 inline const c10::Device kHpu(c10::kHPU, 0);
 
 // Throws c10::Error for a device that is not visible on this machine. All visible device numbers
-// refer to this process's only device, because launchers number the processes of a machine by these
-// numbers.
+// refer to this process's only device, because launchers give each process of a machine a different
+// device number.
 void require_visible_device(c10::Device device);
 
 // Returns the HPU allocator, whose blocks own CPU storages. The allocator has static lifetime.

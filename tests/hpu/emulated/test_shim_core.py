@@ -95,7 +95,7 @@ def test_metrics_count(tmp_path):
     assert dict(compiled.stats())["TotalNumber"] == 1
     assert dict(local.stats())["TotalHit"] == 2 and dict(local.stats())["TotalMiss"] == 1
     assert dict(ht.hpu.metric_global("cpu_fallback").stats())["TotalNumber"] == 0
-    with pytest.raises(metrics.MetricNotFound, match="nothing; there are .*graph_compilation"):
+    with pytest.raises(metrics.MetricNotFound, match="nothing; the metrics are .*graph_compilation"):
         metrics.metric_global("nothing")
     with pytest.raises(metrics.MetricNotFound), ht.hpu.metric_localcontext("nothing"):
         pass

@@ -217,8 +217,8 @@ def test_misuse_is_refused(device):
     with graph(recording):
         mask.nonzero()
     mask.fill_(True)
-    with pytest.raises(RuntimeError, match="aten.nonzero.default gave the shape .2, 1. and .1, 1. when it was "
-                                           "captured"):
+    with pytest.raises(RuntimeError, match="aten.nonzero.default returned shape .2, 1., but .1, 1. during the "
+                                           "capture"):
         recording.replay()
     recording.reset()
     with pytest.raises(RuntimeError, match="nothing was captured"):

@@ -31,8 +31,8 @@ class CachedParams:
 
 
 def input_hash(obj: Any) -> int:
-    """Returns a number that is equal for inputs that can use the same recording: they have the same structure, the
-    same shapes and types of tensors, and otherwise the same values."""
+    """Returns a hash that is equal for inputs that can use the same recording: inputs with the same structure, the
+    same shapes and types of tensors, and the same values of everything else."""
     if isinstance(obj, (dict, collections.UserDict)):
         return hash(("dict", tuple((key, input_hash(value)) for key, value in obj.items())))
     if isinstance(obj, (list, tuple)) and not isinstance(obj, torch.Size):
@@ -54,7 +54,7 @@ def copy_to(dst: Any, src: Any) -> None:
     """
     old, new = tree_leaves(dst), tree_leaves(src)
     if len(old) != len(new):
-        raise ValueError(f"copy_to: {len(new)} values for {len(old)} places; both need the same structure")
+        raise ValueError(f"copy_to: src has {len(new)} values and dst has {len(old)}; give both the same structure")
     with torch.no_grad():
         for place, value in zip(old, new):
             if isinstance(place, torch.Tensor):
@@ -112,8 +112,8 @@ def wrap_in_hpu_graph(module: torch.nn.Module, asynchronous: bool = False, disab
 
     The module runs unchanged, with or without gradients. With ``HCCL_TORCH_HPU_GRAPHS=1``, calls without gradients are
     recorded once for each structure of inputs, and then replayed. At most ``max_graphs`` recordings are kept; the
-    module runs unchanged for further structures. The other arguments are accepted; they tell a Gaudi how to use its
-    memory.
+    module runs unchanged for further structures. The other arguments are accepted and ignored; they tell a Gaudi how
+    to use its memory.
 
     Returns:
         The module.
@@ -126,8 +126,8 @@ def wrap_in_hpu_graph(module: torch.nn.Module, asynchronous: bool = False, disab
 
 
 class ModuleCacher(torch.nn.Module):
-    """Replaces the class by which programs cache the training steps of a module as graphs. The module runs unchanged,
-    so gradients, accumulation and changing shapes work as they do without this class."""
+    """Replaces the class with which programs cache the training steps of a module as graphs. The module runs
+    unchanged, so gradients, accumulation and changing shapes work as they do without this class."""
 
     def __init__(self, max_graphs: int = 10) -> None:
         super().__init__()
@@ -139,7 +139,7 @@ class ModuleCacher(torch.nn.Module):
                  log_frequency: int = 100, verbose: bool = False, disable_tensor_cache: bool = False,
                  dry_run: bool = False) -> torch.nn.Module:
         """Returns the model, or a shallow copy with the same parameters if ``inplace`` is False. The other arguments
-        are accepted; they tell a Gaudi how to use its memory."""
+        are accepted and ignored; they tell a Gaudi how to use its memory."""
         if inplace:
             return model
         copy = model.__class__.__new__(model.__class__)

@@ -23,11 +23,11 @@ from hccl_torch_hpu import metrics
 _ABOVE_RECORDING = ("AutogradFunctionality", "AutogradOther", "AutogradNestedTensor", "ADInplaceOrView", "AutocastCPU",
                     "AutocastHPU", "AutocastCUDA", "AutocastXPU", "AutocastPrivateUse1")
 
-# These operations' outputs have no contents that a replay would have to compute again.
+# Operations whose outputs have undefined contents, so a replay need not compute them again.
 _WITHOUT_CONTENTS = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided")
 
 # Collectives change their arguments although their schemas do not declare it. The functional collectives return
-# tensors, which must be waited for.
+# tensors for which the caller must wait.
 _COLLECTIVES = "c10d"
 _FUNCTIONAL_COLLECTIVES = "_c10d_functional"
 
@@ -63,7 +63,7 @@ class _Operation:
         """Executes the call again, and writes the results into the recorded outputs.
 
         Raises:
-            RuntimeError: an output has another shape than the recorded one.
+            RuntimeError: an output has a different shape than in the recording.
         """
         renewed = tree_leaves(self.function(*self.arguments, **self.keywords))
         for old, new in zip(self.outputs, renewed):
@@ -72,8 +72,8 @@ class _Operation:
                 continue
             if old.shape != new.shape:
                 raise RuntimeError(
-                    f"hccl_torch_hpu: HPUGraph.replay: {self.function} gave the shape {tuple(new.shape)} and "
-                    f"{tuple(old.shape)} when it was captured; keep operations whose shape depends on values out of "
+                    f"hccl_torch_hpu: HPUGraph.replay: {self.function} returned shape {tuple(new.shape)}, but "
+                    f"{tuple(old.shape)} during the capture; keep operations whose shape depends on values out of "
                     "graphs")
             else:
                 old.copy_(new)
@@ -115,7 +115,7 @@ class _Recorder(TorchDispatchMode):
         if self._saved is not None and _changes_inputs(func):
             self._save_changed(func, args, keywords)
         result = func(*args, **keywords)
-        for one in tree_leaves(result):  # a backend's steps that complete a collective are not operations of the program
+        for one in tree_leaves(result):  # waits inside the recorded call, so that no wait is recorded as an operation
             _finish(func, one)
         operation = _Operation(func, args, keywords, result)
         with self._lock:
@@ -162,7 +162,8 @@ class HPUGraph:
         Args:
             dry_run: ``capture_end`` restores the values of tensors that existed before the capture, as if nothing had
                 been executed.
-            pool: a handle from ``graph_pool_handle()`` or another graph's ``pool()``. It does not share memory.
+            pool: a handle from ``graph_pool_handle()`` or another graph's ``pool()``. Has no effect, because graphs do
+                not share memory.
 
         Raises:
             RuntimeError: this thread is already capturing.
@@ -195,10 +196,10 @@ class HPUGraph:
         have ended, even if ``asynchronous`` is True. Does not change autograd's version counters.
 
         Raises:
-            RuntimeError: nothing was captured, or an output has changed its shape.
+            RuntimeError: nothing was captured, or an output has a different shape than in the recording.
         """
         if self._operations is None:
-            raise RuntimeError("hccl_torch_hpu: HPUGraph.replay: nothing was captured; capture_begin() and "
+            raise RuntimeError("hccl_torch_hpu: HPUGraph.replay: nothing was captured; call capture_begin() and "
                                "capture_end() first")
         metrics.count_replay()
         with torch.inference_mode(False), torch._C._ExcludeDispatchKeyGuard(_keys_above_recording()):
@@ -254,7 +255,7 @@ class graph:  # noqa: N801 (the name is that of torch.cuda.graph)
         stream: the current stream in the context; unchanged if it is None.
         dry_run: see ``HPUGraph.capture_begin``.
         pool: see ``HPUGraph.capture_begin``.
-        capture_error_mode: accepted; a capture considers only the calling thread.
+        capture_error_mode: accepted and ignored; a capture concerns only the calling thread.
     """
 
     default_capture_stream = None
@@ -280,7 +281,8 @@ class graph:  # noqa: N801 (the name is that of torch.cuda.graph)
 
 
 def graph_pool_handle() -> tuple[int, int]:
-    """Returns a handle that several graphs can use. It is only a name, because recordings do not share memory."""
+    """Returns a handle that several graphs can use. The handle has no effect, because recordings do not share
+    memory."""
     return next(_pools), 0
 
 

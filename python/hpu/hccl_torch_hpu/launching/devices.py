@@ -26,17 +26,18 @@ def visible_modules(variables: Mapping[str, str], per_node: int | None = None) -
         return list(range(per_node or size_of_box(variables)))
     words = [word.strip() for word in named.split(",")]
     if not all(word.isdecimal() for word in words) or len(set(words)) != len(words):
-        raise LaunchError(f"{VISIBLE_MODULES}={named} must be different numbers with commas between them, e.g. 0,1")
+        raise LaunchError(f"{VISIBLE_MODULES}={named} must be distinct module numbers separated by commas, e.g. 0,1")
     return [int(word) for word in words]
 
 
 def size_of_box(variables: Mapping[str, str]) -> int:
-    """Returns the number of devices of one machine. Raises LaunchError if the variable's value is not a number."""
+    """Returns the number of devices of one machine. Raises LaunchError if ``HCCL_DEVICE_COUNT`` is not a positive
+    number."""
     named = variables.get(BOX, "").strip()
     if not named:
         return MODULES_OF_A_BOX
     if not named.isdecimal() or int(named) < 1:
-        raise LaunchError(f"{BOX}={named} must be a number of devices")
+        raise LaunchError(f"{BOX}={named} must be a positive number of devices")
     return int(named)
 
 
@@ -45,7 +46,8 @@ def require_devices(wanted: int, variables: Mapping[str, str], visible: list[int
     if wanted <= len(visible):
         return
     if variables.get(VISIBLE_MODULES):
-        advice = f"{VISIBLE_MODULES}={variables[VISIBLE_MODULES]} names no more"
+        advice = f"name more modules in {VISIBLE_MODULES} (now {variables[VISIBLE_MODULES]})"
     else:
-        advice = f"{BOX}={wanted} makes a larger box"
-    raise LaunchError(f"{wanted} processes need {wanted} devices, and {len(visible)} are visible: {advice}")
+        advice = f"set {BOX}={wanted}"
+    raise LaunchError(f"{wanted} processes need {wanted} devices, but the number of visible devices is {len(visible)}; "
+                      f"{advice}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The environment variables by which a program finds an emulated Gaudi."""
+"""The environment variables with which a program finds an emulated Gaudi."""
 from __future__ import annotations
 
 import os
@@ -36,7 +36,7 @@ def environment_of_programs(installation: Installation, variables: Mapping[str, 
     imported = [installation.shim, folder_of_distributions(installation.version)]
     changed["PYTHONPATH"] = _with_last(_with_first(variables.get("PYTHONPATH", ""), imported), installation.stubs)
     found = [installation.programs]
-    if sys.prefix != sys.base_prefix:  # finds pip, torchrun and accelerate even if not activated
+    if sys.prefix != sys.base_prefix:  # finds pip, torchrun and accelerate even if the environment is not activated
         found.append(Path(sys.executable).parent)
     changed["PATH"] = _with_first(variables.get("PATH", os.defpath), found)
     return changed

@@ -13,7 +13,7 @@ from .errors import LaunchError
 DISTRIBUTION = "hccl-torch-hpu"
 PACKAGE = "hccl_torch_hpu"
 BUILT_FOR = "2.13"
-MEND = "install it anew: pip install --no-build-isolation --force-reinstall --no-deps ./python ./python/hpu"
+MEND = "reinstall it: pip install --no-build-isolation --force-reinstall --no-deps ./python ./python/hpu"
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ def find_installation(variables: Mapping[str, str]) -> Installation:
     """Returns the locations of the emulation's parts. Imports none of them.
 
     Raises:
-        LaunchError: torch has another version than the emulation was built for, a part is missing, the vendor's own
+        LaunchError: the emulation was built for a different version of torch, a part is missing, the vendor's own
             packages are installed, or a variable keeps torch from loading devices.
     """
     _require_torch()
@@ -55,10 +55,10 @@ def find_installation(variables: Mapping[str, str]) -> Installation:
 def _require_torch() -> None:
     found = _version_of("torch")
     if found is None:
-        raise LaunchError(f"torch is not installed in this environment; type: pip install torch=={BUILT_FOR}.0")
+        raise LaunchError(f"torch is not installed in this environment; run: pip install torch=={BUILT_FOR}.0")
     if not found.startswith(f"{BUILT_FOR}."):
-        raise LaunchError(f"built for torch {BUILT_FOR}, and this environment has torch {found}; "
-                          f"type: pip install torch=={BUILT_FOR}.0")
+        raise LaunchError(f"built for torch {BUILT_FOR}, but this environment has torch {found}; "
+                          f"run: pip install torch=={BUILT_FOR}.0")
 
 
 def _refuse_beside_vendor() -> None:
@@ -80,8 +80,8 @@ def _version_of(distribution: str) -> str | None:
 def _stubs(package: Path) -> list[Path]:
     """Returns the folders with stubs of packages that programs import but do not need.
 
-    Optimum imports torchvision for one model, and the wheel of torchvision on PyPI cannot be loaded beside torch for CPUs.
-    The stub is used only beside Optimum, and only if there is no torchvision at all.
+    Optimum imports torchvision for one model, and the wheel of torchvision on PyPI cannot be loaded together with the
+    CPU build of torch. The stub is used only beside Optimum, and only if there is no torchvision at all.
     """
     wanted = _version_of("optimum-habana") is not None and importlib.util.find_spec("torchvision") is None
     return [package / "stubs"] if wanted else []

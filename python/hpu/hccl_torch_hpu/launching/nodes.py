@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Emulates several nodes on one machine. Each node has a launcher, and its ranks treat the ranks of other nodes as
-ranks on other hosts."""
+"""Emulates several nodes on one machine. Each node has its own launcher, and ranks of different nodes treat each other
+as ranks on different hosts."""
 from __future__ import annotations
 
 import os
@@ -21,11 +21,11 @@ POLL = 0.05
 
 
 def parse_nodes(text: str) -> tuple[int, int]:
-    """Returns the number of nodes and the number of devices per node in a text such as 2x4. Raises LaunchError for any
-    other text."""
+    """Parses a text such as 2x4. Returns the number of nodes and the number of devices per node. Raises LaunchError
+    for any other text."""
     parts = text.split("x")
     if len(parts) != 2 or not all(part.isdecimal() and int(part) > 0 for part in parts):
-        raise LaunchError(f"--nodes {text} must be a number of nodes and of devices in each, e.g. 2x4")
+        raise LaunchError(f"--nodes {text} must be the number of nodes and the number of devices per node, e.g. 2x4")
     return int(parts[0]), int(parts[1])
 
 
@@ -37,7 +37,7 @@ def run_nodes(nodes: int, per_node: int, program: list[str], variables: Mapping[
 
     Args:
         program: the script with its arguments, or ``-m``, a module and its arguments.
-        variables: the environment of all processes; ``HCCL_NODE_ID``, ``NODE_RANK`` and others of each node are added.
+        variables: the environment of all processes; each node adds its own, such as ``HCCL_NODE_ID`` and ``NODE_RANK``.
 
     Returns:
         The exit code of the first node that failed; else 0.
@@ -66,8 +66,8 @@ def _start(node: int, nodes: int, per_node: int, port: str, program: list[str], 
 
 
 def _wait(running: list[subprocess.Popen]) -> int:
-    """Blocks until all nodes have ended, or the grace period after the first failure is over. Returns the code of the
-    first failure."""
+    """Blocks until all nodes have ended, or until the grace period after the first failure is over. Returns the exit
+    code of the node that failed first, or 0."""
     failed, end = 0, None
     while True:
         states = [node.poll() for node in running]
@@ -90,8 +90,8 @@ def _has_processes(node: subprocess.Popen) -> bool:
 
 
 def _end(running: list[subprocess.Popen]) -> None:
-    """Ends the remaining nodes. A launcher whose processes have ended may still wait for those of other nodes, and may
-    not react."""
+    """Ends the remaining nodes. Kills a launcher whose processes have ended: it may still wait for other nodes and
+    ignore SIGTERM."""
     for node in running:
         if node.poll() is None:
             node.terminate()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports to version checks the release of Gaudi's software that the emulation imitates.
+"""Shows version checks the release of Gaudi's software that the emulation imitates.
 
 Optimum and others look for the distribution "habana-torch-plugin" in ``pip list`` and refuse to run without it. A
 folder in the user's cache contains only such an entry: it has no code, and the environment itself is not changed. Only
@@ -39,7 +39,7 @@ def folder_of_distributions(version: str) -> Path:
         version: the version of hccl-torch-hpu; each version has its own folder.
 
     Raises:
-        LaunchError: the cache cannot be written, or belongs to somebody else.
+        LaunchError: the cache cannot be written, or belongs to another user.
     """
     root = _cache() / "hccl-torch-hpu"
     digest = hashlib.sha256(_METADATA.encode()).hexdigest()[:8]
@@ -51,7 +51,7 @@ def folder_of_distributions(version: str) -> Path:
             _make(folder)
         _require_own(folder)
     except OSError as error:
-        raise LaunchError(f"cannot write {root}: {error.strerror}; set XDG_CACHE_HOME to a folder of yours") from None
+        raise LaunchError(f"cannot write {root}: {error.strerror}; set XDG_CACHE_HOME to a folder that you own") from None
     return folder
 
 
@@ -62,7 +62,7 @@ def _cache() -> Path:
     try:
         return Path.home() / ".cache"
     except RuntimeError:
-        raise LaunchError("this user has no home; set XDG_CACHE_HOME to a folder of yours") from None
+        raise LaunchError("this user has no home directory; set XDG_CACHE_HOME to a folder that you own") from None
 
 
 def _information(folder: Path) -> Path:
@@ -98,4 +98,4 @@ def _require_own(folder: Path) -> None:
     """Raises LaunchError unless only this user can write to the folder. Programs will import from it."""
     state = folder.stat()
     if state.st_uid != os.getuid() or state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise LaunchError(f"others can write {folder}; remove it, or set XDG_CACHE_HOME to a folder of yours")
+        raise LaunchError(f"other users can write to {folder}; remove it, or set XDG_CACHE_HOME to a folder that you own")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starts a program's processes on this machine with PyTorch's own launcher, and exits with the program's result.
 
-``python -m hccl_torch_hpu.launching.ranks PARENT PREFIX -- TORCHRUN'S ARGUMENTS`` is one of several emulated nodes.
+``python -m hccl_torch_hpu.launching.ranks PARENT PREFIX -- TORCHRUN'S ARGUMENTS`` runs one of several emulated nodes.
 """
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def run_ranks(options: list[str], program: list[str], prefix: str = "hccl-hpu", 
     Blocks until all processes have ended. If one fails, ends the others.
 
     Args:
-        options: torchrun's, for example those of ``standalone``.
+        options: torchrun's options, such as those that ``standalone`` returns.
         program: the script with its arguments, or ``-m``, a module and its arguments.
         prefix: the beginning of lines on stderr.
         verbose: whether torchrun's own messages are printed as well.
@@ -78,7 +78,7 @@ def _tell(prefix: str, rank: int, code: int) -> int:
         print(f"{prefix}: rank {rank} has ended with exit code {code}", file=sys.stderr)
         return code
     name = signal.Signals(-code).name
-    print(f"{prefix}: rank {rank} has been ended by {name}", file=sys.stderr)
+    print(f"{prefix}: rank {rank} has been terminated by {name}", file=sys.stderr)
     return SIGNALLED - code
 
 

@@ -25,7 +25,8 @@ class FusedSDPA:
         Keys and values may have fewer heads than queries; each of them then serves a group of query heads.
 
         Args:
-            attn_mask: broadcast to ``[batch, heads, queries, keys]``; False, or a float that is added.
+            attn_mask: broadcast to ``[batch, heads, queries, keys]``; a boolean mask, in which False excludes the key,
+                or numbers that are added to the products.
             is_causal: query i sees the keys up to i.
             scale: 1 / sqrt(size) if it is None.
             softmax_mode: "None", "fast" or "fp32"; a Gaudi rounds differently in each mode, but the emulation is exact

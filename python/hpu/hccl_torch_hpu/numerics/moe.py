@@ -66,7 +66,7 @@ def mixture_of_experts(hidden_states: torch.Tensor, expert_routing_table: torch.
         router_weights: their weights, of the same shape.
         w1, w2, w3: a matrix for each expert from ``experts_min`` to ``experts_max``; the results of other experts are
             omitted.
-        permuted_weights: the matrices are transposed, as those of ``torch.nn.Linear``.
+        permuted_weights: the matrices are transposed, like those of ``torch.nn.Linear``.
         activation: "gelu", "relu" or "silu".
 
     Raises:
@@ -92,8 +92,8 @@ def mixture_of_experts_measured(hidden_states: torch.Tensor, expert_routing_tabl
                                 router_weights: torch.Tensor, w1: list[torch.Tensor], w2: list[torch.Tensor],
                                 w3: list[torch.Tensor], permuted_weights: bool, activation: str, experts_min: int,
                                 experts_max: int, measurement_mode: bool) -> tuple[torch.Tensor, torch.Tensor]:
-    """Returns the result of ``mixture_of_experts``, and for each expert the largest value over all tokens that is
-    multiplied by w3, or zeros if ``measurement_mode`` is False."""
+    """Returns the result of ``mixture_of_experts``, and for each expert the largest value, over all tokens, of the
+    vector that w3 multiplies, or zeros if ``measurement_mode`` is False."""
     result = mixture_of_experts(hidden_states, expert_routing_table, router_weights, w1, w2, w3, permuted_weights,
                                 activation, experts_min, experts_max)
     amax = torch.zeros(len(w1), dtype=torch.float32, device=hidden_states.device)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``torch.ops.hpu``: the operations of a Gaudi's own kernels under the names and arguments that programs use.
 
-Operations needed for training consist of differentiable operations. The other operations have no gradients."""
+The operations that training needs are composed of differentiable operations. The others have no gradients."""
 from __future__ import annotations
 
 import torch

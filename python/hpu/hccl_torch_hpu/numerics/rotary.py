@@ -96,7 +96,7 @@ class RotaryPosEmbeddingHelperV1:
 
     @staticmethod
     def apply(p: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, offset: int) -> torch.Tensor:
-        """Returns ``p`` with its positions embedded. Uses the tables' last dimension from ``offset`` on."""
+        """Returns ``p`` with its positions embedded. Uses the tables' last dimension starting at ``offset``."""
         return apply_rotary_pos_emb(p, cos, sin, None, offset)
 
 
@@ -114,8 +114,8 @@ class RotaryPosEmbeddingHelperV3:
 
     @staticmethod
     def apply(p: torch.Tensor, rope_cache: torch.Tensor) -> torch.Tensor:
-        """Returns ``p`` of ``[length, batch, heads, size]`` with its positions embedded in the first elements of its
-        last dimension, as many as the table has. The other elements are unchanged.
+        """Returns ``p`` of ``[length, batch, heads, size]`` with its positions embedded in the leading elements of its
+        last dimension, whose number is that of the table's cosines and sines. The other elements are unchanged.
 
         Args:
             rope_cache: ``[positions, (batch,) pairs, 2]``, cosine and sine of each pair.

@@ -17,7 +17,7 @@ class FusedEMA:
 
     Args:
         model: the model; if it is wrapped for parallel training, the wrapped model is used.
-        decay: the weight of the old average in an update, which is reached after some thousand updates.
+        decay: the weight of the old average in an update, which is approached over a few thousand updates.
         updates: the number of updates so far.
 
     Raises:

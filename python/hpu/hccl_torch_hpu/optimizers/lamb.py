@@ -21,7 +21,7 @@ class FusedLamb(SteppedOptimizer):
         adam_w_mode: adds the weight decay to the step instead of to the gradient.
         grad_averaging: gives the gradient the weight 1 - beta1 in the first moment instead of 1.
         set_grad_none: lets ``zero_grad()`` remove the gradients.
-        max_grad_norm: scales the gradients so that their total norm is at most this; no limit if it is None.
+        max_grad_norm: scales the gradients so that their total norm is at most this value; no limit if it is None.
         use_lamb: also scales the steps of groups without weight decay.
         fused: accepted.
         dtype: the type in which the norm of the gradients is computed; their own if it is None.

@@ -3,5 +3,5 @@
 
 
 def __getattr__(name: str):
-    raise AttributeError(f"torchvision.transforms.{name} needs torchvision, for which only hccl-torch-hpu's stub is here; "
-                         "install torchvision as built for torch's CPU wheel")
+    raise AttributeError(f"torchvision.transforms.{name} needs torchvision, but only hccl-torch-hpu's stub of it is "
+                         "installed; install torchvision as built for torch's CPU wheel")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps of the lazy mode, and preparations for inference.
+"""Steps in lazy mode, and preparations for inference.
 
 This is part of hccl-torch-hpu, an emulation; it is not a product of Habana Labs or Intel."""
 from habana_frameworks.torch import hpu

@@ -49,7 +49,7 @@ def __getattr__(name: str) -> Any:
     if device is None:
         if name in _WITHOUT_DEVICE:
             return _WITHOUT_DEVICE[name]
-        raise_missing(__name__, name, "start the program by hccl-hpu run, or with HCCL_EMU_HPU=1, which gives it a "
+        raise_missing(__name__, name, "start the program with hccl-hpu run, or with HCCL_EMU_HPU=1, which gives it a "
                                       "device",
                       sys._getframe(1))
     if hasattr(device, name):

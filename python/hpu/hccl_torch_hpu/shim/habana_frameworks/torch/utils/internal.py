@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions for the lazy mode, and a timer.
+"""Functions for lazy mode, and a timer.
 
 This is part of hccl-torch-hpu, an emulation; it is not a product of Habana Labs or Intel."""
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Timer", "is_lazy", "lazy_only"]
 
 
 def lazy_only(func: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a function that does nothing and returns None unless the lazy mode is enabled."""
+    """Returns a function that does nothing and returns None unless lazy mode is enabled."""
 
     @functools.wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:

@@ -4,4 +4,4 @@
 This is part of hccl-torch-hpu, an emulation; it is not a product of Habana Labs or Intel."""
 from hccl_torch_hpu.missing import missing
 
-__getattr__ = missing(__name__, "decode images by torchvision, and load them by torch.utils.data.DataLoader")
+__getattr__ = missing(__name__, "decode images with torchvision, and load them with torch.utils.data.DataLoader")

@@ -7,4 +7,4 @@ from hccl_torch_hpu.missing import missing
 
 __all__ = ["media_function"]
 
-__getattr__ = missing(__name__, "decode images by torchvision, and load them by torch.utils.data.DataLoader")
+__getattr__ = missing(__name__, "decode images with torchvision, and load them with torch.utils.data.DataLoader")
