@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests both ends' views of adverts, first each and then together: whatever arrives late, the
-// receiver must take the bytes of the stream in order, each from where it was written.
+// Tests the two ends' views of adverts, first separately, then together: whichever messages are
+// delayed, the receiver must take the bytes of the stream in order, each from the place where it
+// was written.
 #include "verbs/advert.h"
 
 #include "ranks.h"
@@ -16,13 +17,13 @@ namespace {
 using hccl::test::scaled;
 using hccl::test::test_seed;
 
-TEST(SenderView, HasNoDirectRoomBeforeAnAdvert) {
+TEST(SenderView, HasNoDirectRoomBeforeAdvert) {
   const SenderView sender;
   EXPECT_EQ(sender.direct_room(0), 0U);
   EXPECT_EQ(sender.direct_room(std::numeric_limits<std::uint64_t>::max()), 0U);
 }
 
-TEST(SenderView, HasDirectRoomForTheAdvertisedBytesAlone) {
+TEST(SenderView, HasDirectRoomForAdvertisedBytesOnly) {
   SenderView sender;
   sender.update({1000, 0x7000, 50, 9});
   EXPECT_EQ(sender.direct_room(999), 0U);
@@ -37,17 +38,17 @@ TEST(SenderView, HasDirectRoomForTheAdvertisedBytesAlone) {
   EXPECT_EQ(sender.address(1051), 0x9001U);
 }
 
-TEST(ReceiverView, TakesWhatTheRingHoldsUntilBytesHaveComeStraight) {
+TEST(ReceiverView, TakesRingBytesUntilDirectBytesArrive) {
   ReceiverView receiver;
   EXPECT_FALSE(receiver.open());
   receiver.advertise(100);
   EXPECT_TRUE(receiver.open());
   EXPECT_EQ(receiver.ring_first(500, 30), 30U);
-  EXPECT_EQ(receiver.ring_first(500, 130), 100U) << "what comes behind is for later";
+  EXPECT_EQ(receiver.ring_first(500, 130), 100U) << "bytes beyond the destination stay in the ring";
   receiver.take(30, false);
   EXPECT_TRUE(receiver.arrive(60, 540, 530));
-  EXPECT_EQ(receiver.ring_first(530, 10), 10U) << "these came before";
-  EXPECT_EQ(receiver.ring_first(530, 60), 10U) << "and those after";
+  EXPECT_EQ(receiver.ring_first(530, 10), 10U) << "these bytes precede the direct ones";
+  EXPECT_EQ(receiver.ring_first(530, 60), 10U) << "bytes behind the direct ones must wait";
   receiver.take(10, false);
   EXPECT_EQ(receiver.ring_first(540, 50), 0U);
   EXPECT_EQ(receiver.direct(), 60U);
@@ -56,19 +57,19 @@ TEST(ReceiverView, TakesWhatTheRingHoldsUntilBytesHaveComeStraight) {
   EXPECT_EQ(receiver.direct(), 0U);
 }
 
-TEST(ReceiverView, RefusesWhatItHasNotInvited) {
+TEST(ReceiverView, RefusesUnadvertisedBytes) {
   ReceiverView receiver;
-  EXPECT_FALSE(receiver.arrive(1, 0, 0)) << "nobody is advertised";
+  EXPECT_FALSE(receiver.arrive(1, 0, 0)) << "no destination is advertised";
   receiver.advertise(100);
   EXPECT_TRUE(receiver.arrive(100, 0, 0));
   EXPECT_FALSE(receiver.arrive(1, 0, 0));
   ReceiverView partly;
   partly.advertise(100);
   partly.take(40, false);
-  EXPECT_FALSE(partly.arrive(61, 40, 40)) << "the ring has served the rest";
+  EXPECT_FALSE(partly.arrive(61, 40, 40)) << "40 bytes came through the ring";
   ReceiverView behind;
   behind.advertise(100);
-  EXPECT_FALSE(behind.arrive(41, 60, 0)) << "the ring holds the first of them";
+  EXPECT_FALSE(behind.arrive(41, 60, 0)) << "the ring holds the first 60 bytes";
   ReceiverView closed;
   closed.advertise(100);
   closed.take(100, false);
@@ -77,15 +78,15 @@ TEST(ReceiverView, RefusesWhatItHasNotInvited) {
   served.advertise(100);
   EXPECT_TRUE(served.arrive(100, 50, 50));
   served.take(100, true);
-  EXPECT_FALSE(served.arrive(7, 57, 57)) << "what the ring has brought since is none of it";
+  EXPECT_FALSE(served.arrive(7, 57, 57)) << "the destination is full";
 }
 
-TEST(Adverts, KeepTheOrderOfTheStreamHoweverLateTheyCome) {
+TEST(Adverts, KeepStreamOrderWhenDelayed) {
   const std::uint64_t seed = test_seed();
   SCOPED_TRACE(testing::Message() << "HCCL_TEST_SEED=" << seed);
   test::StreamModel stream(seed);
   for (int round = 0; round < scaled(400) && !testing::Test::HasFailure(); ++round) {
-    stream.change_mood();
+    stream.change_weights();
     for (int i = 0; i < 1000 && !testing::Test::HasFailure(); ++i) stream.step();
     if (round % 4 == 3) stream.release_completed();
   }

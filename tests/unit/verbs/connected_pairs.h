@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two connected queue pairs over the fake wire, with memory that the peer may write. A violation
-// that the wire records fails the test.
+// Two connected queue pairs over the fake wire, with memory that the peer may write. Violations
+// that the wire records fail the test.
 #pragma once
 
 #include "fake_wire.h"
@@ -67,14 +67,17 @@ class ConnectedPairs : public testing::Test {
 
   [[nodiscard]] QueuePair& near() { return *near_->pair; }
   [[nodiscard]] QueuePair& far() { return *far_->pair; }
-  // Post a write to the far end: of an immediate alone, or of bytes of the near end's memory.
-  std::uint64_t say(std::uint32_t immediate) { return near().write({}, 0, {}, immediate); }
+  // Post a write from the near to the far end: of an immediate alone, or of bytes of the near end's
+  // memory.
+  std::uint64_t post_immediate(std::uint32_t immediate) {
+    return near().write({}, 0, {}, immediate);
+  }
   std::uint64_t write(std::size_t bytes, std::uint32_t immediate, std::size_t offset = 0) {
     return near().write(std::span(near_->memory).subspan(offset, bytes),
                         near_->registration.local_key(), far_->target(offset), immediate);
   }
   // Polls until no completion is left. Returns the immediates received.
-  [[nodiscard]] static std::vector<std::uint32_t> hear(QueuePair& pair) {
+  [[nodiscard]] static std::vector<std::uint32_t> receive_all(QueuePair& pair) {
     std::vector<std::uint32_t> received;
     for (auto more = pair.poll(); !more.empty(); more = pair.poll())
       received.insert(received.end(), more.begin(), more.end());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests words that are sent over the wire: the immediate of a message, and a published address.
+// Tests the encodings used on the wire: the immediate of a message, and a published address.
 
 #include "ranks.h"
 #include "samples.h"
@@ -23,7 +23,7 @@ using Kind = Immediate::Kind;
 
 constexpr std::array kKinds{Kind::data, Kind::credit, Kind::direct, Kind::advert};
 
-TEST(Immediate, EveryKindTravels) {
+TEST(Immediate, EveryKindSurvivesEncoding) {
   for (const Kind kind : kKinds) {
     for (const std::uint32_t bytes : {0U, 1U, 4096U, Immediate::kMaxBytes}) {
       for (const std::uint32_t messages : {0U, 1U, 128U, Immediate::kMaxMessages}) {
@@ -35,7 +35,7 @@ TEST(Immediate, EveryKindTravels) {
   }
 }
 
-TEST(Immediate, AnyBitsAreAMessage) {
+TEST(Immediate, AnyBitsDecode) {
   std::mt19937 random(7);
   for (int i = 0; i < 100'000; ++i) {
     const auto bits = static_cast<std::uint32_t>(random());
@@ -46,7 +46,7 @@ TEST(Immediate, AnyBitsAreAMessage) {
   }
 }
 
-TEST(Immediate, EachFieldHasItsOwnBits) {
+TEST(Immediate, FieldsDoNotOverlap) {
   const std::uint32_t bytes = encode({Kind::data, Immediate::kMaxBytes, 0});
   const std::uint32_t messages = encode({Kind::data, 0, Immediate::kMaxMessages});
   const std::uint32_t kind = encode({Kind::advert, 0, 0});
@@ -56,12 +56,12 @@ TEST(Immediate, EachFieldHasItsOwnBits) {
   EXPECT_EQ(bytes | messages | kind, 0xffffffffU);
 }
 
-TEST(Immediate, WhatTheWindowsAllowFits) {
+TEST(Immediate, HoldsWindowMaxima) {
   EXPECT_LE(kSlice, Immediate::kMaxBytes);
   const Immediate whole{Kind::credit, static_cast<std::uint32_t>(kRingBytes), kMaxMessages};
   EXPECT_EQ(decode(encode(whole)), whole) << "a credit for everything at once";
   EXPECT_GT(Immediate::kMaxMessages, 2 * kMaxAdverts)
-      << "so few bits of the number of adverts tell which are meant";
+      << "the truncated number of adverts would be ambiguous";
 }
 
 // A published address must survive encoding, and other bytes must be refused.
@@ -70,14 +70,14 @@ using hccl::test::test_seed;
 
 VerbsAddress address() { return {0x0123456789abcdef, test::v4(10, 77, 0, 2), 40001}; }
 
-TEST(VerbsAddress, Travels) {
+TEST(VerbsAddress, SurvivesEncoding) {
   EXPECT_EQ(parse_verbs_address(serialize(address())), address());
   const VerbsAddress six{1, test::v6(0xfd, 0x00, 7), 65535};
   EXPECT_EQ(parse_verbs_address(serialize(six)), six);
   EXPECT_LE(serialize(address()).size(), transport::kMaxAddressBytes);
 }
 
-TEST(VerbsAddress, CutOrExtendedItIsNone) {
+TEST(VerbsAddress, RefusesWrongLength) {
   const Bytes whole = serialize(address());
   for (std::size_t size = 0; size < whole.size(); ++size)
     EXPECT_FALSE(parse_verbs_address(std::span(whole).first(size))) << size;
@@ -86,7 +86,7 @@ TEST(VerbsAddress, CutOrExtendedItIsNone) {
   EXPECT_FALSE(parse_verbs_address(longer));
 }
 
-TEST(VerbsAddress, OfAnotherFormatItIsNone) {
+TEST(VerbsAddress, RefusesOtherFormats) {
   for (int format = 0; format < 256; ++format) {
     Bytes other = serialize(address());
     if (other[0] == static_cast<std::byte>(format)) continue;
@@ -95,7 +95,7 @@ TEST(VerbsAddress, OfAnotherFormatItIsNone) {
   }
 }
 
-TEST(VerbsAddress, NobodyListensOnPortZero) {
+TEST(VerbsAddress, RefusesPortZero) {
   VerbsAddress none = address();
   none.tcp_port = 0;
   EXPECT_FALSE(parse_verbs_address(serialize(none)));
@@ -103,7 +103,7 @@ TEST(VerbsAddress, NobodyListensOnPortZero) {
   EXPECT_TRUE(parse_verbs_address(serialize(none)));
 }
 
-TEST(VerbsAddress, GarbageIsReadAsItIsOrNotAtAll) {
+TEST(VerbsAddress, ParsesGarbageExactlyOrNotAtAll) {
   const std::uint64_t seed = test_seed();
   SCOPED_TRACE(testing::Message() << "HCCL_TEST_SEED=" << seed);
   std::mt19937_64 random(seed);
@@ -117,7 +117,7 @@ TEST(VerbsAddress, GarbageIsReadAsItIsOrNotAtAll) {
   }
 }
 
-TEST(VerbsAddress, ThePortIsMetAtItsOwnAddress) {
+TEST(VerbsAddress, GivesTcpAddressOfPort) {
   EXPECT_EQ(tcp_address(address()).to_text(), "10.77.0.2:40001");
   const VerbsAddress six{1, test::v6(0xfd, 0x00, 7), 80};
   EXPECT_EQ(tcp_address(six).to_text(), "[fd00::7]:80");

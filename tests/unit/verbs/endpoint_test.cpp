@@ -44,7 +44,7 @@ class Endpoints : public testing::Test {
   }
   [[nodiscard]] VerbsEndpoint& near() { return near_->endpoint(); }
   [[nodiscard]] VerbsEndpoint& far() { return far_->endpoint(); }
-  // Returns whether an endpoint that is about to sleep would be woken at once.
+  // Returns true if an endpoint that is about to sleep would be woken at once.
   [[nodiscard]] static bool wakes(VerbsEndpoint& endpoint, transport::Interest interest) {
     transport::SleepPlan plan;
     if (!endpoint.begin_sleep(interest, plan)) return true;
@@ -52,7 +52,7 @@ class Endpoints : public testing::Test {
     endpoint.end_sleep();
     return called;
   }
-  // Returns memory within one granule, which can be leased as a whole.
+  // Returns memory within one granule, so that a single lease covers all of it.
   [[nodiscard]] static std::span<std::byte> within_a_granule(const test::ProgramMemory& memory,
                                                              std::size_t bytes) {
     const std::size_t edge = 1024 * kKiB - test::ProgramMemory::kOffset % (1024 * kKiB);
@@ -83,7 +83,7 @@ class Endpoints : public testing::Test {
   std::unique_ptr<EndpointEnd> far_;
 };
 
-TEST_F(Endpoints, MeetWhenTheConnectionIsThere) {
+TEST_F(Endpoints, ConnectWhenSocketIsReady) {
   start(3);
   EXPECT_FALSE(near().connected());
   EXPECT_EQ(near().try_send(std::as_bytes(std::span("a", 1))), 0U);
@@ -99,7 +99,7 @@ TEST_F(Endpoints, MeetWhenTheConnectionIsThere) {
   EXPECT_EQ(far().counters().bytes_received, 3U);
 }
 
-TEST_F(Endpoints, NothingIsSentBeforeThePeerIsReady) {
+TEST_F(Endpoints, SendNothingBeforePeerIsReady) {
   EXPECT_EQ(near().try_receive(1).size(), 0U);
   EXPECT_EQ(far().try_receive(1).size(), 0U);  // has the peer's info, and has sent that it is ready
   EXPECT_FALSE(far().connected());
@@ -111,7 +111,7 @@ TEST_F(Endpoints, NothingIsSentBeforeThePeerIsReady) {
   EXPECT_EQ(far().try_receive(1).size(), 1U);
 }
 
-TEST_F(Endpoints, AnotherFormatIsRefused) {
+TEST_F(Endpoints, RefuseOtherFormat) {
   test::SocketPair sockets;
   far_ = std::make_unique<EndpointEnd>(wire_, 1, std::move(sockets.first), kNoLimit);
   const Bytes noise(kQpInfoBytes, std::byte{7});
@@ -122,7 +122,7 @@ TEST_F(Endpoints, AnotherFormatIsRefused) {
                  "ranks"));
 }
 
-TEST_F(Endpoints, APeerThatEndsWhileTheyMeetIsLost) {
+TEST_F(Endpoints, ReportPeerLostWhileConnecting) {
   EXPECT_EQ(near().try_receive(1).size(), 0U);
   far_->end();
   start(0);
@@ -131,10 +131,10 @@ TEST_F(Endpoints, APeerThatEndsWhileTheyMeetIsLost) {
   far_->end();
   const std::string what = receiving_throws(near());
   EXPECT_EQ(what.find("lost: "), 0U) << what;
-  EXPECT_EQ(receiving_throws(near()), what) << "always again";
+  EXPECT_EQ(receiving_throws(near()), what) << "every later call must fail, too";
 }
 
-TEST_F(Endpoints, WhatAPeerSentBeforeItsEndIsReceived) {
+TEST_F(Endpoints, ReceiveDataSentBeforePeerEnded) {
   connect_to();
   EXPECT_EQ(far().try_send(std::as_bytes(std::span("last", 4))), 4U);
   wire_.prompt = true;
@@ -148,9 +148,9 @@ TEST_F(Endpoints, WhatAPeerSentBeforeItsEndIsReceived) {
       << what;
 }
 
-// When a peer leaves, the last acknowledgement may be lost with its queue pair, which would have
-// repeated it. The bytes that the peer has taken must count without it.
-TEST_F(Endpoints, WhatAPeerThatLeavesHasTakenNeedsNoCompletion) {
+// A peer that destroys its queue pair can no longer repeat the last acknowledgement, which may have
+// been lost. The bytes that the peer has taken must count as flushed without it.
+TEST_F(Endpoints, FlushBytesTakenByDepartedPeer) {
   for (const bool takes_all : {true, false}) {
     start(0);
     connect_to();
@@ -166,7 +166,7 @@ TEST_F(Endpoints, WhatAPeerThatLeavesHasTakenNeedsNoCompletion) {
       bool flushed = false;
       for (int i = 0; i < 1000 && !flushed; ++i) flushed = near().flushed();
       EXPECT_TRUE(flushed);
-      EXPECT_EQ(receiving_throws(near()).find("lost: "), 0U) << "it is gone all the same";
+      EXPECT_EQ(receiving_throws(near()).find("lost: "), 0U) << "the peer is lost all the same";
     } else {
       EXPECT_EQ(thrown_by([&] {
                   for (int i = 0; i < 1000; ++i) static_cast<void>(near().flushed());
@@ -177,7 +177,7 @@ TEST_F(Endpoints, WhatAPeerThatLeavesHasTakenNeedsNoCompletion) {
   }
 }
 
-TEST_F(Endpoints, ACutStreamIsLostAtBothEnds) {
+TEST_F(Endpoints, CutLosesStreamAtBothEnds) {
   connect_to();
   const auto part = within_a_granule(near_memory_, 100 * kKiB);
   EXPECT_EQ(near().try_send(part), part.size());
@@ -186,17 +186,17 @@ TEST_F(Endpoints, ACutStreamIsLostAtBothEnds) {
   EXPECT_NE(receiving_throws(near()).find("this rank cut the stream because a call failed"),
             std::string::npos);
   EXPECT_EQ(thrown_by([&] { static_cast<void>(near().try_send(part)); }).find("lost: "), 0U);
-  EXPECT_TRUE(near().flushed()) << "nothing is read any more";
+  EXPECT_TRUE(near().flushed()) << "the memory is no longer read";
   EXPECT_EQ(receiving_throws(far()).find("lost: "), 0U);
   far().cut();
 }
 
-TEST_F(Endpoints, AMessageThatCannotBeIsAFaultOfOurs) {
+TEST_F(Endpoints, ImpossibleMessageIsInternalError) {
   connect_to();
-  // Writes there without an advert, as no sender of this version does.
+  // Sends direct data without an advert, as no sender of this version does.
   EXPECT_EQ(near().try_receive_into(within_a_granule(near_memory_, 100 * kKiB)), 0U);
   wire_.run();
-  EXPECT_TRUE(far().try_receive(1).empty()) << "it sees the advert";
+  EXPECT_TRUE(far().try_receive(1).empty()) << "polls the advert";
   wire_.distort(encode({Immediate::Kind::direct, 1, 1}));
   EXPECT_EQ(far().try_send(std::as_bytes(std::span("a", 1))), 1U);
   wire_.distort(encode({Immediate::Kind::credit, 1, 1}));
@@ -210,7 +210,7 @@ TEST_F(Endpoints, AMessageThatCannotBeIsAFaultOfOurs) {
 
 TEST_F(Endpoints, SleepOnlyWhenNoCompletionIsLeft) {
   connect_to();
-  // The far end has many completions, and the message for it comes after them.
+  // The far end has many completions queued ahead of the message.
   EXPECT_EQ(near().try_receive_into(within_a_granule(near_memory_, 1024 * kKiB)), 0U);
   wire_.run();
   const auto source = within_a_granule(far_memory_, 8 * kKiB);
@@ -223,9 +223,10 @@ TEST_F(Endpoints, SleepOnlyWhenNoCompletionIsLeft) {
   EXPECT_EQ(far().try_receive(1).size(), 1U);
 }
 
-TEST_F(Endpoints, SleepOnlyWhileThereIsNoRoomByEitherWay) {
+TEST_F(Endpoints, SleepOnlyWithoutRoomInRingAndDestination) {
   connect_to();
-  // When all messages are in flight, less data than a wake-up is worth may still go direct.
+  // All messages are in flight, and the advertised room that is left is less than a wake-up is
+  // worth.
   const auto destination = within_a_granule(near_memory_, (128 * 8 + 20) * kKiB);
   EXPECT_EQ(near().try_receive_into(destination), 0U);
   wire_.run();

@@ -6,7 +6,7 @@
 namespace hccl::verbs::test {
 namespace {
 
-// Keys that differ from all other numbers, and between local and remote.
+// Keys differ from region numbers, and local keys from remote ones.
 constexpr std::uint32_t kLocal = 0x10000001;
 constexpr std::uint32_t kRemote = 0x20000001;
 constexpr std::uint32_t kStep = 0x101;

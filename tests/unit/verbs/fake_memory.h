@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices that memory can be registered with. They know which memory is registered under which
-// keys, and refuse registrations when a test asks for it. At most one object may exist, as of
-// FakeVerbs.
+// Fake devices with memory registration. They track which memory is registered under which keys,
+// and fail registrations on request. At most one object may exist, as with FakeVerbs.
 #pragma once
 
 #include "fake_verbs.h"

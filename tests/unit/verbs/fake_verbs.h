@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A libibverbs whose devices are described by a test. At most one object may exist, because the
+// A fake libibverbs whose devices a test describes. At most one object may exist, because the
 // library's functions have no argument that could select one.
 #pragma once
 
@@ -35,7 +35,7 @@ class FakeVerbs {
 
   VerbsLibrary library;
   std::vector<FakeDevice> devices;
-  ibv_context_ops operations{};  // of contexts that are opened from now on
+  ibv_context_ops operations{};  // for contexts that are opened afterwards
   int list_error = 0;
   int gid_error = 0;  // returned by _ibv_query_gid_ex()
   // The numbers of objects that have not been released.
@@ -43,7 +43,7 @@ class FakeVerbs {
   int open_lists = 0;
 };
 
-// Returns an active port of Ethernet whose GID table has this length.
+// Returns an active Ethernet port with a GID table of this length.
 FakePort ethernet_port(int gid_table_length);
 
 }  // namespace hccl::verbs::test

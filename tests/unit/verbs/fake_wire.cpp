@@ -18,18 +18,18 @@ FakeWire::Pair& FakeWire::pair_of(const ibv_qp* pair) { return *pairs_.at(pair->
 
 FakeWire::Queue& FakeWire::queue_of(const ibv_cq* queue) { return *queues_.at(queue); }
 
-void FakeWire::violate(const Pair& pair, const std::string& what) {
+void FakeWire::record_violation(const Pair& pair, const std::string& what) {
   violations_.push_back(text("queue pair ", pair.pair.qp_num, ": ", what));
 }
 
 int FakeWire::post(Pair& pair, const ibv_send_wr& request) {
   if (faults.post_send != 0) return faults.post_send;
   if (pair.pair.state != IBV_QPS_RTS && pair.pair.state != IBV_QPS_ERR) {
-    violate(pair, "a write was posted before it was ready to send");
+    record_violation(pair, "a write was posted before the pair was ready to send");
     return EINVAL;
   }
   if (pair.sends_in_use >= pair.most.max_send_wr) {
-    violate(pair, "more writes were posted than there are places");
+    record_violation(pair, "more writes were posted than max_send_wr");
     return ENOMEM;
   }
   Write write;
@@ -44,7 +44,7 @@ int FakeWire::post(Pair& pair, const ibv_send_wr& request) {
     write.local_key = part.lkey;
     if ((request.send_flags & IBV_SEND_INLINE) == 0) write.source = source;
     if (write.source == nullptr && part.length > pair.most.max_inline_data) {
-      violate(pair, "more was to be copied than it copies");
+      record_violation(pair, "an inline write exceeds max_inline_data");
       return EINVAL;
     }
   }
@@ -53,7 +53,7 @@ int FakeWire::post(Pair& pair, const ibv_send_wr& request) {
   pair.writes.push_back(std::move(write));
   ++pair.sends_in_use;
   if (pair.pair.state == IBV_QPS_ERR) end(pair, IBV_WC_WR_FLUSH_ERR, 0);
-  while (prompt && carry_on()) continue;
+  while (prompt && advance()) continue;
   return 0;
 }
 
@@ -63,8 +63,8 @@ bool FakeWire::can_deliver(const Pair& pair) {
          (pair.peer->pair.state == IBV_QPS_RTR || pair.peer->pair.state == IBV_QPS_RTS);
 }
 
-// Returns whether the source still holds the bytes of the write. Until its completion the device
-// may send them again.
+// Returns true if the source still holds the bytes of the write. The device may retransmit them
+// until the write completes.
 bool FakeWire::is_unchanged(const Write& write) {
   if (write.source == nullptr) return true;
   const auto range = memory_.with_local_key(write.local_key);
@@ -76,23 +76,24 @@ bool FakeWire::is_unchanged(const Write& write) {
 void FakeWire::deliver_one(Pair& pair) {
   const Write& write = pair.writes[pair.arrived];
   Pair& peer = *pair.peer;
-  if (peer.first_expected != pair.first_sent) violate(pair, "its packets are numbered otherwise");
+  if (peer.first_expected != pair.first_sent)
+    record_violation(pair, "its first packet number is not the one that the peer expects");
   if (!is_unchanged(write)) {
-    violate(pair, "what a write sends is not registered or has changed");
+    record_violation(pair, "the source of a write is not registered or has changed");
     return end(pair, IBV_WC_LOC_PROT_ERR, 0);
   }
   if (!write.bytes.empty()) {
     const auto range = memory_.with_remote_key(write.remote_key);
     if (!range || (range->access & IBV_ACCESS_REMOTE_WRITE) == 0 ||
         !range->holds(write.address, write.bytes.size())) {
-      violate(pair, "a write goes where the peer has not registered memory for it");
+      record_violation(pair, "a write targets memory that the peer has not registered");
       return end(pair, IBV_WC_REM_ACCESS_ERR, 0);
     }
     std::memcpy(reinterpret_cast<void*>(write.address), write.bytes.data(), write.bytes.size());
   }
   if (write.immediate) {
     if (peer.receives.empty()) {
-      violate(pair, "the peer has posted no receive request (RNR)");
+      record_violation(pair, "the peer has posted no receive request (RNR)");
       return end(pair, IBV_WC_RNR_RETRY_EXC_ERR, 0);
     }
     ibv_wc completion{};
@@ -102,7 +103,7 @@ void FakeWire::deliver_one(Pair& pair) {
     completion.byte_len = static_cast<std::uint32_t>(write.bytes.size());
     completion.wc_flags = IBV_WC_WITH_IMM;
     peer.receives.pop_front();
-    tell(peer, completion, false);
+    push_completion(peer, completion, false);
   }
   ++pair.arrived;
 }
@@ -111,28 +112,29 @@ void FakeWire::complete_one(Pair& pair) {
   const Write write = std::move(pair.writes.front());
   pair.writes.pop_front();
   --pair.arrived;
-  if (!is_unchanged(write)) violate(pair, "what a write sends has changed before it was complete");
-  ++pair.untold;
+  if (!is_unchanged(write))
+    record_violation(pair, "the source of a write changed before the write completed");
+  ++pair.unreported;
   if (!write.signaled) return;
   ibv_wc completion{};
   completion.wr_id = write.id;
   completion.opcode = IBV_WC_RDMA_WRITE;
-  tell(pair, completion, true);
+  push_completion(pair, completion, true);
 }
 
-void FakeWire::tell(Pair& pair, const ibv_wc& completion, bool send) {
+void FakeWire::push_completion(Pair& pair, const ibv_wc& completion, bool send) {
   Queue& queue = queue_of(pair.pair.send_cq);
-  Entry entry{completion, send ? pair.untold : 0, send ? 0U : 1U};
-  if (send) pair.untold = 0;
+  Entry entry{completion, send ? pair.unreported : 0, send ? 0U : 1U};
+  if (send) pair.unreported = 0;
   entry.completion.qp_num = pair.pair.qp_num;
   queue.entries.push_back(entry);
   if (queue.entries.size() > static_cast<std::size_t>(queue.queue.cqe))
-    violate(pair, "its completion queue runs over");
+    record_violation(pair, "its completion queue overflows");
   if (!queue.armed) return;
   queue.armed = false;
   const std::uint64_t one = 1;
   if (::write(queue.queue.channel->fd, &one, sizeof(one)) != sizeof(one))
-    violate(pair, "its channel cannot ring");
+    record_violation(pair, "its completion channel cannot signal");
 }
 
 // Completes the first write with the status, and all others as flushed.
@@ -143,8 +145,8 @@ void FakeWire::end(Pair& pair, ibv_wc_status status, std::uint32_t vendor_error)
   completion.vendor_err = vendor_error;
   for (; !pair.writes.empty(); pair.writes.pop_front()) {
     completion.wr_id = pair.writes.front().id;
-    ++pair.untold;
-    tell(pair, completion, true);
+    ++pair.unreported;
+    push_completion(pair, completion, true);
     completion.status = IBV_WC_WR_FLUSH_ERR;
     completion.vendor_err = 0;
   }
@@ -153,18 +155,18 @@ void FakeWire::end(Pair& pair, ibv_wc_status status, std::uint32_t vendor_error)
   completion.vendor_err = 0;
   for (; !pair.receives.empty(); pair.receives.pop_front()) {
     completion.wr_id = pair.receives.front();
-    tell(pair, completion, false);
+    push_completion(pair, completion, false);
   }
 }
 
-// Returns the pairs that can be chosen, without those that are late.
-std::vector<FakeWire::Pair*> FakeWire::those_that_can(bool (*can)(const Pair&),
-                                                      std::uint32_t Pair::*late) {
+// Returns the pairs that can proceed and are not delayed.
+std::vector<FakeWire::Pair*> FakeWire::ready_pairs(bool (*can)(const Pair&),
+                                                   std::uint32_t Pair::*late) {
   std::vector<Pair*> result;
   for (const auto& entry : pairs_) {
     Pair& pair = *entry.second;
     if (!can(pair)) continue;
-    if (moody && pair.*late == 0 && random_() % 256 == 0)
+    if (random_delays && pair.*late == 0 && random_() % 256 == 0)
       pair.*late = static_cast<std::uint32_t>(random_() % 2000);
     if (pair.*late > 0) {
       --(pair.*late);
@@ -175,11 +177,11 @@ std::vector<FakeWire::Pair*> FakeWire::those_that_can(bool (*can)(const Pair&),
   return result;
 }
 
-bool FakeWire::carry_on() {
-  const auto deliverable = those_that_can(can_deliver, &Pair::late_arrivals);
-  const auto completable = those_that_can(can_complete, &Pair::late_completions);
+bool FakeWire::advance() {
+  const auto deliverable = ready_pairs(can_deliver, &Pair::late_arrivals);
+  const auto completable = ready_pairs(can_complete, &Pair::late_completions);
   const std::size_t choices = deliverable.size() + completable.size();
-  if (choices == 0) {  // if something is late, only time passes
+  if (choices == 0) {  // if an event is delayed, only time passes
     return std::ranges::any_of(pairs_, [](const auto& entry) {
       return can_deliver(*entry.second) || can_complete(*entry.second);
     });
@@ -195,7 +197,7 @@ bool FakeWire::carry_on() {
 
 bool FakeWire::step() {
   const std::lock_guard lock(mutex_);
-  return carry_on();
+  return advance();
 }
 
 void FakeWire::run() {
@@ -225,7 +227,7 @@ void FakeWire::distort(std::uint32_t immediate) {
   distorted_ = immediate;
 }
 
-std::uint32_t FakeWire::places_in_use(std::uint32_t pair) {
+std::uint32_t FakeWire::outstanding_writes(std::uint32_t pair) {
   const std::lock_guard lock(mutex_);
   return pairs_.at(pair)->sends_in_use;
 }
@@ -237,7 +239,7 @@ ibv_qp_state FakeWire::state(std::uint32_t pair) {
 
 std::size_t FakeWire::objects() {
   const std::lock_guard lock(mutex_);
-  return rings_.size() + queues_.size() + pairs_.size();
+  return channels_.size() + queues_.size() + pairs_.size();
 }
 
 void FakeWire::expect_clean() {

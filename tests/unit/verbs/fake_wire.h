@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queue pairs that are connected in memory. Posted writes are carried out, and completions
-// generated, when a test asks for it, or at random. Misuse that a real device would punish is
-// recorded as a violation. At most one object may exist, as of FakeVerbs.
+// Queue pairs connected in memory. Posted writes are carried out, and completions generated, on
+// request or at random. Misuse that a real device would reject is recorded as a violation. At most
+// one object may exist, as with FakeVerbs.
 #pragma once
 
 #include "fake_memory.h"
@@ -42,17 +42,19 @@ class FakeWire {
   [[nodiscard]] FakeMemory& memory() { return memory_; }
   Faults faults;
   bool prompt = false;  // carries out each write when it is posted
-  bool moody = false;   // now and then delays a pair's writes, or its completions, for long
+  bool random_delays =
+      false;  // occasionally delays a pair's writes or completions by up to 2000 steps
 
   // Carries out one write or generates one completion, chosen at random. Returns false if there is
   // nothing to do.
   bool step();
   void run();
-  // Delivers the writes of that pair alone, without completions.
+  // Delivers the writes of that pair without generating their completions.
   void deliver(std::uint32_t pair);
   // Returns the numbers of the existing pairs.
   [[nodiscard]] std::vector<std::uint32_t> pairs();
-  // Ends the oldest write of that pair, and with it the pair, with this status.
+  // Completes the oldest write of that pair with this status, and puts the pair into the error
+  // state.
   void fail(std::uint32_t pair, ibv_wc_status status, std::uint32_t vendor_error = 0);
 
   // Replaces the immediate of the next message that is posted.
@@ -60,10 +62,10 @@ class FakeWire {
 
   // Returns the number of writes whose completions have not been polled, and which occupy send
   // requests.
-  [[nodiscard]] std::uint32_t places_in_use(std::uint32_t pair);
+  [[nodiscard]] std::uint32_t outstanding_writes(std::uint32_t pair);
   [[nodiscard]] ibv_qp_state state(std::uint32_t pair);
   [[nodiscard]] const std::vector<std::string>& violations() const { return violations_; }
-  // Returns the number of existing objects.
+  // Returns the number of open objects.
   [[nodiscard]] std::size_t objects();
   // Expects that there are no violations, no open objects and no registrations.
   void expect_clean();
@@ -81,7 +83,7 @@ class FakeWire {
     std::optional<std::uint32_t> immediate;
     bool signaled = false;
   };
-  struct Ring {
+  struct Channel {
     ibv_comp_channel channel{};
     ibv_cq* queue = nullptr;
   };
@@ -107,34 +109,33 @@ class FakeWire {
     std::deque<std::uint64_t> receives;
     std::uint32_t sends_in_use = 0;
     std::uint32_t receives_in_use = 0;
-    std::uint32_t untold = 0;  // complete writes without a completion
+    std::uint32_t unreported = 0;  // complete writes without a completion
     // The steps until its next write arrives, or its next completion is generated.
     std::uint32_t late_arrivals = 0;
     std::uint32_t late_completions = 0;
   };
 
-  // The following functions require that the mutex is held.
+  // Call the following functions with the mutex held.
   int post(Pair& pair, const ibv_send_wr& request);
   int change(Pair& pair, const ibv_qp_attr& attributes, int mask);
-  bool carry_on();
-  [[nodiscard]] std::vector<Pair*> those_that_can(bool (*can)(const Pair&),
-                                                  std::uint32_t Pair::*late);
+  bool advance();
+  [[nodiscard]] std::vector<Pair*> ready_pairs(bool (*can)(const Pair&), std::uint32_t Pair::*late);
   [[nodiscard]] static bool can_deliver(const Pair& pair);
   [[nodiscard]] static bool can_complete(const Pair& pair) { return pair.arrived > 0; }
   void deliver_one(Pair& pair);
   void complete_one(Pair& pair);
   [[nodiscard]] bool is_unchanged(const Write& write);
   void end(Pair& pair, ibv_wc_status status, std::uint32_t vendor_error);
-  void tell(Pair& pair, const ibv_wc& completion, bool send);
+  void push_completion(Pair& pair, const ibv_wc& completion, bool send);
   void forget(const Pair& pair);
-  void violate(const Pair& pair, const std::string& what);
+  void record_violation(const Pair& pair, const std::string& what);
   [[nodiscard]] Pair& pair_of(const ibv_qp* pair);
   [[nodiscard]] Queue& queue_of(const ibv_cq* queue);
 
   FakeMemory memory_;
   std::mutex mutex_;
   std::mt19937_64 random_;
-  std::map<const ibv_comp_channel*, std::unique_ptr<Ring>> rings_;
+  std::map<const ibv_comp_channel*, std::unique_ptr<Channel>> channels_;
   std::map<const ibv_cq*, std::unique_ptr<Queue>> queues_;
   std::map<std::uint32_t, std::unique_ptr<Pair>> pairs_;  // by number
   std::uint32_t last_number_ = 0x1000;

@@ -19,19 +19,19 @@ struct FakeWireFunctions {
     const std::lock_guard lock(wire_in_use->mutex_);
     errno = EMFILE;
     if (wire_in_use->faults.no_channel) return nullptr;
-    auto ring = std::make_unique<FakeWire::Ring>();
+    auto ring = std::make_unique<FakeWire::Channel>();
     ring->channel.context = context;
     ring->channel.fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
     ibv_comp_channel* const channel = &ring->channel;
-    wire_in_use->rings_[channel] = std::move(ring);
+    wire_in_use->channels_[channel] = std::move(ring);
     return channel;
   }
 
   static int destroy_comp_channel(ibv_comp_channel* channel) {
     const std::lock_guard lock(wire_in_use->mutex_);
-    if (wire_in_use->rings_.at(channel)->queue != nullptr) return EBUSY;
+    if (wire_in_use->channels_.at(channel)->queue != nullptr) return EBUSY;
     close(channel->fd);
-    wire_in_use->rings_.erase(channel);
+    wire_in_use->channels_.erase(channel);
     return 0;
   }
 
@@ -45,7 +45,7 @@ struct FakeWireFunctions {
     queue->queue.channel = channel;
     queue->queue.cqe = depth;
     ibv_cq* const made = &queue->queue;
-    wire_in_use->rings_.at(channel)->queue = made;
+    wire_in_use->channels_.at(channel)->queue = made;
     wire_in_use->queues_[made] = std::move(queue);
     return made;
   }
@@ -55,8 +55,8 @@ struct FakeWireFunctions {
     const std::lock_guard lock(wire_in_use->mutex_);
     if (wire_in_use->queue_of(queue).unacknowledged != 0)
       wire_in_use->violations_.emplace_back(
-          "a completion queue ends before its rings are acknowledged");
-    wire_in_use->rings_.at(queue->channel)->queue = nullptr;
+          "a completion queue is destroyed before its events are acknowledged");
+    wire_in_use->channels_.at(queue->channel)->queue = nullptr;
     wire_in_use->queues_.erase(queue);
     return 0;
   }
@@ -65,7 +65,7 @@ struct FakeWireFunctions {
     std::uint64_t one = 0;
     if (read(channel->fd, &one, sizeof(one)) != sizeof(one)) return -1;
     const std::lock_guard lock(wire_in_use->mutex_);
-    *queue = wire_in_use->rings_.at(channel)->queue;
+    *queue = wire_in_use->channels_.at(channel)->queue;
     *its = nullptr;
     ++wire_in_use->queue_of(*queue).unacknowledged;
     return 0;
@@ -120,7 +120,7 @@ struct FakeWireFunctions {
       *refused = request;
       if (wire_in_use->faults.post_receive != 0) return wire_in_use->faults.post_receive;
       if (pair.receives_in_use >= pair.most.max_recv_wr) {
-        wire_in_use->violate(pair, "more receives were posted than there are places");
+        wire_in_use->record_violation(pair, "more receives were posted than max_recv_wr");
         return ENOMEM;
       }
       pair.receives.push_back(request->wr_id);
@@ -182,7 +182,7 @@ int FakeWire::change(Pair& pair, const ibv_qp_attr& attributes, int mask) {
     return 0;
   }
   if ((mask & IBV_QP_STATE) == 0 || next != pair.pair.state + 1) {
-    violate(pair, "it changes out of order");
+    record_violation(pair, "its state changes out of order");
     return EINVAL;
   }
   if (next == IBV_QPS_RTR) {

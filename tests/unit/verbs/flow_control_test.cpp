@@ -20,25 +20,25 @@ using hccl::test::scaled;
 using hccl::test::test_seed;
 using Kind = Immediate::Kind;
 
-// The windows of both ends, and the messages in flight between them. Its checks are those of the
-// peer's device, where a write beyond the ring or without a receive request would end the stream.
+// The windows of both ends, and the messages in flight between them. Checks what the peer's device
+// enforces: a write beyond the ring or without a receive request would end the stream.
 class Traffic {
  public:
   explicit Traffic(std::uint64_t seed) : random_(seed) {}
 
   // Changes the random weights, so that some actions become frequent and others rare.
-  void change_mood() {
+  void change_weights() {
     std::array<double, 6> weights{};
     for (double& weight : weights) weight = std::array{0.01, 1.0, 4.0}.at(random_() % 3);
-    mood_ = std::discrete_distribution<int>(weights.begin(), weights.end());
+    weights_ = std::discrete_distribution<int>(weights.begin(), weights.end());
   }
   // Performs one random action.
   void step() {
-    switch (mood_(random_)) {
+    switch (weights_(random_)) {
       case 0:
         return send_through_ring(1 + random_() % kSlice);
       case 1:
-        return send_through_ring(1 + random_() % 200);  // for short messages, too
+        return send_through_ring(1 + random_() % 200);  // short messages
       case 2:
         return send_direct();
       case 3:
@@ -55,14 +55,14 @@ class Traffic {
     while (!data_.empty()) deliver_data();
     receiver_.lend(receiver_.held());
     receiver_.release(receiver_.lent());
-    tell();
+    return_credit();
     while (!credits_.empty()) deliver_credit();
   }
   void check_that_there_is_room() const {
     EXPECT_TRUE(sender_.may_send());
     if (!behind_direct_) {
       EXPECT_GT(sender_.room(), kRingBytes - kCreditBytes)
-          << "less than is worth telling is missing";
+          << "at most an unreturned credit is missing";
     }
     EXPECT_GE(sender_.room(), kCreditBytes);
     EXPECT_EQ(receiver_.held(), 0U);
@@ -71,13 +71,13 @@ class Traffic {
   void check() {
     was_full_ = was_full_ || sender_.room() == 0;
     had_no_message_ = had_no_message_ || !sender_.may_send();
-    EXPECT_LE(bytes_under_way_ + receiver_.held(), kRingBytes) << "the ring runs over";
+    EXPECT_LE(bytes_in_flight_ + receiver_.held(), kRingBytes) << "the ring overflows";
     EXPECT_LE(sender_.room(), kRingBytes);
     EXPECT_LE(credits_.size(), kMaxCredits);
-    EXPECT_LE(data_.size(), kMaxMessages) << "there are no more receive requests";
+    EXPECT_LE(data_.size(), kMaxMessages) << "there are more messages than receive requests";
     EXPECT_LE(receiver_.lent(), receiver_.held());
   }
-  // Returns whether both windows have been exhausted, without which the test proves nothing.
+  // Returns true if both windows have been exhausted, without which the test proves nothing.
   [[nodiscard]] bool reached_both_ends() const { return was_full_ && had_no_message_; }
 
  private:
@@ -86,7 +86,7 @@ class Traffic {
     if (bytes == 0 || !sender_.may_send()) return;
     sender_.send_through_ring(bytes);
     behind_direct_ = behind_direct_ && sender_.sent() < direct_at_ + kCreditBytes;
-    bytes_under_way_ += bytes;
+    bytes_in_flight_ += bytes;
     data_.push_back(bytes);
   }
   void send_direct() {
@@ -98,25 +98,26 @@ class Traffic {
   }
   void deliver_data() {
     if (data_.empty()) return;
-    EXPECT_TRUE(receiver_.arrive(data_.front())) << "what the sender may, the receiver takes";
-    bytes_under_way_ -= data_.front();
+    EXPECT_TRUE(receiver_.arrive(data_.front()))
+        << "the receiver must accept what the sender may send";
+    bytes_in_flight_ -= data_.front();
     data_.pop_front();
-    tell_perhaps();
+    maybe_return_credit();
   }
   void release_some() {
     receiver_.lend(random_() % (receiver_.held() + 1));
     const std::size_t lent = receiver_.lent();
     const std::size_t count = random_() % (kRingBytes + 1);
     EXPECT_EQ(receiver_.release(count), std::min(count, lent));
-    tell_perhaps();
+    maybe_return_credit();
   }
-  void tell() {
+  void return_credit() {
     if (receiver_.credit_due()) credits_.push_back(receiver_.take_credit());
     EXPECT_FALSE(receiver_.credit_due());
   }
-  // Returns a credit most of the time, as an end does that may be out of send requests.
-  void tell_perhaps() {
-    if (random_() % 4 > 0) tell();
+  // Returns a credit three times out of four, like an end that is sometimes out of send requests.
+  void maybe_return_credit() {
+    if (random_() % 4 > 0) return_credit();
   }
   void deliver_credit() {
     if (credits_.empty()) return;
@@ -125,24 +126,24 @@ class Traffic {
   }
 
   std::mt19937_64 random_;
-  std::discrete_distribution<int> mood_;
+  std::discrete_distribution<int> weights_;
   SendWindow sender_;
   ReceiveWindow receiver_;
   std::deque<std::size_t> data_;  // bytes through the ring of each message in flight
   std::deque<Immediate> credits_;
-  std::size_t bytes_under_way_ = 0;
+  std::size_t bytes_in_flight_ = 0;
   std::uint64_t direct_at_ = 0;  // the bytes sent through the ring at the last direct write
   bool behind_direct_ = false;   // less than kCreditBytes were sent through the ring since
   bool was_full_ = false;
   bool had_no_message_ = false;
 };
 
-TEST(Windows, NeitherEndRunsOverAndNobodyWaitsForEver) {
+TEST(Windows, NeverOverflowOrDeadlock) {
   const std::uint64_t seed = test_seed();
   SCOPED_TRACE(testing::Message() << "HCCL_TEST_SEED=" << seed);
   Traffic traffic(seed);
   for (int round = 0; round < scaled(400) && !testing::Test::HasFailure(); ++round) {
-    traffic.change_mood();
+    traffic.change_weights();
     for (int i = 0; i < 1000 && !testing::Test::HasFailure(); ++i) {
       traffic.step();
       traffic.check();
@@ -154,12 +155,12 @@ TEST(Windows, NeitherEndRunsOverAndNobodyWaitsForEver) {
   EXPECT_TRUE(traffic.reached_both_ends());
 }
 
-// Random traffic hardly ever returns this many credits before the sender reads one.
-TEST(Windows, AFullWindowIsAnsweredWithFewCredits) {
+// Random traffic rarely returns kMaxCredits credits before the sender reads one.
+TEST(Windows, AnswerFullWindowWithFewCredits) {
   SendWindow sender;
   ReceiveWindow receiver;
   std::deque<Immediate> credits;
-  const auto tell = [&] {
+  const auto return_credit = [&] {
     if (receiver.credit_due()) credits.push_back(receiver.take_credit());
   };
   while (sender.room() > 0) {
@@ -167,12 +168,12 @@ TEST(Windows, AFullWindowIsAnsweredWithFewCredits) {
     ASSERT_TRUE(receiver.arrive(kCreditBytes));
     receiver.lend(kCreditBytes);
     ASSERT_EQ(receiver.release(kCreditBytes), kCreditBytes);
-    tell();
+    return_credit();
   }
   while (sender.may_send()) {
     sender.send_direct();
     ASSERT_TRUE(receiver.arrive(0));
-    tell();
+    return_credit();
   }
   EXPECT_GE(credits.size(), kMaxCredits - 1);
   EXPECT_LE(credits.size(), kMaxCredits);
@@ -180,36 +181,37 @@ TEST(Windows, AFullWindowIsAnsweredWithFewCredits) {
   EXPECT_EQ(sender.room(), kRunAhead);
 }
 
-TEST(SendWindow, WaitsBehindWhatWentStraightUntilTheRingIsRead) {
+TEST(SendWindow, LimitsRingBytesBehindDirectWrite) {
   SendWindow window;
   window.send_through_ring(1000);
   window.send_direct();
   EXPECT_EQ(window.room(), kRunAhead);
   window.send_through_ring(kCreditBytes - 1);
-  EXPECT_GE(window.room(), kViewBytes) << "the peer may have taken those, and not told";
+  EXPECT_GE(window.room(), kViewBytes)
+      << "the peer may have taken these bytes without returning a credit";
   window.send_through_ring(kRunAhead - kCreditBytes);
   EXPECT_EQ(window.room(), 1U);
   EXPECT_TRUE(window.credit({Kind::credit, 1000, 1}));
-  EXPECT_EQ(window.room(), 1U) << "taken of what came before";
+  EXPECT_EQ(window.room(), 1U) << "the credit is for earlier bytes";
   EXPECT_TRUE(window.credit({Kind::credit, 1, 1}));
   EXPECT_EQ(window.room(), kRingBytes - kRunAhead + 2);
   window.send_through_ring(window.room());
   window.send_direct();
-  EXPECT_EQ(window.room(), 0U) << "the ring has no more";
+  EXPECT_EQ(window.room(), 0U) << "the ring has no more room";
 }
 
-TEST(SendWindow, IsFullAtTheEndOfTheRing) {
+TEST(SendWindow, IsFullWhenRingIsFull) {
   SendWindow window;
   EXPECT_EQ(window.room(), kRingBytes);
   window.send_through_ring(kRingBytes);
   EXPECT_EQ(window.room(), 0U);
-  EXPECT_TRUE(window.may_send()) << "what goes direct needs no room";
+  EXPECT_TRUE(window.may_send()) << "direct writes need no room in the ring";
   EXPECT_TRUE(window.credit({Kind::credit, 1000, 1}));
   EXPECT_EQ(window.room(), 1000U);
   EXPECT_EQ(window.sent(), kRingBytes);
 }
 
-TEST(SendWindow, IsFullWithTheLastMessage) {
+TEST(SendWindow, IsFullAtMessageLimit) {
   SendWindow window;
   for (std::uint32_t i = 0; i < kMaxMessages; ++i) {
     EXPECT_TRUE(window.may_send());
@@ -224,16 +226,16 @@ TEST(SendWindow, IsFullWithTheLastMessage) {
   EXPECT_TRUE(window.may_send());
 }
 
-TEST(SendWindow, RefusesCreditForWhatItHasNotSent) {
+TEST(SendWindow, RefusesCreditForUnsentBytes) {
   SendWindow window;
   EXPECT_FALSE(window.credit({Kind::credit, 1, 0}));
   EXPECT_FALSE(window.credit({Kind::credit, 0, 1}));
   window.send_through_ring(1000);
   EXPECT_FALSE(window.credit({Kind::credit, 1001, 1}));
   EXPECT_FALSE(window.credit({Kind::credit, 1000, 2}));
-  EXPECT_EQ(window.room(), kRingBytes - 1000) << "what was refused has changed nothing";
+  EXPECT_EQ(window.room(), kRingBytes - 1000) << "a refused credit must change nothing";
   EXPECT_TRUE(window.credit({Kind::credit, 1000, 1}));
-  EXPECT_FALSE(window.credit({Kind::credit, 1, 0})) << "it was told once";
+  EXPECT_FALSE(window.credit({Kind::credit, 1, 0})) << "this credit was returned before";
   EXPECT_EQ(window.room(), kRingBytes);
 }
 
@@ -246,12 +248,12 @@ TEST(ReceiveWindow, RefusesMoreThanTheRingHolds) {
   EXPECT_EQ(window.held(), kRingBytes);
   window.lend(kRingBytes);
   EXPECT_EQ(window.release(kRingBytes), kRingBytes);
-  EXPECT_FALSE(window.arrive(1)) << "the peer has not been told yet";
+  EXPECT_FALSE(window.arrive(1)) << "the credit has not been returned yet";
   EXPECT_EQ(window.take_credit(), (Immediate{Kind::credit, kRingBytes, 2}));
   EXPECT_TRUE(window.arrive(kRingBytes));
 }
 
-TEST(ReceiveWindow, RefusesMoreMessagesThanThereAreRequests) {
+TEST(ReceiveWindow, RefusesMoreMessagesThanReceiveRequests) {
   ReceiveWindow window;
   for (std::uint32_t i = 0; i < kMaxMessages; ++i) EXPECT_TRUE(window.arrive(i % 2));
   EXPECT_FALSE(window.arrive(0));
@@ -260,7 +262,7 @@ TEST(ReceiveWindow, RefusesMoreMessagesThanThereAreRequests) {
   EXPECT_TRUE(window.arrive(0));
 }
 
-TEST(ReceiveWindow, TellsBytesOrMessagesWhenTheyAreMany) {
+TEST(ReceiveWindow, ReturnsCreditForManyBytesOrMessages) {
   ReceiveWindow bytes;
   EXPECT_FALSE(bytes.credit_due());
   ASSERT_TRUE(bytes.arrive(kCreditBytes));
@@ -277,14 +279,14 @@ TEST(ReceiveWindow, TellsBytesOrMessagesWhenTheyAreMany) {
     EXPECT_FALSE(messages.credit_due());
     ASSERT_TRUE(messages.arrive(0));
   }
-  EXPECT_TRUE(messages.credit_due()) << "a message is acknowledged when it has come";
-  EXPECT_TRUE(messages.credit_can_wait()) << "the peer has many more";
+  EXPECT_TRUE(messages.credit_due()) << "messages are acknowledged on arrival";
+  EXPECT_TRUE(messages.credit_can_wait()) << "the peer may send many more messages";
   for (std::uint32_t i = kCreditMessages; i < kMaxMessages / 2; ++i)
     ASSERT_TRUE(messages.arrive(0));
   EXPECT_FALSE(messages.credit_can_wait());
 }
 
-TEST(ReceiveWindow, ReleasesOnlyWhatIsLent) {
+TEST(ReceiveWindow, ReleasesOnlyLentBytes) {
   ReceiveWindow window;
   ASSERT_TRUE(window.arrive(100));
   EXPECT_EQ(window.release(100), 0U);
@@ -294,7 +296,7 @@ TEST(ReceiveWindow, ReleasesOnlyWhatIsLent) {
   EXPECT_EQ(window.release(50), 50U);
   EXPECT_EQ(window.lent(), 10U);
   window.lend(30);
-  EXPECT_EQ(window.lent(), 30U) << "from the first unreleased byte on";
+  EXPECT_EQ(window.lent(), 30U) << "counted from the first unreleased byte";
   EXPECT_EQ(window.release(1000), 30U);
   EXPECT_EQ(window.held(), 20U);
   EXPECT_EQ(window.released(), 80U);

@@ -73,7 +73,7 @@ std::string refusal(const std::vector<Port>& ports, const PortRequest& request) 
 const Port kFirst = port_of("rxe0", 1, table(v4(10, 77, 0, 1), "roce0"));
 const Port kSecond = port_of("rxe1", 1, table(v4(10, 78, 0, 1), "roce1"));
 
-TEST(PortChoice, APortIsUsedByItsIpv4Gid) {
+TEST(PortChoice, UsesIpv4GidOfPort) {
   const PortChoice choice = choose_ports({kFirst}, {}, kInterfaces);
   EXPECT_EQ(used(choice), Texts{"rxe0:1/3"});
   EXPECT_EQ(choice.usable[0].gid.bytes, v4(10, 77, 0, 1));
@@ -85,7 +85,7 @@ TEST(PortChoice, APortIsUsedByItsIpv4Gid) {
                   "rejected: is RoCE v1, not RoCE v2; GID 3 (10.77.0.1, RoCE v2, roce0) chosen"});
 }
 
-TEST(PortChoice, Ipv4GoesBeforeIpv6) {
+TEST(PortChoice, PrefersIpv4) {
   const Port port = port_of("rxe0", 1,
                             {gid(0, v6(0xfe, 0x80, 1), "roce0"), gid(1, v6(0xfd, 0, 1), "roce0"),
                              gid(2, v4(10, 77, 0, 1), "roce0"), gid(3, v4(10, 77, 0, 1), "roce0")});
@@ -98,10 +98,11 @@ TEST(PortChoice, Ipv4GoesBeforeIpv6) {
             "roce0) chosen; GID 3 (10.77.0.1) "
             "rejected: GID 2 is preferred"});
   const Port six = port_of("rxe2", 1, {gid(0, v6(0xfd, 0, 2), "roce2")});
-  EXPECT_EQ(used({six, kFirst}), (Texts{"rxe0:1/3", "rxe2:1/0"})) << "of ports as well";
+  EXPECT_EQ(used({six, kFirst}), (Texts{"rxe0:1/3", "rxe2:1/0"}))
+      << "the preference holds across ports";
 }
 
-TEST(PortChoice, LinkLocalLeadsNowhere) {
+TEST(PortChoice, RejectsLinkLocalGids) {
   const Port local = port_of("rxe1", 1, {gid(1, v6(0xfe, 0x80, 1), "roce1")});
   EXPECT_EQ(used({local, kFirst}), Texts{"rxe0:1/3"});
   const PortChoice choice = choose_ports({local}, {}, kInterfaces);
@@ -111,12 +112,13 @@ TEST(PortChoice, LinkLocalLeadsNowhere) {
             "is ambiguous without a scope)");
 }
 
-TEST(PortChoice, DevicesThatAreNamedMustBeUsable) {
+TEST(PortChoice, RequiresUsableNamedDevice) {
   Port down = kSecond;
   down.active = false;
   down.state = "down";
-  EXPECT_EQ(used({down, kFirst}, devices("rxe1,rxe0")), Texts{"rxe0:1/3"}) << "one of them is";
-  EXPECT_EQ(used({down}, {}), Texts{}) << "nobody has asked for it";
+  EXPECT_EQ(used({down, kFirst}, devices("rxe1,rxe0")), Texts{"rxe0:1/3"})
+      << "one of the named devices is usable";
+  EXPECT_EQ(used({down}, {}), Texts{}) << "no device is named";
   EXPECT_EQ(used({down}, devices("^rxe0")), Texts{});
   const auto choose = [&] { return choose_ports({down, kFirst}, devices("rxe1"), kInterfaces); };
   EXPECT_EQ(error_of(hcclSystemError, choose),
@@ -125,7 +127,7 @@ TEST(PortChoice, DevicesThatAreNamedMustBeUsable) {
             "name it); correct that, or unset it to run without RoCE");
 }
 
-TEST(PortChoice, AddressesOfOtherNamespacesAreNotOurs) {
+TEST(PortChoice, RejectsAddressesOfOtherNamespaces) {
   const Port foreign =
       port_of("rxe9", 1, {gid(1, v6(0xfe, 0x80, 9), "roce0"), gid(3, v4(10, 99, 0, 1), "roce0")});
   const PortChoice choice = choose_ports({foreign, kFirst}, {}, kInterfaces);
@@ -134,11 +136,11 @@ TEST(PortChoice, AddressesOfOtherNamespacesAreNotOurs) {
             "rxe9 port 1: GID 1 (fe80::9) rejected: no interface here has that address; GID 3 "
             "(10.99.0.1) rejected: no interface here has that address");
   EXPECT_EQ(used({foreign, kFirst}, interfaces("roce0")), Texts{"rxe0:1/3"})
-      << "a name means another interface in each namespace";
+      << "a name denotes a different interface in each namespace";
   EXPECT_EQ(used({foreign}), Texts{});
 }
 
-TEST(PortChoice, PortsWithoutALinkOrOfInfinibandAreRejected) {
+TEST(PortChoice, RejectsDownAndInfinibandPorts) {
   Port down = kFirst;
   down.active = false;
   down.state = "down";
@@ -168,7 +170,7 @@ TEST(PortChoice, PortsWithoutALinkOrOfInfinibandAreRejected) {
   EXPECT_EQ(choose_ports({}, {}, kInterfaces).why_none, "there is no RDMA device");
 }
 
-TEST(PortChoice, OnlyRoceV2GidsOfAReachableIndexAreUsed) {
+TEST(PortChoice, UsesOnlyRoceV2GidsUpToIndex255) {
   const Port port = port_of("rxe0", 1,
                             {gid(0, v4(10, 77, 0, 1), "roce0", GidKind::infiniband),
                              gid(1, v4(10, 77, 0, 1), "roce0", GidKind::roce_v1),
@@ -181,18 +183,19 @@ TEST(PortChoice, OnlyRoceV2GidsOfAReachableIndexAreUsed) {
                   "(10.77.0.1) rejected: has an index over 255"});
 }
 
-TEST(PortChoice, BridgesAndLoopbackComeLast) {
+TEST(PortChoice, RanksBridgesAndLoopbackLast) {
   const Port bridge = port_of("rxe_br", 1, table(v4(172, 17, 0, 1), "docker0"));
   const Port loopback = port_of("rxe_lo", 1, table(v4(127, 0, 0, 1), "lo"));
   EXPECT_EQ(used({bridge, loopback, kFirst, kSecond}),
             (Texts{"rxe0:1/3", "rxe1:1/3", "rxe_br:1/3", "rxe_lo:1/3"}));
   const Port both =
       port_of("rxe0", 1, {gid(0, v4(172, 17, 0, 1), "docker0"), gid(1, v4(10, 77, 0, 1), "roce0")});
-  EXPECT_EQ(used({both}), Texts{"rxe0:1/1"}) << "also among the GIDs of a port";
-  EXPECT_EQ(used({both}, interfaces("docker,roce0")), Texts{"rxe0:1/0"}) << "names decide alone";
+  EXPECT_EQ(used({both}), Texts{"rxe0:1/1"}) << "the order holds among the GIDs of a port, too";
+  EXPECT_EQ(used({both}, interfaces("docker,roce0")), Texts{"rxe0:1/0"})
+      << "named interfaces override that order";
 }
 
-TEST(PortChoice, InterfaceNamesHoldAsForTcp) {
+TEST(PortChoice, HonoursSocketInterfaceNames) {
   EXPECT_EQ(used({kFirst, kSecond}, interfaces("roce1")), Texts{"rxe1:1/3"});
   EXPECT_EQ(used({kFirst, kSecond}, interfaces("eth,roce")), (Texts{"rxe0:1/3", "rxe1:1/3"}));
   const PortChoice choice = choose_ports({kFirst}, interfaces("eth"), kInterfaces);
@@ -206,7 +209,7 @@ TEST(PortChoice, InterfaceNamesHoldAsForTcp) {
   EXPECT_EQ(used({unknown}), Texts{"rxe0:1/0"});
 }
 
-TEST(PortChoice, DevicesAreChosenByName) {
+TEST(PortChoice, ChoosesDevicesByName) {
   const std::vector<Port> ports{kFirst, kSecond};
   EXPECT_EQ(used(ports, devices("rxe1")), Texts{"rxe1:1/3"});
   EXPECT_EQ(used(ports, devices("rxe1,rxe0")), (Texts{"rxe1:1/3", "rxe0:1/3"}))
@@ -214,12 +217,12 @@ TEST(PortChoice, DevicesAreChosenByName) {
   EXPECT_EQ(used(ports, devices("rxe")), (Texts{"rxe0:1/3", "rxe1:1/3"}));
   EXPECT_EQ(used(ports, devices("=rxe0:1")), Texts{"rxe0:1/3"});
   EXPECT_EQ(used(ports, devices("^rxe0")), Texts{"rxe1:1/3"});
-  EXPECT_EQ(used(ports, devices("^rxe")), Texts{}) << "leaving all out is no error";
+  EXPECT_EQ(used(ports, devices("^rxe")), Texts{}) << "excluding all devices is no error";
   EXPECT_EQ(choose_ports(ports, devices("rxe1"), kInterfaces).remarks[0],
             "rxe0 port 1 rejected: HCCL_IB_HCA=rxe1 does not name it");
 }
 
-TEST(PortChoice, DevicesThatAreNotThereAreRefused) {
+TEST(PortChoice, RefusesMissingDevices) {
   Port shut;
   shut.device = "rxe2";
   shut.unreadable = "cannot be opened: Permission denied";
@@ -232,10 +235,10 @@ TEST(PortChoice, DevicesThatAreNotThereAreRefused) {
   EXPECT_EQ(refusal({}, devices("rxe0")),
             "HCCL_IB_HCA=\"rxe0\" matches no RDMA device of this host; there is none: unset it");
   EXPECT_THROW(static_cast<void>(choose_ports({shut}, devices("rxe2:1"), kInterfaces)), Error)
-      << "its ports are unknown, but it has been asked for";
+      << "a named device whose ports are unknown";
 }
 
-TEST(PortChoice, MalformedNamesAreRefused) {
+TEST(PortChoice, RefusesMalformedNames) {
   EXPECT_EQ(
       refusal({kFirst}, devices("rxe0,,rxe1")),
       "HCCL_IB_HCA=\"rxe0,,rxe1\" is not a list of RDMA devices; set it to names like mlx5_0 or "
@@ -243,7 +246,7 @@ TEST(PortChoice, MalformedNamesAreRefused) {
   EXPECT_NE(refusal({kFirst}, devices("rxe0:")), "");
 }
 
-TEST(PortChoice, ANamedIndexIsTheOnlyOne) {
+TEST(PortChoice, UsesOnlyRequestedIndex) {
   EXPECT_EQ(used({kFirst, kSecond}, index(3)), (Texts{"rxe0:1/3", "rxe1:1/3"}));
   const Port two =
       port_of("rxe0", 1, {gid(1, v6(0xfd, 0, 1), "roce0"), gid(3, v4(10, 77, 0, 1), "roce0")});
@@ -256,10 +259,11 @@ TEST(PortChoice, ANamedIndexIsTheOnlyOne) {
       std::string::npos)
       << choice.remarks[0];
   const Port short_table = port_of("rxe1", 1, {gid(0, v4(10, 78, 0, 1), "roce1")});
-  EXPECT_EQ(used({short_table, kFirst}, index(3)), Texts{"rxe0:1/3"}) << "one port that has it";
+  EXPECT_EQ(used({short_table, kFirst}, index(3)), Texts{"rxe0:1/3"})
+      << "one port with that index suffices";
 }
 
-TEST(PortChoice, AnUnusableIndexIsRefusedWithThoseThatWouldDo) {
+TEST(PortChoice, RefusesUnusableIndexAndListsUsableOnes) {
   EXPECT_EQ(refusal({kFirst}, index(2)),
             "HCCL_IB_GID_INDEX=2 names no usable GID (rxe0 port 1 GID 2: is RoCE v1, not RoCE v2); "
             "set it to 3 (rxe0 port 1)");
@@ -280,7 +284,7 @@ TEST(PortChoice, AnUnusableIndexIsRefusedWithThoseThatWouldDo) {
             std::string::npos);
   Port down = kFirst;
   down.active = false;
-  EXPECT_EQ(refusal({down}, index(2)), "") << "a port without a link is no fault of the index";
+  EXPECT_EQ(refusal({down}, index(2)), "") << "the port is down, so the index is not at fault";
 }
 
 }  // namespace

@@ -17,7 +17,7 @@
 namespace hccl::verbs {
 namespace {
 
-// Tests the bytes of GIDs, and which two can be connected.
+// Tests the bytes of GIDs, and which pairs of GIDs can be connected.
 
 using test::v4;
 using test::v6;
@@ -33,11 +33,11 @@ TEST(Gid, MappedAddressesAreIpv4) {
   EXPECT_TRUE(address_of(v6(0xfd, 0, 1)).v6);
 }
 
-TEST(Gid, LinkLocalIsAMatterOfIpv6) {
+TEST(Gid, OnlyIpv6IsLinkLocal) {
   EXPECT_TRUE(is_link_local(v6(0xfe, 0x80, 1)));
   EXPECT_TRUE(is_link_local(v6(0xfe, 0xbf, 1)));
   EXPECT_FALSE(is_link_local(v6(0xfe, 0xc0, 1)));
-  EXPECT_FALSE(is_link_local(v4(169, 254, 0, 1))) << "as TCP has it";
+  EXPECT_FALSE(is_link_local(v4(169, 254, 0, 1))) << "TCP uses these addresses, too";
   EXPECT_TRUE(is_zero(GidBytes{}));
   EXPECT_FALSE(is_zero(v6(0, 0, 1)));
 }
@@ -48,7 +48,7 @@ TEST(Gid, KindsHaveNames) {
   EXPECT_STREQ(to_text(Gid::Kind::roce_v2), "RoCE v2");
 }
 
-TEST(Gid, TheFamilyDecidesWhoCanTalk) {
+TEST(Gid, ConnectsOnlyToTheSameFamily) {
   EXPECT_EQ(why_unreachable(v4(10, 0, 0, 1), v4(192, 168, 7, 1)), "") << "subnets are routed";
   EXPECT_EQ(why_unreachable(v6(0xfd, 0, 1), v6(0x20, 0x01, 1)), "");
   EXPECT_EQ(why_unreachable(v6(0xfe, 0x80, 1), v6(0xfe, 0x80, 2)), "");
@@ -58,7 +58,7 @@ TEST(Gid, TheFamilyDecidesWhoCanTalk) {
             "its GID 10.0.0.1 is IPv4 and this rank's, fd00::2, is IPv6");
 }
 
-TEST(Gid, LoopbackLeadsNowhereElse) {
+TEST(Gid, LoopbackConnectsOnlyWithinHost) {
   const GidBytes loopback = v4(127, 0, 0, 1);
   EXPECT_EQ(why_unreachable(loopback, loopback, true), "");
   EXPECT_EQ(why_unreachable(loopback, loopback, false),
@@ -89,20 +89,20 @@ class Ports : public testing::Test {
  protected:
   void TearDown() override {
     EXPECT_EQ(verbs_.open_devices, 0) << "every device is closed";
-    EXPECT_EQ(verbs_.open_lists, 0) << "the list is given back";
+    EXPECT_EQ(verbs_.open_lists, 0) << "the list is freed";
   }
   std::vector<Port> list() const { return list_ports(verbs_.library); }
 
   FakeVerbs verbs_;
 };
 
-TEST_F(Ports, NoDeviceIsNoPort) {
+TEST_F(Ports, AreEmptyWithoutDevices) {
   EXPECT_TRUE(list().empty());
   verbs_.list_error = ENOSYS;
   EXPECT_TRUE(list().empty()) << "a kernel without RDMA";
 }
 
-TEST_F(Ports, AListThatCannotBeReadIsTold) {
+TEST_F(Ports, ReportUnreadableDeviceList) {
   verbs_.list_error = EPERM;
   const auto ports = list();
   ASSERT_EQ(ports.size(), 1U);
@@ -111,7 +111,7 @@ TEST_F(Ports, AListThatCannotBeReadIsTold) {
   EXPECT_EQ(ports[0].unreadable, "cannot be listed: Operation not permitted");
 }
 
-TEST_F(Ports, DevicesThatCannotBeReadSayWhy) {
+TEST_F(Ports, ReportWhyDeviceIsUnreadable) {
   verbs_.devices = {{"rxe0", {ethernet_port(0)}},
                     {"rxe1", {}},
                     {"rxe2", {}},
@@ -133,7 +133,7 @@ TEST_F(Ports, DevicesThatCannotBeReadSayWhy) {
   EXPECT_EQ(ports[4].unreadable, "");
 }
 
-TEST_F(Ports, StateLinkLayerAndMtuAreRead) {
+TEST_F(Ports, ReadStateLinkLayerAndMtu) {
   FakePort down = ethernet_port(0);
   down.attributes.state = IBV_PORT_DOWN;
   down.attributes.active_mtu = IBV_MTU_4096;
@@ -155,7 +155,7 @@ TEST_F(Ports, StateLinkLayerAndMtuAreRead) {
   EXPECT_EQ(ports[2].state, "armed");
 }
 
-TEST_F(Ports, EveryMtuHasItsBytes) {
+TEST_F(Ports, ConvertEveryMtu) {
   const std::vector<std::uint32_t> bytes{256, 512, 1024, 2048, 4096};
   for (int mtu = IBV_MTU_256; mtu <= IBV_MTU_4096; ++mtu)
     EXPECT_EQ(bytes_of(static_cast<ibv_mtu>(mtu)), bytes[static_cast<std::size_t>(mtu - 1)]);
@@ -163,7 +163,7 @@ TEST_F(Ports, EveryMtuHasItsBytes) {
   EXPECT_EQ(bytes_of(static_cast<ibv_mtu>(7)), 0U);
 }
 
-TEST_F(Ports, HolesOfATableAreLeftOut) {
+TEST_F(Ports, SkipEmptyGids) {
   const unsigned loopback = if_nametoindex("lo");
   FakePort port = ethernet_port(1024);
   port.gids[0] = entry(v6(0xfe, 0x80, 1), IBV_GID_TYPE_ROCE_V1, loopback);
@@ -212,7 +212,7 @@ class OldPorts : public Ports, public testing::WithParamInterface<bool> {
   fs::path root_;
 };
 
-TEST_P(OldPorts, AreReadBelowSys) {
+TEST_P(OldPorts, AreReadFromSysfs) {
   FakePort port = ethernet_port(8);
   port.gids[0] = entry(v6(0xfe, 0x80, 1), IBV_GID_TYPE_ROCE_V1);
   port.gids[1] = entry(v6(0xfe, 0x80, 1), IBV_GID_TYPE_ROCE_V1);
@@ -228,14 +228,14 @@ TEST_P(OldPorts, AreReadBelowSys) {
   ASSERT_EQ(gids.size(), 3U);
   EXPECT_EQ(gids[0].kind, Gid::Kind::roce_v1);
   EXPECT_EQ(gids[0].interface, "roce0");
-  EXPECT_EQ(gids[1].kind, Gid::Kind::roce_v1) << "without the files it is as before RoCE v2";
+  EXPECT_EQ(gids[1].kind, Gid::Kind::roce_v1) << "GIDs without these files predate RoCE v2";
   EXPECT_EQ(gids[1].interface, "");
   EXPECT_EQ(gids[2].index, 5);
   EXPECT_EQ(gids[2].kind, Gid::Kind::roce_v2);
   EXPECT_EQ(gids[2].interface, "roce0.7");
 }
 
-TEST_P(OldPorts, OfInfinibandAreNoRoce) {
+TEST_P(OldPorts, InfinibandIsNotRoce) {
   FakePort port = ethernet_port(1);
   port.attributes.link_layer = IBV_LINK_LAYER_INFINIBAND;
   port.gids[0] = entry(v6(0xfe, 0x80, 1), IBV_GID_TYPE_IB);
@@ -251,7 +251,7 @@ std::string name_of_age(const testing::TestParamInfo<bool>& info) {
   return info.param ? "library" : "kernel";
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, OldPorts, testing::Bool(), name_of_age);
+INSTANTIATE_TEST_SUITE_P(Old, OldPorts, testing::Bool(), name_of_age);
 
 }  // namespace
 }  // namespace hccl::verbs

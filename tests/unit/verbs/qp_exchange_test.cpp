@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the exchange of queue pair parameters, over a connection that passes as little at a time as
-// allowed.
+// Tests the exchange of queue pair parameters over a connection that may pass a byte at a time.
 #include "verbs/qp_exchange.h"
 
 #include "base/file_descriptor.h"
@@ -37,7 +36,7 @@ QpInfo with(const std::function<void(QpInfo&)>& change) {
   return changed;
 }
 
-TEST(QpInfo, Travel) {
+TEST(QpInfo, SurvivesEncoding) {
   EXPECT_EQ(serialize(info()).size(), kQpInfoBytes);
   EXPECT_EQ(parse_qp_info(serialize(info())), info());
   const QpInfo largest{0xffffff,    0xffffff, test::v6(0xfd, 0x00, 1), 4096, ~0ULL, ~0U,
@@ -45,7 +44,7 @@ TEST(QpInfo, Travel) {
   EXPECT_EQ(parse_qp_info(serialize(largest)), largest);
 }
 
-TEST(QpInfo, NumbersHaveTheBoundsOfPackets) {
+TEST(QpInfo, RefusesNumbersBeyondPacketFields) {
   EXPECT_TRUE(parse_qp_info(serialize(with([](QpInfo& f) { f.queue_pair = (1U << 24) - 1; }))));
   EXPECT_FALSE(parse_qp_info(serialize(with([](QpInfo& f) { f.queue_pair = 1U << 24; }))));
   EXPECT_FALSE(parse_qp_info(serialize(with([](QpInfo& f) { f.queue_pair = ~0U; }))));
@@ -57,7 +56,7 @@ TEST(QpInfo, NumbersHaveTheBoundsOfPackets) {
     EXPECT_FALSE(parse_qp_info(serialize(with([=](QpInfo& f) { f.mtu = mtu; })))) << mtu;
 }
 
-TEST(QpInfo, CutOrExtendedTheyAreNone) {
+TEST(QpInfo, RefusesWrongLength) {
   const Bytes whole = serialize(info());
   for (std::size_t size = 0; size < whole.size(); ++size)
     EXPECT_FALSE(parse_qp_info(std::span(whole).first(size))) << size;
@@ -66,7 +65,7 @@ TEST(QpInfo, CutOrExtendedTheyAreNone) {
   EXPECT_FALSE(parse_qp_info(longer));
 }
 
-TEST(QpInfo, OfAnotherFormatTheyAreNone) {
+TEST(QpInfo, RefusesOtherFormats) {
   for (std::size_t at = 0; at < 4; ++at) {
     Bytes other = serialize(info());
     other[at] ^= std::byte{2};
@@ -74,7 +73,7 @@ TEST(QpInfo, OfAnotherFormatTheyAreNone) {
   }
 }
 
-TEST(QpInfo, GarbageIsReadAsItIsOrNotAtAll) {
+TEST(QpInfo, ParsesGarbageExactlyOrNotAtAll) {
   const std::uint64_t seed = test_seed();
   SCOPED_TRACE(testing::Message() << "HCCL_TEST_SEED=" << seed);
   std::mt19937_64 random(seed);
@@ -88,7 +87,7 @@ TEST(QpInfo, GarbageIsReadAsItIsOrNotAtAll) {
   }
 }
 
-class Introducing : public testing::Test {
+class QpExchangeTest : public testing::Test {
  protected:
   void SetUp() override {
     std::array<int, 2> ends{-1, -1};
@@ -96,11 +95,11 @@ class Introducing : public testing::Test {
     near_ = FileDescriptor(ends[0]);
     far_ = FileDescriptor(ends[1]);
   }
-  void say(std::span<const std::byte> bytes) const {
+  void write_far(std::span<const std::byte> bytes) const {
     ASSERT_EQ(write(far_.get(), bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
   }
   // Returns the bytes sent to the other end so far.
-  [[nodiscard]] Bytes hear() const {
+  [[nodiscard]] Bytes read_far() const {
     Bytes received;
     std::array<std::byte, 4096> buffer{};
     ssize_t got = 0;
@@ -120,35 +119,35 @@ class Introducing : public testing::Test {
   QpExchange exchange_;
 };
 
-TEST_F(Introducing, IsDoneWhenBothHaveSaidAll) {
+TEST_F(QpExchangeTest, IsDoneWhenBothSidesHaveSent) {
   const Bytes own = serialize(info());
   exchange_.send(own);
   EXPECT_TRUE(exchange_.has_unsent());
   EXPECT_EQ(poll(), Status::waiting);
   EXPECT_FALSE(exchange_.has_unsent());
-  EXPECT_EQ(hear(), own);
+  EXPECT_EQ(read_far(), own);
   const Bytes theirs = serialize(with([](QpInfo& f) { f.queue_pair = 3; }));
-  say(theirs);
+  write_far(theirs);
   EXPECT_EQ(poll(), Status::done);
   EXPECT_EQ(received(), theirs);
-  EXPECT_EQ(poll(), Status::done) << "it stays so";
+  EXPECT_EQ(poll(), Status::done) << "the exchange stays done";
 }
 
-TEST_F(Introducing, WaitsForEachByte) {
+TEST_F(QpExchangeTest, WaitsForEachByte) {
   const Bytes theirs = serialize(info());
   for (std::size_t i = 0; i < theirs.size(); ++i) {
     EXPECT_EQ(poll(), Status::waiting) << i;
     EXPECT_EQ(exchange_.received().size(), i);
-    say(std::span(theirs).subspan(i, 1));
+    write_far(std::span(theirs).subspan(i, 1));
   }
   EXPECT_EQ(poll(), Status::done);
   EXPECT_EQ(parse_qp_info(exchange_.received()), info());
 }
 
-TEST_F(Introducing, LeavesWhatComesNextForTheNextStep) {
-  Bytes said = serialize(info());
-  said.push_back(std::byte{0x52});
-  say(said);
+TEST_F(QpExchangeTest, LeavesLaterBytesForNextStep) {
+  Bytes sent = serialize(info());
+  sent.push_back(std::byte{0x52});
+  write_far(sent);
   EXPECT_EQ(poll(), Status::done);
   EXPECT_EQ(exchange_.received().size(), kQpInfoBytes);
   exchange_.clear_received();
@@ -159,42 +158,42 @@ TEST_F(Introducing, LeavesWhatComesNextForTheNextStep) {
   EXPECT_EQ(poll(1), Status::waiting);
 }
 
-TEST_F(Introducing, HearsOfAnEndThatComesEarly) {
+TEST_F(QpExchangeTest, ReportsCloseBeforeLastByte) {
   const Bytes all = serialize(info());
-  say(std::span(all).first(kQpInfoBytes - 1));
+  write_far(std::span(all).first(kQpInfoBytes - 1));
   far_.reset();
   EXPECT_EQ(poll(), Status::closed);
 }
 
-TEST_F(Introducing, HearsOfAnEndBeforeAnythingIsSaid) {
+TEST_F(QpExchangeTest, ReportsCloseBeforeFirstByte) {
   exchange_.send(serialize(info()));
   far_.reset();
-  EXPECT_EQ(poll(), Status::closed) << "and no signal ends the process";
+  EXPECT_EQ(poll(), Status::closed) << "SIGPIPE must not end the process";
 }
 
-TEST_F(Introducing, TakesTheLastWordsOfAnEndThatHasGone) {
+TEST_F(QpExchangeTest, ReceivesBytesSentBeforeClose) {
   EXPECT_EQ(poll(), Status::waiting);
-  say(serialize(info()));
+  write_far(serialize(info()));
   far_.reset();
   EXPECT_EQ(poll(), Status::done);
   exchange_.clear_received();
   EXPECT_EQ(poll(1), Status::closed);
 }
 
-TEST_F(Introducing, SendsWhatIsLeftWhenTheBufferHasRoomAgain) {
+TEST_F(QpExchangeTest, SendsRestWhenBufferHasRoom) {
   const int small = 4096;
   ASSERT_EQ(setsockopt(near_.get(), SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)), 0);
   Bytes own(std::size_t{1} << 20);
   for (std::size_t i = 0; i < own.size(); ++i) own[i] = static_cast<std::byte>(i * 31 >> 3);
   exchange_.send(own);
-  say(serialize(info()));
-  EXPECT_EQ(poll(), Status::waiting) << "what has come is received, but not all is said";
+  write_far(serialize(info()));
+  EXPECT_EQ(poll(), Status::waiting) << "everything is received, but not everything is sent";
   EXPECT_TRUE(exchange_.has_unsent());
   EXPECT_EQ(exchange_.received().size(), kQpInfoBytes);
   Bytes got;
   while (got.size() < own.size()) {
-    const Bytes more = hear();
-    ASSERT_FALSE(more.empty()) << "all that is sent arrives at once here";
+    const Bytes more = read_far();
+    ASSERT_FALSE(more.empty()) << "a socket pair delivers sent bytes at once";
     got.insert(got.end(), more.begin(), more.end());
     static_cast<void>(poll());
   }

@@ -25,7 +25,7 @@ namespace {
 
 using hccl::test::error_of;
 
-QueuePairParameters facts_of_the_pair() {
+QueuePairParameters pair_parameters() {
   return {.own_port = 2,
           .own_gid_index = 3,
           .own_mtu = 4096,
@@ -37,8 +37,8 @@ QueuePairParameters facts_of_the_pair() {
           .traffic_class = 104};
 }
 
-TEST(QueuePairAttributes, InitNamesThePort) {
-  const QueuePairChange change = to_initialized(facts_of_the_pair());
+TEST(QueuePairAttributes, InitSetsPort) {
+  const QueuePairChange change = to_initialized(pair_parameters());
   EXPECT_EQ(change.mask, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
   EXPECT_EQ(change.attributes.qp_state, IBV_QPS_INIT);
   EXPECT_EQ(change.attributes.port_num, 2);
@@ -46,13 +46,13 @@ TEST(QueuePairAttributes, InitNamesThePort) {
   EXPECT_EQ(static_cast<int>(change.attributes.qp_access_flags), IBV_ACCESS_REMOTE_WRITE);
 }
 
-TEST(QueuePairAttributes, ReadyToReceiveNamesThePeer) {
-  const QueuePairChange change = to_ready_to_receive(facts_of_the_pair());
+TEST(QueuePairAttributes, ReadyToReceiveSetsPeer) {
+  const QueuePairChange change = to_ready_to_receive(pair_parameters());
   EXPECT_EQ(change.mask, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
                              IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
   const ibv_qp_attr& attributes = change.attributes;
   EXPECT_EQ(attributes.qp_state, IBV_QPS_RTR);
-  EXPECT_EQ(attributes.path_mtu, IBV_MTU_1024) << "the smaller of both";
+  EXPECT_EQ(attributes.path_mtu, IBV_MTU_1024) << "the smaller MTU";
   EXPECT_EQ(attributes.dest_qp_num, 0x00abcdU);
   EXPECT_EQ(attributes.rq_psn, 0x654321U);
   EXPECT_EQ(attributes.max_dest_rd_atomic, 1);
@@ -60,14 +60,14 @@ TEST(QueuePairAttributes, ReadyToReceiveNamesThePeer) {
   EXPECT_EQ(attributes.ah_attr.is_global, 1);
   EXPECT_EQ(attributes.ah_attr.port_num, 2);
   EXPECT_EQ(attributes.ah_attr.grh.sgid_index, 3);
-  EXPECT_GE(attributes.ah_attr.grh.hop_limit, 64) << "routers are on the way";
+  EXPECT_GE(attributes.ah_attr.grh.hop_limit, 64) << "packets may cross routers";
   EXPECT_EQ(attributes.ah_attr.grh.traffic_class, 104);
-  const GidBytes peer = facts_of_the_pair().peer_gid;
+  const GidBytes peer = pair_parameters().peer_gid;
   EXPECT_TRUE(std::equal(peer.begin(), peer.end(), attributes.ah_attr.grh.dgid.raw));
 }
 
-TEST(QueuePairAttributes, ReadyToSendSetsTheRetries) {
-  const QueuePairChange change = to_ready_to_send(facts_of_the_pair());
+TEST(QueuePairAttributes, ReadyToSendSetsRetries) {
+  const QueuePairChange change = to_ready_to_send(pair_parameters());
   EXPECT_EQ(change.mask, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT |
                              IBV_QP_RNR_RETRY | IBV_QP_TIMEOUT);
   EXPECT_EQ(change.attributes.qp_state, IBV_QPS_RTS);
@@ -78,12 +78,12 @@ TEST(QueuePairAttributes, ReadyToSendSetsTheRetries) {
   EXPECT_EQ(change.attributes.rnr_retry, 7);
 }
 
-TEST(QueuePairAttributes, ErrorIsAStateAlone) {
+TEST(QueuePairAttributes, ErrorSetsOnlyState) {
   EXPECT_EQ(to_error().mask, IBV_QP_STATE);
   EXPECT_EQ(to_error().attributes.qp_state, IBV_QPS_ERR);
 }
 
-TEST(QueuePairAttributes, ThePathCarriesWhatBothPortsCarry) {
+TEST(QueuePairAttributes, PathMtuIsSmallerOfBothPorts) {
   EXPECT_EQ(path_mtu(4096, 4096), IBV_MTU_4096);
   EXPECT_EQ(path_mtu(4096, 2048), IBV_MTU_2048);
   EXPECT_EQ(path_mtu(512, 4096), IBV_MTU_512);
@@ -100,7 +100,7 @@ using Phase = QueuePairState::Phase;
 constexpr std::array kPhases{Phase::reset, Phase::initialized, Phase::ready_to_receive,
                              Phase::ready_to_send, Phase::error};
 
-TEST(QueuePairState, TheOrderIsTheOnlyOne) {
+TEST(QueuePairState, AdvancesInOrder) {
   QueuePairState state;
   EXPECT_EQ(state.phase(), Phase::reset);
   for (const Phase next : {Phase::initialized, Phase::ready_to_receive, Phase::ready_to_send}) {
@@ -109,7 +109,7 @@ TEST(QueuePairState, TheOrderIsTheOnlyOne) {
   }
 }
 
-TEST(QueuePairState, StepsOutOfOrderAreRefused) {
+TEST(QueuePairState, RefusesStepsOutOfOrder) {
   for (std::size_t from = 0; from < kPhases.size(); ++from) {
     for (std::size_t to = 0; to < kPhases.size(); ++to) {
       QueuePairState state;
@@ -143,22 +143,22 @@ class EndingPairs : public test::ConnectedPairs {
   FileDescriptor peers_socket_;
 };
 
-TEST_F(EndingPairs, EveryStatusIsAFailureWithItsText) {
+TEST_F(EndingPairs, ReportEveryErrorStatus) {
   for (int number = 1; number < 32; ++number) {
     const auto status = static_cast<ibv_wc_status>(number);
     start(kDepths);
-    say(1);
-    say(2);
+    post_immediate(1);
+    post_immediate(2);
     wire_.fail(near().number(), status, 129);
     EXPECT_TRUE(near().poll().empty());
     EXPECT_EQ(near().failure().text, describe_completion(status, 129, test::ends_between(0, 3)));
     EXPECT_EQ(near().failure().peer_lost, severity_of(status) == Severity::peer_lost) << number;
-    EXPECT_TRUE(near().poll().empty()) << "it stays so";
+    EXPECT_TRUE(near().poll().empty()) << "the failure is final";
   }
 }
 
-TEST_F(EndingPairs, WhatHasComeBeforeTheFailureIsHeard) {
-  say(7);
+TEST_F(EndingPairs, DeliverMessagesThatPrecedeFailure) {
+  post_immediate(7);
   far().write({}, 0, {}, 8);
   wire_.deliver(far().number());
   wire_.fail(near().number(), IBV_WC_RETRY_EXC_ERR);
@@ -168,11 +168,11 @@ TEST_F(EndingPairs, WhatHasComeBeforeTheFailureIsHeard) {
   EXPECT_TRUE(near().failure().peer_lost);
 }
 
-TEST_F(EndingPairs, TheFirstFailureIsTheOne) {
+TEST_F(EndingPairs, KeepFirstFailure) {
   write(1000, 1);
   write(1000, 2);
   wire_.fail(near().number(), IBV_WC_REM_ACCESS_ERR, 3);
-  static_cast<void>(hear(near()));
+  static_cast<void>(receive_all(near()));
   near().cut();
   wire_.faults.poll = true;
   EXPECT_TRUE(near().poll().empty());
@@ -180,7 +180,7 @@ TEST_F(EndingPairs, TheFirstFailureIsTheOne) {
             describe_completion(IBV_WC_REM_ACCESS_ERR, 3, test::ends_between(0, 3)));
 }
 
-TEST_F(EndingPairs, AQueueThatCannotBeReadIsAFailureOfOurs) {
+TEST_F(EndingPairs, UnreadableCompletionQueueIsOwnFailure) {
   wire_.faults.poll = true;
   EXPECT_TRUE(near().poll().empty());
   EXPECT_EQ(near().failure().text,
@@ -188,14 +188,14 @@ TEST_F(EndingPairs, AQueueThatCannotBeReadIsAFailureOfOurs) {
   EXPECT_FALSE(near().failure().peer_lost);
 }
 
-TEST_F(EndingPairs, ADeviceThatCannotRingSaysSo) {
+TEST_F(EndingPairs, ArmReportsNotifyFailure) {
   wire_.faults.notify = true;
   EXPECT_FALSE(near().arm());
   wire_.faults.notify = false;
   EXPECT_TRUE(near().arm());
 }
 
-TEST_F(EndingPairs, NothingComesOrGoesAfterACut) {
+TEST_F(EndingPairs, CutStopsTrafficBothWays) {
   write(1000, 1);
   far().write(std::span(far_->memory).first(1000), far_->registration.local_key(), near_->target(),
               2);
@@ -203,7 +203,7 @@ TEST_F(EndingPairs, NothingComesOrGoesAfterACut) {
   EXPECT_EQ(wire_.state(near().number()), IBV_QPS_ERR);
   far_->memory.assign(far_->memory.size(), std::byte{0x11});
   wire_.run();
-  EXPECT_TRUE(hear(far()).empty());
+  EXPECT_TRUE(receive_all(far()).empty());
   EXPECT_EQ(near_->memory, std::vector<std::byte>(4096, std::byte{0xA5}));
   EXPECT_EQ(far_->memory, std::vector<std::byte>(4096, std::byte{0x11}));
   EXPECT_TRUE(near().failure().peer_lost);
@@ -211,14 +211,14 @@ TEST_F(EndingPairs, NothingComesOrGoesAfterACut) {
   EXPECT_TRUE(near().poll().empty());
   EXPECT_EQ(near().failure().text, "this rank aborted its queue pair because a call failed");
   near().cut();
-  // The far end notices after its retries.
+  // The far end detects the cut when its retries are exhausted.
   wire_.fail(far().number(), IBV_WC_RETRY_EXC_ERR);
   EXPECT_TRUE(far().poll().empty());
   EXPECT_TRUE(far().failure().peer_lost);
 }
 
-TEST_F(EndingPairs, DrainingEndsWhenThePeerHasEverything) {
-  for (std::uint32_t i = 0; i < 20; ++i) say(i);
+TEST_F(EndingPairs, DrainEndsWhenAllWritesComplete) {
+  for (std::uint32_t i = 0; i < 20; ++i) post_immediate(i);
   std::atomic<bool> over{false};
   std::thread network([&] {
     while (!over) {
@@ -231,32 +231,32 @@ TEST_F(EndingPairs, DrainingEndsWhenThePeerHasEverything) {
   network.join();
   EXPECT_EQ(near().free_writes(), kDepths.writes);
   EXPECT_TRUE(near().failure().text.empty());
-  EXPECT_EQ(hear(far()).size(), 20U);
+  EXPECT_EQ(receive_all(far()).size(), 20U);
 }
 
-TEST_F(EndingPairs, DrainingNeedsNoWaitWhereAllIsDone) {
+TEST_F(EndingPairs, DrainReturnsAtOnceWhenIdle) {
   wire_.prompt = true;
-  say(1);
+  post_immediate(1);
   drain();
-  EXPECT_EQ(hear(far()).size(), 1U) << "the last write is none of the peer's business";
+  EXPECT_EQ(receive_all(far()).size(), 1U) << "the peer must not see the write that drain() posts";
 }
 
-TEST_F(EndingPairs, DrainingGivesAPeerUpThatDoesNotAnswer) {
-  say(1);
+TEST_F(EndingPairs, DrainTimesOutOnSilentPeer) {
+  post_immediate(1);
   drain(Deadline::after(std::chrono::milliseconds(50)));
   EXPECT_LT(near().completed(), 2U);
   EXPECT_TRUE(near().failure().text.empty());
 }
 
-TEST_F(EndingPairs, DrainingGivesAPeerUpThatHasHungUp) {
-  say(1);
+TEST_F(EndingPairs, DrainEndsWhenPeerHangsUp) {
+  post_immediate(1);
   peers_socket_.reset();
   drain();
   EXPECT_LT(near().completed(), 2U);
 }
 
-TEST_F(EndingPairs, DrainingEndsWithTheQueuePair) {
-  say(1);
+TEST_F(EndingPairs, DrainEndsWhenPairFails) {
+  post_immediate(1);
   std::thread network([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     wire_.fail(near().number(), IBV_WC_RETRY_EXC_ERR);
@@ -267,8 +267,8 @@ TEST_F(EndingPairs, DrainingEndsWithTheQueuePair) {
   drain();  // must return at once
 }
 
-TEST_F(EndingPairs, DrainingIsNoUseWhereNothingCanBePostedOrRung) {
-  say(1);
+TEST_F(EndingPairs, DrainReturnsWhenPostingOrNotifyingFails) {
+  post_immediate(1);
   wire_.faults.post_send = EINVAL;
   drain();
   wire_.faults.post_send = 0;
@@ -276,7 +276,7 @@ TEST_F(EndingPairs, DrainingIsNoUseWhereNothingCanBePostedOrRung) {
   drain();
   wire_.faults.notify = false;
   start(kDepths);
-  while (near().free_writes() > 0) say(0);
+  while (near().free_writes() > 0) post_immediate(0);
   drain();
 }
 

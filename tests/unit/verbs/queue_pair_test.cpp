@@ -18,7 +18,7 @@ using hccl::test::error_of;
 
 class QueuePairs : public test::ConnectedPairs {
  protected:
-  [[nodiscard]] static bool rings(const QueuePair& pair) {
+  [[nodiscard]] static bool has_notification(const QueuePair& pair) {
     pollfd descriptor{pair.descriptor(), POLLIN, 0};
     return ::poll(&descriptor, 1, 0) == 1;
   }
@@ -26,127 +26,129 @@ class QueuePairs : public test::ConnectedPairs {
 
 using Words = std::vector<std::uint32_t>;
 
-TEST_F(QueuePairs, AWriteBringsItsBytesAndItsImmediate) {
+TEST_F(QueuePairs, WriteDeliversBytesAndImmediate) {
   std::iota(reinterpret_cast<unsigned char*>(near_->memory.data()),
             reinterpret_cast<unsigned char*>(near_->memory.data()) + 1000, 0);
   const std::uint64_t number = write(1000, 0x12345678);
-  EXPECT_EQ(hear(far()), Words{}) << "nothing has arrived";
+  EXPECT_EQ(receive_all(far()), Words{}) << "nothing has arrived";
   wire_.deliver(near().number());
-  EXPECT_EQ(hear(far()), Words{0x12345678});
+  EXPECT_EQ(receive_all(far()), Words{0x12345678});
   EXPECT_TRUE(
       std::equal(near_->memory.begin(), near_->memory.begin() + 1000, far_->memory.begin()));
   EXPECT_EQ(far_->memory[1000], std::byte{0xA5});
-  EXPECT_EQ(hear(near()), Words{});
+  EXPECT_EQ(receive_all(near()), Words{});
   EXPECT_LT(near().completed(), number);
   wire_.run();
-  EXPECT_EQ(hear(near()), Words{});
+  EXPECT_EQ(receive_all(near()), Words{});
   EXPECT_EQ(near().completed(), number);
   EXPECT_TRUE(near().failure().text.empty());
 }
 
-TEST_F(QueuePairs, BothWaysAtOnce) {
-  say(1);
+TEST_F(QueuePairs, CarryWritesBothWays) {
+  post_immediate(1);
   far().write({}, 0, {}, 2);
   far().write({}, 0, {}, 0xffffffff);
   wire_.run();
-  EXPECT_EQ(hear(far()), Words{1});
-  EXPECT_EQ(hear(near()), (Words{2, 0xffffffff}));
+  EXPECT_EQ(receive_all(far()), Words{1});
+  EXPECT_EQ(receive_all(near()), (Words{2, 0xffffffff}));
 }
 
-TEST_F(QueuePairs, ShortWritesAreCopiedAtOnce) {
+TEST_F(QueuePairs, CopyShortWritesWhenPosted) {
   EXPECT_TRUE(near().copies(0) && near().copies(128));
   EXPECT_FALSE(near().copies(129));
   const std::vector<std::byte> before(128, std::byte{1});
   std::copy(before.begin(), before.end(), near_->memory.begin());
   write(128, 1);
-  near_->memory.assign(near_->memory.size(), std::byte{2});  // the write has copied its bytes
+  near_->memory.assign(near_->memory.size(),
+                       std::byte{2});  // the bytes were copied when the write was posted
   wire_.run();
   EXPECT_TRUE(std::equal(before.begin(), before.end(), far_->memory.begin()));
 }
 
-TEST_F(QueuePairs, PlacesForWritesAreNeverExceeded) {
+TEST_F(QueuePairs, NeverExceedSendRequests) {
   EXPECT_EQ(near().free_writes(), kDepths.writes);
   for (std::uint32_t i = 0; i < kDepths.writes; ++i) {
     EXPECT_EQ(near().free_writes(), kDepths.writes - i);
-    say(i);
+    post_immediate(i);
   }
   EXPECT_EQ(near().free_writes(), 0U);
-  EXPECT_EQ(wire_.places_in_use(near().number()), kDepths.writes);
+  EXPECT_EQ(wire_.outstanding_writes(near().number()), kDepths.writes);
   wire_.run();
-  EXPECT_EQ(near().free_writes(), 0U) << "it has not looked yet";
-  EXPECT_EQ(hear(near()), Words{});
-  EXPECT_EQ(near().free_writes(), kDepths.writes) << "the last of them all was told";
+  EXPECT_EQ(near().free_writes(), 0U) << "the completions have not been polled yet";
+  EXPECT_EQ(receive_all(near()), Words{});
+  EXPECT_EQ(near().free_writes(), kDepths.writes) << "the last write was signaled";
 }
 
-TEST_F(QueuePairs, EnoughCompletionsAreToldForShortWrites) {
+TEST_F(QueuePairs, SignalEnoughShortWrites) {
   for (std::uint32_t i = 0; i < 1000; ++i) {
     ASSERT_GT(near().free_writes(), 0U) << i;
-    say(i);
+    post_immediate(i);
     wire_.run();
-    EXPECT_EQ(hear(far()), Words{i});
-    EXPECT_EQ(hear(near()), Words{});
+    EXPECT_EQ(receive_all(far()), Words{i});
+    EXPECT_EQ(receive_all(near()), Words{});
     EXPECT_GT(near().free_writes(), kDepths.writes - kDepths.writes / 8);
-    EXPECT_EQ(near().free_writes(), kDepths.writes - wire_.places_in_use(near().number()));
+    EXPECT_EQ(near().free_writes(), kDepths.writes - wire_.outstanding_writes(near().number()));
   }
 }
 
-TEST_F(QueuePairs, ImmediatesKeepTheirOrderInWhateverPieces) {
-  std::uint32_t said = 0;
+TEST_F(QueuePairs, DeliverImmediatesInOrder) {
+  std::uint32_t posted = 0;
   std::uint32_t received = 0;
   for (int round = 0; round < 50; ++round) {
-    while (near().free_writes() > 0 && said - received < kDepths.arrivals) say(said++);
+    while (near().free_writes() > 0 && posted - received < kDepths.arrivals)
+      post_immediate(posted++);
     wire_.run();
     static_cast<void>(near().poll());
     for (const std::uint32_t word : far().poll()) EXPECT_EQ(word, received++);
   }
   wire_.run();
-  for (const std::uint32_t word : hear(far())) EXPECT_EQ(word, received++);
-  EXPECT_EQ(received, said);
-  EXPECT_GT(said, 10 * kDepths.arrivals) << "requests are posted again";
+  for (const std::uint32_t word : receive_all(far())) EXPECT_EQ(word, received++);
+  EXPECT_EQ(received, posted);
+  EXPECT_GT(posted, 10 * kDepths.arrivals) << "receive requests must be reposted";
 }
 
-TEST_F(QueuePairs, ARingCallsOnceForWhatComesAfterIt) {
-  say(1);
+TEST_F(QueuePairs, NotifyOnceForEachArm) {
+  post_immediate(1);
   wire_.run();
-  EXPECT_FALSE(rings(far())) << "nobody asked";
-  EXPECT_EQ(hear(far()), Words{1});
+  EXPECT_FALSE(has_notification(far())) << "the pair is not armed";
+  EXPECT_EQ(receive_all(far()), Words{1});
   EXPECT_TRUE(far().arm());
-  EXPECT_TRUE(far().arm()) << "again";
-  EXPECT_FALSE(rings(far()));
-  say(2);
+  EXPECT_TRUE(far().arm()) << "arming twice is harmless";
+  EXPECT_FALSE(has_notification(far()));
+  post_immediate(2);
   wire_.run();
-  EXPECT_TRUE(rings(far()));
+  EXPECT_TRUE(has_notification(far()));
   far().drain_notifications();
-  EXPECT_FALSE(rings(far()));
-  say(3);
+  EXPECT_FALSE(has_notification(far()));
+  post_immediate(3);
   wire_.run();
-  EXPECT_FALSE(rings(far())) << "it is not armed any more";
+  EXPECT_FALSE(has_notification(far())) << "the pair is no longer armed";
   EXPECT_TRUE(far().arm());
-  say(4);
+  post_immediate(4);
   wire_.run();
-  EXPECT_TRUE(rings(far()));
-  EXPECT_EQ(hear(far()), (Words{2, 3, 4}));
+  EXPECT_TRUE(has_notification(far()));
+  EXPECT_EQ(receive_all(far()), (Words{2, 3, 4}));
 }
 
-TEST_F(QueuePairs, RingsThatNobodyTookDoNotKeepThemFromEnding) {
+TEST_F(QueuePairs, EndDespitePendingNotifications) {
   EXPECT_TRUE(far().arm());
-  say(1);
+  post_immediate(1);
   wire_.run();
-  EXPECT_TRUE(rings(far()));
+  EXPECT_TRUE(has_notification(far()));
 }
 
-TEST_F(QueuePairs, SomeDevicesCopyNothing) {
+TEST_F(QueuePairs, WorkWithoutInlineData) {
   wire_.faults.most_inline = 0;
   start(kDepths);
   EXPECT_TRUE(near().copies(0)) << "an immediate alone needs no memory";
   EXPECT_FALSE(near().copies(1));
   write(100, 1);
-  say(2);
+  post_immediate(2);
   wire_.run();
-  EXPECT_EQ(hear(far()), (Words{1, 2}));
+  EXPECT_EQ(receive_all(far()), (Words{1, 2}));
 }
 
-TEST_F(QueuePairs, PacketsAreNumberedFromAnywhere) {
+TEST_F(QueuePairs, StartAtRandomPacketNumbers) {
   std::vector<std::uint32_t> first;
   for (int i = 0; i < 20; ++i) {
     const QueuePair pair(near_->device, kDepths);
@@ -154,10 +156,10 @@ TEST_F(QueuePairs, PacketsAreNumberedFromAnywhere) {
     EXPECT_LT(pair.first_packet(), 1U << 24);
   }
   std::ranges::sort(first);
-  EXPECT_NE(first.front(), first.back()) << "a late packet of an earlier pair is none of ours";
+  EXPECT_NE(first.front(), first.back()) << "late packets of an earlier pair must not match";
 }
 
-TEST_F(QueuePairs, WhatTheDeviceHasNoRoomForIsSaid) {
+TEST_F(QueuePairs, ReportExhaustedDeviceResources) {
   const auto make = [&] { const QueuePair pair(near_->device, kDepths); };
   const std::string advice =
       "; use fewer communicators and streams, or raise ulimit -l and "
@@ -175,11 +177,11 @@ TEST_F(QueuePairs, WhatTheDeviceHasNoRoomForIsSaid) {
   EXPECT_EQ(error_of(hcclSystemError, make),
             "cannot create a queue pair on fake0: Invalid argument" + advice);
   wire_.faults.no_queue_pair = false;
-  EXPECT_EQ(wire_.objects(), before) << "nothing stays";
+  EXPECT_EQ(wire_.objects(), before) << "no object may leak";
   EXPECT_EQ(error_of(hcclSystemError, make), "");
 }
 
-TEST_F(QueuePairs, APeerThatCannotBeAddressedIsNamed) {
+TEST_F(QueuePairs, NameUnreachablePeer) {
   for (const auto& [state, step] : {std::pair(IBV_QPS_INIT, "usable"),
                                     {IBV_QPS_RTR, "ready to receive"},
                                     {IBV_QPS_RTS, "ready to send"}}) {
@@ -198,12 +200,13 @@ TEST_F(QueuePairs, APeerThatCannotBeAddressedIsNamed) {
   }
 }
 
-TEST_F(QueuePairs, WhatCannotBePostedIsSaid) {
+TEST_F(QueuePairs, ReportFailedPosts) {
   wire_.faults.post_send = ENOMEM;
-  EXPECT_EQ(error_of(hcclSystemError, [&] { say(1); }),
+  EXPECT_EQ(error_of(hcclSystemError, [&] { post_immediate(1); }),
             "cannot post a write on fake0: Cannot allocate memory; see the kernel's log");
   wire_.faults.post_send = 0;
-  for (std::uint32_t i = 0; i < 32; ++i) say(i);  // enough to post receives in batches again
+  for (std::uint32_t i = 0; i < 32; ++i)
+    post_immediate(i);  // enough to post receives in batches again
   wire_.run();
   wire_.faults.post_receive = EINVAL;
   EXPECT_EQ(error_of(hcclSystemError, [&] { static_cast<void>(far().poll()); }),

@@ -27,9 +27,9 @@ constexpr std::uint64_t kBudget = 4 * kGranule;
 constexpr std::size_t kRegionBytes = 6 * kGranule;  // at most
 
 // Regions that begin and end anywhere in the granules of their files.
-class Chance {
+class RandomUse {
  public:
-  explicit Chance(std::uint64_t seed) : random_(seed) {
+  explicit RandomUse(std::uint64_t seed) : random_(seed) {
     for (std::size_t i = 0; i < regions_.size(); ++i) {
       regions_.at(i) = {space_.at(i * kRegionBytes), 1 + random_() % kRegionBytes,
                         10 + static_cast<int>(i), random_() % (3 * kGranule)};
@@ -44,18 +44,18 @@ class Chance {
       case 1:
       case 2:
       case 3:
-        return give_back();
+        return release_one();
       default:
         return lease();
     }
   }
-  void give_all_back() { held_.clear(); }
+  void release_all() { held_.clear(); }
   void check() const {
     EXPECT_LE(cache_.registered(), kBudget);
-    // Beside the cache's registrations, invalidated ones exist as long as they are held.
+    // Besides the cache's own registrations, invalidated ones exist while they are held.
     std::map<std::uint32_t, std::uint64_t> lingering;
     for (const Held& held : held_) {
-      if (gone_.contains(held.key)) lingering[held.key] = range_of(held.lease).bytes;
+      if (invalidated_.contains(held.key)) lingering[held.key] = range_of(held.lease).bytes;
     }
     std::uint64_t bytes = cache_.registered();
     for (const auto& entry : lingering) bytes += entry.second;
@@ -75,7 +75,7 @@ class Chance {
 
   [[nodiscard]] test::FakeMemory::Range range_of(const Lease& lease) const {
     const auto range = memory_.with_local_key(lease.registration->local_key());
-    EXPECT_TRUE(range) << "what is leased is registered";
+    EXPECT_TRUE(range) << "the leased memory is not registered";
     return range.value_or(test::FakeMemory::Range{});
   }
 
@@ -87,7 +87,7 @@ class Chance {
     const std::uint64_t begin = std::max(granule * kGranule, region.offset);
     const std::uint64_t end = std::min((granule + 1) * kGranule, region.offset + region.bytes);
     const auto got = cache_.lease({region.address + at, asked});
-    if (!got) return refuse(end - begin);
+    if (!got) return check_refusal(end - begin);
     ++leased_;
     EXPECT_EQ(got->bytes, std::min(asked, end - (region.offset + at)));
     const auto range = range_of(*got);
@@ -95,20 +95,20 @@ class Chance {
               reinterpret_cast<std::uintptr_t>(region.address) + (begin - region.offset));
     EXPECT_EQ(range.bytes, end - begin);
     const std::uint32_t key = got->registration->local_key();
-    EXPECT_FALSE(gone_.contains(key)) << "its pages have gone";
+    EXPECT_FALSE(invalidated_.contains(key)) << "the pages of this lease are invalid";
     if (held_.size() < 12) held_.push_back({*got, key, region.fd, granule});
   }
-  // Checks that a refusal is right: the registrations that are held leave no room.
-  void refuse(std::uint64_t bytes) {
+  // Checks that the refusal is justified: the registrations that are held leave no room.
+  void check_refusal(std::uint64_t bytes) {
     ++refused_;
     std::map<std::uint32_t, std::uint64_t> kept;
     for (const Held& held : held_) {
-      if (!gone_.contains(held.key)) kept[held.key] = range_of(held.lease).bytes;
+      if (!invalidated_.contains(held.key)) kept[held.key] = range_of(held.lease).bytes;
     }
     for (const auto& entry : kept) bytes += entry.second;
     EXPECT_GT(bytes, kBudget);
   }
-  void give_back() {
+  void release_one() {
     if (held_.empty()) return;
     const auto which = static_cast<std::ptrdiff_t>(random_() % held_.size());
     held_.erase(held_.begin() + which);
@@ -120,7 +120,7 @@ class Chance {
     for (const Held& held : held_) {
       if (held.file == region.fd && held.granule * kGranule < from + bytes &&
           (held.granule + 1) * kGranule > from)
-        gone_.insert(held.key);
+        invalidated_.insert(held.key);
     }
     cache_.invalidate({nullptr, bytes, region.fd, from});
   }
@@ -131,26 +131,26 @@ class Chance {
   std::array<Region, 3> regions_;
   RegistrationCache cache_{memory_.open(test::v4(10, 77, 0, 1)), kBudget};
   std::vector<Held> held_;
-  std::set<std::uint32_t> gone_;  // keys of registrations that were held when invalidated
+  std::set<std::uint32_t> invalidated_;  // keys of registrations that were held when invalidated
   int leased_ = 0;
   int refused_ = 0;
 };
 
-TEST(RegistrationCache, KeepsItsPromisesWhateverIsLeasedAndInvalidated) {
+TEST(RegistrationCache, KeepsInvariantsUnderRandomUse) {
   const std::uint64_t seed = test_seed();
   SCOPED_TRACE(testing::Message() << "HCCL_TEST_SEED=" << seed);
   int leased = 0;
   int refused = 0;
   for (int round = 0; round < scaled(50) && !testing::Test::HasFailure(); ++round) {
-    Chance chance(seed + static_cast<std::uint64_t>(round));
+    RandomUse use(seed + static_cast<std::uint64_t>(round));
     for (int i = 0; i < 1000 && !testing::Test::HasFailure(); ++i) {
-      chance.step();
-      chance.check();
+      use.step();
+      use.check();
     }
-    chance.give_all_back();
-    chance.check();
-    leased += chance.leased();
-    refused += chance.refused();
+    use.release_all();
+    use.check();
+    leased += use.leased();
+    refused += use.refused();
   }
   EXPECT_GT(leased, 0);
   EXPECT_GT(refused, 0);
@@ -181,7 +181,7 @@ void lease_and_invalidate(RegistrationCache& cache, const test::FakeMemory& memo
   }
 }
 
-TEST(RegistrationCache, ManyThreadsLeaseAndInvalidateAtOnce) {
+TEST(RegistrationCache, ServesManyThreads) {
   const std::uint64_t seed = test_seed();
   SCOPED_TRACE(testing::Message() << "HCCL_TEST_SEED=" << seed);
   test::FakeMemory memory;
@@ -192,7 +192,7 @@ TEST(RegistrationCache, ManyThreadsLeaseAndInvalidateAtOnce) {
     for (std::uint64_t i = 0; i < 6; ++i)
       threads.emplace_back([&, i] { lease_and_invalidate(cache, memory, space, seed + i); });
     for (std::thread& thread : threads) thread.join();
-    EXPECT_EQ(memory.bytes(), cache.registered()) << "nothing but what is kept stays registered";
+    EXPECT_EQ(memory.bytes(), cache.registered()) << "only cached registrations may remain";
   }
   EXPECT_EQ(memory.count(), 0U);
   EXPECT_GT(memory.made(), 0);

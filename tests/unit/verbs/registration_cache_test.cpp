@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests when memory is registered and deregistered, with a device that counts.
+// Tests when memory is registered and deregistered, with a device that counts registrations.
 #include "verbs/registration_cache.h"
 
 #include "fake_memory.h"
@@ -70,7 +70,7 @@ class Cache : public testing::Test {
   std::unique_ptr<RegistrationCache> cache_;
 };
 
-TEST_F(Cache, GivesNothingOfMemoryThatItHasNotLearned) {
+TEST_F(Cache, LeasesOnlyKnownRegions) {
   EXPECT_FALSE(lease(0));
   cache_->add_region({space_.at(kGranule), kGranule, kFile, kGranule});
   EXPECT_FALSE(lease(kGranule - 1));
@@ -80,7 +80,7 @@ TEST_F(Cache, GivesNothingOfMemoryThatItHasNotLearned) {
   EXPECT_TRUE(lease(2 * kGranule - 1));
 }
 
-TEST_F(Cache, ALeaseEndsWithItsGranule) {
+TEST_F(Cache, LeaseEndsWithGranule) {
   add_all();
   const auto whole = lease(kGranule, kGranule);
   ASSERT_TRUE(whole);
@@ -94,7 +94,7 @@ TEST_F(Cache, ALeaseEndsWithItsGranule) {
   EXPECT_NE(rest->registration, cut->registration);
 }
 
-TEST_F(Cache, AGranuleIsRegisteredOnceForBothWays) {
+TEST_F(Cache, RegistersGranuleOnceForBothDirections) {
   add_all();
   const auto first = lease(kGranule + 5, 10);
   const auto second = lease(2 * kGranule - 5, 5);
@@ -109,7 +109,7 @@ TEST_F(Cache, AGranuleIsRegisteredOnceForBothWays) {
   EXPECT_EQ(range->access, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 }
 
-TEST_F(Cache, GranulesAreThoseOfTheFile) {
+TEST_F(Cache, AlignsGranulesToFile) {
   // The region begins in the middle of the file's third granule and ends in the middle of its
   // fifth.
   cache_->add_region({space_.at(0), 2 * kGranule, kFile, 2 * kGranule + kMiB});
@@ -127,7 +127,7 @@ TEST_F(Cache, GranulesAreThoseOfTheFile) {
   EXPECT_EQ(cache_->registered(), 2 * kGranule);
 }
 
-TEST_F(Cache, TwoRegionsThatShareAGranuleAreEachRegistered) {
+TEST_F(Cache, RegistersSharedGranuleForEachRegion) {
   cache_->add_region({space_.at(0), kMiB, kFile, 0});
   cache_->add_region({space_.at(kBytes), kMiB, kFile, kMiB});
   for (const std::uint64_t offset : {std::uint64_t{0}, std::uint64_t{kBytes}}) {
@@ -141,7 +141,7 @@ TEST_F(Cache, TwoRegionsThatShareAGranuleAreEachRegistered) {
   EXPECT_EQ(cache_->registered(), 0U);
 }
 
-TEST_F(Cache, MemoryWithoutAFileIsKnownByItsAddress) {
+TEST_F(Cache, IdentifiesMemoryWithoutFileByAddress) {
   cache_->add_region({space_.at(0), kGranule, -1, 0});
   cache_->add_region({space_.at(kBytes), kGranule, -1, 0});
   for (const std::uint64_t offset : {std::uint64_t{0}, std::uint64_t{kBytes}}) {
@@ -151,7 +151,7 @@ TEST_F(Cache, MemoryWithoutAFileIsKnownByItsAddress) {
   }
 }
 
-TEST_F(Cache, GivesUpWhatHasNotBeenUsedForTheLongestTime) {
+TEST_F(Cache, EvictsLeastRecentlyUsed) {
   add_all();
   for (const std::uint64_t granule : {0U, 1U, 2U, 0U}) EXPECT_TRUE(lease(granule * kGranule));
   EXPECT_EQ(memory_.made(), 3);
@@ -167,26 +167,26 @@ TEST_F(Cache, GivesUpWhatHasNotBeenUsedForTheLongestTime) {
   EXPECT_FALSE(is_kept(2 * kGranule));
 }
 
-TEST_F(Cache, WhatIsLeasedIsNotGivenUpForWantOfRoom) {
+TEST_F(Cache, NeverEvictsLeasedRegistrations) {
   add_all();
   std::vector<std::optional<Lease>> held;
   for (const std::uint64_t granule : {0U, 1U, 2U}) held.push_back(lease(granule * kGranule));
-  EXPECT_FALSE(lease(3 * kGranule)) << "there is no room";
+  EXPECT_FALSE(lease(3 * kGranule)) << "the budget is used up";
   EXPECT_EQ(memory_.count(), 3U);
-  EXPECT_TRUE(is_kept(kGranule)) << "what is registered may be leased as often as one likes";
+  EXPECT_TRUE(is_kept(kGranule)) << "a registered granule can be leased again";
   held[1].reset();
   EXPECT_TRUE(lease(3 * kGranule));
   EXPECT_EQ(memory_.count(), 3U);
   for (const std::size_t kept : {0U, 2U}) EXPECT_TRUE(range_of(*held[kept]));
 }
 
-TEST_F(Cache, ARegistrationWhosePagesGoServesWhoHasItAndNobodyElse) {
+TEST_F(Cache, InvalidatedRegistrationServesOnlyItsHolder) {
   add_all();
   auto held = lease(kGranule);
   ASSERT_TRUE(held);
   cache_->invalidate({nullptr, kGranule, kFile, kGranule});
   EXPECT_EQ(cache_->registered(), 0U);
-  EXPECT_TRUE(range_of(*held)) << "it is used until it is given back";
+  EXPECT_TRUE(range_of(*held)) << "the registration lives until its lease ends";
   const auto later = lease(kGranule);
   ASSERT_TRUE(later);
   EXPECT_NE(later->registration, held->registration);
@@ -196,7 +196,7 @@ TEST_F(Cache, ARegistrationWhosePagesGoServesWhoHasItAndNobodyElse) {
   EXPECT_TRUE(range_of(*later));
 }
 
-TEST_F(Cache, OnlyGranulesWhosePagesGoAreGivenUp) {
+TEST_F(Cache, InvalidatesOnlyAffectedGranules) {
   start(10 * kGranule);
   add_all();
   struct Case {
@@ -224,7 +224,7 @@ TEST_F(Cache, OnlyGranulesWhosePagesGoAreGivenUp) {
   }
 }
 
-TEST_F(Cache, GivesUpOthersWhereTheSystemHasNoRoom) {
+TEST_F(Cache, EvictsWhenRegistrationFails) {
   start(10 * kGranule);
   add_all();
   memory_.limit(2 * kGranule);
@@ -241,7 +241,7 @@ TEST_F(Cache, GivesUpOthersWhereTheSystemHasNoRoom) {
 }
 
 // The limit applies to the process, so one communicator's cache must make room for another's.
-TEST_F(Cache, SharesWhatThereIsWithOthersOfTheProcess) {
+TEST_F(Cache, SharesBudgetWithOtherCaches) {
   add_all();
   RegistrationCache other(device_, 3 * kGranule);
   other.add_region({space_.at(0), kBytes, kFile, 0});
@@ -255,12 +255,14 @@ TEST_F(Cache, SharesWhatThereIsWithOthersOfTheProcess) {
     EXPECT_EQ(other.registered(), kGranule);
     EXPECT_TRUE(is_kept(2 * kGranule));
     EXPECT_TRUE(is_kept(0));
-    EXPECT_FALSE(is_kept(1 * kGranule)) << "in place of 2: the other's is held";
+    EXPECT_FALSE(is_kept(1 * kGranule))
+        << "granule 2 is evicted, because the other cache's is held";
     EXPECT_EQ(other.registered(), kGranule);
   }
   memory_.limit(3 * kGranule);
   const Registration own = other.register_always(space_.part(9 * kGranule, 4096), true);
-  EXPECT_LT(cache_->registered() + other.registered(), 3 * kGranule) << "what is kept gives way";
+  EXPECT_LT(cache_->registered() + other.registered(), 3 * kGranule)
+      << "cached registrations must be evicted";
 }
 
 TEST_F(Cache, StaysUsableWhenNothingCanBeRegistered) {
@@ -278,7 +280,7 @@ TEST_F(Cache, StaysUsableWhenNothingCanBeRegistered) {
   }
 }
 
-TEST_F(Cache, ALeaseMayOutliveIt) {
+TEST_F(Cache, LeaseMayOutliveCache) {
   add_all();
   auto held = lease(0);
   ASSERT_TRUE(held);
@@ -289,7 +291,7 @@ TEST_F(Cache, ALeaseMayOutliveIt) {
 }
 
 // Runs in a thread of its own, which drops root's capability.
-TEST(RegistrationBudget, IsMostOfTheLimitForThoseWhoHaveOne) {
+TEST(RegistrationBudget, IsThreeQuartersOfMemlockLimit) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_MEMLOCK, &before), 0);
   const std::uint64_t most = std::min<std::uint64_t>(before.rlim_max, 8 * kMiB);

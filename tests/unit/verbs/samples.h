@@ -42,7 +42,7 @@ inline Interface interface_of(const std::string& name, const GidBytes& address,
   return {.name = name, .address = address_of(address), .loopback = loopback};
 }
 
-// Reserved addresses without memory, which suffice for the fake registrations.
+// An address range without memory, which suffices for fake registrations.
 class Reserved {
  public:
   explicit Reserved(std::size_t bytes) : bytes_(bytes) {

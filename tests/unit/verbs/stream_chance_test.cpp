@@ -13,7 +13,7 @@ namespace hccl::verbs {
 namespace {
 
 // Endpoints sleep whenever they are idle, and wake only when a descriptor of their plan is ready.
-// None may sleep on while it has something to do.
+// An endpoint that has something to do must not stay asleep.
 
 using hccl::test::scaled;
 using hccl::test::test_seed;
@@ -27,9 +27,9 @@ class Sleeper {
   Sleeper(EndpointEnd& end, Driver& driver, std::uint64_t seed)
       : end_(end), driver_(driver), random_(seed) {}
 
-  // Sends or receives some, or falls asleep. Returns false if it sleeps on or is done.
+  // Sends or receives some bytes, or falls asleep. Returns false if it stays asleep or is done.
   bool act() {
-    if (driver_.done() || (asleep_ && !is_called())) return false;
+    if (driver_.done() || (asleep_ && !is_woken())) return false;
     if (std::exchange(asleep_, false)) end_.endpoint().end_sleep();
     const bool sends = random_() % 2 == 0;
     const bool content = sends ? driver_.send_some() : driver_.receive_some();
@@ -54,7 +54,7 @@ class Sleeper {
     ++sleeps_;
     return true;
   }
-  [[nodiscard]] bool is_called() {
+  [[nodiscard]] bool is_woken() {
     return ::poll(plan_.descriptors.data(), plan_.descriptors.size(), 0) > 0;
   }
 
@@ -66,13 +66,13 @@ class Sleeper {
   int sleeps_ = 0;
 };
 
-TEST(EndpointSleep, EndsWhenThereIsSomethingToDo) {
+TEST(EndpointSleep, EndsWhenWorkArrives) {
   const std::uint64_t seed = test_seed();
   SCOPED_TRACE(testing::Message() << "HCCL_TEST_SEED=" << seed);
   std::mt19937_64 random(seed);
   const auto total = static_cast<std::uint64_t>(scaled(60)) << 20;
   FakeWire wire(seed);
-  wire.moody = true;
+  wire.random_delays = true;
   {
     test::SocketPair sockets;
     EndpointEnd near(wire, 0, std::move(sockets.first), 3 * RegistrationCache::kGranuleBytes);
@@ -90,7 +90,7 @@ TEST(EndpointSleep, EndsWhenThereIsSomethingToDo) {
       for (auto i = some(); i > 0; --i) moved = first.act() || moved;
       for (auto i = some(); i > 0; --i) moved = second.act() || moved;
       ASSERT_TRUE(moved || wire.step() || first.act() || second.act())
-          << "both sleep for ever after " << near_driver.received() << " and "
+          << "both ends sleep forever after " << near_driver.received() << " and "
           << far_driver.received() << " bytes";
       ASSERT_EQ(wire.violations(), std::vector<std::string>{});
     }
@@ -121,7 +121,7 @@ struct Conditions {
 
 class Streams : public testing::Test {
  protected:
-  void SetUp() override { wire_.moody = true; }
+  void SetUp() override { wire_.random_delays = true; }
   void TearDown() override { wire_.expect_clean(); }
 
   // Sends `total` bytes in both directions, and counts the messages of each kind in received_.
@@ -139,18 +139,18 @@ class Streams : public testing::Test {
     std::uint64_t known = 0;
     int idle = 0;
     while (!(near_driver.done() && far_driver.done()) && !HasFailure()) {
-      change_mood();
+      change_weights();
       for (int i = 0; i < 2000 && !HasFailure(); ++i) {
         step(near, near_driver, 1);
         step(far, far_driver, 4);
-        if (mood_.at(0) > random_() % 8) wire_.step();
+        if (weights_.at(0) > random_() % 8) wire_.step();
         ASSERT_EQ(wire_.violations(), std::vector<std::string>{});
       }
       const std::uint64_t moved = near_driver.received() + far_driver.received();
       idle = moved == known ? idle + 1 : 0;
       known = moved;
       ASSERT_LT(idle, 50) << "after " << near_driver.received() << " and " << far_driver.received()
-                          << " bytes nothing moves any more";
+                          << " bytes nothing moves";
     }
     wire_.run();
     // One poll takes a bounded number of completions.
@@ -171,24 +171,24 @@ class Streams : public testing::Test {
   FakeWire wire_{seed_};
 
  private:
-  void change_mood() {
-    for (std::size_t& each : mood_) each = std::array{1U, 4U, 8U}.at(random_() % 3);
+  void change_weights() {
+    for (std::size_t& each : weights_) each = std::array{1U, 4U, 8U}.at(random_() % 3);
   }
-  void step(StreamEnd& end, SidesDriver& driver, std::size_t mood) {
-    if (mood_.at(mood) > random_() % 8) static_cast<void>(driver.send_some());
-    if (mood_.at(mood + 1) > random_() % 8) static_cast<void>(driver.receive_some());
-    if (mood_.at(mood + 2) > random_() % 64) end.progress();
+  void step(StreamEnd& end, SidesDriver& driver, std::size_t first_weight) {
+    if (weights_.at(first_weight) > random_() % 8) static_cast<void>(driver.send_some());
+    if (weights_.at(first_weight + 1) > random_() % 8) static_cast<void>(driver.receive_some());
+    if (weights_.at(first_weight + 2) > random_() % 64) end.progress();
     if (random_() % 500 == 0 && driver.is_quiet())
       end.cache().invalidate({nullptr, random_() % (2 * kGranule), test::ProgramMemory::kFile,
                               random_() % (8 * kGranule)});
   }
 
   std::mt19937_64 random_{seed_};
-  std::array<std::size_t, 7> mood_{};
+  std::array<std::size_t, 7> weights_{};
   std::array<int, 4> received_{};
 };
 
-TEST_F(Streams, EveryByteArrivesInItsPlace) {
+TEST_F(Streams, DeliverEveryByteInOrder) {
   exchange({}, static_cast<std::uint64_t>(scaled(100)) * kMiB);
   EXPECT_GT(received(Kind::data), 0);
   EXPECT_GT(received(Kind::direct), 0);
@@ -196,30 +196,30 @@ TEST_F(Streams, EveryByteArrivesInItsPlace) {
   EXPECT_GT(received(Kind::credit), 0);
 }
 
-TEST_F(Streams, WithoutRegisteredMemoryAllGoesThroughTheRings) {
+TEST_F(Streams, UseOnlyRingsWithoutRegisteredMemory) {
   exchange({.registered = false}, static_cast<std::uint64_t>(scaled(30)) * kMiB);
   EXPECT_GT(received(Kind::data), 0);
   EXPECT_EQ(received(Kind::direct), 0);
   EXPECT_EQ(received(Kind::advert), 0);
 }
 
-TEST_F(Streams, WithHardlyAnyRoomForRegistrations) {
+TEST_F(Streams, WorkWithRoomForOneRegistration) {
   exchange({.budget = kGranule}, static_cast<std::uint64_t>(scaled(30)) * kMiB);
   EXPECT_GT(received(Kind::direct), 0);
 }
 
-TEST_F(Streams, WithHardlyAnyPlacesForWrites) {
+TEST_F(Streams, WorkWithFewSendRequests) {
   QueuePair::Depths depths = test::kStreamDepths;
   depths.writes = kReservedWrites + 3;
   exchange({.depths = depths}, static_cast<std::uint64_t>(scaled(30)) * kMiB);
   EXPECT_GT(received(Kind::direct), 0);
 }
 
-TEST_F(Streams, OverDevicesThatCopyNothing) {
+TEST_F(Streams, WorkWithoutInlineData) {
   wire_.faults.most_inline = 0;
   exchange({}, static_cast<std::uint64_t>(scaled(30)) * kMiB);
   EXPECT_GT(received(Kind::data), 0);
-  EXPECT_EQ(received(Kind::advert), 0) << "they must be copied";
+  EXPECT_EQ(received(Kind::advert), 0) << "adverts must be sent inline";
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Drives one end of a stream at random, as a program would: sends registered and unregistered
-// memory in pieces, and borrows received bytes or has them stored. Each byte of the stream follows
-// from its position.
+// memory in pieces, and borrows received bytes or has them stored. Each byte of the stream is
+// computed from its position.
 #pragma once
 
 #include "verbs/registration_cache.h"
@@ -19,7 +19,7 @@
 
 namespace hccl::verbs::test {
 
-// Fills `bytes` with the bytes of a stream from a position on.
+// Fills `bytes` with the bytes of a stream, starting at `position`.
 inline void fill(std::span<std::byte> bytes, std::uint64_t stream, std::uint64_t position) {
   for (std::size_t i = 0; i < bytes.size();) {
     const std::uint64_t at = position + i;
@@ -87,7 +87,7 @@ class StreamDriver {
         piece_.first(cuts[0]), piece_.subspan(cuts[0], cuts[1] - cuts[0]), piece_.subspan(cuts[1])};
     const std::size_t taken = end_.send(parts);
     EXPECT_LE(taken, piece_.size());
-    // Memory that is not registered has been copied.
+    // The end must have copied memory that is not registered.
     if (!piece_stays_) std::ranges::fill(piece_.first(taken), std::byte{0x5A});
     piece_ = piece_.subspan(taken);
     sent_ += taken;
@@ -105,7 +105,8 @@ class StreamDriver {
     if (taken_ < destination_.size()) return false;
     check(destination_, received_);
     received_ += destination_.size();
-    EXPECT_TRUE(is_poison(before_) && is_poison(behind_)) << "more was stored than was asked for";
+    EXPECT_TRUE(is_poison(before_) && is_poison(behind_))
+        << "bytes were stored outside the destination";
     destination_ = {};
     return true;
   }
@@ -196,7 +197,7 @@ class StreamDriver {
 
   std::uint64_t sent_ = 0;
   std::span<std::byte> piece_;  // the unsent rest of the piece
-  bool piece_stays_ = false;    // until the end is flushed
+  bool piece_stays_ = false;    // the piece must stay unchanged until the end is flushed
   bool needs_flush_ = false;
   std::size_t used_ = 0;  // bytes of the memory used by sends
   std::vector<std::byte> scratch_;

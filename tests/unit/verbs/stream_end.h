@@ -49,10 +49,10 @@ class StreamEnd {
     receive_.emplace(pair_, memory_, cache_, ring, adverts);
   }
 
-  // Does what each call of an endpoint does first.
+  // Makes progress, as each call of an endpoint does first.
   void progress() {
     const auto immediates = pair_.poll();
-    for (const std::uint32_t immediate : immediates) hear(decode(immediate));
+    for (const std::uint32_t immediate : immediates) handle(decode(immediate));
     send_->release_completed();
     EXPECT_EQ(pair_.failure().text, "");
     receive_->return_credit(immediates.empty());
@@ -88,7 +88,7 @@ class StreamEnd {
   }
 
  private:
-  void hear(const Immediate& message) {
+  void handle(const Immediate& message) {
     ++received_.at(static_cast<std::size_t>(message.kind));
     switch (message.kind) {
       case Immediate::Kind::data:

@@ -22,15 +22,15 @@ class StreamModel {
   explicit StreamModel(std::uint64_t seed) : random_(seed) {}
 
   // Changes the random weights, so that some actions become frequent and others rare.
-  void change_mood() {
+  void change_weights() {
     std::array<double, 4> weights{};
     for (double& weight : weights) weight = std::array{0.02, 1.0, 4.0}.at(random_() % 3);
-    mood_ = std::discrete_distribution<int>(weights.begin(), weights.end());
+    weights_ = std::discrete_distribution<int>(weights.begin(), weights.end());
     longest_ = std::array<std::size_t, 3>{100, 5000, kSlice}.at(random_() % 3);
-    polite_ = random_() % 3 > 0;
+    advertises_ = random_() % 3 > 0;
   }
   void step() {
-    switch (mood_(random_)) {
+    switch (weights_(random_)) {
       case 0:
         return send(1 + random_() % longest_);
       case 1:
@@ -99,7 +99,7 @@ class StreamModel {
     const bool direct = data.kind == Immediate::Kind::direct;
     EXPECT_TRUE(window_.arrive(direct ? 0 : data.bytes));
     EXPECT_LE(adverts_ - data.adverts, kMaxAdverts);
-    seen_by_sender_as_told_ = data.adverts;
+    seen_by_sender_as_reported_ = data.adverts;
     if (direct) {
       EXPECT_EQ(data.address - address_, data.position - begin_) << "each byte has its own place";
       EXPECT_GE(data.position, advertised_from_);
@@ -110,7 +110,7 @@ class StreamModel {
       if (!direct_.empty()) ++seen_.ring_next;
       ring_.push_back({data.position, data.bytes});
     }
-    tell();
+    return_credit();
   }
 
   void deliver_to_sender() {
@@ -124,22 +124,22 @@ class StreamModel {
     to_sender_.pop_front();
   }
 
-  // Does what Receiver::take() does, with a destination of its own.
+  // Takes bytes as Receiver::take() does, into a destination of its own.
   void take() {
     if (destination_ == 0) {
       destination_ = 1 + random_() % (4 * longest_);
       begin_ = taken_;
       address_ = random_() << 12;
     }
-    std::size_t most = polite_ ? destination_ : 1 + random_() % destination_;
+    std::size_t most = advertises_ ? destination_ : 1 + random_() % destination_;
     while (most > 0) {
       const std::size_t count = take_some(most);
       if (count == 0) break;
       most -= count;
       destination_ -= count;
     }
-    if (!receiver_view_.open() && destination_ > 0 && most > 0 && polite_ &&
-        adverts_ - seen_by_sender_as_told_ < kMaxAdverts) {
+    if (!receiver_view_.open() && destination_ > 0 && most > 0 && advertises_ &&
+        adverts_ - seen_by_sender_as_reported_ < kMaxAdverts) {
       advertise(1 + random_() % destination_);
     }
   }
@@ -156,7 +156,7 @@ class StreamModel {
     if (!direct) {
       window_.lend(count);
       EXPECT_EQ(window_.release(count), count);
-      tell();
+      return_credit();
     }
     if (open) {
       receiver_view_.take(count, direct);
@@ -169,7 +169,7 @@ class StreamModel {
     while (count > 0) {
       ASSERT_FALSE(from.empty());
       Piece& piece = from.front();
-      ASSERT_EQ(piece.position, taken_) << "the stream has an order";
+      ASSERT_EQ(piece.position, taken_) << "bytes were taken out of order";
       const std::size_t part = std::min(count, piece.bytes);
       piece = {piece.position + part, piece.bytes - part};
       taken_ += part;
@@ -193,14 +193,14 @@ class StreamModel {
     if (came_direct_ > 0 && came_through_ring_ > 0) ++seen_.partly;
     came_direct_ = came_through_ring_ = 0;
   }
-  void tell() {
+  void return_credit() {
     if (window_.credit_due()) to_sender_.emplace_back(window_.take_credit());
   }
 
   std::mt19937_64 random_;
-  std::discrete_distribution<int> mood_;
+  std::discrete_distribution<int> weights_;
   std::size_t longest_ = kSlice;  // the longest send or receive
-  bool polite_ = true;            // the receiver advertises its destinations
+  bool advertises_ = true;        // the receiver advertises its destinations
   Seen seen_;
 
   std::deque<Data> to_receiver_;
@@ -220,7 +220,7 @@ class StreamModel {
   std::uint64_t begin_ = 0;      // the stream position and the address of its first byte
   std::uint64_t address_ = 0;
   std::uint32_t adverts_ = 0;
-  std::uint32_t seen_by_sender_as_told_ = 0;
+  std::uint32_t seen_by_sender_as_reported_ = 0;
   std::uint64_t advertised_from_ = 0;
   std::size_t advertised_ = 0;
   std::size_t came_direct_ = 0;

@@ -69,7 +69,7 @@ class Steps : public testing::Test {
   std::size_t received_ = 0;
 };
 
-TEST_F(Steps, ThroughTheRingThenStraightThenThroughTheRingAgain) {
+TEST_F(Steps, SwitchFromRingToDirectAndBack) {
   EXPECT_EQ(send(100 * kKiB), 100 * kKiB);  // before any advert
   EXPECT_EQ(take(600 * kKiB), 0U);
   EXPECT_EQ(send(100 * kKiB), 100 * kKiB);  // the advert has not arrived
@@ -85,19 +85,19 @@ TEST_F(Steps, ThroughTheRingThenStraightThenThroughTheRingAgain) {
   EXPECT_EQ(near_->received(Kind::advert), 1);
 }
 
-TEST_F(Steps, AnAdvertMayBeServedByTheRingAlone) {
+TEST_F(Steps, RingAloneMayFillDestination) {
   EXPECT_EQ(take(100 * kKiB), 0U);
   EXPECT_EQ(send(100 * kKiB), 100 * kKiB);
   wire_.run();
   EXPECT_EQ(take(100 * kKiB), 100 * kKiB);
   EXPECT_TRUE(is_right());
-  EXPECT_EQ(send(50 * kKiB), 50 * kKiB) << "the advert comes when all has been sent";
+  EXPECT_EQ(send(50 * kKiB), 50 * kKiB) << "the advert arrives after everything has been sent";
   wire_.run();
-  EXPECT_EQ(far_->lend(60 * kKiB).size(), 50 * kKiB) << "nobody waits for more of it";
+  EXPECT_EQ(far_->lend(60 * kKiB).size(), 50 * kKiB) << "no caller waits for the rest";
   EXPECT_EQ(far_->received(Kind::direct), 0);
 }
 
-TEST_F(Steps, NoMoreAdvertsAreUnderWayThanThereAreRequestsFor) {
+TEST_F(Steps, LimitAdvertsInFlight) {
   for (std::uint32_t i = 0; i < 3 * kMaxAdverts; ++i) {
     EXPECT_EQ(take(16 * kKiB), 0U);
     EXPECT_EQ(send_copied(16 * kKiB), 16 * kKiB);
@@ -116,7 +116,7 @@ TEST_F(Steps, NoMoreAdvertsAreUnderWayThanThereAreRequestsFor) {
   EXPECT_TRUE(is_right());
 }
 
-TEST_F(Steps, LittleIsNotWorthAnAdvert) {
+TEST_F(Steps, AdvertiseNoShortDestinations) {
   EXPECT_EQ(take(kLeastDirect - 1), 0U);
   wire_.run();
   near_->progress();
@@ -127,13 +127,13 @@ TEST_F(Steps, LittleIsNotWorthAnAdvert) {
   EXPECT_EQ(near_->received(Kind::advert), 1);
 }
 
-TEST_F(Steps, RegisteredMemoryIsReadUntilThePeerHasIt) {
+TEST_F(Steps, FlushOnlyAfterWritesComplete) {
   EXPECT_EQ(send_copied(100 * kKiB), 100 * kKiB);
   EXPECT_TRUE(near_->flushed()) << "it has been copied";
   EXPECT_EQ(send(100 * kKiB), 100 * kKiB);
   EXPECT_FALSE(near_->flushed());
   wire_.deliver(near_->pair().number());
-  EXPECT_FALSE(near_->flushed()) << "the device may send it again";
+  EXPECT_FALSE(near_->flushed()) << "the device may retransmit it";
   wire_.run();
   EXPECT_TRUE(near_->flushed());
   EXPECT_EQ(send(50 * kKiB), 50 * kKiB);
@@ -143,7 +143,7 @@ TEST_F(Steps, RegisteredMemoryIsReadUntilThePeerHasIt) {
   EXPECT_TRUE(near_->sending().flushed());
 }
 
-TEST_F(Steps, NoMoreIsTakenThanTheRingHolds) {
+TEST_F(Steps, AcceptAtMostWhatRingHolds) {
   EXPECT_EQ(near_->sending().room(), kRingBytes);
   EXPECT_EQ(send(200 * kKiB), 200 * kKiB);
   EXPECT_EQ(near_->sending().room(), 56 * kKiB);
@@ -159,7 +159,7 @@ TEST_F(Steps, NoMoreIsTakenThanTheRingHolds) {
   EXPECT_EQ(send(200 * kKiB), kCreditBytes);
 }
 
-TEST_F(Steps, WhoAwaitsTheRestOfADestinationMayReadNothingElse) {
+TEST_F(Steps, RefuseOtherReadsDuringAdvertisedDestination) {
   EXPECT_EQ(take(100 * kKiB), 0U);
   EXPECT_EQ(error_of(hcclInternalError, [&] { static_cast<void>(far_->lend(1)); }),
             "a stream is read while an advertised destination is not full; report this");
@@ -175,19 +175,19 @@ TEST_F(Steps, WhoAwaitsTheRestOfADestinationMayReadNothingElse) {
             "a stream is read into another buffer than was advertised; report this");
 }
 
-TEST_F(Steps, WhatCannotBeRightIsRefused) {
+TEST_F(Steps, RefuseImpossibleMessages) {
   const auto arrives = [&](Kind kind, std::uint32_t bytes, std::uint32_t seen = 0) {
     return far_->receiving().arrive({kind, bytes, seen});
   };
   EXPECT_FALSE(arrives(Kind::data, kRingBytes + 1));
   EXPECT_TRUE(arrives(Kind::data, kRingBytes));
   EXPECT_FALSE(arrives(Kind::data, 1)) << "the ring is full";
-  EXPECT_FALSE(arrives(Kind::direct, 1)) << "nobody is advertised";
+  EXPECT_FALSE(arrives(Kind::direct, 1)) << "no destination is advertised";
   EXPECT_FALSE(near_->sending().credit({Kind::credit, 1, 0}));
   EXPECT_FALSE(near_->sending().credit({Kind::credit, 0, 1}));
 }
 
-TEST_F(Steps, AdvertsThatWereNotSentCannotHaveBeenSeen) {
+TEST_F(Steps, RefuseCountsOfUnsentAdverts) {
   const auto arrives = [&](std::uint32_t seen) {
     return far_->receiving().arrive({Kind::data, 1, seen});
   };

@@ -19,7 +19,7 @@ namespace {
 
 using hccl::test::contains;
 
-// Every code that a device can report must have a text with a cause and an advice.
+// Every code that a device can report must have a text with its cause and advice.
 
 ConnectionEnds ends_of_ranks() {
   return {0, 3, "node-b", "rxe0", 1, "10.77.0.1", "10.77.0.2", 1024};
@@ -31,7 +31,7 @@ std::string advice_of(const std::string& text) {
   return semicolon == std::string::npos ? "" : text.substr(semicolon + 2);
 }
 
-TEST(Causes, TheTrapThatPeopleSearchFor) {
+TEST(Causes, DescribeExceededRetries) {
   EXPECT_EQ(
       describe_completion(IBV_WC_RETRY_EXC_ERR, 129, ends_of_ranks()),
       "completion error 12 (transport retry counter exceeded), vendor error 129, between rank 0 "
@@ -42,7 +42,7 @@ TEST(Causes, TheTrapThatPeopleSearchFor) {
       "it does, whether `ping -M do -s 1060 10.77.0.2` gets through");
 }
 
-TEST(Causes, EveryCompletionHasACauseAndAnAdvice) {
+TEST(Causes, ExplainEveryCompletion) {
   const VerbsLibrary* const library = verbs_library();
   for (int number = IBV_WC_SUCCESS; number <= IBV_WC_TM_RNDV_INCOMPLETE; ++number) {
     const auto status = static_cast<ibv_wc_status>(number);
@@ -58,7 +58,7 @@ TEST(Causes, EveryCompletionHasACauseAndAnAdvice) {
   }
 }
 
-TEST(Causes, EveryEventHasACauseAndAnAdvice) {
+TEST(Causes, ExplainEveryEvent) {
   const VerbsLibrary* const library = verbs_library();
   for (int number = IBV_EVENT_CQ_ERR; number <= IBV_EVENT_WQ_FATAL; ++number) {
     const auto event = static_cast<ibv_event_type>(number);
@@ -75,7 +75,7 @@ TEST(Causes, EveryEventHasACauseAndAnAdvice) {
   EXPECT_EQ(describe_event(IBV_EVENT_DEVICE_FATAL, "rxe0", 0).find(" port "), std::string::npos);
 }
 
-TEST(Causes, NumbersOfLaterVersionsAreTold) {
+TEST(Causes, ReportUnknownNumbers) {
   const auto status = static_cast<ibv_wc_status>(31);
   const std::string text = describe_completion(status, 0, ends_of_ranks());
   EXPECT_TRUE(contains(text, "completion error 31 (unknown)")) << text;
@@ -85,7 +85,7 @@ TEST(Causes, NumbersOfLaterVersionsAreTold) {
   EXPECT_EQ(severity_of(event), Severity::device_gone);
 }
 
-TEST(Causes, SeveritiesOfCompletions) {
+TEST(Causes, RateEveryCompletion) {
   const std::set<int> lost{IBV_WC_BAD_RESP_ERR,    IBV_WC_REM_ACCESS_ERR, IBV_WC_REM_OP_ERR,
                            IBV_WC_RETRY_EXC_ERR,   IBV_WC_REM_ABORT_ERR,  IBV_WC_RNR_RETRY_EXC_ERR,
                            IBV_WC_RESP_TIMEOUT_ERR};
@@ -100,7 +100,7 @@ TEST(Causes, SeveritiesOfCompletions) {
   }
 }
 
-TEST(Causes, SeveritiesOfEvents) {
+TEST(Causes, RateEveryEvent) {
   const std::set<int> own{IBV_EVENT_CQ_ERR, IBV_EVENT_QP_REQ_ERR, IBV_EVENT_QP_ACCESS_ERR,
                           IBV_EVENT_SRQ_ERR, IBV_EVENT_WQ_FATAL};
   const std::set<int> gone{IBV_EVENT_QP_FATAL, IBV_EVENT_DEVICE_FATAL};
@@ -113,7 +113,7 @@ TEST(Causes, SeveritiesOfEvents) {
   }
 }
 
-TEST(Causes, ALimitOfLockedMemoryIsNamed) {
+TEST(Causes, NameMemlockLimit) {
   EXPECT_EQ(memlock_advice(1 << 20, ENOMEM, "rxe0", 64 << 10),
             "cannot register 1048576 bytes with rxe0: Cannot allocate memory; the limit of locked "
             "memory is 64 KiB: raise `ulimit -l` (of a container: --ulimit memlock=-1), or "
@@ -123,7 +123,7 @@ TEST(Causes, ALimitOfLockedMemoryIsNamed) {
   EXPECT_TRUE(contains(memlock_advice(1, ENOMEM, "rxe0", 0), "is 0 bytes:"));
 }
 
-TEST(Causes, WithoutALimitSomethingElseIsShort) {
+TEST(Causes, AdviseOtherwiseWithoutMemlockLimit) {
   const std::string unlimited = memlock_advice(4096, ENOMEM, "rxe0", RLIM_INFINITY);
   EXPECT_FALSE(contains(unlimited, "ulimit")) << unlimited;
   EXPECT_TRUE(contains(unlimited, "; free memory")) << unlimited;
@@ -137,7 +137,7 @@ TEST(Causes, WithoutALimitSomethingElseIsShort) {
 
 // libibverbs must be loaded where it is installed, and its absence must be explained elsewhere.
 
-TEST(VerbsLibrary, AnAbsentFileIsNotInstalled) {
+TEST(VerbsLibrary, ReportsMissingLibrary) {
   const LoadedLibrary library = load_verbs_library("libhccl-no-such-verbs.so.1");
   EXPECT_FALSE(library.usable);
   EXPECT_EQ(library.functions.get_device_list, nullptr);
@@ -146,20 +146,20 @@ TEST(VerbsLibrary, AnAbsentFileIsNotInstalled) {
             "drivers in ibverbs-providers");
 }
 
-TEST(VerbsLibrary, AnotherLibraryIsNoVerbs) {
+TEST(VerbsLibrary, RefusesOtherLibrary) {
   const LoadedLibrary library = load_verbs_library("libc.so.6");
   EXPECT_FALSE(library.usable);
   EXPECT_EQ(library.why_not, "libc.so.6 is too old: it lacks ibv_get_device_list");
 }
 
-TEST(VerbsLibrary, WhatIsNoLibraryCannotBeLoaded) {
+TEST(VerbsLibrary, ReportsUnloadableFile) {
   const LoadedLibrary library = load_verbs_library("/proc/self/cmdline");
   EXPECT_FALSE(library.usable);
   EXPECT_EQ(library.why_not.rfind("/proc/self/cmdline cannot be loaded: ", 0), 0U)
       << library.why_not;
 }
 
-TEST(VerbsLibrary, ItIsThereOrTheReasonIs) {
+TEST(VerbsLibrary, IsLoadedOrExplained) {
   const VerbsLibrary* const library = verbs_library();
   EXPECT_EQ(library, verbs_library()) << "loaded once";
   EXPECT_EQ(library == nullptr, !why_no_verbs_library().empty()) << why_no_verbs_library();
@@ -169,8 +169,8 @@ TEST(VerbsLibrary, ItIsThereOrTheReasonIs) {
   EXPECT_EQ(fork_remark(), "") << "nothing was registered before";
 }
 
-// For a symbol with several versions, the present one must be found, and not that of 2006.
-TEST(VerbsLibrary, ThePresentAbiIsFound) {
+// A symbol with several versions must resolve to the current one, not to that of 2006.
+TEST(VerbsLibrary, UsesCurrentAbi) {
   const VerbsLibrary* const library = verbs_library();
   if (library == nullptr) GTEST_SKIP() << why_no_verbs_library();
   void* const handle = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_NOLOAD);
@@ -200,7 +200,7 @@ int fill_extended(ibv_context* /*context*/, std::uint8_t number, ibv_port_attr* 
   return static_cast<int>(size);
 }
 
-TEST(VerbsLibrary, APortIsAskedThroughTheContextsOwnTable) {
+TEST(VerbsLibrary, QueriesPortThroughContextOperations) {
   VerbsLibrary library;
   library.query_port = fill_exported;
   verbs_context extended{};
@@ -211,7 +211,8 @@ TEST(VerbsLibrary, APortIsAskedThroughTheContextsOwnTable) {
   EXPECT_EQ(query_port(library, &extended.context, 2, &attributes), 0) << "no extended context";
   EXPECT_EQ(port_asked, 2);
   EXPECT_EQ(attributes.lid, 7);
-  EXPECT_EQ(attributes.port_cap_flags2, 0) << "what the exported function leaves is zero";
+  EXPECT_EQ(attributes.port_cap_flags2, 0)
+      << "fields that the exported function does not set are zero";
 
   extended.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
   extended.sz = offsetof(verbs_context, context) - offsetof(verbs_context, advise_mr);
