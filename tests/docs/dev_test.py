@@ -28,17 +28,17 @@ class Dev(unittest.TestCase):
         shell = ["bash", "-c", f"source {DEV}; say_what_was_skipped {report}"]
         return subprocess.run(shell, capture_output=True, text=True, check=True).stdout.strip()
 
-    def test_nothing_skipped(self):
+    def test_no_test_is_skipped(self):
         self.assertEqual(self.skips(), "skipped: 0")
 
-    def test_one_reason(self):
+    def test_counts_skips_of_one_reason(self):
         self.assertEqual(self.skips("needs rdma: no device\n", "x\nneeds rdma hosts: none\n"), f"skipped: 2 ({ROCE})")
 
-    def test_several_reasons(self):
+    def test_counts_skips_by_reason(self):
         self.assertEqual(self.skips("needs rdma: a", "needs rdma: b", "needs mpirun", "why"),
                          f"skipped: 4 (2 {ROCE}; 1 needs mpirun; 1 no reason given)")
 
-    def test_a_system_without_debians_packages_is_named(self):
+    def test_names_a_system_without_debian_packages(self):
         tools = self.folder / "bin"
         tools.mkdir()
         for name in ("bash", "dirname", "env"):

@@ -24,36 +24,36 @@ class Blocks(unittest.TestCase):
         self.assertEqual(result.returncode, 1, result.stdout)
         self.assertIn(part, result.stdout + result.stderr)
 
-    def test_what_is_true_passes(self):
+    def test_correct_output_passes(self):
         result = self.run_page("```console", "$ number=7", "$ printf 'two\\none, pid 12\\n'", "one, pid 99", "two", "```",
                                "```console", "$ echo $number \\", ">   more", "7 more", "$ seq 9", "...", "3", "```",
                                "```text", "$ false", "```")
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
 
-    def test_nothing_of_the_caller_lets_root_run_mpirun(self):
+    def test_callers_mpirun_permission_is_removed(self):
         os.environ["OMPI_ALLOW_RUN_AS_ROOT"] = "1"
         self.addCleanup(os.environ.pop, "OMPI_ALLOW_RUN_AS_ROOT")
         result = self.run_page("```console", "$ echo [$OMPI_ALLOW_RUN_AS_ROOT]", "[]", "```")
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
 
-    def test_what_builds_the_project_is_not_run(self):
+    def test_build_commands_are_skipped(self):
         result = self.run_page("```console", "$ ./dev run", "no such line", "$ git clone nowhere", "$ cmake --preset release",
                                "$ cmake --build --preset release", "$ echo one", "one", "```")
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
 
-    def test_other_output(self):
+    def test_missing_output_is_reported(self):
         self.assert_wrong("did not print: 8", "```console", "$ echo 7", "8", "```")
 
-    def test_more_output(self):
+    def test_extra_output_is_reported(self):
         self.assert_wrong("printed as well: two", "```console", "$ echo one; echo two >&2", "one", "```")
 
-    def test_a_command_that_fails(self):
+    def test_failing_command_is_reported(self):
         self.assert_wrong("exit status 3", "```console", "$ (exit 3)", "```")
 
-    def test_a_command_that_ends_the_shell(self):
+    def test_command_that_ends_the_shell_is_reported(self):
         self.assert_wrong("exit status 1", "```console", "$ exit 0", "$ echo on", "on", "```")
 
-    def test_a_page_without_blocks(self):
+    def test_page_without_blocks_is_reported(self):
         self.assert_wrong("no ```console block", "```text", "$ true", "```")
 
 

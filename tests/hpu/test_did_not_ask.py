@@ -76,7 +76,7 @@ def untouched(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     return json.dumps(state(packages, tmp_path_factory.mktemp("untouched")))
 
 
-def test_nothing_is_changed(untouched: str, tmp_path: Path) -> None:
+def test_changes_nothing(untouched: str, tmp_path: Path) -> None:
     without = state(site(tmp_path / "without", without=("hccl_torch_hpu",)), tmp_path)
     without, there = without_own(without), without_own(json.loads(untouched))
     assert there.pop("modules") in ([*without["modules"], "hccl_torch_hpu"], without["modules"])
@@ -86,13 +86,13 @@ def test_nothing_is_changed(untouched: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["0", ""])
-def test_nothing_is_changed_if_switched_off(value: str, packages: Path, untouched: str, tmp_path: Path) -> None:
+def test_changes_nothing_if_switched_off(value: str, packages: Path, untouched: str, tmp_path: Path) -> None:
     found = state(packages, tmp_path, HCCL_EMU_HPU=value)
     assert found["environment"].pop("HCCL_EMU_HPU") == value
     assert without_own(found) == without_own(json.loads(untouched))
 
 
-def test_the_switch_makes_the_difference(packages: Path, tmp_path: Path) -> None:
+def test_the_switch_changes_the_state(packages: Path, tmp_path: Path) -> None:
     """With the switch, the state must differ: the comparison above can fail."""
     found = state(packages, tmp_path, HCCL_EMU_HPU="1")
     assert found["hpu"] and found["accelerator"].startswith("hpu") and found["registrations"]["HPU"] > 0
@@ -111,7 +111,7 @@ def add_distribution(packages: Path, name: str, version: str) -> None:
     (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
 
 
-def test_another_version_of_torch(tmp_path: Path) -> None:
+def test_refuses_other_versions_of_torch(tmp_path: Path) -> None:
     packages = site(tmp_path / "site", without=("torch-",))
     assert "torch is not installed in this environment; run: pip install torch==2.13.0" in refused(packages, tmp_path)
     add_distribution(packages, "torch", "2.12.1")
@@ -120,19 +120,19 @@ def test_another_version_of_torch(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("prefix, missing", [("hccl_torch_hpu-", "hccl-torch-hpu"), ("hccl_torch-", "hccl-torch")])
-def test_a_distribution_that_is_missing(prefix: str, missing: str, tmp_path: Path) -> None:
+def test_names_a_missing_distribution(prefix: str, missing: str, tmp_path: Path) -> None:
     packages = site(tmp_path / "site", without=(prefix,))
     assert f"the distribution {missing} is not installed in this environment" in refused(packages, tmp_path)
 
 
-def test_an_extension_that_is_missing(tmp_path: Path) -> None:
+def test_names_a_missing_extension(tmp_path: Path) -> None:
     packages = site(tmp_path / "site", without=("hccl_torch_hpu",))
     for entry in SITE.glob("hccl_torch_hpu*"):
         shutil.copytree(entry, packages / entry.name, ignore=shutil.ignore_patterns("_C*"))
     assert "hccl_torch_hpu lacks its extension _C; reinstall it: pip install" in refused(packages, tmp_path)
 
 
-def test_beside_the_vendors_packages(tmp_path: Path) -> None:
+def test_refuses_the_vendors_packages(tmp_path: Path) -> None:
     packages = site(tmp_path / "site")
     vendors = tmp_path / "vendors/habana_frameworks"
     vendors.mkdir(parents=True)

@@ -58,7 +58,7 @@ def test_run_keeps_what_the_user_has_set(script, tmp_path: Path) -> None:
     assert (shown["OMP_NUM_THREADS"], shown["HABANA_VISIBLE_MODULES"]) == ("3", "2,5")
 
 
-def test_nothing_is_said_if_quiet_and_nothing_stays_behind(script, tmp_path: Path) -> None:
+def test_quiet_run_prints_nothing_and_leaves_no_files(script, tmp_path: Path) -> None:
     """After several processes, only the folder for version checks in the cache may be left."""
     temporary = tmp_path / "temporary"
     temporary.mkdir()
@@ -84,7 +84,7 @@ def shown_by(*words, folder: Path) -> list[dict]:
     return [json.loads(line) for line in ended.output.splitlines()]
 
 
-def test_ranks(script, tmp_path: Path) -> None:
+def test_run_starts_several_ranks(script, tmp_path: Path) -> None:
     """-n must start processes with torchrun's variables."""
     shown = shown_by("run", "-n", "3", script(SHOW), "argument", folder=tmp_path)
     assert sorted(one["RANK"] for one in shown) == ["0", "1", "2"]
@@ -92,7 +92,7 @@ def test_ranks(script, tmp_path: Path) -> None:
     assert all("TORCH_DEVICE_BACKEND_AUTOLOAD" not in one for one in shown)
 
 
-def test_simulated_nodes(script, tmp_path: Path) -> None:
+def test_run_simulates_nodes(script, tmp_path: Path) -> None:
     shown = sorted(shown_by("run", "--nodes", "2x2", script(SHOW), folder=tmp_path), key=lambda one: one["RANK"])
     assert [(one["RANK"], one["LOCAL_RANK"], one["NODE_RANK"], one["HCCL_NODE_ID"]) for one in shown] == [
         ("0", "0", "0", "node0"), ("1", "1", "0", "node0"), ("2", "0", "1", "node1"), ("3", "1", "1", "node1")]
@@ -100,7 +100,7 @@ def test_simulated_nodes(script, tmp_path: Path) -> None:
     assert all(one["HABANA_VISIBLE_MODULES"] == "0,1" and one["WORLD_SIZE"] == "4" for one in shown)
 
 
-def test_module(tmp_path: Path) -> None:
+def test_run_accepts_a_module(tmp_path: Path) -> None:
     assert hccl_hpu("run", "-m", "platform", folder=tmp_path).startswith("Linux")
 
 
@@ -123,7 +123,7 @@ def test_exit_code_of_a_shell(words: list[str], code: int, tmp_path: Path) -> No
     assert hccl_hpu_apart("shell", *words, folder=tmp_path).code == code
 
 
-def test_shell_of_the_user(tmp_path: Path) -> None:
+def test_shell_is_the_users(tmp_path: Path) -> None:
     ended = hccl_hpu_apart("shell", folder=tmp_path, SHELL="/usr/bin/env")
     assert ended.code == 0 and "HCCL_EMU_HPU=1" in ended.output.splitlines()
 
@@ -162,7 +162,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize("words, variables, said", MISTAKES)
-def test_mistakes(words: list[str], variables: dict[str, str], said: str, script, tmp_path: Path) -> None:
+def test_usage_errors_are_one_line(words: list[str], variables: dict[str, str], said: str, script, tmp_path: Path) -> None:
     """A mistake must cause one line on stderr and exit code 2, and must not start the script."""
     path = script("print('started')")
     ended = hccl_hpu_apart(*[word.format(script=path) for word in words], folder=tmp_path,
@@ -189,13 +189,13 @@ def folders_of(tmp_path: Path) -> list[str]:
     return [one.name for one in (tmp_path / "cache/hccl-torch-hpu").iterdir()]
 
 
-def test_concurrent_starts_make_one_folder(tmp_path: Path) -> None:
+def test_concurrent_starts_create_one_folder(tmp_path: Path) -> None:
     programs = [Program([HCCL_HPU, "shell", "true"], environment(**private(tmp_path))) for _ in range(8)]
     assert [program.finish(60)[0] for program in programs] == [0] * 8
     assert len(folders_of(tmp_path)) == 1, folders_of(tmp_path)
 
 
-def test_a_damaged_folder_is_mended(tmp_path: Path) -> None:
+def test_damaged_folder_is_repaired(tmp_path: Path) -> None:
     hccl_hpu("shell", "true", folder=tmp_path)
     made, = (tmp_path / "cache").rglob("METADATA")
     made.write_text("nonsense")
@@ -203,7 +203,7 @@ def test_a_damaged_folder_is_mended(tmp_path: Path) -> None:
     assert "1.24.0" in made.read_text() and len(folders_of(tmp_path)) == 1
 
 
-def test_a_folder_that_others_can_write_is_refused(tmp_path: Path) -> None:
+def test_folder_writable_by_others_is_refused(tmp_path: Path) -> None:
     hccl_hpu("shell", "true", folder=tmp_path)
     root = tmp_path / "cache/hccl-torch-hpu"
     root.chmod(0o777)
@@ -211,7 +211,7 @@ def test_a_folder_that_others_can_write_is_refused(tmp_path: Path) -> None:
     assert said == f"hccl-hpu: other users can write to {root}; remove it, or set XDG_CACHE_HOME to a folder that you own\n"
 
 
-def test_starting_is_quick(script, tmp_path: Path) -> None:
+def test_launcher_does_not_import_torch(script, tmp_path: Path) -> None:
     """The launcher must start a single process without importing torch."""
     ended = hccl_hpu_apart("shell", "true", folder=tmp_path, command=(sys.executable, "-X", "importtime", HCCL_HPU))
     assert ended.code == 0 and "argparse" in ended.errors

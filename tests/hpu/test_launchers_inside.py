@@ -61,7 +61,7 @@ def test_mpirun(program: str, tmp_path: Path) -> None:
     require_all(output, 2)
 
 
-def test_a_launcher_inside_a_launcher(program: str, tmp_path: Path) -> None:
+def test_nested_launcher(program: str, tmp_path: Path) -> None:
     """A nested launcher must not extend paths, and must keep the outer variables."""
     output = hccl_hpu("shell", "hccl-hpu", "run", "-n", "2", program, folder=tmp_path)
     require_all(output, 2)

@@ -63,7 +63,7 @@ def run_commands(commands: list[str], folder: Path) -> None:
 
 
 @pytest.mark.parametrize("text", programs())
-def test_program(text: str, tmp_path: Path) -> None:
+def test_program_of_a_page_runs(text: str, tmp_path: Path) -> None:
     commands = commands_of(text)
     name = re.findall(r"[\w-]+\.py", commands[0])[0]
     (tmp_path / name).write_text(text)
@@ -71,7 +71,7 @@ def test_program(text: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.set_a
-def test_workflow(tmp_path: Path) -> None:
+def test_workflow_of_a_page_runs(tmp_path: Path) -> None:
     """The workflow's steps that run programs must work with the script of its page."""
     yaml = pytest.importorskip("yaml", reason="needs PyYAML")
     workflow = yaml.safe_load(blocks(WORKFLOW, "yaml")[0])
@@ -82,6 +82,6 @@ def test_workflow(tmp_path: Path) -> None:
     run_commands(commands, tmp_path)
 
 
-def test_there_are_programs() -> None:
+def test_pages_contain_programs() -> None:
     assert len(programs()) >= 14
     assert all(commands_of(text) for page in SETS for text in blocks(page, "python"))

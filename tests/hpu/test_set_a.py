@@ -60,7 +60,7 @@ def test_accelerate_on_the_cpu(tmp_path: Path) -> None:
     assert found["device"] == "cpu" and found["world"] == 1, found
 
 
-def test_accelerate_judges(tmp_path: Path) -> None:
+def test_accelerate_own_scripts(tmp_path: Path) -> None:
     """Accelerate's own scripts for several processes must pass unchanged, without an argument about
     the device."""
     folder = Path(importlib.util.find_spec("accelerate").origin).parent / "test_utils/scripts"

@@ -31,7 +31,7 @@ def test_trainer(kind: str, devices: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["auto", "bare"])
-def test_trainer_counts_the_devices(kind: str, tmp_path: Path) -> None:
+def test_trainer_uses_all_devices(kind: str, tmp_path: Path) -> None:
     """devices="auto", and a Trainer() without arguments, must use the visible modules and write
     checkpoints."""
     found = train(kind, tmp_path, str(tmp_path / "checkpoints"), HABANA_VISIBLE_MODULES="0,1")

@@ -26,7 +26,7 @@ def test_fast_ddp(processes: int, kind: str, lazy: str, tmp_path: Path) -> None:
     require_same_training(found, alone(FAST_DDP, "cpu"))
 
 
-def test_stale_gradients_are_noticed(tmp_path: Path) -> None:
+def test_stale_gradients_are_detected(tmp_path: Path) -> None:
     """The comparison above must notice graphs whose replay does nothing, which reuse the first
     step's gradients."""
     found = report_of(hccl_hpu("run", "-n", "2", FAST_DDP, "stale", folder=tmp_path))

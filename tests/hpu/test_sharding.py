@@ -8,13 +8,13 @@ from emulation import SCRIPTS, hccl_hpu
 CASES = ("fsdp1", "fsdp2", "dtensor", "dcp", "checkpointing", "compiled")
 
 
-def test_two_devices_compute_what_one_process_does(tmp_path: Path) -> None:
+def test_two_devices_match_one_process(tmp_path: Path) -> None:
     output = hccl_hpu("run", "-n", "2", str(SCRIPTS / "shard.py"), str(tmp_path), *CASES, folder=tmp_path)
     for case in CASES:
         assert output.count(f"{case} is right") == 2, output
 
 
-def test_collectives_come_before_what_reads_their_results(tmp_path: Path) -> None:
+def test_collectives_precede_readers_of_their_results(tmp_path: Path) -> None:
     """All results must be in order. When a rank is then killed, the other one's error must name
     that rank and the call."""
     output = hccl_hpu("run", "-n", "2", str(SCRIPTS / "order.py"), folder=tmp_path, code=None)

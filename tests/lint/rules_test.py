@@ -85,7 +85,7 @@ class Rules(unittest.TestCase):
         self.write("src/device/b.h", LICENCE + "struct A {\n  struct Stage;\n};\n")
         self.assert_one(check_sources, "Stage is also a class of src/base/a.h")
 
-    def test_word_that_the_glossary_defines_twice(self):
+    def test_glossary_defines_a_word_twice(self):
         page = self.root / "docs/architecture.md"
         page.write_text(page.read_text() + "\n## Glossary\n\n| word | is |\n|---|---|\n| rank, node | a |\n| channel, rank | b |\n")
         self.assert_one(check_docs, "the glossary defines 'rank' twice")
@@ -102,7 +102,7 @@ class Rules(unittest.TestCase):
         self.write("docs/explanation/compatibility.md", "What differs is told here.\n```\nWhat is code\n```\nWhat is it?\n")
         self.assert_one(check_docs, "'What'")
 
-    def test_phrases_that_make_readers_stop(self):
+    def test_stilted_phrases(self):
         for phrase, part in (("Waits so long for a peer.", "'so long'"), ("A rank is no index.", "'is no'"),
                              ("The transport cannot be had.", "'cannot be had'")):
             self.write("src/base/b.h", LICENCE + f"// {phrase}\nint wait();\n")
@@ -116,7 +116,7 @@ class Rules(unittest.TestCase):
         self.write("src/base/b.h", LICENCE + '#include "device/a.h"\n')
         self.assert_one(check_layers, "does not list that layer")
 
-    def test_include_of_a_way_up(self):
+    def test_include_with_a_parent_path(self):
         self.write("src/base/b.h", LICENCE + '#include "../device/a.h"\n')
         self.assert_one(check_layers, "never a way up")
 
@@ -154,14 +154,14 @@ class Rules(unittest.TestCase):
         self.write("README.md", "[a](docs/architecture.md#nowhere)\n")
         self.assert_one(check_docs, "no such heading")
 
-    def test_source_that_does_not_exist(self):
+    def test_missing_source(self):
         self.write("README.md", "`src/base/variables.cpp`, `variables.cpp`, `zlib.h`\n")
         self.assertEqual(self.findings(check_docs), [])
         for name in ("base/gone.h", "gone.cpp"):
             self.write("README.md", f"`{name}`\n")
             self.assert_one(check_docs, f"{name} does not exist")
 
-    def test_links_that_a_site_does_not_have(self):
+    def test_links_outside_the_site(self):
         self.write("examples/a.c", LICENCE)
         for target in ("../../examples/a.c", "../reference"):
             self.write("docs/how-to/debug-a-hang.md", f"[a]({target})\n")
@@ -176,7 +176,7 @@ class Rules(unittest.TestCase):
             self.write("README.md", f"[a](docs/how-to/debug-a-hang.md#{anchor})\n")
             self.assert_one(check_docs, "no such heading")
 
-    def test_page_that_no_index_names(self):
+    def test_page_missing_from_every_index(self):
         pages = sorted(path.relative_to(self.root / "docs") for path in (self.root / "docs").rglob("*.md"))
         self.write("docs/README.md", "".join(f"- [a]({page})\n" for page in pages))
         self.assertEqual(self.findings(check_docs), [])
@@ -188,7 +188,7 @@ class Rules(unittest.TestCase):
         self.write("docs/README.md", "[b](decisions/README.md)\n" + (self.root / "docs/README.md").read_text())
         self.assertEqual(self.findings(check_docs), [])
 
-    def test_page_whose_programs_no_test_runs(self):
+    def test_page_with_untested_programs(self):
         self.write("docs/how-to/train.md", "```python\n1\n```\n")
         self.assert_one(check_docs, "no test runs its programs")
         self.write("docs/how-to/train.md", "A\n\n```console\n$ true\n```\n")
@@ -212,7 +212,7 @@ class Rules(unittest.TestCase):
         self.generate()
         self.assert_one(check_docs, "uniqueId")
 
-    def test_undocumented_key_of_others(self):
+    def test_undocumented_foreign_key(self):
         self.write("src/base/variables.cpp", 'Variable{"HCCL_TIMEOUT", "1800", "s"};\nForeignKey{"HCCL_TRIALS", "120"};\n')
         self.assert_one(check_docs, "HCCL_TRIALS has no row")
 
@@ -243,7 +243,7 @@ class Rules(unittest.TestCase):
         self.write("src/algorithms/catalogue.cpp", bound % "2 * s.log_n" + row)
         self.assert_one(check_docs, "docs/generate.py")
 
-    def test_message_that_names_nothing_to_do(self):
+    def test_message_without_a_remedy(self):
         self.write("include/hccl/hccl_types.h", "typedef enum hcclResult_t { hcclBusy = 12 } hcclResult_t;\n")
         self.write("src/device/a.cpp", 'throw Error(hcclBusy, "the module is busy");\n')
         with self.assertRaisesRegex(SystemExit, "names nothing to do"):

@@ -55,7 +55,7 @@ class Page(unittest.TestCase):
             f"\n<!-- {name}: begin of what the command writes -->\nold {name}\n<!-- {name}: end -->\n"
             for name in ("bench", "micro")))
 
-    def test_replaces_its_section_alone_however_often(self):
+    def test_replaces_only_its_section_each_time(self):
         for text in ("first", "second"):
             page.write_section(self.path, "micro", [text, "table"])
         written = self.path.read_text()
@@ -64,12 +64,12 @@ class Page(unittest.TestCase):
         self.assertNotIn("old micro", written)
         self.assertNotIn("first", written)
 
-    def test_says_what_is_missing_before_anything_is_measured(self):
+    def test_refuses_a_page_without_its_section(self):
         self.path.write_text("# A\n")
         with self.assertRaisesRegex(SystemExit, "lacks the lines"):
             page.require_section(self.path, "bench")
 
-    def test_the_documents_sections_are_there(self):
+    def test_documents_contain_their_sections(self):
         for name in ("bench", "micro", "nodes", "trainer"):
             page.require_section(ROOT / "docs/performance.md", name)
 
@@ -86,13 +86,13 @@ class BenchPlot(unittest.TestCase):
     def titles(self, svg):
         return [panel.find(f"{SVG}text").text for panel in svg.findall(f"{SVG}g")]
 
-    def test_a_glance_has_one_row_of_the_most_ranks(self):
+    def test_glance_has_one_row_with_the_most_ranks(self):
         names = ("all_reduce", "broadcast", "all_gather", "reduce_scatter", "reduce")
         svg = self.draw([("queued", [cell(name, ranks, 1024, [10], [20])]) for name in names for ranks in (8, 2)])
         self.assertEqual(len(self.titles(svg)), 10)
         self.assertEqual(self.titles(self.glance), [f"{name}, 8 ranks" for name in names[:4]])
 
-    def test_a_panel_for_each_queued_section(self):
+    def test_has_a_panel_for_each_queued_section(self):
         svg = self.draw([("queued", [cell("reduce", 8, 1024, [10], [20]), cell("reduce", 8, 4096, [30], [20], [15])]),
                          ("queued", [cell("barrier", 2, 0, [10], [20])]),
                          ("latency", [cell("all_reduce", 2, 8, [10], [20])])])
@@ -101,12 +101,12 @@ class BenchPlot(unittest.TestCase):
         hints = [title.text for title in panels[0].iter(f"{SVG}title")]
         self.assertEqual(hints, ["1K: 0.50 of best", "4K: 1.50 of best", "4K: 2.00 of floor"])
 
-    def test_slower_points_stand_out(self):
+    def test_highlights_slower_points(self):
         svg = self.draw([("queued", [cell("reduce", 8, 1024, [10], [20]), cell("reduce", 8, 4096, [30], [20])])])
         fills = [dot.get("fill") for dot in svg.find(f"{SVG}g").iter(f"{SVG}circle")]
         self.assertEqual(fills, [bench_plot.BEST, bench_plot.SLOWER])
 
-    def test_cells_survive_json(self):
+    def test_cells_round_trip_through_json(self):
         before = cell("reduce", 8, 1024, [10, 12], [20, 20], [5, 6])
         before.iterations, before.default, before.quiet, before.perf = 7, [30, 31], [9, 8], [11, 13]
         before.gloo = {"ring": [14, 15]}
@@ -145,7 +145,7 @@ class RunPlot(unittest.TestCase):
         self.assertEqual(len({line.get("stroke") for line in panels[0]}), 2)
         self.assertEqual(["root 0" in self.words, "root 1" in self.words, "none" in self.words], [True, True, False])
 
-    def test_each_of_many_types_has_panels_of_its_own(self):
+    def test_each_type_has_its_own_panels(self):
         types = ["int8", "uint8", "int32", "float"]
         self.assertEqual(len(self.draw([row for name in types for row in self.sweep(type_name=name)])), 2)
         panels = self.draw([row for name in types for redop in ("sum", "max")
@@ -154,12 +154,12 @@ class RunPlot(unittest.TestCase):
         for words in ("Bus bandwidth (GB/s), int8", "Time per call, float", "sum", "max"):
             self.assertIn(words, self.words)
 
-    def test_has_decades_of_bandwidth(self):
+    def test_bandwidth_axis_has_decades(self):
         self.draw([self.row(4096, 1e7), self.row(8192, 1e3)])
         for words in ("0.0001", "0.001", "0.01", "0.1", "1", "10"):
             self.assertIn(words, self.words)
 
-    def test_leaves_out_in_place_where_there_is_none(self):
+    def test_omits_in_place_if_absent(self):
         self.assertEqual([len(lines) for lines in self.draw(self.sweep(in_place=False))], [1, 1])
         self.assertNotIn("in place", self.words)
 
@@ -169,12 +169,12 @@ class RunPlot(unittest.TestCase):
         self.assertEqual(*drawn)
         self.assertIn("4K", self.words)
 
-    def test_a_barrier_and_other_files_are_refused(self):
+    def test_refuses_barriers_and_other_files(self):
         for run in ({"rows": [self.row(0, 900)]}, {"rows": []}, {}):
             with self.assertRaisesRegex(ValueError, "sizes to draw over"):
                 plot.picture_of(run)
 
-    def test_a_training_has_loss_and_time_over_its_epochs(self):
+    def test_draws_loss_and_time_of_a_training(self):
         run = {"mode": "ddp", "ranks": 2, "training": "64-32-10", "epochs": [
             {"epoch": epoch, "loss": 1 / epoch, "test_loss": 2 / epoch, "step_ms": 3.5, "communication_ms": 0.0}
             for epoch in (1, 2, 3)]}
@@ -208,7 +208,7 @@ class TorchPlot(unittest.TestCase):
                 torch_backends.main()
             return xml.etree.ElementTree.parse(target).getroot()
 
-    def test_a_panel_for_each_number_of_ranks_and_a_line_for_each_collective_and_memory(self):
+    def test_has_a_panel_per_rank_count_and_a_line_per_collective_and_memory(self):
         panels = self.draw(self.samples()).findall(f"{SVG}g")
         self.assertEqual([panel.find(f"{SVG}text").text for panel in panels], ["2 ranks", "4 ranks"])
         for panel in panels:
@@ -216,7 +216,7 @@ class TorchPlot(unittest.TestCase):
             self.assertEqual([bool(one.get("stroke-dasharray")) for one in lines], [True, False] * 2)
             self.assertEqual(len({one.get("stroke") for one in lines}), 2)
 
-    def test_points_lie_on_logarithmic_axes(self):
+    def test_axes_are_logarithmic(self):
         svg = self.draw(self.samples())
         hints = [title.text for title in svg.iter(f"{SVG}title")]
         self.assertIn("all_reduce, plain tensor, 1K: 2 times as fast as gloo", hints)
@@ -226,13 +226,13 @@ class TorchPlot(unittest.TestCase):
         self.assertAlmostEqual(axes.y(1) - axes.y(2), axes.y(2) - axes.y(4))
         self.assertLess(axes.x(1024), axes.x(1 << 20))
 
-    def test_it_suits_dark_pages(self):
+    def test_supports_dark_mode(self):
         style = self.draw(self.samples()).find(f"{SVG}style").text
         self.assertIn("prefers-color-scheme: dark", style)
         for color in (charts.INK, charts.GRID, charts.PAPER, torch_plot.FASTER):
             self.assertIn(color, style)
 
-    def test_a_run_without_collectives_is_refused(self):
+    def test_refuses_a_run_without_collectives(self):
         with self.assertRaisesRegex(SystemExit, "no collectives to draw"):
             self.draw([])
 
@@ -251,13 +251,13 @@ class Micro(unittest.TestCase):
         self.assertEqual(ratios["cache", 2, "float", "sum"], 1.05)
         self.assertEqual(ratios["memory", 2, "float", "sum"], 1.0)
 
-    def test_a_missed_goal_is_said(self):
+    def test_reports_a_missed_goal(self):
         self.assertTrue(micro.judge(self.ratios(105))[1])
         lines, met = micro.judge(self.ratios(120))
         self.assertFalse(met)
         self.assertEqual([line.rsplit(" ", 1)[1] for line in lines], ["MISSED", "met", "met"])
 
-    def test_other_copies_are_shown_and_not_judged(self):
+    def test_other_copies_are_shown_but_not_judged(self):
         ratios = micro.against_stores(self.times(120), {"copy/cache/2/memcpy": 200})
         self.assertEqual(ratios["cache", 2, "float", "sum"], 0.6)
         self.assertNotIn(("memory", 2, "float", "sum"), ratios)
@@ -276,7 +276,7 @@ class Trainers(unittest.TestCase):
         self.assertIn("| Open MPI | 12 | 4 | 3 |", race.show(8))
         return [reached for _, reached in race.goals()]
 
-    def test_goals_are_judged_within_rounds(self):
+    def test_goals_are_judged_round_by_round(self):
         self.assertEqual(self.verdicts([10, 10], [1, 2]), [True, True, True, True, True])
         self.assertEqual(self.verdicts([10.8, 10.8], [2.5, 2.5]), [False, False, True, True, False])
 
@@ -290,7 +290,7 @@ class NodesReport(unittest.TestCase):
     def verdicts(self, section, made):
         return [(what, round(ratio, 2), verdict) for what, ratio, _, _, verdict in report.judge(section, made)]
 
-    def test_the_best_is_the_faster_of_both_peers(self):
+    def test_best_is_the_faster_peer(self):
         for mpi, gloo in (([20, 20], [10, 10]), ([10, 10], [20, 20])):
             made = self.cell(16 << 20, [8, 8], mpi, gloo, [7, 7])
             self.assertEqual(self.verdicts("nodes", made), [("best", 0.8, "reached"), ("floor", 1.14, "reached")])
@@ -300,7 +300,7 @@ class NodesReport(unittest.TestCase):
             judged = self.verdicts("nodes", self.cell(size, [30], [10], [10], [10]))
             self.assertEqual([verdict for _, _, verdict in judged], ["MISSED"] * 2 if size >= 16 << 20 else [])
 
-    def test_latency_is_held_against_the_ping_pong_alone(self):
+    def test_latency_is_compared_only_with_the_ping_pong(self):
         for ours, verdict in ((12, "aim"), (14, "reached"), (16, "MISSED")):
             made = self.cell(8, [ours], [1], [1], [10])
             self.assertEqual(self.verdicts("nodes latency", made), [("floor", ours / 10, verdict)])
@@ -317,13 +317,13 @@ class NodesReport(unittest.TestCase):
         self.assertFalse(reached)
         self.assertIn("1.60 of raw ping-pong, must reach 1.5", lines)
 
-    def test_a_call_of_8_bytes_is_held_against_one_message_too(self):
+    def test_a_call_of_8_bytes_is_also_compared_with_one_message(self):
         queued, alone = self.cell(8, [6000], [1], [1], [5000]), self.cell(8, [6400], [1], [1], [8000])
         line = nodes.show_exchange([("nodes", [queued]), ("nodes latency", [alone])])
         self.assertIn("1.60 of half a raw ping-pong, of which a raw exchange takes 1.25; 1.28 of that exchange", line)
         self.assertEqual(nodes.show_exchange([("nodes", [queued])]), "")
 
-    def test_a_side_that_is_missing_is_said_and_the_other_is_the_best(self):
+    def test_reports_a_missing_side_and_takes_the_other_as_best(self):
         made = cell("all_reduce", 2, 16 << 20, [8], [10], [8])
         self.assertNotIn("Gloo", report.show_section("nodes", [made]))
         self.assertEqual(self.verdicts("nodes", made)[0], ("best", 0.8, "reached"))
@@ -343,7 +343,7 @@ class NodesReport(unittest.TestCase):
         self.assertIn("16 MiB in 8.39 ms", shown)
         self.assertEqual(nodes.show_yardstick([rates, "there is no iperf3"]), "No yardstick: there is no iperf3.")
 
-    def test_a_yardstick_that_failed_says_why(self):
+    def test_a_failed_yardstick_gives_the_reason(self):
         for text, why in (('{"error": "unable to connect"}', "unable to connect"), ("", "no report"), ("{}", "no report"),
                           ("[]", "no report")):
             with self.assertRaisesRegex(nodes.YardstickError, why):
@@ -380,16 +380,16 @@ class NodesRace(unittest.TestCase):
         race.round(0)
         return race.cell
 
-    def test_a_side_is_spared_sizes_it_cannot_do(self):
+    def test_skips_sizes_that_a_side_does_not_support(self):
         self.assertEqual(self.race(64).gloo, {"ring": [2e6], "polling": [2e6]})
         self.assertEqual(self.race(128).gloo, {"ring": [2e6]})
 
-    def test_the_floor_runs_its_own_collective_at_any_size(self):
+    def test_floor_runs_its_own_collective_at_any_size(self):
         self.assertEqual(self.race(8).floors, {"64 KiB": [1e6]})
         self.assertEqual({words["collective"] for _, words in self.raw.asked}, {"sendrecv"})
         self.assertEqual({words["collective"] for _, words in self.gloo.asked}, {"all_reduce"})
 
-    def test_a_ping_pong_is_there_and_back(self):
+    def test_ping_pong_runs_in_latency_mode(self):
         ping_pong = MadeUpDriver(1e6)
         made = self.race(8, latency=True, floors=[nodes.PingPong(ping_pong, "buffers", 3, "sendrecv")])
         self.assertEqual(made.floors, {"buffers": [1e6]})

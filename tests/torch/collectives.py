@@ -53,7 +53,7 @@ def all_reduce() -> None:
             assert same(tensor, fold(all_inputs).to(dtype)), (dtype, count, operation)
 
 
-def averages_and_truth_values() -> None:
+def averages_and_booleans() -> None:
     size, rank = dist.get_world_size(), dist.get_rank()
     tensor = torch.full((1000,), float(rank + 1))
     dist.all_reduce(tensor, op=dist.ReduceOp.AVG)

@@ -99,7 +99,7 @@ def exit_without_destroy() -> None:
     raise SystemExit(0)
 
 
-def exit_with_work_under_way() -> None:
+def exit_with_work_in_flight() -> None:
     """Ends rank 0 while its operation waits for the others."""
     if dist.get_rank() == 0:
         dist.all_reduce(torch.ones(1 << 20), async_op=True)
@@ -119,7 +119,7 @@ def look_at(done) -> None:
     done.value()
 
 
-def exit_with_callbacks_under_way() -> None:
+def exit_during_callbacks() -> None:
     """Ends the program while callbacks of futures run, like hooks of DistributedDataParallel, and
     more are queued."""
     for _ in range(60):
@@ -127,7 +127,7 @@ def exit_with_callbacks_under_way() -> None:
     raise SystemExit(3)
 
 
-def exit_with_futures_that_wait() -> None:
+def exit_with_pending_futures() -> None:
     """Ends rank 0 while its futures wait for a rank that does not answer."""
     if dist.get_rank() == 1:
         time.sleep(600)
@@ -137,7 +137,7 @@ def exit_with_futures_that_wait() -> None:
     raise SystemExit(3)
 
 
-def exit_after_an_exit_handler_of_the_program() -> None:
+def exit_after_the_programs_exit_handler() -> None:
     """Uses the group and waits for futures in an exit handler of the program, which must work."""
     import atexit
 

@@ -90,7 +90,7 @@ def leaves_nothing(action) -> None:
     assert all(one <= other + 2 for one, other in zip(after, before)), (before, after)
 
 
-def groups_leave_nothing() -> None:
+def groups_leak_nothing() -> None:
     def use_group() -> None:
         group = dist.new_group()
         tensor = torch.ones(1000)
@@ -100,7 +100,7 @@ def groups_leave_nothing() -> None:
     leaves_nothing(use_group)
 
 
-def initialised_again() -> None:
+def reinitialised() -> None:
     """The default group must be able to be destroyed and created again twenty times without leaving
     resources."""
     def again() -> None:
@@ -236,7 +236,7 @@ class Numbers(torch.utils.data.Dataset):
         return self.data[index] * 2
 
 
-def allocator_and_its_friends(folder: str) -> None:
+def allocator_with_other_features(folder: str) -> None:
     """DataLoader workers, multiprocessing, shared memory, numpy, pickling and saving must work with
     the allocator installed."""
     import copy

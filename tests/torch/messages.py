@@ -87,7 +87,7 @@ def directed_waits_for_its_own_source() -> None:
         dist.send(torch.tensor([float(rank)]), 0)
 
 
-def other_messages_stay() -> None:
+def unmatched_messages_stay_queued() -> None:
     """A receive by tag from any rank must leave a message without a tag to another receive."""
     rank = dist.get_rank()
     if rank == 0:
@@ -202,7 +202,7 @@ def received_twice() -> None:
         dist.barrier()
 
 
-def sent_while_it_is_broadcast() -> None:
+def sent_during_its_broadcast() -> None:
     """A tensor that a collective only reads can be sent at the same time."""
     tensor = torch.full((100_000,), float(dist.get_rank()))
     if dist.get_rank() == 0:
@@ -215,7 +215,7 @@ def sent_while_it_is_broadcast() -> None:
         dist.broadcast(tensor, 0)
 
 
-def others_pass_a_call_that_waits() -> None:
+def other_calls_overtake_a_waiting_call() -> None:
     """While a call waits for an earlier operation on its tensor, another thread must be able to
     send a message that the other rank needs first."""
     tensor = torch.ones(1000, 2)[:, 0]
@@ -234,7 +234,7 @@ def others_pass_a_call_that_waits() -> None:
     assert bool((tensor == 4).all())
 
 
-def mixtures() -> None:
+def mixed_traffic() -> None:
     """Random receives from one rank or from any must get the messages of each rank and tag in
     order."""
     size, rank, rounds = dist.get_world_size(), dist.get_rank(), 60
@@ -336,7 +336,7 @@ def tags_in_batches() -> None:
         assert [tensor[-1].item() - 10 * peer for tensor in received] == [3, 1, 0, 4, 2], received
 
 
-def nothing_from_itself() -> None:
+def self_receive_without_send_times_out() -> None:
     """A receive from the rank itself without a message must end with the group's time-out."""
     rank = dist.get_rank()
     group = dist.new_group(timeout=datetime.timedelta(seconds=1))
@@ -354,7 +354,7 @@ def page_without_access(access: int) -> torch.Tensor:
     return tensor
 
 
-def memory_that_cannot_be_used() -> None:
+def inaccessible_memory() -> None:
     """Memory that cannot be read or written must fail the call, and the group must keep working."""
     rank, peer = dist.get_rank(), 1 - dist.get_rank()
     closed, locked = page_without_access(0), page_without_access(mmap.PROT_READ)
@@ -426,7 +426,7 @@ def behind_a_collective() -> None:
             dist.barrier()
 
 
-def gaps_are_not_touched() -> None:
+def gaps_are_untouched() -> None:
     """A message from and to distant elements must only load the pages of the elements."""
     memory = mmap.mmap(-1, 1 << 30)
     tensor = torch.frombuffer(memory, dtype=torch.float32)[:: 1 << 24]
@@ -443,7 +443,7 @@ def resident_bytes() -> int:
         return int(file.read().split()[1]) * mmap.PAGESIZE
 
 
-def memory_that_is_protected_later() -> None:
+def memory_protected_later() -> None:
     """If memory becomes read-only after a receive was posted, the receive must fail."""
     libc = ctypes.CDLL(None, use_errno=True)
     for tag in (0, 3):

@@ -4,7 +4,7 @@ import pytest
 
 from launcher import run_ranks
 
-COLLECTIVES = ["all_reduce", "averages_and_truth_values", "broadcast", "reduce", "gathers", "scatters", "all_to_all",
+COLLECTIVES = ["all_reduce", "averages_and_booleans", "broadcast", "reduce", "gathers", "scatters", "all_to_all",
                "messages"]
 OPERATIONS = ["bitwise_reductions", "premultiplied_sums", "premultiplied_sums_of_other_types", "refused_reductions", "large_messages", "operations_follow_each_other", "coalesced_calls",
               "any_source", "tags", "messages_pass_collectives", "futures", "callbacks_that_wait", "inference_tensors",

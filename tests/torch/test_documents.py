@@ -44,7 +44,7 @@ def arguments_of(command: str, path: Path) -> tuple[list[str], dict[str, str]]:
 
 
 @pytest.mark.parametrize("command, text", programs())
-def test_program(command: str, text: str, tmp_path: Path) -> None:
+def test_program_of_a_page_runs(command: str, text: str, tmp_path: Path) -> None:
     for package in set(re.findall(r"^ *(?:from|import) (accelerate|lightning|transformers)\b", text, flags=re.M)):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"needs {package}")
@@ -54,5 +54,5 @@ def test_program(command: str, text: str, tmp_path: Path) -> None:
     run(arguments, seconds=300, HF_HUB_OFFLINE="1", HF_HOME=str(tmp_path), **variables)
 
 
-def test_there_are_programs() -> None:
+def test_pages_contain_programs() -> None:
     assert len(programs()) >= 8

@@ -60,7 +60,7 @@ def test_killed_rank(ranks: int) -> None:
     assert residue() == before
 
 
-def test_stopped_rank_and_a_timeout_of_the_group() -> None:
+def test_stopped_rank_times_out() -> None:
     output = output_of_rank_0("stopped", TEST_TIMEOUT="10")
     require_complete(output, 0, "all_reduce", "rank 1", "10 s")
     seconds = float(re.search(r"rank 0 after ([\d.]+) s", output)[1])
@@ -107,23 +107,23 @@ def test_exit_without_destroy() -> None:
     run_ranks(2, "failures:exit_without_destroy", seconds=60)
 
 
-def test_exit_with_work_under_way() -> None:
-    for code, output in outputs(ranks_alone(2, "exit_with_work_under_way"), seconds=60):
+def test_exit_with_work_in_flight() -> None:
+    for code, output in outputs(ranks_alone(2, "exit_with_work_in_flight"), seconds=60):
         assert code == 0, output
 
 
-def test_exit_with_callbacks_under_way() -> None:
-    for code, output in outputs(ranks_alone(2, "exit_with_callbacks_under_way"), seconds=60):
+def test_exit_during_callbacks() -> None:
+    for code, output in outputs(ranks_alone(2, "exit_during_callbacks"), seconds=60):
         assert code == 3 and "terminate" not in output, output
 
 
-def test_exit_with_futures_that_wait() -> None:
-    output = output_of_rank_0("exit_with_futures_that_wait", code=3)
+def test_exit_with_pending_futures() -> None:
+    output = output_of_rank_0("exit_with_pending_futures", code=3)
     assert "terminate" not in output, output
 
 
-def test_exit_after_an_exit_handler_of_the_program() -> None:
-    for rank, (code, output) in enumerate(outputs(ranks_alone(2, "exit_after_an_exit_handler_of_the_program"), seconds=60)):
+def test_exit_after_the_programs_exit_handler() -> None:
+    for rank, (code, output) in enumerate(outputs(ranks_alone(2, "exit_after_the_programs_exit_handler"), seconds=60)):
         assert code == 3 and f"rank {rank}: 2.0" in output, output
 
 
@@ -134,7 +134,7 @@ def test_exception_on_one_rank() -> None:
     require_complete(results[0][1], 0, "all_reduce", "rank 1")
 
 
-def test_nobody_is_left_behind_under_torchrun() -> None:
+def test_torchrun_leaves_no_process_behind() -> None:
     before = residue()
     program = Program(torchrun(3, str(FOLDER / "rank.py"), "failures:killed", "hccl"), environment())
     output, _ = program.process.communicate(timeout=120)

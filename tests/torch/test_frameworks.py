@@ -157,7 +157,7 @@ def require_trained_together(output: str) -> None:
         assert f"rank {rank}: trained together" in output, output
 
 
-def test_accelerate_with_the_group_made_first(tmp_path: Path) -> None:
+def test_accelerate_uses_an_existing_group(tmp_path: Path) -> None:
     """Without the patch, Accelerate on CPUs must use an existing group to wrap the model, shard the
     data and gather, and must leave equal weights. Its own label for the backend is "gloo", which is
     wrong but harmless."""
@@ -166,7 +166,7 @@ def test_accelerate_with_the_group_made_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", ["cpu=True, ", ""])
-def test_accelerate_makes_the_group_if_patched(options: str, tmp_path: Path) -> None:
+def test_patched_accelerate_creates_the_group(options: str, tmp_path: Path) -> None:
     """With HCCL_TORCH_PATCH_ACCELERATE=1, Accelerate must use the backend that the program names.
     Without the patch, cpu=True would raise ValueError, and its lack would train the ranks apart.
     The program must announce the patch."""
@@ -188,7 +188,7 @@ state.destroy_process_group()
 
 
 @pytest.mark.parametrize("options", ["cpu=True, ", ""])
-def test_partial_state_if_patched(options: str, tmp_path: Path) -> None:
+def test_patched_partial_state(options: str, tmp_path: Path) -> None:
     """The patch must also work for PartialState, which Transformers uses."""
     needs("accelerate")
     run_program(2, PARTIAL_STATE.replace("{options}", options), tmp_path, seconds=LIMIT, HCCL_TORCH_PATCH_ACCELERATE="1")
@@ -219,7 +219,7 @@ assert len(caught) == 2 and "has no effect on this version of Accelerate" in str
 
 
 @pytest.mark.parametrize("program", [PATCHED_LATER, FOREIGN_VERSION])
-def test_patch_leaves_the_rest_alone(program: str) -> None:
+def test_patch_affects_nothing_else(program: str) -> None:
     """The patch must apply to a module that was imported before, and must not affect a single
     process. An unknown version of Accelerate must cause a warning and stay unchanged."""
     needs("accelerate")

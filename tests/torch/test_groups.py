@@ -11,7 +11,7 @@ def test_subgroups() -> None:
     run_ranks(4, "groups:subgroups")
 
 
-@pytest.mark.parametrize("function", ["two_groups_at_once", "groups_leave_nothing", "initialised_again",
+@pytest.mark.parametrize("function", ["two_groups_at_once", "groups_leak_nothing", "reinitialised",
                                       "forks_with_shared_memory", "forks_beside_allocations",
                                       "child_leaves_behind_receives", "destroyed_while_receives_wait",
                                       "destroyed_while_a_message_waits"])
@@ -19,10 +19,10 @@ def test_two_ranks(function: str) -> None:
     run_ranks(2, f"groups:{function}")
 
 
-def test_a_forked_child_is_told() -> None:
+def test_forked_child_gets_an_error() -> None:
     output = run_ranks(2, "groups:forks")
     assert output.count("forked") >= 2, output
 
 
-def test_the_allocator_and_its_friends(tmp_path: Path) -> None:
-    run_ranks(2, "groups:allocator_and_its_friends", str(tmp_path))
+def test_allocator(tmp_path: Path) -> None:
+    run_ranks(2, "groups:allocator_with_other_features", str(tmp_path))

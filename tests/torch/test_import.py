@@ -25,11 +25,11 @@ def test_registers_the_backend_and_loads_no_library() -> None:
     assert python(NOTHING_ELSE) == ""
 
 
-def test_nothing_is_registered_where_autoload_is_off() -> None:
+def test_registers_nothing_if_autoload_is_off() -> None:
     python("import torch; assert not torch.distributed.is_backend_available('hccl')", TORCH_DEVICE_BACKEND_AUTOLOAD="0")
 
 
-def test_a_broken_library_leaves_import_torch_alone(tmp_path: Path) -> None:
+def test_broken_library_does_not_break_import_torch(tmp_path: Path) -> None:
     """If the extension cannot be loaded, only programs that use the backend may fail."""
     import hccl_torch
 
@@ -50,7 +50,7 @@ except ImportError as error:
     assert "refused:" in python(program, PYTHONPATH=str(tmp_path))
 
 
-def test_what_the_entry_point_meets_becomes_a_warning() -> None:
+def test_entry_point_turns_errors_into_warnings() -> None:
     program = """
 import torch, warnings, hccl_torch
 torch.distributed.Backend.backend_list.remove("hccl")
@@ -65,7 +65,7 @@ print(*[one.message for one in caught])
     assert "cannot register the backend \"hccl\": broken on purpose" in python(program)
 
 
-def test_another_backend_of_the_name_stays() -> None:
+def test_existing_backend_of_the_same_name_is_kept() -> None:
     program = """
 import torch, warnings, hccl_torch
 with warnings.catch_warnings(record=True) as caught:

@@ -60,7 +60,7 @@ def test_mpirun(tmp_path: Path) -> None:
         OMPI_MCA_btl_tcp_if_include="lo", OMPI_MCA_oob_tcp_if_include="lo", OMPI_MCA_btl_vader_single_copy_mechanism="none")
 
 
-def test_the_library_did_the_work(tmp_path: Path) -> None:
+def test_statistics_count_library_calls(tmp_path: Path) -> None:
     output = run_program(2, COUNTED, tmp_path, HCCL_TORCH_STATS="1")
     for rank in range(2):
         assert f"hccl_torch: rank {rank}: all_reduce: 5 calls, 20000 bytes, 0 without a copy, 5 staged" in output, output

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from launcher import run_ranks
 
-FUNCTIONS = ["data_parallel", "small_buckets", "unused_parameters", "static_graph", "compressed", "hook_of_the_program",
+FUNCTIONS = ["data_parallel", "small_buckets", "unused_parameters", "static_graph", "compressed", "custom_comm_hook",
              "accumulated", "uneven_inputs", "zero_redundancy", "fully_sharded", "functional_collectives",
              "distributed_tensors", "pipeline"]
 
@@ -13,7 +13,7 @@ def test_two_ranks() -> None:
     run_ranks(2, "training:" + ",".join(FUNCTIONS), seconds=300)
 
 
-def test_gloo_shards_alike() -> None:
+def test_gloo_shards_identically() -> None:
     run_ranks(2, "training:fully_sharded", backend="gloo", GLOO_SOCKET_IFNAME="lo")
 
 

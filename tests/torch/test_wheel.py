@@ -16,14 +16,14 @@ def headers(file: Path) -> str:
     return subprocess.run(["objdump", "-p", str(file)], capture_output=True, text=True, check=True).stdout
 
 
-def test_the_libraries_need_nothing_that_is_not_in_the_package() -> None:
+def test_libraries_need_only_the_package_and_the_system() -> None:
     brought = {file.name for file in PACKAGE.iterdir()}
     for file in PACKAGE.glob("*.so*"):
         needed = set(re.findall(r"NEEDED +(\S+)", headers(file)))
         assert {one for one in needed if not one.startswith(("libtorch", "libc10"))} <= brought | SYSTEM, (file, needed)
 
 
-def test_the_libraries_are_looked_for_beside_the_extension() -> None:
+def test_libraries_are_found_beside_the_extension() -> None:
     for name in ("_C*.so", "libSynapse.so"):
         file = next(PACKAGE.glob(name))
         assert re.search(r"RUNPATH +\$ORIGIN$", headers(file), re.MULTILINE), headers(file)
@@ -33,7 +33,7 @@ def test_types_are_declared() -> None:
     assert (PACKAGE / "py.typed").exists() and (PACKAGE / "_C.pyi").exists()
 
 
-def test_runs_with_nothing_but_python(tmp_path: Path) -> None:
+def test_runs_with_only_python(tmp_path: Path) -> None:
     """The package must work in a root file system that has only the interpreter, its environment
     and the C library."""
     import shutil

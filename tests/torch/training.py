@@ -98,7 +98,7 @@ def compressed() -> None:
     compare(tolerance=0.1, hook=default_hooks.fp16_compress_hook)
 
 
-def hook_of_the_program() -> None:
+def custom_comm_hook() -> None:
     def hook(state, bucket):
         future = dist.all_reduce(bucket.buffer().div_(dist.get_world_size()), async_op=True).get_future()
         return future.then(lambda done: done.value()[0])

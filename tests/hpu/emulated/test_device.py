@@ -19,7 +19,7 @@ def run_apart(program: str, **variables: str) -> subprocess.CompletedProcess:
                           timeout=120)
 
 
-def test_says_that_it_is_emulated():
+def test_reports_that_it_is_emulated():
     assert torch.hpu.is_available() and torch.hpu.device_count() == 8
     assert "emulated" in torch.hpu.get_device_name()
     assert "emulated" in torch.hpu.memory_summary()
@@ -57,7 +57,7 @@ def test_saves_and_loads_between_devices():
         assert loaded.device.type == target and loaded.tolist() == [0, 1, 2, 3, 4]
 
 
-def test_draws_the_numbers_of_the_cpu_from_a_state_of_its_own():
+def test_draws_the_cpus_numbers_from_its_own_state():
     torch.manual_seed(3)
     on_device = torch.randn(5, device="hpu"), torch.nn.functional.dropout(torch.ones(9, device="hpu"))
     torch.manual_seed(3)
@@ -125,7 +125,7 @@ def test_counts_memory_and_operations():
     assert hccl_torch_hpu.operation_counts()["aten::add.Tensor"] == 1
 
 
-def test_refuses_tensors_of_two_devices():
+def test_refuses_to_mix_devices():
     with pytest.raises(RuntimeError, match="two devices, hpu:0 and cpu"):
         torch.ones(3, device="hpu") + torch.ones(3)
     with pytest.raises(RuntimeError, match="two devices, hpu:0 and cpu"):
@@ -150,7 +150,7 @@ def test_copies_generators():
     assert torch.equal(torch.rand(3, device="hpu", generator=generator), torch.rand(3, device="hpu", generator=copied))
 
 
-def test_refuses_devices_that_are_not_there():
+def test_refuses_missing_devices():
     for make in (lambda: torch.empty(1, device="hpu:8"), lambda: torch.arange(3, device="hpu:9"),
                  lambda: torch.ones(1).to("hpu:8")):
         with pytest.raises(RuntimeError, match=r"hpu:[89] does not exist: this machine shows 8 emulated devices"):
@@ -171,7 +171,7 @@ def test_refuses_sparse_tensors_and_unknown_operations():
             torch.ops.hccl_hpu_test.nothing(torch.ones(1, device="hpu"))
 
 
-def test_is_out_of_memory_when_the_device_is():
+def test_raises_out_of_memory():
     ended = run_apart("""
 import torch
 kept = torch.zeros(50 << 20, dtype=torch.uint8, device="hpu")
@@ -196,7 +196,7 @@ def _touch(queue) -> None:
         queue.put(str(error))
 
 
-def test_forked_processes_are_told_to_be_spawned():
+def test_forked_processes_get_an_error_that_names_spawn():
     torch.ones(1, device="hpu")
     context = multiprocessing.get_context("fork")
     queue = context.Queue()
@@ -207,7 +207,7 @@ def test_forked_processes_are_told_to_be_spawned():
     assert "forked process" in text and "spawn" in text, text
 
 
-def test_lazy_steps_of_other_shapes_are_other_graphs():
+def test_lazy_steps_with_different_shapes_make_different_graphs():
     ended = run_apart("""
 import torch
 import habana_frameworks.torch.core as htcore

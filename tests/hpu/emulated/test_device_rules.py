@@ -44,7 +44,7 @@ def test_new_memory_is_filled_if_algorithms_are_deterministic(deterministic, dty
         torch.utils.deterministic.fill_uninitialized_memory = True
 
 
-def test_lists_take_no_numbers_on_the_cpu():
+def test_list_operations_refuse_cpu_scalars():
     number, other = torch.tensor(1.0), torch.tensor(2.0, device="hpu")
     for call in (torch.stack, torch.cat, torch.hstack, torch.vstack):
         with pytest.raises(RuntimeError, match="two devices, hpu:0 and cpu"):
@@ -54,7 +54,7 @@ def test_lists_take_no_numbers_on_the_cpu():
     assert torch.arange(6, device="hpu").view(2, 3)[torch.tensor(1), torch.tensor([0, 2])].tolist() == [3, 5]
 
 
-def test_dropout_leaves_the_generator_of_the_cpu_alone():
+def test_dropout_does_not_advance_the_cpu_generator():
     """Dropout on the device must not affect the CPU's generator, even while another thread draws
     from it."""
     expected = torch.rand(20000, generator=torch.Generator().manual_seed(11))
@@ -89,7 +89,7 @@ def test_dropout_draws_like_the_cpu(train, probability):
 
 
 @pytest.mark.parametrize("strategy", ["file_descriptor", "file_system"])
-def test_tensors_do_not_go_to_other_processes(strategy):
+def test_tensors_cannot_be_shared_with_processes(strategy):
     """Both ways of sharing memory must refuse device tensors with the same error, and must still
     work for CPU tensors."""
     before = torch.multiprocessing.get_sharing_strategy()

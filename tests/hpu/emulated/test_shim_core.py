@@ -48,7 +48,7 @@ def test_mode(monkeypatch, value, expected):
     assert timer.elapsed() == timer.elapsed()
 
 
-def test_switches_are_kept():
+def test_switches_are_remembered():
     hpu = ht.hpu
     for name, is_on in (("dynamic_shape", hpu.get_dynamic_shape_status), ("quantization", hpu.is_quantization_enabled),
                         ("inference_mode", hpu.is_inference_mode)):
@@ -70,7 +70,7 @@ def test_switches_are_kept():
     hpu.setDeterministic(False)
 
 
-def test_preparations_for_inference_leave_the_model():
+def test_preparing_for_inference_keeps_the_model():
     model = torch.nn.Linear(2, 2)
     assert htcore.hpu_set_env(model) is model and htcore.quantization.hpu_set_inference_env() is None
     htcore.hpu_initialize(model, mark_only_scales_as_const=True)
@@ -228,7 +228,7 @@ def hl_smi(*arguments, **variables):
                           env=environment | variables)
 
 
-def test_hl_smi_prints_the_version_as_frameworks_read_it():
+def test_hl_smi_prints_the_version_that_frameworks_parse():
     line = hl_smi("-v").stdout
     assert re.search(r"hl-([\d\.]+)", line).group(1) == "1.24.0" and re.search(r"fw-([\d\.]+)", line)
     assert "emulated" in line
@@ -258,7 +258,7 @@ def test_hl_smi_answers_queries():
 
 
 @pytest.mark.skipif(not HAS_DEVICE, reason="needs the installed emulation and HCCL_EMU_HPU=1")
-def test_a_program_for_gaudi_runs():
+def test_gaudi_program_runs():
     model = torch.nn.Linear(4, 2).to("hpu")
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     losses = []

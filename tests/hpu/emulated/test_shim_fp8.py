@@ -31,7 +31,7 @@ def test_cast_and_back(device, dtype, scale):
     assert ((result - x).abs() <= ERROR[dtype] * x.abs()).all() and not torch.equal(result, x)
 
 
-def test_cast_saturates_as_the_device_does(device, monkeypatch):
+def test_cast_saturates_like_the_device(device, monkeypatch):
     x = torch.tensor([1e6, -1e6, 300.0]).to(device)
     assert cast_to_fp8_v2(x, None, False, False, E4M3)[0].float().tolist() == [240.0, -240.0, 240.0]
     assert cast_to_fp8_v2(x, dtype=E5M2)[0].float().tolist() == [57344.0, -57344.0, 320.0]
@@ -76,7 +76,7 @@ def _tensor(scale, device):
 
 
 @pytest.mark.parametrize("shape", [(3, 8), (2, 3, 10)])
-def test_blocks_have_scales_of_their_own(device, shape):
+def test_each_block_has_its_own_scale(device, shape):
     x = torch.randn(shape).to(device)
     x[..., 4:] *= 1000
     values, factors = torch.ops.hpu.cast_to_fp8_just_in_time(x, [1, 4], out_dtype=E4M3, scale_dtype=torch.float32)
@@ -140,7 +140,7 @@ def relative(one, other):
 
 @pytest.mark.parametrize("minimize_memory", [False, True])
 @pytest.mark.parametrize("kind", ["HYBRID", "E4M3", "E5M2"])
-def test_linear_error_is_that_of_8_bits(device, minimize_memory, kind):
+def test_linear_error_stays_within_8_bits(device, minimize_memory, kind):
     ours, theirs = make_pair(device, minimize_memory=minimize_memory)
     settings = recipe.DelayedScaling(fp8_format=recipe.Format[kind], reduce_amax=False)
     x = torch.randn(32, 16).to(device).requires_grad_()
@@ -161,7 +161,7 @@ def test_linear_error_is_that_of_8_bits(device, minimize_memory, kind):
     torch.testing.assert_close(ours.bias.grad, theirs.bias.grad)
 
 
-def test_linear_is_torchs_outside_of_the_context(device):
+def test_linear_matches_torch_outside_the_context(device):
     ours, theirs = make_pair(device)
     x = torch.randn(3, 16).to(device)
     assert torch.equal(ours(x), theirs(x))
@@ -187,7 +187,7 @@ def test_minimize_memory_keeps_8_bits_of_the_weight(device):
     assert (torch.float32, (8, 16)) in kept[False] and (E4M3, (3, 16)) in kept[False]
 
 
-def test_linear_without_parameters_of_its_own(device):
+def test_linear_without_its_own_parameters(device):
     plain = torch.nn.Linear(16, 8, device=device)
     made = te.Linear(16, 8, bias=True, params_dtype=plain.weight.dtype, skip_weight_param_allocation=True,
                      minimize_memory=True)
@@ -275,7 +275,7 @@ def test_training_with_8_bits_learns_as_in_32(device):
 
 
 @pytest.mark.parametrize("reentrant", [True, False])
-def test_checkpointing_takes_the_scales_of_the_first_run(device, reentrant):
+def test_checkpointing_reuses_the_scales_of_the_first_run(device, reentrant):
     layers = [make_pair(device)[0] for _ in range(2)]
     settings = recipe.DelayedScaling(reduce_amax=False)
     slopes = []
@@ -293,7 +293,7 @@ def test_checkpointing_takes_the_scales_of_the_first_run(device, reentrant):
         assert torch.equal(one, other)
 
 
-def test_programs_tell_the_layers_by_their_module_and_give_recipes_by_name(device):
+def test_programs_find_layers_by_module_and_name_recipes(device):
     layer = te.Linear(4, 4, device=device)
     assert "habana_frameworks.torch.hpex.experimental.transformer_engine" in layer.__module__
     with te.fp8_autocast(enabled=True, fp8_recipe={"margin": 3, "reduce_amax": False}):
@@ -316,7 +316,7 @@ def test_attention_in_8_bits(device):
         assert 1e-3 < relative(one, other) < 0.25
 
 
-def test_what_the_device_cannot_do_is_refused(monkeypatch):
+def test_unsupported_operations_are_refused(monkeypatch):
     assert fp8.is_fp8_available() == (True, "")
     monkeypatch.setenv("HCCL_DEVICE_TYPE", "gaudi")
     available, reason = fp8.is_fp8_available()

@@ -30,7 +30,7 @@ def fresh_gradients(model, x):
 
 
 @pytest.mark.parametrize("context", [True, False])
-def test_a_training_step_is_replayed_with_new_inputs_and_weights(device, context):
+def test_training_step_replays_with_new_inputs_and_weights(device, context):
     model, x = make_model(device), torch.randn(3, 4).to(device)
     for one in model.parameters():
         one.grad = torch.zeros_like(one)
@@ -62,7 +62,7 @@ def test_a_training_step_is_replayed_with_new_inputs_and_weights(device, context
             torch.testing.assert_close(one.grad, slope)
 
 
-def test_a_backward_pass_alone_is_replayed(device):
+def test_backward_pass_alone_replays(device):
     x = torch.randn(3, 4).to(device)
     model = make_model(device)
     forward, backward = HPUGraph(), HPUGraph()
@@ -78,7 +78,7 @@ def test_a_backward_pass_alone_is_replayed(device):
             torch.testing.assert_close(one, other)
 
 
-def test_gradients_add_up_in_a_recording(device):
+def test_gradients_accumulate_in_a_recording(device):
     weight = torch.ones(2, device=device, requires_grad=True)
     x = torch.tensor([1.0, 2.0]).to(device)
     weight.grad = torch.zeros_like(weight)
@@ -165,7 +165,7 @@ def test_inference_tensors_and_autocast(device):
     assert product.dtype == torch.bfloat16 and torch.equal(product, torch.mm(matrix.bfloat16(), matrix.bfloat16()))
 
 
-def test_random_operations_draw_anew(device):
+def test_random_operations_draw_new_numbers(device):
     recording = HPUGraph()
     with graph(recording):
         noise = torch.rand(100, device=device)
@@ -174,7 +174,7 @@ def test_random_operations_draw_anew(device):
     assert not torch.equal(first, noise) and 0 <= noise.min() and noise.max() < 1
 
 
-def test_a_dry_run_leaves_what_was_there(device):
+def test_dry_run_preserves_values(device):
     x = torch.zeros(2, device=device)
     recording = HPUGraph()
     with graph(recording, dry_run=True):
@@ -225,7 +225,7 @@ def test_misuse_is_refused(device):
         recording.replay()
 
 
-def test_an_exception_ends_the_capture(device):
+def test_exception_ends_the_capture(device):
     with pytest.raises(ValueError, match="inside"), graph(HPUGraph()):
         raise ValueError("inside")
     assert not ht.hpu.is_current_stream_capturing()
@@ -239,7 +239,7 @@ def test_pool_handles_differ():
     assert first != second and recording.pool() == first
 
 
-def test_programs_with_a_cache_of_their_own(device):
+def test_program_with_its_own_cache(device):
     graphs = ht.hpu.graphs
     cache = {}
 

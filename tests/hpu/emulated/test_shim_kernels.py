@@ -59,7 +59,7 @@ def test_attention(device, kv_heads, kind):
         check(result, plain_attention(q, k, v, reference, scale), (q, k, v))
 
 
-def test_attention_is_torchs(device):
+def test_attention_matches_torch(device):
     q, k, v = make_qkv(device, queries=3, keys=7)
     check(FusedSDPA.apply(q, k, v), functional.scaled_dot_product_attention(q, k, v), (q, k, v))
     q, k, v = make_qkv(device)
@@ -67,7 +67,7 @@ def test_attention_is_torchs(device):
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
-def test_attention_leaves_out_padding(device, side):
+def test_attention_ignores_padding(device, side):
     q, k, v = (one.detach() for one in make_qkv(device, kv_heads=2))
     lengths = torch.tensor([3, 5]).to(device)
     result = FusedSDPA.apply(q, k, v, None, 0.0, True, None, "None", True, lengths, side)
@@ -78,7 +78,7 @@ def test_attention_leaves_out_padding(device, side):
         torch.testing.assert_close(result[batch:batch + 1, :, part], expected)
 
 
-def test_attention_gives_its_weights(device):
+def test_attention_returns_its_weights(device):
     q, k, v = (one.detach() for one in make_qkv(device))
     result, weights = FusedSDPA.apply(q, k, v, None, 0.0, True, None, "None", False, None, "left", False, True)
     torch.testing.assert_close(weights.sum(-1), torch.ones_like(weights[..., 0]))
@@ -94,7 +94,7 @@ def test_attention_drops_weights(device):
     assert (mean - plain).abs().mean() < 0.05
 
 
-def test_attention_refuses_as_a_gaudi_does(device):
+def test_attention_refuses_what_gaudi_refuses(device):
     q, k, v = make_qkv(device)
     lengths = torch.tensor([3, 5]).to(device)
     with pytest.raises(ValueError, match="valid_seq_len is for causal inference"):
@@ -168,7 +168,7 @@ def test_rotary_backward_is_the_gradient(device, mode):
     torch.testing.assert_close(torch.ops.hpu.rotary_pos_embedding_backward(weights, sin, cos, None, 0, mode), expected)
 
 
-def test_rotary_computes_in_float32_if_a_table_is(device):
+def test_rotary_computes_in_float32_with_a_float32_table(device):
     p = torch.randn(2, 3, 5, 8).to(device, torch.bfloat16)
     wide = [torch.randn(5, 8).to(device) for _ in range(2)]
     positions = torch.arange(5).expand(2, 5).to(device)
@@ -188,7 +188,7 @@ def test_rms_norm(device, dtype, tolerance):
 
 
 @pytest.mark.parametrize("limit", [0.1, 1000.0])
-def test_clip_norm_is_torchs(device, limit):
+def test_clip_norm_matches_torch(device, limit):
     def parameters():
         torch.manual_seed(2)
         made = [torch.nn.Parameter(torch.zeros(shape).to(device)) for shape in ((3, 4), (5,))]
@@ -206,7 +206,7 @@ def test_clip_norm_is_torchs(device, limit):
 
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.mark.parametrize("is_flat", [False, True])
-def test_ctc_loss_is_torchs(device, reduction, is_flat):
+def test_ctc_loss_matches_torch(device, reduction, is_flat):
     scores = torch.randn(12, 2, 6).to(device).requires_grad_()
     logarithms = scores.log_softmax(-1)
     targets, lengths = torch.tensor([[1, 2, 3, 4], [5, 2, 1, 0]]), torch.tensor([4, 3])

@@ -53,7 +53,7 @@ def test_values_and_gradients(device, permuted, activation, fused):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3)
 
 
-def test_parts_of_the_experts_add_up(device):
+def test_partial_expert_sums_add_up(device):
     x, routing, weights, matrices = make(device, True)
     names = {"hidden_states": x, "expert_routing_table": routing, "router_weights": weights, "permuted_weights": True,
              "activation": "silu"}
@@ -75,7 +75,7 @@ def test_measurement(device, fused):
         torch.testing.assert_close(largest[expert], inner.max())
 
 
-def test_8_bit_matrices_with_a_factor_for_each_block(device):
+def test_8_bit_matrices_with_a_scale_per_block(device):
     x, routing, weights, matrices = make(device, True, hidden=8, inner=8)
     eight, factors, wide = [], [], []
     for kind in matrices:
@@ -91,7 +91,7 @@ def test_8_bit_matrices_with_a_factor_for_each_block(device):
     torch.testing.assert_close(result, loop(x, routing, weights, wide, True, "silu", 0, 4), rtol=1e-4, atol=1e-4)
 
 
-def test_a_recording_serves_other_routes(device):
+def test_recording_replays_with_other_routes(device):
     x, routing, weights, matrices = make(device, True)
     recording = HPUGraph()
     with torch.no_grad(), graph(recording):

@@ -53,7 +53,7 @@ def train(model, optimizer, steps, start=0):
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_equals_torchs(device, name):
+def test_matches_torch(device, name):
     models = [make_model(device) for _ in range(2)]
     for model, make in zip(models, PAIRS[name]):
         train(model, make(model.parameters()), 10)
@@ -62,7 +62,7 @@ def test_equals_torchs(device, name):
 
 
 @pytest.mark.parametrize("name", [*PAIRS, *OTHERS])
-def test_goes_on_from_its_state(device, name):
+def test_resumes_from_its_state(device, name):
     make = PAIRS[name][0] if name in PAIRS else OTHERS[name]
     whole, parts = make_model(device), make_model(device)
     train(whole, make(whole.parameters()), 8)

@@ -114,7 +114,7 @@ def test_two_ranks(tmp_path, kind, backend, program):
             rank.wait()
 
 
-def test_no_package_deepspeed_appears():
+def test_deepspeed_is_not_provided():
     import importlib.metadata
     import importlib.util
 

@@ -45,7 +45,7 @@ def needs_device(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_name_is_there(name):
+def test_name_exists(name):
     if needs_device(name) and not HAS_DEVICE:
         pytest.skip("needs the installed emulation and HCCL_EMU_HPU=1: the name is torch.hpu's")
     import habana_frameworks.torch  # noqa: F401
@@ -63,7 +63,7 @@ def test_name_is_there(name):
     ("habana_dataloader", "nothing"), ("habana_quantization_toolkit", "nothing"), ("habana_frameworks.mediapipe",
                                                                                    "nothing"),
 ])
-def test_absent_name_says_so_with_its_full_name(module, name):
+def test_absent_name_gives_an_error_with_its_full_name(module, name):
     found = importlib.import_module(module)
     assert not hasattr(found, name)
     with pytest.raises(AttributeError, match=rf"^{module}\.{name} is not part of this emulation.*; \w+"):
@@ -72,12 +72,12 @@ def test_absent_name_says_so_with_its_full_name(module, name):
         exec(f"from {module} import {name}")
 
 
-def test_gpu_migration_names_what_to_do_instead():
+def test_gpu_migration_names_the_replacement():
     with pytest.raises(ImportError, match="write hpu instead of cuda"):
         importlib.import_module("habana_frameworks.torch.gpu_migration")
 
 
-def test_a_step_of_a_media_pipeline_can_be_named_but_not_made():
+def test_media_pipeline_steps_exist_but_cannot_be_created():
     from habana_frameworks.mediapipe import fn
     from habana_frameworks.mediapipe.mediapipe import MediaPipe
 
@@ -92,7 +92,7 @@ def test_a_step_of_a_media_pipeline_can_be_named_but_not_made():
         fn.image_decoder
 
 
-def test_all_files_of_the_shim_say_that_they_are_an_emulation():
+def test_every_shim_file_states_that_it_is_an_emulation():
     files = [one for one in SHIM.rglob("*") if one.is_file() and "__pycache__" not in one.parts]
     assert len(files) > 40
     for one in files:
@@ -108,7 +108,7 @@ def refused(tmp_path, code="import habana_frameworks"):
 VENDOR_CHECK = "from hccl_torch_hpu import vendor; print(vendor.find_vendor()); vendor.refuse_beside_vendor()"
 
 
-def test_the_vendors_package_is_refused(tmp_path):
+def test_vendor_package_is_refused(tmp_path):
     (tmp_path / "habana_frameworks").mkdir()
     (tmp_path / "habana_frameworks/__init__.py").write_text("")
     result = refused(tmp_path, VENDOR_CHECK)
@@ -117,7 +117,7 @@ def test_the_vendors_package_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("summary, is_refused", [("Plugin", True), ("An entry of hccl-torch-hpu", False)])
-def test_the_vendors_distribution_is_refused_and_ours_is_not(tmp_path, summary, is_refused):
+def test_only_the_vendors_distribution_is_refused(tmp_path, summary, is_refused):
     info = tmp_path / "habana_torch_plugin-1.24.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: habana-torch-plugin\nVersion: 1.24.0\n"
@@ -127,7 +127,7 @@ def test_the_vendors_distribution_is_refused_and_ours_is_not(tmp_path, summary, 
     assert ("habana-torch-plugin 1.24.0" in result.stdout) == is_refused
 
 
-def test_without_a_device_the_packages_load_and_say_that_there_is_none():
+def test_packages_load_without_a_device_and_report_none():
     if HAS_DEVICE:
         pytest.skip("needs a process without the device")
     import habana_frameworks.torch.hpu as hpu
