@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the reference pages that follow from the sources. --check only compares, and exits 1 if one is out of date.
+"""Generates the reference pages from the sources. --check only compares them, and exits with 1 if a page is out of date.
 
 Usage: docs/generate.py [--check] [root]
 """
@@ -14,7 +14,7 @@ PAGES = {"docs/reference/algorithms.md": algorithms_page.page, "docs/reference/a
 
 
 def stale(root):
-    """Each page that differs from what the sources give, with its right text."""
+    """Yields each page that is out of date, with its correct text."""
     for name, make in PAGES.items():
         page = make(root)
         path = root / name

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/reference/api.md: every function of the public headers, with its docstring."""
+"""Generates docs/reference/api.md: every function of the public headers, with its docstring."""
 import re
 import textwrap
 
@@ -16,12 +16,12 @@ SECTION = re.compile(r"^// -{2,} (.*?) -*$")
 FUNCTION = re.compile(r"\b((?:hccl|syn)\w+)\(")
 VENDOR = re.compile(r"Gaudi's library")
 
-# The functions that succeed and do nothing on emulated devices say so in these words.
+# The phrases in docstrings of functions that succeed without effect on emulated devices.
 NO_EFFECT = re.compile(r"no effect|[Aa]ccepted and ignored|already done|records nothing|which is 0 on emulated")
 
 
 class Entry:
-    """Functions that share a docstring."""
+    """One or more functions that share a docstring."""
 
     def __init__(self, section, comment, introduction):
         self.section, self.comment, self.declarations = section, comment, []
@@ -36,7 +36,7 @@ def paragraph(lines):
 
 
 def read_header(path):
-    """(the header's own docstring, its entries in order)."""
+    """Returns the header's own docstring, and its entries in order."""
     opening, entries, section, comment, declaration, introduction = None, [], "", [], "", ""
     for line in path.read_text().splitlines() if path.exists() else []:
         if declaration:
@@ -88,7 +88,7 @@ def marks(comment):
 
 
 def function_list(headers):
-    """At a glance: each section's functions, by what a program may expect of them."""
+    """Yields a table of each section's functions: available, different from Gaudi's library, or without effect."""
     yield "| | available | differs from Gaudi's library | accepted, no effect |\n|---|---|---|---|"
     for entries in headers:
         for section in dict.fromkeys(entry.section for entry in entries):
@@ -114,13 +114,13 @@ def section_text(entries):
 
 
 def with_list(comment):
-    """The docstring with the lines that begin with a label as a list."""
+    """Returns the docstring with its labelled lines as a list."""
     first, *rest = re.split(r"^(?=(?:Blocks|In place|Errors): )", comment, flags=re.M)
     return first + "".join(("\n- " if number == 0 else "- ") + part for number, part in enumerate(rest))
 
 
 def escaped(comment):
-    """Docstrings are plain text: what markdown would take for its own is quoted. An indented paragraph is code."""
+    """Returns a plain-text docstring as Markdown: escapes special characters, and makes indented paragraphs code blocks."""
     return "\n\n".join(code_block(part) if is_code(part) else escaped_prose(part) for part in comment.split("\n\n"))
 
 
@@ -148,7 +148,7 @@ def enum_tables(root):
 
 
 def deviations(read):
-    """The sentences of docstrings that speak of Gaudi's library."""
+    """Yields the sentences of docstrings that mention Gaudi's library."""
     for _, opening, entries in read:
         for names, comment in [("everywhere", opening)] + [(", ".join(e.names()), e.comment) for e in entries]:
             for sentence in re.split(r"(?<=\.) ", comment.replace("\n", " ")):
@@ -166,13 +166,13 @@ def page(root):
     graph_opening, graphs = read_header(root / "include/hccl" / GRAPHS)
     missing = sum(len(entry.names()) for entry in graphs)
     count = missing + sum(len(entry.names()) for _, _, entries in read for entry in entries)
-    lines = [BEGIN + f"The public headers declare {count} functions; {missing} of them are exported and not available in "
+    lines = [BEGIN + f"The public headers declare {count} functions; {missing} of them are exported but not available in "
              "this version. Codes\nand texts of failures are in [errors.md](errors.md), variables in "
              "[environment.md](environment.md).",
              "\n## At a glance\n", *function_list([entries for _, _, entries in read]),
              "\nThe functions of compute [graphs](#graphs) are not available.",
-             "\n## Where docstrings name Gaudi's library\n", *deviations(read),
-             "\nMore of this is in [what differs from Gaudi's library](../explanation/compatibility.md)."]
+             "\n## Differences from Gaudi's library\n", *deviations(read),
+             "\n[Compatibility](../explanation/compatibility.md) describes all differences."]
     for title, opening, entries in read:
         lines += [f"\n## {title}\n", escaped(opening), *section_text(entries)]
     lines += ["\n## Types", *enum_tables(root), "\nResult codes are in [errors.md](errors.md).",

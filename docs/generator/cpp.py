@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""As much C++ as the reference pages need: tokens, the arguments of a call, and texts built of literals and values."""
+"""Parses the C++ that the reference pages need: tokens, arguments of calls, and texts built of literals and values."""
 import re
 
 TOKEN = re.compile(
@@ -7,16 +7,16 @@ TOKEN = re.compile(
     r"|\d[\w.']*|->|<<|>>|[^\s]", re.S)
 OPENING, CLOSING = "({[", ")}]"
 
-# How a value is named where its own name would not tell. Keys are expressions without spaces.
+# Placeholders for values whose expressions would mean nothing to users. Keys are expressions without spaces.
 NAMES = {
     "system_error_text": "system error", "advice_on": "advice", "advice_on_mapping": "advice", "advice_on_thread": "advice", "gai_strerror(status)": "system error", "error.message()": "system error",
     "error.what()": "reason", "own.text": "reason", "failure->text": "reason", "leader.why()": "reason",
     "where": "address", "to_text": "address", "session.remote": "address",
     "interface.address.host_text()": "address", "entry.address.host_text()": "address",
-    "rank_text": "rank (pid, host)", "describe_rank": "rank (pid, host)", "description": "the id's maker (pid, host)",
+    "rank_text": "rank (pid, host)", "describe_rank": "rank (pid, host)", "description": "creator of the id (pid, host)",
     "describe(interfaces)": "interfaces", "describe(*entry)": "allocation", "describe": "call", "call_text": "call", "posted_calls_text": "calls",
-    "delay": "who is late, and why", "rank_list": "ranks", "seconds": "seconds", "elapsed.count()": "seconds",
-    "waited_for()": "who is missing", "sizeof(hcclUniqueId)": "1032", "size-1": "ranks - 1",
+    "delay": "late ranks and causes", "rank_list": "ranks", "seconds": "seconds", "elapsed.count()": "seconds",
+    "waited_for()": "missing ranks", "sizeof(hcclUniqueId)": "1032", "size-1": "ranks - 1",
     "std::chrono::duration_cast<std::chrono::seconds>(kPoolTimeout).count()": "seconds", "expected-1": "rank",
     "bytes-left": "n", "bytes>>20": "n", "device::pci_bus_id(0)": "PCI address", "device_->id()": "device",
     "stream.device().id()": "device", "stream->device().id()": "device", "communicator->device().id()": "device",
@@ -25,17 +25,17 @@ NAMES = {
     "request.size": "n", "id.length": "n", "op_.number": "number", "lane.number()": "number", "lane.ordinal()": "stream", "op_.lane.ordinal()": "stream",
     "stream->progress()->completed()": "n", "stream->pushed()": "n", "operation-1": "stream", "lane-1": "stream",
     "reduce::operation_name": "reduction", "reduce::type_name": "type", "collective_name": "collective",
-    "variable.name": "variable", "variable.reader.accepted": "what it accepts", "*value": "value", "geteuid()": "user",
+    "variable.name": "variable", "variable.reader.accepted": "accepted values", "*value": "value", "geteuid()": "user",
     "*user": "user", "base_+entry.first+entry.second.lead": "address", "entry.second.requested": "n",
     "call.peer": "peer", "hello.size": "n", "hello_.rank": "rank", "joining_rank": "rank", "leader_": "rank", "rank_": "rank",
     "node_.rank()": "rank", "ranks[first]": "rank", "ranks[last]": "rank", "size_": "ranks", "size()": "ranks",
-    "odd": "ranks and what they call", "usual": "the other ranks and what they call", "doing": "operation",
+    "odd": "ranks and their calls", "usual": "the other ranks and their calls", "doing": "operation",
     "kMostRanks": "n", "node::kMaxRanks": "n", "kMostBlob": "n", "Group::kMostCalls": "1024", "kLanes": "n",
 }
 
 
 def tokens(source):
-    """[(kind, value)]: kind 'text' for a literal (adjacent ones are joined), 'code' for the rest."""
+    """Returns pairs (kind, value). The kind is 'text' for a literal, with adjacent literals joined, and else 'code'."""
     found = []
     for match in TOKEN.finditer(re.sub(r"^[ \t]*#[ \t]*include\b[^\n]*", "", source, flags=re.M)):
         value = match.group(0)
@@ -53,7 +53,7 @@ def tokens(source):
 
 
 def end_of(all_tokens, start):
-    """Index of the bracket that closes the one at `start`."""
+    """Returns the index of the bracket that closes the one at `start`."""
     depth = 0
     for index in range(start, len(all_tokens)):
         kind, value = all_tokens[index]
@@ -67,7 +67,7 @@ def end_of(all_tokens, start):
 
 
 def split(all_tokens, separator):
-    """The tokens between separators that stand in no bracket."""
+    """Returns the lists of tokens between those separators that are outside all brackets."""
     parts, depth = [[]], 0
     for kind, value in all_tokens:
         if kind == "code":
@@ -85,7 +85,7 @@ def has_text(all_tokens):
 
 
 class Reader:
-    """Turns an expression into the text it makes, with <names> for what is not known here."""
+    """Turns an expression into the text that it produces, with <placeholders> for values known only at run time."""
 
     def __init__(self, file_tokens, functions=None):
         self.known, self.used, self.functions = {}, set(), functions or {}
@@ -109,7 +109,7 @@ class Reader:
         return self.named(expression)
 
     def alternatives(self, expression):
-        """The texts of `condition ? one : other`; of any other expression, the one it has."""
+        """Returns both texts of `condition ? one : other`, or the only text of any other expression."""
         condition = len(split(expression, "?")[0])
         if condition == len(expression):
             return [self.text_of(expression)]
@@ -137,7 +137,7 @@ class Reader:
         return "<" + word.removeprefix("k ").strip("_").replace("_", " ") + ">"
 
     def definition(self, name):
-        """The text a constant or variable of this file is made of, if it is defined once and of text."""
+        """Returns the text of a constant or variable of this file, or None unless it is defined exactly once, as a text."""
         places = self.known.get(name, [])
         if len(places) != 1:
             return None
@@ -149,7 +149,7 @@ class Reader:
 
 
 def text_functions(file_tokens):
-    """{name: text} of the functions that return a whole message, one that says what to do."""
+    """Returns {name: text} for the functions that return a complete message, with an action after "; "."""
     reader, found, name = Reader(file_tokens), {}, None
     for index, (kind, value) in enumerate(file_tokens):
         if kind == "code" and value == "{" and file_tokens[index - 1][1] in (")", "const"):

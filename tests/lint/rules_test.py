@@ -246,7 +246,7 @@ class Rules(unittest.TestCase):
     def test_message_without_a_remedy(self):
         self.write("include/hccl/hccl_types.h", "typedef enum hcclResult_t { hcclBusy = 12 } hcclResult_t;\n")
         self.write("src/device/a.cpp", 'throw Error(hcclBusy, "the module is busy");\n')
-        with self.assertRaisesRegex(SystemExit, "names nothing to do"):
+        with self.assertRaisesRegex(SystemExit, "names no action"):
             self.findings(check_docs)
 
     def test_texts_of_every_form(self):
