@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queries sock_diag(7) for all unix sockets, because it cannot look up a single one by name.
+// Lists all unix sockets with sock_diag(7), which cannot look up a socket by name.
 #include "base/abstract_socket.h"
 
 #include "base/errno_advice.h"
@@ -111,7 +111,7 @@ std::optional<uid_t> user_of_abstract_socket(std::string_view name) noexcept {
       std::memcpy(&header, rest.data(), sizeof(header));
       if (header.nlmsg_type != SOCK_DIAG_BY_FAMILY || header.nlmsg_len < sizeof(header) ||
           header.nlmsg_len > rest.size()) {
-        return std::nullopt;  // the end, or an error
+        return std::nullopt;  // NLMSG_DONE or an error
       }
       if (const auto user = user_in(rest.first(header.nlmsg_len), name)) return user;
       rest = rest.subspan(std::min<std::size_t>(rest.size(), NLMSG_ALIGN(header.nlmsg_len)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unix sockets in the abstract namespace: a name has no file and disappears with its socket.
+// Unix sockets in the abstract namespace, whose names have no file and disappear with the socket.
 #pragma once
 
 #include "base/address.h"
@@ -18,11 +18,11 @@ namespace hccl {
 // Returns the prefix followed by the bytes as hexadecimal digits.
 [[nodiscard]] std::string abstract_name(std::string_view prefix, std::span<const std::byte> bytes);
 
-// Returns the address of a socket with this name, of at most 107 bytes and without the leading zero
-// byte that makes it abstract.
+// Returns the address of a socket. `name` has at most 107 bytes and omits the leading zero byte
+// that makes an address abstract.
 [[nodiscard]] SocketAddress abstract_address(std::string_view name) noexcept;
 
-// Returns a non-blocking socket that listens on that name. Throws Error(hcclSystemError).
+// Returns a non-blocking socket that listens on the name. Throws Error(hcclSystemError).
 [[nodiscard]] FileDescriptor listen_on_abstract(std::string_view name);
 
 // Returns the user who has bound the name, whether or not the socket listens. Returns nothing if no

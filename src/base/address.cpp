@@ -97,7 +97,7 @@ Address remote_address(int socket) {
 
 bool is_of_this_machine(const Address& address) noexcept {
   const FileDescriptor probe(socket(address.v6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (!probe.valid()) return true;  // unknown: the stricter rules apply
+  if (!probe.valid()) return true;  // cannot be checked
   Address any_port = address;
   any_port.port = 0;
   const SocketAddress where = to_socket_address(any_port);

@@ -13,12 +13,12 @@ namespace hccl {
 struct Address {
   bool v6 = false;
   std::array<std::uint8_t, 16> bytes{};  // IPv4 uses the first four
-  std::uint32_t scope = 0;               // of link-local IPv6 addresses
+  std::uint32_t scope = 0;               // zone of link-local IPv6 addresses
   std::uint16_t port = 0;
 
   [[nodiscard]] bool is_loopback() const;
   [[nodiscard]] bool is_link_local() const;
-  // Returns whether both addresses belong to the same host. Their ports may differ.
+  // Returns whether both have the same IP address. Ignores ports and scopes.
   [[nodiscard]] bool same_host(const Address& other) const;
   [[nodiscard]] std::string host_text() const;
   [[nodiscard]] std::string to_text() const;  // such as "127.0.0.1:5000" or "[::1]:5000"
@@ -36,11 +36,11 @@ struct SocketAddress {
 };
 
 [[nodiscard]] SocketAddress to_socket_address(const Address& address);
-// Returns the address; 0.0.0.0:0 if it is of another family.
+// Returns 0.0.0.0:0 for a family other than AF_INET and AF_INET6.
 [[nodiscard]] Address from_socket_address(const sockaddr* address);
 
-// Returns whether an interface of this machine has the address. Returns true if the kernel cannot
-// be asked.
+// Returns whether an interface of this machine has the address. Returns true if no socket can be
+// created for the check.
 [[nodiscard]] bool is_of_this_machine(const Address& address) noexcept;
 
 [[nodiscard]] Address local_address(int socket);

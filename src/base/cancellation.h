@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// pthread_cancel() unwinds a thread from within a system call. The library's functions must not be
+// pthread_cancel() unwinds a thread from inside a system call. The library's functions must not be
 // unwound, because other threads and ranks wait for their work. So cancellation is deferred until
 // the library returns.
 #pragma once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the environment and keeps the configuration in force. A variable set to the empty text
+// Reads the environment, and holds the configuration in force. A variable set to an empty string
 // counts as unset.
 #include "base/config.h"
 
@@ -26,7 +26,8 @@ namespace {
 
 struct Store {
   std::mutex mutex;
-  std::map<std::string, std::string> stored;  // by synConfigurationSet; overrides the environment
+  std::map<std::string, std::string>
+      stored;  // set by synConfigurationSet; overrides the environment
   std::shared_ptr<const Config> current;
 };
 
@@ -114,7 +115,7 @@ std::optional<std::string> configuration_value(const std::string& key) {
   const auto unset = unset_value(key);
   if (!value) return unset;
   const bool is_flag = unset == "0" || unset == "1";
-  const auto flag = is_flag ? parse_flag(*value) : std::nullopt;  // flags are reported as 0 and 1
+  const auto flag = is_flag ? parse_flag(*value) : std::nullopt;  // flags are reported as 0 or 1
   return flag ? (*flag ? "1" : "0") : *value;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time at which a blocking call gives up. Every wait of the library takes a deadline.
+// The time at which a blocking call times out. Every wait of the library takes a deadline.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ class Deadline {
   using Clock = std::chrono::steady_clock;
   using Duration = Clock::duration;
 
-  // Returns a deadline `limit` from now; a limit of zero or less never expires.
+  // Returns a deadline `limit` from now, or one that never expires if `limit` is zero or less.
   [[nodiscard]] static Deadline after(Duration limit) {
     return limit <= Duration::zero() ? never() : Deadline(Clock::now() + limit);
   }
@@ -22,12 +22,12 @@ class Deadline {
   [[nodiscard]] bool expired() const { return !is_never() && Clock::now() >= at_; }
   [[nodiscard]] Clock::time_point time() const { return at_; }
 
-  // Returns the time left, which is never negative and at most `limit`.
+  // Returns the time left, clamped to [0, limit]. Returns `limit` if the deadline never expires.
   [[nodiscard]] Duration remaining(Duration limit = std::chrono::hours(24)) const {
     if (is_never()) return limit;
     return std::clamp(at_ - Clock::now(), Duration::zero(), limit);
   }
-  // Returns the earlier of this deadline and `limit` from now; `limit` is more than zero.
+  // Returns the earlier of this deadline and `limit` from now; `limit` must be positive.
   [[nodiscard]] Deadline within(Duration limit) const {
     return remaining(limit) < limit ? *this : after(limit);
   }
@@ -37,7 +37,7 @@ class Deadline {
   Clock::time_point at_;
 };
 
-// Returns a duration in seconds, for use in messages.
+// Converts a duration to seconds, for messages.
 [[nodiscard]] inline double seconds(Deadline::Duration duration) {
   return std::chrono::duration<double>(duration).count();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The RDMA devices that HCCL_IB_HCA names, in the notation of NCCL_IB_HCA: comma-separated prefixes
-// of device names, each optionally with a port ("mlx5_0:1"). A "=" before the list requires exact
-// names. A "^" before all that makes the list exclude the devices it names.
+// of device names, each optionally with a port ("mlx5_0:1"). A leading "=" requires exact names. A
+// leading "^" or "^=" excludes the listed devices.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace hccl {
 struct DeviceList {
   struct Entry {
     std::string name;
-    std::optional<int> port;  // none: any
+    std::optional<int> port;  // none: any port
   };
 
   bool all_but = false;
@@ -23,12 +23,12 @@ struct DeviceList {
   std::vector<Entry> entries;  // empty: no list was given, so every device matches
 
   // Returns the position of the first entry that matches, regardless of `all_but`. Port 0 matches
-  // an entry of the device whatever port it names.
+  // entries with any port.
   [[nodiscard]] std::optional<std::size_t> position_of(std::string_view device, int port) const;
   [[nodiscard]] bool names(std::string_view device, int port) const;
 };
 
-// Parses a list. An empty text is an empty list. Returns nothing if the text is malformed.
+// Parses a list. Returns an empty list for an empty text, and nothing for a malformed one.
 [[nodiscard]] std::optional<DeviceList> parse_device_list(std::string_view text);
 
 }  // namespace hccl

@@ -10,13 +10,13 @@ std::string advice_on(int error, const char* otherwise) {
     case EMFILE:
       return "raise ulimit -n";
     case ENFILE:
-      return "raise fs.file-max, or end programs that hold many files";
+      return "raise fs.file-max, or end programs that hold many files open";
     case ENOMEM:
     case ENOBUFS:
       return "free memory on this host, or raise the container's memory limit";
     case ENOSYS:
       return "this kernel or sandbox lacks the system call: use Linux 5.3 or later, and a sandbox "
-             "that passes it on";
+             "that allows the call";
     case EPERM:
     case EACCES:
       return "allow it in the sandbox of this process (seccomp, AppArmor or SELinux)";
@@ -31,7 +31,7 @@ std::string advice_on_mapping(int error) {
 }
 
 std::string advice_on_thread(int error) {
-  if (error == EAGAIN) return "raise ulimit -u, or the container's limit of processes";
+  if (error == EAGAIN) return "raise ulimit -u, or the container's process limit";
   if (error == ENOMEM) return "raise ulimit -v, or free memory on this host";
   return advice_on(error, "report this as a defect of hccl");
 }

@@ -6,13 +6,14 @@
 
 namespace hccl {
 
-// Returns a remedy for this error number, or `otherwise` if the number alone does not suggest one.
+// Returns a remedy for this errno value, or `otherwise` if the value alone does not suggest one.
 [[nodiscard]] std::string advice_on(int error, const char* otherwise);
 
-// Does the same for mmap and mremap, where ENOMEM more often means a limit than a lack of memory.
+// Returns a remedy for a failed mmap or mremap, where ENOMEM more often means a limit than a lack
+// of memory.
 [[nodiscard]] std::string advice_on_mapping(int error);
 
-// Does the same for starting a thread.
+// Returns a remedy if a thread cannot be started.
 [[nodiscard]] std::string advice_on_thread(int error);
 
 }  // namespace hccl

@@ -23,7 +23,7 @@ class WireWriter {
   void put_i32(std::int32_t value) { put_number(static_cast<std::uint32_t>(value), 4); }
   void put_u64(std::uint64_t value) { put_number(value, 8); }
   void put_bytes(std::span<const std::byte> bytes);
-  void put_text(const std::string& value);  // cut at 4096 bytes
+  void put_text(const std::string& value);  // truncated to 4096 bytes
 
   [[nodiscard]] const Bytes& bytes() const { return bytes_; }
   [[nodiscard]] Bytes take() { return std::move(bytes_); }
@@ -35,8 +35,8 @@ class WireWriter {
 };
 
 // Reads the fields of a message in the order in which they were written. After a read past the end,
-// or of a text over its limit, all reads return zeros, and ok() and complete() return false: check
-// complete() before you use any value.
+// or of a text longer than its limit, all reads return zeros, and ok() and complete() return false.
+// Check complete() before using any value.
 class WireReader {
  public:
   explicit WireReader(std::span<const std::byte> bytes) : rest_(bytes) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The set of descriptors to close in a forked child. It has one bit per descriptor number, and
-// takes no lock, because any thread may fork at any time.
+// The set of descriptors to close in a forked child: one bit per descriptor number. Takes no lock,
+// because any thread may fork at any time.
 #include "base/file_descriptor.h"
 
 #include "base/errno_advice.h"
@@ -73,12 +73,12 @@ int FileDescriptor::release() noexcept {
 void FileDescriptor::reset() noexcept {
   const int fd = std::exchange(fd_, -1);
   if (fd < 0) return;
-  // Forgets the descriptor before closing it, because its number may be reused at once. In a forked
+  // Forget the descriptor before closing it, because its number may be reused at once. In a forked
   // child the descriptor has already been forgotten and closed, and its number may be in use again.
   if (fd >= kMostDescriptors || forget(fd)) close(fd);
 }
 
-// Relies on the kernel to assign the lowest free number.
+// Relies on open() returning the lowest free number.
 StandardStreamPlaceholders::StandardStreamPlaceholders() noexcept {
   for (int& taken : taken_) {
     const bool all_are_open = fcntl(STDIN_FILENO, F_GETFD) >= 0 &&

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file descriptor with one owner. Every descriptor that the library holds is also closed in a
-// forked child, so that a child that outlives its parent does not keep the parent's sockets, module
-// or device memory alive.
+// A file descriptor with one owner. Forked children close every descriptor that the library holds,
+// so that a child that outlives its parent does not keep the parent's sockets, module or device
+// memory alive.
 #pragma once
 
 #include <array>
@@ -10,8 +10,8 @@
 namespace hccl {
 
 // Moves a new descriptor to a number above the standard streams, because a program that has closed
-// one of those may still write to its number. Returns the new number, or -1 with errno set and `fd`
-// closed if no number is free. If `fd` is -1, returns -1.
+// a standard stream may still write to its number. Returns the new number, or -1 with errno set and
+// `fd` closed if no number is free. If `fd` is -1, returns -1.
 [[nodiscard]] int above_standard_streams(int fd) noexcept;
 
 class FileDescriptor {
@@ -36,7 +36,7 @@ class FileDescriptor {
   [[nodiscard]] bool valid() const noexcept { return fd_ >= 0; }
   // Returns a duplicate of the descriptor, with close-on-exec set. Throws Error(hcclSystemError).
   [[nodiscard]] FileDescriptor duplicate() const;
-  // Gives up ownership; the descriptor is no longer closed in forked children.
+  // Gives up ownership. Forked children no longer close the descriptor.
   [[nodiscard]] int release() noexcept;
   void reset() noexcept;
 
@@ -44,9 +44,9 @@ class FileDescriptor {
   int fd_ = -1;
 };
 
-// Occupies the numbers of the standard streams that the program has closed while the object lives,
-// so that code which opens descriptors itself (Asio, libibverbs) gets other numbers. Reads and
-// writes on the occupied numbers fail as before.
+// While the object lives, occupies the numbers of standard streams that the program has closed, so
+// that code that opens descriptors itself (Asio, libibverbs) gets other numbers. Reads and writes
+// on the occupied numbers fail as before.
 class StandardStreamPlaceholders {
  public:
   StandardStreamPlaceholders() noexcept;
@@ -58,12 +58,12 @@ class StandardStreamPlaceholders {
   std::array<int, 3> taken_{-1, -1, -1};
 };
 
-// Remembers a descriptor with another owner, such as an Asio socket, so that it is closed in forked
-// children.
+// Makes forked children close a descriptor that has another owner, such as an Asio socket.
 void close_in_forked_children(int fd) noexcept;
 void forget_in_forked_children(int fd) noexcept;
 
-// Closes all remembered descriptors; the fork handler of the child calls it. Async-signal-safe.
+// Closes all descriptors that forked children must close. Called by the fork handler in the child.
+// Async-signal-safe.
 void close_remembered_descriptors() noexcept;
 
 }  // namespace hccl

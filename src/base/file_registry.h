@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registers the objects of one class that this process has created for memory files, one for each
-// file.
+// Registers the objects of one class that this process has created for memory files, at most one
+// per file.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -15,15 +15,15 @@ namespace hccl {
 template <class Object>
 class FileRegistry {
  public:
-  // Returns the only registry of this class. It is never destroyed, because static destructors of
-  // programs may use it.
+  // Returns this process's registry for the class. It is never destroyed, because static
+  // destructors of programs may use it.
   [[nodiscard]] static FileRegistry& instance() {
     static auto* registry = new FileRegistry;
     return *registry;
   }
 
-  // Returns the file's object; if there is none, creates it by make(identity). Thread safety: any
-  // thread.
+  // Returns the file's object, or creates it with make(identity) if there is none. Thread safety:
+  // any thread.
   template <class Make>
   [[nodiscard]] std::shared_ptr<Object> get(const FileDescriptor& file, Make make) {
     const FileIdentity identity = file_identity(file);
@@ -34,16 +34,16 @@ class FileRegistry {
         if (auto known = found->second.lock()) return known;
       }
     }
-    // Create the object without the lock: its destructor takes the lock, and runs if there is no
-    // memory for the entry.
+    // Create the object without the lock: if there is no memory for the entry, the object's
+    // destructor runs, and takes the lock.
     const std::shared_ptr<Object> made = make(identity);
     const std::lock_guard lock(mutex_);
     auto& entry = objects_[identity];
-    if (auto known = entry.lock()) return known;  // another thread was first
+    if (auto known = entry.lock()) return known;  // another thread created it first
     entry = made;
     return made;
   }
-  // Removes the entries of destroyed objects. Called by the destructor of each.
+  // Removes the entries of destroyed objects. Called by each object's destructor.
   void forget_expired() {
     const std::lock_guard lock(mutex_);
     std::erase_if(objects_, [](const auto& entry) { return entry.second.expired(); });

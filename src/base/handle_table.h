@@ -98,8 +98,8 @@ class HandleTable {
     return pinned;
   }
 
-  // Keeps an object alive as a pin does, but remove() does not wait for a hold: use it for an owner
-  // that releases the object only at the program's request. The table must outlive the hold.
+  // Keeps an object alive as a pin does, but remove() does not wait for holds. For owners that
+  // release the object only when the program asks for it. The table must outlive the hold.
   class Hold {
    public:
     Hold() = default;
@@ -122,7 +122,7 @@ class HandleTable {
     T* operator->() const noexcept { return slot_->object.get(); }
     T& operator*() const noexcept { return *slot_->object; }
     [[nodiscard]] const std::shared_ptr<T>& shared() const noexcept { return slot_->object; }
-    // Returns whether the handle is the held one, and still denotes this object.
+    // Returns whether `handle` is the held handle and is still alive.
     [[nodiscard]] bool is(std::uint64_t handle) const noexcept {
       return table_ != nullptr && handle_ == handle &&
              is_alive(slot_->state.load(std::memory_order_acquire), handle);
@@ -147,8 +147,8 @@ class HandleTable {
     return {this, handle, slot};
   }
 
-  // Removes the object, so that later look-ups fail. Blocks until no call has the object pinned.
-  // Returns null if the handle is not alive.
+  // Removes the object, so that later look-ups fail. Blocks until the last pin is released. Returns
+  // null if the handle is not alive.
   [[nodiscard]] std::shared_ptr<T> remove(std::uint64_t handle) {
     Entry* slot = find(handle);
     if (slot == nullptr) return nullptr;
@@ -176,12 +176,13 @@ class HandleTable {
  private:
   using Chunk = std::array<Entry, kChunk>;
 
-  // Gives up a hold. If it was the last hold on an object that remove() has taken out, frees the
-  // slot for the next handle.
+  // Gives up a hold. If it was the last hold on an object that remove() has removed, frees the slot
+  // for the next handle.
   void let_go(Entry& slot, std::uint64_t handle) noexcept {
     const std::uint64_t before = slot.state.fetch_sub(kHold, std::memory_order_acq_rel);
     if ((before & (kAlive | (kAlive - kHold))) != kHold) return;
-    const std::shared_ptr<T> object = std::move(slot.object);  // destroyed without the lock
+    const std::shared_ptr<T> object =
+        std::move(slot.object);  // destroyed after the lock is released
     const std::lock_guard lock(mutex_);
     free_.push_back(index_of(handle));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists the interfaces by getifaddrs(), and selects one by name prefix.
+// Lists the interfaces with getifaddrs(), and selects one by name prefix.
 #include "base/interfaces.h"
 
 #include "base/errno_advice.h"
@@ -21,8 +21,8 @@
 namespace hccl {
 namespace {
 
-// The names of bridges and tunnels of containers and virtual machines, which other hosts cannot
-// reach, begin with these.
+// Name prefixes of bridges and tunnels of containers and virtual machines, which other hosts cannot
+// reach.
 constexpr std::array<std::string_view, 3> kVirtual{"docker", "tunl", "virbr"};
 constexpr std::string_view kLoopback = "lo";
 
@@ -48,7 +48,8 @@ std::string describe(const std::vector<Interface>& interfaces) {
   return list.empty() ? "none" : list;
 }
 
-// Calls `visit` with each of the comma-separated prefixes until it returns true.
+// Calls visit(prefix) for each of the comma-separated prefixes until a call returns true. Returns
+// whether one did.
 template <class Visit>
 bool any_prefix(const std::string& prefixes, Visit visit) {
   for (std::size_t start = 0; start <= prefixes.size();) {
@@ -71,8 +72,9 @@ std::optional<Interface> by_prefix(const std::vector<Interface>& interfaces,
   return match;
 }
 
-// Throws Error(hcclSystemError) if loopback is the only interface that is wanted or present, and it
-// is down, as in a new network namespace: then no value of HCCL_SOCKET_IFNAME helps.
+// Throws Error(hcclSystemError) if loopback is down, as in a new network namespace, and either no
+// other interface is up or `prefixes` names only loopback. No value of HCCL_SOCKET_IFNAME helps
+// then.
 void refuse_loopback_that_is_down(const std::vector<Interface>& interfaces,
                                   std::string_view prefixes) {
   const bool is_up =
@@ -128,8 +130,8 @@ std::string connection_text(const Address& local, const Address& remote) {
 }
 
 bool is_virtual(const Interface& candidate) {
-  // A veth pair joins two hosts if this end has an address of their subnet, and otherwise a host
-  // and a container.
+  // A veth interface leads to another host if it has an address of that host's subnet. With only a
+  // link-local address, it leads to a container.
   if (candidate.name.starts_with("veth")) return candidate.address.is_link_local();
   return std::ranges::any_of(
       kVirtual, [&](std::string_view prefix) { return candidate.name.starts_with(prefix); });
@@ -160,8 +162,8 @@ Interface choose_interface(const std::vector<Interface>& interfaces, const std::
   if (choice) return *choice;
   refuse_loopback_that_is_down(interfaces, kLoopback);
   throw Error(hcclSystemError,
-              text("no network interface has an address to listen on (there is: ",
-                   describe(interfaces), "); give one an IPv4 address, or a global IPv6 one"));
+              text("no network interface has an address to listen on (found: ",
+                   describe(interfaces), "); give an interface an IPv4 or a global IPv6 address"));
 }
 
 }  // namespace hccl

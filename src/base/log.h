@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Logging to stderr or HCCL_DEBUG_FILE, never to stdout. One write per line, so lines of several
-// ranks do not mix.
+// Logging to stderr or HCCL_DEBUG_FILE, never to stdout. Each line is one write, so lines of
+// different ranks do not mix.
 #pragma once
 
 #include "base/config.h"
@@ -18,7 +18,7 @@ namespace hccl {
 // regular file that can be written.
 void configure_log(const Config& config);
 
-// The lowest level that is written; set by configure_log().
+// Lines below this level are not written. Set by configure_log().
 extern constinit std::atomic<LogLevel> log_threshold;
 
 // Returns whether lines of the level are written. Cheap enough for hot paths: one relaxed load.
@@ -30,19 +30,19 @@ extern constinit std::atomic<LogLevel> log_threshold;
 // threshold, but writes nothing if the log is off.
 void log_line(LogLevel level, const char* subsystem, const std::string& message) noexcept;
 
-// Writes such a line, with a message of at most eight parts. Does not use the heap, so it works
-// when memory is short.
+// Writes a line like log_line(), with a message of at most eight parts. Does not use the heap, so
+// it works when memory is short.
 void log_parts(LogLevel level, const char* subsystem,
                std::initializer_list<std::string_view> parts) noexcept;
 
-// Writes a line if its level is enabled; only then builds the message.
+// Builds and writes a line if its level is enabled.
 template <class... Parts>
 void log(LogLevel level, const char* subsystem, const Parts&... parts) noexcept {
   if (!log_enabled(level)) return;
   try {
     log_line(level, subsystem, text(parts...));
   } catch (const std::bad_alloc&) {
-    // The line is lost, because there is no memory for it.
+    // The line is lost: there is no memory for it.
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rejects a log file that is not a regular file. Stops writing to stderr when its number no longer
-// belongs to an output for people.
+// Rejects a log file that is not a regular file. Stops writing to stderr if the program has reused
+// its number for something that is not an output, such as a socket.
 #include "base/log_output.h"
 
 #include "base/cancellation.h"
@@ -27,10 +27,11 @@ namespace {
 constexpr int kNowhere = -1;
 
 std::atomic<int> destination{STDERR_FILENO};
-// Used by choose_log_output() alone. Never closed, so that no writer finds its number reused.
+// Used only by choose_log_output(). Never closed, so that the number is not reused while another
+// thread writes to it.
 int log_file_descriptor = -1;
 
-// Identify the file that stderr was when it was chosen.
+// Identify the file that stderr referred to when it was chosen as the destination.
 std::atomic<std::uint64_t> stderr_device{0};
 std::atomic<std::uint64_t> stderr_inode{0};
 
@@ -55,8 +56,8 @@ std::string expanded_path(const std::string& pattern) {
                    "; set it to the path of a regular file that this process may write"));
 }
 
-// Opens the file of the pattern. O_NONBLOCK makes opening a FIFO without a reader fail instead of
-// wait. Throws Error(hcclInvalidArgument).
+// Opens the file of the pattern. With O_NONBLOCK, opening a FIFO without a reader fails instead of
+// blocking. Throws Error(hcclInvalidArgument).
 int open_regular_file(const std::string& pattern) {
   constexpr int kFlags =
       O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK;
@@ -94,7 +95,7 @@ void choose_stderr() noexcept {
 
 // Returns false if the program has closed stderr and its number now belongs to something other than
 // a regular file, a pipe or a character device such as a terminal. A program may redirect stderr to
-// any of those.
+// any of these three.
 bool is_still_stderr() noexcept {
   struct stat status {};
   if (fstat(STDERR_FILENO, &status) != 0) return false;
@@ -105,7 +106,7 @@ bool is_still_stderr() noexcept {
   return S_ISREG(status.st_mode) || S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode);
 }
 
-// Blocks, while the object lives, the signals by which a failed write of this thread would end the
+// While the object lives, blocks the signals with which a failed write by this thread would end the
 // process.
 class WriteSignalBlock {
  public:
@@ -117,7 +118,7 @@ class WriteSignalBlock {
     sigpending(&pending);
     for (const int signal : {SIGPIPE, SIGXFSZ}) {
       if (sigismember(&pending, signal) == 1)
-        sigdelset(&signals_, signal);  // already pending before the write
+        sigdelset(&signals_, signal);  // pending before the write, so not discarded
     }
     pthread_sigmask(SIG_BLOCK, &signals_, &before_);
   }
@@ -142,7 +143,7 @@ void choose_log_output(const std::string& pattern) {
   choose_file(pattern);
 }
 
-// Does not complete a short write: a second write could end up after another rank's line.
+// Does not complete a short write, because a second write could land after another rank's line.
 void write_log_line(std::span<const iovec> parts) noexcept {
   const CancellationBlock no_cancellation;
   const int saved_errno = errno;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chooses the destination of log lines: stderr, or the file that HCCL_DEBUG_FILE names. Never
-// writes a line to a descriptor that is not meant for it, and never ends the process because a
-// pipe's reader has gone.
+// writes to a descriptor that the program has reused for something else, and never lets SIGPIPE end
+// the process.
 #pragma once
 
 #include <span>
@@ -12,9 +12,9 @@
 namespace hccl {
 
 // Opens the file of this pattern (%h: host, %p: process id) for all later lines; an empty pattern
-// selects stderr, or no output if stderr is closed now. Creates the file with access for its owner
-// only. Throws Error(hcclInvalidArgument) for a file that cannot be written, and for a symbolic
-// link, a directory, a FIFO or a device, which another user may have put there.
+// selects stderr, or no output if stderr is closed at the time of the call. Creates the file with
+// access for its owner only. Throws Error(hcclInvalidArgument) for a file that cannot be written,
+// and for a symbolic link, a directory, a FIFO or a device, which another user may have put there.
 void choose_log_output(const std::string& pattern);
 
 // Writes the parts as one line, in one system call. Never raises SIGPIPE or SIGXFSZ; a line that

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maps a piece of a memory file two times in succession, so that a range that wraps around the end
-// of the piece is contiguous.
+// Maps a section of a memory file twice, back to back, so that a range that wraps around the end of
+// the section is contiguous.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -14,7 +14,7 @@ namespace hccl {
 class MirroredMapping {
  public:
   MirroredMapping() = default;
-  // Maps the piece. `offset` and `bytes` are multiples of the page size. Forked children do not
+  // Maps the section. `offset` and `bytes` are multiples of the page size. Forked children do not
   // have the mapping. Throws Error(hcclOutOfMemory).
   MirroredMapping(const FileDescriptor& file, std::uint64_t offset, std::size_t bytes);
   MirroredMapping(MirroredMapping&& other) noexcept
@@ -29,10 +29,10 @@ class MirroredMapping {
   ~MirroredMapping();
 
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
-  // Returns the size of the piece, which is mapped twice.
+  // Returns the size of the section, which is mapped twice.
   [[nodiscard]] std::size_t size() const noexcept { return bytes_; }
-  // Returns the address of the byte at a position of an endless stream. The size() bytes from that
-  // address on are contiguous.
+  // Returns the address of the byte at `position` of an endless stream. The size() bytes that start
+  // at this address are contiguous.
   [[nodiscard]] std::byte* at(std::uint64_t position) const noexcept {
     return data_ + position % bytes_;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strict parsers of values in settings: they return nothing unless the whole text is valid.
+// Strict parsers for the values of settings: each returns nothing unless the whole text is valid.
 #pragma once
 
 #include <algorithm>
@@ -54,8 +54,8 @@ struct HostAndPort {
   return HostAndPort{std::string(host), static_cast<std::uint16_t>(*port)};
 }
 
-// Parses seconds, such as "30" or "0.5". Rounds up to milliseconds, because a value of zero
-// disables the limit.
+// Parses seconds, such as "30" or "0.5". Rounds up to whole milliseconds, so that no small limit
+// becomes zero, which means no limit.
 [[nodiscard]] inline std::optional<std::chrono::milliseconds> parse_seconds(
     std::string_view value) {
   constexpr std::uint64_t kMostSeconds = 1'000'000'000;

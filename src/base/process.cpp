@@ -58,9 +58,9 @@ void enter_forked_child() {
 int registration_error = ENOMEM;  // until the registration has succeeded
 
 // Registers the fork handlers when the library is loaded, before the program and other libraries
-// that link to this one can register their own. Prepare handlers run in reverse order of
-// registration, so the later ones may still call the library, and may take locks under which they
-// call it elsewhere. After the fork, the library is unlocked before the other handlers run.
+// that link to this one can register theirs. Prepare handlers run in reverse order of registration:
+// theirs run before the library is locked, so they may call the library, and may take locks under
+// which they call it elsewhere. After the fork, the library is unlocked before their handlers run.
 [[gnu::constructor]] void register_fork_handlers() {
   registration_error = pthread_atfork(prepare_fork, resume_parent, enter_forked_child);
 }
@@ -98,8 +98,8 @@ std::string host_name() {
   return name.data();
 }
 
-// No two machines have the same boot id. Two containers of one machine may share it, but not the
-// network namespace, which contains the abstract sockets.
+// No two machines have the same boot id. Containers on one machine share the boot id, but may have
+// separate network namespaces, between which abstract sockets are not visible.
 std::string network_identity() {
   std::string boot = first_bytes("/proc/sys/kernel/random/boot_id");
   if (boot.empty()) boot = host_name();

@@ -15,8 +15,8 @@ void install_fork_guard();
 
 // Hooks that run around every fork() of this process, but not around those of a forked child.
 // `before` and `in_parent` run in the forking thread; `in_child` runs in the child, before the
-// library's descriptors are closed there. The thread cannot be cancelled meanwhile. No hook may
-// throw; `in_child` must be async-signal-safe.
+// library's descriptors are closed there. Cancellation of the forking thread is deferred meanwhile.
+// No hook may throw; `in_child` must be async-signal-safe.
 struct ForkHooks {
   void (*before)() noexcept;
   void (*in_parent)() noexcept;
@@ -31,10 +31,10 @@ void set_fork_hooks(const ForkHooks& hooks) noexcept;
 
 [[nodiscard]] std::string host_name();
 
-// Returns a text that is equal for processes in the same network namespace, which can reach each
-// other's loopback addresses.
+// Returns a text that identifies this process's network namespace. Processes with equal texts can
+// reach each other's loopback addresses.
 [[nodiscard]] std::string network_identity();
-// Returns network_identity() as a number, to be compared with that of other processes.
+// Returns a hash of network_identity(), for comparison with other processes.
 [[nodiscard]] std::uint64_t network_number();
 
 // Returns the identity of this process's node. Processes with equal identities share the module ids

@@ -18,9 +18,9 @@ class RejectionLog {
   RejectionLog(const RejectionLog&) = delete;
   RejectionLog& operator=(const RejectionLog&) = delete;
 
-  // Logs a rejected connection, unless the limit of lines in this period is reached. `who` returns
-  // the name of the other end, and is called only if a line is written. `why` is a clause that
-  // follows the word "it".
+  // Logs a rejected connection, unless kMostPerPeriod lines have been logged in this period. `who`
+  // returns the name of the other end, and is called only if a line is written. `why` is a clause
+  // that follows the word "it".
   template <class Name>
   void report(const Name& who, std::string_view why) {
     const auto now = std::chrono::steady_clock::now();
@@ -37,7 +37,8 @@ class RejectionLog {
     log(LogLevel::warning, subsystem_, "rejected a connection from ", who(), ": it ", why);
   }
 
-  // Logs the number of rejections that were not logged. Called at the end and before a new period.
+  // Logs the number of rejections that were not logged. Called by the destructor and at the start
+  // of each period.
   void report_omitted() {
     const int omitted = std::exchange(omitted_, 0);
     if (omitted > 0) log(LogLevel::warning, subsystem_, "rejected ", omitted, " more connections");

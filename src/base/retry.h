@@ -23,10 +23,10 @@ inline constexpr std::chrono::milliseconds kShortagePause{5};
   return error == EMFILE || error == ENFILE || is_memory_shortage(error);
 }
 
-// Repeats a call that returns a negative value and sets errno. An interrupted call is repeated at
-// once; a call for which memory was short, up to kShortageRetries times after pauses that double.
-// Blocks for at most 63 ms. Use it for small messages that cannot be sent later; a caller that can
-// retry later must do so instead.
+// Repeats a call that returns a negative value and sets errno: at once if a signal interrupted it,
+// and up to kShortageRetries times, after pauses that double, if kernel memory was short. Blocks
+// for at most 63 ms. For small messages that cannot be sent later; a caller that can retry later
+// must do so instead.
 template <class Call>
 ssize_t retried(Call call) noexcept {
   constexpr int kShortageRetries = 6;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs an action at the end of a scope, also when an exception leaves the scope.
+// Runs an action at the end of a scope, even if an exception leaves the scope.
 #pragma once
 
 #include <utility>
@@ -17,7 +17,7 @@ class ScopeExit {
   ScopeExit(const ScopeExit&) = delete;
   ScopeExit& operator=(const ScopeExit&) = delete;
 
-  // The action no longer runs.
+  // Cancels the action.
   void dismiss() { dismissed_ = true; }
 
  private:

@@ -19,9 +19,9 @@ Secret random_secret() {
     count = getrandom(secret.data(), secret.size(), 0);
   } while (count < 0 && errno == EINTR);
   if (count != static_cast<ssize_t>(secret.size())) {
-    throw Error(hcclSystemError,
-                text("the kernel gives no random bytes (getrandom): ", system_error_text(errno),
-                     "; ", advice_on(errno, "report this as a defect of hccl")));
+    throw Error(hcclSystemError, text("cannot get random bytes from the kernel (getrandom): ",
+                                      system_error_text(errno), "; ",
+                                      advice_on(errno, "report this as a defect of hccl")));
   }
   return secret;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements SHA-256 directly after FIPS 180-4, without optimisation: it hashes a few hundred bytes
-// per connection.
+// Implements SHA-256 as written in FIPS 180-4, without optimisation, because only a few hundred
+// bytes are hashed per connection.
 #include "base/sha256.h"
 
 #include <algorithm>

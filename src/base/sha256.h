@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHA-256 (FIPS 180-4) and HMAC (RFC 2104), by which ranks prove that they know a secret without
+// SHA-256 (FIPS 180-4) and HMAC (RFC 2104), with which ranks prove that they know a secret without
 // sending it.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Anonymous shared memory (memfd). It has no name, so kill -9 leaves nothing behind, and no limit
-// of /dev/shm applies.
+// Anonymous shared memory (memfd). It has no name, so kill -9 leaves nothing behind, and the size
+// limit of /dev/shm does not apply.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -16,8 +16,8 @@ namespace hccl {
 // Error(hcclOutOfMemory) or Error(hcclSystemError).
 [[nodiscard]] FileDescriptor create_memory_file(const char* name, std::uint64_t bytes);
 
-// Checks a memory file from another process before it is mapped, because a process that can still
-// shrink the file could make this one fail with SIGBUS. Throws Error(hcclSystemError), which names
+// Checks a memory file from another process before it is mapped: a process that could still shrink
+// the file could make this one fail with SIGBUS. Throws Error(hcclSystemError), which names
 // `owner`, unless the file has the seals of create_memory_file() and exactly `bytes` bytes.
 void require_sealed(const FileDescriptor& file, std::uint64_t bytes, const std::string& owner);
 

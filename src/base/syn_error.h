@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exception for failures with an exact synStatus. It derives from Error, and has the result
-// code that HCCL callers receive for that status.
+// The exception for failures with an exact synStatus. Its result code is the one that hccl
+// functions return for that status.
 #pragma once
 
 #include "base/error.h"
@@ -11,7 +11,7 @@
 
 namespace hccl {
 
-// Returns the result code of an hccl function whose call of the runtime returned `status`.
+// Returns the result code that an hccl function returns after the runtime has returned `status`.
 [[nodiscard]] constexpr hcclResult_t result_of(synStatus status) noexcept {
   switch (status) {
     case synSuccess:

@@ -15,11 +15,11 @@ template <class... Parts>
   return out.str();
 }
 
-// Returns the value in quotes and on one line: replaces characters that are not printable ASCII by
+// Returns the value in quotes and on one line: replaces characters other than printable ASCII with
 // '?', and truncates the value to 200 characters.
 [[nodiscard]] std::string quoted(std::string_view value);
 
-// Returns the description of an errno value, without the shared buffer of strerror().
+// Returns the description of an errno value. Thread-safe, unlike strerror().
 [[nodiscard]] std::string system_error_text(int error_number);
 
 }  // namespace hccl

@@ -12,7 +12,7 @@
 namespace hccl {
 namespace {
 
-// ---- what a value may be
+// ---- validators
 
 std::optional<std::string> lower_case(const std::string& value) { return lower(value); }
 
@@ -71,7 +71,7 @@ std::optional<EmulatedDevice> device_type(const std::string& value) {
 
 // ---- readers
 
-// Assigns the value that `Parse` finds in the text.
+// Parses the text with `Parse` and assigns the result.
 template <auto Member, auto Parse>
 bool assign(Config& config, const std::string& value) {
   const auto parsed = Parse(value);
@@ -108,7 +108,7 @@ constexpr Reader flag() {
 
 template <std::chrono::milliseconds Config::*Member>
 constexpr Reader seconds() {
-  return {assign<Member, parse_seconds>, "seconds, e.g. 30 or 0.5 (0: never)"};
+  return {assign<Member, parse_seconds>, "a number of seconds, e.g. 30 or 0.5 (0: never)"};
 }
 
 template <auto Member, auto IsValid = is_any_text>
@@ -116,8 +116,8 @@ constexpr Reader text_of(const char* accepted) {
   return {keep<Member, IsValid>, accepted};
 }
 
-// Accepts any name and converts it to lower case. The code that uses the name checks whether it
-// exists.
+// Accepts any name and converts it to lower case. The code that uses the name checks whether the
+// name exists.
 template <std::string Config::*Member>
 constexpr Reader name(const char* accepted) {
   return {assign<Member, lower_case>, accepted};
@@ -128,7 +128,7 @@ constexpr Reader kLogLevel{assign<&Config::log_level, numbered_level>,
 
 // ---- tables
 
-// In order of precedence: each row overrides the rows above it.
+// In increasing order of precedence: each row overrides the rows above it.
 constexpr std::array kVariables{
     Variable{"HCCL_COMM_ID", "",
              text_of<&Config::comm_id, parse_host_and_port>(
@@ -138,8 +138,9 @@ constexpr std::array kVariables{
                  "prefixes of interface names, comma separated, e.g. eth,ib0")},
     Variable{"HCCL_IB_HCA", "",
              text_of<&Config::ib_devices, parse_device_list>(
-                 "prefixes of RDMA devices, each with :port or without, comma separated; after = "
-                 "whole names, after ^ all but these, e.g. mlx5 or =rxe0:1 or ^mlx5_1")},
+                 "prefixes of RDMA device names, each optionally with :port, comma separated; "
+                 "a leading = requires exact names, a leading ^ excludes the devices, e.g. mlx5 or "
+                 "=rxe0:1 or ^mlx5_1")},
     // The address vector of a queue pair has one byte for the index.
     Variable{"HCCL_IB_GID_INDEX",
              "",
@@ -180,7 +181,7 @@ constexpr std::array kVariables{
              flag<&Config::refuse_double_initialize>()},
 };
 
-// Configuration keys of other software stacks that programs query by synConfigurationGet.
+// Configuration keys of other software stacks that programs query with synConfigurationGet.
 struct ForeignKey {
   const char* name;
   const char* unset;
@@ -210,8 +211,8 @@ constexpr std::array kForeignKeys{
     ForeignKey{"HCL_FABRIC_FLUSH", "1"},
 };
 
-// HCCL_* names that belong to hccl_demo, to PyTorch's backend or to old programs, where they no
-// longer have an effect. A name that ends in * matches all names with that prefix.
+// HCCL_* names that belong to hccl_demo or to PyTorch's backend, or that old programs set although
+// they no longer have an effect. A name that ends in * matches all names with that prefix.
 constexpr std::array<std::string_view, 19> kOthersVariables{
     "HCCL_RANK",
     "HCCL_NRANKS",

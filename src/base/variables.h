@@ -28,7 +28,7 @@ struct Variable {
 // Returns the value of a configuration key that has not been set, or nothing for an unknown key.
 [[nodiscard]] std::optional<std::string> unset_value(const std::string& key);
 
-// Returns whether the library, or any program in its list of known programs, reads the variable.
+// Returns whether the library or another program known to it reads the variable.
 [[nodiscard]] bool is_known_variable(const std::string& name);
 
 }  // namespace hccl

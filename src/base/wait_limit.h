@@ -19,7 +19,7 @@ class WaitLimit {
     std::chrono::milliseconds time{0};  // 0: never
     bool by_program = false;
 
-    // Returns the advice for a time-out message, for the case that the limit was merely too short.
+    // Returns the remedy for a time-out message: how to raise the limit.
     [[nodiscard]] const char* remedy() const {
       return by_program ? "raise the limit that hcclEmulationSetTimeout has set"
                         : "raise HCCL_TIMEOUT";
@@ -29,8 +29,8 @@ class WaitLimit {
   explicit WaitLimit(std::chrono::milliseconds environment)
       : packed_(static_cast<std::uint64_t>(environment.count()) << 1) {}
 
-  // Sets the limit for waits that begin from now on. Caps it at ten years, so that the deadline of
-  // a wait is a valid time. Thread safety: any thread.
+  // Sets the limit for waits that begin from now on. Caps the limit at ten years, so that the
+  // deadline of a wait is a valid time. Thread safety: any thread.
   void set(std::uint64_t milliseconds) noexcept {
     constexpr std::uint64_t kMost = 10ull * 365 * 24 * 3600 * 1000;
     packed_.store(std::min(milliseconds, kMost) << 1 | 1, std::memory_order_relaxed);

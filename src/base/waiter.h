@@ -10,7 +10,7 @@
 
 namespace hccl {
 
-// How many times to pause, and then how many times to yield, before sleeping.
+// The number of pauses, and then of yields, before a thread sleeps.
 struct WaitLadder {
   std::uint32_t pauses = 0;
   std::uint32_t yields = 0;
@@ -21,10 +21,10 @@ struct WaitLadder {
   static constexpr WaitLadder spinning() { return {40, 1000, "spinning"}; }
   // For waiters that share cores: yield the core at once, and repeatedly for about a millisecond.
   static constexpr WaitLadder yielding() { return {0, 1000, "yielding"}; }
-  // For waiters that share cores with threads which sched_yield() does not let run: torchrun, for
-  // one, gives each rank a session and so a scheduling group of its own. In that case a thread that
-  // yields keeps its core for the rest of its time slice, about 3 ms; a thread that sleeps releases
-  // the core.
+  // For waiters that share cores with threads of other scheduling groups, which sched_yield() does
+  // not let run. For example, torchrun starts each rank in a session of its own, and so in a
+  // scheduling group of its own. A thread that yields then keeps its core for the rest of its time
+  // slice, about 3 ms; a thread that sleeps releases the core.
   static constexpr WaitLadder sleeping() { return {0, 0, "sleeping"}; }
   // Returns how the threads of this process wait for each other. They yield, which lets all of them
   // run, until a communicator finds that ranks of other scheduling groups share the cores; then
@@ -34,12 +34,12 @@ struct WaitLadder {
   static void share_cores_with_other_groups() noexcept;
 };
 
-// The budget of a wait for work that can be resumed later: unlimited; the whole ladder but no
-// sleep; or only the pauses, where waiters have cores of their own.
+// How long a wait for work that can be resumed later may last: no limit; the whole ladder but no
+// sleep; or only the pauses of the ladder, if it has any.
 enum class WaitBudget : std::uint8_t { unlimited, no_sleep, pauses_only };
 
 // One wait. poll_again() pauses or yields and returns true, or returns false when the ladder or the
-// budget is used up: the caller must then sleep or return.
+// budget is used up. The caller must then sleep or return.
 class Waiter {
  public:
   explicit Waiter(WaitLadder ladder) noexcept : ladder_(ladder) {}
