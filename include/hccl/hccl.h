@@ -1,38 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 // The HCCL API: communicators and collective operations between devices.
 //
-// Buffers. Pass a device address from synDeviceMalloc(), or one inside such an allocation, cast to
-// a pointer. Unlike with Gaudi's library, a buffer may also be ordinary memory of this process.
-// Such a buffer costs two more copies, and HCCL_STRICT=1 refuses it. Counts are numbers of
-// elements, never of bytes. The caller owns the buffers. Until an operation has completed on its
-// stream, its inputs must not change, its outputs are undefined, and the memory must stay mapped.
-// Host memory that does not allow the access fails the communicator on all ranks with
-// hcclInvalidArgument; the text names the address.
+// Buffers. A buffer is a device address, returned by synDeviceMalloc() or inside such an
+// allocation, cast to a pointer. Unlike Gaudi's library, hccl also accepts ordinary host memory of
+// the process, at the cost of two more copies; HCCL_STRICT=1 refuses such buffers. Counts are
+// numbers of elements, never of bytes. The caller owns the buffers. Until an operation has
+// completed on its stream, its inputs must not change, its outputs are undefined, and the memory
+// must stay mapped. If a host buffer does not permit the access, the communicator fails on all
+// ranks with hcclInvalidArgument, and the error text names the address.
 //
 // Order. A collective returns as soon as it is queued. It runs on its stream (the synStreamHandle
 // in the last argument), in order with that stream's copies, memsets and events.
-// synStreamSynchronize(), synEventSynchronize() and the query calls report its completion, or its
-// failure after the call has returned (synFailHccl); hcclCommGetAsyncError() reports such a failure
-// too. All ranks of a communicator must issue its collectives in the same order with matching
-// arguments; a mismatch fails on every rank before any output is written. A count of 0 is valid:
-// such a call moves no data but keeps its place in the order. A collective that is queued after a
-// failed copy on the same stream does not run, because its input may be wrong; the communicator
-// then fails on all ranks, and the text names the copy (see "Failures" in synapse_api.h).
+// synStreamSynchronize(), synEventSynchronize() and the query calls report its completion or its
+// failure (synFailHccl); hcclCommGetAsyncError() reports the failure too. All ranks of a
+// communicator must issue its collectives in the same order with matching arguments; a mismatch
+// fails the communicator on all ranks before any output is written. A count of 0 is valid: such a
+// call moves no data but keeps its place in the order. A collective that is queued after a failed
+// copy on the same stream does not run, because its input may be wrong; the communicator then fails
+// on all ranks, and the error text names the copy (see "Failures" in synapse_api.h).
 //
 // Types. Collectives accept every hcclDataType_t, with hcclSum, hcclProd, hcclMin, hcclMax and
-// hcclAvg. Gaudi's library, and HCCL_STRICT=1, accept only float, bfloat16, half, int32 and uint32,
-// and neither hcclProd nor hcclAvg.
+// hcclAvg. Gaudi's library, like hccl under HCCL_STRICT=1, accepts only float, bfloat16, half,
+// int32 and uint32, and neither hcclProd nor hcclAvg.
 //
 // Errors. A call that returns an error has queued nothing, and hcclGetLastErrorMessage() describes
 // the error. In addition to the errors that their docstrings list under "Errors:", all collectives,
 // sends and receives return
-// - hcclInvalidArgument for an unknown communicator, a null stream, a data type, reduction, root or
-//   peer that is out of range, and a buffer that is not mapped, extends past its allocation or
+// - hcclInvalidArgument for an unknown communicator, a null stream, an out-of-range data type,
+//   reduction, root or peer, or a buffer that is not mapped, extends past its allocation, or
 //   overlaps the other buffer in a way that the function does not allow;
 // - hcclInvalidUsage for a stream that does not exist;
-// - hcclOutOfMemory if a buffer is host memory and the device has less than 1 MiB free, which each
-//   stream of a communicator needs for buffers in host memory;
-// - the code of the failure if the communicator has failed before.
+// - hcclOutOfMemory if a buffer is in host memory and the device has no room for the staging buffer
+//   (1 MiB for each stream of a communicator);
+// - the code of the failure if the communicator has already failed.
 //
 // Threads. Any number of host threads may call the library; calls on one stream are processed one
 // after the other. pthread_cancel() takes effect when the thread leaves the library, and does not
@@ -73,12 +73,12 @@ extern "C" {
 
 // ---- Versions and errors ----------------------------------------------------------------------
 
-// Writes HCCL_VERSION_CODE of the library in use to `version`.
+// Writes the version of the loaded library to `version`, encoded like HCCL_VERSION_CODE.
 // Errors: hcclInvalidArgument if `version` is null.
 hcclResult_t hcclGetVersion(int* version);
 
-// Returns a description of a result code, which is never null; unknown values yield a general text.
-// Do not free it.
+// Returns a static text that describes a result code. Never returns null: all unknown codes share
+// one text. Do not free it.
 const char* hcclGetErrorString(hcclResult_t result);
 
 // Returns the error text of this thread's last hccl call, or null if that call succeeded. Reading
@@ -89,10 +89,10 @@ const char* hcclGetLastErrorMessage(void);
 // ---- Communicators ----------------------------------------------------------------------------
 
 // Creates the id of a new communicator and starts its rendezvous in this process. Call it on one
-// rank, and pass the id to the others by the program's own means. This process must live until
-// every rank has joined; an id that is never used keeps its socket open until the process ends.
-// With HCCL_COMM_ID=address:port the process's first id uses that address, and the other ranks may
-// pass a zeroed id.
+// rank only, and pass the id to the other ranks out of band (a file, MPI, a key-value store). This
+// process must live until every rank has joined; an id that is never used keeps its socket open
+// until the process ends. With HCCL_COMM_ID=address:port, the first id that the process creates
+// uses that address, and the other ranks may pass an all-zero id.
 // Blocks: no.
 // Errors: hcclInvalidArgument if `id` is null; hcclSocketError if the address cannot be used.
 hcclResult_t hcclGetUniqueId(hcclUniqueId* id);
@@ -111,8 +111,8 @@ hcclResult_t hcclCommInitRank(hcclComm_t* comm, int nranks, hcclUniqueId id, int
 // comm[0] ... comm[ndev - 1]. Rank i is devlist[i] (a synDeviceId), or device i if `devlist` is
 // null. Gaudi's library always returns hcclInvalidUsage, as hccl does under HCCL_STRICT=1.
 // Blocks: until the devices have joined, at most HCCL_INIT_TIMEOUT.
-// Errors: hcclInvalidArgument if `comm` is null, `ndev` < 1, or a device is not held or named
-// twice; otherwise those of hcclCommInitRank().
+// Errors: hcclInvalidArgument if `comm` is null, `ndev` < 1, or a device is not acquired by this
+// process or listed twice; otherwise those of hcclCommInitRank().
 hcclResult_t hcclCommInitAll(hcclComm_t* comm, int ndev, const int* devlist);
 
 // Waits for everything queued on the communicator, on any stream. May be called more than once, and
@@ -122,24 +122,23 @@ hcclResult_t hcclCommInitAll(hcclComm_t* comm, int ndev, const int* devlist);
 // the communicator has failed on any rank, even if this rank's own work had completed before.
 hcclResult_t hcclCommFinalize(hcclComm_t comm);
 
-// Finalizes and frees the communicator; the handle is unknown afterwards.
+// Finalizes and frees the communicator; the handle is invalid afterwards.
 // Blocks: like hcclCommFinalize(), but not if the communicator has failed.
 // Errors: hcclInvalidArgument if the communicator is null, unknown or already destroyed;
-// hcclInvalidUsage if this thread's open group has calls of the communicator: end the group first.
-// A communicator without such calls may be destroyed within a group.
+// hcclInvalidUsage if the calling thread's open group contains calls on the communicator; end the
+// group first. A communicator without such calls may be destroyed within a group.
 hcclResult_t hcclCommDestroy(hcclComm_t comm);
 
-// Ends the communicator at once: queued and running operations fail on this rank and on the others,
-// every wait for them returns, and the handle is unknown afterwards. Other threads may be waiting
-// for the communicator's operations during the call. (Gaudi's library waits for queued work, like
-// hcclCommDestroy().)
+// Aborts the communicator at once: queued and running operations fail on all ranks, waits for them
+// return, and the handle is invalid afterwards. May be called while other threads wait for the
+// communicator's operations. (Gaudi's library waits for queued work, like hcclCommDestroy().)
 // Blocks: no.
 // Errors: those of hcclCommDestroy().
 hcclResult_t hcclCommAbort(hcclComm_t comm);
 
 // Writes the communicator's state to `asyncError`: hcclSuccess while it works, or the code of its
-// first failure. hcclPortDown means that this rank's RDMA port has no link; nothing fails if the
-// link comes back before the retries are exhausted.
+// first failure. hcclPortDown means that this rank's RDMA port has no link; the communicator fails
+// only if the link does not come back before the retries are exhausted.
 // Blocks: no.
 // Errors: hcclInvalidArgument for an unknown communicator or a null `asyncError`.
 hcclResult_t hcclCommGetAsyncError(hcclComm_t comm, hcclResult_t* asyncError);
@@ -149,7 +148,7 @@ hcclResult_t hcclCommGetAsyncError(hcclComm_t comm, hcclResult_t* asyncError);
 // not free it.
 const char* hcclCommGetAsyncErrorMessage(hcclComm_t comm);
 
-// Writes the number of ranks to `count`.
+// Writes the number of ranks of the communicator to `count`.
 // Errors: hcclInvalidArgument for an unknown communicator or a null `count`.
 hcclResult_t hcclCommCount(hcclComm_t comm, int* count);
 
@@ -158,15 +157,15 @@ hcclResult_t hcclCommCount(hcclComm_t comm, int* count);
 // Errors: hcclInvalidArgument for an unknown communicator or a null `device`.
 hcclResult_t hcclCommSynDevice(hcclComm_t comm, int* device);
 
-// Writes this process's rank to `rank`.
+// Writes the rank to which this communicator handle belongs to `rank`.
 // Errors: hcclInvalidArgument for an unknown communicator or a null `rank`.
 hcclResult_t hcclCommUserRank(hcclComm_t comm, int* rank);
 
 // ---- Collectives ------------------------------------------------------------------------------
-// n is the number of ranks. "In place" is the only overlap of the two buffers that is allowed.
+// n is the number of ranks. The two buffers may overlap only as the line "In place:" states.
 
-// Reduces every rank's `count` elements, element by element, to the root. `recvbuff` may be null on
-// the other ranks.
+// Reduces the `count` elements of every rank, element by element, and stores the result in
+// `recvbuff` of the root. On other ranks, `recvbuff` is not used and may be null.
 // In place: sendbuff == recvbuff on the root.
 hcclResult_t hcclReduce(const void* sendbuff, void* recvbuff, size_t count, hcclDataType_t datatype,
                         hcclRedOp_t reduceOp, int root, hcclComm_t comm, void* stream_handle);
@@ -175,41 +174,42 @@ hcclResult_t hcclReduce(const void* sendbuff, void* recvbuff, size_t count, hccl
 hcclResult_t hcclBcast(void* buff, size_t count, hcclDataType_t datatype, int root, hcclComm_t comm,
                        void* stream_handle);
 
-// Copies the root's `count` elements to `recvbuff` of every rank, the root's own included.
-// `sendbuff` must be a valid buffer on all ranks.
-// In place: sendbuff == recvbuff. The root's buffer is then only read.
+// Copies the root's `count` elements to `recvbuff` of every rank, including the root. `sendbuff`
+// must be a valid buffer on all ranks.
+// In place: sendbuff == recvbuff. The root then only reads its buffer.
 hcclResult_t hcclBroadcast(const void* sendbuff, void* recvbuff, size_t count,
                            hcclDataType_t datatype, int root, hcclComm_t comm, void* stream_handle);
 
-// Reduces every rank's `count` elements, element by element. All ranks receive the result, with the
-// same bits everywhere.
+// Reduces the `count` elements of every rank, element by element. All ranks receive the result,
+// which is bitwise identical on all of them.
 // In place: sendbuff == recvbuff.
 hcclResult_t hcclAllReduce(const void* sendbuff, void* recvbuff, size_t count,
                            hcclDataType_t datatype, hcclRedOp_t reduceOp, hcclComm_t comm,
                            void* stream_handle);
 
-// Reduces every rank's n * `recvcount` elements, element by element. Rank r receives part r of the
-// result, which has `recvcount` elements.
+// Reduces the n * `recvcount` elements of every rank, element by element. Rank r receives the
+// `recvcount` elements of the result that begin at element r * `recvcount`.
 // In place: recvbuff == sendbuff + rank * recvcount elements.
 hcclResult_t hcclReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
                                hcclDataType_t datatype, hcclRedOp_t reduceOp, hcclComm_t comm,
                                void* stream_handle);
 
-// Gathers the `sendcount` elements of every rank on all ranks, in rank order: n * `sendcount`
-// elements.
+// Gathers the `sendcount` elements of every rank on all ranks: `recvbuff` receives n * `sendcount`
+// elements, in rank order.
 // In place: sendbuff == recvbuff + rank * sendcount elements.
 hcclResult_t hcclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
                            hcclDataType_t datatype, hcclComm_t comm, void* stream_handle);
 
 // Sends part p of `sendbuff` to rank p and stores the part received from rank p as part p of
-// `recvbuff`. `count` is the total number of elements in either buffer: n parts of count / n.
+// `recvbuff`. `count` is the number of elements in each buffer, which consists of n parts of count
+// / n elements.
 // In place: sendbuff == recvbuff, which Gaudi's library does not support and HCCL_STRICT=1 refuses.
-// Errors: hcclInvalidArgument also if n does not divide `count`.
+// Errors: hcclInvalidArgument if `count` is not a multiple of n.
 hcclResult_t hcclAlltoAll(const void* sendbuff, void* recvbuff, size_t count,
                           hcclDataType_t datatype, hcclComm_t comm, void* stream_handle);
 
-// Completes on the stream when every rank's stream has reached its barrier. The host does not wait.
-// Gaudi's library, and HCCL_STRICT=1, return hcclUnsupported.
+// Queues a barrier: the stream continues after the streams of all ranks have reached theirs. Does
+// not block the host. Gaudi's library returns hcclUnsupported, as does hccl under HCCL_STRICT=1.
 hcclResult_t hcclBarrier(hcclComm_t comm, void* stream_handle);
 
 // ---- Point to point and groups ----------------------------------------------------------------
@@ -217,11 +217,11 @@ hcclResult_t hcclBarrier(hcclComm_t comm, void* stream_handle);
 // Sends `count` elements to rank `peer`, which must receive the same count and type. Sends and
 // receives between two ranks match in the order of the calls, regardless of their streams. A send
 // completes when the peer has received the elements; outside a group it occupies its stream until
-// then. A rank may send to itself only within a group, where its sends to and receives from itself
-// on one stream are paired in order.
-// Errors: hcclInvalidUsage on both ranks, after the calls have returned, if count or type differ;
-// hcclInternalError from hcclGroupEnd() if a send to or a receive from the rank itself has no
-// partner.
+// then. A rank may send to itself only within a group, in which the sends to itself and the
+// receives from itself on one stream are paired in order.
+// Errors: hcclInvalidUsage on both ranks, reported after the calls have returned (see "Order"), if
+// count or type differs; hcclInternalError from hcclGroupEnd() if a rank's message to itself lacks
+// its send or its receive.
 hcclResult_t hcclSend(const void* sendbuff, size_t count, hcclDataType_t datatype, int peer,
                       hcclComm_t comm, void* stream_handle);
 
@@ -229,30 +229,33 @@ hcclResult_t hcclSend(const void* sendbuff, size_t count, hcclDataType_t datatyp
 hcclResult_t hcclRecv(void* recvbuff, size_t count, hcclDataType_t datatype, int peer,
                       hcclComm_t comm, void* stream_handle);
 
-// Operations that a thread issues between hcclGroupStart() and the matching hcclGroupEnd() are
-// collected, and the outermost hcclGroupEnd() then queues them together. When that call succeeds,
+// Begin and end a group of the calling thread. Operations that the thread issues within the group
+// are collected, and the outermost hcclGroupEnd() queues them together. When that call succeeds,
 // the operations are queued, but need not have completed. The sends and receives of a group
-// progress together, so ranks that exchange in one group cannot block each other; collectives keep
-// their order and run before them. Groups nest. A group may have at most 1024 calls on each stream.
-// A call in a group returns its own argument errors, which leave the group open.
-// Errors: hcclInvalidUsage from hcclGroupEnd() without a start, and from the 1025th call on a
-// stream; hcclInvalidArgument from hcclGroupEnd() if a stream was destroyed within the group.
+// progress concurrently, so ranks that exchange messages in one group cannot block each other;
+// collectives keep their order and run before the messages. Groups nest. A group may have at most
+// 1024 calls on each stream. A call in a group reports its argument errors immediately; the group
+// stays open.
+// Errors: hcclInvalidUsage from hcclGroupEnd() without a matching hcclGroupStart(), and from the
+// 1025th call on a stream; hcclInvalidArgument from hcclGroupEnd() if a stream was destroyed within
+// the group.
 hcclResult_t hcclGroupStart(void);
 hcclResult_t hcclGroupEnd(void);
 
 // ---- Device -----------------------------------------------------------------------------------
 
-// Exports the `size` bytes of device memory at `addr` as a dma-buf and stores its descriptor in
-// `fd`, which the caller then owns. The dma-buf begins with the page that contains `addr`, so the
-// memory is at offset addr % 4096. The dma-buf keeps its pages after the memory is freed. Returns 0
-// on success.
+// Exports the `size` bytes of device memory at `addr` as a dma-buf and stores its file descriptor,
+// which the caller must close, in `fd`. The dma-buf begins with the page that contains `addr`, so
+// the memory is at offset addr % 4096. The dma-buf keeps its pages allocated even after the memory
+// is freed. Returns 0 on success.
 // Errors: hcclInvalidArgument (positive) if `fd` is null; otherwise negative codes:
-// -hcclInvalidArgument for a range that is not within one allocation, -hcclUnsupported where the
-// system cannot create dma-bufs (this requires /dev/udmabuf).
+// -hcclInvalidArgument for a range that is not within one allocation, -hcclUnsupported if the
+// system cannot create dma-bufs, which requires /dev/udmabuf.
 int hcclLookupDMABuff(uint64_t addr, uint64_t size, int* fd);
 
-// Prepares the acquired device for communication. Acquiring it has already done so. Both arguments
-// must be null.
+// Has no effect, because acquiring a device also prepares it for communication. Both arguments must
+// be null.
+// Errors: hcclInvalidArgument if an argument is not null.
 hcclResult_t hcclDeviceInit(void* device, void* context);
 
 #if defined(__GNUC__)

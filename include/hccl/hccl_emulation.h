@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions that only emulated devices have: kernels that are host functions of the program, host
 // views of device memory, and reports on the traffic of a communicator. A program that also runs on
-// real devices should keep its calls of these functions in one place, where it can launch its
-// recipes (synLaunch) instead. C99 and C++.
+// real devices should call these functions in one place, where it can use synLaunch() instead. For
+// C99 and C++.
 #ifndef HCCL_EMULATION_H_
 #define HCCL_EMULATION_H_
 
@@ -19,10 +19,9 @@ extern "C" {
 #endif
 
 // Bitwise reductions: values of hcclRedOp_t that hcclAllReduce(), hcclReduce() and
-// hcclReduceScatter() accept for integer types. On truth values (0 or 1 in an hcclUint8) they are
-// the logical and, or, and exclusive or. With a floating-point type the call returns
-// hcclInvalidArgument, and so it does with every type under HCCL_STRICT=1, because Gaudi's library
-// has no such reductions.
+// hcclReduceScatter() accept for integer types. On booleans (0 or 1 in an hcclUint8) they are the
+// logical and, or, and exclusive or. The call returns hcclInvalidArgument for a floating-point type
+// and, under HCCL_STRICT=1, for every type, because Gaudi's library has no such reductions.
 #ifdef __cplusplus
 #define hcclEmulationBitAnd static_cast<hcclRedOp_t>(64)
 #define hcclEmulationBitOr static_cast<hcclRedOp_t>(65)
@@ -37,22 +36,23 @@ extern "C" {
 
 // Queues `kernel(arguments)` on a stream, in order with its copies, events and collectives. The
 // kernel runs on a thread of the library or on one that waits for the stream, so it must neither
-// throw nor call the library; obtain the host views that it needs beforehand. The caller owns
-// `arguments`, which must live until the kernel has run. The kernel does not run after a failed
-// copy (see "Failures" in synapse_api.h), but it does run after a failed collective.
+// throw nor call the library; obtain the host views that it needs before the launch. The caller
+// owns `arguments`, which must live until the kernel has run. The kernel does not run after a
+// failed copy (see "Failures" in synapse_api.h), but it does run after a failed collective.
 // Blocks: no.
 // Errors: hcclInvalidArgument for an unknown stream or a null kernel.
 hcclResult_t hcclEmulationLaunch(void* stream_handle, void (*kernel)(void* arguments),
                                  void* arguments);
 
-// Writes to `*view` the address, in the host's address space, of `size` bytes of device memory,
-// which must lie inside one allocation. Every call returns the same address, which stays valid
-// until the memory is freed, even if the library moves the underlying pages after a failure. Work
-// that is ordered after a write to the view sees the write. Calls treat an address in the view as
-// the device address of that memory, so a view can be the buffer of a collective, a message or a
-// copy. To this end, the first call reserves an address range as large as the device memory. If the
-// system refuses the reservation, or if RLIMIT_AS would then leave the process less address space
-// than this size, an address in a view is treated as a buffer in host memory instead.
+// Writes to `*view` a host pointer to the `size` bytes of device memory at `device_address`, which
+// must lie inside one allocation. Every call for the same memory returns the same pointer, which
+// stays valid until the memory is freed, even if the library moves the underlying pages after a
+// failure. Work that is queued after a write to the view sees the write. Calls treat an address in
+// the view as the device address of that memory, so the view may be the buffer of a collective, a
+// message or a copy. For this purpose, the first call reserves an address range as large as the
+// device memory. If the system refuses the reservation, or if RLIMIT_AS would then leave the
+// process less address space than this size, an address in a view is treated as a buffer in host
+// memory instead.
 // Blocks: no.
 // Errors: hcclInvalidArgument if the range is not in one allocation; hcclOutOfMemory if the range
 // cannot be mapped.
@@ -65,26 +65,26 @@ hcclResult_t hcclEmulationHostView(uint64_t device_address, uint64_t size, void*
 // range extends past its allocation, or for a null pointer.
 hcclResult_t hcclEmulationDeviceAddress(const void* view, uint64_t size, uint64_t* device_address);
 
-// Sets how processes forked from now on see `size` bytes of device memory, which must lie inside
-// one allocation. With `keep` 1, a child gets a private copy, as of the moment of the fork, at the
-// same address in the host view; the copy is ordinary memory of the child and of the child's own
-// children. With `keep` 0, the default, that address range is not mapped in the child. Freeing the
-// memory ends the setting.
+// Sets whether processes that are forked from now on inherit the `size` bytes of device memory at
+// `device_address`, which must lie inside one allocation. With `keep` 1, a child gets a private
+// copy, as of the moment of the fork, at the same address in the host view; the copy is ordinary
+// memory of the child and of the child's own children. With `keep` 0, the default, that address
+// range is not mapped in the child. Freeing the memory ends the setting.
 //
 // A fork copies the kept ranges, without their holes, while the forking thread waits: tens of ms
 // for 64 MiB on an idle machine, up to seconds per GiB on a busy one. Meanwhile all other uses of
 // this rank's device memory wait: its calls, the work of its streams, and therefore collectives of
 // other ranks. The copy may or may not contain writes that are in progress during the fork. The
 // fork proceeds after at most 10 s plus 1 s for each GiB; if the copy is not complete by then, the
-// child has none of the memory. The child also has none if the process has fewer than two free
+// child has none of the memory. The child also has none if the process has fewer than two free file
 // descriptors. If the system has no memory for the copy of a range, the child lacks that range. In
-// the last two cases a warning is written to stderr. Memory that the child lacks is not mapped
-// there.
+// the last two cases, a warning is written to stderr. Memory that the child lacks is not mapped in
+// the child.
 //
 // vfork(), posix_spawn() and clone() are not affected. Handlers of pthread_atfork() may call the
-// library in the parent, unless they were registered before it was loaded: such handlers run while
-// device memory is locked, and must neither call the library nor take a lock that another thread
-// holds while it calls the library.
+// library in the parent, unless they were registered before the library was loaded: such handlers
+// run while device memory is locked, and must neither call the library nor take a lock that another
+// thread holds while it calls the library.
 // Blocks: only while another thread forks.
 // Errors: hcclInvalidArgument if the range is not in one allocation; hcclOutOfMemory if its view
 // cannot be mapped.
@@ -102,12 +102,12 @@ hcclResult_t hcclEmulationKeepAtFork(uint64_t device_address, uint64_t size, int
 hcclResult_t hcclEmulationTrim(uint64_t device_address, uint64_t size);
 
 // Checks that this process can read `size` bytes of its memory at `memory`, and also write them if
-// `writable` is 1. Code that is about to access the memory directly can thus avoid a signal.
-// Preserves the contents of the memory, even while other threads and processes store to it, but
-// faults its pages in: pages that were never touched are allocated if `writable` is 1, and pages of
-// a file are read. Therefore pass only the bytes that are used, not a range with large gaps. Checks
-// every page that the calling thread has not found accessible before; if the thread has found all
-// of them accessible, checks only the mapping and the first and the last page.
+// `writable` is 1. Code that is about to access the memory directly can thus avoid SIGSEGV and
+// SIGBUS. Preserves the contents of the memory, even while other threads and processes store to it,
+// but faults its pages in: pages that were never touched are allocated if `writable` is 1, and
+// pages of a file are read. Therefore pass only the bytes that are used, not a range with large
+// gaps. Checks every page that the calling thread has not yet found accessible. If it has found all
+// of them accessible before, checks only the mapping and the first and the last page.
 // Blocks: for as long as the system takes to fault the pages in.
 // Errors: hcclInvalidArgument if the memory is null, not mapped, protected or past the end of its
 // file (the text names the first such page); hcclSystemError if no descriptor is available for the
@@ -148,10 +148,10 @@ typedef struct hcclEmulationPlanRequest_t {
   int json;                // 1: one JSON object, on one line; 0: text, a line for each step
 } hcclEmulationPlanRequest_t;
 
-// Writes to `buffer` how this rank would run a call on the communicator now: the algorithm, the
-// transports, and the steps in every channel. Writes at most `size` bytes, including a terminating
-// zero. Sets `*length` to the length of the whole text without the zero; the text is truncated if
-// that is more than `size` - 1. `buffer` may be null if `size` is 0. Sends nothing.
+// Writes to `buffer` a description of how this rank would run a call on the communicator now: the
+// algorithm, the transports, and the steps in every channel. Writes at most `size` bytes, including
+// a terminating zero. Sets `*length` to the length of the whole text without the zero; the text is
+// truncated if that is more than `size` - 1. `buffer` may be null if `size` is 0. Sends nothing.
 // Blocks: no.
 // Errors: hcclInvalidArgument for an unknown communicator or collective, a root that is not one of
 // its ranks, or a null pointer.
@@ -160,28 +160,28 @@ hcclResult_t hcclEmulationPlan(hcclComm_t comm, const hcclEmulationPlanRequest_t
 
 // Sets how long calls of this rank on the communicator wait for other ranks before they fail, in
 // milliseconds; 0 means no limit. The new limit replaces HCCL_TIMEOUT for waits that begin from now
-// on. Other ranks and communicators keep their limits, but a communicator that fails fails on all
-// its ranks. Any thread may call it at any time.
+// on. Other ranks and communicators keep their limits, but when a wait on one rank times out, the
+// communicator fails on all ranks. Any thread may call it at any time.
 // Blocks: no.
 // Errors: hcclInvalidArgument for an unknown communicator.
 hcclResult_t hcclEmulationSetTimeout(hcclComm_t comm, uint64_t milliseconds);
 
 // ---- Positions in streams -----------------------------------------------------------------------
-// A stream numbers the pieces of work queued on it from 1. Between two readings A and B of
-// `*queued`, the work in (A, B] has been queued. If A is read before a call and B after it, and no
-// other thread queues work meanwhile, this is the work of that call. A call queues one piece or
-// more. Recording an event, or making a stream wait for an event, queues a piece only where one is
-// needed. A call in an open group queues nothing before hcclGroupEnd().
+// A stream numbers the pieces of work queued on it from 1. If `*queued` is first A and later B, the
+// work in (A, B] was queued in between. If A is read before a call and B after it, and no other
+// thread queues work on the stream meanwhile, (A, B] is the work of that call. A call queues one
+// piece or more. Recording an event, or making a stream wait for an event, queues a piece only
+// where one is needed. A call in an open group queues nothing before hcclGroupEnd().
 
 // Writes to `*queued` the position of the last piece of work that has been queued on the stream,
-// and to `*completed` that of the last one that has run; all pieces before it have run too. Either
-// pointer may be null. Wakes no thread and makes no system call.
+// and to `*completed` the position up to which all work has run. Either pointer may be null. Wakes
+// no thread and makes no system call.
 // Blocks: no.
 // Errors: hcclInvalidArgument for an unknown stream.
 hcclResult_t hcclEmulationStreamPosition(void* stream_handle, uint64_t* queued,
                                          uint64_t* completed);
 
-// The value of `timeout_ms` for a wait without a time-out of its own.
+// As `timeout_ms`: no limit on this wait.
 #define HCCL_EMULATION_NO_TIMEOUT UINT64_MAX
 
 // Waits until the work up to position `up_to` has run, for at most `timeout_ms` milliseconds, and
@@ -194,15 +194,15 @@ hcclResult_t hcclEmulationStreamPosition(void* stream_handle, uint64_t* queued,
 //
 // With HCCL_EMULATION_NO_TIMEOUT the calling thread runs the work itself, as in
 // synStreamSynchronize(). Calls with other ranks then fail after HCCL_TIMEOUT or the limit of
-// hcclEmulationSetTimeout(). With any other limit, the thread runs only work that need not wait for
-// other ranks, leaves the rest to the stream's own thread and sleeps, so that it returns in time
-// whatever the other ranks do. With 0, the call polls, and starts work that no thread is waiting
-// for.
+// hcclEmulationSetTimeout(). With any other limit, the calling thread runs only work that need not
+// wait for other ranks, leaves the rest to the stream's own thread and sleeps, so that it returns
+// in time whatever the other ranks do. With 0, the call polls, and makes the stream's own thread
+// start pending work at once.
 //
 // A failure that is returned counts as reported, as by synEventSynchronize() (see "Failures" in
 // synapse_api.h), and is returned again for the same range. A stream remembers the last 256 runs of
-// failed work, each of consecutive positions with one failure. Beyond that, the two oldest runs are
-// merged, so successful work between them counts as failed.
+// failed work; a run consists of consecutive positions with the same failure. When there are more,
+// the two oldest runs are merged, so successful work between them counts as failed.
 // Blocks: for at most `timeout_ms`.
 // Errors: hcclInvalidArgument for an unknown stream, an `up_to` that has not been queued, or an
 // `after` greater than `up_to`.
@@ -222,11 +222,10 @@ hcclResult_t hcclEmulationStreamWait(void* stream_handle, uint64_t after, uint64
 // run. No callback runs in a forked child, or if this call fails.
 //
 // synDestroy() returns after all callbacks have run, unless a callback calls synDestroy(). The
-// caller of synDestroy() must therefore not hold a lock that a callback takes. When the process
-// exits, callbacks end with an exit handler (atexit) that the first call of this function
-// registers. Exit handlers registered later run before it, and callbacks still run during those.
-// The handler waits at most 200 ms for a callback that is running, and callbacks that have not
-// begun do not run.
+// caller of synDestroy() must therefore not hold a lock that a callback takes. At process exit, an
+// atexit() handler that the first call of this function registers ends the callbacks. It waits at
+// most 200 ms for a running callback; callbacks that have not begun do not run. Exit handlers
+// registered after it run before it, while callbacks still run.
 // Blocks: no.
 // Errors: those of hcclEmulationStreamWait(); hcclInvalidArgument for a null callback;
 // hcclSystemError or hcclOutOfMemory if the thread cannot be started or there is no memory.
@@ -243,8 +242,8 @@ hcclResult_t hcclEmulationStreamNotify(void* stream_handle, uint64_t after, uint
 // displacement of an empty block is ignored, and a buffer without elements may be null.
 //
 // Each call is queued like a collective and may be part of a group. In a group, such a call is
-// equivalent to the calls of which it consists, each of which counts as a call on the stream: n
-// reduces, or n sends and n receives, including one of each with the rank itself. If two ranks pass
+// equivalent to n reduces, or to n sends and n receives, including one of each with the rank
+// itself, and each of these counts towards the limit of calls on the stream. If two ranks pass
 // different counts for the same block, both calls fail with hcclInvalidUsage, as does the
 // communicator, before that block is written; other blocks may have been written. Errors are those
 // of all collectives (see hccl.h), and hcclInvalidArgument for null counts, blocks of an output
@@ -282,10 +281,10 @@ hcclResult_t hcclEmulationAlltoAllV(const void* sendbuff, const uint64_t* send_c
 // `*source` and the message's size in bytes to `*bytes`, which may be null. The next hcclRecv()
 // from that rank receives this message, which stays offered until then. A message is offered as
 // soon as its hcclSend() starts to run on the sender's stream. If receives from a rank are queued,
-// messages from that rank are reported only after those receives have completed. Ranks that have
-// offered messages take turns. No other thread may probe and receive in this way meanwhile, because
-// both might get the same message. Returns hcclBusy and writes nothing if the time has elapsed
-// (immediately in a communicator of one rank), and the code of the failure if the communicator
+// messages from that rank are reported only after those receives have completed. Successive probes
+// report the ranks round robin. Only one thread at a time may probe and then receive, because two
+// threads might get the same message. Returns hcclBusy and writes nothing when the time has elapsed
+// (immediately in a communicator of one rank). Returns the code of the failure if the communicator
 // fails or has failed.
 // Blocks: for at most `timeout_ms`. hcclCommAbort() ends the wait. hcclCommDestroy() does not: it
 // returns, but the probe keeps waiting until its time has elapsed.

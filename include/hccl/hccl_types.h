@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// The version of the interface.
+// The version of the HCCL interface.
 #define HCCL_MAJOR 2
 #define HCCL_MINOR 6
 #define HCCL_PATCH 4
@@ -19,19 +19,19 @@
 
 #define HCCL_UNIQUE_ID_MAX_BYTES 1024
 
-// A communicator: one rank's membership in a group of ranks. The type is a macro, so that code that
-// tests for it or derives other types from it continues to work.
+// A communicator handle: one rank's membership in a group of ranks. It is a macro, because programs
+// test for it with #ifdef and build other types from it.
 #define hcclComm_t void*
 
-// Identifies a communicator before it exists. One rank creates the id, and the program passes
-// either the whole structure to the others, or `length` and the first `length` bytes of `internal`.
-// The id is plain data, valid in any process and on any host.
+// Identifies a communicator that its ranks are about to create. One rank creates the id. The
+// program passes to the other ranks either the whole structure, or `length` and the first `length`
+// bytes of `internal`. The id is plain data, valid in any process and on any host.
 typedef struct hcclUniqueId {
   uint8_t internal[HCCL_UNIQUE_ID_MAX_BYTES];
   size_t length;
 } hcclUniqueId;
 
-// The result of every hccl function. The values differ from NCCL's: translate them by name.
+// The result codes of the hccl functions. The values differ from NCCL's: translate codes by name.
 typedef enum hcclResult_t {
   hcclUninitialized = -1,
   hcclSuccess = 0,
@@ -53,15 +53,15 @@ typedef enum hcclResult_t {
   hcclPortDown = 16
 } hcclResult_t;
 
-// In C++, an enumeration without a fixed underlying type holds only values of as many bits as its
-// enumerators need. The reductions of hccl_emulation.h need more.
+// Fixes the underlying type in C++. Without it, an enumeration could not hold the bitwise
+// reductions of hccl_emulation.h, which need more bits than the enumerators below.
 #ifdef __cplusplus
 #define HCCL_OF_TYPE_INT : int
 #else
 #define HCCL_OF_TYPE_INT
 #endif
 
-// Reductions. NCCL swaps the values of minimum and maximum: translate them by name.
+// Reductions. In NCCL, minimum and maximum have each other's values: translate reductions by name.
 typedef enum hcclRedOp_t HCCL_OF_TYPE_INT {
   hcclSum = 0,
   hcclProd = 1,

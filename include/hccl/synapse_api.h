@@ -64,12 +64,12 @@ synStatus SYN_API_CALL synInitialize(void);
 // Releases the devices that are still held and ends the runtime, which may be started again.
 synStatus SYN_API_CALL synDestroy(void);
 
-// Writes a driver version as text, truncated to `len` bytes including the terminating zero.
+// Writes the driver version as text, truncated to `len` bytes including the terminating zero.
 synStatus SYN_API_CALL synDriverGetVersion(char* pDriverVersion, int len);
 
 // ---- Devices ----------------------------------------------------------------------------------
 
-// Acquires the device with this module id for the process and stores its id in `pDeviceId`.
+// Acquires the device with this module id for the process and stores its device id in `pDeviceId`.
 // synDeviceRelease() releases the device.
 // Errors: synDeviceAlreadyAcquired if the process holds a device; synUnavailable if another process
 // holds the device; synNoDeviceFound if there is no such module.
@@ -80,7 +80,7 @@ synStatus SYN_API_CALL synDeviceAcquireByModuleId(synDeviceId* pDeviceId, synMod
 // Errors: those of synDeviceAcquireByModuleId().
 synStatus SYN_API_CALL synDeviceAcquire(synDeviceId* pDeviceId, const char* pciBus);
 
-// Acquires the first free device of a type; synDeviceTypeInvalid stands for any.
+// Acquires the first free device of a type; synDeviceTypeInvalid means any type.
 // Errors: those of synDeviceAcquireByModuleId().
 synStatus SYN_API_CALL synDeviceAcquireByDeviceType(synDeviceId* pDeviceId,
                                                     synDeviceType deviceType);
@@ -105,7 +105,7 @@ synStatus SYN_API_CALL synDeviceCount(uint32_t count[synDeviceTypeSize]);
 // entry and the number written on return.
 synStatus SYN_API_CALL synDeviceGetModuleIDs(uint32_t* pDeviceModuleIds, uint32_t* size);
 
-// Writes the number of bytes of device memory that can still be allocated, and the total number.
+// Writes the free and the total size of the device's memory, in bytes.
 synStatus SYN_API_CALL synDeviceGetMemoryInfo(synDeviceId deviceId, uint64_t* free,
                                               uint64_t* total);
 
@@ -134,8 +134,8 @@ synStatus SYN_API_CALL synDeviceGetPCIBusId(char* pPciBusId, int len, synDeviceI
 
 // ---- Memory -----------------------------------------------------------------------------------
 
-// Allocates `size` bytes of device memory and stores its address, never 0, in `buffer`. Calls also
-// accept any address inside the allocation, computed from this one. Device addresses are not host
+// Allocates `size` bytes of device memory and stores its address, never 0, in `buffer`. Functions
+// that take a device address accept any address inside an allocation. Device addresses are not host
 // pointers. `reqAddr` is a hint that may be ignored; `flags` must be 0.
 // Errors: synOutOfDeviceMemory if no range of that size is free.
 synStatus SYN_API_CALL synDeviceMalloc(synDeviceId deviceId, uint64_t size, uint64_t reqAddr,
@@ -146,14 +146,16 @@ synStatus SYN_API_CALL synDeviceMalloc(synDeviceId deviceId, uint64_t size, uint
 // Errors: synInvalidArgument if `buffer` is not the start of an allocation.
 synStatus SYN_API_CALL synDeviceFree(synDeviceId deviceId, uint64_t buffer, uint32_t flags);
 
-// Allocate and free host memory that can be used in copies without mapping it.
+// Allocate and free page-aligned host memory, which copies may use without synHostMap().
+// Errors: synOutOfHostMemory if `size` is 0 or no memory is available; synInvalidArgument if
+// `buffer` is not from synHostMalloc().
 synStatus SYN_API_CALL synHostMalloc(synDeviceId deviceId, uint64_t size, uint32_t flags,
                                      void** buffer);
 synStatus SYN_API_CALL synHostFree(synDeviceId deviceId, const void* buffer, uint32_t flags);
 
-// Map host memory of the caller for copies, and unmap it. The memory must stay valid in between.
-// Any alignment is allowed.
-// Errors: synMappingNotFound if `buffer` is not mapped.
+// Map the caller's host memory for copies, and unmap it. The memory must stay valid while it is
+// mapped. Any alignment is allowed.
+// Errors: synMappingNotFound from synHostUnmap() if `buffer` is not mapped.
 synStatus SYN_API_CALL synHostMap(synDeviceId deviceId, uint64_t size, const void* buffer);
 synStatus SYN_API_CALL synHostUnmap(synDeviceId deviceId, const void* buffer);
 
@@ -166,6 +168,7 @@ synStatus SYN_API_CALL synMemCopyAsync(synStreamHandle streamHandle, uint64_t sr
                                        uint64_t dst, synDmaDir direction);
 
 // Queues `numCopies` copies like synMemCopyAsync(). The arrays may be freed when the call returns.
+// If a copy is invalid, the copies before it stay queued.
 // Errors: those of synMemCopyAsync().
 synStatus SYN_API_CALL synMemCopyAsyncMultiple(synStreamHandle streamHandle, const uint64_t* src,
                                                const uint64_t* size, const uint64_t* dst,
@@ -185,12 +188,12 @@ synStatus SYN_API_CALL synMemsetD32Async(uint64_t pDeviceMem, const uint32_t val
 
 // Failures. A copy or memset that fails leaves wrong data behind. Therefore the work queued after
 // it does not run, on the same stream or on streams that wait for an event recorded after it:
-// copies, memsets and kernels fail with it, and a collective fails its communicator on all ranks.
-// This state ends on all of these streams when synStreamSynchronize(), synEventSynchronize() or
-// synDeviceSynchronize() has reported the failure on one of them; work queued from then on runs. An
-// event keeps the failure of the work before it until it is recorded again after new work. Queries
-// report a failure without ending this state. A failed collective stops only its communicator; the
-// stream goes on.
+// copies, memsets and kernels fail for the same reason, and a collective fails its communicator on
+// all ranks. This state ends on all of these streams when synStreamSynchronize(),
+// synEventSynchronize() or synDeviceSynchronize() has reported the failure on one of them; work
+// queued from then on runs. An event keeps the failure of the work before it until it is recorded
+// again after new work. Queries report a failure without ending this state. A failed collective
+// stops only its communicator; the stream goes on.
 
 // Creates a stream: a queue of copies, memsets, event records, event waits and collectives, which
 // run one after the other. `flags` must be 0. The stream exists until synStreamDestroy(), or until
@@ -198,11 +201,12 @@ synStatus SYN_API_CALL synMemsetD32Async(uint64_t pDeviceMem, const uint32_t val
 synStatus SYN_API_CALL synStreamCreateGeneric(synStreamHandle* pStreamHandle, synDeviceId deviceId,
                                               uint32_t flags);
 
-// The older form of synStreamCreateGeneric(). Streams of all types are alike.
+// The older form of synStreamCreateGeneric(). Ignores `streamType` and `flags`, because all streams
+// are generic.
 synStatus SYN_API_CALL synStreamCreate(synStreamHandle* pStreamHandle, synDeviceId deviceId,
                                        synStreamType streamType, uint32_t flags);
 
-// Waits for the stream's work and frees it; the handle is unknown afterwards.
+// Waits for the stream's work and frees the stream; the handle is invalid afterwards.
 // Blocks: until the work has run.
 synStatus SYN_API_CALL synStreamDestroy(synStreamHandle streamHandle);
 
@@ -223,8 +227,8 @@ synStatus SYN_API_CALL synStreamQuery(synStreamHandle streamHandle);
 synStatus SYN_API_CALL synStreamWaitEvent(synStreamHandle streamHandle, synEventHandle eventHandle,
                                           const uint32_t flags);
 
-// Set and get the engines that a stream prefers, as a bit mask, and get the masks that exist. The
-// mask is stored and reported, but has no effect on emulated devices.
+// Set and get the engines that a stream prefers, as a bit mask, and get the masks that exist. Masks
+// have no effect on emulated devices: synStreamGetAffinity() always writes 1.
 synStatus SYN_API_CALL synStreamSetAffinity(synDeviceId deviceId, synStreamHandle pStreamHandle,
                                             uint64_t streamAffinityMask);
 synStatus SYN_API_CALL synStreamGetAffinity(synDeviceId deviceId, synStreamHandle pStreamHandle,
@@ -249,7 +253,8 @@ synStatus SYN_API_CALL synEventDestroy(synEventHandle eventHandle);
 synStatus SYN_API_CALL synEventRecord(synEventHandle eventHandle, synStreamHandle streamHandle);
 
 // Returns synSuccess if the captured work has completed or the event was never recorded, and
-// synBusy if not. Errors: those of synEventSynchronize().
+// synBusy if not.
+// Errors: those of synEventSynchronize().
 synStatus SYN_API_CALL synEventQuery(synEventHandle eventHandle);
 
 // Waits until the captured work has completed. Several threads may wait.
@@ -258,12 +263,12 @@ synStatus SYN_API_CALL synEventQuery(synEventHandle eventHandle);
 // failed; the text describes the failure.
 synStatus SYN_API_CALL synEventSynchronize(synEventHandle eventHandle);
 
-// Writes the nanoseconds from the completion of one event to the completion of another. If
-// `eventHandleEnd` is null, writes the time at which the first completed, on the clock of
+// Writes the time in nanoseconds from the completion of the start event to that of the end event.
+// If `eventHandleEnd` is null, writes the time at which the start event completed, on the clock of
 // synProfilerGetCurrentTimeNS().
 // Errors: synObjectNotInitialized if an event was not recorded; synBusy if one is not complete;
-// synInvalidArgument if one was not created with EVENT_COLLECT_TIME; synUnavailable if the time is
-// no longer kept.
+// synInvalidArgument if one was not created with EVENT_COLLECT_TIME, or if the end event completed
+// first; synUnavailable if the time is no longer kept.
 synStatus SYN_API_CALL synEventElapsedTime(uint64_t* pNanoSeconds,
                                            const synEventHandle eventHandleStart,
                                            const synEventHandle eventHandleEnd);
@@ -273,7 +278,7 @@ synStatus SYN_API_CALL synEventElapsedTime(uint64_t* pNanoSeconds,
 // Writes the value of a configuration key (the name of an environment variable) as text to
 // `configValue`, at most `valueSize` bytes including the terminating zero; switches read "0" or
 // "1".
-// Errors: synInvalidArgument for an unknown key, which leaves an empty text.
+// Errors: synInvalidArgument for an unknown key; `configValue` is then empty.
 synStatus SYN_API_CALL synConfigurationGet(const char* configurationName, char* configValue,
                                            uint64_t valueSize);
 
@@ -286,22 +291,22 @@ synStatus SYN_API_CALL synConfigurationSet(const char* configurationName, const 
 synStatus SYN_API_CALL synStatusGetBriefDescription(synStatus status, char* statusDescription,
                                                     size_t len);
 
-// Returns a description of a status, which is never null; unknown values yield a general text. Do
-// not free it.
+// Returns a static text that describes a status. Never returns null: all unknown values share one
+// text. Do not free it.
 const char* SYN_API_CALL synGetErrorString(synStatus status);
 
 // Return the status and the text of this thread's last syn call: synSuccess and an empty text if it
-// succeeded. The text is never null and stays valid until the thread's next syn call. These
-// functions clear neither.
+// succeeded. The text is never null and stays valid until the thread's next syn call. Neither
+// function clears the error.
 synStatus SYN_API_CALL synGetLastError(void);
 const char* SYN_API_CALL synGetLastErrorMessage(void);
 
-// Writes `msg` (may be null), the state of every stream and that of every communicator to the log,
-// and aborts the process. `flags` is ignored.
+// Writes `msg` (may be null) and the state of every stream and communicator to the log, and aborts
+// the process. `flags` is ignored.
 synStatus SYN_API_CALL synDumpStateAndTerminate(const char* msg, uint64_t flags);
 
-// Accepts and ignores a report of how many bytes of device memory a framework's own allocator has
-// in use, and when.
+// Reports how many bytes of device memory a framework's own allocator uses at a given time. The
+// report has no effect on emulated devices.
 synStatus SYN_API_CALL synUpdateMemoryConsumption(uint64_t usedMemory, uint64_t timestampSeconds);
 
 // ---- Profiler ---------------------------------------------------------------------------------
@@ -323,9 +328,9 @@ synStatus SYN_API_CALL synProfilerGetTrace(synTraceType type, const synDeviceId 
 // Writes the time in nanoseconds on the clock that stamps events.
 synStatus SYN_API_CALL synProfilerGetCurrentTimeNS(uint64_t* nanoTime);
 
-// Add entries of the program to the trace: a measurement that starts at `nanoTime`, optionally with
-// arguments and for a named thread, or an event with a start and an end. `args` holds `argsSize`
-// texts, alternately a name and its value.
+// Add the program's own entries to the trace: a measurement that starts at `nanoTime`, optionally
+// with arguments and for a named thread, or an event with a start and an end. `args` holds
+// `argsSize` strings, alternately a name and its value.
 synStatus SYN_API_CALL synProfilerAddCustomMeasurement(const char* description, uint64_t nanoTime);
 synStatus SYN_API_CALL synProfilerAddCustomMeasurementArgs(const char* description,
                                                            uint64_t nanoTime, const char** args,
@@ -339,8 +344,8 @@ synStatus SYN_API_CALL synProfilerAddCustomEvent(const char* description, uint64
                                                  uint64_t nanoTimeEnd, const char** args,
                                                  size_t argsSize);
 
-// Write the number of kernel libraries, which is 0 on emulated devices, then their paths and
-// versions.
+// Write the number of kernel libraries, which is 0 on emulated devices, or the paths and versions
+// of the libraries.
 synStatus SYN_API_CALL synTPCLibraryGetVersionSize(uint32_t* size);
 synStatus SYN_API_CALL synTPCLibraryGetVersions(const char** libraryPaths, uint32_t* versions);
 

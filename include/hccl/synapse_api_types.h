@@ -35,7 +35,7 @@ typedef uint64_t synNodeId;  // a node of a compute graph, not a machine
 static const synModuleId INVALID_MODULE_ID SYN_MAYBE_UNUSED = 0xFFFFFFFFU;
 static const synDeviceId SYN_INVALID_DEVICE_ID SYN_MAYBE_UNUSED = 0xFFFFFFFFU;
 
-// Direction of a copy: which side of it is host memory.
+// The direction of a copy, which determines which of its addresses are device addresses.
 typedef enum synDmaDir {
   HOST_TO_DRAM = 0,
   DRAM_TO_HOST = 1,
@@ -56,7 +56,8 @@ typedef enum synStreamPriority {
   synStreamPriorityNotSet = 2
 } synStreamPriority;
 
-// The purpose of a stream before streams became generic; the argument of synStreamCreate().
+// The purpose of a stream, from the time before streams became generic. synStreamCreate() ignores
+// it.
 typedef enum synStreamType {
   STREAM_TYPE_COPY_DEVICE_TO_HOST = 0,
   STREAM_TYPE_COPY_HOST_TO_DEVICE = 1,

@@ -12,7 +12,7 @@
 #include "synapse_common_types.hpp"
 #endif
 
-// Suppresses warnings of C compilers about constants below that a program does not use.
+// Suppresses C compiler warnings about constants that a program does not use.
 #if defined(__GNUC__)
 #define SYN_MAYBE_UNUSED __attribute__((unused))
 #else
@@ -37,7 +37,7 @@ typedef uint64_t TStride;
 typedef int64_t TOffset;
 typedef uint64_t tensor_size_t;
 
-// The result of every syn function. synGetErrorString() returns a sentence for each.
+// The result codes of the syn functions. synGetErrorString() describes each.
 typedef enum synStatus {
   synSuccess = 0,
   synInvalidArgument = 1,
@@ -98,7 +98,7 @@ typedef enum synDeviceType {
   synDeviceGaudi2 = 4,
   synDeviceGaudi3 = 5,
   synDeviceEmulator = 6,
-  synDeviceTypeInvalid = 7,  // stands for any type where a type is selected
+  synDeviceTypeInvalid = 7,  // as a selection: any type
   synDeviceTypeSize = 8
 } synDeviceType;
 
