@@ -32,7 +32,7 @@ class CallbackGate {
   }
 
  private:
-  // Wakes the threads that wait for the callback, whether it returns or throws.
+  // Wakes the threads that wait in close(), whether the callback returns or throws.
   struct EndOfCall {
     explicit EndOfCall(CallbackGate& owner) : gate(owner) {}
     ~EndOfCall() {

@@ -43,8 +43,8 @@ Answer ask(const std::string& host, int flags) {
   return answer;
 }
 
-// Queries the name servers in a separate thread, so that an unresponsive one does not block the
-// caller beyond its time-out.
+// Queries the name servers on a separate thread, so that an unresponsive server cannot block the
+// caller for longer than HCCL_INIT_TIMEOUT.
 Answer ask_name_servers(const std::string& comm_id, const std::string& host) {
   std::packaged_task<Answer()> task([host] { return ask(host, 0); });
   std::future<Answer> answer = task.get_future();

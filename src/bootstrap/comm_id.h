@@ -9,10 +9,11 @@
 
 namespace hccl::bootstrap {
 
-// Returns the addresses that an "address:port" stands for; the text is split at the last colon. The
-// address is an IPv4 address, an IPv6 address with or without brackets, or a name. IPv4 addresses
-// of a name precede its other addresses in the result. Blocks while a name is resolved. Throws
-// Error(hcclInvalidArgument), which names HCCL_COMM_ID.
+// Returns the addresses that "address:port" resolves to, each with that port. The text is split at
+// its last colon. The address is an IPv4 address, an IPv6 address with or without brackets, or a
+// host name, whose IPv4 addresses come first in the result. Blocks while a name is resolved. Throws
+// Error(hcclInvalidArgument), or Error(hcclSocketError) if no name server answers in time; the text
+// names HCCL_COMM_ID.
 [[nodiscard]] std::vector<Address> parse_comm_id(const std::string& comm_id);
 
 }  // namespace hccl::bootstrap

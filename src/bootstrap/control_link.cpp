@@ -92,7 +92,7 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, FrameConn
     gate.call([&] { callbacks.fault(code, what); });
   }
 
-  // Reports that this rank leaves. The rank of the server's process then stays until the server has
+  // Reports that this rank leaves. The rank in the server's process then stays until the server has
   // notified the others.
   void announce_departure() {
     leaving = true;
@@ -101,15 +101,16 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, FrameConn
     if (rank != server_rank) leave();
   }
 
-  // Closes the connection, so that the others consider this rank lost. Without memory, this is the
-  // only way to report a fault.
+  // Closes the connection, so that the other ranks treat this rank as lost. Without memory, this is
+  // the only way to report a fault.
   void hang_up() {
     if (connection) connection->close();
     connection.reset();
     alive.reset();
   }
 
-  // Sets `left` after the last frame has been sent, because the process may exit once it is set.
+  // Sets `left` after the last frame has been sent, because the process may exit when `left` is
+  // set.
   void leave() {
     if (std::exchange(has_left, true)) return;
     const auto self = shared_from_this();
@@ -146,8 +147,8 @@ ControlLink::ControlLink(LinkSocket socket, Callbacks callbacks)
 
 ControlLink::~ControlLink() {
   if (is_forked_child()) {
-    static_cast<void>(new (std::nothrow)
-                          std::shared_ptr<State>(std::move(state_)));  // the parent's thread has it
+    static_cast<void>(new (std::nothrow) std::shared_ptr<State>(
+        std::move(state_)));  // the parent's thread uses it
     return;
   }
   state_->gate.close();

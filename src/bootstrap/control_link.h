@@ -23,10 +23,10 @@ namespace hccl::bootstrap {
 struct LinkSocket {
   FrameConnection::Detached connection;  // without a socket if all ranks are on one node
   int rank = -1;                         // this rank
-  int server_rank = -1;                  // the rank of the server's process; -1: it has none
+  int server_rank = -1;                  // the rank in the server's process, or -1 if there is none
   std::string server;                    // describes the server's process
   bool server_is_known =
-      false;  // by a key or by the kernel; otherwise the server's texts are quoted
+      false;  // a key or the kernel has confirmed the server; otherwise its texts are quoted
 };
 
 // A rank's link to the root server after initialisation. It notifies the ranks of several nodes of
@@ -40,8 +40,8 @@ class ControlLink {
     std::function<void(hcclResult_t code, const std::string& text)> fault;
     // Called when a rank has left the communicator.
     std::function<void(int rank)> departed = nullptr;
-    // Called when a rank has asked why its call does not complete: call answer() for each call of
-    // this rank.
+    // Called when a rank has asked why its call does not complete. Must call answer() for each call
+    // of this rank.
     std::function<void()> inquiry = nullptr;
     // Delivers the answer to ask_who_is_missing(): a clause that names the ranks at the root of the
     // stall.
@@ -49,17 +49,18 @@ class ControlLink {
   };
 
   ControlLink(LinkSocket socket, Callbacks callbacks);
-  // Reports that this rank leaves, and blocks until the report has been sent and a callback in
-  // progress has ended. The process may exit afterwards without a fault on other ranks.
+  // Reports that this rank leaves. Blocks until the report has been sent, but for at most a second,
+  // and until a callback in progress has returned. The process may exit afterwards without causing
+  // a fault on other ranks.
   ~ControlLink();
   ControlLink(const ControlLink&) = delete;
   ControlLink& operator=(const ControlLink&) = delete;
 
-  // Disables the callbacks: after the return none is running and none will start, even if others
-  // still hold the link. If called from a callback, does not wait for that callback.
+  // Disables the callbacks: after cancel() has returned, none is running and none will start, even
+  // if others still hold the link. If called from a callback, does not wait for that callback.
   void cancel() noexcept;
-  // Reports a fault to the other nodes. If memory for the report is lacking, closes the connection,
-  // which the other nodes treat as the end of this rank. Thread safety: any thread.
+  // Reports a fault to the other nodes. If memory has run out, closes the connection instead, which
+  // the other nodes treat as the loss of this rank. Thread safety: any thread.
   void raise(hcclResult_t code, const std::function<std::string()>& make_text) noexcept;
   // Asks all ranks which calls they wait in, because the call `waiting` of this rank does not
   // complete. The verdict follows within half a second if the server can be reached. Throws

@@ -26,8 +26,8 @@ namespace hccl::bootstrap {
 namespace {
 
 constexpr std::size_t kStackSize = std::size_t{512} << 10;
-// The exit of the process must not hang on a callback that waits for a lock which the exiting
-// thread holds.
+// How long the exit of the process waits for the thread, which may be in a callback that waits for
+// a lock of the exiting thread.
 constexpr std::chrono::milliseconds kExitPatience{200};
 
 // Allocates from the memory of a ReservedPost.

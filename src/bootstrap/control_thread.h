@@ -22,8 +22,8 @@ class ReservedPost {
   alignas(std::max_align_t) std::array<std::byte, kBytes> room_;
 };
 
-// The thread starts on first use. Thread safety: any thread may call any member, even while the
-// process exits; tasks no longer run then.
+// The thread starts on the first call of start(). Thread safety: any thread may call any member,
+// even while the process exits, when tasks no longer run.
 class ControlThread {
  public:
   // Returns the only instance, which is never destroyed, so that destructors of other objects can
@@ -39,7 +39,8 @@ class ControlThread {
   // Ends the thread. Blocks until the task in progress has ended, unless called from that task.
   // Servers, links and watches resume when start() is called again.
   void stop() noexcept;
-  // Runs `task` on the thread, or after the next start(). Throws std::bad_alloc.
+  // Runs `task` on the thread; if the thread is stopped, after the next start(). Throws
+  // std::bad_alloc.
   void post(std::function<void()> task);
   // Runs task(owner) on the thread likewise, but allocates nothing: use it for tasks that must run
   // even when no memory is left. `reserved` is a member of the owner and can be used only once.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A handler shares ownership of the state of the waiting object, so that the object may be
-// destroyed before the handler runs.
+// Handlers share ownership of the state of their timer or wait, so that the object may be destroyed
+// before its handler runs.
 #include "bootstrap/event_loop.h"
 
 #include "base/errno_advice.h"
@@ -45,8 +45,8 @@ void EventLoop::open() {
 bool EventLoop::run_one(Deadline deadline) {
   asio::io_context& context = state_->context;
   if (deadline.is_never()) return context.run_one() > 0;
-  // Handle data that has arrived even after the deadline, because this process may have been
-  // stopped meanwhile.
+  // Even after the deadline, handle data that has arrived: this process may have been stopped in
+  // the meantime.
   return context.run_one_until(deadline.time()) > 0 || context.poll_one() > 0;
 }
 
@@ -57,7 +57,7 @@ struct LoopTimer::State {
 
   asio::steady_timer timer;
   std::function<void()> call;
-  std::uint64_t starts = 0;  // a timer that fires while it is being cancelled reports no error
+  std::uint64_t starts = 0;  // detects a late handler of a cancelled timer, which may see no error
 };
 
 LoopTimer::LoopTimer(EventLoop& loop) : state_(std::make_shared<State>(loop)) {}

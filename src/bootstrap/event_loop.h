@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An Asio event loop, with timers and waits for descriptors. Only the sources that implement them
-// include Asio.
+// An Asio event loop with timers and descriptor waits. Only their implementations include Asio.
 #pragma once
 
 #include "base/deadline.h"
@@ -15,9 +14,8 @@ class io_context;
 
 namespace hccl::bootstrap {
 
-// The control thread runs one loop for the lifetime of the process. A joining rank runs a loop of
-// its own in the joining thread. Only the thread that runs a loop may use the loop's timers and
-// waits.
+// The control thread runs one loop for the lifetime of the process. A joining rank runs its own
+// loop in the joining thread. Only the thread that runs a loop may use the loop's timers and waits.
 class EventLoop {
  public:
   EventLoop();
@@ -25,8 +23,8 @@ class EventLoop {
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
 
-  // Opens the loop's descriptors (epoll, eventfd, timerfd), which the first timer or descriptor of
-  // the loop needs. Later calls do nothing. Throws Error(hcclSystemError).
+  // Opens the loop's descriptors (epoll, eventfd, timerfd), which the first timer or wait would
+  // otherwise open. Later calls do nothing. Throws Error(hcclSystemError).
   void open();
   // Runs the next handler. Blocks until a handler is ready or the deadline has passed. Returns
   // whether a handler ran.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The root server's task after initialisation over several nodes: to relay departures, and the
-// first fault, to all ranks. A connection that ends without a departure counts as a fault.
+// The root server's task after the initialisation of a communicator on several nodes: relays
+// departures and the first fault to all ranks. A connection that ends without a departure counts as
+// a fault.
 #pragma once
 
 #include "bootstrap/event_loop.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loop reports that the socket is ready; sendmsg and recvmsg then move the bytes, because Asio
 // cannot pass descriptors. Descriptors travel with the first byte of their frame, so all of them
-// have arrived when the frame is complete.
+// have arrived by the time the frame is complete.
 #include "bootstrap/frame_connection.h"
 
 #include "base/passed_descriptors.h"
@@ -163,8 +163,8 @@ void FrameConnection::send_openly(FrameType type, std::span<const std::byte> pay
   queue(encode_frame(type, payload), {});
 }
 
-// Sends at once as many bytes as the socket accepts: they must leave before a reaction of another
-// rank can make this process exit.
+// Sends as many bytes as the socket accepts before it returns: the reaction of another rank may
+// make this process exit, and bytes that are only queued would be lost.
 void FrameConnection::queue(Bytes frame, const std::vector<int>& descriptors) {
   if (!socket_.valid() || self_) return;
   unsent_bytes_ += frame.size();

@@ -21,10 +21,10 @@
 namespace hccl::bootstrap {
 
 // Thread safety: only the thread that runs the loop. No member blocks unless its comment says so.
-// No member throws for errors of the other end, which ended() and why() report.
+// No member throws on an error of the peer; ended() and why() report such errors.
 //
-// Only the private members that read and write depend on a plain socket. With TLS, they would call
-// an asio::ssl::stream, and Detached would hold the stream's state.
+// Only the private members that read and write assume a plain socket. With TLS, they would call an
+// asio::ssl::stream, and Detached would hold the stream's state.
 class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
  public:
   class Owner {
@@ -33,21 +33,21 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
     Owner(const Owner&) = delete;
     Owner& operator=(const Owner&) = delete;
     virtual ~Owner() = default;
-    // Called when data has arrived or the connection has ended: call receive() until it returns
-    // nothing.
+    // Called when data has arrived or the connection has ended. Must call receive() until that
+    // returns nothing.
     virtual void on_activity(FrameConnection& connection) = 0;
   };
 
   struct Limits {
-    std::size_t payload = kSmallPayload;  // the maximum for a received frame
-    std::size_t descriptors = 0;          // the maximum received before their frame is complete
+    std::size_t payload = kSmallPayload;  // maximum per received frame
+    std::size_t descriptors = 0;          // maximum number received ahead of their frame
     std::size_t unsent = std::size_t{64} << 20;
   };
   struct Ends {
     Address own;
     Address peer;
   };
-  // A connection detached from its loop, to be continued on another loop. If it has a seal, a frame
+  // A connection detached from its loop, to be resumed on another one. If `seal` is set, a frame
   // with a valid code has been received.
   struct Detached {
     FileDescriptor socket;
@@ -71,7 +71,7 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
 
   // Returns the next frame if all of it has arrived; otherwise starts to read.
   [[nodiscard]] std::optional<Frame> receive();
-  // Returns the bytes that have arrived but that receive() has not returned.
+  // Returns the bytes that have arrived but have not been returned by receive().
   [[nodiscard]] std::span<const std::byte> unread() const { return received_; }
   [[nodiscard]] bool has_heard() const { return has_heard_; }
 
@@ -79,36 +79,37 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   // until has_unsent() returns false.
   void send(FrameType type, std::span<const std::byte> payload,
             const std::vector<int>& descriptors = {});
-  // Does the same, for a caller that sends one payload to many ranks. `digest`: the payload's
+  // Does the same for a caller that sends one payload to many ranks. `digest`: the payload's
   // SHA-256.
   void send(FrameType type, std::span<const std::byte> payload, const Digest& digest);
   // Sends a frame without an authentication code, even after authenticate().
   void send_openly(FrameType type, std::span<const std::byte> payload);
-  // Retries sends that failed because the kernel had no memory. Blocks for up to 63 ms: use it for
-  // frames after which the process may exit.
+  // Retries sends that failed because the kernel had no memory. Blocks for up to 63 ms: use it only
+  // for the last frames before the process may exit.
   void insist();
   [[nodiscard]] bool has_unsent() const { return !unsent_.empty(); }
 
-  // Returns whether no further frame will come, because the other end has closed the connection,
-  // violated the protocol or sent a forged frame.
+  // Returns true if no further frame will arrive: the connection has failed, or the peer has closed
+  // it, violated the protocol or sent a forged frame.
   [[nodiscard]] bool ended() const { return ended_; }
-  // Returns the reason for the end, as a clause about the other end.
+  // Returns the reason for the end, as a clause whose subject is the peer.
   [[nodiscard]] const std::string& why() const { return why_; }
-  // Returns whether the other end sent bytes that no process of this library sends.
+  // Returns whether the peer sent bytes that no process of this library sends.
   [[nodiscard]] bool broke_rules() const { return broke_rules_; }
-  // Returns whether a frame's code was wrong: either the other end does not know the key, or a
-  // third party between the two has changed the frame. The connection can still send.
+  // Returns whether a frame's code was wrong: either the peer does not know the key, or a third
+  // party on the path has changed the frame. The connection can still send.
   [[nodiscard]] bool forged() const { return forged_; }
 
   // Enables keep-alives, which detect within ten seconds that the peer's host can no longer be
   // reached. A host answers keep-alives even if the peer's process is stopped.
   void keep_alive();
-  // Removes the owner, sends what is unsent for at most a second, then closes the connection and
+  // Removes the owner, sends queued frames for at most a second, then closes the connection and
   // calls done(). Does not block.
   void finish(std::function<void()> done = nullptr);
   // Removes the owner and closes the connection.
   void close();
-  // Returns the connection without its loop, and ends this object. No bytes may be unsent.
+  // Detaches the connection from its loop, with nothing left to send. The object is unusable
+  // afterwards.
   [[nodiscard]] Detached detach();
 
   // Valid until the connection is closed.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A code covers the payload's hash instead of the payload, so that the payload of a frame for
-// thousands of ranks is hashed only once.
+// A code covers the payload's hash instead of the payload, so that a payload broadcast to thousands
+// of ranks is hashed only once.
 #include "bootstrap/frame_seal.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace hccl::bootstrap {
 namespace {
 
-// Labels that make the codes of one use of a key invalid for every other use.
+// Domain-separation labels: a code computed for one use of a key is invalid for every other use.
 constexpr std::string_view kConnection = "hccl-bootstrap-2";
 constexpr std::string_view kRankToServer = "rank-to-server";
 constexpr std::string_view kServerToRank = "server-to-rank";

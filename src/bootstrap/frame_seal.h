@@ -13,9 +13,9 @@
 
 namespace hccl::bootstrap {
 
-// Computes and checks the authentication codes of one end. A code is HMAC(direction's key, frame's
-// number, type, SHA-256(payload)). The keys of both directions come from HMAC(key, opening,
-// greeting), and thus from the nonces of both ends. With an empty key the codes prove nothing.
+// Computes and checks the authentication codes of one end. A code is HMAC(key of the direction,
+// frame number, type, SHA-256(payload)). Both directions' keys are derived from HMAC(key, opening,
+// greeting), and thus from the nonces of both ends. With an empty key, the codes prove nothing.
 class FrameSeal {
  public:
   enum class Party : std::uint8_t { rank, server };
@@ -26,7 +26,8 @@ class FrameSeal {
 
   // Returns the code of the next frame that this end sends.
   [[nodiscard]] Digest next_code(FrameType type, const Digest& payload);
-  // Removes the code from the next frame that this end receives. Returns false if it is wrong.
+  // Checks and removes the code of the next frame that this end receives. Returns false if it is
+  // wrong.
   [[nodiscard]] bool open(Frame& frame);
 
  private:
@@ -41,8 +42,8 @@ class FrameSeal {
   Sequence received_;
 };
 
-// Returns the communicator's secret, by which the transports authenticate. It is derived from the
-// key and the table's salt, so it never travels over the network if there is a key.
+// Returns the communicator's secret, with which the transports authenticate. It is derived from the
+// key and the table's salt, so it never crosses the network unless the key is empty.
 [[nodiscard]] Secret communicator_secret(std::span<const std::byte> key, const Secret& salt);
 
 }  // namespace hccl::bootstrap

@@ -62,7 +62,8 @@ RankTable rendezvous(const UniqueId& id, const Hello& hello, FileDescriptor list
   const bool may_serve = id.kind == UniqueId::Kind::fixed_address && hello.rank == 0;
   try {
     client.join([&]() -> std::string {
-      // If all ranks know the address, rank 0 need not have called hcclGetUniqueId.
+      // With a fixed address, rank 0 need not have called hcclGetUniqueId, so start the server
+      // here.
       if (!may_serve) return {};
       const std::string trouble = ServerRegistry::instance().create_if_absent(id);
       return trouble.empty() ? "" : text("rank 0 itself cannot serve: ", trouble);

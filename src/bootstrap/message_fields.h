@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serializes messages by lists of fields. A function fields(message, io) lists the fields of a
-// message once, and calls io(field, ...) for each; `io` is a FieldWriter or a FieldReader.
+// Serializes messages from lists of their fields. A function fields(message, io) lists the fields
+// of a message once, as calls of io(field, ...); `io` is a FieldWriter or a FieldReader.
 #pragma once
 
 #include "base/address.h"
@@ -30,9 +30,9 @@ template <class Text>
   return {text, most};
 }
 
-// A list of at most `most` elements, preceded by their number as a `Number`. The writer truncates a
-// longer list; the reader rejects it. If the elements are lists of bytes, each has at most
-// `most_bytes` bytes, preceded by their number in 16 bits.
+// A list of at most `most` elements, preceded by its length as a `Number`. The writer truncates a
+// longer list; the reader rejects it. Elements that are byte strings have at most `most_bytes`
+// bytes each, preceded by a 16-bit length.
 template <class Number, class List>
 struct Counted {
   List& list;

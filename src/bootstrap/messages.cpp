@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parses openings; of an opening of another protocol version, only the version.
+// Parses openings. Reads only the version of an opening of another protocol version.
 #include "bootstrap/messages.h"
 
 namespace hccl::bootstrap {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages of the rendezvous and of the exchange on a node: for each, a struct, its fields and
-// their bounds.
+// The messages of the rendezvous and of the exchange on a node. Each has a struct, a list of fields
+// and the bounds of these fields.
 #pragma once
 
 #include "base/address.h"
@@ -32,8 +32,8 @@ inline constexpr std::size_t kMostBlob = std::size_t{1} << 20;
 using SocketName = Secret;  // of an abstract unix socket: 128 random bits
 
 // The first message of each end: the rank's opening and the server's greeting. Each end fills in
-// the addresses that its own kernel reports; the two messages differ if a device between the ends
-// translates addresses.
+// the addresses that its own kernel reports; they disagree if a device on the path translates
+// addresses.
 struct Opening {
   std::uint32_t version = kProtocolVersion;
   Secret nonce{};
@@ -57,7 +57,7 @@ struct Welcome {
 // a code without a text, because texts from unauthenticated processes are not shown to users.
 struct Refusal {
   enum Reason : std::uint8_t {
-    other_version = 1,  // the opening is of another protocol
+    other_version = 1,  // the opening is of another protocol version
     other_key,          // the hello's code is wrong
     other_user,         // a process on the server's machine that may belong to another user
   };
@@ -73,7 +73,7 @@ struct Failure {
   std::string text;
 };
 
-// Describes the end of an authenticated connection.
+// The failure reported when a frame with a wrong code arrives on an authenticated connection.
 inline constexpr const char* kForgedFrame =
     "something between the hosts changed a frame of its connection; find what relays or rewrites "
     "their traffic, then start all ranks again";
@@ -173,7 +173,8 @@ template <class Message>
   return writer.take();
 }
 
-// Returns the message, or nothing unless every field is present and within its bounds.
+// Returns the message. Returns nothing if a field is missing or out of bounds, or bytes are left
+// over.
 template <class Message>
 [[nodiscard]] std::optional<Message> parse(std::span<const std::byte> bytes) {
   FieldReader reader(bytes);
@@ -182,7 +183,7 @@ template <class Message>
   if (!reader.complete()) return std::nullopt;
   return message;
 }
-// Reads only the version if the opening is of another version.
+// Reads only the version of an opening of another protocol version.
 template <>
 [[nodiscard]] std::optional<Opening> parse(std::span<const std::byte> bytes);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks send their contributions to the leader. The leader sends every rank all entries, and then
-// the shared segment. The root server runs the final barrier, because it also knows which ranks
-// have died.
+// the shared segment. The root server runs the final barrier, because it knows which ranks have
+// died.
 #include "bootstrap/node_exchange.h"
 
 #include "base/errno_advice.h"
@@ -128,7 +128,7 @@ void NodeExchange::gather() {
   pending_.reset();
 }
 
-// Accepts only connections from processes of this user, as the kernel reports it.
+// Accepts connections only from processes that the kernel attributes to this user.
 void NodeExchange::on_accepted(FileDescriptor socket, const SocketAddress&) {
   if (peer_user(socket.get()) == geteuid()) return pending_->add({std::move(socket), {}, {}, {}});
   pending_->rejections().report([&] { return process_text(socket.get()); },
@@ -159,7 +159,8 @@ bool NodeExchange::take_contribution(PendingConnections::Pending& pending, Frame
       frame.descriptors.size() != (message->has_memory ? 2U : 1U)) {
     return false;
   }
-  // Prefer the pidfd from the kernel. Old kernels provide none for a rank in another pid namespace.
+  // Prefer the kernel's pidfd of the peer. Old kernels provide none for a rank in another pid
+  // namespace.
   FileDescriptor process = peer_process(pending.connection->fd());
   if (!process.valid()) process = std::move(frame.descriptors.back());
   RankInfo& from = member(message->rank);

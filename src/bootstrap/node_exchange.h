@@ -27,8 +27,8 @@ class NodeExchange final : private PendingConnections::Owner {
 
   [[nodiscard]] RankTable run(Contribution mine, const MakeControl& make_control);
 
-  // Processes a frame from the leader, as run() does on ranks that do not lead. Returns whether it
-  // was the last frame. Throws Error if the frame is malformed or comes too early.
+  // Processes a frame from the leader, as run() does on the other ranks. Returns whether it was the
+  // last frame. Throws Error if the frame is malformed or comes too early.
   [[nodiscard]] bool take_from_leader(Frame& frame);
 
  private:

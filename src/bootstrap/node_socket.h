@@ -7,12 +7,13 @@
 
 namespace hccl::bootstrap {
 
-// Returns a listening abstract socket through which processes of this user reach this rank. Throws
-// Error(hcclSystemError).
+// Returns a listening abstract socket on which processes of the same user can reach this rank.
+// Throws Error(hcclSystemError).
 [[nodiscard]] FileDescriptor listen_on_node(const SocketName& name);
 
-// Returns a non-blocking connection to the socket of that name. The connection is invalid, with
-// errno EAGAIN, if the listener's backlog is full. Throws Error(hcclSystemError).
+// Connects to the socket of that name without blocking. On failure, returns an invalid descriptor
+// and sets errno, which is EAGAIN if the listener's backlog is full. Throws Error(hcclSystemError)
+// if no socket can be created.
 [[nodiscard]] FileDescriptor connect_to_node(const SocketName& name);
 
 }  // namespace hccl::bootstrap

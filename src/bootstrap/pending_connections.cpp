@@ -18,8 +18,8 @@ namespace hccl::bootstrap {
 namespace {
 
 constexpr int kBacklog = 4096;
-// The maximum number of connections accepted in one turn. Open connections are served between
-// turns, even while many others wait to be accepted.
+// The maximum number of connections accepted per turn, so that open connections are served between
+// turns even while many others wait to be accepted.
 constexpr int kMostAcceptedAtOnce = 16;
 constexpr std::chrono::milliseconds kNoRoomPause{100};
 constexpr std::chrono::seconds kComplaintPeriod{10};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The accepted connections that have not authenticated yet, from ranks or from unknown peers that
-// have found the port. Their number and lifetime are limited, and rejections are logged.
+// have found the port. Limits their number and lifetime, and logs rejections.
 #pragma once
 
 #include "base/address.h"
@@ -19,8 +19,8 @@
 
 namespace hccl::bootstrap {
 
-// Returns a listening TCP socket on that address; port 0 selects a free port. If the socket is
-// invalid, errno has the reason.
+// Returns a TCP socket that listens on that address; port 0 selects a free port. On failure,
+// returns an invalid descriptor and sets errno.
 [[nodiscard]] FileDescriptor listen_on(const Address& address) noexcept;
 
 // Thread safety: only the thread that runs the loop.
@@ -38,15 +38,15 @@ class PendingConnections final : private FrameConnection::Owner {
     Owner(const Owner&) = delete;
     Owner& operator=(const Owner&) = delete;
     virtual ~Owner() = default;
-    // Called for an accepted connection: add() or reject it.
+    // Called for each accepted connection. Either add() it, or reject it by closing the socket.
     virtual void on_accepted(FileDescriptor socket, const SocketAddress& peer) = 0;
-    // Called for a frame of a pending connection: take() or reject() the connection, or leave it
-    // pending.
+    // Called for each frame of a pending connection. May take() or reject() the connection, or
+    // leave it pending.
     virtual void on_pending_frame(Pending& pending, Frame& frame) = 0;
-    // Called for a frame whose code is wrong: take() or reject() the connection.
+    // Called for a frame whose code is wrong. Must take() or reject() the connection.
     virtual void on_pending_forged(Pending& pending) = 0;
-    // Called if there is no room for another connection (`error`), and no pending connection is
-    // left to close for it.
+    // Called if no connection can be accepted (`error`: the errno), and no pending connection is
+    // left to drop for it.
     virtual void on_no_room(int error) = 0;
     // Returns a description of the other end, for the log.
     [[nodiscard]] virtual std::string describe(const FrameConnection& connection) const = 0;
@@ -68,7 +68,7 @@ class PendingConnections final : private FrameConnection::Owner {
   // Accepts connections until close_listener().
   void start();
   void close_listener();
-  // Stops accepting for a while, because only other parts of the program can release descriptors.
+  // Stops accepting for kNoRoomPause, so that other parts of the program can release descriptors.
   void pause_accepting();
 
   // Adds a connection. If there are too many, drops another connection.

@@ -14,14 +14,15 @@ struct ProcessIdentity {
   std::string node;  // node_identity() of the process
 
   [[nodiscard]] static ProcessIdentity mine();
-  // Returns whether a pid of `other` denotes the same process in this process's pid namespace.
+  // Returns true if both processes are in one pid namespace, so that a pid of `other` is valid
+  // here.
   [[nodiscard]] bool shares_pids_with(const ProcessIdentity& other) const;
   [[nodiscard]] bool same_process(const ProcessIdentity& other) const;
 
   friend bool operator==(const ProcessIdentity&, const ProcessIdentity&) = default;
 };
 
-// Returns the description of a rank: "rank 3 (pid 4242, host a)".
+// Returns a description of a rank: "rank 3 (pid 4242, host a)".
 [[nodiscard]] std::string rank_text(int rank, const ProcessIdentity& process);
 
 }  // namespace hccl::bootstrap

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pidfd becomes readable when its process has ended. The control thread waits for that event. It
-// shares ownership of the state, so that the watch and the wait may end in either order.
+// A pidfd becomes readable when its process exits; the control thread waits for that event. The
+// pending wait shares ownership of the state, so that the watch and the wait may end in either
+// order.
 #include "bootstrap/process_watch.h"
 
 #include "base/log.h"
@@ -46,8 +47,8 @@ struct ProcessWatch::State : std::enable_shared_from_this<State> {
                                    [](void* self) { static_cast<State*>(self)->close(); });
   }
 
-  // Leaks the state in a forked child: the child's epoll set is the parent's, and locks may be
-  // held, so no part of the state may be used.
+  // Leaks the state in a forked child, which must not touch it: the epoll set is shared with the
+  // parent, and locks may be held.
   static void keep_for_ever(std::shared_ptr<State> state) {
     static auto* const kept = new std::vector<std::shared_ptr<State>>;
     kept->push_back(std::move(state));

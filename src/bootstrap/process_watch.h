@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detects the end of another process.
+// Detects the exit of another process.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -10,8 +10,8 @@
 namespace hccl::bootstrap {
 
 // Calls on_exit() once, on the control thread, after the process of `pidfd` has exited. Destroying
-// the watch cancels the call. The destructor blocks until a callback in progress has ended, unless
-// it is called from that callback.
+// the watch cancels the call. The destructor blocks until a callback in progress has returned,
+// unless it runs within that callback.
 class ProcessWatch {
  public:
   ProcessWatch() = default;

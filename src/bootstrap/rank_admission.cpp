@@ -29,8 +29,9 @@ constexpr const char* kUnreadableHello =
     "sent a hello that this version cannot read; if it is a rank, install the same hccl there";
 
 // Returns the maximum number of pending connections. It is small, because other parts of this
-// process need descriptors too. Also, whenever the number of descriptors first exceeds 64, 128,
-// 256, ..., the kernel makes the thread wait for an RCU grace period, 10 ms on a busy machine.
+// process need descriptors too, and because the kernel makes the thread wait for an RCU grace
+// period (10 ms on a busy machine) whenever the number of descriptors first exceeds 64, 128, 256,
+// ...
 std::size_t most_pending() {
   constexpr std::size_t kLeast = 8;
   constexpr std::size_t kMost = 64;
@@ -56,8 +57,8 @@ std::string RankAdmission::describe(const FrameConnection& connection) const {
   return connection.ends().peer.to_text();
 }
 
-// By the time they are accepted, most unknown peers have sent wrong bytes. Such a connection is
-// reset before an object is created for it.
+// Most foreign peers have sent wrong bytes by the time they are accepted. Their connections are
+// reset before any object is created for them.
 void RankAdmission::on_accepted(FileDescriptor socket, const SocketAddress& from) {
   const Address peer = from_socket_address(from.get());
   std::array<std::byte, kFrameHeaderSize + kSmallPayload>
@@ -79,7 +80,7 @@ void RankAdmission::on_accepted(FileDescriptor socket, const SocketAddress& from
   pending_.add({std::move(socket), {heard.begin(), heard.end()}, std::nullopt, {own, peer}});
 }
 
-// Closes the connection by a reset, which leaves no state in the kernel.
+// Resets the connection, which leaves no state in the kernel.
 void RankAdmission::cut_off(const FileDescriptor& socket, const Address& peer, const char* why) {
   const linger at_once{1, 0};
   setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
@@ -137,9 +138,9 @@ bool RankAdmission::is_taken_at_its_word(const FrameConnection& connection) cons
   return key_.empty() && !peer_is_local(connection.fd());
 }
 
-// Returns the problem with the user of the other end, or an empty text. Any process can find the
-// port of HCCL_COMM_ID. For a process of this machine the kernel reports the user, regardless of
-// the keys that the process knows.
+// Returns what is wrong with the peer's user, or an empty text. Any process can find the port of
+// HCCL_COMM_ID. For a process of this machine, the kernel reports the user, whether or not the
+// process knows the key.
 std::string RankAdmission::wrong_user(const FrameConnection& connection) const {
   if (id_.kind != UniqueId::Kind::fixed_address || !peer_is_local(connection.fd())) return {};
   const SocketOwner owner = tcp_peer_owner(connection.fd());

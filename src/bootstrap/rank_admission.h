@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Admits connections to the root server: checks new ones by their first bytes, authenticates them,
-// and passes on those that send a valid hello.
+// Admits connections to the root server: checks the first bytes of each, authenticates it, and
+// passes it on when it sends a valid hello.
 #pragma once
 
 #include "bootstrap/frame_connection.h"

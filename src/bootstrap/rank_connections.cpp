@@ -11,7 +11,8 @@ void RankConnections::add(int rank, std::shared_ptr<FrameConnection> connection,
                           bool is_own_process) {
   const auto [place, added] = joined_.try_emplace(
       rank, std::make_unique<Joined>(*this, rank, std::move(connection), is_own_process));
-  // Comes last, because the insertion can throw and would leave the connection without its owner.
+  // Comes last: if the insertion throws, the connection must not keep a pointer to a destroyed
+  // owner.
   place->second->connection->set_owner(place->second.get());
 }
 

@@ -30,7 +30,7 @@ class RankConnections {
 
   // `is_own_process`: whether the rank is part of this process.
   void add(int rank, std::shared_ptr<FrameConnection> connection, bool is_own_process);
-  // Starts to read from the connection. Called once after add(), when the rank has been welcomed.
+  // Starts to read from the connection. Call it once after add(), when the welcome has been sent.
   void start(int rank);
   // Closes the connection after everything queued has been sent.
   void finish(int rank);
@@ -38,8 +38,8 @@ class RankConnections {
 
   void send(int rank, FrameType type, const Bytes& payload);
   // Sends the frame to all ranks. The ranks of this process come last, because they may end the
-  // process when they receive the frame. `insist`: calls FrameConnection::insist(), because the
-  // process may exit after the frame.
+  // process when they receive the frame. `insist`: whether to call FrameConnection::insist() for
+  // each rank.
   void broadcast(FrameType type, const Bytes& payload, bool insist = false);
   void keep_alive();
 

@@ -22,12 +22,13 @@ struct Contribution {
   // For the other ranks of this node: bytes, and the descriptor of the device memory.
   std::vector<std::byte> blob;
   FileDescriptor memory;
-  // Returns the bytes for the ranks of all nodes, at most kMostAnnounced, given the communicator's
-  // secret. Called once, but only if there are several nodes or announces_always is set.
+  // Returns the bytes to announce to the ranks of all nodes, at most kMostAnnounced. Takes the
+  // communicator's secret. Called once if there are several nodes or announces_always is set, and
+  // otherwise never.
   std::function<std::vector<std::byte>(const Secret&)> announce;
   bool announces_always = false;
   // Called with the contributions of this node's ranks before this rank reports that it is ready.
-  // To reject the contributions, it throws Error; initialisation then fails on all ranks.
+  // Throw Error to reject the contributions; initialisation then fails on all ranks.
   std::function<void(const RankTable&)> inspect;
 };
 

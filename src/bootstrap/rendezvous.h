@@ -42,7 +42,7 @@ class Rendezvous {
   [[nodiscard]] const Table& table() const { return table_; }
   // Returns whether the ranks of the table are on several nodes.
   [[nodiscard]] bool several_nodes() const;
-  // Returns whether every rank has announced its addresses. Ranks that run schedules announce them.
+  // Returns whether every rank has announced its addresses, as ranks that run schedules do.
   [[nodiscard]] bool all_announced() const;
   // Returns the announcements that the ranks made when they were ready, in rank order.
   [[nodiscard]] std::vector<Bytes> announced() const;
@@ -54,7 +54,7 @@ class Rendezvous {
   [[nodiscard]] const std::string& node_of(int rank) const {
     return members_[static_cast<std::size_t>(rank)].entry.process.node;
   }
-  // Returns the failure that a late hello receives as a refusal.
+  // Returns the failure to send to a rank whose hello arrives after the rendezvous has ended.
   [[nodiscard]] Failure refusal_when_over() const;
 
  private:

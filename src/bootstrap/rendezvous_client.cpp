@@ -148,7 +148,7 @@ void RendezvousClient::leave(const Failure& own) {
   flush_last_words();
 }
 
-// Flushes the last frames, because nothing is sent after them.
+// Sends the queued frames for at most kFlushPatience: no later call would send them.
 void RendezvousClient::flush_last_words() {
   const Deadline patience = Deadline::after(kFlushPatience);
   while (connection_->has_unsent() && !patience.expired()) loop_.run_one(patience);

@@ -38,7 +38,7 @@ class RendezvousClient {
   // Blocks until all ranks have joined.
   [[nodiscard]] Table wait_for_table();
   // Reports that this rank has received everything it needs, and blocks until every rank has
-  // reported that. Returns the announcements of the ranks, in rank order.
+  // reported the same. Returns the announcements of the ranks, in rank order.
   [[nodiscard]] std::vector<Bytes> finish(const Bytes& announced);
   // Returns the connection, for a ControlLink. Call it after finish().
   [[nodiscard]] LinkSocket release();
@@ -46,8 +46,8 @@ class RendezvousClient {
   // ranks.
   void leave(const Failure& own);
 
-  // Blocks until an event has occurred on the loop, but for at most `limit`. For callers that wait
-  // for other events on the same loop.
+  // Blocks until the loop has handled an event, but for at most `limit`. For callers that have
+  // waits of their own on the loop.
   void wait(Deadline::Duration limit = std::chrono::hours(24));
   // Blocks for at most a second until the server reports which rank has been lost. Throws the
   // reported failure, or `otherwise` if no report comes. For callers that have detected the loss of

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes the ranks' frames to Rendezvous, and the decisions of Rendezvous to the ranks.
+// Passes the ranks' frames to Rendezvous, and sends its decisions to the ranks.
 #include "bootstrap/root_server.h"
 
 #include "base/config.h"
@@ -17,8 +17,8 @@
 namespace hccl::bootstrap {
 namespace {
 
-// How long a server that has finished still answers late ranks. It releases a fixed port sooner,
-// because the next run needs that port.
+// How long a server that has finished still answers late ranks. A fixed port is released sooner,
+// because the next run needs it.
 constexpr std::chrono::seconds kFixedPortLinger{2};
 constexpr std::chrono::seconds kOwnPortLinger{60};
 
@@ -87,7 +87,7 @@ void RootServer::on_hello(RankAdmission::Pending& pending, const Hello& hello) {
   if (concerns_all) advance();
 }
 
-// Fails the rendezvous if the rank cannot be served, because no rank can join twice.
+// Fails the rendezvous if memory runs out, because the rank cannot join a second time.
 void RootServer::admit(RankAdmission::Pending& pending, const Hello& hello) {
   try {
     join(pending, hello);
@@ -143,8 +143,8 @@ void RootServer::watch(int rank, const ProcessIdentity& process) {
   });
 }
 
-// Waits before it reports the exit, because the reason that the rank sent may not have arrived yet.
-// The end of the connection follows that reason and ends the wait, unless a child of the rank holds
+// Delays the report of the exit, because the error that the rank sent may not have arrived yet. The
+// end of the connection, which follows that error, ends the delay, unless a child of the rank holds
 // the connection open.
 void RootServer::note_exit(int rank) {
   const auto timer = std::make_shared<LoopTimer>(loop_);
@@ -195,7 +195,7 @@ void RootServer::on_rank_connection_ended(int rank, FrameConnection& connection)
     } else {
       rendezvous_.rank_exited(rank);
     }
-    advance();  // a rank whose frame was forged is notified as well
+    advance();  // the rank whose frame was forged is notified too
   }
   const std::string why = text(forged ? kForgedFrame : connection.why(), ", ",
                                connection_text(connection.ends().own, connection.ends().peer));

@@ -32,7 +32,7 @@ class RootServer final : public std::enable_shared_from_this<RootServer>,
              std::chrono::milliseconds hello_limit = std::chrono::seconds(5));
 
   void start();
-  // Closes all connections now.
+  // Closes all connections immediately.
   void stop();
   // Closes the server after the rendezvous in progress has ended, because its ranks may still be
   // connecting.
@@ -40,9 +40,9 @@ class RootServer final : public std::enable_shared_from_this<RootServer>,
   // Fails the rendezvous in progress, because one of its ranks will not join. If no rendezvous is
   // in progress, closes the server.
   void abandon(const Failure& failure);
-  // Blocks until every rank, including those that join late, has received the failure, for at most
-  // `patience`. Returns at once if the rendezvous is complete, or if it has not failed and no rank
-  // of this process has joined it.
+  // Blocks until every rank, including those that join late, has been sent the failure, but for at
+  // most `patience`. Returns at once if the rendezvous is complete, or if it has not failed and no
+  // rank of this process has joined it.
   void wait_until_all_know(std::chrono::milliseconds patience);
 
  private:

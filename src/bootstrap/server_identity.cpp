@@ -21,8 +21,7 @@ std::string ServerIdentity::description() const {
               ')');
 }
 
-// Another user may have started to listen on the port of HCCL_COMM_ID first, and may answer as the
-// server.
+// Another user may have bound the port of HCCL_COMM_ID first, and may answer in the server's place.
 SocketOwner::Knowledge ServerIdentity::check_user(int socket) const {
   using Knowledge = SocketOwner::Knowledge;
   if (id.kind != UniqueId::Kind::fixed_address || !peer_is_local(socket)) return Knowledge::unknown;

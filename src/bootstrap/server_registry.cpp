@@ -25,8 +25,8 @@
 namespace hccl::bootstrap {
 namespace {
 
-// How long to retry a port that is in use, by the server of a run that is ending or by an outgoing
-// connection.
+// How long to retry a port that is in use: it may belong to the server of a run that is ending, or
+// to an outgoing connection.
 constexpr std::chrono::seconds kPortPatience{2};
 constexpr std::chrono::milliseconds kPortRetry{20};
 
@@ -37,8 +37,8 @@ UniqueId fixed_id(const std::string& comm_id) {
   return id;
 }
 
-// Listens on the first of the id's addresses on which that is possible. If there is none, errno has
-// the error of the last address.
+// Listens on the first address of the id that allows it. On failure, sets errno to the last error
+// other than EADDRNOTAVAIL, if there is one.
 FileDescriptor listen_on_any(const UniqueId& id) {
   int why = EADDRNOTAVAIL;
   for (const Address& address : id.addresses) {
@@ -50,7 +50,7 @@ FileDescriptor listen_on_any(const UniqueId& id) {
   return {};
 }
 
-// Returns why this process cannot listen on an address.
+// Returns the reason why this process cannot listen on an address, as a clause.
 std::string trouble_text(int why) {
   if (why == EADDRNOTAVAIL) return "not an address of this machine";
   if (why == EADDRINUSE) return "another process listens on that port";
@@ -187,8 +187,7 @@ void abandon_unique_id(const hcclUniqueId& id, const std::string& why) noexcept 
     const auto server = ServerRegistry::instance().find(decode(id));
     if (server) server->abandon({hcclSystemError, why});
   } catch (const std::bad_alloc&) {
-    // For lack of memory, the ranks that have joined are not notified: they wait until their
-    // deadline.
+    // Without memory, the ranks that have joined are not notified; they wait until their deadline.
   }
 }
 

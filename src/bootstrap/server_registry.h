@@ -23,11 +23,12 @@ class ServerRegistry {
   // Returns the only instance, which is never destroyed, like the control thread.
   [[nodiscard]] static ServerRegistry& instance();
 
-  // Starts a server and returns its id. The server listens on the address of HCCL_COMM_ID for the
-  // first id of the process, otherwise on an interface and a port of its own. Throws Error.
+  // Starts a server and returns its id. For the first id of the process, the server listens on the
+  // address of HCCL_COMM_ID if that is set; otherwise it listens on a chosen interface and a free
+  // port. Throws Error.
   [[nodiscard]] UniqueId create();
   // Starts the server of a fixed address, unless this process already runs it. Returns an empty
-  // text on success and otherwise the reason of the failure. The reason matters only if no other
+  // text on success, and otherwise the reason for the failure, which matters only if no other
   // process runs the server.
   [[nodiscard]] std::string create_if_absent(const UniqueId& id);
   [[nodiscard]] std::shared_ptr<RootServer> find(const UniqueId& id);
@@ -56,12 +57,12 @@ class ServerRegistry {
 
 // Stops the server of this id if this process runs it. Called when a communicator is destroyed.
 void retire_unique_id(const hcclUniqueId& id) noexcept;
-// Fails the rendezvous of this id, because a rank will not join, if this process runs its server.
+// If this process runs the server of this id, fails its rendezvous, because a rank will not join.
 void abandon_unique_id(const hcclUniqueId& id, const std::string& why) noexcept;
 
-// Returns the id with which a rank joins: `id` itself or, for the process's first communicator, the
-// address in HCCL_COMM_ID. Throws Error(hcclInvalidArgument) if neither is usable. The first call
-// counts as that of the first communicator.
+// Returns the id with which a rank joins: `id` itself or, for the first communicator of the
+// process, the address in HCCL_COMM_ID. The first call is taken to be for the first communicator.
+// Throws Error(hcclInvalidArgument) if neither is usable.
 [[nodiscard]] hcclUniqueId resolve_unique_id(const hcclUniqueId& id);
 
 }  // namespace hccl::bootstrap

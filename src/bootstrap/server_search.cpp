@@ -26,7 +26,7 @@ constexpr std::chrono::milliseconds kFirstPause{2};
 constexpr std::chrono::milliseconds kLongestPause{50};
 constexpr std::chrono::seconds kConnectLimit{5};
 // How long to retry refused connections. The server of an id with a secret starts before the id
-// exists, so the server has ended if no process listens.
+// exists, so if no process listens, the server has ended.
 constexpr std::chrono::milliseconds kRefusalPatience{500};
 
 FileDescriptor tcp_socket(bool v6) {
@@ -89,7 +89,7 @@ ServerSearch::Attempt ServerSearch::try_address(const Address& address,
   return join(std::move(socket)) ? Attempt::joined : Attempt::dropped;
 }
 
-// Waits for the attempt to connect. Returns its errno, or 0.
+// Waits until the connection attempt has finished. Returns its errno, or 0.
 int ServerSearch::await_connection(const FileDescriptor& socket) {
   DescriptorWait wait(loop_);
   if (const int error = wait.watch(socket.get()); error != 0) return error;

@@ -24,7 +24,7 @@ class ServerSearch {
 
   // Connects to the addresses in turn until join() returns true for a connection. Calls
   // before_attempt() before each attempt, and adds the text that it returns to the error if no
-  // attempt succeeds. Blocks until the deadline at most, and then throws Error(hcclInternalError).
+  // attempt succeeds. Blocks at most until the deadline, and then throws Error(hcclInternalError).
   // Throws Error(hcclSystemError) if the server of an id with a secret has ended.
   void run(const std::function<std::string()>& before_attempt,
            const std::function<bool(FileDescriptor)>& join);
@@ -33,8 +33,8 @@ class ServerSearch {
   void check();
   // Sets the reason why there is no server yet, for use in messages.
   void set_trouble(std::string why) { trouble_ = std::move(why); }
-  // Returns the time since the beginning. Rounded to tenths if below ten seconds, for short
-  // time-outs.
+  // Returns the seconds since the search began: rounded to tenths if below ten, otherwise to whole
+  // seconds.
   [[nodiscard]] double elapsed_seconds() const;
 
  private:

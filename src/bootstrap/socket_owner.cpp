@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queries sock_diag(7) for the socket whose own address is the peer's, and whose peer is this end.
+// Queries sock_diag(7) for the peer's socket, whose local and remote addresses are this end's
+// swapped.
 #include "bootstrap/socket_owner.h"
 
 #include "base/address.h"
@@ -80,8 +81,7 @@ SocketOwner tcp_peer_owner(int socket) noexcept {
     return {Knowledge::unknown};
   }
   std::memcpy(&answer, buffer.data() + NLMSG_HDRLEN, sizeof(answer));
-  // A socket that its process has closed has no owner: the user of zero in the answer would be
-  // wrong.
+  // A socket that its process has closed has no owner; the user 0 in the answer would be wrong.
   if (answer.id.idiag_sport != request.body.id.idiag_sport ||
       answer.id.idiag_dport != request.body.id.idiag_dport || answer.idiag_inode == 0) {
     return {Knowledge::none};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the user who owns the other end of a TCP connection within this machine. The kernel reports
-// this user, so the other end need not authenticate.
+// Finds the user who owns the peer's end of a TCP connection within this machine. The kernel
+// reports this user, so the peer need not authenticate.
 #pragma once
 
 #include <sys/types.h>
@@ -17,12 +17,13 @@ struct SocketOwner {
   uid_t user = 0;  // if known
 };
 
-// Returns whether the other end of a TCP connection is on this machine, by whichever of the
-// machine's addresses.
+// Returns true if the peer of a TCP connection is on this machine, whichever of the machine's
+// addresses it uses.
 [[nodiscard]] bool peer_is_local(int socket) noexcept;
 
-// Returns the owner of the other end of a TCP connection. Also returns `none` if this process lacks
-// the descriptors or memory for the query, because an attacker might have exhausted them.
+// Returns the owner of the peer's end of a TCP connection. If this process lacks descriptors or
+// memory for the query, returns `none` rather than `unknown`, because an attacker may have
+// exhausted them.
 [[nodiscard]] SocketOwner tcp_peer_owner(int socket) noexcept;
 
 }  // namespace hccl::bootstrap

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds a wait-for graph from the answers of all ranks, then names the ranks that hold up the
-// others: those at the end of each chain, which wait for nobody.
+// Builds a wait-for graph from the answers of all ranks, then names the ranks that block the
+// others: those at the end of each chain, which wait for no other rank.
 #include "bootstrap/stall_judge.h"
 
 #include "bootstrap/messages.h"
@@ -12,12 +12,12 @@
 namespace hccl::bootstrap {
 namespace {
 
-// How long to wait for answers. Every running rank answers at once. After the last answer, ranks
-// with several streams get kForFurtherAnswers more.
+// How long to wait for answers. Every running rank answers at once. When all have answered and
+// their calls do not match, ranks with several streams get kForFurtherAnswers longer.
 constexpr std::chrono::milliseconds kForAnswers{400};
 constexpr std::chrono::milliseconds kForFurtherAnswers{20};
-// How long a suspected deadlock must last: another thread of a waiting program may still make the
-// missing call.
+// How long a suspected deadlock must last before it is reported: another thread of a waiting
+// program may still make the missing call.
 constexpr std::chrono::seconds kCertainty{1};
 
 }  // namespace

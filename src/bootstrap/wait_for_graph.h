@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A wait-for graph: finds the ranks that delay the others from the ranks for which each rank waits.
-// Performs no I/O.
+// A wait-for graph: finds the ranks that block the others, given the ranks that each rank waits
+// for. Performs no I/O.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace hccl::bootstrap {
 
-// A call of a rank: one that waits, or one of the most recent that have completed.
+// A call of a rank: one in progress, or one of those completed most recently.
 struct Waiting {
   std::string position;      // "op 3 of stream 0"; empty for messages, which have none
   std::string call;          // describes the call; empty if the rank is in no call
@@ -43,8 +43,8 @@ class WaitForGraph {
   // be an error yet: another thread of the program may be about to make the matching call.
   [[nodiscard]] std::string deadlock() const;
 
-  // Returns a clause that names the ranks which wait for nobody at the ends of the chains from
-  // `asker`. `gone`: ranks that have left. `describe` names ranks.
+  // Returns a clause that names the ranks at the ends of the wait chains from `asker`, which wait
+  // for no other rank. `gone`: ranks that have left. `describe` names ranks.
   [[nodiscard]] std::string root_cause(
       int asker, const std::set<int>& gone,
       const std::function<std::string(const std::vector<int>&)>& describe) const;

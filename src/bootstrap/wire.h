@@ -17,24 +17,24 @@ namespace hccl::bootstrap {
 
 enum class FrameType : std::uint8_t {
   opening = 1,   // rank: its version, a nonce, and the connection's addresses as the rank sees them
-  greeting,      // server: likewise; later frames carry a code, except a refusal
+  greeting,      // server: the same; later frames carry an authentication code, except a refusal
   hello,         // rank: its rank and process
-  welcome,       // server: the rank has joined; the server's process
-  refusal,       // server: why the connection is rejected; without a code, as the keys may differ
-  server_rank,   // server: the rank of its process
-  table,         // server: all ranks have joined; their processes
-  ready,         // rank: has all its node's descriptors; its announcement to other nodes
+  welcome,       // server: the rank is admitted; describes the server's process
+  refusal,       // server: why it rejects the connection; has no code, because the keys may differ
+  server_rank,   // server: the rank that runs in the server's process
+  table,         // server: all ranks have joined; describes their processes
+  ready,         // rank: it has all descriptors of its node; its announcement to other nodes
   go,            // server: all ranks are ready; their announcements
   gave_up,       // rank: its deadline has passed
-  leaving,       // rank: it ends its part because of an error of its own
+  leaving,       // rank: it leaves because of an error of its own
   failure,       // server: the rendezvous has failed, and why
-  fault,         // both ways, after initialisation over several nodes: the communicator has failed
+  fault,         // either: the communicator has failed after initialisation
   departed,      // rank: it has left; server: the rank that has left
   contribution,  // to the leader of a node: a rank's bytes and memory
   entry,         // from the leader: the contribution of one rank
   control_block,  // from the leader: the shared segment; the last frame
-  stuck,          // rank: its call does not complete; for which ranks it waits
-  inquiry,        // server: asks each rank for its calls, since one is stuck
+  stuck,          // rank: its call does not complete; the ranks that it waits for
+  inquiry,        // server: asks each rank for its calls, because one of them is stuck
   waiting,        // rank: one of its calls, in answer to an inquiry
   verdict,        // server: the ranks at the root of a stall
   missing,        // server: the ranks that have not joined yet, for the log
@@ -48,7 +48,7 @@ struct Frame {
 
 constexpr std::size_t kFrameHeaderSize = 12;
 constexpr std::size_t kSmallPayload = std::size_t{8}
-                                      << 10;  // for all frames before acceptance, and failures
+                                      << 10;  // for frames before admission, and for failures
 constexpr std::size_t kLargePayload = std::size_t{16} << 20;  // tables and contributions
 constexpr std::size_t kMostDescriptors = 4;                   // per frame
 
@@ -58,16 +58,16 @@ struct FrameHeader {
   std::uint32_t length = 0;
 };
 
-// `code`: the authentication code from a FrameSeal. It follows the payload and counts as a part of
-// it.
+// Returns the bytes of a frame. `code`: the authentication code from a FrameSeal, which is appended
+// to the payload and counts as part of it.
 [[nodiscard]] Bytes encode_frame(FrameType type, std::span<const std::byte> payload,
                                  std::size_t descriptors = 0, std::span<const std::byte> code = {});
-// Parses a frame's header. Returns nothing if the bytes are not a header of this protocol, or
+// Parses a frame's header. Returns nothing if the bytes are not a header of this protocol or
 // announce a payload of more than `most` bytes.
 [[nodiscard]] std::optional<FrameHeader> parse_header(
     std::span<const std::byte, kFrameHeaderSize> bytes, std::size_t most);
-// Returns whether the bytes can still become an opening or a hello, the only frames that a rank
-// sends before it has joined. One byte is enough to reject a foreign sender at once.
+// Returns whether the bytes may be the start of an opening or a hello, the only frames that a rank
+// sends before it has joined. One wrong byte is enough to reject a foreign sender.
 [[nodiscard]] bool may_become_hello(std::span<const std::byte> bytes);
 // Returns the payload of the frame at the beginning of the bytes, if the frame is complete and of
 // this type.
