@@ -27,7 +27,7 @@ class CallMismatch : public Error {
   using Error::Error;
 };
 
-// Sent in its memory representation; `format` shows whether the peer has the same byte order.
+// Sent in its memory representation; `format` reveals a peer with a different byte order.
 struct CallHeader {
   static constexpr std::uint32_t kFormat = 0x48434c33;
 
@@ -53,7 +53,7 @@ struct CallHeader {
     return std::as_bytes(std::span(this, 1));
   }
   [[nodiscard]] static CallHeader from(std::span<const std::byte> bytes);
-  // Return the header of a collective, the `number`th of its stream, and that of a message.
+  // Return the header of a collective, the `number`th of its stream, or of a message.
   [[nodiscard]] static CallHeader of(const CollectiveCall& call, const planner::Plan& plan,
                                      std::uint64_t number);
   [[nodiscard]] static CallHeader of(const PointToPoint& call, bool wants_answer);

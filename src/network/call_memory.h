@@ -9,8 +9,8 @@
 
 namespace hccl::network {
 
-// Memory of this rank's device. Holes are read without allocating pages. Pages are allocated before
-// a store, so that a lack of memory causes an error, not a signal.
+// Memory of this rank's device. Reads of holes allocate no pages. Pages are allocated before a
+// store, so that a lack of memory causes an error rather than a signal.
 class DeviceMemory final : public Memory {
  public:
   DeviceMemory(device::Arena& arena, device::DeviceAddress address)

@@ -52,13 +52,13 @@ bool Execution::advance() {
   return moved;
 }
 
-// Sets up the flows of the next step that has any.
+// Sets up the flows of the current step.
 void Execution::begin_step() {
   sends_.clear();
   receives_.clear();
   if (complete()) return;
   const schedule::Step& step = schedule_.steps[step_];
-  receives_.reserve(step.receives.count);  // flows point at each other
+  receives_.reserve(step.receives.count);  // must not move: flows point at each other
   sends_.reserve(step.sends.count);
   for (const Transfer& transfer : schedule_.receives(step)) {
     Flow flow{&transfer, nullptr, layout_.bytes(transfer.span)};
@@ -79,9 +79,9 @@ void Execution::begin_step() {
   }
 }
 
-// Adds the dependencies of a receive on an earlier one. Receives take effect in the listed order,
-// but those that touch no common memory need not wait for each other. Transfers of a step that
-// share memory access the same bytes in the same order; this is proved of every schedule.
+// Adds the dependencies of a receive on an earlier one. Receives take effect in the order listed,
+// but those that share no memory need not wait for each other. Transfers of one step that share
+// memory access the same bytes in the same order; the verifier proves this for every schedule.
 void Execution::hold_receive_behind(Flow& flow, const Flow& earlier) const {
   if (flow.connection != nullptr && earlier.connection == flow.connection) {
     flow.dependencies.push_back({&earlier, true});

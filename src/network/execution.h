@@ -73,7 +73,7 @@ class Execution {
   Streams& streams_;
   const Execution* earlier_ = nullptr;
   std::size_t step_ = 0;
-  std::pmr::list<PeerConnection> connections_;  // addresses stay valid
+  std::pmr::list<PeerConnection> connections_;  // a list, so that addresses stay valid
   std::pmr::vector<Flow> sends_, receives_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves bytes between streams and spans. Pieces are small enough that received data is still in the
+// Moves bytes between streams and spans, in pieces small enough that received data is still in the
 // nearest cache when it is folded, and that neither direction delays the other for long.
 #include "network/flow.h"
 

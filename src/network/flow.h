@@ -60,7 +60,7 @@ struct Operands {
   Memory* output = nullptr;
   Memory* scratch = nullptr;
   hcclDataType_t type = hcclFloat32;
-  hcclRedOp_t operation = hcclSum;  // never hcclAvg, which is a sum that is scaled afterwards
+  hcclRedOp_t operation = hcclSum;  // never hcclAvg, which runs as a sum and is scaled afterwards
 };
 
 // Maps spans of a schedule to bytes of the operands.
@@ -133,10 +133,9 @@ struct Flow {
   }
 };
 
-// Move what can be moved now and return the number of bytes moved: at most 256 KiB, but up to
-// transport::kLongestDestination for data received without a reduction. The headers of the
-// connection must have been exchanged, except the header of a send, which is sent before its first
-// bytes.
+// Move as many bytes as possible without blocking and return their number: at most 256 KiB, or
+// transport::kLongestDestination for data received without a reduction. A send first sends the rest
+// of its own header. A receive requires that the peer's header has been received.
 [[nodiscard]] std::uint64_t move_send(Flow& flow, const Layout& layout,
                                       std::span<const std::byte> header);
 [[nodiscard]] std::uint64_t move_receive(Flow& flow, const Layout& layout);

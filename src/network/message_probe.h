@@ -60,12 +60,12 @@ class MessageProbe {
 
   NetworkBackend& network_;
   NetworkMessages& messages_;
-  std::atomic<bool> sleeps_{false};  // must be rung when a receive ends
+  std::atomic<bool> sleeps_{false};  // while true, a receive must ring when it ends
   std::timed_mutex mutex_;           // held by find(); guards the next two members
   std::vector<Borrowed> borrowed_;
   std::set<int> lost_;
   std::mutex wait_mutex_;
-  std::optional<transport::WaitSet> wait_set_;  // from the first probe on
+  std::optional<transport::WaitSet> wait_set_;  // created by the first probe
 };
 
 }  // namespace hccl::network

@@ -161,7 +161,7 @@ void NetworkBackend::cut_link() {
     const std::lock_guard lock(link_mutex_);
     link.swap(link_);
   }
-  // A callback may hold the link as well, and uses this back end.
+  // A callback may still hold the link, and it uses this back end.
   if (link) link->cancel();
 }
 

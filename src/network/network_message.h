@@ -15,7 +15,7 @@ namespace hccl::network {
 
 class NetworkMessage {
  public:
-  // All arguments must outlive the message. `wants_answer`: a send is complete only once the
+  // All arguments must outlive the message. `wants_answer`: whether a send completes only after the
   // receiver has answered.
   NetworkMessage(const PointToPoint& call, bool wants_answer, NetworkMessages& messages,
                  device::Arena& arena);
@@ -31,7 +31,7 @@ class NetworkMessage {
     return link_.turn.load(std::memory_order_seq_cst) == call_.number;
   }
   [[nodiscard]] const PointToPoint& call() const { return call_; }
-  // Returns the endpoint and the events that the message waits for, on its turn.
+  // Returns the endpoint and the events that the message waits for. Call it on the message's turn.
   [[nodiscard]] transport::WaitSet::Entry interest() const;
   // Moves what can be moved now and returns whether anything moved. Does not block. Throws
   // PeerLost, or Error(hcclInvalidUsage) if the peer sends a message other than the one that this

@@ -21,7 +21,8 @@ namespace hccl::network {
 namespace {
 
 constexpr std::uint32_t kMessageLane = 0xffffffff;  // the ordinal of no stream
-// In a group of more than kFewMessages, every send asks for an answer of its own.
+// In a group of more than kFewMessages, every send asks for an answer of its own, because the
+// search for a later send to the same rank would take quadratic time.
 constexpr std::size_t kFewMessages = 64;
 
 // The messages of a call.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sends and receives over endpoints. Each direction of a pair of ranks has one link, on which
 // messages travel in the order of the calls; the message whose turn it is uses the link
-// exclusively. A send is complete once the receiver has confirmed that it expects this message. If
+// exclusively. A send completes after the receiver has confirmed that it expects this message. If
 // another send to the same rank follows directly, one answer confirms both.
 #pragma once
 
@@ -43,7 +43,7 @@ class NetworkMessages {
   void exchange(StreamConnections& stream, std::span<const PointToPoint> calls,
                 const MessagePlace& place, GroupLookahead& ahead);
   [[nodiscard]] MessageProbe& probe() { return probe_; }
-  // Parts from all peers; call before destruction. See NetworkBackend::part_from().
+  // Calls NetworkBackend::part_from() for all endpoints. Call it before destruction.
   void part(Deadline deadline);
 
   [[nodiscard]] DirectedLink& link_of(const PointToPoint& call) {
@@ -69,7 +69,7 @@ class NetworkMessages {
  private:
   NetworkBackend& network_;
   std::deque<DirectedLink> sends_, receives_;  // by peer
-  std::atomic<int> waiting_for_turns_{0};      // streams that sleep until another passes a turn
+  std::atomic<int> waiting_for_turns_{0};      // sleeping streams that wait for a turn
   mutable std::mutex queued_mutex_;            // guards DirectedLink::queued_on and numbered
   MessageProbe probe_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The transports of a communicator, and which of them reaches each of its ranks.
+// The transports of a communicator, and the choice of one of them for each peer.
 #pragma once
 
 #include "base/config.h"
@@ -16,8 +16,7 @@
 
 namespace hccl::network {
 
-// Thread safety: announce() and choose_all() come before all else; then any thread may call any
-// function.
+// Thread safety: call announce() and choose_all() first; any thread may then call any function.
 class Routes {
  public:
   // Throws Error(hcclInvalidArgument) if HCCL_TRANSPORT names an unknown transport.
@@ -27,8 +26,8 @@ class Routes {
   // Error(hcclSystemError) if a requested transport is not available.
   [[nodiscard]] std::vector<std::byte> announce(const Secret& secret);
   // Chooses a transport for each peer. `table`: holds the bytes that announce() returned on each
-  // rank. Throws Error(hcclInvalidUsage) that names a rank that no transport reaches, and the
-  // reason.
+  // rank. Throws Error(hcclInvalidUsage), whose text names a rank that no transport reaches, and
+  // the reason.
   void choose_all(const bootstrap::RankTable& table, std::vector<std::string> rank_texts);
   // Opens a connection to a peer. Throws what Transport::open() throws.
   [[nodiscard]] std::unique_ptr<transport::Endpoint> open(int peer,
@@ -47,7 +46,7 @@ class Routes {
   [[nodiscard]] std::string transport_to(int rank) const;
   // Returns the names of the transports in use: "shm+tcp".
   [[nodiscard]] std::string transport_names() const;
-  // Logs the transport to each rank, and why preferred ones do not reach it.
+  // Logs the transport used for each rank, and why preferred ones do not reach that rank.
   void explain() const;
   // Logs why RoCE is not used where a user could expect it.
   void log_fallback() const;

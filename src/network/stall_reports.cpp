@@ -9,7 +9,7 @@
 namespace hccl::network {
 namespace {
 
-// The server waits 400 ms for the answers of the other ranks.
+// The server waits 400 ms for the answers of the other ranks; the rest is a margin.
 constexpr std::chrono::milliseconds kForVerdict{600};
 
 }  // namespace
@@ -21,7 +21,7 @@ void StallReports::note_done(const CallPosition& position, const CollectiveCall&
   done_[done_count_++ % kRemembered] = {position, call};
 }
 
-// Sends without holding the lock: callbacks take it, and cutting the link waits for callbacks.
+// Sends without the lock, because callbacks take it and cutting the link waits for callbacks.
 void StallReports::answer(const bootstrap::Waiting& waiting) const noexcept {
   const Link link = link_ ? link_() : nullptr;
   if (!link) return;

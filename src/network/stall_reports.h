@@ -54,7 +54,7 @@ class StallReports {
   void note_done(const CallPosition& position, const CollectiveCall& call);
   // Returns a counter that increases with every query that waiting calls should answer.
   [[nodiscard]] std::uint64_t asked() const { return asked_.load(); }
-  // Reports to the server the calls completed last, and then the waiting one.
+  // Reports the most recently completed calls to the server, and then the waiting one.
   void answer(const bootstrap::Waiting& waiting) const noexcept;
   // Queries all ranks, as ControlLink::ask_who_is_missing() does. Returns whether there is a server
   // to ask.

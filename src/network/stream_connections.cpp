@@ -45,7 +45,7 @@ void copy(Memory& from, Memory& to, std::uint64_t bytes) {
   }
 }
 
-// Returns the number of elements of the message, or of one block.
+// Returns the number of elements in the message or, for a collective with blocks, in one block.
 std::uint64_t block_elements(const CollectiveCall& call, int ranks) {
   return reduce::elements_in(call.data_type(), chunk_bytes(call, ranks));
 }
@@ -100,7 +100,7 @@ struct StreamConnections::Part {
   Execution execution;
 };
 
-// The executions of a call's channels, which the watchdog sees while this object exists.
+// The executions of a call's channels. The watchdog sees them while this object exists.
 class StreamConnections::RunningChannels {
  public:
   RunningChannels(StreamConnections& owner, const planner::Plan& plan, const CollectiveCall& call,

@@ -30,16 +30,16 @@ class StreamConnections final : public BackendStream {
   void number(PointToPoint& call) override { network_.messages().number(call, id_); }
   // Throw Error: the communicator's fault, a lost peer, a mismatched call, or a time-out.
   //
-  // A call whose buffers have at most 128 KiB times the number of ranks, and at most 1 MiB, stages
-  // its output and moves it to `recv` when data of all ranks have arrived. Before a longer call, a
-  // reduce, or a call without elements, the ranks first agree on the call. The data of a short
-  // broadcast come from the root alone; its ranks agree afterwards, unless the root has another
-  // call queued after it.
+  // A short call, whose buffers have at most 128 KiB times the number of ranks and at most 1 MiB,
+  // stages its output and copies it to `recv` when the data of all ranks has arrived. For a longer
+  // call, a reduce, or a call without elements, the ranks agree on the call before any data moves.
+  // In a short broadcast, only the root sends data; the ranks agree afterwards, unless the root has
+  // another call queued after this one.
   bool run(const CollectiveCall& call, std::uint64_t staging, CallLookahead& ahead) override;
   bool exchange(std::span<const PointToPoint> calls, const MessagePlace& place,
                 std::uint64_t staging, GroupLookahead& ahead) override;
 
-  // Parts from all peers; call before destruction. See NetworkBackend::part_from().
+  // Calls NetworkBackend::part_from() for all endpoints. Call it before destruction.
   void part(Deadline deadline);
   [[nodiscard]] std::uint64_t id() const { return id_; }
   // Returns the number of collectives that this rank has completed. Call on the stream's turn.
@@ -77,7 +77,7 @@ class StreamConnections final : public BackendStream {
 
   NetworkBackend& network_;
   const std::uint64_t id_;
-  std::uint32_t ordinal_ = 0;  // valid once there are collectives
+  std::uint32_t ordinal_ = 0;  // set by begin_collectives()
   std::uint64_t calls_ = 0;
   std::mutex wait_mutex_;
   std::unique_ptr<transport::WaitSet> wait_set_;

@@ -22,8 +22,9 @@ using TuneSocket = void (*)(int socket, const ConnectionLimits& limits);
 
 // Tries the targets in order until one accepts. Waits without a time limit for a rank that answers
 // but has not opened this stream yet. Gives up on an unreachable rank after limits.connect. Gives
-// up after a few attempts on a rank that refuses connections or the handshake: its listener existed
-// before its address was published, so waiting longer would not help.
+// up after kMaxRefusalsPerTarget refusals per target on a rank that refuses connections or the
+// handshake: its listener existed before its address was published, so waiting longer would not
+// help.
 class Dialer final : public ConnectionAttempt {
  public:
   // `targets` must not be empty.

@@ -18,9 +18,9 @@
 
 namespace hccl::transport {
 
-// Thrown when the peer's process, its host or the path to it is gone. The text names the connection
-// and the cause. Data that the peer sent earlier may still be received, unless the network dropped
-// it.
+// Thrown when the peer's process has exited, or its host or the path to it has failed. The text
+// names the connection and the cause. Data that the peer sent earlier may still be received, unless
+// the network dropped it.
 class PeerLost : public Error {
  public:
   PeerLost(int peer, const std::string& message) : Error(hcclSystemError, message), peer_(peer) {}
@@ -121,8 +121,8 @@ class Endpoint {
   [[nodiscard]] const Counters& counters() const { return counters_; }
 
  protected:
-  // Implements try_receive_into() by try_receive(). Copies at most `slice` bytes at a time, so that
-  // the sender soon gets room again.
+  // Implements try_receive_into() with try_receive(). Copies at most `slice` bytes at a time, so
+  // that the sender soon gets room again.
   std::size_t copy_lent(std::span<std::byte> destination, std::size_t slice) {
     std::size_t done = 0;
     while (done < destination.size()) {

@@ -17,7 +17,7 @@
 
 namespace hccl::transport {
 
-// The differences between socket families.
+// The properties that differ between socket families.
 struct SocketFamily {
   const char* name = "";                          // of the transport, for log lines
   std::string (*describe)(int socket) = nullptr;  // describes the other end
@@ -86,7 +86,7 @@ class Listener {
 class InboundConnection final : public ConnectionAttempt {
  public:
   // Throws Error(hcclInternalError) if another object already waits for the stream, and
-  // Error(hcclSystemError) if there is no descriptor.
+  // Error(hcclSystemError) if no descriptor is left.
   InboundConnection(std::shared_ptr<Listener> listener, const StreamKey& key);
   ~InboundConnection() override;
 

@@ -46,7 +46,7 @@ struct ConnectionLimits {
   // The time after which a host that acknowledges nothing counts as lost. The host of a stopped
   // process still sends acknowledgements.
   Deadline::Duration silence = std::chrono::seconds(20);
-  // Maximum number of pending connections. A new connection beyond it closes the oldest.
+  // Maximum number of pending connections. Beyond it, a new connection closes the oldest one.
   std::size_t pending = 64;
 };
 

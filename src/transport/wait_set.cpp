@@ -60,7 +60,7 @@ WaitSet::WaitSet() : bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
 
 void WaitSet::ring() noexcept {
   const std::uint64_t one = 1;
-  // The write fails only after 2^64 rings that were not read.
+  // The write could fail only after 2^64 rings that were not read.
   static_cast<void>(!write(bell_.get(), &one, sizeof(one)));
 }
 
@@ -76,7 +76,7 @@ WaitSet::WakeReason WaitSet::wait(std::span<const Entry> entries, Deadline deadl
   Sleepers sleepers(entries);
   if (!sleepers.begin(plan_)) return consume_ring() ? WakeReason::rung : WakeReason::ready;
   const WakeReason outcome = sleep(deadline);
-  // If the time is over before the deadline, an endpoint has limited it in order to be called now.
+  // A sleep that ended before the deadline was shortened by an endpoint, which must be called now.
   return outcome == WakeReason::expired && !deadline.expired() ? WakeReason::ready : outcome;
 }
 

@@ -28,8 +28,8 @@ class WaitSet {
   // Throws Error(hcclSystemError).
   WaitSet();
 
-  // Blocks until one of the outcomes. No wake-up is lost, but some may be spurious. After `ready`,
-  // call every endpoint, because endpoints make progress only within calls. Throws
+  // Blocks until one of the WakeReasons applies. No wake-up is lost, but some may be spurious.
+  // After `ready`, call every endpoint, because endpoints make progress only within calls. Throws
   // Error(hcclSystemError) if poll(2) fails.
   [[nodiscard]] WakeReason wait(std::span<const Entry> entries, Deadline deadline);
 

@@ -29,8 +29,8 @@ struct Side {
 constexpr std::uint64_t kSmallUnit = 64;
 static_assert(sizeof(Side) == 64);
 
-// The events for which an end sleeps: bits of Wanted, or zero while the end is awake. The end that
-// wakes the sleeper clears the bits.
+// The events for which an end sleeps: bits of Wanted, or zero while the end is awake. Whoever wakes
+// the sleeper clears the bits.
 struct Sleeper {
   std::atomic<std::uint32_t> wanted{0};
 };
@@ -45,8 +45,8 @@ struct Header {
   std::array<SpacedSleeper, 2> sleepers;
 };
 
-// One end's mapping of the memory. Each ring is mapped two times in succession, so that its
-// contents are always contiguous.
+// One end's mapping of the memory. Each ring is mapped twice in succession, so that its contents
+// are always contiguous.
 class Segment {
  public:
   // A ring fits in the second-level cache together with the source and the destination of the

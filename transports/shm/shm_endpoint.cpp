@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each ring has one producer and one consumer. Memory orders: an end stores `sent` and `released`
-// with seq_cst. These stores pair with the other end's acquire loads, and this end's check of the
-// other end's `wanted` cannot precede them. A sleeper likewise stores `wanted` before it loads
+// with seq_cst. These stores pair with the other end's acquire loads, and cannot be reordered after
+// this end's check of the other end's `wanted`. A sleeper likewise stores `wanted` before it loads
 // `sent` or `released` once more.
 #include "shm/shm_endpoint.h"
 
@@ -29,8 +29,7 @@ using transport::SleepPlan;
 constexpr std::size_t kSlice = std::size_t{32} << 10;
 // The minimum free room at which a sleeping sender is woken.
 constexpr std::size_t kWorthwhileRoom = Segment::kRingBytes / 4;
-// The number of calls without progress after which the peer is checked. The check takes system
-// calls.
+// The number of calls without progress after which the peer is checked, which takes system calls.
 constexpr std::uint32_t kIdleCalls = 1024;
 constexpr std::chrono::milliseconds kNoRoomPause{5};
 

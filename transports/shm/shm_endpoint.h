@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A stream through ring buffers in shared memory. The unix socket that carried the memory's
 // descriptor stays open: it wakes a sleeping end, and end of file on it reveals that the peer has
-// ended.
+// exited.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -49,7 +49,7 @@ class ShmEndpoint final : public transport::Endpoint {
   void throw_if_lost() const;
 
   int own_;
-  std::unique_ptr<transport::ConnectionAttempt> attempt_;  // also keeps the stream reserved
+  std::unique_ptr<transport::ConnectionAttempt> attempt_;  // also reserves the stream
   FileDescriptor socket_;
   FileDescriptor process_;  // pidfd of the peer's process
   FileDescriptor file_;     // at the end that creates the memory, until it is sent

@@ -16,7 +16,7 @@ namespace hccl::tcp {
 
 struct AddressChoice {
   std::vector<Interface> offered;    // IPv4 before IPv6, at most kMaxOffered
-  std::vector<std::string> remarks;  // one per address: that it is offered, or the reason why not
+  std::vector<std::string> remarks;  // one per address: offered, or the reason why not
 };
 
 constexpr std::size_t kMaxOffered = 8;
@@ -35,8 +35,8 @@ struct OfferedAddress {
   friend bool operator==(const OfferedAddress&, const OfferedAddress&) = default;
 };
 
-// The addresses that a rank publishes, and the number of its network namespace, by which loopback
-// is not mistaken for a path to another machine.
+// The addresses that a rank publishes, and the number of its network namespace, without which
+// loopback could be mistaken for a path to another machine.
 struct TcpAddresses {
   std::uint64_t network = 0;
   std::vector<OfferedAddress> addresses;

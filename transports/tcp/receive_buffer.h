@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Holds the bytes that have arrived but are not released, contiguously. An empty buffer is filled
-// from its beginning again, so that a stream that is read in slices stays in the same cache lines.
+// Holds the bytes that have arrived but have not been released, contiguously. An emptied buffer is
+// refilled from its beginning, so that a stream that is read in slices stays in the same cache
+// lines.
 #pragma once
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Direct receives. A receiver advertises a registered destination for the bytes of the stream from
-// a given position on, and the sender writes them there instead of to the ring. Bytes that the
-// sender wrote to the ring before it saw the advert stay in the ring; it writes all later bytes of
-// the advertised range directly to the destination. One advert is open at a time. It closes when
-// the receiver has consumed all of its bytes, whichever path they took.
+// Direct receives. A receiver advertises a registered destination for the bytes of the stream that
+// begin at a given position, and the sender writes them there instead of to the ring. Bytes that
+// the sender wrote to the ring before it saw the advert stay in the ring; the sender writes all
+// later bytes of the advertised range directly to the destination. One advert is open at a time. It
+// closes when the receiver has consumed all of its bytes, whichever path they took.
 #pragma once
 
 #include "verbs/flow_control.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Credit-based flow control. The receiver's ring holds the bytes that arrived through it until they
-// are released, and every message consumes one of its receive requests. The receiver returns both
-// bytes and messages as credit, in batches.
+// are released, and every message consumes one of the receiver's receive requests. The receiver
+// returns both bytes and messages as credit, in batches.
 #pragma once
 
 #include "verbs/immediate.h"
@@ -25,8 +25,8 @@ constexpr std::uint32_t kCreditMessages = kMaxMessages / 4;
 // a full window.
 constexpr std::uint32_t kMaxCredits = kRingBytes / kCreditBytes + kMaxMessages / kCreditMessages;
 // Maximum number of bytes sent through the ring after a direct write, until the peer consumes some
-// of them. The peer is likely to advertise its next destination too, and a direct write to that
-// destination saves a copy.
+// of them. The peer is likely to advertise its next destination too, and a direct write to that one
+// saves a copy.
 constexpr std::size_t kRunAhead = kRingBytes / 2;
 // Number of bytes that the peer can lend in one piece. It is lower than kRunAhead, because credit
 // for up to kCreditBytes may be outstanding.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Some ports and GIDs are excluded by objections; the best of the remaining ones is chosen.
+// Excludes ports and GIDs to which there is an objection, and chooses the best of the others.
 #include "verbs/port_choice.h"
 
 #include "base/device_list.h"

@@ -45,7 +45,7 @@ class QpExchange {
     to_send_.insert(to_send_.end(), bytes.begin(), bytes.end());
   }
   // Sends and receives as much as possible without blocking. Returns `done` when all queued bytes
-  // have been sent and `count` bytes have arrived; received() then returns the latter.
+  // have been sent and `count` bytes have arrived, which received() then returns.
   [[nodiscard]] Status poll(int socket, std::size_t count);
   [[nodiscard]] std::span<const std::byte> received() const { return received_; }
   void clear_received() { received_.clear(); }

@@ -24,7 +24,7 @@ struct PairFailure {
   std::string text;
 };
 
-// Destroys verbs objects. Destruction fails only if the device is gone.
+// Destroys verbs objects. Destruction fails only if the device has been removed.
 struct Destroy {
   const VerbsLibrary* library = nullptr;
 
@@ -93,7 +93,7 @@ class QueuePair {
   // have completed or never will.
   void cut() noexcept;
   // Blocks until all writes have been acknowledged, the deadline has passed, the queue pair has
-  // failed, or the peer has closed the socket `hung_up`.
+  // failed, or the peer has closed its end of the connection `hung_up`.
   void drain(Deadline deadline, int hung_up) noexcept;
 
  private:

@@ -165,11 +165,11 @@ void VerbsEndpoint::progress() {
   send_->release_completed();
   const PairFailure& failure = pair_->failure();
   if (failure.text.empty()) return receive_->return_credit(immediates.empty());
-  // A port that is down makes its queue pairs fail like any other cause, so query the device first.
+  // A queue pair also fails when its port is down, so check the device for that cause first.
   const transport::Trouble trouble = device_->check();
   if (trouble.code != hcclSuccess) throw Error(trouble.code, trouble.text);
   if (!failure.peer_lost) throw Error(hcclSystemError, failure.text);
-  check_peer();  // the end of the peer's process explains the failure better
+  check_peer();  // if the peer's process has exited, that explains the failure better
   mark_lost(failure.text);
 }
 
@@ -214,7 +214,7 @@ bool VerbsEndpoint::flushed() {
   if (!send_ || send_->flushed()) return true;
   progress();
   if (!send_->flushed()) check_idle_peer();
-  if (send_->flushed()) return true;  // even if the peer has left meanwhile
+  if (send_->flushed()) return true;  // even if the peer has since left
   throw_if_lost();
   return false;
 }

@@ -62,7 +62,7 @@ class VerbsEndpoint final : public transport::Endpoint {
 
   int own_;
   transport::ConnectionLimits limits_;
-  std::unique_ptr<transport::ConnectionAttempt> attempt_;  // also claims the stream at the listener
+  std::unique_ptr<transport::ConnectionAttempt> attempt_;  // also reserves the stream
   std::shared_ptr<RdmaDevice> device_;
   std::shared_ptr<RegistrationCache> cache_;
   FileDescriptor socket_;                   // the TCP connection

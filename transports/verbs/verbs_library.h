@@ -70,8 +70,8 @@ struct LoadedLibrary {
 [[nodiscard]] const std::string& fork_remark();
 
 // Queries a port. Replaces the inline function of verbs.h, which requires linking with libibverbs.
-// If the context's own table has the function, calls that, which fills all fields; otherwise calls
-// the exported function, which fills only the older fields.
+// Calls the function in the context's own table if it is there, which fills all fields, and
+// otherwise the exported function, which fills only the older fields.
 [[nodiscard]] int query_port(const VerbsLibrary& library, ibv_context* context, std::uint8_t number,
                              ibv_port_attr* attributes);
 
