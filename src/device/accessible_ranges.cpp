@@ -15,8 +15,8 @@ namespace {
 
 void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
 
-// Returns true if all pages are mapped, and the first and the last one admit the access. MS_ASYNC
-// fails with ENOMEM if a page is not mapped, and has no other effect.
+// Returns true if all pages are mapped, and the first and the last one admit the access.
+// msync(MS_ASYNC) fails with ENOMEM if a page is not mapped, and has no other effect.
 bool still_admits(std::uint64_t begin, std::uint64_t end, bool write) {
   const std::uint64_t page = system_page_bytes();
   return msync(pointer(begin), end - begin, MS_ASYNC) == 0 &&

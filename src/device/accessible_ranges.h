@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Remembers the host memory that a thread has found accessible, so that the thread can copy it by
-// its own instructions instead of system calls.
+// Remembers the host memory that a thread has found accessible, so that the thread can copy it with
+// plain loads and stores instead of system calls.
 #pragma once
 
 #include "device/host_memory.h"
@@ -19,17 +19,17 @@ class AccessibleRanges {
 
   explicit AccessibleRanges(HostAccess access) : access_(access) {}
 
-  // Returns the calling thread's own instance. It has no other user, so a look-up takes no lock.
+  // Returns the calling thread's own instance. No other thread uses it, so a look-up takes no lock.
   [[nodiscard]] static AccessibleRanges& of_this_thread(HostAccess access);
 
-  // Checks again, with the kernel, the known ranges that overlap the given range. Forgets each
-  // unless all pages of the overlap are mapped and the first and the last one admit the access.
-  // Takes about 1.5 us for any length. Does not detect that only pages between those two have been
-  // protected since.
+  // Asks the kernel again about the known ranges that overlap the given range. Forgets a range
+  // unless all pages of the overlap are mapped and its first and last page still admit the access.
+  // Takes about 1.5 us for any length. Does not detect a change of protection of only the pages in
+  // between.
   void recheck(std::uint64_t address, std::uint64_t bytes);
   // Returns true if every page of the range is mapped and admits the access. Populates the range if
-  // it is not known. Makes no system call for a known range, so call recheck() once before a series
-  // of accesses. Returns false if the kernel cannot answer.
+  // it is not known. Makes no system call for a known range, so call recheck() before each series
+  // of accesses. Returns false if the kernel cannot populate ranges.
   [[nodiscard]] bool admits(std::uint64_t address, std::uint64_t bytes);
 
  private:

@@ -18,10 +18,10 @@ struct Allocation {
   std::uint64_t lead = 0;         // bytes from the first page to the address
   std::uint64_t bytes = 0;        // whole pages
   std::uint64_t file_offset = 0;  // of the first page
-  std::uint32_t serial = 0;       // number of the pages; changes when they are replaced
+  std::uint32_t serial = 0;       // identifies the pages; changes when they are replaced
   bool live = true;
   std::function<bool()> quiescent;         // returns true when no work can access the memory
-  std::vector<std::uint64_t> left_behind;  // file offsets of earlier pages
+  std::vector<std::uint64_t> left_behind;  // file offsets of replaced pages
   HostView view;                           // valid if the program requested one
 };
 
@@ -41,8 +41,7 @@ class AllocationMap {
   [[nodiscard]] Entry* find(std::uint64_t offset);
   // Gives the allocation a new serial number, because its pages have been replaced.
   void renumber(Allocation& allocation) { allocation.serial = next_serial_++; }
-  // Removes an allocation and returns the next one. `reusable`: whether to free its range of
-  // addresses.
+  // Removes an allocation and returns the next one. Frees its range of addresses if `reusable`.
   Allocations::iterator erase(Allocations::iterator entry, bool reusable);
 
   [[nodiscard]] Allocations::iterator begin() { return allocations_.begin(); }

@@ -27,7 +27,7 @@ Arena::~Arena() { forget_at_fork(*this); }
 
 DeviceAddress Arena::allocate(std::uint64_t bytes, const char* what) {
   if (bytes == 0)
-    throw SynError(synInvalidArgument, "synDeviceMalloc of 0 bytes; ask for at least 1");
+    throw SynError(synInvalidArgument, "synDeviceMalloc of 0 bytes; request at least 1");
   if (bytes > capacity_) {
     throw SynError(synOutOfDeviceMemory, text(what, " of ", bytes, " bytes: the device has ",
                                               capacity_, "; raise HCCL_DEVICE_MEMORY"));
@@ -53,8 +53,8 @@ void Arena::release(DeviceAddress address, Quiescent quiescent) {
       address - base_ != entry->first + entry->second.lead) {
     throw SynError(synInvalidArgument,
                    text("synDeviceFree of 0x", std::hex, address,
-                        ": not the start of an allocation; pass what synDeviceMalloc returned, "
-                        "once"));
+                        ": not the start of an allocation; pass each address from "
+                        "synDeviceMalloc once"));
   }
   kept_.remove(entry->first, entry->first + entry->second.bytes);
   entry->second.live = false;
@@ -95,8 +95,8 @@ void Arena::collect_locked() {
     pages_.retire(allocation.file_offset, allocation.bytes);
     for (const std::uint64_t offset : allocation.left_behind)
       pages_.retire(offset, allocation.bytes);
-    // The stopped peer because of which the allocation has moved may still write to the first
-    // range.
+    // If the allocation was moved away from a stopped peer, that peer may still write to the
+    // original range, which is therefore never reused.
     const bool has_moved = allocation.file_offset != entry->first;
     if (has_moved) pages_.release_fresh(allocation.file_offset, allocation.bytes);
     entry = allocations_.erase(entry, !has_moved);
@@ -142,7 +142,7 @@ MemoryRange Arena::resolve(DeviceAddress address, std::uint64_t bytes, const cha
   const std::uint64_t left = entry->second.requested - (offset - first);
   if (bytes > left) {
     throw Error(hcclInvalidArgument, text(what, " 0x", std::hex, address, std::dec, " + ", bytes,
-                                          " bytes leaves ", describe(*entry), " by ", bytes - left,
+                                          " bytes exceeds ", describe(*entry), " by ", bytes - left,
                                           " bytes; check the count and the type"));
   }
   return {remember(*entry, offset).file_offset, bytes};
@@ -155,7 +155,7 @@ Placement Arena::locate(DeviceAddress address) {
     return {hit->file_offset + (offset - hit->first), hit->serial, version};
   const std::lock_guard lock(mutex_);
   const Entry* const entry = allocations_.find(offset);
-  // find() does not find an empty range at the end of an allocation.
+  // The map has no entry for an empty range at the end of an allocation.
   return entry == nullptr ? Placement{offset, 0} : remember(*entry, offset);
 }
 
@@ -191,7 +191,7 @@ Arena::Entry& Arena::require_live(DeviceAddress address) {
   Entry* const entry = allocations_.find(address - base_);
   if (entry == nullptr || !entry->second.live)
     throw Error(hcclInvalidArgument,
-                "device_address: the memory was freed meanwhile; look for a synDeviceFree on "
+                "device_address: the memory has just been freed; look for a synDeviceFree on "
                 "another thread");
   return *entry;
 }
@@ -237,13 +237,14 @@ void Arena::trim(DeviceAddress address, std::uint64_t bytes) {
   const std::uint64_t first = round_up(offset, kPageBytes);
   const std::uint64_t end = (offset + bytes) / kPageBytes * kPageBytes;
   if (first >= end) return;
-  // The new serial number makes peers discard what they know of the old pages (ArenaView::follow).
+  // The new serial number makes peers forget which of the old pages they have populated
+  // (ArenaView::follow).
   allocations_.renumber(allocation);
   end_version();
   if (!pages_.give_back(first, end - first)) {
-    throw Error(hcclSystemError, text("cannot give back ", end - first,
+    throw Error(hcclSystemError, text("cannot free ", end - first,
                                       " bytes of device memory: ", system_error_text(errno),
-                                      "; keep them, or free the allocation"));
+                                      "; keep the memory, or free the whole allocation"));
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory of one emulated device: its allocations, the pages that back them, and the position of
-// each allocation in the file of the pages.
+// each allocation in the memory file.
 #pragma once
 
 #include "device/address.h"
@@ -27,12 +27,12 @@ struct MemoryRange {
   std::uint64_t bytes = 0;
 };
 
-// The current position of an address.
+// The position of an address in the memory file at the time of a look-up.
 struct Placement {
   std::uint64_t file_offset = 0;
   // The serial number of the pages, by which peers recognise replaced pages (ArenaView::follow).
   std::uint32_t serial = 0;
-  std::uint64_t version = 0;  // the version of the allocations at the look-up
+  std::uint64_t version = 0;  // version of the allocations at the look-up
 };
 
 class Arena {
@@ -49,9 +49,9 @@ class Arena {
   // begins with `what`, if no range is free.
   [[nodiscard]] DeviceAddress allocate(std::uint64_t bytes, const char* what = "synDeviceMalloc");
 
-  // Frees an allocation. Does not block: its pages are freed, and its range is reused, when
-  // `quiescent` returns true. Throws SynError(synInvalidArgument) unless `address` is the base
-  // address of a live allocation.
+  // Frees an allocation. Does not block: after `quiescent` has returned true, a later call frees
+  // the pages and makes the range available again. Throws SynError(synInvalidArgument) unless
+  // `address` is the base address of a live allocation.
   void release(DeviceAddress address, Quiescent quiescent);
 
   // Checks [address, address + bytes) and returns its position in the file. Throws
@@ -64,10 +64,10 @@ class Arena {
   // Error(hcclInvalidArgument) as resolve() does, and Error(hcclOutOfMemory).
   [[nodiscard]] std::byte* host_view(DeviceAddress address, std::uint64_t bytes);
 
-  // Translates an address from the program: inside the range of host views, returns the device
-  // address that a host view maps there; otherwise returns `address` itself. Does not check
-  // allocations. Takes two comparisons. If the system has refused to reserve that range (see
-  // ViewSpace), views count as host memory.
+  // Translates an address that the program passed: returns the device address behind an address in
+  // the range of host views, and any other address unchanged. Does not check allocations. Takes two
+  // comparisons. If the system has refused to reserve that range (see ViewSpace), views count as
+  // host memory.
   [[nodiscard]] std::uint64_t behind_view(std::uint64_t address) const noexcept {
     if (is_device_address(address)) [[likely]]
       return address;
@@ -78,22 +78,22 @@ class Arena {
   // nothing if there is no such view.
   [[nodiscard]] std::optional<DeviceAddress> find_seen_at(std::uint64_t host_address);
 
-  // Frees the whole pages inside [address, address + bytes), which read as zeros from then on. No
-  // work that uses the range may be queued. Throws Error(hcclInvalidArgument) as resolve() does,
-  // and Error(hcclSystemError) if the system refuses.
+  // Frees the whole pages inside [address, address + bytes), which read as zeros from then on. The
+  // caller must ensure that no queued work uses the range. Throws Error(hcclInvalidArgument) as
+  // resolve() does, and Error(hcclSystemError) if the system refuses.
   void trim(DeviceAddress address, std::uint64_t bytes);
 
   // Sets whether children forked from now on receive a private copy of the range, at the address of
-  // its host view. Applies until the range is freed. By default nothing is mapped there in a child.
-  // Throws as host_view() does.
+  // its host view. Applies until the range is freed. By default nothing is mapped at that address
+  // in a child. Throws as host_view() does.
   void keep_at_fork(DeviceAddress address, std::uint64_t bytes, bool keep);
 
-  // Lock and unlock the arena around a fork(). Used by fork_snapshot.cpp; both processes hold the
-  // lock in between. lock_for_fork() returns the number of bytes that the child keeps.
+  // Lock and unlock the arena around a fork(). Used by fork_snapshot.cpp; parent and child both
+  // hold the lock in between. lock_for_fork() returns the number of bytes that the child keeps.
   [[nodiscard]] std::uint64_t lock_for_fork();
   void unlock_after_fork() noexcept { mutex_.unlock(); }
-  // Makes the private copies. Returns false if memory is lacking for a copy, which is then left
-  // unmapped. Uses no heap. Called in the child.
+  // Makes the private copies. Returns false if there is too little memory for a copy, which is then
+  // left unmapped. Uses no heap. Called in the child.
   [[nodiscard]] bool copy_kept() noexcept;
   // Unmaps the private copies. Called in the child.
   void drop_kept() noexcept;
@@ -137,10 +137,10 @@ class Arena {
   using Entry = AllocationMap::Entry;
 
   // Returns the allocation of a range that resolve() has found. Throws Error(hcclInvalidArgument)
-  // if the allocation has been freed meanwhile.
+  // if another thread has freed the allocation since.
   [[nodiscard]] Entry& require_live(DeviceAddress address);
   void map_view(Entry& entry);
-  // Calls visit(view, file offset, bytes) for every range of pages that children keep.
+  // Calls visit(view, file offset, bytes) for every range of pages that forked children keep.
   template <class Visit>
   void for_each_kept(Visit visit);
   void collect_locked();

@@ -36,8 +36,8 @@ void copy_data(const ArenaView& view, std::uint64_t from, std::uint64_t to, std:
   }
 }
 
-// Allows huge pages only where a whole huge page is about to be written. Elsewhere they would fill
-// memory that consists mostly of holes.
+// Allows huge pages only where a whole huge page is about to be written. Elsewhere a huge page
+// would allocate memory for holes.
 void advise_huge_pages(std::byte* memory, std::uint64_t bytes) noexcept {
   const auto start = reinterpret_cast<std::uint64_t>(memory);
   const std::uint64_t first = round_up(start, kHugePageBytes);
@@ -78,7 +78,7 @@ bool ArenaPages::give_back(std::uint64_t offset, std::uint64_t bytes) noexcept {
   const int result = fallocate(view_->file().get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                static_cast<off_t>(offset), static_cast<off_t>(bytes));
   const int error = errno;
-  // Notify the watchers only after the pages were freed: otherwise a user of a neighbouring
+  // Notify the watchers only after the pages have been freed: otherwise a user of a neighbouring
   // allocation could register the old pages again.
   for (PageWatcher* const watcher : watchers_) watcher->pages_freed(offset, bytes);
   errno = error;
@@ -87,7 +87,7 @@ bool ArenaPages::give_back(std::uint64_t offset, std::uint64_t bytes) noexcept {
 
 void ArenaPages::retire(std::uint64_t offset, std::uint64_t bytes) {
   if (give_back(offset, bytes)) return;
-  log(LogLevel::warning, "device", "cannot give back ", bytes,
+  log(LogLevel::warning, "device", "cannot free ", bytes,
       " bytes of device memory: ", system_error_text(errno));
 }
 

@@ -27,11 +27,11 @@ class PageWatcher {
   virtual void pages_freed(std::uint64_t file_offset, std::uint64_t bytes) noexcept = 0;
 };
 
-// All offsets are offsets in the file. Not thread-safe, except for view(); the arena calls with its
-// lock held.
+// All offsets are offsets in the file. Not thread-safe, except for view(); the arena holds its lock
+// during calls.
 class ArenaPages {
  public:
-  // The file has room for `capacity` bytes, and for as many again for moved allocations.
+  // The file has twice `capacity` bytes; the second half is for moved allocations.
   explicit ArenaPages(std::uint64_t capacity);
 
   [[nodiscard]] const std::shared_ptr<ArenaView>& view() const noexcept { return view_; }
@@ -39,16 +39,16 @@ class ArenaPages {
   // Frees the pages and calls the watchers. Returns false and sets errno if the system refuses to
   // free them.
   bool give_back(std::uint64_t offset, std::uint64_t bytes) noexcept;
-  // Does the same, but logs a refusal.
+  // Frees the pages like give_back(), but logs a refusal instead of returning it.
   void retire(std::uint64_t offset, std::uint64_t bytes);
 
   // Copies the data of a range to fresh pages and returns their offset. Throws
   // Error(hcclOutOfMemory).
   [[nodiscard]] std::uint64_t copy_to_fresh(std::uint64_t offset, std::uint64_t bytes);
-  // Makes the range of fresh pages, which have been retired, available again.
+  // Makes a range of copy_to_fresh() available again, after its pages have been retired.
   void release_fresh(std::uint64_t offset, std::uint64_t bytes) { fresh_.release(offset, bytes); }
   // Maps private memory at `address`, which must be free, and copies the data of the range to that
-  // memory. If memory is lacking, maps nothing and returns false. Uses no heap.
+  // memory. If there is too little memory, maps nothing and returns false. Uses no heap.
   [[nodiscard]] bool map_copy(std::byte* address, std::uint64_t offset,
                               std::uint64_t bytes) const noexcept;
 

@@ -18,7 +18,7 @@
 namespace hccl::device {
 namespace {
 
-// Accesses each page once, for kernels without MADV_POPULATE_*.
+// Touches each page, for kernels without MADV_POPULATE_*.
 void touch(std::byte* start, std::size_t bytes, bool write) noexcept {
   for (std::size_t at = 0; at < bytes; at += kPageBytes) {
     auto* word = reinterpret_cast<std::atomic<std::uint8_t>*>(start + at);
@@ -167,9 +167,9 @@ bool ArenaView::is_hole(std::uint64_t offset, std::uint64_t bytes) const {
   return next_data(offset) >= offset + bytes;
 }
 
-// Only ENXIO means that there is no data up to the end of the file. After any other failure (in a
-// sandbox that forbids the call, or on a file system without it) there may be data, which must not
-// read as zeros.
+// Only ENXIO means that there is no data up to the end of the file. After any other failure (a
+// sandbox forbids lseek, or the file system has no SEEK_DATA), the range may hold data, which must
+// not be taken for zeros.
 std::uint64_t ArenaView::next_data(std::uint64_t offset) const {
   const off_t data = lseek(file_.get(), static_cast<off_t>(offset), SEEK_DATA);
   if (data >= 0) return static_cast<std::uint64_t>(data);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maps the memory file of a device of this process or of a peer. Maps each window at its first use,
-// and records which pages are in this process's page tables.
+// Maps the memory file of a device of this process or of a peer, each window on first use. Records
+// which pages are in this process's page tables.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -17,7 +17,7 @@
 
 namespace hccl::device {
 
-// The content of a range: data, a hole (which was never written), or both.
+// The content of a range: data, a hole (no pages are allocated), or both.
 enum class Content : std::uint8_t { data, hole, mixed };
 
 class ArenaView {
@@ -26,16 +26,15 @@ class ArenaView {
   static constexpr std::size_t kLongestSpan = 1u << 20;
   static constexpr std::uint64_t kWindowBytes = 256ull << 20;
 
-  // Returns this process's only view of a memory file. Duplicates `file`. Throws
-  // Error(hcclSystemError).
+  // Returns this process's view of a memory file, which all callers share. Duplicates `file`.
+  // Throws Error(hcclSystemError).
   [[nodiscard]] static std::shared_ptr<ArenaView> open(const FileDescriptor& file);
   ~ArenaView();
   ArenaView(const ArenaView&) = delete;
   ArenaView& operator=(const ArenaView&) = delete;
 
   // Returns the host address of file offset `offset`, valid for kLongestSpan bytes or to the end of
-  // the file, whichever comes first. Maps the window at its first use. Throws
-  // Error(hcclOutOfMemory).
+  // the file, whichever comes first. Maps the window on first use. Throws Error(hcclOutOfMemory).
   [[nodiscard]] std::byte* at(std::uint64_t offset) {
     std::byte* base = windows_[offset / kWindowBytes].base.load(std::memory_order_acquire);
     if (base == nullptr) [[unlikely]] {
@@ -56,8 +55,8 @@ class ArenaView {
            (window.pages[bit / 64].load(std::memory_order_relaxed) >> bit % 64 & 1) != 0;
   }
 
-  // Populates the next unpopulated pages of the range, at most kSlice bytes from *position on, and
-  // advances *position. The caller can check for an abort between calls. Allocates pages if
+  // Populates the next unpopulated pages of the range at or after *position, at most kSlice bytes,
+  // and advances *position. The caller can check for an abort between calls. Allocates pages if
   // `write`. Without `write`, do not call it for holes, because reading a hole allocates its pages.
   // Returns whether the whole range is populated. Throws Error(hcclOutOfMemory).
   [[nodiscard]] bool populate_slice(std::uint64_t offset, std::uint64_t bytes, bool write,

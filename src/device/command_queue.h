@@ -34,9 +34,9 @@ inline constexpr bool kIsOrdering = false;
 template <class Work>
 inline constexpr bool kIsOrdering<Ordering<Work>> = true;
 
-// A callable that runs once and is stored in the queue itself. A callable that takes a Lookahead&
-// can run opportunistically, and runs even after failed work. After failed work, all other commands
-// fail without running, except an Ordering.
+// A callable that runs exactly once and is stored in the queue itself. A callable that takes a
+// Lookahead& can run opportunistically, and runs even after failed work. After failed work, all
+// other commands fail without running, except an Ordering.
 class Command {
  public:
   static constexpr std::size_t kBytes = 176;
@@ -44,7 +44,8 @@ class Command {
   template <class Stored, class... Arguments>
   void emplace(Arguments&&... arguments) {
     static_assert(sizeof(Stored) <= kBytes && alignof(Stored) <= alignof(std::max_align_t));
-    // A constructor that throws would leave a batch without a command in the queue.
+    // If a constructor threw after push() has appended a batch, the next push() would append
+    // another one and leave an empty batch in the queue.
     static_assert(std::is_nothrow_constructible_v<Stored, Arguments...>);
     new (storage_) Stored(std::forward<Arguments>(arguments)...);
     run_ = run_stored<Stored>;
@@ -93,7 +94,7 @@ class CommandQueue {
   CommandQueue& operator=(const CommandQueue&) = delete;
 
   // Appends a command, which the consumer may run when pushed() includes it. Returns the command's
-  // ticket; tickets count from 1. Thread safety: one producer at a time.
+  // ticket; tickets start at 1. Thread safety: one producer at a time.
   template <class Work, class... Arguments>
   std::uint64_t push(Arguments&&... arguments) {
     const std::uint64_t index = pushed_.load(std::memory_order_relaxed);
@@ -114,7 +115,8 @@ class CommandQueue {
 
   // Runs the next command, which must have been pushed. If `opportunistic`, the command may return
   // Outcome::would_block and then stays in the queue. `behind_failure`: whether earlier work has
-  // poisoned the stream (Progress::poisons()). Called by the consumer, `stream`.
+  // poisoned the stream (Progress::poisons()). Called by the consumer, which is the owner of
+  // `stream`.
   [[nodiscard]] Outcome run_next(const Stream& stream, bool opportunistic,
                                  bool behind_failure) noexcept;
 
@@ -128,7 +130,7 @@ class CommandQueue {
 
   alignas(64) std::atomic<std::uint64_t> pushed_{0};
   Batch* head_;                      // owned by the consumer
-  std::uint64_t head_end_ = kBatch;  // owned by the consumer: index of the end of the head
+  std::uint64_t head_end_ = kBatch;  // owned by the consumer: index of the end of head_
   std::uint64_t taken_ = 0;          // owned by the consumer
   alignas(64) Batch* tail_;          // owned by the producers
   std::atomic<Batch*> spare_{nullptr};
@@ -150,13 +152,13 @@ class Lookahead {
   // Returns whether earlier work has failed. If so, the command's data may be wrong, and the
   // command must fail as well.
   [[nodiscard]] bool behind_failure() const noexcept { return behind_failure_; }
-  // Return the code and the reason of that failure.
+  // Returns the code and the reason of that failure.
   [[nodiscard]] FailureNote failure() const;
   // Return the stream's id and this command's ticket.
   [[nodiscard]] std::uint64_t stream_id() const noexcept;
   [[nodiscard]] std::uint64_t ticket() const noexcept { return queue_.taken_ + 1; }
 
-  // Returns whether a host thread is blocked on the stream, so that the thread queues nothing else.
+  // Returns whether a host thread is blocked on the stream, and therefore queues nothing else.
   [[nodiscard]] bool host_is_waiting() const noexcept;
 
   // Returns how long the command may wait. With a limited budget the command runs
@@ -165,8 +167,8 @@ class Lookahead {
   [[nodiscard]] WaitBudget wait_budget() const noexcept;
 
   // Returns whether later commands may begin although earlier commands may still block. This is
-  // safe if nothing else uses the device's memory before their turn: the program waits for this
-  // stream, and no other stream has work. Computed at the first call.
+  // safe if nothing else can use the device's memory before their turn: the program waits for this
+  // stream, and no other stream has work. Evaluated only on the first call.
   [[nodiscard]] bool may_begin() noexcept;
 
   // Returns the next command's callable if it is of type `Work`, else null.

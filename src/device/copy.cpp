@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies between host memory and memory files. If the pages on both sides are known to be mapped,
-// copies by its own instructions, which are twice as fast as the kernel. Otherwise copies by
+// copies with plain loads and stores, which are twice as fast as the kernel. Otherwise copies with
 // pread() and pwrite(), which return zeros for holes and EFAULT for bad host addresses.
 #include "device/copy.h"
 
@@ -25,23 +25,24 @@ constexpr std::size_t kPiece = ArenaView::kLongestSpan;
 [[noreturn]] void fail_copy(const char* what, const void* host, std::size_t bytes) {
   const int error = errno;
   if (error == EFAULT) {
-    throw Error(hcclInvalidArgument, text(what, " ", bytes, " bytes at host address ", host,
-                                          ": not mapped, protected or past the end of its "
-                                          "file; pass memory of this process"));
+    throw Error(hcclInvalidArgument,
+                text("cannot ", what, " (", bytes, " bytes at host address ", host,
+                     "): not mapped, protected or past the end of its "
+                     "file; pass memory of this process"));
   }
-  throw Error(
-      error == ENOMEM || error == ENOSPC ? hcclOutOfMemory : hcclSystemError,
-      text(what, " ", bytes, " bytes: ", system_error_text(error), "; free memory on this host"));
+  throw Error(error == ENOMEM || error == ENOSPC ? hcclOutOfMemory : hcclSystemError,
+              text("cannot ", what, " (", bytes, " bytes): ", system_error_text(error),
+                   "; free memory on this host"));
 }
 
-// Minimum size of a copy by instructions. Below this size, a system call costs little.
+// Minimum size of a copy with plain loads and stores. Below this size, a system call costs little.
 constexpr std::size_t kLeastPlainCopy = 2048;
-// Minimum size for which pages are checked. Below this size, a copy by a system call costs less
-// than the check.
+// Minimum size for which pages are checked. Below this size, a system call costs less than the
+// check.
 constexpr std::size_t kLeastCheckedCopy = 32 << 10;
 
-// Returns whether instructions can access both sides of a copy without a fault. A fault would end
-// the process.
+// Returns whether plain loads and stores can access both sides of a copy without a fault, which
+// would end the process.
 bool can_copy_plainly(HostAccess access, HostCheck check, const void* host, const ArenaView& view,
                       std::uint64_t offset, std::size_t bytes) {
   const std::size_t least = check == HostCheck::by_copy ? kLeastCheckedCopy : kLeastPlainCopy;
@@ -60,7 +61,7 @@ void for_each_span(ArenaView& view, std::uint64_t offset, std::size_t bytes, Cop
 }
 
 // Calls transfer(done) until all bytes have been moved. transfer() moves bytes from position `done`
-// on and returns their number.
+// onwards and returns their number.
 template <class Transfer>
 void move_all(std::size_t bytes, const char* what, const void* host, Transfer transfer) {
   for (std::size_t done = 0; done < bytes;) {
@@ -101,7 +102,7 @@ void copy_to_device(Arena& arena, DeviceAddress destination, const void* source,
     });
     return;
   }
-  move_all(bytes, "copy from the host of", source, [&](std::size_t done) {
+  move_all(bytes, "copy from the host", source, [&](std::size_t done) {
     return pwrite(file, from + done, bytes - done, static_cast<off_t>(offset + done));
   });
 }
@@ -121,7 +122,7 @@ void copy_to_host(ArenaView& memory, void* destination, std::uint64_t offset, st
     });
     return;
   }
-  move_all(bytes, "copy to the host of", destination, [&](std::size_t done) {
+  move_all(bytes, "copy to the host", destination, [&](std::size_t done) {
     return pread(file, to + done, bytes - done, static_cast<off_t>(offset + done));
   });
 }
@@ -145,12 +146,12 @@ void copy_on_device(Arena& arena, DeviceAddress destination, DeviceAddress sourc
     } else {
       buffer.resize(std::min(kPiece, bytes));
       data = buffer.data();
-      move_all(piece, "copy on the device of", nullptr, [&](std::size_t part) {
+      move_all(piece, "copy on the device", nullptr, [&](std::size_t part) {
         return pread(view.file().get(), buffer.data() + part, piece - part,
                      static_cast<off_t>(from + at + part));
       });
     }
-    move_all(piece, "copy on the device of", nullptr, [&](std::size_t part) {
+    move_all(piece, "copy on the device", nullptr, [&](std::size_t part) {
       return pwrite(view.file().get(), data + part, piece - part,
                     static_cast<off_t>(to + at + part));
     });
@@ -167,7 +168,7 @@ void fill(Arena& arena, DeviceAddress destination, std::uint32_t pattern, std::s
     std::memcpy(block.data() + at, &pattern, width);
   for (std::size_t done = 0; done < bytes;) {
     const std::size_t piece = std::min(block.size(), bytes - done);
-    move_all(piece, "fill of", nullptr, [&](std::size_t part) {
+    move_all(piece, "fill device memory", nullptr, [&](std::size_t part) {
       return pwrite(view.file().get(), block.data() + part, piece - part,
                     static_cast<off_t>(offset + done + part));
     });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies and fills device memory as the work of a stream. Reads holes without allocating their
-// pages, and reports a bad host pointer by an error instead of a crash.
+// pages, and reports a bad host pointer with an error instead of a crash.
 #pragma once
 
 #include "device/address.h"
@@ -14,8 +14,8 @@ namespace hccl::device {
 class Arena;
 class ArenaView;
 
-// The party that checks the host memory with the kernel: the copy itself, or its caller. The caller
-// calls recheck_host_buffer() for a whole buffer, which the same thread then copies in pieces.
+// by_copy: each copy checks its host memory with the kernel. by_caller: the caller has called
+// recheck_host_buffer() for a whole buffer, which the same thread then copies in pieces.
 enum class HostCheck : std::uint8_t { by_copy, by_caller };
 
 // Prepares this thread for copies from (read) or to (write) pieces of a host buffer. Pass the
@@ -39,7 +39,7 @@ void copy_to_host(ArenaView& memory, void* destination, std::uint64_t offset, st
 void populate_for_copies(Arena& arena, DeviceAddress address, std::size_t bytes);
 void copy_on_device(Arena& arena, DeviceAddress destination, DeviceAddress source,
                     std::size_t bytes);
-// Repeats the lowest `width` (1, 2, 4) bytes of `pattern` over `bytes` bytes.
+// Fills `bytes` bytes with the lowest `width` (1, 2 or 4) bytes of `pattern`.
 void fill(Arena& arena, DeviceAddress destination, std::uint32_t pattern, std::size_t width,
           std::size_t bytes);
 

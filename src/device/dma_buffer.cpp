@@ -14,14 +14,14 @@
 namespace hccl::device {
 
 FileDescriptor export_dma_buffer(Arena& arena, DeviceAddress address, std::uint64_t bytes) {
-  if (bytes == 0) throw Error(hcclInvalidArgument, "size is 0; pass the bytes to export");
+  if (bytes == 0) throw Error(hcclInvalidArgument, "size is 0; pass the number of bytes to export");
   const MemoryRange range = arena.resolve(address, bytes, "addr");
   const FileDescriptor maker(open("/dev/udmabuf", O_RDWR | O_CLOEXEC));
   if (!maker.valid()) {
     throw Error(
         hcclUnsupported,
         text("cannot export device memory as a dma-buf: /dev/udmabuf: ", system_error_text(errno),
-             "; load the module udmabuf and give this user access, or copy to the host"));
+             "; load the kernel module udmabuf and give this user access, or copy to the host"));
   }
   // Whole pages may be exported: allocations share no page.
   const std::uint64_t first = range.file_offset / kPageBytes * kPageBytes;
@@ -34,7 +34,7 @@ FileDescriptor export_dma_buffer(Arena& arena, DeviceAddress address, std::uint6
   if (!buffer.valid()) {
     throw Error(hcclUnsupported, text("the kernel cannot make a dma-buf of ", request.size,
                                       " bytes: ", system_error_text(errno),
-                                      "; see size_limit_mb of the module udmabuf"));
+                                      "; raise size_limit_mb of the kernel module udmabuf"));
   }
   return buffer;
 }

@@ -71,7 +71,7 @@ std::uint64_t Event::time() const {
   if (!stamp_) throw SynError(synObjectNotInitialized, "the event was never recorded");
   const std::uint64_t time = stamp_->load(std::memory_order_acquire);
   if (time == 0)
-    throw SynError(synBusy, "the event's work is not complete; synchronise with it first");
+    throw SynError(synBusy, "the event's work is not complete; synchronise with the event first");
   return time;
 }
 

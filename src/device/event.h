@@ -15,7 +15,7 @@ class Event {
  public:
   explicit Event(bool collects_time) : collects_time_(collects_time) {}
 
-  // Captures everything queued on `stream` so far. Replaces an earlier capture, except for waits
+  // Captures everything queued on `stream` so far. Replaces the earlier capture, except in waits
   // that have already been queued.
   void record(Stream& stream);
   [[nodiscard]] Capture capture() const;

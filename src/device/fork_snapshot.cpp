@@ -27,7 +27,7 @@ struct Snapshots {
   std::mutex mutex;  // held across a fork
   std::vector<Arena*> arenas;
   // The socket pair of the fork in progress. The child sends a byte after it has made its copies,
-  // or closes its end without one. Invalid if no memory is kept.
+  // or closes its end without sending one. Invalid if no memory is kept.
   std::array<int, 2> ends{-1, -1};
   std::uint64_t bytes = 0;
 };
@@ -70,7 +70,7 @@ void unlock(Snapshots& all) noexcept {
   all.mutex.unlock();
 }
 
-// Waits until the child reports that its copies are complete, or ends. Waits for at most 10 s plus
+// Waits until the child reports that its copies are complete, or exits. Waits for at most 10 s plus
 // 1 s per GiB; a child that takes longer finds the connection closed.
 void in_parent() noexcept {
   Snapshots& all = snapshots();

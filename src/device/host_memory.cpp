@@ -56,7 +56,7 @@ class ReadProbe {
 };
 
 bool can_read(std::uint64_t address) {
-  thread_local std::optional<ReadProbe> probe;  // created at the thread's first use
+  thread_local std::optional<ReadProbe> probe;  // created on the thread's first use
   if (!probe) probe.emplace();
   return probe->can_read(address);
 }
@@ -74,8 +74,8 @@ bool can_write(std::uint64_t address) {
          }) >= 0;
 }
 
-// Returns the first address in the range that cannot be accessed, at page granularity. Returns
-// nothing if the whole range can.
+// Returns the first inaccessible address in the range, at page granularity, or nothing if the whole
+// range is accessible.
 std::optional<std::uint64_t> first_inaccessible(std::uint64_t address, std::uint64_t bytes,
                                                 HostAccess access) {
   const std::uint64_t page = system_page_bytes();

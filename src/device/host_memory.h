@@ -10,14 +10,14 @@ namespace hccl::device {
 [[nodiscard]] std::uint64_t system_page_bytes();
 
 // Throws Error(hcclInvalidArgument), which names `what`, if nothing is mapped at the beginning or
-// the end of the range. Copies detect a hole between the two.
+// the end of the range. Does not detect a hole in between; copies do.
 void check_host_range(std::uint64_t address, std::uint64_t bytes, const char* what);
 
 enum class HostAccess : std::uint8_t { read, write };
 
-// Checks a range before this process accesses it by its own instructions, where a bad address would
-// raise a signal instead of returning an error. Takes about 1.5 us for a range that this thread has
-// found accessible before (AccessibleRanges); otherwise checks every page. Throws
+// Checks a range before this process accesses it with plain loads and stores, where a bad address
+// would raise a signal instead of returning an error. Takes about 1.5 us for a range that this
+// thread has found accessible before (AccessibleRanges); otherwise checks every page. Throws
 // Error(hcclInvalidArgument), which names `what` and the first inaccessible address, and
 // Error(hcclSystemError) if no descriptor is left for the check.
 void require_host_access(std::uint64_t address, std::uint64_t bytes, HostAccess access,

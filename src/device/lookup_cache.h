@@ -10,7 +10,7 @@ namespace hccl::device {
 
 class LookupCache {
  public:
-  // An allocation, or the part of it that the program requested, as offsets in the arena.
+  // The part of an allocation that the program requested, as offsets in the arena.
   struct Entry {
     std::uint64_t first = 0;
     std::uint64_t end = 0;
@@ -22,7 +22,7 @@ class LookupCache {
   LookupCache() noexcept;
 
   // Returns the calling thread's entry that contains `offset`, or null. Ignores entries that were
-  // inserted at a `version` of the allocations other than this one.
+  // inserted at another `version` of the allocations.
   [[nodiscard]] const Entry* find(std::uint64_t version, std::uint64_t offset) const noexcept {
     for (const auto& [cache, inserted, entry] : cached_entries) {
       if (cache == number_ && inserted == version && offset >= entry.first && offset < entry.end)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Claims modules whose names another user holds, by locks on files in a folder that only this user
-// can write to. A lock ends with its holder; the empty file may remain.
+// Claims modules whose names another user has bound, by locking files in a folder that only this
+// user can write to. A lock ends when its holder exits; the empty file may remain.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -11,11 +11,11 @@
 namespace hccl::device {
 
 struct NameLock {
-  std::optional<FileDescriptor> held;  // the lock; nothing if another process holds the lock
+  std::optional<FileDescriptor> held;  // the lock; nothing if another process holds it
   std::string no_folder;  // the reason why no folder is usable, as a clause; else empty
 };
 
-// Takes the lock of this name, and holds it as long as `held` exists. Does not block.
+// Takes the lock of this name, and holds it while `held` exists. Does not block.
 [[nodiscard]] NameLock lock_name(const std::string& name);
 
 // Returns true if a process of this user holds the lock of this name.

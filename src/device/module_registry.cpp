@@ -44,10 +44,10 @@ std::optional<FileDescriptor> claim_module(std::uint32_t id) {
   const SocketAddress address = abstract_address(name);
   FileDescriptor socket = unix_socket(id, 0);
   if (bind(socket.get(), address.get(), address.length) == 0) {
-    // Until a moment ago another user may have held the name, so a process of this user may hold
+    // Another user may have held the name until a moment ago, so a process of this user may hold
     // the lock instead.
     if (is_locked(name)) return std::nullopt;
-    // The claim is valid even if listen() fails: only holder_text() needs it.
+    // The claim is valid even if listen() fails: only holder_text() needs a listening socket.
     static_cast<void>(listen(socket.get(), SOMAXCONN));
     return socket;
   }
@@ -86,7 +86,7 @@ std::optional<FileDescriptor> claim_module_by_lock(std::uint32_t id) {
   }
   if (lock.held) {
     log(LogLevel::warning, "device", "user ", *user, " holds the name of module ", id,
-        " of this node; it is claimed by a lock instead");
+        " of this node; claimed the module with a file lock instead");
   }
   return std::move(lock.held);
 }

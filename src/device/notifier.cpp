@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits for many streams at once, and calls the program's callbacks.
+// Waits for all watched streams at once, and calls the program's callbacks.
 #include "device/notifier.h"
 
 #include "base/process.h"
@@ -15,7 +15,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The exit of the process must not hang on a callback that waits for a lock of the exiting thread.
+// Limits the wait when the process exits: a callback may wait for a lock that the exiting thread
+// holds.
 constexpr auto kExitTimeout = 200ms;
 
 constinit thread_local bool is_notifier = false;

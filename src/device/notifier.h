@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread that notifies the program when streams have run certain work. The program's callbacks
-// run on this thread. Unlike work on a stream, they may call the library.
+// The thread that calls the program's callbacks when streams have reached given positions. Unlike
+// work on a stream, callbacks may call the library.
 #pragma once
 
 #include "base/waiter.h"
@@ -19,8 +19,8 @@ namespace hccl::device {
 
 class Stream;
 
-// A callback that receives the result of the work in (after, up_to], after the work up to `up_to`
-// has run.
+// A callback for the result of the work with the tickets (after, up_to], called after that work has
+// run.
 struct Notification {
   std::uint64_t after;
   std::uint64_t up_to;
@@ -67,15 +67,15 @@ class Notifier {
   ~Notifier() = default;
   void run();
   // Takes the next due notification and returns true, or returns false if there is none. Serves the
-  // streams in turn.
+  // streams round-robin.
   [[nodiscard]] bool take_due(Due& due);
   static void give(const Due& due);
   void give_all();
   // Returns whether the thread must end; if it must, records that it has ended. Called by the
   // thread.
   [[nodiscard]] bool ends();
-  // Asks the streams to ring, then returns whether a notification is due or the thread must end.
-  // Called by the thread before it sleeps.
+  // Asks the streams to ring the bell, then returns whether a notification is due or the thread
+  // must end. Called by the thread before it sleeps.
   [[nodiscard]] bool has_work();
   [[nodiscard]] Watch& watch_of(Stream& stream);
   void start();

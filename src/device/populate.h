@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Populates this process's page tables by one system call.
+// Populates this process's page tables with one system call.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records failed work.
+// Records failed work, and which failures have been reported to the program.
 #include "device/progress.h"
 
 #include "device/notifier.h"
@@ -61,8 +61,8 @@ void Progress::record_failure(std::uint64_t ticket, Outcome outcome) noexcept {
 }
 
 // A command that takes over another stream's failure shares its record, and so does work suppressed
-// after a failure. Until the failure is reported, work that fails like its predecessor adds no
-// record.
+// after a failure. Until the failure is reported, work that fails for the same reason as the work
+// before it shares that record too.
 std::shared_ptr<WorkFailure> Progress::failure_of(std::uint64_t ticket, Outcome outcome) noexcept {
   std::shared_ptr<const FailureNote> note = take_explanation();
   if (taken_over_) return std::exchange(taken_over_, nullptr);

@@ -62,8 +62,8 @@ class Progress {
   }
   // Wakes all threads that wait for a ticket, and the notifier.
   void wake() noexcept;
-  // Makes the completion of `ticket`, and possibly that of an earlier ticket, call wake() once. A
-  // waiter calls this before each check that precedes a sleep.
+  // Requests one wake() when `ticket` completes, or possibly when an earlier ticket does. A waiter
+  // calls this before each check that precedes a sleep.
   void ask_to_be_woken_at(std::uint64_t ticket) noexcept;
   // Changes the number of notifications that wait for this stream. While the number is not zero,
   // wake() rings the notifier.
@@ -71,9 +71,9 @@ class Progress {
     notifications_.fetch_add(change, std::memory_order_seq_cst);
   }
 
-  // Returns the worst outcome of the work in (after, up_to]. Ignores failures that had been
-  // reported to the program by report number `reports`. Writes the reason to `reason`, unless that
-  // is null.
+  // Returns the worst outcome of the work in (after, up_to]. Ignores failures that were among the
+  // first `reports` reports to the program (WorkFailure::reports()). Writes the reason to `reason`,
+  // unless that is null.
   [[nodiscard]] Outcome outcome(std::uint64_t after, std::uint64_t up_to,
                                 std::string* reason = nullptr, std::uint64_t reports = 0) const {
     if (after >= up_to || last_failure_.load(std::memory_order_acquire) <= after)
@@ -94,14 +94,14 @@ class Progress {
   [[nodiscard]] Outcome take_over_failure(const Capture& capture) noexcept;
 
   // Returns whether an earlier failure suppresses the work with this ticket. A failed copy or
-  // kernel leaves wrong data, so it poisons the stream: all work queued before the failure is
-  // reported to the program fails as well. A failed collective does not poison the stream; its
+  // kernel leaves wrong data, so it poisons the stream: until the failure has been reported to the
+  // program, all queued work fails as well. A failed collective does not poison the stream; its
   // communicator fails instead. Called by the owner.
   [[nodiscard]] bool poisons(std::uint64_t ticket) const noexcept {
     return ticket <= poisoned_until_.load(std::memory_order_relaxed);
   }
-  // Returns the reason why the next work must not run, or why the last suppressed work did not run.
-  // Called by the owner.
+  // Returns the reason why the next work must not run or, if there is none, why the last suppressed
+  // work did not run. Called by the owner.
   [[nodiscard]] FailureNote failure() const;
   // Returns the failure that has just poisoned the stream, or null if there is none or it has
   // already been returned. Called by the owner after complete().
@@ -117,9 +117,9 @@ class Progress {
   [[nodiscard]] std::uint64_t reported() const noexcept {
     return reported_.load(std::memory_order_acquire);
   }
-  // Marks failures up to `ticket` as reported: work queued after `pushed` runs again.
+  // Marks failures up to `ticket` as reported. Work queued after `pushed` runs again.
   void set_reported(std::uint64_t ticket, std::uint64_t pushed) noexcept;
-  // Marks only the failures in (after, up_to] as reported.
+  // Marks only the failures in (after, up_to] as reported. Work queued after `pushed` runs again.
   void report(std::uint64_t after, std::uint64_t up_to, std::uint64_t pushed) noexcept;
 
  private:
@@ -133,8 +133,8 @@ class Progress {
     std::shared_ptr<WorkFailure> failure;  // as in Interval
     std::uint64_t until;
   };
-  // Registers for the wake-up only after the sleeper has been announced. A wake-up for an earlier
-  // ticket clears this request too, but then it also wakes this sleeper.
+  // Requests the wake-up only after bell_ counts this thread as a sleeper: a wake-up for an earlier
+  // ticket clears this request too, but then also wakes this thread.
   template <class Ready>
   void sleep_until(std::uint64_t ticket, std::chrono::nanoseconds timeout, Ready ready) noexcept {
     bell_.sleep(timeout, [&] {
@@ -182,7 +182,8 @@ class Progress {
   std::vector<Interval> failures_;  // ascending; neighbours differ
   std::vector<Poison> poisons_;
   std::shared_ptr<WorkFailure> spare_;  // for the next failure, when there may be no memory
-  // The failure that the running command of the owner returns. Used only by the owner.
+  // The failure that the running command has taken over from another stream. Used only by the
+  // owner.
   std::shared_ptr<WorkFailure> taken_over_;
   std::shared_ptr<WorkFailure> new_poison_;  // used only by the owner
 };
@@ -194,7 +195,7 @@ struct Capture {
   std::uint64_t ticket = 0;
   // Failures up to this ticket had already been reported at the time of the capture.
   std::uint64_t reported = 0;
-  std::uint64_t reports = 0;  // number of reports of all streams at that time
+  std::uint64_t reports = 0;  // number of reports on all streams at that time
 
   [[nodiscard]] bool complete() const noexcept { return !progress || progress->reached(ticket); }
   [[nodiscard]] Outcome outcome(std::string* reason = nullptr) const {

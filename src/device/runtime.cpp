@@ -19,7 +19,7 @@ namespace {
 // The device that the thread acquired last.
 thread_local std::weak_ptr<Device> current_device;
 
-// Bounds the search for a free module. No node has this many modules.
+// Limits the search for a free module. No node has this many modules.
 constexpr std::uint32_t kMaxModules = 4096;
 
 // Claims the first free module and sets `module` to its number.
@@ -27,7 +27,7 @@ FileDescriptor claim_any_module(std::uint32_t& module, std::uint32_t devices_of_
   for (module = 0; module < kMaxModules; ++module) {
     if (auto claim = claim_module(module)) return *std::move(claim);
   }
-  // No node has kMaxModules devices in use, but another user may hold that many names.
+  // No node has kMaxModules devices in use, but another user may have bound that many names.
   for (module = 0; module < devices_of_node; ++module) {
     if (auto claim = claim_module_by_lock(module)) return *std::move(claim);
   }

@@ -16,7 +16,7 @@ Stream::~Stream() { close(); }
 
 void Stream::refuse() {
   throw SynError(synInvalidArgument,
-                 "the stream has been destroyed; queue calls, and end groups, before that");
+                 "the stream has been destroyed; queue calls and end groups before you destroy it");
 }
 
 void Stream::close() {
@@ -61,7 +61,7 @@ bool Stream::run_owned(std::uint64_t ticket, Manner manner) {
   return true;
 }
 
-// The failure may have been reported meanwhile, or before this stream reached it.
+// Releases the stream at once if the failure has already been reported.
 void Stream::hold_behind_failure() noexcept {
   const std::shared_ptr<WorkFailure> failure = progress_->take_new_poison();
   if (failure && !failure->hold(weak_from_this())) release(*failure);
@@ -107,8 +107,8 @@ void Stream::run_until(std::uint64_t ticket, bool by_program) {
   waiting_host_threads_.fetch_sub(attends, std::memory_order_relaxed);
 }
 
-// The program may have other work to do after the deadline, so this thread runs only work that need
-// not wait for other ranks. This saves the wake-up of the worker.
+// The program may have other work to do after the deadline, so this thread runs only work that does
+// not wait for other ranks. Running that work here saves waking the worker.
 bool Stream::wait_until(std::uint64_t ticket, const Deadline& deadline) {
   if (progress_->reached(ticket)) return true;
   try_to_run(ticket, deadline);
@@ -165,10 +165,10 @@ Capture Stream::capture() {
   return {progress_, weak_from_this(), pushed(), progress_->reported(), WorkFailure::reports()};
 }
 
-// If captured work has failed, this stream fails too, because its work may read the results.
-// Exception: the failure had been reported before the capture.
+// If captured work has failed, this stream fails too, because its work may read the results, unless
+// the failure was reported before the capture.
 void Stream::follow(Capture capture) {
-  if (capture.progress == nullptr || capture.progress == progress_) return;  // in order already
+  if (capture.progress == nullptr || capture.progress == progress_) return;  // already in order
   if (capture.complete() && capture.outcome() == Outcome::success) return;
   enqueue(Ordering{[capture = std::move(capture), own = progress_.get()] {
     wait_for(capture);
@@ -185,8 +185,8 @@ void Stream::wait_for(const Capture& capture) {
   capture.progress->wait(capture.ticket, [&] { return capture.complete(); });
 }
 
-// Tries to own the queue only once: a second attempt would keep it from threads that may run it to
-// the end.
+// Tries to own the queue only once, because a second attempt would keep it from threads that may
+// run it to the end.
 void Stream::try_to_run(std::uint64_t ticket, const Deadline& deadline) {
   waiters_.fetch_add(1, std::memory_order_seq_cst);
   const bool owner = try_own();
@@ -223,8 +223,8 @@ void Stream::run_opportunistically(std::uint64_t ticket) {
   disown();
 }
 
-// Returns only when half of the queue has run, so that the producer does not interfere with the
-// work.
+// Waits until half of the queue has run, so that the producer does not interfere with the work.
+// Returns early if the queue makes no progress.
 void Stream::wait_for_room() {
   const CancellationBlock block;
   constexpr auto kPatience = std::chrono::milliseconds(20);

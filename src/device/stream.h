@@ -40,8 +40,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
     if (queued() >= full_.load(std::memory_order_relaxed)) [[unlikely]]
       wait_for_room();
   }
-  // Does the same, for a caller that must not block and has called make_room(). Constructs the work
-  // in place.
+  // Queues work like enqueue(), for a caller that has called make_room() and must not block now.
+  // Constructs the work in place.
   template <class Work, class... Arguments>
   std::uint64_t emplace_at_once(Arguments&&... arguments) {
     worker_.start_once();
@@ -81,9 +81,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   [[nodiscard]] bool host_is_waiting() const noexcept {
     return waiting_host_threads_.load(std::memory_order_relaxed) != 0;
   }
-  // Lets the queue grow to kLongQueue commands. For ranks that share cores: while the program waits
-  // for all its work, they gain more from starting calls early than from a queue that stays in the
-  // cache.
+  // Sets the length of a full queue to kLongQueue commands. For ranks that share cores: while the
+  // program waits for all its work, they gain more from starting calls early than from a queue that
+  // stays in the cache.
   void keep_long_queue() noexcept {
     least_full_.store(kLongQueue, std::memory_order_relaxed);
     full_.store(kLongQueue, std::memory_order_relaxed);
@@ -119,7 +119,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   [[nodiscard]] Device& device() const noexcept { return device_; }
   [[nodiscard]] const std::shared_ptr<Progress>& progress() const noexcept { return progress_; }
   [[nodiscard]] std::uint64_t pushed() const noexcept { return queue_.pushed(); }
-  // Returns whether there is enough room for a thread that has run the queue opportunistically to
+  // Returns whether the queue is short enough for a thread that has run it opportunistically to
   // continue queueing.
   [[nodiscard]] bool has_room() const noexcept { return queued() < least_full() / 4 * 3; }
   [[nodiscard]] bool idle() const noexcept { return queued() == 0; }
@@ -134,8 +134,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
     return least_full_.load(std::memory_order_relaxed);
   }
 
-  // Reads completed() before pushed(): in the opposite order, commands pushed and completed in
-  // between would make the difference negative.
+  // Reads completed() before pushed(). In the opposite order, commands that are pushed and
+  // completed in between would make the difference negative.
   [[nodiscard]] std::uint64_t queued() const noexcept {
     const std::uint64_t completed = progress_->completed();
     return queue_.pushed() - completed;
@@ -157,8 +157,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void disown();
   [[nodiscard]] bool wait_or_own(std::uint64_t ticket);
   void pass_on();
-  // Registers this stream with the failure that has just poisoned it, so that the report of the
-  // failure releases the stream. Called by the owner.
+  // Registers this stream with the failure that has just poisoned it, so that the stream is
+  // released when the failure is reported. Called by the owner.
   void hold_behind_failure() noexcept;
   void wait_for_room();
   [[noreturn]] static void refuse();
@@ -184,7 +184,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
     std::weak_ptr<const void> owner;
     std::function<void()> action;
   };
-  std::vector<DestroyCallback> destroy_callbacks_;  // under destroy_callbacks_mutex_
+  std::vector<DestroyCallback> destroy_callbacks_;  // guarded by destroy_callbacks_mutex_
   StreamWorker worker_;
 };
 

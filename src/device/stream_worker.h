@@ -14,8 +14,8 @@ class Stream;
 
 // While the stream is in use, the worker takes short naps: work without a waiter starts within 200
 // us, and enqueueing needs no system call to wake the worker. After 10 ms without use, the worker
-// sleeps until it is woken. If threads of the program have run all work for 5 ms, the naps become
-// longer, because with more ranks than cores the short naps took a quarter of the time. Work
+// sleeps until it is woken. If only threads of the program have run work in the last 5 ms, the naps
+// become longer, because with more ranks than cores the short naps took a quarter of the time. Work
 // without a waiter then starts within 1 ms, or as soon as it is queried.
 class StreamWorker {
  public:

@@ -33,8 +33,8 @@ class ViewSpace {
   }
 
  private:
-  // The base address while no range is reserved. Device addresses begin at this base, so no host
-  // address lies within the length of an arena above it.
+  // The base address while no range is reserved. Device addresses begin here, so no host address
+  // lies in the range of an arena's length that starts here.
   static constexpr std::uint64_t kNowhere = kAddressBase;
 
   std::uint64_t bytes_;

@@ -59,7 +59,7 @@ bool WorkFailure::hold(std::weak_ptr<Stream> stream) noexcept {
   try {
     held_.push_back(std::move(stream));
   } catch (const std::bad_alloc&) {
-    // The stream cannot be released by the report of this failure; its own report does that.
+    // The report of this failure cannot release the stream; the stream's own report does that.
     return true;
   }
   return true;

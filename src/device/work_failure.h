@@ -42,9 +42,9 @@ class WorkFailure {
   WorkFailure(const WorkFailure&) = delete;
   WorkFailure& operator=(const WorkFailure&) = delete;
 
-  // Returns a number that grows with each report of a failure to the program.
+  // Returns the number of failures that have been reported to the program.
   [[nodiscard]] static std::uint64_t reports() noexcept;
-  // Returns whether this failure had been reported by report number `reports`.
+  // Returns whether this failure was among the first `reports` reports.
   [[nodiscard]] bool was_reported_by(std::uint64_t reports) const noexcept {
     const std::uint64_t own = report_.load(std::memory_order_acquire);
     return own != 0 && own <= reports;
@@ -60,8 +60,8 @@ class WorkFailure {
   // Adds a stream whose work the failure suppresses. Returns false, and does not add the stream, if
   // the failure has already been reported.
   [[nodiscard]] bool hold(std::weak_ptr<Stream> stream) noexcept;
-  // Marks the failure as reported, and releases all streams that were added: work queued on them
-  // from now on runs.
+  // Marks the failure as reported, and releases all streams that were added: work that is queued on
+  // them from now on runs.
   void report() noexcept;
 
  private:

@@ -82,7 +82,7 @@ constexpr std::array kMistakes{
             "HCCL_ALGO=fastest"},
     Mistake{"held_device", "synDeviceAcquireByModuleId failed: synUnavailable (24)",
             "module 3 is held by pid ", "(new_user); release it there"},
-    Mistake{"copy_out_of_range", "synMemCopyAsync failed: ", "leaves allocation",
+    Mistake{"copy_out_of_range", "synMemCopyAsync failed: ", "exceeds allocation",
             "check the count"},
     Mistake{"copy_to_nowhere", "synStreamSynchronize failed: synFail (26)", "host address 0x10",
             "pass memory of this process"},

@@ -66,17 +66,17 @@ RANK_TEST(ViewAsBuffer, EndsWhereItsAllocationEnds, 1) {
   static_cast<void>(bytes_of(next));
   require_refused(
       hcclAllReduce(view, view, kFloats + 1, hcclFloat32, hcclSum, group.handle, stream),
-      "leaves allocation");
+      "exceeds allocation");
   require_refused(hcclSend(view + 4, kFloats, hcclFloat32, 0, group.handle, stream),
-                  "leaves allocation");
+                  "exceeds allocation");
   // The buffers overlap, though one is given by its view and the other by its device address.
   require_refused(hcclAllReduce(view, device_pointer(memory.address() + 4), kFloats - 1,
                                 hcclFloat32, hcclSum, group.handle, stream),
                   "overlap");
   require(synMemCopyAsync(stream, host_address(view), kFloatsSize + 1, next.address(),
                           HOST_TO_DRAM) == synInvalidArgument,
-          "a copy that leaves the allocation");
-  require(contains(last_syn_message(), "leaves allocation"), last_syn_message());
+          "a copy that exceeds the allocation");
+  require(contains(last_syn_message(), "exceeds allocation"), last_syn_message());
 }
 
 RANK_TEST(DeviceAddress, IsFoundForEveryAddressOfAView, 1) {
