@@ -26,13 +26,13 @@ void add_cell(CellSamples& cells, const Json& row, const char* name, Placement p
   if (cell.is_null()) return;
   const auto samples = cell.at("samples_ns").get<std::vector<double>>();
   if (std::any_of(samples.begin(), samples.end(), [](double sample) { return !(sample > 0); }))
-    throw UsageError("a time in samples_ns is not above 0");
+    throw UsageError("samples_ns contains a time that is not positive; record the baseline again");
   cells.add({row.at("type"), row.at("redop"), row.at("root"), row.at("size_bytes"), placement},
             samples);
 }
 
 Baseline from_json(const Json& json) {
-  if (json.at("program") != "hccl-perf") throw UsageError("another program wrote it");
+  if (json.at("program") != "hccl-perf") throw UsageError("the file was not written by hccl-perf");
   Baseline baseline;
   baseline.collective = json.at("collective");
   baseline.ranks = json.at("ranks");
@@ -47,14 +47,15 @@ Baseline from_json(const Json& json) {
   }
   for (const auto& [key, samples] : baseline.cells.samples) {
     if (samples.size() >= kFewestSamples) continue;
-    throw UsageError(text("a cell of ", key.size_bytes, " bytes has ", samples.size(),
-                          " timed passes, too few to know its noise; record it with --repeats ",
-                          kFewestSamples, " or more"));
+    throw UsageError(
+        text("a cell of ", key.size_bytes, " bytes has ", samples.size(),
+             " timed passes, too few to estimate its noise; record the baseline with --repeats ",
+             kFewestSamples, " or more"));
   }
   return baseline;
 }
 
-// Removes the bracketed number with which messages of the JSON library begin. It does not help
+// Removes the bracketed number at the start of the JSON library's messages, which does not help
 // users.
 std::string without_code(const std::string& message) {
   const std::size_t end = message.find("] ");
@@ -91,10 +92,10 @@ Baseline read_baseline(const std::string& path) {
     baseline.path = path;
     return baseline;
   } catch (const Json::parse_error& failure) {
-    throw refuse(text("it is not JSON, at byte ", failure.byte));
+    throw refuse(text("invalid JSON at byte ", failure.byte));
   } catch (const Json::exception& failure) {
     throw refuse(
-        text("it is not what --json of this hccl-perf writes: ", without_code(failure.what())));
+        text("the file does not have the form that --json writes: ", without_code(failure.what())));
   } catch (const UsageError& failure) {
     throw refuse(failure.what());
   }
@@ -102,7 +103,8 @@ Baseline read_baseline(const std::string& path) {
 
 void require_comparable(const Baseline& baseline, const Options& options, int ranks) {
   const auto refuse = [&](const auto& then, const auto& now) {
-    throw UsageError(text("--compare ", baseline.path, ": it is of ", then, ", this run of ", now));
+    throw UsageError(text("--compare ", baseline.path, ": the baseline was recorded with ", then,
+                          ", but this run uses ", now));
   };
   if (baseline.collective != options.collective->name)
     refuse(baseline.collective, options.collective->name);
@@ -117,7 +119,8 @@ void require_comparable(const Baseline& baseline, const Options& options, int ra
     if (baseline.cells.samples.contains(key)) return;
   }
   throw UsageError(text("--compare ", baseline.path,
-                        ": it has none of this run's sizes, types, reductions and roots"));
+                        ": the baseline has no cell in common with this run; use the same sizes, "
+                        "types, reductions and roots"));
 }
 
 }  // namespace hccl_perf

@@ -57,8 +57,8 @@ std::optional<double> limit_in(const std::string& word) {
 using Read = std::function<std::optional<double>(const std::string& folder)>;
 
 // Returns the smallest value that `read` finds in the folder of the cgroup and in its parents. A
-// container often sees its own cgroup as the root, whatever path /proc shows; in that case only
-// these parents are readable.
+// container often sees its own cgroup as the root, whatever path /proc shows; then only the root,
+// the last folder tried, has the files.
 std::optional<double> tightest(const std::string& top, std::string path, const Read& read) {
   std::optional<double> least;
   while (true) {

@@ -63,8 +63,8 @@ struct Collective {
   [[nodiscard]] bool can_be_in_place() const { return moves_data() && !point_to_point(); }
   // Returns the number of consecutive messages in a call. All times shown are per message.
   [[nodiscard]] int messages_in_turn() const;
-  // Returns the size that is measured if the user gives none: that of nccl-tests, or a small
-  // message.
+  // Returns the size to measure if the user gives none: that of nccl-tests, or a small message for
+  // tests of latency or message rate.
   [[nodiscard]] std::uint64_t default_bytes() const;
   [[nodiscard]] Counts counts(std::uint64_t bytes, const DataType& type, int ranks) const;
   // Returns the ratio of bus bandwidth to algorithm bandwidth.

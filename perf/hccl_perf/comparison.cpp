@@ -33,13 +33,14 @@ const char* name_of(Verdict verdict) {
 std::string heading(const Baseline& baseline, const Results& results) {
   std::string lines =
       text("#\n# Compared with ", baseline.path, " (", baseline.host.host, ", ", baseline.started,
-           "): medians of the timed passes;\n# a change counts above ",
-           results.options.compare_threshold, "% and above its noise\n");
+           "): medians of the timed passes;\n# a change is reported if it exceeds ",
+           results.options.compare_threshold, "% and its noise\n");
   const HostFacts& then = baseline.host;
   const HostFacts& here = results.host;
   if (then.host != here.host || then.cpu != here.cpu || then.cores != here.cores) {
-    lines += text("# Note: that was another machine: ", then.host, ", ", then.cores, " cores, ",
-                  then.cpu, "; this is ", here.host, ", ", here.cores, " cores, ", here.cpu, "\n");
+    lines += text("# Note: the baseline is from another machine: ", then.host, ", ", then.cores,
+                  " cores, ", then.cpu, "; this is ", here.host, ", ", here.cores, " cores, ",
+                  here.cpu, "\n");
   }
   return lines;
 }
@@ -61,8 +62,8 @@ std::string percent(double ratio) { return text(decimal(ratio * 100, 1), "%"); }
 
 Judgement judge(const std::vector<double>& before, const std::vector<double>& now,
                 double threshold_percent) {
-  // The number of standard errors that may be chance. It is four instead of the usual two or three,
-  // because the deviation of a few samples is itself uncertain.
+  // A change of at most this many standard errors may be chance. Four instead of the usual two or
+  // three, because the deviation of a few samples is itself uncertain.
   constexpr double kErrors = 4;
   Judgement judged{.before = median(before), .now = median(now)};
   if (judged.before <= 0) return judged;

@@ -65,8 +65,8 @@ void check_types(const std::vector<Reduction>& reductions, const std::vector<Dat
     if (reduction.code < hcclEmulationBitAnd) continue;
     for (const DataType& type : types) {
       if (type.code > hcclUint64)
-        throw UsageError(text("-o ", reduction.name, " is for integers, not for ", type.name,
-                              "; use one with -d, such as uint8"));
+        throw UsageError(text("-o ", reduction.name, " reduces integers only, not ", type.name,
+                              "; choose an integer type, such as -d uint8"));
     }
   }
 }

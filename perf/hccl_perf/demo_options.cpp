@@ -19,10 +19,10 @@ constexpr RefusedOption kRefused[] = {
     {"-mpi", "start hccl-perf with mpirun -np N"},
     {"--mpi", "start hccl-perf with mpirun -np N"},
     {"--custom_comm", "the communicator has all ranks; start fewer with -g"},
-    {"--ranks_list", "sendrecv passes on from each rank to the next one"},
-    {"--data_csv", "every element is compared here; -c N repeats that with other data"},
-    {"--scaleup_group_size", "sendrecv passes on from each rank to the next one"},
-    {"--scaleout_bw", "compare with an earlier run by --compare FILE"},
+    {"--ranks_list", "sendrecv always sends from each rank to the next one"},
+    {"--data_csv", "hccl-perf compares every element; -c N repeats the check with other data"},
+    {"--scaleup_group_size", "sendrecv always sends from each rank to the next one"},
+    {"--scaleout_bw", "compare with an earlier run with --compare FILE"},
     {"--clean", "hccl-perf does not build itself"},
     {"--list_tests", "hccl-perf --help lists the collectives"},
     {"--doc", "hccl-perf --help lists the options"},
@@ -31,7 +31,7 @@ constexpr RefusedOption kRefused[] = {
 
 void refuse_both(const CLI::App& app, const char* one, const char* other) {
   if (app.count(one) > 0 && app.count(other) > 0)
-    throw UsageError(text(one, " and ", other, " say the same thing twice; leave one out"));
+    throw UsageError(text(one, " and ", other, " set the same values; leave one out"));
 }
 
 void apply_test(Written& written) {
@@ -55,7 +55,7 @@ void apply_sizes(const CLI::App& app, Options& options, Written& written) {
   }
   if (app.count("--size_range") == 0) {
     if (app.count("--size_range_inc") > 0)
-      throw UsageError("--size_range_inc goes with --size_range A B");
+      throw UsageError("--size_range_inc needs --size_range A B");
     return;
   }
   for (const char* ours : {"--stepfactor", "--stepbytes"}) refuse_both(app, "--size_range", ours);
@@ -69,12 +69,12 @@ void apply_measure(Options& options, const Written& written) {
   if (written.no_correctness) options.checks = 0;
   if (written.measure.empty() || written.measure == "bw") return;
   if (written.measure != "latency")
-    throw UsageError(text("--measure: '", written.measure, "' is neither bw nor latency"));
+    throw UsageError(
+        text("--measure: '", written.measure, "' is not a measure; use bw or latency"));
   options.latency = true;
 }
 
-// Converts the numbers of ranks and nodes. All ranks are on this machine unless a launcher starts
-// them.
+// Converts the numbers of ranks and nodes. Without a launcher, all ranks must be on this machine.
 void apply_ranks(const CLI::App& app, Options& options, const Written& written) {
   if (app.count("--nranks") + app.count("--node_id") + app.count("--ranks_per_node") == 0) return;
   refuse_both(app, "--nranks", "--ngpus");
@@ -104,12 +104,13 @@ void add_demo_options(CLI::App& app, Written& written) {
       ->type_name("SIZE")
       ->expected(2);
   add_number(app, "--size_range_inc", written.size_range_increment, {1, 40},
-             "sizes grow by this power of two (1: they double)");
+             "multiply the size by 2 to this power each time (1)");
   app.add_flag("--no_correctness", written.no_correctness, "the same as -c 0");
   app.add_option("--measure", written.measure, "bw, or latency as with --latency")
       ->type_name("WHAT");
   add_number(app, "--nranks", written.ranks, {1, 1024}, "the same as -g");
-  add_number(app, "--ranks_per_node", written.ranks_per_node, {1, 1024}, "no less than --nranks");
+  add_number(app, "--ranks_per_node", written.ranks_per_node, {1, 1024},
+             "must be at least --nranks");
   add_number(app, "--node_id", written.node, {0, 1 << 20}, "0: all ranks are started here");
   const auto nothing = [](std::int64_t /*times*/) {};
   app.option_defaults()->group("");
@@ -124,7 +125,7 @@ void refuse_demo_options(const std::vector<std::string>& words) {
         std::find_if(std::begin(kRefused), std::end(kRefused),
                      [&](const RefusedOption& option) { return name == option.name; });
     if (refused == std::end(kRefused)) continue;
-    throw UsageError(text(refused->name, " of hccl_demo: not supported; ", refused->instead));
+    throw UsageError(text(refused->name, " of hccl_demo is not supported; ", refused->instead));
   }
 }
 
@@ -132,7 +133,7 @@ void apply_demo_options(const CLI::App& app, Options& options, Written& written)
   apply_test(written);
   if (written.collective == "scale_validation") {
     throw UsageError(
-        "scale_validation of hccl_demo: not supported; use sendrecv, and --compare FILE for the "
+        "scale_validation of hccl_demo is not supported; use sendrecv, and --compare FILE for the "
         "expected bandwidth");
   }
   const bool without_unit = app.count("--timeout") > 0 &&

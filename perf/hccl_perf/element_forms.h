@@ -52,9 +52,9 @@ struct Format {
 };
 
 // Each form has load() and store(), which convert between elements and accumulators, and sample(),
-// which makes an element from the low bits of a random number. A floating-point sample consists of
-// the sign, the low exponent bits and the mantissa from these bits, so that no sum of samples
-// overflows.
+// which makes an element from the low bits of a random number. In a floating-point sample, these
+// bits are the sign, the low exponent bits and the mantissa. The high exponent bits are fixed, so
+// that no sum of samples overflows.
 template <class Value>
 struct Plain {
   using Stored = Value;

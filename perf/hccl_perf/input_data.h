@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generates input values by a counter-based generator, so that any rank can compute any element of
-// any other rank's input.
+// Generates input values with a counter-based generator, so that any rank can compute any element
+// of any other rank's input.
 #pragma once
 
 #include "data_type.h"

@@ -130,9 +130,9 @@ int run_here(const Options& options) {
 // UsageError.
 void require_launchable(const Options& options, const LaunchEnvironment& launch) {
   if (options.processes_given && options.processes > 1) {
-    throw UsageError(text(
-        "-g ", options.processes, " starts processes, but ", launch.launcher,
-        " already has; leave -g out, use -t for several ranks per process, or give --standalone"));
+    throw UsageError(text("-g ", options.processes, " starts processes, but ", launch.launcher,
+                          " has already started them; leave -g out, use -t for several ranks per "
+                          "process, or give --standalone"));
   }
   require_communicator(launch, options.threads);
   require_ranks(options, launch.size * options.threads);

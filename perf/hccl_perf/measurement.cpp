@@ -97,7 +97,7 @@ void Measurement::check(const Cell& cell, CellResult& result) {
 }
 
 // Returns the nanoseconds that `iterations` calls take on this rank. Excludes the time and the
-// traffic of barriers between the calls, because these use the communicator and would cost as much
+// traffic of the barriers between the calls, each of which uses the communicator and costs as much
 // as a call.
 double Measurement::run_iterations(const Cell& cell, std::uint64_t iterations) {
   double nanoseconds = 0;
@@ -144,7 +144,8 @@ void Measurement::time_cell(const Cell& cell, CellResult& result) {
   result.passes.push_back(pass);
 }
 
-// Returns the number of calls that fit into the duration of a pass other than the timed one.
+// Returns the number of calls that fit into kLatencySeconds, the limit of a pass other than the
+// timed one.
 std::uint64_t Measurement::affordable_calls(const Cell& cell, const CellResult& result) {
   const double call = result.nanoseconds.maximum * cell.call.collective->messages_in_turn();
   const double affordable = kLatencySeconds * 1e9 / std::max(call, 1.0);

@@ -44,7 +44,7 @@ struct CellResult {
   RawTimes raw;
   std::optional<std::uint64_t> wrong;  // number of wrong elements on all ranks in all checked runs;
                                        // empty if nothing was checked
-  std::uint64_t rounded = 0;  // likewise for elements that are correct but not bit-identical
+  std::uint64_t rounded = 0;           // number of elements that are correct but not bit-identical
 
   // Returns how the calls ran, or an object with two empty names before the first measurement.
   [[nodiscard]] Traffic how() const { return traffic.empty() ? Traffic{} : traffic.front(); }

@@ -18,18 +18,18 @@ namespace {
 constexpr const char* kExamples = R"(Examples:
   hccl-perf all_reduce -g 8 -b 8 -e 64M -f 2       8 processes on this machine, no launcher
   hccl-perf reduce_scatter -g 4 -d all -o all      every type and reduction at 32 MiB
-  hccl-perf broadcast -g 8 -r all --json out.json  every root; nanoseconds into a file
-  hccl-perf all_reduce -g 8 --nodes 2              this machine as two nodes of 4 ranks
-  hccl-perf all_reduce -g 8 --compare out.json     slower than that earlier run?
+  hccl-perf broadcast -g 8 -r all --json out.json  every root; results in a file
+  hccl-perf all_reduce -g 8 --nodes 2              two emulated nodes of 4 ranks each
+  hccl-perf all_reduce -g 8 --compare out.json     compare with that earlier run
   hccl-perf pingpong -g 2 -b 8 -e 1M -f 4          latency and bandwidth of messages
-  all_reduce_perf -g 2 -t 4                        the names of nccl-tests; 2 processes x 4 threads
+  all_reduce_perf -g 2 -t 4                        as in nccl-tests; 2 processes x 4 threads
   mpirun --allow-run-as-root --oversubscribe -np 4 hccl-perf all_reduce -b 1K -e 1M
                                                    one rank for each process of a launcher
 
-#wrong counts the elements that are not as expected: floating-point sums, averages and products of
-three or more ranks by more than another order of folding may round them, all else by any bit.
+#wrong counts the wrong elements. Floating-point sums, averages and products of three or more ranks
+may differ by the rounding of another order of reduction; all other results must be bit-identical.
 
-Exit status: 0 all data right, 1 wrong data or a failed rank, 2 bad arguments, 3 slower than
+Exit status: 0 all data correct, 1 wrong data or a failed rank, 2 bad arguments, 3 slower than
 --compare allows.)";
 
 // Reports the first word that no option has consumed.
@@ -41,7 +41,7 @@ void refuse_leftovers(const std::vector<std::string>& leftovers) {
   }
   if (!leftovers.empty()) {
     throw UsageError(
-        text("unexpected argument '", leftovers.front(), "'; hccl-perf --help shows the form"));
+        text("unexpected argument '", leftovers.front(), "'; hccl-perf --help shows the usage"));
   }
 }
 
@@ -49,15 +49,15 @@ void choose_collective(Options& options, const std::string& argv0, const std::st
   const Collective* of_program = find_collective_of_program(argv0);
   if (of_program != nullptr) {
     if (!name.empty()) {
-      throw UsageError(text("unexpected argument '", name, "': the program's name already says ",
+      throw UsageError(text("unexpected argument '", name, "': the program's name already selects ",
                             of_program->name));
     }
     options.collective = of_program;
     return;
   }
   if (name.empty()) {
-    throw UsageError(text("no collective given; use one of ", collective_names(),
-                          " (hccl-perf --help shows more)"));
+    throw UsageError(
+        text("no collective given; use one of ", collective_names(), " (see hccl-perf --help)"));
   }
   options.collective = find_collective(name);
   if (options.collective == nullptr) {
@@ -77,8 +77,8 @@ void check_ranks(const Options& options) {
   if (ranks > kMostRanksOfNode) {
     const std::string nodes = options.nodes > 1 ? text(" --nodes ", options.nodes) : "";
     throw UsageError(text("-g ", options.processes, " -t ", options.threads, nodes, " makes ",
-                          ranks, " ranks on a node; a communicator has at most ", kMostRanksOfNode,
-                          " there"));
+                          ranks, " ranks on a node, but a communicator allows at most ",
+                          kMostRanksOfNode, " there"));
   }
 }
 
@@ -94,7 +94,7 @@ void choose_sizes(Options& options, const Written& written) {
   }
   if (options.step_factor < 2 && options.step_bytes == 0 &&
       options.min_bytes != options.max_bytes) {
-    throw UsageError("-i 0 never gets from -b to -e; give a step, or a factor with -f");
+    throw UsageError("-i 0 never reaches -e; give a step above 0, or a factor with -f");
   }
   // If the default step would skip all sizes except the first, double the sizes instead.
   const std::uint64_t range = options.max_bytes - options.min_bytes;
@@ -117,7 +117,7 @@ void choose_root(Options& options, const std::string& written) {
   const bool digits =
       !written.empty() && written.find_first_not_of("0123456789") == std::string::npos;
   if (!digits || written.size() > 6) {
-    throw UsageError(text("-r: '", written, "' is not a rank; give a number from 0, or all"));
+    throw UsageError(text("-r: '", written, "' is not a rank; give the number of a rank, or all"));
   }
   options.root = std::stoi(written);
 }
@@ -130,7 +130,7 @@ void choose_repeats(Options& options, const Written& written) {
   const std::uint64_t samples = options.repeats * options.cycles;
   if (!options.baseline_path.empty() && samples < kFewestSamples) {
     throw UsageError(text("--compare needs at least ", kFewestSamples,
-                          " timed passes per cell; --repeats ", options.repeats, " -N ",
+                          " timed passes per cell, but --repeats ", options.repeats, " -N ",
                           options.cycles, " makes ", samples));
   }
 }
@@ -143,12 +143,12 @@ void check_results(const Options& options) {
   require_distinct(files);
   for (const auto& [option, path] : files) {
     if (!path.empty() && options.cycles == 0) {
-      throw UsageError(text("-N 0 runs for ever, so ", option,
+      throw UsageError(text("-N 0 runs forever, so ", option,
                             " FILE would never be written; give a number of cycles"));
     }
   }
   if (options.cycles == 0 && !options.baseline_path.empty())
-    throw UsageError("-N 0 runs for ever, so --compare would never judge; give a number of cycles");
+    throw UsageError("-N 0 runs forever, so --compare would never report; give a number of cycles");
 }
 
 void finish(Options& options, const Written& written) {
@@ -169,10 +169,10 @@ void finish(Options& options, const Written& written) {
   choose_repeats(options, written);
   check_results(options);
   if (options.plan_rank && options.wants_results())
-    throw UsageError("--plan measures nothing, so there are no results to write or to compare");
+    throw UsageError("--plan measures nothing; leave --json, --csv, --raw and --compare out");
   if (options.plan_rank && options.collective->point_to_point()) {
     throw UsageError(text("--plan: ", options.collective->name,
-                          " is made of messages, which have no plan; give a collective"));
+                          " consists of messages, which have no plan; choose a collective"));
   }
 }
 
@@ -207,7 +207,7 @@ std::variant<Options, Text> parse_options(int argc, const char* const* argv) {
   Options options;
   Written written;
   CLI::App app(
-      "Measures and checks the collectives of HCCL, in the manner of nccl-tests.\n"
+      "Measures and checks the collectives of HCCL, as nccl-tests does for NCCL.\n"
       "Collectives: " +
           collective_names() + ".",
       "hccl-perf");

@@ -62,7 +62,7 @@ struct Options {
   std::string csv_path;
   std::string raw_path;
   std::string baseline_path;      // the JSON file of an earlier run to compare with
-  double compare_threshold = 10;  // minimum change of a time in percent
+  double compare_threshold = 10;  // smallest change of a time that counts, in percent
   std::optional<int> plan_rank;   // the rank whose steps are printed instead of measuring
   bool plan_json = false;
   bool standalone = false;                // ignore the launcher's variables

@@ -20,12 +20,12 @@ struct Overlap {
   double percent = 0;        // share of the communication that is hidden behind the computation
 };
 
-// Returns the percentage of `communication` that is hidden, that is, does not make `overall` longer
-// than `computation`. The result is from 0 to 100.
+// Returns the percentage of `communication` that is hidden: the part by which `overall` is shorter
+// than communication and computation in sequence. The result is from 0 to 100.
 [[nodiscard]] double overlap_percent(double communication, double computation, double overall);
 
-// Performs `units` short chains of dependent multiplications. The amount of work is fixed instead
-// of the time, so that the cost of sharing the processor with communication is visible.
+// Performs `units` short chains of dependent multiplications. Fixes the amount of work instead of
+// the time, so that the cost of sharing the processor with communication is visible.
 void compute(std::uint64_t units);
 
 class OverlapMeasurement {

@@ -71,8 +71,8 @@ std::vector<std::byte> RankExchange::all_gather(const void* mine, std::size_t by
     const std::byte* payload = arrived + sizeof(Header);
     if (found.sequence != sequence_ || found.rank != rank ||
         found.checksum != checksum(sequence_, rank, payload, bytes)) {
-      throw RunError(text("an all-gather of ", message, " bytes brought damaged data from rank ",
-                          rank, " (exchange ", sequence_, " between the ranks of hccl-perf)"));
+      throw RunError(text("an all-gather of ", message, " bytes delivered corrupt data from rank ",
+                          rank, " (exchange ", sequence_, " among the ranks of hccl-perf)"));
     }
     if (bytes > 0) std::memcpy(payloads.data() + rank * bytes, payload, bytes);
   }

@@ -179,10 +179,10 @@ void require_memory(const Options& options, int ranks, int local_ranks, bool boa
   const std::uint64_t available = available_memory();
   if (available == 0 || needed <= static_cast<double>(available)) return;
   constexpr double kLargest = 9.0e18;
-  throw UsageError(
-      text("-e ", format_bytes(options.max_bytes), " with ", local_ranks, " ranks here needs ",
-           format_bytes(static_cast<std::uint64_t>(std::min(needed, kLargest))), " of memory and ",
-           format_bytes(available), " are available; use a smaller -e or fewer ranks"));
+  throw UsageError(text(
+      "-e ", format_bytes(options.max_bytes), " with ", local_ranks, " ranks here needs ",
+      format_bytes(static_cast<std::uint64_t>(std::min(needed, kLargest))), " of memory, but only ",
+      format_bytes(available), " is available; use a smaller -e or fewer ranks"));
 }
 
 }  // namespace hccl_perf

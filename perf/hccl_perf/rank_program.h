@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The work of one rank from joining to leaving: a sweep over types, reductions, roots and sizes.
+// Runs one rank: joins, sweeps over types, reductions, roots and sizes, and leaves.
 #pragma once
 
 #include "baseline.h"

@@ -181,8 +181,9 @@ DeviceBuffer::DeviceBuffer(Session& session, std::uint64_t bytes)
     : session_(session), bytes_(bytes) {
   const std::uint64_t free_bytes = session.free_device_memory();
   if (bytes > free_bytes) {
-    throw RunError(text("a buffer of ", format_bytes(bytes), " does not fit into the device: ",
-                        format_bytes(free_bytes), " are free; use a smaller -e"));
+    throw RunError(text("a buffer of ", format_bytes(bytes),
+                        " does not fit into the device, which has only ", format_bytes(free_bytes),
+                        " free; use a smaller -e"));
   }
   check(synDeviceMalloc(session.device(), bytes, 0, 0, &address_), "synDeviceMalloc");
 }

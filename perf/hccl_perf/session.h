@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank's device, stream and communicator. Every failed call throws a RunError, which gives the
-// reason.
+// One rank's device, stream and communicator. A failed call throws a RunError with the reason.
 #pragma once
 
 #include "collective.h"

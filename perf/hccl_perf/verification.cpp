@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{256} * 1024;
 
-// Returns whether a guard follows the receive region. A guard follows it unless it is a part of the
+// Returns whether a guard follows the receive region: always, unless the region is a part of the
 // send buffer.
 bool has_guard(const Cell& cell) {
   return cell.placement == Placement::out_of_place ||
@@ -105,8 +105,7 @@ Expectation Verification::expectation(const Cell& cell, std::uint64_t run) const
 }
 
 // Returns whether the ranks share the computation of the expected results. They do so only for an
-// all-reduce: it costs more to compute than its output alone, and has the same result on every
-// rank.
+// all-reduce, whose result takes the inputs of all ranks to compute and is the same on every rank.
 bool Verification::shares(const Cell& cell) const {
   return shared_by_all_ && cell.call.collective->kind == CollectiveKind::all_reduce &&
          cell.receive_bytes() <= board_.expected_bytes();

@@ -33,9 +33,9 @@ void add_size_options(CLI::App& app, Options& options) {
   app.option_defaults()->group("Sizes");
   add_size(app, "-b,--minbytes", options.min_bytes, "first size (32M)");
   add_size(app, "-e,--maxbytes", options.max_bytes, "last size (32M)");
-  add_size(app, "-i,--stepbytes", options.step_bytes, "added from size to size (1M)");
+  add_size(app, "-i,--stepbytes", options.step_bytes, "step between sizes (1M)");
   add_number(app, "-f,--stepfactor", options.step_factor, {1, std::uint64_t{1} << 40},
-             "multiplied from size to size instead");
+             "factor between sizes, instead of a step");
 }
 
 void add_rank_options(CLI::App& app, Options& options, Written& written) {
@@ -43,10 +43,10 @@ void add_rank_options(CLI::App& app, Options& options, Written& written) {
   add_number(app, "-g,--ngpus", options.processes, {1, 1024},
              "processes to start on this machine; the i-th is rank i (1)");
   add_number(app, "-t,--nthreads", options.threads, {1, 64},
-             "ranks per process, a thread and a device each (1)");
+             "ranks per process, each with a thread and a device (1)");
   add_number(app, "--nodes", options.nodes, {1, 1024},
-             "emulate this many nodes: the processes of -g in as many blocks (1)");
-  app.add_flag("--standalone", options.standalone, "do not look for a launcher's variables");
+             "emulate this many nodes, each with a block of the processes of -g (1)");
+  app.add_flag("--standalone", options.standalone, "ignore the variables of launchers");
   add_number(app, "-p,--parallel_init", written.parallel_init, {0, 1},
              "accepted: ranks always join in parallel, as with -p 1 of nccl-tests (1)", "0|1");
 }
@@ -71,11 +71,11 @@ void add_timing_options(CLI::App& app, Options& options, Written& written) {
   add_number(app, "--min-time", options.min_time, {0, 3600},
              "time each cell for at least this long (0: -n alone decides)", "SECONDS");
   add_number(app, "--repeats", written.repeats, {1, 10000},
-             "timed passes per cell, of which the median counts (1; 7 with --json, --compare)");
+             "timed passes per cell; the median is reported (1; 7 with --json, --compare)");
   add_number(app, "-z,--blocking", written.blocking, {0, 3},
-             "after each call: 0 nothing, 1 wait and barrier, 2 wait, 3 as 1 (0)", "0-3");
+             "after each call: 0 nothing, 1 wait and barrier, 2 wait, 3 same as 1 (0)", "0-3");
   add_number(app, "-N,--run_cycles", options.cycles, {0, kMostCalls},
-             "repeat the whole sweep; 0: for ever (1)");
+             "number of sweeps; 0: endless (1)");
   add_number(app, "-a,--average", written.averaging, {0, 3},
              "time shown: 0 rank 0, 1 mean, 2 min, 3 max of the ranks (1)", "0-3");
   add_number(app, "-c,--check", options.checks, {0, kMostCalls},
@@ -83,10 +83,10 @@ void add_timing_options(CLI::App& app, Options& options, Written& written) {
   app.add_flag("--latency", options.latency,
                "after each row: latency of call + synchronise, with percentiles");
   app.add_flag("--overlap", options.overlap,
-               "after each row: how much of a call is hidden behind computing on the host");
+               "after each row: the share of a call that computation on the host hides");
   add_number(app, "-I", written.latency, {0, 1}, "1: the same as --latency")->group("");
   add_number(app, "--latency-iters", options.latency_iterations, {1, std::uint64_t{1} << 20},
-             "calls of the latency pass at most (100)");
+             "maximum number of calls in the latency pass (100)");
 }
 
 void add_result_options(CLI::App& app, Options& options) {
@@ -94,14 +94,14 @@ void add_result_options(CLI::App& app, Options& options) {
   const auto add_file = [&](const char* names, std::string& path, const char* description) {
     app.add_option(names, path, description)->type_name("FILE");
   };
-  add_file("-J,--json", options.json_path, "write everything, in nanoseconds, to this file");
+  add_file("-J,--json", options.json_path, "write all results, in nanoseconds, to this file");
   add_file("--csv,--result_csv", options.csv_path, "write the table's values to this file");
   add_file("--raw", options.raw_path,
            "write the time of every call on every rank to this CSV file");
   add_file("--compare", options.baseline_path,
-           "judge each cell against this --json file of an earlier run");
+           "compare each cell with this --json file of an earlier run");
   add_number(app, "--compare-threshold", options.compare_threshold, {0, 1000},
-             "change of a time that counts (10)", "PERCENT");
+             "smallest change of a time that counts (10)", "PERCENT");
 }
 
 void add_run_options(CLI::App& app, Options& options, Written& written) {
@@ -117,13 +117,14 @@ void add_run_options(CLI::App& app, Options& options, Written& written) {
         ->type_name("RANK")
         ->check(range(0, kMostRanks - 1));
   };
-  add_plan("--plan", false, "measure nothing: print the steps of this rank for each row's call");
-  add_plan("--plan-json", true, "the same as a JSON object on a line");
-  app.add_option("-T,--timeout", written.timeout,
-                 "end the run after this time (30, 30s, 5m) and name the ranks that are not done "
-                 "(0: never)")
+  add_plan("--plan", false, "measure nothing; print this rank's steps for each row's call");
+  add_plan("--plan-json", true, "the same as JSON, one object per line");
+  app.add_option(
+         "-T,--timeout", written.timeout,
+         "end the run after this time (30, 30s, 5m) and name the ranks that have not finished "
+         "(0: never)")
       ->type_name("SECONDS");
-  app.get_help_ptr()->group("Run")->description("show this and exit");
+  app.get_help_ptr()->group("Run")->description("show this help and exit");
   app.set_version_flag("--version", text("hccl-perf ", HCCL_PERF_VERSION))
       ->description("show the version and exit");
 }
@@ -136,7 +137,7 @@ void add_neutral_options(CLI::App& app) {
       if (value == option.neutral) return;
       const std::string letter(option.names, 2);
       throw CLI::ValidationError(
-          letter, text(option.meaning, " of nccl-tests: not supported; leave ", letter,
+          letter, text(option.meaning, " of nccl-tests is not supported; leave ", letter,
                        " out or give ", option.neutral));
     });
   }
@@ -162,7 +163,7 @@ CLI::Option* add_size(CLI::App& app, const std::string& names, std::uint64_t& va
 
 void add_options(CLI::App& app, Options& options, Written& written) {
   app.add_option("collective", written.collective,
-                 "what to run, unless the program's name says it");
+                 "what to run; not needed if the program's name selects it");
   add_size_options(app, options);
   add_rank_options(app, options, written);
   add_operation_options(app, options, written);

@@ -53,7 +53,7 @@ Board::Board(int ranks, std::size_t expected_bytes)
   void* mapped = mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) {
-    throw RunError(text("no room for ", format_bytes(mapped_bytes_), " of expected results: ",
+    throw RunError(text("cannot allocate ", format_bytes(mapped_bytes_), " for expected results: ",
                         std::strerror(errno), "; use a smaller -e, or -c 0 to check nothing"));
   }
   base_ = static_cast<std::byte*>(mapped);

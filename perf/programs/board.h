@@ -38,8 +38,8 @@ struct alignas(64) RankRecord {
 
 class Board {
  public:
-  // Creates a board for `ranks` ranks with space for `expected_bytes` of expected results. Their
-  // pages are allocated when they are first used. Throws RunError if memory is lacking.
+  // Creates a board for `ranks` ranks with space for `expected_bytes` of expected results. Pages
+  // are allocated on first use. Throws RunError if there is not enough memory.
   Board(int ranks, std::size_t expected_bytes);
   ~Board();
   Board(const Board&) = delete;

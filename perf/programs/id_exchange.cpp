@@ -15,7 +15,7 @@ constexpr const char* kPmixKey = "hccl.perf.unique_id";
 constexpr double kSocketSeconds = 60;
 
 // The error if rank 0's process ends before it has written the id, which happens only if it fails.
-constexpr const char* kRootGone = "rank 0 ended before it gave out the unique id";
+constexpr const char* kRootGone = "rank 0 ended before it sent the unique id";
 
 hcclUniqueId read_id(int descriptor) {
   hcclUniqueId id{};
@@ -49,7 +49,7 @@ hcclUniqueId exchange_by_pmix(const std::optional<hcclUniqueId>& mine) {
 int hex_digit(char letter) {
   if (letter >= '0' && letter <= '9') return letter - '0';
   if (letter >= 'a' && letter <= 'f') return letter - 'a' + 10;
-  throw RunError("the unique id of rank 0 arrived damaged");
+  throw RunError("the unique id received from rank 0 is corrupt");
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ hcclUniqueId id_from_text(const std::string& written) {
   hcclUniqueId id{};
   id.length = written.size() / 2;
   if (written.empty() || written.size() % 2 != 0 || id.length > sizeof id.internal) {
-    throw RunError("the unique id of rank 0 arrived damaged");
+    throw RunError("the unique id received from rank 0 is corrupt");
   }
   for (std::size_t i = 0; i < id.length; ++i) {
     id.internal[i] =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes the unique id from rank 0 to the other processes of a run: by a pipe between siblings, by
-// PMIx, or by a socket on one node.
+// Passes the unique id from rank 0 to the other processes of a run: over a pipe between siblings,
+// through PMIx, or over a socket on one node.
 #pragma once
 
 #include "launch_environment.h"
@@ -15,7 +15,7 @@
 namespace hccl_perf {
 
 // Each process calls it exactly once. The process of rank 0 passes its id, which is sent to the
-// other processes; these pass nothing. Returns the id of rank 0. Throws RunError.
+// other processes; the others pass nothing. Returns the id of rank 0. Throws RunError.
 using IdExchange = std::function<hcclUniqueId(const std::optional<hcclUniqueId>& mine)>;
 
 // Returns an exchange between the children of one parent. Process 0 writes the id once for each of

@@ -106,17 +106,17 @@ void serve(const LaunchEnvironment& launch, const hcclUniqueId& id, Clock::time_
   const Socket listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (bind(listener.get(), address.get(), address.size) != 0 || listen(listener.get(), 1024) != 0) {
     throw RunError(
-        text("cannot give out the unique id at the socket @", name, ": ", std::strerror(errno)));
+        text("cannot serve the unique id on the socket @", name, ": ", std::strerror(errno)));
   }
   std::set<int> missing;
   for (int rank = 1; rank < launch.size; ++rank) missing.insert(rank);
   while (!missing.empty()) {
     pollfd ready{listener.get(), POLLIN, 0};
     if (poll(&ready, 1, milliseconds_left(until)) == 0) {
-      throw RunError(text("after ", seconds, " s ", missing.size(), " of ", launch.size,
-                          " processes of the ", launch.launcher,
-                          " job have not asked for the unique id, the first is rank ",
-                          *missing.begin(), "; start them all on this node, or set HCCL_COMM_ID"));
+      throw RunError(
+          text("after ", seconds, " s ", missing.size(), " of ", launch.size, " processes of the ",
+               launch.launcher, " job have not requested the unique id, the first of them rank ",
+               *missing.begin(), "; start all processes on this node, or set HCCL_COMM_ID"));
     }
     const Socket client(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
     int rank = -1;
@@ -140,8 +140,8 @@ hcclUniqueId ask(const LaunchEnvironment& launch, Clock::time_point until, doubl
     }
     std::this_thread::sleep_for(kRetry);  // rank 0 is not listening yet
   }
-  throw RunError(text("no unique id from rank 0 at the socket @", name, " within ", seconds,
-                      " s; is rank 0 on this node? Else set HCCL_COMM_ID"));
+  throw RunError(text("received no unique id from rank 0 on the socket @", name, " within ",
+                      seconds, " s; start all processes on one node, or set HCCL_COMM_ID"));
 }
 
 }  // namespace

@@ -101,15 +101,16 @@ void require_consistent(const LaunchEnvironment& found, bool has_size) {
   const auto require = [&](bool holds, const char* what, int number, int count) {
     if (holds) return;
     throw UsageError(
-        text("the environment says ", what, " ", number, " of ", count, " (", found.launcher,
+        text("the environment specifies ", what, " ", number, " of ", count, " (", found.launcher,
              count == 0 ? "); a job has at least one rank" : "); ranks are numbered from 0"));
   };
   if (has_size) {
     require(found.rank < found.size, "rank", found.rank, found.size);
     require(found.local_rank < found.size, "local rank", found.local_rank, found.size);
     if (found.local_size > found.size) {
-      throw UsageError(text("the environment says ", found.local_size, " ranks on this node of ",
-                            found.size, " in all (", found.launcher, ")"));
+      throw UsageError(text("the environment specifies ", found.local_size,
+                            " ranks on this node, but only ", found.size, " in total (",
+                            found.launcher, ")"));
     }
   }
   if (found.local_size >= 0)

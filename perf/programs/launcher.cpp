@@ -200,7 +200,7 @@ void Supervisor::handle_end(int process, pid_t pid, int status) {
   }
 }
 
-// Ends all processes without a message, as a filter does when the reader of its pipe has gone.
+// Ends all processes without a message, as a filter ends when the reader of its pipe has exited.
 void Supervisor::end_quietly() {
   kill_running();
   exit_status_ = 128 + SIGPIPE;
@@ -234,7 +234,7 @@ void Supervisor::check_timeout() {
 void Supervisor::check_grace() {
   if (!failed_ || Clock::now() - failed_at_ < kGrace || running_.empty()) return;
   for (const auto& [pid, process] : running_) {
-    report_error(text(name_of(process, pid), " did not end after the failure and is killed"));
+    report_error(text(name_of(process, pid), " did not end after the failure; killing it"));
   }
   kill_running();
 }

@@ -76,7 +76,7 @@ void PeerWatch::sibling_failed() {
   for (int rank = first_; rank < first_ + count_; ++rank) {
     if (board_.record(rank).reported.exchange(true)) continue;
     report_error(text("rank ", rank,
-                      ": gives up: ", failure.empty() ? "the parent process has gone" : failure));
+                      ": gives up: ", failure.empty() ? "the parent process has exited" : failure));
   }
   std::_Exit(1);
 }

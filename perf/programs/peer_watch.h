@@ -33,9 +33,9 @@ class PeerWatch {
   std::thread thread_;
 };
 
-// Reports on stderr why a rank of this process has failed, only once per rank. Adds the failure of
-// a sibling if the message does not mention that. Then ends the process, so that its peers detect
-// the failure.
+// Reports on stderr, once per rank, why a rank of this process has failed. Adds the failure of a
+// sibling if the message does not mention it. Then ends the process, so that its peers detect the
+// failure.
 [[noreturn]] void fail_rank(Board& board, int rank, bool supervised, const std::string& message);
 
 }  // namespace hccl_perf

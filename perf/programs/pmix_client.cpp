@@ -109,8 +109,7 @@ std::string PmixClient::share(const std::string& key, const std::string& value) 
   check(library_->get(&root, key.c_str(), nullptr, 0, &found), "PMIx_Get of the unique id");
   const ValuePointer got(found);
   const bool is_string = got->type == pmix_abi::kStringType && got->data.string != nullptr;
-  if (!is_string)
-    throw RunError("PMIx is not usable: the unique id came back as something else than text");
+  if (!is_string) throw RunError("PMIx is not usable: it returned a unique id that is not text");
   return got->data.string;
 }
 

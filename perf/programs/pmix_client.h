@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The small part of PMIx that passes one text from rank 0 to the other ranks. libpmix is loaded at
-// run time, so no program is linked with it, and machines without libpmix can still use the other
-// ways.
+// run time, so programs are not linked with it, and on machines without libpmix the id is passed in
+// other ways.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A line on a terminal that shows the phase of a long row. It is silent if stderr is not a
+// A line on a terminal that shows the phase of a long row. Prints nothing if stderr is not a
 // terminal.
 #pragma once
 
@@ -10,7 +10,7 @@ namespace hccl_perf {
 class Progress {
  public:
   Progress();
-  // Replaces the previous line by `what`.
+  // Replaces the previous line with `what`.
   void show(const std::string& what);
   // Removes the line. Call it before anything else is printed.
   void clear();

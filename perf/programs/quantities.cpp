@@ -62,7 +62,8 @@ std::uint64_t parse_bytes(const std::string& written) {
   const std::optional<Parsed> parsed = split_number(written);
   if (!parsed) throw malformed(written);
   const double bytes = parsed->number * suffix_factor(written, parsed->suffix);
-  if (bytes > kLargest) throw UsageError(text("'", written, "' is larger than any memory"));
+  if (bytes > kLargest)
+    throw UsageError(text("'", written, "' is too large; the maximum is 9.0e18 bytes"));
   return static_cast<std::uint64_t>(bytes);
 }
 

@@ -73,20 +73,20 @@ TEST_F(BaselineFile, MayLackInPlaceResults) {
 TEST_F(BaselineFile, ErrorsAreOneLine) {
   EXPECT_THROW(static_cast<void>(read_baseline(path("missing.json"))), UsageError);
   EXPECT_THROW(static_cast<void>(read_baseline(directory_.string())), UsageError);
-  expect_refused("", "not JSON");
-  expect_refused(json_.dump(2).substr(0, 300), "not JSON, at byte");
-  expect_refused("[1, 2]", "not what --json");
+  expect_refused("", "invalid JSON");
+  expect_refused(json_.dump(2).substr(0, 300), "invalid JSON at byte");
+  expect_refused("[1, 2]", "the form that --json writes");
   expect_refused("{}", "program");
   const auto changed = [&](const char* pointer, const nlohmann::json& value) {
     auto copy = json_;
     copy[nlohmann::json::json_pointer(pointer)] = value;
     return copy.dump();
   };
-  expect_refused(changed("/program", "nccl-tests"), "another program");
+  expect_refused(changed("/program", "nccl-tests"), "not written by hccl-perf");
   expect_refused(changed("/rows", 7), "base.json");
   expect_refused(changed("/ranks", "four"), "must be number");
   expect_refused(changed("/rows/0/out_of_place/samples_ns", {1, 2}), "2 timed passes");
-  expect_refused(changed("/rows/0/out_of_place/samples_ns", {1, 2, 3, 0, 5}), "not above 0");
+  expect_refused(changed("/rows/0/out_of_place/samples_ns", {1, 2, 3, 0, 5}), "not positive");
   expect_refused(changed("/rows/0/out_of_place/samples_ns", {1, 2, 3, "x", 5}), "must be number");
   auto without = json_;
   without["rows"][0]["out_of_place"].erase("samples_ns");
@@ -94,9 +94,9 @@ TEST_F(BaselineFile, ErrorsAreOneLine) {
 }
 
 TEST_F(BaselineFile, IsComparableOnlyWithTheSameKindOfRun) {
-  expect_not_comparable(options_, 8, "of 4 ranks, this run of 8");
+  expect_not_comparable(options_, 8, "with 4 ranks, but this run uses 8");
   Options other = sample_options("broadcast");
-  expect_not_comparable(other, 4, "of all_reduce, this run of broadcast");
+  expect_not_comparable(other, 4, "with all_reduce, but this run uses broadcast");
   other = options_;
   other.averaging = Averaging::maximum;
   expect_not_comparable(other, 4, "-a avg");
@@ -105,10 +105,10 @@ TEST_F(BaselineFile, IsComparableOnlyWithTheSameKindOfRun) {
   expect_not_comparable(other, 4, "-z 0");
   other = options_;
   other.types = {kDataTypes[hcclFloat32]};
-  expect_not_comparable(other, 4, "none of this run's sizes");
+  expect_not_comparable(other, 4, "no cell in common with this run");
   other = options_;
   other.min_bytes = other.max_bytes = 8192;
-  expect_not_comparable(other, 4, "none of this run's sizes");
+  expect_not_comparable(other, 4, "no cell in common with this run");
 }
 
 }  // namespace

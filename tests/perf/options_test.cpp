@@ -118,7 +118,7 @@ TEST(Options, SmallMessageTestsDefaultTo8Bytes) {
     EXPECT_EQ(parse({name, "-b", "1K", "-e", "1K"}).sizes(), std::vector<std::uint64_t>{1024});
   }
   EXPECT_EQ(parse({"bidirectional"}).sizes(), std::vector<std::uint64_t>{32U << 20});
-  expect_error({"pingpong", "--plan", "0"}, "pingpong is made of messages");
+  expect_error({"pingpong", "--plan", "0"}, "pingpong consists of messages");
 }
 
 TEST(Options, CollectivesWithoutReductionReportNone) {

@@ -152,10 +152,10 @@ TEST_F(HcclPerfResults, AreNotMeasuredWithoutAUsableBaseline) {
   };
   expect_refused({}, "No such file");
   std::ofstream(path("base.json")) << "{";
-  expect_refused({}, "not JSON");
+  expect_refused({}, "invalid JSON");
   record_baseline(1);
-  expect_refused({"-t", "2"}, "of 2 ranks, this run of 4");
-  expect_refused({"-d", "int8"}, "none of this run's");
+  expect_refused({"-t", "2"}, "with 2 ranks, but this run uses 4");
+  expect_refused({"-d", "int8"}, "no cell in common");
   expect_refused({"--csv", "/nonexistent/out.csv"}, "--csv: cannot write");
   expect_refused({"--raw", "/nonexistent/out.csv"}, "--raw: cannot write");
 }
