@@ -23,8 +23,8 @@ void expect_sync_fails(synStreamHandle stream) {
   expect_code(synStreamSynchronize(stream), synFailHccl);
 }
 
-// A rank that calls nothing must be named when the time limit ends the others' call, and its own
-// communicator must fail too.
+// When the other ranks' call times out, the error must name the rank that called nothing, and the
+// communicator must fail on that rank too.
 RANK_TEST(Absence, TimesOutAndNamesTheRank, std::vector{3}, std::vector{3},
           with_environment({{"HCCL_TIMEOUT", "2"}})) {
   if (world.rank != kAbsent) {
@@ -96,8 +96,8 @@ TEST(Absence, AtTheRendezvousNamesTheRank) {
   EXPECT_EQ(failures(run_ranks(4, never_joins, options)), "");
 }
 
-// An abort by rank 0 must end the waits of rank 0 and rank 2, and fail rank 1, which has called
-// nothing.
+// An abort by rank 0 must unblock ranks 0 and 2 and must fail the communicator on rank 1, which has
+// called nothing.
 RANK_TEST(Abort, UnblocksAllRanks, std::vector{3}, std::vector{3}) {
   OperationRun run(session, group, all_reduce_of(1000));
   if (world.rank != kAbsent) {
@@ -138,8 +138,8 @@ void abort_after(std::chrono::microseconds delay, hcclComm_t communicator) {
   static_cast<void>(hcclCommAbort(communicator));
 }
 
-// Returns a rank function in which one rank aborts at random moments of running operations.
-RankFunction aborts_at_random(unsigned long long seed) {
+// Returns a rank function in which one rank aborts at random times during operations.
+RankFunction aborts_at_random_times(unsigned long long seed) {
   return [seed](World& world) {
     std::mt19937_64 random(seed);
     Session session(world);
@@ -165,12 +165,12 @@ RankFunction aborts_at_random(unsigned long long seed) {
 
 TEST(Abort, WorksAtAnyTime) {
   const unsigned long long seed = test_seed();
-  EXPECT_EQ(failures(run_ranks(4, aborts_at_random(seed))), "") << "HCCL_TEST_SEED=" << seed;
-  EXPECT_EQ(failures(run_ranks_as_threads(4, aborts_at_random(seed))), "")
+  EXPECT_EQ(failures(run_ranks(4, aborts_at_random_times(seed))), "") << "HCCL_TEST_SEED=" << seed;
+  EXPECT_EQ(failures(run_ranks_as_threads(4, aborts_at_random_times(seed))), "")
       << "HCCL_TEST_SEED=" << seed;
 }
 
-// The way in which the operation that a stopped rank delays ends.
+// The event that ends an operation delayed by a stopped rank.
 enum class Ending { timeout, abort };
 
 // Stops the last rank after a delay and, for Ending::abort, aborts the communicator. Runs on a
@@ -183,9 +183,9 @@ void stop_last_rank(World& world, unsigned delay_us, Ending ending, hcclComm_t c
   static_cast<void>(hcclCommAbort(communicator));
 }
 
-// Returns a rank function in which the last rank is stopped (SIGSTOP) at a random moment of
-// operations in place, and continues after the others have failed. Its late stores must not reach
-// memory that the others have reused since.
+// Returns a rank function in which the last rank is stopped (SIGSTOP) at a random time during
+// in-place operations and resumes after the other ranks have failed. The late stores of the resumed
+// rank must not reach memory that the other ranks have reused.
 RankFunction stopped(unsigned delay_us, Ending ending) {
   return in_session([=](RANK_PARAMETERS) {
     constexpr std::size_t kCount = 16 << 20;
@@ -236,7 +236,7 @@ void survive_a_stopped_rank(Ending ending) {
     EXPECT_EQ(failures(outcomes), "") << "stopped after " << delay << " us";
     inside_a_tile += contains(outcomes[0].stderr_text, "held up inside a tile") ? 1 : 0;
   }
-  // A single stop may miss a tile; in many rounds, some stop must be inside one.
+  // A single stop may fall between tiles; over many rounds, some stops fall inside one.
   testing::Test::RecordProperty("stopped_inside_a_tile", inside_a_tile);
   std::cout << inside_a_tile << " of " << scaled(3) << " times inside a tile\n";
   if (scaled(3) >= 30) {
@@ -248,8 +248,8 @@ TEST(Absence, OfAStoppedRankKeepsPeersMemoryUsable) { survive_a_stopped_rank(End
 
 TEST(Abort, WithAStoppedRankKeepsPeersMemoryUsable) { survive_a_stopped_rank(Ending::abort); }
 
-// An abort must end a finalize whose work is queued after another communicator's work, which waits
-// for a rank that never calls.
+// An abort must unblock a finalize whose work is queued behind another communicator's work, which
+// waits for a rank that never calls.
 RANK_TEST(Abort, UnblocksAFinalizeBehindAnotherCommunicator, 2) {
   const Group behind = session.join_all(1);
   if (world.rank == 0) {
@@ -276,7 +276,7 @@ RANK_TEST(Abort, UnblocksAFinalizeBehindAnotherCommunicator, 2) {
   }
 }
 
-// An abort by another thread must end a destroy that waits for work that cannot complete.
+// An abort on another thread must unblock a destroy that waits for work that cannot complete.
 RANK_TEST(Abort, UnblocksADestroy, 2) {
   OperationRun run(session, group, all_reduce_of(1000));
   if (world.rank == 0) {

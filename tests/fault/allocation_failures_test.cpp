@@ -16,10 +16,10 @@ namespace {
 
 constexpr std::size_t kCount = 5'000;
 
-// Joins a communicator, makes calls and leaves, until the first error.
-class Life {
+// Joins a communicator, makes calls and leaves; stops at the first error.
+class Lifecycle {
  public:
-  Life(World& world, long failing)
+  Lifecycle(World& world, long failing)
       : world_(world), session_(world), stream_(session_.make_stream()) {
     succeed(synDeviceMalloc(session_.device(), kCount * 4, 0, 0, &buffer_));
     succeed(synMemsetD32Async(buffer_, 1, kCount, stream_));
@@ -28,13 +28,13 @@ class Life {
     fail_allocation(failing);
   }
 
-  // Runs to the end or the first error. Returns the number of counted allocations.
+  // Runs until the end or the first error. Returns the number of counted allocations.
   long run() {
     const bool joined = join();
     bool sound = joined && calls();
     if (joined) {
       const CountAllocations counting;
-      // A program whose calls fail aborts the communicator, which fails it on the other ranks.
+      // After a failed call, abort the communicator, so that the other ranks fail too.
       const hcclResult_t ended =
           sound ? hcclCommDestroy(communicator_) : hcclCommAbort(communicator_);
       note(ended);
@@ -68,7 +68,7 @@ class Life {
         const CountAllocations counting;
         result = hcclGetUniqueId(&id);
       }
-      // The retry is not counted: rank 1 waits for an id.
+      // Retry with counting off: rank 1 waits for an id.
       if (!note(result)) succeed(hcclGetUniqueId(&id));
       world_.board->publish_id(0, id);
     } else {
@@ -129,8 +129,8 @@ class Life {
 
 class AllocationFailure : public testing::TestWithParam<Arrangement> {
  protected:
-  // Returns the outcomes of both ranks. Allocation number `failing` of `failing_rank` fails; 0
-  // means none.
+  // Runs both ranks, makes allocation number `failing` of `failing_rank` fail (0: none), and
+  // returns the outcomes.
   static std::vector<RankOutcome> run(int failing_rank, long failing) {
     RankOptions options{
         .environment = GetParam().environment, .seconds = 30, .capture_stderr = true};
@@ -140,7 +140,7 @@ class AllocationFailure : public testing::TestWithParam<Arrangement> {
         2,
         [&](World& world) {
           if (GetParam().two_nodes) move_to_own_node(world);
-          Life life(world, world.rank == failing_rank ? failing : 0);
+          Lifecycle life(world, world.rank == failing_rank ? failing : 0);
           const long counted = life.run();
           life.finish();
           world.report(hccl::test::join(counted));
@@ -168,7 +168,7 @@ TEST_P(AllocationFailure, IsAnErrorOrHarmless) {
 }
 
 // If a new mapping cannot be registered, it must be destroyed after the registry's lock is
-// released, since its destructor takes that lock.
+// released, because its destructor takes that lock.
 TEST(AllocationFailures, InSharedMappingsReleaseTheLock) {
   const FileDescriptor file = create_memory_file("test", 1 << 20);
   for (long number = 1; number <= 8; ++number) {

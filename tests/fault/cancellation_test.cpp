@@ -15,8 +15,8 @@
 namespace hccl::test {
 namespace {
 
-// A thread that cancels itself before it runs its body; the cancellation takes effect at the first
-// cancellation point.
+// A thread that cancels itself before it runs its body; the cancellation takes effect at the body's
+// first cancellation point.
 class CancelledThread {
  public:
   explicit CancelledThread(std::function<void()> body) : body_(std::move(body)) {
@@ -66,7 +66,7 @@ RANK_BODY(wait_cancelled) {
       Operation operation = all_reduce_of(count);
       operation.placement = placement;
       OperationRun run(session, group, operation);
-      // Rank 1 queues its call only after rank 0's, so rank 0 has to wait.
+      // Rank 1 queues its call after rank 0, so that rank 0 has to wait.
       ++calls;
       if (world.rank == 1) world.board->await(0, calls);
       CancelledThread thread([&] {

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #ifdef __SANITIZE_ADDRESS__
-// LeakSanitizer traces its process by ptrace, without which these ranks must run.
+// LeakSanitizer needs ptrace, which these containers forbid.
 // NOLINTNEXTLINE(bugprone-reserved-identifier, readability-identifier-naming): its name
 extern "C" int __lsan_is_turned_off() { return 1; }
 #endif
@@ -36,9 +36,9 @@ void drop_ptrace() {
   require(syscall(SYS_capset, &header, data) == 0, "dropping CAP_SYS_PTRACE");
 }
 
-// Mounts the container's file systems and sets its limits. Called by process 1 of the new
-// namespaces.
-void furnish_container() {
+// Mounts the container's file systems and sets its limits. Process 1 of the new namespaces calls
+// it.
+void set_up_container() {
   require(mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0, "private mounts");
   require(mount("proc", "/proc", "proc", 0, nullptr) == 0, "a /proc of its own");
   require(mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=64m") == 0, "a small /dev/shm");
@@ -48,13 +48,14 @@ void furnish_container() {
   require(getpid() == 1, "the first process of its namespace");
 }
 
-// Returns a rank function that runs the body in a container and reports its failures as the rank's.
+// Returns a rank function that runs the body in a container and reports the body's failures as
+// those of the rank.
 RankFunction contained(const RankFunction& body) {
   return [body](World& world) {
     require(unshare(CLONE_NEWPID | CLONE_NEWNS) == 0, "new namespaces");
     const int status = status_in_child([&] {
       try {
-        furnish_container();
+        set_up_container();
         body(world);
         return true;
       } catch (const Failure& failure) {
@@ -84,7 +85,7 @@ RANK_BODY(work) {
   }
 }
 
-void lose_one(World& world) {
+void one_rank_exits(World& world) {
   const int last = world.size - 1;
   Session session(world);
   const Group group = session.join_all();
@@ -125,7 +126,7 @@ TEST_F(Containers, RunCollectives) {
 }
 
 TEST_F(Containers, DetectTheDeathOfAnother) {
-  EXPECT_EQ(texts(run_ranks(4, contained(lose_one))), "");
+  EXPECT_EQ(texts(run_ranks(4, contained(one_rank_exits))), "");
 }
 
 }  // namespace

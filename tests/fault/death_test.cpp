@@ -21,8 +21,8 @@ namespace {
 
 enum class Orphan { none, before_the_library, after_joining };
 
-// Forks a child that keeps its copy of every descriptor until the test ends.
-void leave_an_orphan(const World& world) {
+// Forks a child that holds the inherited descriptors open until the test ends.
+void fork_orphan(const World& world) {
   if (fork() != 0) return;
   char nothing = 0;
   while (read(world.lifeline, &nothing, 1) > 0) {
@@ -30,8 +30,8 @@ void leave_an_orphan(const World& world) {
   _exit(0);
 }
 
-// Returns whether this rank has joined. If it has not, checks that the error names the victim.
-bool join_or_learn(Session& session, Group& group, int victim) {
+// Returns whether this rank has joined. If joining failed, checks that the error names the victim.
+bool join_or_expect_victim(Session& session, Group& group, int victim) {
   World world = session.world();
   const hcclUniqueId id = share_id(world);
   group.rank = world.rank;
@@ -67,11 +67,11 @@ void reduce_until_failure(Session& session, const Group& group, synStreamHandle 
 RankFunction victims_and_survivors(int victim, Orphan orphan, unsigned long long seed) {
   return [=](World& world) {
     const bool dies = world.rank == victim;
-    if (dies && orphan == Orphan::before_the_library) leave_an_orphan(world);
+    if (dies && orphan == Orphan::before_the_library) fork_orphan(world);
     Session session(world);
     Group group;
-    if (!join_or_learn(session, group, victim)) return;
-    if (dies && orphan == Orphan::after_joining) leave_an_orphan(world);
+    if (!join_or_expect_victim(session, group, victim)) return;
+    if (dies && orphan == Orphan::after_joining) fork_orphan(world);
     synStreamHandle stream = session.make_stream();
     reduce_until_failure(session, group, stream, seed);
     expect_failed(group, hcclSystemError, victim);
@@ -102,9 +102,9 @@ TEST(Death, AtARandomTimeIsReportedToEverySurvivor) {
   EXPECT_EQ(leftovers(before), "");
 }
 
-// Returns a rank function in which the victim dies after an operation: the operation must stay a
-// success on the others.
-RankFunction leaves_early(int victim) {
+// Returns a rank function in which the victim dies after an operation, which must remain successful
+// on the other ranks.
+RankFunction dies_early(int victim) {
   return in_session([victim](RANK_PARAMETERS) {
     synEventHandle event = session.make_event();
     OperationRun run(session, group, all_reduce_of(1000));
@@ -125,12 +125,12 @@ RankFunction leaves_early(int victim) {
 TEST(Death, KeepsCompletedOperationsSuccessful) {
   for (const int victim : {0, 1}) {
     const RankOptions options{.victim = victim};
-    EXPECT_EQ(failures(run_ranks(3, leaves_early(victim), options), victim), "");
+    EXPECT_EQ(failures(run_ranks(3, dies_early(victim), options), victim), "");
   }
 }
 
 // A communicator without the dead rank must continue on the same stream.
-RANK_BODY(others_go_on) {
+RANK_BODY(others_continue) {
   if (world.rank == 2) {
     world.board->barrier(0, world.size);
     kill(getpid(), SIGKILL);
@@ -153,7 +153,7 @@ RANK_BODY(others_go_on) {
 
 TEST(Death, DoesNotAffectOtherCommunicators) {
   const RankOptions options{.victim = 2};
-  EXPECT_EQ(failures(run_ranks(3, in_session(others_go_on), options), options.victim), "");
+  EXPECT_EQ(failures(run_ranks(3, in_session(others_continue), options), options.victim), "");
 }
 
 constexpr rlim_t kMostCore = rlim_t{64} << 20;
@@ -185,7 +185,7 @@ TEST(Death, BySigabrtIsReportedAndDumpsASmallCore) {
   EXPECT_EQ(failures(outcomes, options.victim), "");
   EXPECT_EQ(outcomes[3].signal, SIGABRT);
   for (const auto& entry : fs::directory_iterator(folder)) {
-    // With a sanitizer, the core also has the sanitizer's memory.
+    // With a sanitizer, the core also contains the sanitizer's memory.
     if (!sanitized()) {
       EXPECT_LT(fs::file_size(entry), kMostCore) << entry.path();
     }

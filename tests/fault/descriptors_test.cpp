@@ -32,15 +32,15 @@ hcclResult_t queue_all_reduce(void* buffer, const Group& group, synStreamHandle 
   return hcclAllReduce(buffer, buffer, 16, hcclFloat32, hcclSum, group.handle, stream);
 }
 
-// Rank 0 receives a message and rank 1, which calls later, sends it: rank 0 has to sleep, for which
-// it needs a descriptor.
+// Rank 0 receives and rank 1 sends. Rank 1 calls later, so rank 0 has to sleep, for which it needs
+// a descriptor.
 hcclResult_t queue_message(void* buffer, const Group& group, synStreamHandle stream) {
   if (group.rank == 0) return hcclRecv(buffer, 16, hcclFloat32, 1, group.handle, stream);
   return hcclSend(buffer, 16, hcclFloat32, 0, group.handle, stream);
 }
 
-// Returns a rank function in which rank 0 makes `queue_call` without descriptors, on a stream that
-// is new to the communicator.
+// Returns a rank function in which rank 0 makes `queue_call` without free descriptors, on a stream
+// that the communicator has not used yet.
 RankFunction call_without_descriptors(QueueCall queue_call) {
   const auto call = [queue_call](RANK_PARAMETERS) {
     synStreamHandle fresh = session.make_stream();

@@ -10,19 +10,19 @@
 namespace hccl::test {
 namespace {
 
-// The objects that the destructor of a global may still own. Its destructor makes calls with them.
-struct Remains {
+// Objects that a global still owns at exit. The destructor makes calls with them.
+struct Leftovers {
   hcclComm_t communicator = nullptr;
   synStreamHandle stream = nullptr;
   synDeviceId device = 0;
   std::uint64_t memory = 0;
   bool destroyed = false;  // whether synDestroy has been called before
 
-  // Ends the process with exit status 99 if a call has returned the wrong result.
+  // Exits with status 99 if a call returned the wrong result.
   void expect(bool right) const {
     if (!right) _exit(99);
   }
-  ~Remains() {
+  ~Leftovers() {
     if (communicator == nullptr) return;
     int count = 0;
     void* const buffer = device_pointer(memory);
@@ -46,31 +46,31 @@ struct Remains {
   }
 };
 
-RankFunction leaves_everything(bool destroys_the_runtime) {
+RankFunction exits_with_resources(bool destroys_the_runtime) {
   return [=](World&) {
-    static Remains remains;
+    static Leftovers leftovers;
     succeed(synInitialize());
-    succeed(synDeviceAcquire(&remains.device, nullptr));
-    succeed(synStreamCreateGeneric(&remains.stream, remains.device, 0));
-    succeed(synDeviceMalloc(remains.device, 64, 0, 0, &remains.memory));
+    succeed(synDeviceAcquire(&leftovers.device, nullptr));
+    succeed(synStreamCreateGeneric(&leftovers.stream, leftovers.device, 0));
+    succeed(synDeviceMalloc(leftovers.device, 64, 0, 0, &leftovers.memory));
     hcclUniqueId id{};
     succeed(hcclGetUniqueId(&id));
-    succeed(hcclCommInitRank(&remains.communicator, 1, id, 0));
-    remains.destroyed = destroys_the_runtime;
+    succeed(hcclCommInitRank(&leftovers.communicator, 1, id, 0));
+    leftovers.destroyed = destroys_the_runtime;
     if (destroys_the_runtime) succeed(synDestroy());
   };
 }
 
 TEST(StaticDestructors, MayCallTheLibrary) {
-  EXPECT_EQ(failures(run_ranks(1, leaves_everything(false))), "");
+  EXPECT_EQ(failures(run_ranks(1, exits_with_resources(false))), "");
 }
 
 TEST(StaticDestructors, MayCallTheLibraryAfterTheRuntimeIsDestroyed) {
-  EXPECT_EQ(failures(run_ranks(1, leaves_everything(true))), "");
+  EXPECT_EQ(failures(run_ranks(1, exits_with_resources(true))), "");
 }
 
 // Exits with 20 calls in flight, like a program that failed.
-RANK_BODY(returns_early) {
+RANK_BODY(exits_early) {
   const DeviceMemory memory(session.device(), 4 << 20);
   void* const buffer = memory.pointer();
   for (int call = 0; call < 20; ++call)
@@ -79,12 +79,12 @@ RANK_BODY(returns_early) {
 }
 
 TEST(Exit, WithWorkInFlightEndsEveryRank) {
-  for (const RankOutcome& outcome : run_ranks(3, in_session(returns_early)))
+  for (const RankOutcome& outcome : run_ranks(3, in_session(exits_early)))
     EXPECT_EQ(outcome.signal, 0);
 }
 
-// When the last rank destroys the communicator while the others make another call, their error must
-// name it.
+// If the last rank destroys the communicator while the others make another call, their error must
+// name the last rank.
 RANK_TEST(Exit, OfANeededRankNamesIt, 3) {
   const DeviceMemory memory(session.device(), 4 << 20);
   void* const buffer = memory.pointer();
@@ -95,7 +95,7 @@ RANK_TEST(Exit, OfANeededRankNamesIt, 3) {
   succeed(synStreamSynchronize(stream));
   const int last = group.size() - 1;
   if (group.rank == last) return;
-  // The call itself fails if another rank has already reported the departure.
+  // The call itself fails if another rank has already reported that the last rank left.
   if (reduce() == hcclSuccess) {
     expect_code(synStreamSynchronize(stream), synFailHccl);
   }

@@ -33,7 +33,8 @@ class Fixture {
   void copy_from(std::uint64_t host) const {
     succeed(synMemCopyAsync(first, host, memory_.size(), memory_.address(), HOST_TO_DRAM));
   }
-  // Rank 0 calls last: otherwise its failure would refuse the calls of the others.
+  // Rank 0 calls last: otherwise its failure could reach the other ranks before their calls, which
+  // would then be refused.
   void all_reduce_on(synStreamHandle stream) const {
     const World& world = session.world();
     void* const buffer = memory_.pointer();
@@ -60,7 +61,7 @@ class Fixture {
     const std::string text = async_message(group.handle);
     require(contains(text, "all_reduce(5000, float, sum) did not run"), text);
     require(contains(text, cause), text);
-    // Between nodes, ranks may already have reduced data of the others.
+    // Between nodes, a rank may already have reduced data of other ranks.
     const bool one_node = node_of(0).empty();
     if (one_node || failed_copy) require(read(stream) == before_, "nothing was written");
   }
@@ -103,8 +104,8 @@ RANK_TEST(FailedCopy, FailsTheCollectiveThatWaitsForItsEvent, 3) {
   fixture.expect_failed_by_copy(fixture.second, hcclInvalidArgument, "host address 0x8");
 }
 
-// Lets rank 0 send after a failed copy: rank 1, which receives, and rank 2, which calls nothing,
-// must get an error that names rank 0 and the cause.
+// Rank 0 sends after a failed copy. Rank 1, which receives, and rank 2, which calls nothing, must
+// get an error that names rank 0 and the cause.
 RANK_TEST(FailedCopy, FailsTheMessageBehindIt, 3) {
   Fixture fixture(session, group, stream);
   std::vector<float> buffer(kCopiedCount);
@@ -126,7 +127,7 @@ RANK_TEST(FailedCopy, FailsTheMessageBehindIt, 3) {
   require(contains(text, "did not run") && contains(text, "host address 0x8"), text);
 }
 
-// Once the program has synchronised after a failed copy, copies and collectives must run again.
+// After a synchronisation has reported the failed copy, copies and collectives must run again.
 RANK_TEST(FailedCopy, IsClearedBySynchronising, 3) {
   Fixture fixture(session, group, stream);
   fixture.copy_from(8);

@@ -4,8 +4,8 @@
 
 namespace hccl::test {
 
-// Restarts the count of allocations and makes allocation `number` (from 1; 0: none) throw
-// std::bad_alloc.
+// Resets the count of allocations and makes allocation `number`, counted from 1, throw
+// std::bad_alloc; 0 means none.
 void fail_allocation(long number) noexcept;
 // Returns the number of allocations counted since the last fail_allocation().
 [[nodiscard]] long counted_allocations() noexcept;

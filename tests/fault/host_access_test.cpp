@@ -66,7 +66,8 @@ class FlawedMemory {
 
 class HostAccess : public EveryArrangement {};
 
-// Makes rank 1 call last: otherwise its failure would refuse rank 0's call.
+// Makes rank 1 call last: otherwise its failure could reach rank 0 before rank 0's call, which
+// would then be refused.
 void in_order(World& world, const std::function<void()>& call) {
   if (world.rank == 1) world.board->barrier(0, 2);
   call();
@@ -85,7 +86,7 @@ void expect_bad_memory(Session& session, const Group& group, synStreamHandle str
   expect_usable_remains(session, group, stream, hcclInvalidArgument);
 }
 
-// Returns a rank function that calls `queue` with the group, the stream, flawed memory, and a sound
+// Returns a rank function that calls `queue` with the group, the stream, flawed memory and a valid
 // buffer of kProbedBytes, and requires the error about the flaw.
 template <class Queue>
 RankFunction with_flawed_memory(Flaw flaw, Queue queue) {
@@ -131,7 +132,7 @@ TEST_P(HostAccess, ToUnreadableInputIsAnError) {
   }
 }
 
-// Read-only memory must serve as input.
+// Read-only memory must be accepted as input.
 TEST_P(HostAccess, ReadOnlyInputIsAccepted) {
   run(in_session([](RANK_PARAMETERS) {
     const FlawedMemory flawed(Flaw::read_only);
@@ -147,7 +148,8 @@ TEST(CheckMemory, FindsInaccessiblePages) {
   const auto check = [](const void* memory, std::size_t bytes, bool writable) {
     return hcclEmulationCheckMemory(memory, bytes, writable ? 1 : 0);
   };
-  // All exist at once: an address that is mapped again with another flaw would not be checked anew.
+  // All exist at once: an address that is mapped again with a different flaw would not be checked
+  // again.
   std::vector<std::pair<Flaw, std::unique_ptr<FlawedMemory>>> all;
   for (const Flaw flaw : {Flaw::read_only, Flaw::no_access, Flaw::hole, Flaw::past_the_end})
     all.emplace_back(flaw, std::make_unique<FlawedMemory>(flaw));
@@ -167,8 +169,8 @@ TEST(CheckMemory, FindsInaccessiblePages) {
             hcclInvalidArgument);
 }
 
-// Checking a range of which one page is read-only probes each page. It must not lose the increments
-// that another thread makes in a writable page meanwhile.
+// The check of a range with a read-only page probes each page. The probe must not lose increments
+// that another thread makes in a writable page at the same time.
 TEST(CheckMemory, LosesNoConcurrentStore) {
   const FlawedMemory flawed(Flaw::read_only);
   std::byte* const page = flawed.flawed_page() - kPage;

@@ -71,8 +71,8 @@ RANK_TEST(HostMemory, AnUnmappedBufferFailsAMessage, 2) {
   expect_failed(group, hcclInvalidArgument, 1);
 }
 
-// Sends of one group must not block each other: rank 1 receives rank 0's message only after rank 2
-// has received its own.
+// Sends of one group must not block each other: rank 1 receives its message from rank 0 only after
+// rank 2 has received one.
 RANK_TEST(HostMemory, GroupedSendsDoNotBlockEachOther, std::vector{3}, std::vector{3}) {
   constexpr std::size_t kBytes = 3 * kMiB + 5;
   Messages messages(session, group, Placement::host);

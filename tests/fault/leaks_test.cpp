@@ -15,7 +15,7 @@
 namespace hccl::test {
 namespace {
 
-// The resources that a process holds.
+// The resources held by a process.
 struct Holdings {
   std::size_t descriptors = 0;
   std::size_t threads = 0;
@@ -42,7 +42,7 @@ Holdings holdings() {
   return now;
 }
 
-// Returns an id that rank 0 makes and broadcasts over the communicator `control`.
+// Returns an id that rank 0 creates and broadcasts over the communicator `control`.
 hcclUniqueId next_id(const Group& control, synStreamHandle stream) {
   hcclUniqueId id{};
   if (control.rank == 0) succeed(hcclGetUniqueId(&id));
@@ -52,8 +52,9 @@ hcclUniqueId next_id(const Group& control, synStreamHandle stream) {
 }
 
 // Creates a communicator, runs small and large messages and collectives in device and host memory
-// on a stream of its own, and destroys or aborts it.
-void live_and_die(const Session& session, const Group& control, synStreamHandle stream, int round) {
+// on a separate stream, and destroys or aborts the communicator.
+void run_lifecycle(const Session& session, const Group& control, synStreamHandle stream,
+                   int round) {
   constexpr std::size_t kCount = 70'000;
   hcclComm_t communicator = nullptr;
   const hcclUniqueId id = next_id(control, stream);
@@ -76,7 +77,7 @@ void live_and_die(const Session& session, const Group& control, synStreamHandle 
   }
   succeed(synStreamSynchronize(own));
   const bool leaves_calls = round % 6 == 3;
-  if (leaves_calls) {  // which only the abort ends
+  if (leaves_calls) {  // only the abort ends these calls
     for (int call = 0; call < 3; ++call)
       succeed(hcclRecv(device, 3, hcclFloat32, peer, communicator, own));
   }
@@ -99,9 +100,9 @@ RankFunction come_and_go(int rounds) {
     Holdings before;
     for (int round = 0; round < rounds + kWarmUp; ++round) {
       if (round == kWarmUp) before = holdings();
-      live_and_die(session, control, stream, round);
+      run_lifecycle(session, control, stream, round);
     }
-    // The control thread may still be closing descriptors of the last communicator.
+    // The control thread may still be closing the last communicator's descriptors.
     Holdings after = holdings();
     for (int look = 0; look < 1000 && after.descriptors > before.descriptors; ++look) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));

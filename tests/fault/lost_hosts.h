@@ -16,11 +16,11 @@
 
 namespace hccl::test {
 
-// Counts, for the test program, the ranks that have reached each stage.
+// Counts the ranks that have reached each stage, in memory shared with the test program.
 class Progress {
  public:
   struct Counts {
-    std::atomic<int> reducing{0};  // ranks that have ended an all-reduce and continue
+    std::atomic<int> reducing{0};  // ranks that have completed an all-reduce and continue
     std::atomic<int> failed{0};
   };
 
@@ -35,7 +35,7 @@ class Progress {
 };
 
 // Returns a rank function that all-reduces `count` floats until one call fails with one of `codes`,
-// and reports the error text. `move(rank)` puts the process on its host.
+// and reports the error text. `move(rank)` moves the process to its host.
 [[nodiscard]] RankFunction reduces_until_failure(const std::function<void(int)>& move,
                                                  const Progress& progress, std::size_t count,
                                                  const std::vector<hcclResult_t>& codes = {

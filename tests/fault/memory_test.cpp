@@ -21,8 +21,8 @@ namespace {
 
 constexpr int kRanks = 8;
 
-// Returns the bytes of the memory files behind this process's descriptors: its own and those of its
-// peers, each counted once.
+// Returns the allocated bytes of all memory files that this process has open, its own and those of
+// its peers. Each file counts once.
 std::size_t shared_memory_in_use() {
   std::map<ino_t, std::size_t> files;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -38,7 +38,7 @@ std::size_t shared_memory_in_use() {
   return bytes;
 }
 
-// Sets the limit that `ulimit -v 16000000` sets. Sanitizers reserve far more, so they get none.
+// Sets the limit that `ulimit -v 16000000` sets, except with sanitizers, which reserve far more.
 void limit_address_space() {
   if (sanitized()) return;
   const rlimit limit{rlim_t{16'000'000} * 1024, rlim_t{16'000'000} * 1024};
@@ -61,8 +61,8 @@ Sizes sizes_of(Collective collective) {
 }
 
 // Returns a rank function that reduces inputs that were never written. Shared memory may grow by
-// the outputs and half of the inputs; a library that allocates the holes it reads would exceed
-// that.
+// the size of the outputs and half that of the inputs; a library that allocates the holes that it
+// reads would exceed this bound.
 RankFunction holes(const Sizes& sizes) {
   return within_limits([sizes](RANK_PARAMETERS) {
     const DeviceMemory send(session.device(), sizes.send_bytes);
@@ -103,7 +103,7 @@ TEST(Holes, InReduceScatterInputsStayUnallocated) {
   EXPECT_EQ(failures(run_ranks(kRanks, holes(sizes_of(Collective::reduce_scatter)))), "");
 }
 
-// Reduces a large input that has ten islands of data and holes between them.
+// Reduces a large input of ten islands of data with holes in between.
 RANK_BODY(sparse) {
   constexpr std::size_t kBytes = 64 * kMiB;
   const DeviceMemory send(session.device(), kBytes);
@@ -160,7 +160,7 @@ TEST(AddressSpace, SixteenGigabytesSuffice) {
   EXPECT_EQ(failures(run_ranks(kRanks, within_limits(reduce))), "");
 }
 
-// A device must have the size of HCCL_DEVICE_MEMORY, and must refuse allocations beyond it.
+// Device memory must have the size of HCCL_DEVICE_MEMORY, and larger allocations must be refused.
 RANK_TEST(DeviceMemorySize, FollowsTheEnvironment, 1,
           RankOptions{.environment = {{"HCCL_DEVICE_MEMORY", "64M"}}}) {
   std::uint64_t free_before = 0;
@@ -173,7 +173,7 @@ RANK_TEST(DeviceMemorySize, FollowsTheEnvironment, 1,
   expect_code(synDeviceMalloc(session.device(), 1 * kMiB, 0, 0, &address), synOutOfDeviceMemory);
 }
 
-// Keeps the process from starting threads: the default stack is larger than any address space.
+// Keeps the process from starting threads, by a default stack that exceeds any address space.
 class NoThreads {
  public:
   NoThreads() {
@@ -194,7 +194,7 @@ class NoThreads {
 };
 
 // The first call on a stream starts the stream's thread. If that fails, the call must have no
-// effect, and a later one must behave as the first.
+// effect, and a retry must behave like a first call.
 void first_call_without_threads(World& world) {
   Session session(world);
   const DeviceMemory memory(session.device(), 64);

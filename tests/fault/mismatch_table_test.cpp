@@ -69,8 +69,7 @@ std::string text_of(const Mistake& mistake) {
   return join(name_of(mistake.usual.collective), " of ", mistake.usual.count, ": ", mistake.what);
 }
 
-// Makes one mistake on a communicator of its own. Returns the deviations from the expected failure,
-// or "".
+// Makes one mistake on a new communicator. Returns the deviations from the expected failure, or "".
 std::string try_mistake(Session& session, World& world, const Mistake& mistake, int odd, int slot) {
   const Group group = session.join_all(slot);
   synStreamHandle stream = session.make_stream();
@@ -95,7 +94,7 @@ std::string try_mistake(Session& session, World& world, const Mistake& mistake, 
   }
   try {
     if (synchronised == synSuccess) await_async_error(group, std::chrono::seconds(2));
-    // With two ranks, the error names both, since either may be the odd one.
+    // With two ranks, the error names both, because either may be the odd one.
     for (int rank = 0; rank < (world.size == 2 ? 2 : 1); ++rank)
       expect_failed(group, hcclInvalidUsage, world.size == 2 ? rank : odd);
     const std::string message = async_message(group.handle);
@@ -123,7 +122,7 @@ TEST_P(MismatchTable, FailsEveryRankAndNamesTheOddOne) {
   std::vector<Mistake> all;
   for (const std::size_t count : {std::size_t{1000}, std::size_t{1'000'000}}) {
     for (const Collective collective : kCollectives) {
-      // A forced algorithm that lacks the collective would leave the choice to the planner.
+      // If the forced algorithm lacks the collective, the planner would choose another one.
       if (!layout.algorithm.empty() && !has(layout.algorithm, collective)) continue;
       for (Mistake& mistake : mistakes(collective, count / static_cast<std::size_t>(size),
                                        static_cast<std::size_t>(size)))

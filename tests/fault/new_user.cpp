@@ -34,7 +34,7 @@ struct Rank {
   [[nodiscard]] void* data(std::uint64_t offset = 0) const {
     return reinterpret_cast<void*>(memory + offset);
   }
-  // Prints and returns the code, and continues whatever it is, as many programs do.
+  // Prints and returns the code, and continues even after an error, as many programs do.
   int say(const char* call, int code) const {
     std::printf("rank %d: %s -> %d\n", number, call, code);
     std::fflush(stdout);
@@ -61,7 +61,7 @@ void await_end(const Rank& rank) {
   while (read(rank.from_peer, &end, 1) > 0) continue;
 }
 
-// Returns the id that rank 0 makes.
+// Returns the id that rank 0 created.
 hcclUniqueId agree_on_id(const Rank& rank) {
   hcclUniqueId id{};
   if (rank.number == 0) {
@@ -118,7 +118,7 @@ bool list(const Mistake& mistake) noexcept {
   return true;
 }
 
-// Declares a mistake that `ranks` (1 or 2) processes make; its body follows.
+// Declares a mistake that `ranks` (1 or 2) processes make. The function's body follows the macro.
 #define MISTAKE(name, ranks)                                                 \
   void name(Rank& rank);                                                     \
   [[maybe_unused]] const bool name##_listed = list({#name, (ranks), &name}); \
@@ -198,7 +198,7 @@ MISTAKE(rank_claimed_twice, 2) {
   rank.say("hcclCommInitRank", hcclCommInitRank(&rank.comm, 2, id, 0));
 }
 
-// Rank 0 makes the id and ends before rank 1 joins.
+// Rank 0 creates the id and exits before rank 1 joins.
 MISTAKE(id_of_an_earlier_run, 2) {
   start(rank);
   const hcclUniqueId id = agree_on_id(rank);
@@ -241,7 +241,7 @@ MISTAKE(late_rank, 2) {
   synchronize(rank);
 }
 
-// Rank 1 dies only after rank 0 has queued its call: otherwise that call itself would fail.
+// Rank 1 dies after rank 0 has queued its call: otherwise the call itself would fail.
 MISTAKE(killed_peer, 2) {
   join(rank);
   char go = 0;
@@ -270,7 +270,7 @@ MISTAKE(no_device, 1) {
   rank.say("hcclCommInitRank", hcclCommInitRank(&rank.comm, 1, id, 0));
 }
 
-// The test sets a variable to a wrong value or misspells one.
+// The test sets a variable to a wrong value or misspells its name.
 void initialize(Rank& rank) { rank.say("synInitialize", synInitialize()); }
 MISTAKE(bad_value, 1) { initialize(rank); }
 MISTAKE(misspelt_variable, 1) { initialize(rank); }

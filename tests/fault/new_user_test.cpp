@@ -105,8 +105,9 @@ std::string contents_of(std::FILE* file) {
   return text;
 }
 
-// Returns the program's environment: of the library's variables only `variable`, the loopback
-// interface, and a node id that no other test uses, so that all of its modules are free.
+// Returns the program's environment. It sets only these variables of the library: `variable`, the
+// loopback interface, and a node id that no other test uses, so that all modules of the node are
+// free.
 std::vector<std::string> environment_of(const char* variable) {
   std::vector<std::string> chosen{"HCCL_SOCKET_IFNAME=lo", "HCCL_NODE_ID=new-user"};
   for (char** entry = environ; *entry != nullptr; ++entry) {

@@ -24,8 +24,8 @@ struct Side {
   hcclDataType_t type;
 };
 
-// Returns a rank function in which `sender` sends to rank 0, which expects another message; the
-// others wait in a receive.
+// Returns a rank function in which `sender` sends to rank 0, which expects a different message; the
+// other ranks wait in a receive.
 RankFunction unequal(int sender, Side sent, Side expected, bool grouped) {
   return in_session([=](RANK_PARAMETERS) {
     Messages messages(session, group);
@@ -114,7 +114,7 @@ struct TwoStreams {
   OperationRun run;
 };
 
-// A rank in a collective may receive on another stream, even late, without an error.
+// A rank that is in a collective may receive on another stream, even late, without an error.
 RANK_TEST(PointToPoint, MayCrossACollectiveOnAnotherStream, 2) {
   TwoStreams all(session, group, stream);
   auto& [first, second, messages, run] = all;
@@ -132,8 +132,8 @@ RANK_TEST(PointToPoint, MayCrossACollectiveOnAnotherStream, 2) {
   run.verify();
 }
 
-// The same must hold if the receive is queued after one whose message arrives long after the check
-// for mismatches would take the send for unmatched.
+// The same must hold if the receive is queued behind another receive whose message comes so late
+// that the check for mismatches could take the send for unmatched.
 RANK_TEST(PointToPoint, CompletesBehindALateMessageOfAnotherStream, 3) {
   TwoStreams all(session, group, stream);
   auto& [first, second, messages, run] = all;
@@ -156,7 +156,7 @@ RANK_TEST(PointToPoint, CompletesBehindALateMessageOfAnotherStream, 3) {
   run.verify();
 }
 
-// A send must wait for a rank that is in a collective on another stream, since the sender may be
+// A send must wait for a rank that is in a collective on another stream, because the sender may be
 // about to call that collective.
 RANK_TEST(PointToPoint, WaitsForAPeerThatIsAboutToCall, 2) {
   TwoStreams all(session, group, stream);
@@ -190,7 +190,7 @@ RANK_TEST(PointToPoint, TimesOutAndNamesThePeer, 2, with_environment({{"HCCL_TIM
   expect_usable_remains(session, group, stream, hcclSystemError);
 }
 
-// All ranks wait in an all-reduce for rank 1, which waits for a late message of rank 2.
+// All ranks wait in an all-reduce for rank 1, which waits for a late message from rank 2.
 RANK_BODY(waits_in_a_receive) {
   TwoStreams all(session, group, stream);
   auto& [first, second, messages, run] = all;
@@ -214,7 +214,7 @@ TEST(HangReport, NamesWhatALateRankIsDoing) {
   EXPECT_TRUE(names_rank(text, 1)) << text;
 }
 
-// The way in which the peer ends while a send waits for it.
+// How the peer ends while a send waits for it.
 enum class Ending { destroys, dies, aborts };
 
 RankFunction peer_ends(Ending ending) {

@@ -158,7 +158,7 @@ RANK_TEST(Ranges, OutsideAnAllocationAreRefusedWithAddressAndSize, 2) {
                 hcclInvalidArgument, "sendbuff");
   }
 
-  // Refused calls must not count: the ranks are still in step.
+  // Refused calls must not count as operations: the ranks must still match.
   world.board->barrier(0, world.size);
   run_and_verify(session, group, stream, all_reduce_of(1000));
 }
@@ -228,7 +228,7 @@ RANK_TEST(Memset, RefusesOverflowingSizes, 1) {
   }
 }
 
-// Under HCCL_STRICT=1, calls that Gaudi's library refuses must be refused, and the others must
+// Under HCCL_STRICT=1, calls that Gaudi's library refuses must be refused, and all other calls must
 // work.
 RANK_TEST(StrictMode, RefusesWhatGaudisLibraryRefuses, 2,
           RankOptions{.environment = {{"HCCL_STRICT", "1"}}}) {

@@ -45,7 +45,7 @@ Bytes header(std::uint8_t type, std::uint8_t descriptors, std::uint16_t reserved
   return writer.take();
 }
 
-// Returns whether a non-blocking connect with this result becomes a connection.
+// Returns whether a non-blocking connect() with this result succeeds in the end.
 bool is_connected(const FileDescriptor& socket, int result) {
   if (result == 0 || errno != EINPROGRESS) return result == 0;
   pollfd wanted{socket.get(), POLLOUT, 0};
@@ -91,8 +91,8 @@ Bytes Storm::garbage() {
   return bytes;
 }
 
-// Returns an opening, and a hello with a code that does not match the server's greeting, like a
-// replayed one.
+// Returns an opening, and a hello whose authentication code does not match the server's greeting,
+// as in a replay.
 Bytes Storm::hello(int rank, int size) {
   using bootstrap::FrameSeal;
   const bootstrap::Hello said{rank, size, bootstrap::ProcessIdentity::mine(), random_secret()};

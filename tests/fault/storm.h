@@ -21,14 +21,14 @@ class Storm {
 
   // Opens `count` connections that send nothing and stay open.
   void add_silent(int count);
-  // Opens `count` connections that send malformed data of each kind in turn. Some are closed at
-  // once, the others when newer ones replace them.
+  // Opens `count` connections that send each kind of malformed data in turn. Some are closed
+  // immediately, the others when newer connections replace them.
   void attack(int count);
   // Returns whether the server closes all connections that are still open within half a minute.
   [[nodiscard]] bool all_cut_off();
 
-  // Returns the number of connections that failed on this side, such as those that the kernel
-  // refused.
+  // Returns the number of connections that failed on this side, for example because the kernel
+  // refused them.
   [[nodiscard]] int failed() const { return failed_; }
 
  private:

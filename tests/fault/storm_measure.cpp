@@ -32,8 +32,8 @@ constexpr int kMalformed = 10'000;
 constexpr int kStep = 100;
 constexpr int kSeconds = 120;
 
-// `elsewhere` floods an unrelated process, which accepts and closes, and so shows the cost of the
-// core that a flood takes.
+// `elsewhere` floods an unrelated process that accepts and closes connections, and so shows the
+// cost of a core lost to a flood.
 enum class Weather { calm, elsewhere, storm };
 
 // Counters of the board.

@@ -57,7 +57,7 @@ void join_work_and_leave(World& world, Session& session, const hcclUniqueId& id)
 }
 
 // Returns the number of descriptors of each kind, and of threads, as text.
-std::string open_things() {
+std::string open_resources() {
   std::map<std::string, int> counts;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", ignored)) {
@@ -72,11 +72,11 @@ std::string open_things() {
   return all;
 }
 
-// Returns open_things() once it has not changed for a second.
-std::string open_things_at_rest() {
+// Waits until open_resources() stays the same for a second, and returns its text.
+std::string settled_resources() {
   std::string last;
   for (int same = 0; same < 20;) {
-    std::string now = open_things();
+    std::string now = open_resources();
     same = now == last ? same + 1 : 0;
     last.swap(now);
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -114,7 +114,7 @@ void join_in_storm(World& world, bool storm) {
   if (storm) world.board->await(kOver, 1);
   expect_works(session, group);
   succeed(hcclCommDestroy(group.handle));
-  if (world.rank == 0) world.report(open_things_at_rest());
+  if (world.rank == 0) world.report(settled_resources());
   session.finish();
 }
 
@@ -147,8 +147,8 @@ TEST_P(UnknownPeers, DelayNoRankAndLeakNothing) {
   EXPECT_LE(count_of(said, "\n"), 100U) << said;
 }
 
-// Leaves rank 0 no descriptor for connections until the flood is over: the server must wait without
-// a flood of log lines.
+// Leaves rank 0 no free descriptor until the flood is over: the server must wait and must not flood
+// the log.
 void join_without_descriptors(World& world) {
   if (world.rank == kUnknownPeer) {
     Storm storm(world.board->await_id(0), kStormRanks, test_seed());
@@ -178,8 +178,8 @@ void join_without_descriptors(World& world) {
 }
 
 TEST_P(UnknownPeers, AreOutwaitedWhenDescriptorsRunOut) {
-  // UBSan tests whether an address is readable by a pipe, and takes the lack of descriptors for an
-  // unreadable address.
+  // UBSan uses a pipe to test whether an address is readable, and takes a lack of descriptors for
+  // an unreadable address.
   if (sanitized()) GTEST_SKIP() << "needs another build: without sanitizers";
   const auto outcomes = run_ranks(kStormRanks + 1, join_without_descriptors, options());
   EXPECT_EQ(failures(outcomes), "");
@@ -187,7 +187,7 @@ TEST_P(UnknownPeers, AreOutwaitedWhenDescriptorsRunOut) {
       << outcomes[0].stderr_text;
 }
 
-// Limits the ranks to 100 descriptors: silent connections must not take those that initialisation
+// Limits the ranks to 100 descriptors: silent connections must not use up those that initialisation
 // needs.
 void join_with_few_descriptors(World& world) {
   if (world.rank == kUnknownPeer) {
@@ -211,7 +211,7 @@ TEST_P(UnknownPeers, LeaveDescriptorsForTheRanks) {
   EXPECT_EQ(failures(run_ranks(kStormRanks + 1, join_with_few_descriptors, options())), "");
 }
 
-// Two processes claim rank 3. The last rank joins when one of them has been refused.
+// Two processes claim rank 3. The last rank joins after one of them has been refused.
 constexpr int kClaimed = 3;
 constexpr int kRefused = 4;  // counter of the board
 

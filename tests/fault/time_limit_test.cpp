@@ -18,7 +18,7 @@ namespace {
 constexpr int kLate = 1;
 constexpr std::uint64_t kLimitMs = 1000;
 
-// Returns options without a limit by HCCL_TIMEOUT.
+// Returns options that turn HCCL_TIMEOUT off.
 RankOptions patient() { return {.environment = {{"HCCL_TIMEOUT", "0"}}, .capture_stderr = true}; }
 
 std::uint64_t queued(synStreamHandle stream) {
@@ -29,7 +29,7 @@ std::uint64_t queued(synStreamHandle stream) {
 
 // Requires that the text names the limit, the call that has set it, the late rank, and the
 // collective.
-void require_says_why(const std::string& text, const std::string& call) {
+void require_names_cause(const std::string& text, const std::string& call) {
   for (const std::string& part : {std::string("waited 1 s"), std::string("hcclEmulationSetTimeout"),
                                   join("rank ", kLate, " (pid"), call})
     require(contains(text, part), join("no '", part, "' in: ", text));
@@ -74,11 +74,11 @@ RANK_BODY(one_call_fails) {
     succeed(hcclEmulationStreamNotify(stream, before, between, Told::call, &failed));
     for (const std::uint64_t timeout : {HCCL_EMULATION_NO_TIMEOUT, std::uint64_t{30'000}}) {
       expect_code(hcclEmulationStreamWait(stream, before, between, timeout), hcclSystemError);
-      require_says_why(hcclGetLastErrorMessage(), "all_reduce(1000");
+      require_names_cause(hcclGetLastErrorMessage(), "all_reduce(1000");
     }
     failed.await();
     expect_code(failed.result, hcclSystemError);
-    require_says_why(failed.message, "all_reduce(1000");
+    require_names_cause(failed.message, "all_reduce(1000");
     succeed(hcclEmulationStreamWait(stream, between, behind, HCCL_EMULATION_NO_TIMEOUT));
     succeeded.await();
     expect_code(succeeded.result, hcclSuccess);
@@ -109,13 +109,13 @@ RANK_TEST(TimeLimit, IsReportedByEvents, 2, patient()) {
     succeed(run.queue(stream));
     succeed(synEventRecord(event, stream));
     expect_code(synEventSynchronize(event), synFailHccl);
-    require_says_why(synGetLastErrorMessage(), "all_reduce(1000");
+    require_names_cause(synGetLastErrorMessage(), "all_reduce(1000");
   } else {
     await_async_error(group);
   }
 }
 
-// A receive without a matching send must end with the limit.
+// A receive without a matching send must time out.
 RANK_TEST(TimeLimit, EndsReceives, 2, patient()) {
   const DeviceMemory memory(session.device(), 4000);
   if (world.rank != kLate) {
@@ -124,13 +124,13 @@ RANK_TEST(TimeLimit, EndsReceives, 2, patient()) {
     const std::uint64_t position = queued(stream);
     expect_code(hcclEmulationStreamWait(stream, position - 1, position, HCCL_EMULATION_NO_TIMEOUT),
                 hcclSystemError);
-    require_says_why(hcclGetLastErrorMessage(), "recv(1000");
+    require_names_cause(hcclGetLastErrorMessage(), "recv(1000");
   } else {
     await_async_error(group);
   }
 }
 
-// The program's limit must replace the environment's, under which this call would fail.
+// The program's limit must replace that of the environment, under which this call would fail.
 RANK_TEST(TimeLimit, OverridesTheEnvironment, 2,
           RankOptions{.environment = {{"HCCL_TIMEOUT", "0.5"}}}) {
   succeed(hcclEmulationSetTimeout(group.handle, 1));

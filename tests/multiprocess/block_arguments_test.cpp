@@ -11,8 +11,8 @@ namespace {
 
 using Counts = std::vector<std::uint64_t>;
 
-// Each invalid argument must be refused, nothing may be queued, and the communicator must keep
-// working.
+// Each invalid argument must be refused, nothing must be queued, and the communicator must remain
+// usable.
 RANK_TEST(BlockArguments, AreChecked, 2) {
   const DeviceMemory send(session.device(), 4096), recv(session.device(), 4096);
   const auto at = [](const DeviceMemory& memory, std::size_t byte = 0) {
@@ -70,8 +70,8 @@ RANK_TEST(BlockArguments, AreChecked, 2) {
   succeed(synStreamSynchronize(stream));
 }
 
-// A group may have 1024 calls per stream. A collective whose messages exceed the limit must be
-// refused as a whole and leave the group unchanged.
+// A group holds at most 1024 calls per stream. A collective whose messages exceed this limit must
+// be refused as a whole and must leave the group unchanged.
 RANK_TEST(BlockArguments, ThatOverflowAGroupAreNotPartlyQueued, 2) {
   const DeviceMemory memory(session.device(), 4096);
   void* const buffer = memory.pointer();

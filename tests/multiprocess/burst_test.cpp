@@ -83,7 +83,7 @@ void apply(const Step& step, std::vector<Buffers>& ranks) {
   }
 }
 
-// The calls on one stream, with buffers of their own.
+// The calls on one stream and their buffers.
 class Burst {
  public:
   Burst(Session& session, const Group& group, unsigned long long seed, std::size_t calls)
@@ -175,8 +175,8 @@ RankFunction bursts(unsigned long long seed, int rounds) {
   };
 }
 
-// Returns a rank function that fills the queue of a stream, so that calls run both on the calling
-// thread and on the stream's worker.
+// Returns a rank function that fills the queue of a stream, so that some calls run on the calling
+// thread and others on the stream's worker.
 RankFunction one_burst(unsigned long long seed) {
   return in_session([=](RANK_PARAMETERS) {
     Burst burst(session, group, seed, kCallsPastAFullQueue);
@@ -185,8 +185,8 @@ RankFunction one_burst(unsigned long long seed) {
   });
 }
 
-// Fills the queue with calls and an all-reduce in slices, since one rank uses host memory. A rank
-// must leave the call to another thread as a whole or not at all.
+// Fills the queue with calls and with an all-reduce that runs in slices, because one rank uses host
+// memory. A rank must hand over the call to another thread as a whole or not at all.
 RANK_BODY(slices_past_a_full_queue) {
   constexpr std::size_t kLong = 1'000'000;
   constexpr int kShortCalls = 2'500;
@@ -217,8 +217,8 @@ RANK_BODY(slices_past_a_full_queue) {
   }
 }
 
-// Returns a rank function that fills two queues, each rank in another order. Neither queue can
-// drain before both are filled.
+// Returns a rank function that fills two queues, in a different order on each rank. Neither queue
+// can drain before both are filled.
 RankFunction bursts_in_any_order(unsigned long long seed) {
   return [=](World& world) {
     Session session(world);

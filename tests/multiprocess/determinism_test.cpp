@@ -64,7 +64,7 @@ std::string name_of_type(const testing::TestParamInfo<hcclDataType_t>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Types, SameBits, testing::Values(hcclFloat32, hcclBfloat16), name_of_type);
 
-// The data must be sensitive to the order of reduction: another order must give other bits.
+// The data must be sensitive to the order of reduction: a different order must change the bits.
 TEST(Control, ADifferentReductionOrderChangesTheBits) {
   int different = 0;
   for (std::size_t index = 0; index < kComparedCount; ++index) {

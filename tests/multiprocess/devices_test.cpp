@@ -29,7 +29,7 @@ namespace {
 constexpr std::size_t kDevices = 4;
 constexpr std::size_t kElements = 100'003;
 
-// Drives all devices from one thread.
+// Uses all devices from one thread.
 class Devices : public testing::Test {
  protected:
   void SetUp() override {
@@ -92,7 +92,7 @@ TEST_F(Devices, FormACommunicatorInListOrder) {
                             hcclInt32, hcclSum, comms[rank], member.stream),
               hcclSuccess);
   }
-  // Refuses another device's stream and another device's memory.
+  // A stream or memory of another device is refused.
   EXPECT_EQ(hcclAllReduce(device_pointer(member_of(0).memory), device_pointer(member_of(0).memory),
                           kElements, hcclInt32, hcclSum, comms[0], member_of(1).stream),
             hcclInvalidArgument);
@@ -111,8 +111,9 @@ TEST_F(Devices, FormACommunicatorInListOrder) {
   for (hcclComm_t comm : comms) EXPECT_EQ(hcclCommDestroy(comm), hcclSuccess);
 }
 
-// Devices beyond the machine's number must be available, so that two jobs that each use all of them
-// can both run; a device that a program names must be one of the machine's.
+// More devices than the machine has must be available, so that two jobs that each use all devices
+// can run at the same time. A device that a program requests by module must be one of the
+// machine's.
 TEST(ExtraDevices, CanBeAcquiredUnlessAModuleIsNamed) {
   const ScopedEnvironment node("HCCL_NODE_ID", "devices." + std::to_string(getpid()));
   const ScopedEnvironment two("HCCL_DEVICE_COUNT", "2");
@@ -138,9 +139,9 @@ int open_descriptors() {
   return static_cast<int>(std::distance(begin(all), end(all)));
 }
 
-// Returns the number of open descriptors once it has not changed for a while: servers close theirs
-// on a thread of their own.
-int open_descriptors_at_rest() {
+// Waits until the number of open descriptors stays the same, and returns it: servers close their
+// descriptors on a separate thread.
+int settled_descriptors() {
   int last = -1;
   for (int same = 0; same < 5; usleep(20'000)) {
     const int now = open_descriptors();
@@ -151,7 +152,7 @@ int open_descriptors_at_rest() {
 }
 
 // One thread must be able to fill the queues of all devices in turn, although the first device's
-// calls cannot run before the last one's are queued.
+// calls cannot run before the last device's calls are queued.
 TEST_F(Devices, AcceptCallsInTurnBeyondAFullQueue) {
   constexpr int kCalls = 5'000;
   std::array<hcclComm_t, kDevices> comms{};
@@ -167,7 +168,7 @@ TEST_F(Devices, AcceptCallsInTurnBeyondAFullQueue) {
   for (hcclComm_t comm : comms) EXPECT_EQ(hcclCommDestroy(comm), hcclSuccess);
 }
 
-// If the root server itself lacks descriptors, joining waits for HCCL_INIT_TIMEOUT.
+// If the root server itself lacks descriptors, a join takes HCCL_INIT_TIMEOUT to fail.
 class FewDescriptors : public Devices {
  protected:
   void SetUp() override {
@@ -179,16 +180,16 @@ class FewDescriptors : public Devices {
   ScopedEnvironment environment_;
 };
 
-// If one device cannot join for lack of a descriptor, all must fail, and no descriptor may be left
-// open.
+// If one device cannot join for lack of a descriptor, all devices must fail and no descriptor must
+// stay open.
 TEST_F(FewDescriptors, FailAllDevices) {
   // UBSan opens a pipe to test whether an address is readable.
   if (sanitized()) GTEST_SKIP() << "needs another build: sanitizers need descriptors themselves";
   std::array<hcclComm_t, kDevices> comms{};
-  // The first call opens descriptors that the control thread keeps.
+  // The first call opens the descriptors of the control thread, which stay open.
   ASSERT_EQ(hcclCommInitAll(comms.data(), kDevices, nullptr), hcclSuccess);
   for (hcclComm_t comm : comms) EXPECT_EQ(hcclCommDestroy(comm), hcclSuccess);
-  const int before = open_descriptors_at_rest();
+  const int before = settled_descriptors();
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
   const rlim_t enough = limit.rlim_cur;
@@ -209,7 +210,7 @@ TEST_F(FewDescriptors, FailAllDevices) {
     EXPECT_NE(text, "");
   }
   EXPECT_GT(failed, 0);
-  EXPECT_EQ(open_descriptors_at_rest(), before);
+  EXPECT_EQ(settled_descriptors(), before);
 }
 
 TEST_F(Devices, DefaultToTheAcquiredOnes) {
@@ -256,7 +257,7 @@ TEST_F(Devices, ExportADmaBufferOrReportWhyNot) {
   if (access("/dev/udmabuf", R_OK | W_OK) != 0) {
     EXPECT_EQ(result, -hcclUnsupported);
     EXPECT_NE(std::string(hcclGetLastErrorMessage()).find("/dev/udmabuf"), std::string::npos);
-    return;  // nothing more can be tested on this system
+    return;  // without /dev/udmabuf, nothing else can be tested
   }
   ASSERT_EQ(result, 0) << hcclGetLastErrorMessage();
   ASSERT_EQ(synMemsetD32Async(address, 0x12345678, 1, members_[1].stream), synSuccess);

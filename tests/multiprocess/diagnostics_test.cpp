@@ -33,7 +33,7 @@ void all_reduce(const Group& group, synStreamHandle stream, std::uint64_t addres
   succeed(hcclAllReduce(data, data, count, hcclFloat32, hcclSum, group.handle, stream));
 }
 
-// Makes small and large all-reduces, one on host memory, and a message.
+// Calls small and large all-reduces, one of them on host memory, and sends a message.
 RANK_BODY(calls_of_all_kinds) {
   const DeviceMemory memory(session.device(), kLarge * sizeof(float));
   std::vector<float> host(kLarge);
@@ -101,7 +101,7 @@ TEST(LogLevels, TraceLogsQueueStartAndEndOfEachOperation) {
 }
 
 // Queues a copy that fails when it runs, because its host address is not mapped.
-RANK_BODY(copies_to_nowhere) {
+RANK_BODY(failing_copy) {
   const DeviceMemory memory(session.device(), 64);
   const synStatus returned = synMemCopyAsync(stream, memory.address(), 64, 16, DRAM_TO_HOST);
   world.report(join(code(returned), ' ', synGetLastErrorMessage()));
@@ -109,13 +109,13 @@ RANK_BODY(copies_to_nowhere) {
 }
 
 TEST(Blocking, AFailingCopyFailsTheCallThatQueuedIt) {
-  const auto queued = run_ranks(1, in_session(copies_to_nowhere));
+  const auto queued = run_ranks(1, in_session(failing_copy));
   EXPECT_EQ(failures(queued), "");
   EXPECT_EQ(queued[0].reports[0], "0 ");
   EXPECT_EQ(
       queued[0].reports[1].find("26 a copy or memset that this stream ran or waited for failed"),
       0U);
-  const auto waited = run_ranks(1, in_session(copies_to_nowhere), with("HCCL_BLOCKING", "1"));
+  const auto waited = run_ranks(1, in_session(failing_copy), with("HCCL_BLOCKING", "1"));
   EXPECT_EQ(failures(waited), "");
   EXPECT_EQ(
       waited[0].reports[0].find("26 a copy or memset that this stream ran or waited for failed"),
@@ -138,7 +138,7 @@ TEST(FailedCalls, AreLoggedUnderTheNameThatTheProgramCalled) {
     EXPECT_TRUE(contains(outcomes[0].stderr_text, name)) << outcomes[0].stderr_text;
 }
 
-RANK_BODY(many_copies_to_nowhere) {
+RANK_BODY(many_failing_copies) {
   const DeviceMemory memory(session.device(), 64);
   for (int copy = 0; copy < 300; ++copy) {
     succeed(synMemCopyAsync(stream, memory.address(), 64, 16, DRAM_TO_HOST));
@@ -148,15 +148,15 @@ RANK_BODY(many_copies_to_nowhere) {
 
 TEST(FailedCalls, InALoopAreLoggedInFewLines) {
   const RankOptions options{.capture_stderr = true};
-  const auto outcomes = run_ranks(1, in_session(many_copies_to_nowhere), options);
+  const auto outcomes = run_ranks(1, in_session(many_failing_copies), options);
   EXPECT_EQ(failures(outcomes), "");
   const std::string& said = outcomes[0].stderr_text;
   EXPECT_TRUE(contains(said, "copy to the host failed: hcclInvalidArgument (7): ")) << said;
   EXPECT_LT(count_of(said, "\n"), 30U) << said;
 }
 
-// Makes an all-reduce with another count on each rank.
-void all_reduces_that_differ(World& world) {
+// Calls an all-reduce with a different count on each rank.
+void mismatched_all_reduces(World& world) {
   Session session(world);
   const Group group = session.join_all();
   synStreamHandle stream = session.make_stream();
@@ -169,7 +169,7 @@ void all_reduces_that_differ(World& world) {
 }
 
 TEST(Blocking, AMismatchFailsTheMismatchedCall) {
-  const auto outcomes = run_ranks(kTwoRanks, all_reduces_that_differ, with("HCCL_BLOCKING", "1"));
+  const auto outcomes = run_ranks(kTwoRanks, mismatched_all_reduces, with("HCCL_BLOCKING", "1"));
   EXPECT_EQ(failures(outcomes), "");
   for (const RankOutcome& outcome : outcomes) {
     ASSERT_EQ(outcome.reports.size(), 1U);
@@ -178,8 +178,8 @@ TEST(Blocking, AMismatchFailsTheMismatchedCall) {
   }
 }
 
-// With HCCL_BLOCKING=1, only the end of a group may wait: both ranks send first, and sends that
-// waited would deadlock.
+// With HCCL_BLOCKING=1, only the end of a group may block: both ranks send first, and blocking
+// sends would deadlock.
 RANK_TEST(Blocking, AGroupWaitsAtItsEnd, kTwoRanks, with("HCCL_BLOCKING", "1")) {
   const DeviceMemory memory(session.device(), 2 * kLarge * sizeof(float));
   void* const from = memory.pointer();
@@ -193,8 +193,8 @@ RANK_TEST(Blocking, AGroupWaitsAtItsEnd, kTwoRanks, with("HCCL_BLOCKING", "1")) 
   require(synStreamQuery(stream) == synSuccess, "the group's end has waited");
 }
 
-// If a group has a send to itself without a receive, the send must fail, and the group's end must
-// wait for the other calls.
+// If a group has a rank's send to itself without a receive, the send must fail, and the group's end
+// must wait for the group's other calls.
 RANK_TEST(Blocking, AFailedGroupWaitsForItsQueuedCalls, kTwoRanks, with("HCCL_BLOCKING", "1")) {
   constexpr std::size_t kCount = std::size_t{4} << 20;
   const DeviceMemory memory(session.device(), kCount * sizeof(float));
@@ -209,7 +209,7 @@ RANK_TEST(Blocking, AFailedGroupWaitsForItsQueuedCalls, kTwoRanks, with("HCCL_BL
   require(synStreamQuery(stream) == synSuccess, "the group's end has waited for the rest");
 }
 
-// If the last copy of a call is refused, the call must wait for the ones before.
+// If the last copy of a call is refused, the call must wait for the copies before it.
 RANK_TEST(Blocking, CopiesBeforeARefusedCopyComplete, 1, with("HCCL_BLOCKING", "1")) {
   std::vector<std::byte> host(std::size_t{32} << 20);
   const DeviceMemory memory(session.device(), host.size());
@@ -223,7 +223,7 @@ RANK_TEST(Blocking, CopiesBeforeARefusedCopyComplete, 1, with("HCCL_BLOCKING", "
 }
 
 // Queues failing work without HCCL_BLOCKING, and launches a kernel with it.
-RANK_BODY(kernels_behind_failures) {
+RANK_BODY(kernels_after_failures) {
   const DeviceMemory memory(session.device(), 64);
   const auto report_launch = [&] {
     succeed(synConfigurationSet("HCCL_BLOCKING", "1"));
@@ -239,7 +239,7 @@ RANK_BODY(kernels_behind_failures) {
 }
 
 TEST(Blocking, AKernelReturnsTheCodeOfAnEarlierFailure) {
-  const auto outcomes = run_ranks(kTwoRanks, in_session(kernels_behind_failures));
+  const auto outcomes = run_ranks(kTwoRanks, in_session(kernels_after_failures));
   EXPECT_EQ(failures(outcomes), "");
   for (const RankOutcome& outcome : outcomes) {
     ASSERT_EQ(outcome.reports.size(), 2U);

@@ -19,13 +19,15 @@ void barriers(const Group& group, synStreamHandle stream, int count) {
   for (int call = 0; call < count; ++call) succeed(hcclBarrier(group.handle, stream));
 }
 
-// Longer than a faulty library would take to start a message too early, which cannot be waited for.
+// Longer than a faulty library would take to start a message too early. No event signals such a
+// start, so the test sleeps.
 constexpr std::chrono::milliseconds kLate{3};
 
 enum class Gate { receive, send };
 
-// Returns a rank function in which a send is queued after another message, the gate, and its buffer
-// is written before the gate opens. The send must read the buffer only after the gate.
+// Returns a rank function in which a send is queued behind another message, the gate, and the
+// buffer of the send is written before the gate opens. The send must not read the buffer before
+// then.
 RankFunction gated_send(Gate gate_is, std::size_t bytes, int calls_around) {
   return in_session([=](RANK_PARAMETERS) {
     const std::array streams{stream, session.make_stream()};
@@ -80,9 +82,10 @@ void pass_gates(int calls_around) {
 TEST(EarlyMessages, ReadTheirBufferInStreamOrder) { pass_gates(0); }
 TEST(EarlyMessages, ReadTheirBufferInStreamOrderInAFullQueue) { pass_gates(3'000); }
 
-// Rank 1's first stream waits at a gate, so rank 0's first message there completes only after the
-// gate, and the second one must read its buffer only then. A message on another stream, which rank
-// 1 receives earlier, has the same mailbox slot as the first one and must not be taken for it.
+// Rank 1's first stream waits at a gate, so rank 0's first message on that stream completes only
+// after the gate opens, and the second message must not read its buffer earlier. A message on
+// another stream, which rank 1 receives earlier, uses the same mailbox slot as the first message
+// and must not be mistaken for it.
 RANK_TEST(EarlyMessages, AreNotMistakenForOthersInTheirSlot, 2) {
   constexpr std::size_t kBytes = 64;
   constexpr int kPlaces = 16;  // slots of a mailbox
@@ -122,8 +125,8 @@ RANK_TEST(EarlyMessages, AreNotMistakenForOthersInTheirSlot, 2) {
   }
 }
 
-// Returns a rank function in which rank 0 receives into the buffer of its send, and the message to
-// receive arrives long before rank 1 receives the sent one.
+// Returns a rank function in which rank 0 receives into the buffer of its send, and the received
+// message arrives long before rank 1 receives the sent one.
 RankFunction receive_over_send(std::size_t bytes) {
   return in_session([=](RANK_PARAMETERS) {
     const std::array streams{stream, session.make_stream()};
@@ -161,8 +164,8 @@ TEST(EarlyMessages, AreNotReceivedIntoABufferBeingSent) {
   }
 }
 
-// Rank 0 overwrites the buffer of a send after an event that follows the send, while more calls
-// are queued. The event must not complete before the send.
+// Rank 0 waits for an event recorded after a send and then overwrites the send's buffer, while
+// further calls are queued. The event must not complete before the send.
 RANK_TEST(EarlyMessages, CompleteInStreamOrder, 2) {
   constexpr std::size_t kBytes = 1'024;
   constexpr int kMessages = 5;

@@ -67,8 +67,8 @@ void reduce(const ForkBuffers& buffers, const Group& group, synStreamHandle stre
   require(holds_sum(buffers, group.size(), round), join("round ", round, " is wrong"));
 }
 
-// Forked children, such as the workers of a data loader, must have snapshots of the memory that
-// they kept while the parent continues with collectives in it.
+// Forked children, such as the workers of a data loader, must see snapshots of the kept memory
+// while the parent continues with collectives in that memory.
 RANK_TEST(KeepAtFork, GivesChildrenSnapshotsDuringCollectives, std::vector{1, 3}) {
   const ForkBuffers buffers(session);
   succeed(hcclEmulationKeepAtFork(buffers.receive.address(), kWordsSize, 1));
@@ -82,7 +82,7 @@ RANK_TEST(KeepAtFork, GivesChildrenSnapshotsDuringCollectives, std::vector{1, 3}
     children.push_back(start_child([&] {
       close(gate[1]);
       char byte = 0;
-      if (read(gate[0], &byte, 1) != 0) return false;  // until the parent is rounds ahead
+      if (read(gate[0], &byte, 1) != 0) return false;  // until the parent is several rounds ahead
       const bool kept = holds_sum(buffers, group.size(), round) &&
                         buffers.input[7] == drawn_word(group.rank, round, 7);
       std::fill_n(buffers.output, kWords, 1U);
@@ -97,7 +97,8 @@ RANK_TEST(KeepAtFork, GivesChildrenSnapshotsDuringCollectives, std::vector{1, 3}
   reduce(buffers, group, stream, 8);
 }
 
-// Forks a child that forks in turn. Returns whether both find kWords words of 77 at `kept`.
+// Forks a child that forks in turn. Returns whether both children find kWords words of value 77 at
+// `kept`.
 bool two_generations_keep(const std::uint32_t* kept) {
   return succeeds(start_child([kept] {
     const auto is_kept = [kept] {
@@ -124,17 +125,18 @@ RANK_TEST(KeepAtFork, WorksInAThreadDuringCollectives, std::vector{1, 3}) {
   require_equal(good, 8, "children that found what they kept");
 }
 
-// Trimmed pages must read as zeros on every rank: on one rank or on all, in part or as a whole.
+// Trimmed pages must read as zeros on every rank, whether one rank or all ranks trim, a part of a
+// buffer or all of it.
 RANK_TEST(Trim, LeavesZerosOnAllRanks, std::vector{1, 3}) {
   const ForkBuffers buffers(session);
   const auto trim = [&](const DeviceMemory& memory, std::size_t first, std::size_t bytes) {
     succeed(synStreamSynchronize(stream));
-    succeed(hcclBarrier(group.handle, stream));  // no rank reads it any longer
+    succeed(hcclBarrier(group.handle, stream));  // no rank reads the memory after this
     succeed(synStreamSynchronize(stream));
     succeed(hcclEmulationTrim(memory.address() + first, bytes));
   };
   for (int round = 0; round < 9; ++round) {
-    // The second run makes peers map the whole buffers.
+    // The second run makes peers map the buffers as a whole.
     reduce(buffers, group, stream, 3 * round);
     reduce(buffers, group, stream, 3 * round + 1);
     const bool mine = round % 3 == 0 || group.rank == round % group.size();

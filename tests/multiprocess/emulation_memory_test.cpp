@@ -57,8 +57,8 @@ TEST(ViewAsBuffer, IsUsedWithoutStaging) {
   }
 }
 
-// A buffer within a view must end at the end of its allocation, even if the next allocation
-// follows.
+// A buffer within a view must not extend beyond its allocation, even if another allocation follows
+// directly.
 RANK_TEST(ViewAsBuffer, EndsWhereItsAllocationEnds, 1) {
   const DeviceMemory memory(session.device(), kFloatsSize);
   const DeviceMemory next(session.device(), kFloatsSize);
@@ -100,7 +100,7 @@ RANK_TEST(DeviceAddress, IsFoundForEveryAddressOfAView, 1) {
   require_refused(hcclEmulationDeviceAddress(gone, 1, &address), "in no host view");
 }
 
-// Views must serve as either side of a copy, also if the ranges overlap.
+// Views must be usable as source and destination of a copy, even if the ranges overlap.
 RANK_TEST(ViewAsBuffer, CanBeSourceOrDestinationOfACopy, 1) {
   const DeviceMemory from(session.device(), kFloatsSize);
   const DeviceMemory to(session.device(), kFloatsSize);
@@ -130,7 +130,7 @@ RANK_TEST(ViewAsBuffer, CanBeSourceOrDestinationOfACopy, 1) {
   check(target, "a fill of a view");
 }
 
-// A device address in the place of a host address must fail the copy when it runs.
+// A copy with a device address in place of a host address must fail when it runs.
 RANK_TEST(Copy, FailsWithADeviceAddressForHostMemory, 1) {
   const DeviceMemory from(session.device(), kFloatsSize);
   const DeviceMemory to(session.device(), kFloatsSize);
@@ -141,8 +141,8 @@ RANK_TEST(Copy, FailsWithADeviceAddressForHostMemory, 1) {
   }
 }
 
-// Limits the address space, so that the library cannot map all of the device's memory and makes
-// each view a host mapping of its own.
+// Limits the address space, so that the library cannot map the whole device memory and makes each
+// view a separate host mapping.
 void limit_address_space(const World& /*world*/) {
   rlimit limit{};
   getrlimit(RLIMIT_AS, &limit);

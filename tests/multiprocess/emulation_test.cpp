@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kViewedFloats = 100'003;
 constexpr int kRounds = 20;
 
-// The arguments of a kernel. Each round's input depends on the result of the round before.
+// The arguments of a kernel. The input of each round depends on the result of the previous round.
 struct KernelStep {
   float* input;
   float* output;
@@ -27,7 +27,7 @@ struct KernelStep {
   int round;
 };
 
-// Returns a value with a random mantissa for each element.
+// Returns an element's value, which has a random mantissa.
 float drawn_float(int rank, int round, std::size_t index) {
   const std::uint64_t mixed = (index * 8191 + static_cast<std::uint64_t>(rank * 64 + round)) *
                               std::uint64_t{0x9e3779b97f4a7c15};
@@ -42,7 +42,7 @@ void fill(void* arguments) {
   }
 }
 
-// Returns the expected result, computed in plain loops over all ranks in order.
+// Computes the expected result with plain loops over all ranks in order.
 std::vector<float> expected(int ranks) {
   std::vector<float> result(kViewedFloats, 0.0F);
   for (int round = 0; round < kRounds; ++round) {

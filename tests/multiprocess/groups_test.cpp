@@ -16,14 +16,14 @@ namespace {
 int next_in(const Group& group) { return (group.rank + 1) % group.size(); }
 int previous_in(const Group& group) { return (group.rank + group.size() - 1) % group.size(); }
 
-// Messages of two ranks must match in the order of the calls, on whichever streams of the group
-// they are.
+// Messages between two ranks must match in call order, regardless of their streams within the
+// group.
 RANK_TEST(Groups, KeepCallOrderAcrossStreams, 2) {
   const std::array streams{session.make_stream(), session.make_stream()};
   Messages messages(session, group);
   const int peer = 1 - group.rank;
   succeed(hcclGroupStart());
-  // Rank 1 alone calls on the second stream before the first.
+  // Only rank 1 uses the second stream before the first.
   if (group.rank == 0) {
     succeed(messages.send(peer, 10, hcclInt32, 1, streams[0]));
     succeed(messages.send(peer, 10, hcclInt32, 2, streams[1]));
@@ -38,8 +38,8 @@ RANK_TEST(Groups, KeepCallOrderAcrossStreams, 2) {
   messages.verify(streams[0]);
 }
 
-// The order of the collectives must be the same on all ranks, even if each rank's group starts with
-// another stream.
+// Collectives must match on all ranks, even if the group of each rank starts with a different
+// stream.
 RANK_TEST(Groups, MatchCollectivesAcrossRanks, 3) {
   const std::array streams{stream, session.make_stream()};
   Messages messages(session, group);
@@ -64,7 +64,8 @@ RANK_TEST(Groups, MatchCollectivesAcrossRanks, 3) {
   second.verify();
 }
 
-// Each rank must be able to call the two communicators of a group in another order, on one stream.
+// Ranks must be able to use two communicators on one stream within a group, each rank in a
+// different order.
 RANK_TEST(Groups, OnTwoCommunicatorsDoNotDeadlock, 2) {
   const std::array groups{group, session.join_all(1)};
   std::array<Messages, 2> messages{Messages(session, groups[0]), Messages(session, groups[1])};
@@ -95,7 +96,7 @@ RANK_TEST(Groups, MixCollectivesAndMessages, 3) {
   succeed(messages.receive(previous_in(group), 9000, hcclInt64, 1, streams[0]));
   succeed(second.queue_collective(streams[1]));
   std::thread([&] {
-    // A group belongs to its thread: this one has none.
+    // A group belongs to its thread, and this thread has none.
     expect_code(hcclGroupEnd(), hcclInvalidUsage);
   }).join();
   succeed(hcclGroupEnd());
@@ -107,7 +108,7 @@ RANK_TEST(Groups, MixCollectivesAndMessages, 3) {
   second.verify();
 }
 
-// Wrong uses must return the codes that HCCL returns, and must not affect later calls.
+// Misuse must return the codes that HCCL returns and must not affect later calls.
 RANK_TEST(Groups, RefuseMisuse, 2) {
   const DeviceMemory memory(session.device(), 4096);
   void* buffer = memory.pointer();
@@ -125,7 +126,7 @@ RANK_TEST(Groups, RefuseMisuse, 2) {
          "sendbuff");
   expect(hcclSend(buffer, 4, hcclFloat32, group.rank, group.handle, stream), hcclInternalError,
          "to itself");
-  // An error inside a group is returned by the call itself and leaves the group open.
+  // Within a group, the failing call itself returns its error and leaves the group open.
   succeed(hcclGroupStart());
   expect(hcclRecv(buffer, 4, hcclNumTypes, 0, group.handle, stream), hcclInvalidArgument, "type");
   succeed(hcclGroupEnd());
@@ -142,8 +143,8 @@ RANK_TEST(Groups, RefuseMisuse, 2) {
   succeed(synStreamSynchronize(stream));
 }
 
-// Calls of a group must run even if another thread destroys their communicator before the group's
-// end, which then holds the last reference.
+// Grouped calls must run even if another thread destroys their communicator before the group ends.
+// The group then holds the last reference.
 RANK_TEST(Groups, OutliveTheirCommunicator, 1) {
   const DeviceMemory from(session.device(), 4096);
   const DeviceMemory to(session.device(), 4096);
@@ -166,8 +167,8 @@ RANK_TEST(Groups, OutliveTheirCommunicator, 1) {
   }
 }
 
-// Returns a rank function that destroys a communicator within a group that has calls of it (a
-// collective or a message), which must fail, and one without such calls, which must succeed.
+// Returns a rank function that, within a group, destroys a communicator with grouped calls (a
+// collective or a message), which must fail, and a communicator without any, which must succeed.
 RankFunction destroyed_in_its_own_group(bool with_collective) {
   return in_session([=](RANK_PARAMETERS) {
     const Group idle = session.join_all(1);
@@ -197,7 +198,8 @@ TEST(Groups, RefuseToDestroyACommunicatorWithGroupedCalls) {
   EXPECT_EQ(failures(run_ranks(2, destroyed_in_its_own_group(false))), "");
 }
 
-// Calls on a destroyed stream must be refused at the group's end and must not count on either side.
+// Calls on a destroyed stream must be refused at the group's end and must not count as operations
+// on either rank.
 RANK_TEST(Groups, RefuseADestroyedStream, 2) {
   const int peer = 1 - group.rank;
   const DeviceMemory from(session.device(), 4096);
@@ -229,7 +231,7 @@ RANK_TEST(Groups, RefuseADestroyedStream, 2) {
   }
 }
 
-// A group call that lacks memory must queue nothing and must not count.
+// A grouped call that lacks memory must queue nothing and must not count as an operation.
 RANK_TEST(Groups, LoseNoMessageWhenMemoryRunsOut, 3,
           RankOptions{.environment = {{"HCCL_DEVICE_MEMORY", "1M"}, {"HCCL_TIMEOUT", "20"}}}) {
   std::vector<std::byte> from(4096), to(4096);

@@ -16,7 +16,7 @@ constexpr std::array<std::size_t, 3> kLargeCountsOfMany{1000, 20'011, 70'001};  
 constexpr std::array<std::size_t, 3> kLargeCountsOfNodes{1000, 3001, 9001};
 constexpr std::array<std::size_t, 5> kOffsets{0, 1, 3, 7, 33};
 
-// Returns `count`, or less if the larger buffer would have too many elements for `size` parts.
+// Returns `count`, or less if the larger buffer, of `size` parts, would have too many elements.
 std::size_t bounded(std::size_t count, Collective collective, int size) {
   const bool parts = collective == Collective::all_gather ||
                      collective == Collective::reduce_scatter ||
@@ -44,14 +44,14 @@ class MatrixBuilder {
   }
 
  private:
-  // Returns whether to run only a sample: with sanitizers, which check memory and not arithmetic,
-  // and on nodes, where each rank interprets the plan of all ranks, which takes minutes for every
-  // type and reduction. HCCL_TEST_SCALE=2 runs all of them on nodes.
+  // Returns whether to run only a sample. Sanitizers check memory, not arithmetic, so a sample
+  // suffices; on several nodes, each rank interprets the plan of all ranks, which takes minutes for
+  // every type and reduction. HCCL_TEST_SCALE=2 runs everything on several nodes too.
   [[nodiscard]] bool samples() const {
     return sanitized() || (!nodes_.of_rank.empty() && test_scale() <= 1);
   }
-  // Returns whether the sample has this pair. Each type has one reduction, which depends on the
-  // layout and the algorithm; each bitwise reduction has one type.
+  // Returns whether the sample includes this pair. Each type has one reduction, chosen by layout
+  // and algorithm; each bitwise reduction has one type.
   [[nodiscard]] bool meets(hcclDataType_t type, hcclRedOp_t reduction) const {
     if (reduction >= hcclEmulationBitAnd)
       return static_cast<int>(type) == reduction - hcclEmulationBitAnd;
@@ -70,7 +70,7 @@ class MatrixBuilder {
     } else {
       add(type, reduction, in_place, counts[turn_ % counts.size()]);
     }
-    // These counts take several slices, except for narrow types in some turns.
+    // These counts need several slices, except for some of the narrow types.
     constexpr std::array kPlaces{Placement::host, Placement::mixed, Placement::view};
     const Placement placement = kPlaces[turn_ % kPlaces.size()];
     add(type, reduction, in_place, kSmallCounts[turn_ % kSmallCounts.size()], placement);

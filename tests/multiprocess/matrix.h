@@ -9,19 +9,19 @@
 
 namespace hccl::test {
 
-// The node of each rank, unless all share one, and the forced algorithm, if any.
+// The node of each rank (empty: all ranks share one node), and the forced algorithm, if any.
 struct Nodes {
   std::vector<std::string> of_rank{};
   std::string algorithm{};
 };
 
-// Returns operations with each type, reduction, placement and count, with odd offsets and changing
+// Returns operations with each type, reduction, placement and count, with odd offsets and varying
 // roots.
 [[nodiscard]] std::vector<Operation> matrix_of(Collective collective, int size,
                                                const Nodes& nodes = {});
 
-// Runs operations in turn on a communicator of all ranks, and checks each on this rank. Calls
-// `at_end` with the communicator at the end.
+// Runs the operations one after another on a communicator of all ranks and checks their results on
+// this rank. Finally calls `at_end` with the communicator.
 void run_operations(World& world, const std::vector<Operation>& operations,
                     const std::function<void(const Group&)>& at_end = {});
 // Runs all operations of matrix_of().

@@ -15,8 +15,8 @@
 namespace hccl::test {
 namespace {
 
-// Tests every collective, type, reduction, placement and size, for 1 to 9 and 16 ranks, against the
-// reference on all ranks.
+// Compares every collective, type, reduction, placement and size with the reference, on 1 to 9 and
+// 16 ranks.
 
 struct Case {
   Collective collective;
@@ -56,8 +56,7 @@ TEST(Barrier, HoldsThreadsUntilAllArrive) {
   EXPECT_EQ(failures(run_ranks_as_threads(4, run_barriers, patient())), "");
 }
 
-// The comparison must be able to fail: every rank must notice that one rank feeds other data than
-// expected.
+// The comparison must be able to fail: every rank must detect that one rank has the wrong input.
 TEST(Control, EveryRankDetectsWrongInput) {
   const auto unlike = in_session([](RANK_PARAMETERS) {
     const Operation operation{.count = 1, .seed = world.rank == 1 ? 5U : 6U};
@@ -95,7 +94,7 @@ INSTANTIATE_TEST_SUITE_P(Matrix, Threads, testing::ValuesIn(cases({1, 2, 3, 8}))
 INSTANTIATE_TEST_SUITE_P(Matrix, Barrier, testing::Values(1, 2, 3, 5, 8, 16),
                          testing::PrintToStringParamName());
 
-// Tests sizes of more than 4 GiB, which do not fit in 32 bits.
+// Tests a buffer of more than 4 GiB, whose size does not fit in 32 bits.
 
 constexpr std::size_t kLargeSize = (std::size_t{4} << 30) + 4096;
 constexpr std::size_t kPiece = std::size_t{16} << 20;
@@ -110,7 +109,8 @@ std::size_t memory_gib() {
   return 0;
 }
 
-// Returns the eight elements of a rank from element `word` * 8 on, which differ everywhere.
+// Returns eight consecutive elements of a rank, starting at element `word` * 8. They differ between
+// words and ranks.
 std::uint64_t eight_elements(std::uint64_t word, int rank) {
   std::uint64_t bits = (word * 2 + static_cast<std::uint64_t>(rank)) * 0x9E3779B97F4A7C15U;
   bits ^= bits >> 29;

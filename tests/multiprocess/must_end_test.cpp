@@ -40,7 +40,8 @@ RANK_TEST(NoDeadlock, WhenRanksSynchroniseTwoCommunicatorsInOppositeOrders, std:
   }
 }
 
-// Synchronising a stream that waits for an event of another stream must suffice to complete both.
+// Synchronising a stream that waits for another stream's event must suffice to complete both
+// streams.
 RANK_TEST(NoDeadlock, WhenOnlyTheStreamThatWaitsForAnEventIsSynchronised, std::vector{2, 4},
           std::vector{3}) {
   const std::array<synStreamHandle, 2> streams{stream, session.make_stream()};
@@ -59,11 +60,11 @@ RANK_TEST(NoDeadlock, WhenOnlyTheStreamThatWaitsForAnEventIsSynchronised, std::v
 }
 
 // On even ranks, one operation waits for an event recorded after the other operation of the same
-// communicator; odd ranks issue the two the other way round. Both must end.
+// communicator; odd ranks issue the two operations the other way round. Both operations must
+// complete.
 RANK_TEST(NoDeadlock, WhenOperationsWaitForAChainOfEvents, std::vector{2, 4}, std::vector{3}) {
   const std::array<synStreamHandle, 2> streams{stream, session.make_stream()};
-  std::deque<OperationRun>
-      warm_up;  // gives the streams their numbers, in the same order on every rank
+  std::deque<OperationRun> warm_up;  // numbers the streams in the same order on every rank
   for (synStreamHandle each : streams) {
     warm_up.emplace_back(session, group, sum_of(3, 3));
     succeed(warm_up.back().queue(each));
@@ -96,8 +97,8 @@ struct OneDevice {
   std::uint32_t value = 0;
 };
 
-// After each of eight devices has joined on its own thread, one thread queues for all of them and
-// synchronises a single stream.
+// Lets each of eight devices join on its own thread; then one thread queues calls for all devices
+// and synchronises a single stream.
 void one_thread_for_all(World& world) {
   constexpr int kDevices = 8;
   succeed(synInitialize());

@@ -48,8 +48,8 @@ constexpr std::array kCollectives{Collective::all_reduce, Collective::broadcast,
                                   Collective::all_gather, Collective::reduce_scatter,
                                   Collective::reduce,     Collective::all_to_all};
 
-// Returns layouts of two nodes of four ranks, four of two, eight of one, two and one, and one,
-// three and four in disorder.
+// Returns these layouts: two nodes of four ranks, four of two, eight of one, nodes of two and one,
+// and nodes of one, three and four with interleaved ranks.
 std::vector<LayoutCase> layouts() {
   std::vector<LayoutCase> cases;
   for (const char* layout : {"aaaabbbb", "aabbccdd", "abcdefgh", "aab", "bacbccbc"}) {
@@ -74,8 +74,8 @@ std::vector<LayoutCase> forced() {
   return cases;
 }
 
-// Tests messages that the plan splits into pieces, trees, and channels that are in different
-// phases.
+// Tests messages so large that the plan splits them into pieces, uses trees, and has channels in
+// different phases.
 class LargeMessage : public testing::TestWithParam<const char*> {};
 
 TEST_P(LargeMessage, MatchesThePlanBitwise) {
@@ -101,7 +101,7 @@ TEST_P(LargeMessage, MatchesThePlanBitwise) {
   EXPECT_EQ(failures(run_ranks(6, in_session(reduce, move), options)), "");
 }
 
-// The mean must be right even if the sum exceeds the range of the type, on two nodes as on one.
+// The average must be right even if the sum overflows the type, on two nodes as on one.
 TEST(LargeValues, AreAveragedBetweenNodesAsOnOne) {
   struct Pair {
     hcclDataType_t type;

@@ -24,7 +24,7 @@ constexpr std::array kPlacements{Placement::device, Placement::host, Placement::
 int next_of(const Group& group) { return (group.rank + 1) % group.size(); }
 int previous_of(const Group& group) { return (group.rank + group.size() - 1) % group.size(); }
 
-// Lets every rank send to the next and receive from the previous one, in one group.
+// Sends to the next rank and receives from the previous one, in one group.
 RANK_BODY(ring) {
   std::uint64_t tag = 0;
   for (const hcclDataType_t type : kAllTypes) {
@@ -53,7 +53,7 @@ TEST_P(MessageRing, DeliversEveryMessageBetweenThreads) {
 INSTANTIATE_TEST_SUITE_P(Ring, MessageRing, testing::Values(2, 3, 5, 8),
                          testing::PrintToStringParamName());
 
-// Without groups, two ranks must be able to take turns in sending.
+// Without groups, two ranks must be able to send to each other in turn.
 RANK_TEST(PointToPoint, DeliversMessagesAndReplies, 2) {
   Messages messages(session, group, Placement::mixed);
   const int peer = 1 - group.rank;
@@ -73,8 +73,8 @@ std::size_t uneven(std::uint64_t index, int from, int to) {
   return (index * 977 + static_cast<std::size_t>(from * 131 + to * 17)) % 3000;
 }
 
-// A group must be able to have more messages than a mailbox has slots, of different sizes, between
-// all pairs of ranks, each rank itself included.
+// A group must be able to hold more messages than a mailbox has slots, of different sizes, between
+// all pairs of ranks and from each rank to itself.
 RANK_TEST(PointToPoint, DeliversManyMessagesBetweenAllRanks, std::vector{4, 1}, std::vector{3}) {
   for (std::uint64_t round = 0; round < 3; ++round) {
     Messages messages(session, group, kPlacements[round]);
@@ -92,8 +92,8 @@ RANK_TEST(PointToPoint, DeliversManyMessagesBetweenAllRanks, std::vector{4, 1}, 
   }
 }
 
-// Returns a rank function that makes the same random messages on all ranks, on two streams, some in
-// groups, between collectives.
+// Returns a rank function that exchanges random messages between collectives, on two streams and
+// partly in groups. All ranks draw the same program.
 RankFunction random_messages(unsigned long long seed) {
   return in_session([seed](RANK_PARAMETERS) {
     const std::array streams{stream, session.make_stream()};

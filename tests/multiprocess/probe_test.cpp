@@ -36,8 +36,8 @@ void require_busy(const Offered& offered) {
   require_equal(offered.source, -1, "the source");
 }
 
-// Returns a rank function in which all other ranks send rank 0 messages of many sizes, which it
-// receives in the order that its probes report.
+// Returns a rank function in which all other ranks send messages of many sizes to rank 0, which
+// receives them in the order that its probes report.
 RankFunction collect(int messages_each) {
   return in_session([=](RANK_PARAMETERS) {
     Messages messages(session, group, Placement::device);
@@ -56,7 +56,7 @@ RankFunction collect(int messages_each) {
         int& index = received[offered.source];
         const std::size_t count = count_of(index + offered.source);
         require_equal(offered.bytes, 4 * count, join("bytes from rank ", offered.source));
-        // A second probe must report a message too, perhaps of another rank.
+        // A second probe must also report a message, possibly from another rank.
         succeed(probe(group, 0).result);
         succeed(messages.receive(offered.source, count, hcclInt32,
                                  static_cast<std::uint64_t>(index), stream));
@@ -77,8 +77,8 @@ TEST(Probe, ReportsEveryMessage) {
   }
 }
 
-// If all senders have offered messages, each must be named within as many probes as there are
-// senders.
+// If all senders have pending messages, as many probes as there are senders must report each of
+// them.
 RANK_TEST(Probe, ServesSendersInTurn, 4) {
   constexpr int kEach = 5;
   Messages messages(session, group);
@@ -86,7 +86,7 @@ RANK_TEST(Probe, ServesSendersInTurn, 4) {
     for (std::uint64_t tag = 0; tag < kEach; ++tag)
       succeed(messages.send(0, 10, hcclInt8, tag, stream));
   } else {
-    // Once all senders have been seen, no new sender can change the order of turns.
+    // After every sender has been reported, no new sender can change the order.
     std::map<int, int> seen;
     while (seen.size() + 1 < static_cast<std::size_t>(world.size)) {
       const Offered offered = probe(group, kLong);
@@ -110,7 +110,7 @@ RANK_TEST(Probe, ServesSendersInTurn, 4) {
 }
 
 // A probe must time out if no rank sends, and must wake up for a message, while a receive from
-// another rank is under way on another stream.
+// another rank is in progress on another stream.
 RANK_TEST(Probe, WaitsForAMessage, std::vector{3}, std::vector{3}) {
   const std::array streams{stream, session.make_stream()};
   Messages messages(session, group);
@@ -133,15 +133,16 @@ RANK_TEST(Probe, WaitsForAMessage, std::vector{3}, std::vector{3}) {
     succeed(messages.send(0, 50, hcclInt8, 1, streams[0]));
   } else {
     world.board->await(1, 1);
-    std::this_thread::sleep_for(milliseconds(scaled(300)));  // so that the probe most likely sleeps
+    std::this_thread::sleep_for(
+        milliseconds(scaled(300)));  // long enough that the probe is probably asleep
     succeed(messages.send(0, 50, hcclFloat32, 2, streams[0]));
   }
   synchronize(streams);
   messages.verify(streams[0]);
 }
 
-// A probe must report rank 1's second message while a receive takes the first one, whenever that
-// receive ends.
+// While a receive takes rank 1's first message, a probe must report the second one, at whatever
+// time the receive completes.
 RANK_TEST(Probe, FindsAMessageBehindAPostedReceive, std::vector{2}, std::vector{2}) {
   Messages messages(session, group);
   for (std::uint64_t round = 0; round < 20; ++round) {
@@ -166,7 +167,7 @@ RANK_TEST(Probe, FindsAMessageBehindAPostedReceive, std::vector{2}, std::vector{
   messages.verify(stream);
 }
 
-// Constant probes of one thread and receives of another must not disturb each other.
+// Continuous probes on one thread and receives on another must not disturb each other.
 RANK_TEST(Probe, DoesNotDisturbReceives, 3) {
   Messages messages(session, group);
   const int next = (group.rank + 1) % world.size;
@@ -193,7 +194,8 @@ RANK_TEST(Probe, DoesNotDisturbReceives, 3) {
   messages.verify(stream);
 }
 
-// Returns a rank function in which rank 1 aborts or dies while the others probe, which must fail.
+// Returns a rank function in which rank 1 aborts or dies while the other ranks probe; their probes
+// must fail.
 RankFunction end_of_the_communicator(bool dies) {
   return in_session([=](RANK_PARAMETERS) {
     if (group.rank == 1) {
@@ -215,7 +217,7 @@ TEST(Probe, ReturnsWhenTheCommunicatorEnds) {
   EXPECT_EQ(failures(run_ranks(3, end_of_the_communicator(true), options), 1), "");
 }
 
-// An abort by the same rank must end a waiting probe.
+// An abort on the same rank must unblock a waiting probe.
 RANK_TEST(Probe, ReturnsOnAbort, 2) {
   hcclResult_t result = hcclSuccess;
   std::thread prober([&] { result = probe(group, kLong).result; });

@@ -14,8 +14,8 @@
 namespace hccl::test {
 namespace {
 
-// A random program that depends only on the seed, since all ranks must issue the collectives of a
-// stream alike.
+// A random program that depends only on the seed, because all ranks must issue the same collectives
+// on each stream.
 class Program {
  public:
   Program(Session& session, const std::array<Group, 2>& groups, unsigned long long seed)
@@ -67,8 +67,8 @@ class Program {
     }
   }
 
-  // Only the second stream waits for the first. Waits both ways could form a cycle between ranks,
-  // since streams of different ranks need not progress alike between two waits.
+  // Only the second stream waits for the first. Waits in both directions could form a cycle between
+  // ranks, because the streams of different ranks may progress differently between two waits.
   void wait_for_the_other(std::size_t which) {
     if (which == 0) return;
     synEventHandle event = nullptr;

@@ -19,15 +19,15 @@
 namespace hccl::test {
 namespace {
 
-// Tests of several communicators and streams at once: overlapping members, different orders, and
-// both ways of meeting.
+// Tests several communicators and streams at once: overlapping members, different orders, and both
+// ways to join.
 
 Operation all_reduce_of(std::size_t count, std::uint64_t seed) {
   return {.count = count, .offset = seed % 5, .seed = seed};
 }
 
-// Communicators of all ranks, of all in reverse order, and of pairs must work at once on streams of
-// their own.
+// Communicators of all ranks, of all in reverse order, and of pairs must work concurrently on
+// separate streams.
 RANK_TEST(Communicators, OverlapInAnyOrderOnSeparateStreams, std::vector{4}, std::vector{4}) {
   const Group reversed = session.join_members(1, {3, 2, 1, 0});
   const bool low = world.rank < 2;
@@ -71,7 +71,7 @@ RANK_TEST(Communicators, ServeSeveralStreams, std::vector{3, 8}) {
 }
 
 // Creates and destroys communicators on the same device.
-void again_and_again(World& world) {
+void create_and_destroy(World& world) {
   Session session(world);
   synStreamHandle stream = session.make_stream();
   for (int round = 0; round < 10; ++round) {
@@ -87,11 +87,11 @@ void again_and_again(World& world) {
 }
 
 TEST(Communicators, CanBeCreatedAndDestroyedRepeatedly) {
-  EXPECT_EQ(failures(run_ranks(3, again_and_again)), "");
+  EXPECT_EQ(failures(run_ranks(3, create_and_destroy)), "");
 }
 
-// Joins by HCCL_COMM_ID: only rank 0 asks for an id, the others pass zeros.
-RANK_BODY(by_address) {
+// Joins by HCCL_COMM_ID: only rank 0 requests an id, and the other ranks pass zeros.
+RANK_BODY(by_comm_id) {
   const Group second = session.join_all(1);  // HCCL_COMM_ID applies only to the first communicator
   for (const Group* each : {&group, &second})
     run_and_verify(session, *each, stream, all_reduce_of(4321, 9));
@@ -99,7 +99,7 @@ RANK_BODY(by_address) {
 
 TEST(Communicators, JoinByCommId) {
   const RankOptions options{.comm_id = true};
-  EXPECT_EQ(failures(run_ranks(8, in_session(by_address), options)), "");
+  EXPECT_EQ(failures(run_ranks(8, in_session(by_comm_id), options)), "");
 }
 
 TEST(Communicators, JoinByCommIdInAnyOrder) {
@@ -108,11 +108,11 @@ TEST(Communicators, JoinByCommIdInAnyOrder) {
     if (world.rank == 0) usleep(400'000);
     if (world.rank == 2) usleep(700'000);
   };
-  EXPECT_EQ(failures(run_ranks(4, in_session(by_address, wait), options)), "");
+  EXPECT_EQ(failures(run_ranks(4, in_session(by_comm_id, wait), options)), "");
 }
 
-// Joins with an id of which only the bytes in use are copied, with `length` set by hand.
-void shipped_by_length(World& world) {
+// Joins with an id of which only the used bytes are copied, with `length` set by hand.
+void copies_used_bytes(World& world) {
   Session session(world);
   hcclUniqueId id{};
   if (world.rank == 0) {
@@ -131,16 +131,16 @@ void shipped_by_length(World& world) {
 }
 
 TEST(Communicators, NeedOnlyTheUsedBytesOfAnId) {
-  EXPECT_EQ(failures(run_ranks(3, shipped_by_length)), "");
+  EXPECT_EQ(failures(run_ranks(3, copies_used_bytes)), "");
 }
 
-// Tests of order and progress on streams: long queues, work that no thread waits for, several
-// waiters, memory freed in flight.
+// Tests order and progress on streams: long queues, work without a waiter, several waiters, memory
+// freed in flight.
 
 void* pointer(const DeviceMemory& memory) { return memory.pointer(); }
 
-// A stream must take thousands of operations, each of which depends on the one before, before the
-// first wait.
+// A stream must accept thousands of operations before the first wait, each dependent on the
+// previous one.
 RANK_TEST(Streams, QueueThousandsOfOperationsBeforeTheFirstWait, std::vector{2, 7}) {
   constexpr int kOperations = 3000;
   const Group other = session.join_all(1);
@@ -167,7 +167,7 @@ RANK_TEST(Streams, QueueThousandsOfOperationsBeforeTheFirstWait, std::vector{2, 
   }
 }
 
-// A queued all-reduce of 64 MiB must complete without a further library call.
+// A queued all-reduce of 64 MiB must complete without another library call.
 RANK_TEST(Streams, ProgressWithoutAWaiter, 4) {
   constexpr std::size_t kCount = std::size_t{16} << 20;
   const DeviceMemory send(session.device(), kCount * 4);
@@ -180,7 +180,7 @@ RANK_TEST(Streams, ProgressWithoutAWaiter, 4) {
   succeed(synEventRecord(event, stream));
   synStatus status = synBusy;
   for (int sleeps = 0; sleeps < 20 && status == synBusy;
-       ++sleeps) {  // more than one if cores are scarce
+       ++sleeps) {  // more than one sleep if cores are scarce
     std::this_thread::sleep_for(std::chrono::seconds(2));
     status = synEventQuery(event);
   }
@@ -220,8 +220,8 @@ RANK_TEST(Streams, AllowSeveralWaiters, std::vector{3}, std::vector{2}) {
   }
 }
 
-// Memory that is freed while an operation on it is queued must stay unchanged until the operation
-// has run, even if the address range is allocated again.
+// Memory that is freed while an operation on it is queued must stay intact until the operation
+// completes, even if the address range is allocated again.
 RANK_TEST(Streams, KeepFreedMemoryUntilTheirWorkCompletes, 3) {
   constexpr std::size_t kCount = 50'000;
   synStreamHandle other = session.make_stream();

@@ -23,7 +23,7 @@ constexpr std::byte kPoison{0xA5};
 
 using Counts = std::vector<std::uint64_t>;
 
-// A buffer in device or host memory, with guards around it.
+// A buffer in device or host memory, with guards before and after it.
 class Buffer {
  public:
   Buffer(const Session& session, std::size_t bytes, bool on_host)
@@ -31,8 +31,8 @@ class Buffer {
         expected_(bytes + 2 * kGuard, kPoison),
         on_host_(on_host) {}
 
-  // Sets an element of the initial contents, which is also expected afterwards unless expect()
-  // changes it.
+  // Sets an element's initial value, which is also the expected final value unless expect() changes
+  // it.
   void put(hcclDataType_t type, std::size_t index, std::uint64_t word) {
     store_word(type, expected_.data() + kGuard + index * size_of(type), word);
   }
@@ -61,7 +61,7 @@ class Buffer {
   bool on_host_;
 };
 
-// The counts and the positions of the blocks.
+// The counts and displacements of the blocks.
 struct Shape {
   Counts counts, displacements;
   bool implied = false;  // contiguous blocks in order, passed as a null pointer
@@ -118,7 +118,7 @@ struct Context {
 
   [[nodiscard]] std::size_t rank() const { return static_cast<std::size_t>(group.rank); }
   [[nodiscard]] int host() { return static_cast<int>(own.below(3) == 0); }
-  // Returns element `index` of the block that `from` has for `to`.
+  // Returns element `index` of the block that rank `from` sends to rank `to`.
   [[nodiscard]] std::uint64_t word(hcclDataType_t type, std::size_t from, std::size_t to,
                                    std::size_t index) const {
     return element_word(type, Data::bits, seed * 64 + to, static_cast<int>(from), index);
@@ -152,7 +152,7 @@ void gather(Context& context) {
   recv.verify(context.stream, join("all-gather of ", name_of(type), in_place ? " in place" : ""));
 }
 
-// Reduces integers, whose results do not depend on the order in which nodes reduce.
+// Reduces integers, whose results do not depend on the order of reduction between nodes.
 void scatter(Context& context) {
   Randomness common(context.seed);
   const hcclDataType_t type = kAllTypes[common.below(6)];
@@ -255,7 +255,7 @@ TEST(VariableBlocks, ArriveBetweenThreads) {
 
 enum class Call { gather, scatter, exchange };
 
-// Returns a rank function in which rank 1 has another count of one block than the others.
+// Returns a rank function in which the count of one block differs on rank 1.
 RankFunction differ(Call call, std::size_t block, bool to_zero) {
   return in_session([=](RANK_PARAMETERS) {
     constexpr std::size_t kMost = 5000;
@@ -275,7 +275,7 @@ RankFunction differ(Call call, std::size_t block, bool to_zero) {
       return hcclEmulationAlltoAllV(from, usual.data(), nullptr, to, counts.data(), nullptr,
                                     hcclInt8, group.handle, stream);
     };
-    // The error may reach a rank before its call, which is then refused.
+    // The error may reach a rank before its call; the call is then refused.
     if (queue() == hcclSuccess && group.rank == 1)
       expect_code(synStreamSynchronize(stream), synFailHccl);
     hcclResult_t fault = hcclSuccess;
