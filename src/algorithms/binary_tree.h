@@ -15,9 +15,9 @@ struct Family {
   std::vector<std::int32_t> children;
 };
 
-// Returns the neighbours of `place` in the in-order binary tree over places 1 .. count. Within a
-// subtree, the root is the place whose number, counted from the start of the subtree, is the
-// largest power of two. Odd places are leaves. The parent of the tree's root is place 0.
+// Returns the neighbours of `place` in the in-order binary tree over places 1 .. count. The root of
+// a subtree is its k-th place, where k is the largest power of two that does not exceed the size of
+// the subtree. Odd places are leaves. The parent of the tree's root is place 0.
 [[nodiscard]] inline Family family_in_order(std::int32_t count, std::int32_t place) {
   const auto top = [](std::int32_t size) {
     return static_cast<std::int32_t>(std::bit_floor(static_cast<std::uint32_t>(size)));
@@ -44,8 +44,8 @@ struct Family {
 }
 
 // Returns the neighbours of the shape's rank in its channel's tree. The collective's root is above
-// both trees. In the second tree, places 1 .. n - 1 are renumbered, mirrored or shifted by one, so
-// that odd and even places exchange roles.
+// both trees. The second tree renumbers places 1 .. n - 1 so that odd and even places exchange
+// roles: it mirrors them if n is odd, and shifts them by one if n is even.
 [[nodiscard]] inline Family family_in_tree(const schedule::Shape& shape) {
   const std::int32_t others = shape.rank_count - 1;
   const bool second = shape.channel % 2 == 1;

@@ -17,10 +17,10 @@ struct Scale {
   double m = 1;      // Shape::pipeline
 };
 
-// How the planner may divide a large message for an algorithm.
+// How the planner may divide a large message for the algorithm.
 struct Knobs {
   std::uint32_t channels = 1;  // maximum number
-  bool pipelined = false;      // whether it divides its message into Shape::pipeline chunks
+  bool pipelined = false;      // the algorithm divides a message into Shape::pipeline chunks
 };
 
 struct Algorithm {
@@ -38,7 +38,7 @@ struct Algorithm {
 };
 
 // Returns all algorithms, the flat ones first. Ranks identify an algorithm to each other by its
-// index.
+// index in this list.
 [[nodiscard]] std::span<const Algorithm> catalogue();
 // Returns the algorithms that are not hierarchical. Their schedules depend on the shape alone.
 [[nodiscard]] std::span<const Algorithm> flat();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Direct: every rank exchanges data with every other rank at once, in one step, and reductions fold
 // in rank order. An all-reduce takes two steps, a reduce-scatter and an all-gather. In the one-shot
-// all-reduce, every rank sends the whole message to every other rank, which takes one hop but n / 2
-// times the data; in place, a second step copies the result.
+// all-reduce, every rank sends the whole message to every other rank: one hop instead of two, but
+// n / 2 times the data. In place, a second step copies the result.
 #include "algorithms/algorithms.h"
 #include "algorithms/numbering.h"
 #include "algorithms/rank_order.h"

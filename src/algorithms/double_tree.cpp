@@ -31,7 +31,7 @@ void pass_downward(ScheduleBuilder& builder, const Family& family, const Span& o
   }
 }
 
-// Sends the reduction of the rank's own chunk and of its children's chunks to its parent.
+// Sends the reduction of the rank's own chunk and its children's chunks to the parent.
 void reduce_upward(ScheduleBuilder& builder, const Family& family, const Span& own,
                    const Span& into) {
   Span operand = own;

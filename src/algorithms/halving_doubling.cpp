@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Halving and doubling on any number of ranks: J. L. Träff, "Optimal, non-pipelined reduce-scatter
-// and allreduce algorithms", arXiv:2410.14234, 2024. Each step halves the number of chunks that a
-// rank still has to reduce; the all-gather reverses these steps. Each half takes ceil(log2 n) steps
-// and moves n - 1 of n chunks.
+// and allreduce algorithms", arXiv:2410.14234, 2024. Each step of the reduce-scatter halves the
+// number of chunks that a rank still has to reduce; the all-gather reverses these steps. Each of
+// the two takes ceil(log2 n) steps and moves n - 1 of n chunks.
 #include "algorithms/algorithms.h"
 #include "algorithms/numbering.h"
 #include "schedule/builder.h"
@@ -19,9 +19,9 @@ using schedule::Span;
 
 namespace {
 
-// Calls function(chunk, place, count) for each of the one or two contiguous runs of the `count`
-// chunks from place `first` on. Places number the chunks in the circle, starting with the rank's
-// own chunk.
+// Splits the `count` chunks from place `first` onwards, which may wrap around, into one or two
+// contiguous runs, and calls function(chunk, place, count) for each run. Places number the chunks
+// in the circle, starting with the rank's own chunk.
 template <class Function>
 void for_runs(const Shape& shape, std::int32_t first, std::int32_t count, Function function) {
   const std::int32_t begin = rank_at(shape, first);

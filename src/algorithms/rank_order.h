@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reduces the data that every rank of a group sends to this rank, in the order of the ranks. This
-// is also the order within a node (docs/explanation/numerics.md).
+// Reduces the data that every rank of a group sends to this rank, in the order of the ranks. The
+// same order applies within a node (docs/explanation/numerics.md).
 #pragma once
 
 #include "schedule/builder.h"
@@ -13,8 +13,8 @@ struct RankGroup {
 };
 
 // Adds the receives that set `into` to the reduction of `own` and the data of the group's other
-// ranks. If `own` and `into` are the `same_memory`, the data of lower ranks is held in scratch,
-// from slot 0 on.
+// ranks. If `same_memory` (`own` and `into` are the same memory), the reduction of the lower ranks'
+// data is kept in scratch, from slot 0 onwards.
 void receive_in_rank_order(schedule::ScheduleBuilder& builder, std::int32_t rank,
                            const RankGroup& group, const schedule::Span& into,
                            const schedule::Span& own, bool same_memory);

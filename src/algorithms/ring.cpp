@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ring: each rank exchanges data only with its two neighbours. P. Patarasuk and X. Yuan, "Bandwidth
 // optimal all-reduce algorithms for clusters of workstations", 2009. A reduce-scatter or an
-// all-gather takes n - 1 steps of one of n chunks each. An all-reduce takes twice as many steps; no
-// algorithm moves less data.
+// all-gather takes n - 1 steps, each of which moves one of n chunks. An all-reduce takes twice as
+// many steps; no algorithm moves less data.
 #include "algorithms/algorithms.h"
 #include "algorithms/numbering.h"
 #include "schedule/builder.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic of each reduction on SIMD vectors. It is compiled once per instruction set. A
-// single lane uses the same code as a full vector, so the tail of a buffer cannot differ from its
+// The arithmetic of each reduction on SIMD vectors. This file is compiled once per instruction set.
+// A single lane uses the same code as a full vector, so the tail of a buffer cannot differ from its
 // body.
 #if defined(HCCL_REDUCE_ARITHMETIC_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HCCL_REDUCE_ARITHMETIC_INL_H_
@@ -23,7 +23,8 @@ namespace hccl::reduce::HWY_NAMESPACE {
 // The fold of a type: `first` makes an accumulator from the words of the first source, `next` folds
 // the words of another source into it, `finish` turns the accumulator back into words. An
 // accumulator is an array of kVectors Vectors. kExact means that no result needs more bits than the
-// operands have. Integers are summed and multiplied unsigned, where wrapping is defined.
+// operands have. Integers are summed and multiplied as unsigned, because only unsigned overflow is
+// defined.
 template <class T>
 struct Sum {
   static constexpr std::size_t kElementBytes = sizeof(T);
@@ -71,7 +72,7 @@ struct Product : Sum<T> {
   }
 };
 
-// The type in which T is summed.
+// The type used to sum elements of type T.
 template <class T>
 using Summed = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
                                            std::type_identity<T>>::type;
@@ -117,8 +118,9 @@ struct Average : Sum<Summed<T>> {
     return hn::ShiftRightSame(value, bits);
   }
 
-  // Multiplies bytes by 2^16 / n, rounded up. The quotient is exact for bytes and n from 2 to 256,
-  // because the error is less than 1 / n.
+  // Divides bytes by n: multiplies by 2^16 / n, rounded up, and keeps the upper half of the
+  // product. The quotient is exact for bytes and n from 2 to 256, because the error is less than
+  // 1 / n.
   template <class D, class V>
   static HWY_INLINE Words<D> divided(D d, V value, std::size_t n) {
     const LaneTag<T, D> tag;
@@ -148,11 +150,11 @@ struct IntegerExtremum : Sum<T> {
   }
 };
 
-// The minimum, with -0 < +0, and a NaN if any operand is one. No single instruction does that on
-// every processor, but two minima and an `or` do: with the operands in both orders, the two results
-// differ only in the sign of a zero, or because one is a NaN. (This requires that the minimum of a
-// NaN and a number is a NaN in at least one order.) The maximum is the negated minimum of the
-// negated operands.
+// The minimum, with -0 < +0, and NaN if any operand is a NaN. No single instruction computes that
+// on every processor, but the bitwise or of two minima, with the operands in both orders, does: the
+// two minima differ only in the sign of a zero, or because one of them is a NaN. (This requires
+// that the minimum of a NaN and a number is a NaN in at least one order.) The maximum is the
+// negated minimum of the negated operands.
 template <class T, bool kMaximum>
 struct FloatExtremum : Sum<T> {
   static constexpr bool kExact = true;
@@ -179,7 +181,7 @@ struct FloatExtremum : Sum<T> {
   template <class V>
   static HWY_INLINE V smaller(V a, V b) {
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
-    return hn::Min(a, b);  // the second operand if either is a NaN
+    return hn::Min(a, b);  // returns the second operand if either is a NaN
 #else
     return hn::IfThenElse(hn::Lt(a, b), a, b);
 #endif

@@ -13,13 +13,12 @@
 namespace hccl::reduce {
 namespace {
 
-// Returns the factor that scales the inputs. A float represents it exactly for any number of parts.
+// Returns the factor that scales the inputs: a power of two, which a float represents exactly.
 float prescale(std::uint32_t parts) noexcept {
   return 1.0F / static_cast<float>(std::bit_ceil(std::uint64_t{parts}));
 }
 
-// Compensates for the scale and divides, with one rounding. The product overflows only if the mean
-// does.
+// Undoes the scaling and divides, with one rounding. The product overflows only if the mean does.
 template <class Element>
 void average_prescaled(std::byte* values, std::size_t bytes, std::uint32_t parts) {
   const float factor = 1.0F / static_cast<float>(parts) / prescale(parts);

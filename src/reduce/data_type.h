@@ -14,8 +14,8 @@ struct DataType {
   const char* name;
   std::uint8_t bytes;   // of one element
   bool is_integer;      // has bitwise reductions
-  bool needs_prescale;  // sums may leave the type's range although the mean does not (reduce.h)
-  bool on_gaudi;        // Gaudi's collectives take it
+  bool needs_prescale;  // a sum may overflow although the mean does not (reduce.h)
+  bool on_gaudi;        // supported by Gaudi's collectives
 };
 
 // Indexed by hcclDataType_t.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sets the floating-point mode of the kernels. Reductions run on any thread that waits, and a
-// program may have set its threads to flush denormals or to trap. The result must not depend on the
-// thread.
+// Sets the floating-point mode of the kernels. Any waiting thread may run a reduction, and a
+// program may have set its threads to flush denormals or to trap, but the result must not depend on
+// the thread.
 #pragma once
 
 #if defined(__x86_64__)
@@ -10,7 +10,7 @@
 
 namespace hccl::reduce {
 
-// Turns on rounding to nearest and denormals, turns off traps, and restores the mode on
+// Selects rounding to nearest, enables denormals, disables traps, and restores the previous mode on
 // destruction.
 class FloatEnvironment {
  public:
@@ -30,8 +30,8 @@ class FloatEnvironment {
  private:
 #if defined(__x86_64__)
   using Register = unsigned int;
-  // MXCSR: flush-to-zero, rounding, exception masks, denormals-are-zero. The low six bits are only
-  // flags.
+  // MXCSR: flush-to-zero, rounding, exception masks, denormals-are-zero. The low six bits are
+  // status flags.
   static constexpr Register kControlBits = 0xFFC0;
   static constexpr Register kDefault = 0x1F80;
   static Register read() noexcept { return _mm_getcsr(); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folds any number of bytes with full vectors, and the tail with shorter and shorter ones. It is
+// Folds any number of bytes: with full vectors, and the tail with ever shorter ones. This file is
 // compiled once per instruction set.
 #if defined(HCCL_REDUCE_FOLD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HCCL_REDUCE_FOLD_INL_H_
@@ -73,21 +73,21 @@ HWY_INLINE void fold_vectors(D d, const std::byte* const* sources, std::size_t s
   }
 }
 
-// Number of vectors that are folded at a time. Eight registers of accumulators fit every
-// instruction set and cover a few lines of each source. Sources usually start at the same offset in
-// a page and share the sets of a cache, so a line should be consumed as soon as it is read.
+// Number of vectors folded at a time. Eight registers of accumulators fit every instruction set and
+// cover a few lines of each source. Sources usually start at the same offset in a page and compete
+// for the same cache sets, so a line should be consumed as soon as it is read.
 template <class Fold>
 inline constexpr std::size_t kUnroll = 8 / Fold::kVectors;
 
-// The same number for folds that do not mostly read (is_mostly_read()). With data in the cache and
-// vectors as long as a line, going from buffer to buffer line by line took 0.8 of the time. Folds
-// with several vectors per accumulator compute for too long to gain from it.
+// The same number for folds that are not mostly reads (is_mostly_read()). With data in the cache
+// and vectors as long as a line, going from buffer to buffer after each line took 0.8 of the time.
+// Folds with several vectors per accumulator compute for too long to gain from that.
 template <class Fold>
 inline constexpr std::size_t kScatteredUnroll = (kFullVector == kLine) && (Fold::kVectors == 1)
                                                     ? 1
                                                     : kUnroll<Fold>;
 
-// Folds the bytes [begin, end) of every source to `out`. Bypasses the cache if kPastCache; then
+// Folds the bytes [begin, end) of every source to `out`. If kPastCache, bypasses the cache, and
 // `out` must be aligned to a line.
 template <class Fold, bool kPastCache>
 void fold_block(const std::byte* const* sources, std::size_t source_count, std::size_t begin,
@@ -108,13 +108,13 @@ void fold_block(const std::byte* const* sources, std::size_t source_count, std::
   }
 }
 
-// Folds whole groups of kUnrolled vectors and returns the offset of the rest. Reads a group of all
-// sources before it writes any destination. `bytes` is the length of a vector, or of the used part
-// of a single lane.
+// Folds whole groups of kUnrolled vectors and returns the offset of the rest. Reads a group from
+// every source before it writes to any destination. `bytes` is the length of a vector, or of the
+// used part of a single lane.
 template <class Fold, std::size_t kUnrolled, class D>
 HWY_INLINE std::size_t fold_while(D d, const FoldOperands& operands, std::size_t begin,
                                   std::size_t end, std::size_t bytes = kVectorBytes<D>) {
-  // Copy the operands: the compiler assumes that every store may change them, and would reload
+  // Copy the operands: otherwise the compiler assumes that every store may change them, and reloads
   // them.
   const auto [sources, source_count, destinations, destination_count] = operands;
   for (; end - begin >= kUnrolled * bytes; begin += kUnrolled * bytes) {
@@ -130,9 +130,9 @@ HWY_INLINE std::size_t fold_while(D d, const FoldOperands& operands, std::size_t
   return begin;
 }
 
-// Returns whether the fold mostly reads. Then it is fastest to read several lines of a source at a
-// time: from the last-level cache and from memory, eight sources took 0.7 of the time that they
-// took line by line. Two sources were faster line by line.
+// Returns whether the fold mostly reads. Such folds are fastest if they read several lines of a
+// source at a time: with eight sources in the last-level cache or in memory, this took 0.7 of the
+// time of going line by line. With two sources, going line by line was faster.
 inline bool is_mostly_read(const FoldOperands& operands) {
   return operands.destination_count == 1 && operands.source_count > 2;
 }

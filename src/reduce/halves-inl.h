@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folds the 16-bit floating-point types, two in each word, as floats and rounds once at the end, to
-// nearest even. It is compiled once per instruction set.
+// Folds 16-bit floating-point elements, two in each word, as floats. Rounds once, at the end, to
+// nearest even. This file is compiled once per instruction set.
 #if defined(HCCL_REDUCE_HALVES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HCCL_REDUCE_HALVES_INL_H_
 #undef HCCL_REDUCE_HALVES_INL_H_
@@ -18,7 +18,8 @@ HWY_BEFORE_NAMESPACE();
 namespace hccl::reduce::HWY_NAMESPACE {
 
 // Packing::first and Packing::second convert the first and the second half of the elements to
-// floats, in an order that the packing chooses; Packing::pack rounds them and restores the order.
+// floats. The packing chooses which elements form the first half; Packing::pack rounds both halves
+// and restores the order.
 template <class Packing, class FloatFold>
 struct Halves {
   static constexpr std::size_t kElementBytes = 2;
@@ -62,9 +63,9 @@ struct Bfloat16Lanes {
   }
 
  private:
-  // Rounds by adding half a unit of the last place that is kept, or one less than that half if the
-  // place is even. Neither an infinity nor the canonical NaN changes. A finite value beyond the
-  // largest becomes infinite, as required.
+  // Rounds to nearest even by adding half a unit of the last kept place, or one bit less if that
+  // place is even. Leaves infinities and the canonical NaN unchanged, and turns a finite value
+  // beyond the largest into an infinity, as required.
   template <bool kExact, class D>
   static HWY_INLINE Words<D> round(D d, Words<D> words) {
     if constexpr (kExact) {
@@ -76,12 +77,12 @@ struct Bfloat16Lanes {
   }
 };
 
-#if HWY_TARGET != HWY_SCALAR  // a scalar target has no vectors to halve and uses plain.h
+#if HWY_TARGET != HWY_SCALAR  // a scalar target has no vectors to halve, and uses plain.h
 struct Float16Lanes {
   template <class D>
   using Tag = LaneTag<hwy::float16_t, D>;
-  // Vectors are split and joined as integers, because Highway cannot take the upper half of a
-  // vector of float16_t on NEON.
+  // Splits and joins vectors as integers, because Highway cannot take the upper half of a vector of
+  // float16_t on NEON.
   template <class D>
   using Bits = LaneTag<std::uint16_t, D>;
 

@@ -19,7 +19,7 @@ struct FoldOperands {
 
 // The fold of one data type by one reduction.
 struct FoldKernel {
-  // The length of a block is a multiple of this, whatever the vector length.
+  // The length of a block is a multiple of this number of bytes, whatever the vector length.
   static constexpr std::size_t kBlockUnit = 512;
 
   std::size_t element_bytes;
@@ -53,7 +53,7 @@ struct FoldRow {
 struct TileWalks {
   void (*reduce)(const FoldKernel& kernel, const FoldOperands& operands, std::size_t bytes,
                  StorePolicy policy);
-  // Copies a tile line by line to destinations, none of which may be the source.
+  // Copies a tile line by line to all destinations at once. No destination may be the source.
   void (*interleaved_copy)(const std::byte* source, std::byte* const* destinations,
                            std::size_t destination_count, std::size_t bytes);
   // Copies a tile to destinations other than the source, bypassing the cache.

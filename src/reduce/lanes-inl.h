@@ -21,7 +21,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <class D>
 using Words = hn::VFromD<D>;
 
-// Reinterprets a vector as lanes of T.
+// The tag of a vector that is reinterpreted as lanes of T.
 template <class T, class D>
 using LaneTag = hn::Repartition<T, D>;
 

@@ -21,7 +21,7 @@ T load(const std::byte* from) {
 }
 
 // Converts elements to accumulators and back. Integers are summed and multiplied as unsigned types
-// that are too wide to be promoted to signed ones.
+// that are too wide to be promoted to int.
 template <class T>
 struct Integer {
   static constexpr std::size_t kBytes = sizeof(T);
@@ -46,8 +46,8 @@ template <class T>
 struct Real {
   using Accumulator = T;
 
-  // Returns whether `a` is the smaller of the two if `smaller` is set, else whether it is the
-  // larger. -0 is less than +0, and a NaN is kept.
+  // Returns whether `a` is the minimum (if `smaller`) or the maximum of the two. -0 is less than
+  // +0, and a NaN wins.
   static bool keeps(T a, T b, bool smaller) {
     if (std::isnan(a) || std::isnan(b)) return std::isnan(a);
     if (a == b) return std::signbit(a) == smaller;

@@ -14,8 +14,8 @@
 namespace hccl::reduce {
 namespace {
 
-// Length of the blocks in which copies go to all destinations, so that the second and later
-// destinations read the source from the nearest cache.
+// Copies go to all destinations block by block, so that the second and later destinations read the
+// source from the nearest cache.
 constexpr std::size_t kCopyBlock = 4096;
 
 const KernelTable& kernels() noexcept {
@@ -38,7 +38,7 @@ void copy_cached(const std::byte* source, std::span<std::byte* const> destinatio
 
 void copy_interleaved(const std::byte* source, std::span<std::byte* const> destinations,
                       std::size_t bytes) noexcept {
-  std::array<std::byte*, 64> others;  // destinations in one group that are not the source
+  std::array<std::byte*, 64> others;  // destinations of one group, without the source
   while (!destinations.empty()) {
     const auto turn = destinations.first(std::min(destinations.size(), others.size()));
     const auto end = std::ranges::remove_copy(turn, others.begin(), source).out;

@@ -13,10 +13,11 @@
 
 namespace hccl::reduce {
 
-// `cached` is for working sets well within the last-level cache. `interleaved` is for working sets
-// of about its size: a copy goes to all its destinations line by line, so that their misses
-// overlap. `streaming` is for larger working sets: it bypasses the cache (non-temporal stores,
-// fenced before return), except for destinations in place, where plain stores are cheaper.
+// `cached`: for working sets well within the last-level cache. `interleaved`: for working sets of
+// about the size of that cache; a copy goes to all its destinations line by line, so that their
+// misses overlap. `streaming`: for larger working sets; bypasses the cache (non-temporal stores,
+// fenced before return), except for destinations that are also sources, where plain stores are
+// cheaper.
 enum class StorePolicy { cached, interleaved, streaming };
 
 // Returns the size of an element in bytes, or 0 if `type` is not a data type.
@@ -43,31 +44,30 @@ enum class StorePolicy { cached, interleaved, streaming };
 
 // Sets destinations[d][i] to the fold over s of sources[s][i], in the order of `sources`, which
 // must not be empty. half and bfloat16 fold in float and round once, to nearest even. A destination
-// may equal a source (same address) but not otherwise overlap one. Addresses need no alignment, but
-// aligned elements are faster. Results are bitwise the same for every split of a buffer into tiles,
-// on every processor and in every floating-point mode of the calling thread: every NaN result is
-// the canonical NaN, and -0 is less than +0. Sums and products of integers wrap. An average is the
-// sum multiplied by 1 / n in the accumulator's type, or divided and truncated for integers. A
-// single source is copied unchanged.
+// may equal a source (same address) but must not otherwise overlap one. Addresses need no
+// alignment, but aligned elements are faster. Results are bitwise identical for every split of a
+// buffer into tiles, on every processor and in every floating-point mode of the calling thread:
+// every NaN result is the canonical NaN, and -0 is less than +0. Sums and products of integers
+// wrap. An average is the sum multiplied by 1 / n in the accumulator's type, or divided and
+// truncated for integers. A single source is copied unchanged.
 void reduce_tile(hcclDataType_t type, hcclRedOp_t operation,
                  std::span<const std::byte* const> sources,
                  std::span<std::byte* const> destinations, std::size_t count,
                  StorePolicy policy) noexcept;
 
 // Returns whether prescale_tile() must precede an average whose sums are folded in several steps
-// with rounding in between: a sum of half or bfloat16 may leave the range of the type although the
-// mean does not.
+// with rounding in between: a sum of half or bfloat16 may overflow although the mean does not.
 [[nodiscard]] constexpr bool needs_prescale(hcclDataType_t type) noexcept {
   return data_type(type).needs_prescale;
 }
-// Divides each value by the smallest power of two that is not less than `parts`. The division
-// rounds only values that become denormal. Only for types with needs_prescale().
+// Divides each value by the smallest power of two that is not less than `parts`. The division is
+// exact unless the result is denormal. Only for types with needs_prescale().
 void prescale_tile(hcclDataType_t type, const std::byte* source, std::byte* destination,
                    std::size_t count, std::uint32_t parts) noexcept;
 // Turns complete sums of `parts` values each into averages, in place: multiplies by 1 / parts in
 // the accumulator's type and rounds once, or divides and truncates integers. If
-// needs_prescale(type), the sums must be sums of prescaled values; average_tile() compensates for
-// the scale.
+// needs_prescale(type), the values must have been prescaled before they were summed; average_tile()
+// undoes the scaling.
 void average_tile(hcclDataType_t type, std::byte* values, std::size_t count,
                   std::uint32_t parts) noexcept;
 

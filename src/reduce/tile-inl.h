@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reduces or copies a tile, either vector by vector to all destinations at once, or in blocks that
-// bypass the cache. It is compiled once per instruction set.
+// bypass the cache. This file is compiled once per instruction set.
 #if defined(HCCL_REDUCE_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HCCL_REDUCE_TILE_INL_H_
 #undef HCCL_REDUCE_TILE_INL_H_
@@ -40,7 +40,7 @@ HWY_INLINE void stream_lines(std::byte* to, const std::byte* from, std::size_t b
   }
 }
 
-// Returns the number of bytes to the next line.
+// Returns the number of bytes to the next line boundary.
 inline std::size_t bytes_to_line(const std::byte* address) {
   return -reinterpret_cast<std::uintptr_t>(address) % kLine;
 }
@@ -67,13 +67,13 @@ HWY_INLINE void store_block(std::byte* to, const std::byte* block, const std::by
   }
 }
 
-// Folds whole blocks, stores them bypassing the cache, and returns the offset of the rest. Reads
-// must continue while a block is stored. So blocks are short (2 KiB lost a sixth of the bandwidth),
-// and storing to each destination prefetches the next block of one source (this gained a tenth;
-// prefetching all sources at once lost as much). Two sources are too few for that and are
-// prefetched further ahead (this gained a tenth to a fifth; half and twice the distance lost a
-// tenth). Folds that mostly read store directly: the detour through a block cost a third of the
-// bandwidth.
+// Folds whole blocks, stores them past the cache, and returns the offset of the rest. Reads must
+// continue while a block is stored. So blocks are short (2 KiB lost a sixth of the bandwidth), and
+// each store of a block to a destination prefetches the next block of one source (a gain of a
+// tenth; prefetching all sources at once lost a tenth). Two sources need more: they are also
+// prefetched kAhead bytes ahead (a gain of a tenth to a fifth; half or twice the distance lost a
+// tenth). Folds that mostly read store directly, because the detour through a block cost a third of
+// the bandwidth.
 inline std::size_t reduce_streaming(const FoldKernel& kernel, const FoldOperands& operands,
                                     std::size_t begin, std::size_t end, const bool* streamed) {
   constexpr std::size_t kBlock = FoldKernel::kBlockUnit;
@@ -102,9 +102,10 @@ inline std::size_t reduce_streaming(const FoldKernel& kernel, const FoldOperands
   return begin;
 }
 
-// Chooses the destinations to which stores bypass the cache from `offset` on: those that are
-// aligned to a line there and are not in place. Lines in place have just been read, so a plain
-// store costs no further read and is cheaper. Returns whether there are any such destinations.
+// Selects the destinations whose stores bypass the cache from `offset` onwards: those that are
+// aligned to a line at `offset` and are not also a source. The lines of a source have just been
+// read, so a plain store to them costs no further read and is cheaper. Returns whether any
+// destination is selected.
 inline bool choose_streamed(const FoldOperands& operands, std::size_t offset, bool* streamed) {
   const std::byte* const* const end = operands.sources + operands.source_count;
   bool any = false;
@@ -122,7 +123,8 @@ inline void reduce_kernel(const FoldKernel& kernel, const FoldOperands& operands
   bool streamed[kMaxDestinations];
   std::size_t done = 0;
   if (policy == StorePolicy::streaming && operands.destination_count <= kMaxDestinations) {
-    // Advance to the first line of the first destination, if it is a whole number of elements away.
+    // Fold up to the first line boundary of the first destination, if it is a whole number of
+    // elements away.
     const std::size_t to_line = std::min(bytes_to_line(operands.destinations[0]), bytes);
     const std::size_t head = to_line % kernel.element_bytes == 0 ? to_line : 0;
     if (choose_streamed(operands, head, streamed)) {
@@ -133,9 +135,9 @@ inline void reduce_kernel(const FoldKernel& kernel, const FoldOperands& operands
   kernel.range(operands, done, bytes);
 }
 
-// Copies vector by vector to all destinations at once, none of which is the source. Compared with a
-// memcpy of each block to each destination, this took 0.6 of the time for working sets of about the
-// size of the last-level cache, and 1.1 for much smaller ones.
+// Copies vector by vector to all destinations at once. No destination is the source. Compared with
+// a memcpy of each block to each destination, this took 0.6 of the time for working sets of about
+// the size of the last-level cache, and 1.1 of the time for much smaller ones.
 inline void interleaved_copy_kernel(const std::byte* source, std::byte* const* destinations,
                                     std::size_t destination_count, std::size_t bytes) {
   constexpr std::size_t kStep = 4 * kLine;

@@ -16,7 +16,7 @@ struct Elements {
 };
 
 // Cuts `count` elements into `parts` of nearly equal length. Parts begin at multiples of
-// `alignment` if they are long enough that this does not make their lengths differ much.
+// `alignment`, unless they are too short for that (kFewestUnits).
 class Cut {
  public:
   Cut(std::uint64_t count, std::uint32_t parts, std::uint32_t alignment);
@@ -31,9 +31,9 @@ class Cut {
 
  private:
   std::uint64_t count_;
-  std::uint64_t unit_;      // elements; boundaries are multiples of it
+  std::uint64_t unit_;      // elements; parts begin at multiples of this
   std::uint64_t units_;     // units in each of the shorter parts
-  std::uint64_t one_more_;  // number of parts at the beginning that have one unit more
+  std::uint64_t one_more_;  // number of parts with one unit more, which come first
 };
 
 // Maps the chunks of one channel to elements. Elements are numbered as in the user's buffers; in

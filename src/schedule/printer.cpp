@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes a rank's schedule as text and as JSON. No name in either needs escaping.
+// Writes a rank's schedule as text and as JSON. No name in the JSON needs escaping.
 #include "schedule/printer.h"
 
 #include "base/text.h"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A schedule says what one rank does in one channel of a collective, in terms of chunks. It has no
+// A schedule lists what one rank does in one channel of a collective, in terms of chunks. It has no
 // pointer, byte count or data type, so one schedule serves every call of its shape. Schedules are
 // pure values.
 //
-// Steps follow each other. The transfers of a step progress together, and the step ends when all of
-// them are complete. Data arrives at a peer in the order in which it is sent, step after step. A
-// rank's receives of a step are applied in the order of the list, slice by slice.
+// Steps run one after the other. The transfers of a step progress together, and the step ends when
+// all of them are complete. Data arrives at a peer in the order in which it is sent, step after
+// step. A rank's receives of a step are applied in the order of the list, slice by slice.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ namespace hccl::schedule {
 
 enum class Role : std::uint8_t { input, output, scratch };
 
-// A receive applies arriving data to its span. store: writes it to the span. reduce: sets the span
-// to the data (op) the operand, rounded to the data type. The operation is commutative.
+// A receive applies arriving data to its span. store: writes the data to the span. reduce: sets the
+// span to data (op) operand, rounded to the data type. The operation is commutative.
 enum class Action : std::uint8_t { store, reduce };
 
-// Consecutive chunks. The number of a chunk says which elements it holds, and the role says in
-// which buffer they are. In scratch, chunk first_chunk + i is in slot number slot + i, and a slot
-// has room for the largest chunk. A span without chunks is a signal, which is sent although it
-// carries no data; chunks without elements are not sent.
+// Consecutive chunks. The number of a chunk determines its elements, and the role determines their
+// buffer. In scratch, chunk first_chunk + i is in slot number slot + i, and a slot has room for the
+// largest chunk. A span without chunks is a signal, which is sent although it carries no data;
+// chunks without elements are not sent.
 struct Span {
   Role role = Role::input;
   std::uint32_t first_chunk = 0;
@@ -42,7 +42,7 @@ struct Transfer {
   // that the step's receives write there, as soon as the last of them has written a slice.
   bool forward = false;
   Span span;
-  Span operand;  // of a reduction or copy; may be the span
+  Span operand;  // of a reduction or copy; may equal `span`
 
   friend bool operator==(const Transfer&, const Transfer&) = default;
 };

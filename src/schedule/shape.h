@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A shape: everything that an algorithm may depend on. It is the key under which schedules are
-// cached.
+// A shape: everything that an algorithm may depend on, and therefore the key of the schedule cache.
 #pragma once
 
 #include "call/collective.h"
@@ -12,8 +11,8 @@
 namespace hccl::schedule {
 
 // Ranks are numbered 0 .. rank_count - 1, whatever their numbers in the program. `in_place` means
-// that the rank's input and output share memory, as the API allows for the collective. The ranks of
-// a call agree on everything but `rank` and `in_place`.
+// that the rank's input and output share memory, in the way in which the API allows it for the
+// collective. The ranks of a call agree on everything but `rank` and `in_place`.
 struct Shape {
   Collective collective = Collective::barrier;
   bool in_place = false;
@@ -38,7 +37,7 @@ struct Shape {
   [[nodiscard]] bool has_output() const {
     return contains(traits(collective).receivers, rank, root);
   }
-  // Returns whether the rank's input and output really are the same memory.
+  // Returns whether the rank uses both its input and its output, and they share memory.
   [[nodiscard]] bool aliased() const { return in_place && has_input() && has_output(); }
 
   [[nodiscard]] std::uint32_t ranks() const { return static_cast<std::uint32_t>(rank_count); }
