@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists the skipped tests of a ctest run, and fails if one was skipped although the machine has what it needs.
 
-A test that skips gives the reason in the form "needs <need>: ..."; the needs and their checks are below.
+A test that skips prints a reason of the form "needs <need>: ...". NEEDS contains a check for each need.
 """
 import os
 import re
@@ -31,7 +31,7 @@ NEEDS = {
     r"ipv6": lambda: Path("/proc/net/if_inet6").exists() and Path("/proc/net/if_inet6").read_text() != "",
     r"rdma": lambda: any(Path("/sys/class/infiniband").glob("*")),
     r"rdma hosts": lambda: "RXE_NODES" in os.environ,
-    r"another build": lambda: False,  # e.g. one without sanitizers, in which the test cannot measure
+    r"another build": lambda: False,  # such as one without sanitizers, which distort measurements
 }
 
 
@@ -54,8 +54,8 @@ def main():
         match = re.search(r"needs ([^:\n]+)(?::[^\n]*)?", output)
         need = match.group(1).strip() if match else None
         met = is_met(need) if need else None
-        verdict = {True: "but that is there", False: "which is missing", None: "which .ci/skips.py cannot check"}[met]
-        print(f"  {case.get('name')}: needs {need or 'something it does not name'}, {verdict}")
+        verdict = {True: "which this machine has", False: "which is missing", None: "which .ci/skips.py cannot check"}[met]
+        print(f"  {case.get('name')}: needs {need or 'something that its output does not name'}, {verdict}")
         wrong += met is not False
     sys.exit(1 if wrong else 0)
 

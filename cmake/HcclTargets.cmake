@@ -9,7 +9,7 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
-# Programs find the library relative to themselves, in the build tree and in the install tree; both may be moved.
+# Programs find the library relative to themselves, so both the build tree and the install tree may be moved.
 set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
 file(RELATIVE_PATH hccl_bin_to_lib /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR}/habanalabs)
 set(CMAKE_INSTALL_RPATH "$ORIGIN/${hccl_bin_to_lib}")
@@ -19,20 +19,20 @@ endif()
 find_program(HCCL_CCACHE ccache)
 mark_as_advanced(HCCL_CCACHE)
 if(HCCL_CCACHE)
-  # Without this it does not cache files that use a precompiled header.
+  # Without this setting, ccache does not cache files that use a precompiled header.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${HCCL_CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${HCCL_CCACHE})
 endif()
 find_package(Threads REQUIRED)
 find_package(hwy REQUIRED)
 
-# Warnings for all targets; errors only if the preset says so (CMAKE_COMPILE_WARNING_AS_ERROR).
+# The warnings for all targets. They are errors only if the preset sets CMAKE_COMPILE_WARNING_AS_ERROR.
 add_library(hccl_warnings INTERFACE)
 target_compile_options(hccl_warnings INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wformat=2 -Wundef
   $<$<COMPILE_LANGUAGE:CXX>:-Wsign-conversion;-Wold-style-cast;-Wnon-virtual-dtor;-Woverloaded-virtual;-Wcast-align>
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-Wduplicated-cond;-Wlogical-op>)
-# This warning needs the full optimiser: with less of it, or with added checks, it has false positives in the standard library.
+# Gives false positives in the standard library unless the build is fully optimised and has no sanitizer.
 if(NOT HCCL_SANITIZE)
   target_compile_options(hccl_warnings INTERFACE
     $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Wnull-dereference>)
@@ -59,8 +59,8 @@ endif()
 
 # hccl_layer(<name> [NOT_SHIPPED] SOURCES <files> DEPENDS <layers> [LIBRARIES <targets>])
 # Makes a folder of src/ an object library. Its headers become visible as "<name>/x.h" through an include root with
-# this folder alone, so code sees only the layers it names in DEPENDS: a forbidden include does not compile.
-# NOT_SHIPPED: a static library for tests and tools, which the shared library does not contain.
+# this folder alone, so its code sees only the layers in DEPENDS: a forbidden include does not compile.
+# NOT_SHIPPED: makes a static library for tests and tools, which the shared library does not contain.
 function(hccl_layer name)
   cmake_parse_arguments(ARG "NOT_SHIPPED" "" "SOURCES;DEPENDS;LIBRARIES" ${ARGN})
   set(root ${PROJECT_BINARY_DIR}/layers/${name})
@@ -88,9 +88,9 @@ endfunction()
 # Adds a GoogleTest program over the internal static library; it sees only the layers it names. Each of its cases is a
 # ctest test named <name>/<Suite.Case>, so that a skip or a time-out identifies it; TIMEOUT is per case.
 # The target tests_<label> builds all programs with cases of that label.
-# LAYOUT: runs all cases once more, with one letter per rank that names its node (HCCL_TEST_LAYOUT).
+# LAYOUT: runs all cases a second time, on emulated nodes: the n-th letter names the node of rank n (HCCL_TEST_LAYOUT).
 # LOCK: no two cases with that name run at the same time.
-# WAITS: the cases mostly wait, so ctest may run two of them in place of one other.
+# WAITS: the cases mostly wait, so each takes only one of ctest's job slots instead of two.
 # APART: the cases that match the GoogleTest filter get that label instead.
 function(hccl_test name)
   cmake_parse_arguments(ARG "WAITS" "TIMEOUT;LAYOUT;LOCK" "SOURCES;DEPENDS;LIBRARIES;LABELS;ARGS;APART" ${ARGN})
