@@ -42,8 +42,7 @@ class FakeWire {
   [[nodiscard]] FakeMemory& memory() { return memory_; }
   Faults faults;
   bool prompt = false;  // carries out each write when it is posted
-  bool random_delays =
-      false;  // occasionally delays a pair's writes or completions by up to 2000 steps
+  bool random_delays = false;  // delays a pair's writes or completions at random
 
   // Carries out one write or generates one completion, chosen at random. Returns false if there is
   // nothing to do.

@@ -59,8 +59,7 @@ TEST_F(QueuePairs, CopyShortWritesWhenPosted) {
   const std::vector<std::byte> before(128, std::byte{1});
   std::copy(before.begin(), before.end(), near_->memory.begin());
   write(128, 1);
-  near_->memory.assign(near_->memory.size(),
-                       std::byte{2});  // the bytes were copied when the write was posted
+  near_->memory.assign(near_->memory.size(), std::byte{2});  // the write has copied its bytes
   wire_.run();
   EXPECT_TRUE(std::equal(before.begin(), before.end(), far_->memory.begin()));
 }
