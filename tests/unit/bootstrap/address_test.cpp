@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests addresses and interfaces, and the owner of a connection's other socket.
+// Tests addresses and interfaces, and the owner of the other end of a connection.
 
 #include "base/address.h"
 
@@ -21,7 +21,7 @@ namespace {
 
 std::string first_of(const std::string& comm_id) { return parse_comm_id(comm_id).at(0).to_text(); }
 
-TEST(CommId, NumericFormsAreTakenAsTheyAre) {
+TEST(CommId, ParsesNumericAddresses) {
   EXPECT_EQ(first_of("127.0.0.1:5555"), "127.0.0.1:5555");
   EXPECT_EQ(first_of("10.1.2.3:1"), "10.1.2.3:1");
   EXPECT_EQ(first_of("[::1]:65535"), "[::1]:65535");
@@ -30,13 +30,13 @@ TEST(CommId, NumericFormsAreTakenAsTheyAre) {
   EXPECT_EQ(parse_comm_id("127.0.0.1:5555").size(), 1U);
 }
 
-TEST(CommId, NamesAreLookedUpAndIPv4ComesFirst) {
+TEST(CommId, ResolvesNamesWithIPv4First) {
   const auto addresses = parse_comm_id("localhost:7777");
   EXPECT_EQ(addresses.at(0).to_text(), "127.0.0.1:7777");
   for (const Address& address : addresses) EXPECT_TRUE(address.is_loopback());
 }
 
-TEST(CommId, MistakesNameTheVariable) {
+TEST(CommId, ErrorsNameVariable) {
   for (const char* wrong :
        {"", "127.0.0.1", ":5555", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65536", "127.0.0.1:-1",
         "127.0.0.1:5x", "[]:5555", "no.such.host.invalid:5555"}) {
@@ -50,7 +50,7 @@ TEST(CommId, MistakesNameTheVariable) {
   }
 }
 
-TEST(Address, SurvivesTheSocketCalls) {
+TEST(Address, SurvivesSocketAddressConversion) {
   for (const char* form : {"192.0.2.7:5", "[2001:db8::7]:65535"}) {
     const Address address = parse_comm_id(form).at(0);
     EXPECT_EQ(from_socket_address(to_socket_address(address).get()), address);
@@ -74,7 +74,7 @@ std::string chosen(const std::vector<Interface>& interfaces, const std::string& 
   return choice.name + " " + choice.address.host_text();
 }
 
-TEST(InterfaceChoice, ByDefaultTheFirstRealOne) {
+TEST(InterfaceChoice, PrefersFirstOrdinaryInterface) {
   const std::vector<Interface> all{
       interface("lo", "127.0.0.1"),      interface("docker0", "172.17.0.1"),
       interface("virbr0", "192.0.2.99"), interface("veth12", "169.254.1.1"),
@@ -83,14 +83,14 @@ TEST(InterfaceChoice, ByDefaultTheFirstRealOne) {
       interface("ib0", "192.0.2.2")};
   EXPECT_EQ(chosen(all, ""), "eth1 192.0.2.1");
   EXPECT_EQ(chosen({all.begin(), all.begin() + 7}, ""), "eth0 fd00::1");
-  // A veth with a subnet's address connects hosts that are network namespaces.
+  // A veth device with an ordinary address connects hosts that are network namespaces.
   EXPECT_EQ(chosen({interface("lo", "127.0.0.1"), interface("veth0", "10.1.0.1")}, ""),
             "veth0 10.1.0.1");
   // A link-local address needs a scope, which differs between hosts.
   EXPECT_EQ(chosen({all.begin(), all.begin() + 6}, ""), "lo 127.0.0.1");
 }
 
-TEST(InterfaceChoice, ByPrefixInTheOrderOfThePrefixes) {
+TEST(InterfaceChoice, FollowsOrderOfPrefixes) {
   const std::vector<Interface> all{interface("lo", "127.0.0.1"), interface("eth0", "192.0.2.1"),
                                    interface("ib0", "192.0.2.2"),
                                    interface("docker0", "172.17.0.1")};
@@ -105,15 +105,15 @@ std::string refusal(const std::vector<Interface>& interfaces, const std::string&
   return hccl::test::error_of(code, [&] { return choose_interface(interfaces, prefixes); });
 }
 
-TEST(InterfaceChoice, NoMatchSaysWhatThereIs) {
+TEST(InterfaceChoice, ListsInterfacesIfNoneMatches) {
   EXPECT_EQ(refusal({interface("eth0", "192.0.2.1")}, "ib,en"),
             "HCCL_SOCKET_IFNAME=\"ib,en\" matches no interface with a usable address; name "
             "one of: eth0 (192.0.2.1)");
 }
 
 // In a new network namespace the loopback interface is down, which the error must report. It must
-// not mention a setting, because hccl-perf asks for "lo" when the user has set nothing.
-TEST(InterfaceChoice, LoopbackThatIsDownIsWhatIsWrong) {
+// not mention a setting, because hccl-perf requests "lo" when the user has set nothing.
+TEST(InterfaceChoice, ReportsLoopbackThatIsDown) {
   constexpr const char* kDown =
       "the loopback interface is down, as it is in a new network namespace; bring it up: "
       "ip link set lo up";
@@ -123,14 +123,14 @@ TEST(InterfaceChoice, LoopbackThatIsDownIsWhatIsWrong) {
   EXPECT_NE(refusal({interface("eth0", "192.0.2.1")}, "ib"), kDown);
 }
 
-TEST(Address, OfThisMachineIsKnownAsSuch) {
+TEST(Address, OfThisMachineIsRecognised) {
   for (const Interface& interface : local_interfaces())
     EXPECT_TRUE(is_of_this_machine(interface.address)) << interface.address.to_text();
   EXPECT_TRUE(is_of_this_machine(parse_comm_id("127.9.8.7:1").at(0)));
   EXPECT_FALSE(is_of_this_machine(parse_comm_id("203.0.113.7:1").at(0)));
 }
 
-TEST(Connection, IsNamedByItsInterfaceAndBothAddresses) {
+TEST(Connection, TextNamesInterfaceAndAddresses) {
   const Address local = parse_comm_id("127.0.0.1:1").at(0);
   const Address remote = parse_comm_id("127.0.0.1:2").at(0);
   EXPECT_EQ(connection_text(local, remote), "lo 127.0.0.1:1 to 127.0.0.1:2");
@@ -138,7 +138,7 @@ TEST(Connection, IsNamedByItsInterfaceAndBothAddresses) {
   EXPECT_EQ(connection_text(foreign, remote), "203.0.113.7:3 to 127.0.0.1:2");
 }
 
-TEST(InterfaceChoice, ThisMachineHasOne) {
+TEST(InterfaceChoice, FindsInterfaceOfThisMachine) {
   const Interface choice = choose_interface(local_interfaces(), "");
   EXPECT_FALSE(choice.name.empty());
   EXPECT_EQ(choice.address.port, 0);
@@ -146,7 +146,7 @@ TEST(InterfaceChoice, ThisMachineHasOne) {
 
 // The kernel must report the user who owns the other end of a loopback connection.
 
-TEST(SocketOwner, IsTheUserOfTheOtherEnd) {
+TEST(SocketOwner, IsUserOfOtherEnd) {
   for (const char* form : {"127.0.0.1:1", "[::1]:1"}) {
     Address address = parse_comm_id(form).at(0);
     address.port = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connections of a test to the sockets that the library listens on, which send exact bytes.
+// Connects a test to the library's listening sockets, and sends exact bytes.
 #pragma once
 
 #include "base/address.h"
@@ -37,8 +37,8 @@ inline void send_all(const FileDescriptor& socket, std::span<const std::byte> by
   }
 }
 
-inline void send_text(const FileDescriptor& socket, const std::string& said) {
-  send_all(socket, std::as_bytes(std::span(said)));
+inline void send_text(const FileDescriptor& socket, const std::string& message) {
+  send_all(socket, std::as_bytes(std::span(message)));
 }
 
 // The test's end of a connection, with an event loop of its own.
@@ -50,8 +50,8 @@ class FarEnd {
             FrameConnection::Limits{.payload = kLargePayload})) {}
 
   [[nodiscard]] FrameConnection* operator->() const { return connection_.get(); }
-  // Reads frames until one has this type, and returns it. Returns nothing once the other end has
-  // closed.
+  // Reads frames until one has this type, and returns it. Returns nothing if the other end closes
+  // first.
   [[nodiscard]] std::optional<Frame> read_until(FrameType type) {
     const Deadline deadline = Deadline::after(kPatience);
     while (!deadline.expired()) {
@@ -86,14 +86,15 @@ inline Bytes sealed_frame(FrameSeal& seal, FrameType type, const Bytes& payload)
   return encode_frame(type, payload, 0, seal.next_code(type, sha256(payload)));
 }
 
-// Waits until the other side has closed. Returns false if it does not.
+// Waits until the other end has closed the connection. Returns false if it does not within
+// kPatience.
 inline bool is_cut_off(const FileDescriptor& socket) {
   const Deadline deadline = Deadline::after(kPatience);
   while (!deadline.expired()) {
     pollfd wanted{socket.get(), POLLIN, 0};
     poll(&wanted, 1, 1000);
-    std::array<std::byte, 4096> heard{};
-    const ssize_t count = recv(socket.get(), heard.data(), heard.size(), MSG_DONTWAIT);
+    std::array<std::byte, 4096> received{};
+    const ssize_t count = recv(socket.get(), received.data(), received.size(), MSG_DONTWAIT);
     if (count == 0 || (count < 0 && errno == ECONNRESET)) return true;
   }
   return false;

@@ -28,8 +28,8 @@ extern "C" int __lsan_is_turned_off() { return 1; }
 namespace hccl::bootstrap {
 namespace {
 
-// Runs the function in a child. Returns the child's exit status: 0, or another one if the function
-// threw.
+// Runs the function in a child. Returns the child's wait status, which is 0 if the function
+// returned.
 template <class Function>
 int status_of(const Function& function) {
   const pid_t pid = fork();
@@ -48,16 +48,16 @@ int status_of(const Function& function) {
   return status;
 }
 
-ProcessWatch& immortal_watch() {
+ProcessWatch& static_watch() {
   static ProcessWatch watch;  // destroyed at exit
   return watch;
 }
 
-TEST(ControlThread, DoesNotHoldUpTheExit) {
+TEST(ControlThread, DoesNotDelayExit) {
   const int status = status_of([] {
-    immortal_watch();
+    static_watch();
     const FileDescriptor self = open_process(getppid());
-    immortal_watch() = ProcessWatch(self.duplicate(), [] {});
+    static_watch() = ProcessWatch(self.duplicate(), [] {});
     std::atexit([] {  // runs first, while the control thread is alive
       ControlThread::instance().post([] { pause(); });
     });
@@ -65,7 +65,7 @@ TEST(ControlThread, DoesNotHoldUpTheExit) {
   EXPECT_EQ(status, 0);
 }
 
-TEST(ControlThread, CallsAfterExitHasBegunAreHarmless) {
+TEST(ControlThread, CallsDuringExitAreSafe) {
   const int status = status_of([] {
     std::atexit([] {  // registered first, so it runs last
       ControlThread::instance().post([] {});
@@ -82,7 +82,7 @@ TEST(ControlThread, CallsAfterExitHasBegunAreHarmless) {
   EXPECT_EQ(status, 0);
 }
 
-TEST(ControlThread, IsNotStartedInAForkedChild) {
+TEST(ControlThread, DoesNotStartInForkedChild) {
   const int status = status_of([] {
     ControlThread::instance().start();
     static ProcessWatch watch(open_process(getppid()), [] {});

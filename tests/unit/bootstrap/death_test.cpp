@@ -25,7 +25,7 @@ class Death : public testing::TestWithParam<Child> {
     if (GetParam() != Child::none) processes.leave_child(GetParam() == Child::raw);
   }
 
-  // Returns the id, which the rank that is the maker creates for all.
+  // Returns the id, which one rank, the maker, creates for all.
   static hcclUniqueId shared_id(Board& board, bool maker) {
     if (maker) {
       board.id = create_unique_id();
@@ -47,8 +47,8 @@ class Death : public testing::TestWithParam<Child> {
     });
   }
 
-  // Starts a rank that joins up to `stage` (1: it is accepted, 2: all ranks are there) and then
-  // dies.
+  // Starts a rank that joins up to `stage` (1: the server has accepted it, 2: all ranks have
+  // joined) and is then killed.
   void start_victim(Processes& processes, int rank, int size, int stage, bool maker) {
     processes.start(rank, {}, [=, this, &processes](Report& report) {
       const UniqueId id = decode(shared_id(processes.board(), maker));
@@ -64,7 +64,7 @@ class Death : public testing::TestWithParam<Child> {
     });
   }
 
-  // Joins, reports that, and waits for the table of all ranks.
+  // Joins, reports stage 1, and waits for the table of all ranks.
   static void wait_for_others(Board& board, int rank, int size, Report& report) {
     const UniqueId id = decode(shared_id(board, false));
     const Hello hello{rank, size, ProcessIdentity::mine(), random_secret()};
@@ -81,7 +81,7 @@ class Death : public testing::TestWithParam<Child> {
   }
 };
 
-TEST_P(Death, WhileOthersAreMissing) {
+TEST_P(Death, WhileRanksAreMissingIsNamed) {
   Processes processes;
   start_survivor(processes, 0, 5, true);
   start_survivor(processes, 1, 5, false);
@@ -89,7 +89,7 @@ TEST_P(Death, WhileOthersAreMissing) {
   const std::string victim = text("rank 3 (pid ", processes.pid(3), ",");
   ASSERT_TRUE(wait_until([&] { return processes.report(0).stage == 1; }));
   ASSERT_TRUE(processes.finished(1));
-  // A rank that comes late must get the error, too.
+  // A rank that starts late must get the error, too.
   start_survivor(processes, 4, 5, false);
   ASSERT_TRUE(processes.finished(4));
   processes.board().stage = 1;
@@ -97,7 +97,7 @@ TEST_P(Death, WhileOthersAreMissing) {
   for (const int rank : {0, 1, 4}) expect_named(processes, rank, victim);
 }
 
-TEST_P(Death, InTheExchange) {
+TEST_P(Death, InExchangeIsNamed) {
   Processes processes;
   start_survivor(processes, 0, 4, true);
   start_survivor(processes, 1, 4, false);
@@ -108,7 +108,7 @@ TEST_P(Death, InTheExchange) {
   for (const int rank : {0, 1, 2}) expect_named(processes, rank, victim);
 }
 
-TEST_P(Death, OfTheLeader) {
+TEST_P(Death, OfLeaderIsNamed) {
   Processes processes;
   start_victim(processes, 0, 3, 2, false);
   start_survivor(processes, 1, 3, true);
@@ -118,7 +118,7 @@ TEST_P(Death, OfTheLeader) {
   for (const int rank : {1, 2}) expect_named(processes, rank, victim);
 }
 
-TEST_P(Death, OfTheServersProcess) {
+TEST_P(Death, OfServersProcessIsNamed) {
   Processes processes;
   processes.board().stage = -1;
   start_victim(processes, 2, 4, 1, true);
@@ -147,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(Initialisation, Death,
 
 // Whenever a rank is killed, the other ranks must either all have the communicator, or all name the
 // victim.
-TEST(DeathAtAnyMoment, IsNamedOrCameTooLate) {
+TEST(DeathAtAnyMoment, IsNamedUnlessAllOthersJoined) {
   std::mt19937 random(20260102);
   for (int round = 0; round < 12; ++round) {
     Processes processes;
@@ -180,7 +180,7 @@ TEST(DeathAtAnyMoment, IsNamedOrCameTooLate) {
 
 FileDescriptor no_room(int) { throw Error(hcclOutOfMemory, "no room for the segment"); }
 
-TEST(Failure, OfTheLeadersSegmentIsNamedOnAllRanks) {
+TEST(Failure, OfLeadersSegmentReachesAllRanks) {
   Processes processes;
   const int port = free_port();
   for (const int rank : {0, 1, 2}) {
@@ -192,9 +192,11 @@ TEST(Failure, OfTheLeadersSegmentIsNamedOnAllRanks) {
             static_cast<void>(
                 join(id, 3, rank, contribution_of(rank), no_room, Deadline::after(kPatience)));
           });
-          // Waits, because the exit of rank 0 is reported, too, and might arrive before its error.
-          const auto told = [&](int other) { return processes.report(other).code != 0; };
-          if (rank == 0) static_cast<void>(wait_until([&] { return told(1) && told(2); }));
+          // Rank 0 waits, because its exit is reported, too, and that report might arrive before
+          // its error.
+          const auto has_error = [&](int other) { return processes.report(other).code != 0; };
+          if (rank == 0)
+            static_cast<void>(wait_until([&] { return has_error(1) && has_error(2); }));
         });
   }
   for (const int rank : {0, 1, 2}) {

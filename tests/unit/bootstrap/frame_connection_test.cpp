@@ -46,7 +46,7 @@ class Frames : public testing::Test {
   std::shared_ptr<FrameConnection> right_;
 };
 
-TEST_F(Frames, CarriesDescriptorsWithTheirFrames) {
+TEST_F(Frames, DeliversDescriptorsWithTheirFrames) {
   for (int i = 0; i < 50; ++i) {
     const FileDescriptor one = memory_with(i);
     const FileDescriptor two = memory_with(-i);
@@ -65,7 +65,7 @@ TEST_F(Frames, CarriesDescriptorsWithTheirFrames) {
   }
 }
 
-TEST_F(Frames, CarriesMoreThanTheSocketHolds) {
+TEST_F(Frames, DeliversFramesLargerThanSocketBuffer) {
   Bytes large(3'000'000);
   for (std::size_t i = 0; i < large.size(); ++i) large[i] = static_cast<std::byte>(i * 7 % 251);
   const FileDescriptor memory = memory_with(5);
@@ -78,7 +78,7 @@ TEST_F(Frames, CarriesMoreThanTheSocketHolds) {
   EXPECT_FALSE(left_->has_unsent());
 }
 
-TEST_F(Frames, WhatWasSaidBeforeTheEndIsHeard) {
+TEST_F(Frames, DeliversFramesSentBeforeTheEnd) {
   left_->send(FrameType::go, {});
   left_->close();
   right_->send(FrameType::ready, {});
@@ -88,7 +88,7 @@ TEST_F(Frames, WhatWasSaidBeforeTheEndIsHeard) {
   EXPECT_FALSE(right_->broke_rules());
 }
 
-TEST_F(Frames, GoesOnWhereItWasDetached) {
+TEST_F(Frames, ResumesAfterDetaching) {
   left_->send(FrameType::ready, Bytes(10));
   left_->send(FrameType::go, Bytes(20));
   EXPECT_EQ(next()->payload.size(), 10U);
@@ -98,7 +98,7 @@ TEST_F(Frames, GoesOnWhereItWasDetached) {
   EXPECT_EQ(next()->type, FrameType::table);
 }
 
-TEST_F(Frames, IsFinishedWhenItsFramesHaveLeft) {
+TEST_F(Frames, FinishesAfterSendingEverything) {
   bool finished = false;
   const Bytes large(3'000'000);
   left_->send(FrameType::contribution, large);
@@ -111,7 +111,7 @@ TEST_F(Frames, IsFinishedWhenItsFramesHaveLeft) {
   EXPECT_FALSE(right_->broke_rules());
 }
 
-TEST_F(Frames, AFrameTooLargeOrWithoutItsDescriptorsBreaksTheRules) {
+TEST_F(Frames, RejectsFrameWithoutItsDescriptors) {
   const Bytes lie = encode_frame(FrameType::entry, {}, 1);
   ASSERT_EQ(send(left_->fd(), lie.data(), lie.size(), 0), static_cast<ssize_t>(lie.size()));
   EXPECT_FALSE(next());
@@ -127,19 +127,19 @@ class SealedFrames : public Frames {
     sealed_->authenticate(FrameSeal(FrameSeal::Party::server, key, {}, {}));
   }
 
-  // As left_, the other end of right_, but its frames have codes.
+  // Like left_, the other end of right_, but its frames have codes.
   std::shared_ptr<FrameConnection> sealed_ =
       connection_over({FileDescriptor(dup(left_->fd())), {}, {}, {}});
 };
 
-TEST_F(SealedFrames, ARefusalWithoutACodeIsHeardBeforeAnyOtherFrame) {
+TEST_F(SealedFrames, AcceptsUnsealedRefusalAsFirstFrame) {
   left_->send(FrameType::refusal, serialize(Refusal{Refusal::other_key}));
   const auto frame = next();
   ASSERT_TRUE(frame);
   EXPECT_EQ(parse<Refusal>(frame->payload), Refusal{Refusal::other_key});
 }
 
-TEST_F(SealedFrames, ARefusalWithoutACodeIsForgedBehindAFrameThatHadOne) {
+TEST_F(SealedFrames, RejectsUnsealedRefusalAfterSealedFrame) {
   sealed_->send(FrameType::welcome, {});
   ASSERT_TRUE(next());
   left_->send(FrameType::refusal, serialize(Refusal{Refusal::other_key}));
@@ -147,7 +147,7 @@ TEST_F(SealedFrames, ARefusalWithoutACodeIsForgedBehindAFrameThatHadOne) {
   EXPECT_TRUE(right_->forged());
 }
 
-TEST_F(Frames, PeersAreKnownByTheKernel) {
+TEST_F(Frames, IdentifiesPeerThroughKernel) {
   EXPECT_EQ(peer_user(left_->fd()), geteuid());
   const FileDescriptor process = peer_process(left_->fd());
   ASSERT_TRUE(process.valid());

@@ -65,7 +65,7 @@ inline Ending try_join(const hcclUniqueId& id, int size, int rank,
 }
 
 // Returns the first error in the table, or an empty string if there is none.
-inline std::string complaint(const RankTable& table, int size, int rank) {
+inline std::string table_error(const RankTable& table, int size, int rank) {
   if (table.members.size() != static_cast<std::size_t>(size)) return "wrong number of members";
   if (value_in(table.control) != -size) return "wrong control segment";
   for (int peer = 0; peer < size; ++peer) {
@@ -101,7 +101,7 @@ inline void expect_all_joined(const std::vector<Ending>& endings) {
     const Ending& ending = endings[static_cast<std::size_t>(rank)];
     EXPECT_EQ(ending.code, hcclSuccess) << "rank " << rank << ": " << ending.text;
     if (ending.code != hcclSuccess) continue;
-    EXPECT_EQ(complaint(ending.table, size, rank), "") << "rank " << rank;
+    EXPECT_EQ(table_error(ending.table, size, rank), "") << "rank " << rank;
     EXPECT_EQ(ending.table.secret, endings[0].table.secret);
   }
 }

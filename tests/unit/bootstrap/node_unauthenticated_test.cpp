@@ -28,17 +28,17 @@ void send_with_descriptors(const FileDescriptor& socket, std::span<const std::by
   const FileDescriptor memory = memory_with(1);
   const std::vector<int> all(count, memory.get());
   std::vector<std::byte> control(CMSG_SPACE(count * sizeof(int)));
-  std::vector<std::byte> said(bytes.begin(), bytes.end());
-  iovec part{said.data(), said.size()};
+  std::vector<std::byte> payload(bytes.begin(), bytes.end());
+  iovec part{payload.data(), payload.size()};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
   attach_descriptors(message, control, all);
-  EXPECT_EQ(sendmsg(socket.get(), &message, MSG_NOSIGNAL), static_cast<ssize_t>(said.size()));
+  EXPECT_EQ(sendmsg(socket.get(), &message, MSG_NOSIGNAL), static_cast<ssize_t>(payload.size()));
 }
 
-// Two ranks that have joined, of which the leader waits for the contribution of rank 1. finish()
-// sends it.
+// Two ranks that have joined. The leader waits for the contribution of rank 1, which finish()
+// sends.
 class UnauthenticatedOnNode : public ServerTest {
  protected:
   UnauthenticatedOnNode() {
@@ -48,8 +48,8 @@ class UnauthenticatedOnNode : public ServerTest {
     member_listener_ = listen_on_node(member_.node_socket);
   }
   void start(Deadline::Duration limit = std::chrono::hours(1)) {
-    const auto join = [this](const Hello& said) {
-      auto client = std::make_unique<RendezvousClient>(server(), proof_key(server()), said,
+    const auto join = [this](const Hello& own) {
+      auto client = std::make_unique<RendezvousClient>(server(), proof_key(server()), own,
                                                        Deadline::after(kPatience));
       client->join([] { return std::string(); });
       return client;
@@ -67,8 +67,8 @@ class UnauthenticatedOnNode : public ServerTest {
   void finish() {
     NodeExchange exchange(*member_client_, table_, 1, std::move(member_listener_));
     const RankTable member = exchange.run(contribution_of(1), [](int) { return FileDescriptor(); });
-    EXPECT_EQ(complaint(member, 2, 1), "");
-    EXPECT_EQ(complaint(leading_.get(), 2, 0), "");
+    EXPECT_EQ(table_error(member, 2, 1), "");
+    EXPECT_EQ(table_error(leading_.get(), 2, 0), "");
   }
 
   [[nodiscard]] FileDescriptor connect_to_leader() const {
@@ -97,25 +97,25 @@ class UnauthenticatedOnNode : public ServerTest {
   std::future<RankTable> leading_;
 };
 
-TEST_F(UnauthenticatedOnNode, WithTheWrongBytesIsCutOff) {
+TEST_F(UnauthenticatedOnNode, MalformedContributionIsCutOff) {
   start();
   const Bytes truncated_blob = encode_frame(FrameType::contribution, Bytes(20));
   const ContributionMessage other_secret{{}, 1, false, {}};
   Bytes huge = encode_frame(FrameType::contribution, {});
   huge[10] = std::byte{0x20};  // two megabytes
-  for (const Bytes& said :
+  for (const Bytes& payload :
        {Bytes(500, std::byte{0xAB}), encode_frame(FrameType::go, {}), truncated_blob, huge,
         encode_frame(FrameType::contribution, serialize(other_secret)), contribution(0, false, 2),
         contribution(0, false, kMostRanks - 1), contribution(0, false, -1),
         contribution(0, false, 0)}) {
     const FileDescriptor socket = connect_to_leader();
-    send_all(socket, said);
+    send_all(socket, payload);
     EXPECT_TRUE(is_cut_off(socket));
   }
   finish();
 }
 
-TEST_F(UnauthenticatedOnNode, WithTheWrongDescriptorsLeavesNoneOfThem) {
+TEST_F(UnauthenticatedOnNode, UnexpectedDescriptorsAreClosed) {
   start();
   {
     const FileDescriptor first = connect_to_leader();
@@ -124,15 +124,15 @@ TEST_F(UnauthenticatedOnNode, WithTheWrongDescriptorsLeavesNoneOfThem) {
   }
   const std::ptrdiff_t before = open_descriptors();
   struct Case {
-    Bytes said;
+    Bytes payload;
     std::size_t sent;
   };
-  for (const auto& [said, sent] :
+  for (const auto& [payload, sent] :
        {Case{contribution(1), 4}, Case{contribution(1), 200}, Case{contribution(2), 1},
         Case{contribution(4), 4}, Case{contribution(2, false), 2}, Case{contribution(5), 5},
         Case{Bytes(1), 253}, Case{Bytes(2000, std::byte{1}), 100}}) {
     const FileDescriptor socket = connect_to_leader();
-    send_with_descriptors(socket, said, sent);
+    send_with_descriptors(socket, payload, sent);
     EXPECT_TRUE(is_cut_off(socket)) << sent;
   }
   // Each byte comes with a few descriptors.
@@ -152,7 +152,7 @@ TEST_F(UnauthenticatedOnNode, WithTheWrongDescriptorsLeavesNoneOfThem) {
   finish();
 }
 
-TEST_F(UnauthenticatedOnNode, WhoIsSilentHasItsTimeAndHoldsNobodyUp) {
+TEST_F(UnauthenticatedOnNode, SilentPeerIsCutOffAndDelaysNobody) {
   start(std::chrono::milliseconds(50));
   const FileDescriptor silent = connect_to_leader();
   const FileDescriptor halfway = connect_to_leader();
@@ -163,7 +163,7 @@ TEST_F(UnauthenticatedOnNode, WhoIsSilentHasItsTimeAndHoldsNobodyUp) {
   finish();
 }
 
-TEST_F(UnauthenticatedOnNode, InGreatNumbersHoldsNobodyUp) {
+TEST_F(UnauthenticatedOnNode, ManySilentPeersDelayNobody) {
   std::vector<FileDescriptor> silent;
   silent.reserve(300);
   for (int i = 0; i < 300; ++i) silent.push_back(connect_to_leader());
@@ -171,10 +171,10 @@ TEST_F(UnauthenticatedOnNode, InGreatNumbersHoldsNobodyUp) {
   finish();
 }
 
-TEST_F(UnauthenticatedOnNode, OfAnotherUserIsRefused) {
+TEST_F(UnauthenticatedOnNode, PeerOfAnotherUserIsRefused) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root";
   start();
-  // If it were accepted, the message would be a contribution of rank 1.
+  // The message is a valid contribution of rank 1, so that only the user is wrong.
   const Bytes valid =
       encode_frame(FrameType::contribution, serialize(ContributionMessage{secret(), 1, false, {}}));
   const int status = hccl::test::status_in_child([&] {
@@ -187,7 +187,7 @@ TEST_F(UnauthenticatedOnNode, OfAnotherUserIsRefused) {
   finish();
 }
 
-TEST_F(UnauthenticatedOnNode, CannotTakeANameThatIsTaken) {
+TEST_F(UnauthenticatedOnNode, NameInUseCannotBeTaken) {
   EXPECT_THROW(static_cast<void>(listen_on_node(leader().node_socket)), Error);
 }
 

@@ -18,18 +18,20 @@
 namespace hccl::bootstrap::test {
 namespace {
 
-// Ranks that are threads of one process must be able to join several communicators, and fail by
-// name.
+// Ranks that are threads of one process must be able to join several communicators, and errors must
+// name the ranks at fault.
 
 class Join : public LoopbackTest {};
 
-TEST_F(Join, TwoThreadsExchangeEverything) {
+TEST_F(Join, TwoThreadsExchangeAllData) {
   expect_all_joined(join_as_threads(create_unique_id(), 2));
 }
 
-TEST_F(Join, SixteenThreads) { expect_all_joined(join_as_threads(create_unique_id(), 16)); }
+TEST_F(Join, SixteenThreadsExchangeAllData) {
+  expect_all_joined(join_as_threads(create_unique_id(), 16));
+}
 
-TEST_F(Join, OneRankNeedsNobody) {
+TEST_F(Join, SingleRankJoinsAlone) {
   hcclUniqueId id = create_unique_id();
   const RankTable table = join(
       id, 1, 0, contribution_of(0),
@@ -41,7 +43,7 @@ TEST_F(Join, OneRankNeedsNobody) {
   retire_unique_id(id);
 }
 
-TEST_F(Join, SeveralCommunicatorsAtOnce) {
+TEST_F(Join, SeveralCommunicatorsJoinConcurrently) {
   constexpr int kCommunicators = 6;
   std::vector<hcclUniqueId> ids;
   ids.reserve(kCommunicators);
@@ -57,7 +59,7 @@ TEST_F(Join, SeveralCommunicatorsAtOnce) {
   EXPECT_NE(endings[0][0].table.secret, endings[1][0].table.secret);
 }
 
-TEST_F(Join, DeadlineNamesTheMissingRanks) {
+TEST_F(Join, TimeoutNamesMissingRanks) {
   const hcclUniqueId id = create_unique_id();
   std::vector<Ending> endings(6);
   std::vector<std::thread> threads;
@@ -81,7 +83,7 @@ void wait_for_control_thread() {
   idle.get_future().wait();
 }
 
-TEST_F(Join, TheServersProcessWaitsForTheReasonOfItsOwnRank) {
+TEST_F(Join, ServerWaitsForFailureReasonOfItsOwnRank) {
   const UniqueId id = decode(create_unique_id());
   const auto hello = [](int rank) {
     return Hello{rank, 2, ProcessIdentity::mine(), random_secret()};
@@ -110,7 +112,7 @@ TEST_F(Join, TheServersProcessWaitsForTheReasonOfItsOwnRank) {
 }
 
 // Ranks that are processes on several nodes must get the right data from each other, and all must
-// learn of the end of one.
+// be notified when one of them ends.
 
 // The node of each rank.
 using Nodes = std::vector<std::string>;
@@ -119,14 +121,15 @@ int ranks_on(const Nodes& nodes, const std::string& node) {
   return static_cast<int>(std::ranges::count(nodes, node));
 }
 
-std::string complaint_over(const Nodes& nodes, const RankTable& table, int rank) {
+std::string table_error_across(const Nodes& nodes, const RankTable& table, int rank) {
   const auto& node_of = [&](int which) { return nodes[static_cast<std::size_t>(which)]; };
   if (table.members.size() != nodes.size()) return "wrong number of members";
   if (value_in(table.control) != -ranks_on(nodes, node_of(rank))) return "wrong control segment";
   for (const RankInfo& member : table.members) {
     const Contribution expected = contribution_of(member.rank);
     const bool here = node_of(member.rank) == node_of(rank);
-    if (member.announced != expected.announce({})) return text("wrong words of ", member.rank);
+    if (member.announced != expected.announce({}))
+      return text("wrong announcement of ", member.rank);
     if ((member.node == table.members[static_cast<std::size_t>(rank)].node) != here)
       return text("wrong node of ", member.rank);
     if (member.blob != (here ? expected.blob : std::vector<std::byte>()))
@@ -141,7 +144,7 @@ std::string complaint_over(const Nodes& nodes, const RankTable& table, int rank)
 // Ranks that have joined, each on its node, and then follow the orders of the test.
 class SeveralNodes : public testing::Test {
  protected:
-  enum Stage : int { joined = 1, told_of_it };
+  enum Stage : int { joined = 1, fault_reported };
   enum Order : int { raise_fault = 1, leave };
 
   void start(const Nodes& nodes, const std::vector<int>& order) {
@@ -161,12 +164,13 @@ class SeveralNodes : public testing::Test {
     }
   }
   void order(int rank, Order what) { orders_[rank] = what; }
-  // Waits until a rank has received a message, and returns it.
-  std::string told(int rank) {
-    EXPECT_TRUE(wait_until([&] { return processes_.report(rank).stage == told_of_it; })) << rank;
+  // Waits until a fault has been reported to a rank, and returns its text.
+  std::string await_fault(int rank) {
+    EXPECT_TRUE(wait_until([&] { return processes_.report(rank).stage == fault_reported; }))
+        << rank;
     return processes_.text(rank);
   }
-  bool is_told(int rank) { return processes_.report(rank).stage == told_of_it; }
+  bool has_fault(int rank) { return processes_.report(rank).stage == fault_reported; }
   Processes& processes() { return processes_; }
   [[nodiscard]] int size() const { return size_; }
 
@@ -175,7 +179,7 @@ class SeveralNodes : public testing::Test {
     const hcclUniqueId id = resolve_unique_id(rank == 0 ? create_unique_id() : hcclUniqueId{});
     Ending ending = try_join(id, size_, rank);
     std::string wrong = ending.text;
-    if (ending.code == hcclSuccess) wrong = complaint_over(nodes, ending.table, rank);
+    if (ending.code == hcclSuccess) wrong = table_error_across(nodes, ending.table, rank);
     write_report(report, ending.code, wrong);
     report.stage = joined;
     if (!wrong.empty()) return;
@@ -183,7 +187,7 @@ class SeveralNodes : public testing::Test {
         std::move(ending.table.link),
         ControlLink::Callbacks{[&](hcclResult_t code, const std::string& what) {
           write_report(report, code, what);
-          report.stage = told_of_it;
+          report.stage = fault_reported;
         }});
     static_cast<void>(wait_until([&] { return orders_[rank] != 0; }));
     if (orders_[rank] == raise_fault) {
@@ -201,56 +205,58 @@ class SeveralNodes : public testing::Test {
           std::atomic<int>[32];
 };
 
-TEST_F(SeveralNodes, EachGetsWhatIsOfItsNodeAndWordsOfAll) {
+TEST_F(SeveralNodes, RanksGetDataOfNodeAndAnnouncementsOfAll) {
   start({"b", "a", "c", "b", "c", "c", "b", "c"}, {5, 0, 7, 3, 1, 2, 6, 4});
   for (int rank = 0; rank < size(); ++rank) order(rank, leave);
   for (int rank = 0; rank < size(); ++rank) {
     EXPECT_TRUE(processes().finished(rank)) << rank;
-    EXPECT_FALSE(is_told(rank)) << rank << ": " << processes().text(rank);
+    EXPECT_FALSE(has_fault(rank)) << rank << ": " << processes().text(rank);
   }
 }
 
-TEST_F(SeveralNodes, AFaultOfOneReachesAll) {
+TEST_F(SeveralNodes, FaultReachesAllRanks) {
   start({"a", "a", "b", "c"}, {0, 1, 2, 3});
   order(2, raise_fault);
-  for (const int rank : {0, 1, 3}) EXPECT_EQ(told(rank), "a wrong sum");
+  for (const int rank : {0, 1, 3}) EXPECT_EQ(await_fault(rank), "a wrong sum");
 }
 
-TEST_F(SeveralNodes, ADeathIsToldToAllByName) {
+TEST_F(SeveralNodes, DeathIsReportedToAllByName) {
   start({"a", "b", "b", "c"}, {0, 1, 2, 3});
   const std::string victim = text("rank 3 (pid ", processes().pid(3), ", host ");
   processes().kill(3);
-  for (const int rank : {0, 1, 2}) EXPECT_EQ(told(rank).find(victim), 0U) << processes().text(rank);
+  for (const int rank : {0, 1, 2})
+    EXPECT_EQ(await_fault(rank).find(victim), 0U) << processes().text(rank);
 }
 
-TEST_F(SeveralNodes, AWholeNodeThatEndsIsNamed) {
+TEST_F(SeveralNodes, DeathOfWholeNodeIsNamed) {
   start({"a", "b", "b", "b"}, {0, 1, 2, 3});
   for (const int rank : {1, 2, 3}) processes().kill(rank);
-  EXPECT_EQ(told(0).find("ranks 1-3 (host "), 0U) << processes().text(0);
+  EXPECT_EQ(await_fault(0).find("ranks 1-3 (host "), 0U) << processes().text(0);
 }
 
-TEST_F(SeveralNodes, TheEndOfTheServersProcessIsToldToAll) {
+TEST_F(SeveralNodes, DeathOfServersProcessIsReportedToAll) {
   start({"a", "a", "b"}, {0, 1, 2});
   const std::string server = text("rank 0 (pid ", processes().pid(0), ", host ");
   processes().kill(0);
-  for (const int rank : {1, 2}) EXPECT_EQ(told(rank).find(server), 0U) << processes().text(rank);
+  for (const int rank : {1, 2})
+    EXPECT_EQ(await_fault(rank).find(server), 0U) << processes().text(rank);
 }
 
-TEST_F(SeveralNodes, WhoLeavesIsNoFault) {
+TEST_F(SeveralNodes, LeavingIsNoFault) {
   start({"a", "b", "b"}, {0, 1, 2});
   for (const int rank : {0, 1}) {
     order(rank, leave);
     EXPECT_TRUE(processes().finished(rank));
   }
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  EXPECT_FALSE(is_told(2)) << processes().text(2);
+  EXPECT_FALSE(has_fault(2)) << processes().text(2);
 }
 
-TEST_F(SeveralNodes, WhoIsStoppedIsNoFault) {
+TEST_F(SeveralNodes, StoppedProcessIsNoFault) {
   start({"a", "b"}, {0, 1});
   kill(processes().pid(1), SIGSTOP);
   std::this_thread::sleep_for(std::chrono::seconds(1));
-  EXPECT_FALSE(is_told(0)) << processes().text(0);
+  EXPECT_FALSE(has_fault(0)) << processes().text(0);
   kill(processes().pid(1), SIGCONT);
   for (const int rank : {0, 1}) order(rank, leave);
   for (const int rank : {0, 1}) EXPECT_TRUE(processes().finished(rank));

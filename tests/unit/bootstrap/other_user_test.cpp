@@ -48,7 +48,7 @@ INSTANTIATE_TEST_SUITE_P(Secret, OtherUser, testing::Values("", "known to the ot
                            return std::string(*secret.param == '\0' ? "None" : "Known");
                          });
 
-TEST_P(OtherUser, WhoHoldsThePortFirstIsNotBelieved) {
+TEST_P(OtherUser, ServerOfOtherUserIsRefused) {
   Processes processes;
   processes.start(1, environment(), [&](Report& report) {
     become_another_user();
@@ -68,7 +68,7 @@ TEST_P(OtherUser, WhoHoldsThePortFirstIsNotBelieved) {
                                     " first; choose another port in HCCL_COMM_ID"));
 }
 
-TEST_P(OtherUser, WhoClaimsARankIsRefusedAndTheJobGoesOn) {
+TEST_P(OtherUser, RankOfOtherUserIsRefusedAndJobContinues) {
   Processes processes;
   const auto join_as = [](int rank) {
     return [rank](Report& report) {
@@ -78,7 +78,7 @@ TEST_P(OtherUser, WhoClaimsARankIsRefusedAndTheJobGoesOn) {
     };
   };
   processes.start(0, environment(), join_as(0));
-  // The rank of the other user skips its check of the server, which would end the rank as well.
+  // The other user's rank skips its own check of the server, which would fail, too.
   processes.start(2, environment(), [&](Report& report) {
     become_another_user();
     UniqueId id;

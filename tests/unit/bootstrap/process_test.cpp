@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins ranks that are processes: in any order, and on one port repeatedly. Mistakes must be named.
+// Joins ranks that are processes: in any order, and on one port repeatedly. Errors must name the
+// mistake.
 #include "bootstrap/server_registry.h"
 #include "joining_ranks.h"
 #include "processes.h"
@@ -26,7 +27,7 @@ void join_and_report(Report& report, const hcclUniqueId& passed, int size, int r
   }
   const Ending ending = try_join(id, size, rank, limit);
   std::string wrong = ending.text;
-  if (ending.code == hcclSuccess) wrong = complaint(ending.table, size, rank);
+  if (ending.code == hcclSuccess) wrong = table_error(ending.table, size, rank);
   write_report(report, ending.code, wrong);
 }
 
@@ -38,7 +39,7 @@ void expect_joined(Processes& processes, int size) {
   }
 }
 
-// Starts a rank as a process. Only rank 0 creates an id; the others pass zeros.
+// Starts a rank as a process. Only rank 0 creates an id; the others pass an empty one.
 void start_rank(Processes& processes, int rank, int size, const Environment& environment) {
   processes.start(rank, environment, [=](Report& report) {
     join_and_report(report, rank == 0 ? create_unique_id() : hcclUniqueId{}, size, rank);
@@ -58,7 +59,7 @@ TEST(JoinProcesses, StartInAnyOrder) {
   }
 }
 
-TEST(JoinProcesses, RankZeroNeedNotAskForTheId) {
+TEST(JoinProcesses, RankZeroNeedNotCreateId) {
   Processes processes;
   const int port = free_port();
   for (const int rank : {1, 2, 0}) {
@@ -68,7 +69,7 @@ TEST(JoinProcesses, RankZeroNeedNotAskForTheId) {
   expect_joined(processes, 3);
 }
 
-TEST(JoinProcesses, AnyRankMayMakeTheId) {
+TEST(JoinProcesses, AnyRankMayCreateId) {
   Processes processes;
   for (const int rank : {0, 1, 2}) {
     processes.start(rank, {}, [&processes, rank](Report& report) {
@@ -84,14 +85,14 @@ TEST(JoinProcesses, AnyRankMayMakeTheId) {
   expect_joined(processes, 3);
 }
 
-TEST(JoinProcesses, Sixteen) {
+TEST(JoinProcesses, SixteenProcessesJoin) {
   Processes processes;
   const int port = free_port();
   for (int rank = 15; rank >= 0; --rank) start_rank(processes, rank, 16, with_port(port));
   expect_joined(processes, 16);
 }
 
-TEST(JoinProcesses, RunsFollowEachOtherOnOnePort) {
+TEST(JoinProcesses, ConsecutiveRunsShareOnePort) {
   const int port = free_port();
   for (int run = 0; run < 6; ++run) {
     Processes processes;
@@ -100,7 +101,7 @@ TEST(JoinProcesses, RunsFollowEachOtherOnOnePort) {
   }
 }
 
-TEST(JoinProcesses, ANameAndBothProtocolsWork) {
+TEST(JoinProcesses, HostNameIPv4AndIPv6Work) {
   for (const char* host : {"localhost", "[::1]", "::1", "127.0.0.1"}) {
     Processes processes;
     const Environment environment{{"HCCL_COMM_ID", text(host, ':', free_port())}};
@@ -109,7 +110,7 @@ TEST(JoinProcesses, ANameAndBothProtocolsWork) {
   }
 }
 
-TEST(JoinProcesses, LaterCommunicatorsGetPortsOfTheirOwn) {
+TEST(JoinProcesses, LaterCommunicatorsGetOtherPorts) {
   Processes processes;
   const int port = free_port();
   for (const int rank : {0, 1}) {
@@ -135,7 +136,7 @@ TEST(JoinProcesses, LaterCommunicatorsGetPortsOfTheirOwn) {
   expect_joined(processes, 2);
 }
 
-TEST(JoinProcesses, ADifferentSizeIsAnErrorOnAllRanks) {
+TEST(JoinProcesses, DifferentSizeFailsAllRanks) {
   Processes processes;
   const int port = free_port();
   for (const int rank : {0, 1, 2}) {
@@ -146,7 +147,7 @@ TEST(JoinProcesses, ADifferentSizeIsAnErrorOnAllRanks) {
   }
 }
 
-TEST(JoinProcesses, ASecondClaimIsRefusedAndTheJobGoesOn) {
+TEST(JoinProcesses, DuplicateRankIsRefusedAndJobContinues) {
   Processes processes;
   const int port = free_port();
   start_rank(processes, 0, 3, with_port(port));
@@ -166,7 +167,7 @@ TEST(JoinProcesses, ASecondClaimIsRefusedAndTheJobGoesOn) {
   for (const int index : {0, 2, first}) processes.expect_reported(index, hcclSuccess, "");
 }
 
-TEST(JoinProcesses, AnotherSecretIsRefusedAndTheJobGoesOn) {
+TEST(JoinProcesses, WrongSecretIsRefusedAndJobContinues) {
   Processes processes;
   Environment environment = with_port(free_port());
   environment["HCCL_SECRET"] = "the right one";
@@ -179,7 +180,7 @@ TEST(JoinProcesses, AnotherSecretIsRefusedAndTheJobGoesOn) {
   expect_joined(processes, 2);
 }
 
-TEST(JoinProcesses, AnAddressOfAnotherMachineIsRefusedClearly) {
+TEST(JoinProcesses, AddressOfAnotherMachineIsRefused) {
   Processes processes;
   processes.start(0, {{"HCCL_COMM_ID", "203.0.113.7:5555"}}, [](Report& report) {
     report_error(report, [] { static_cast<void>(create_unique_id()); });
@@ -187,7 +188,7 @@ TEST(JoinProcesses, AnAddressOfAnotherMachineIsRefusedClearly) {
   processes.expect_reported(0, hcclInvalidArgument, "not an address of this machine");
 }
 
-TEST(JoinProcesses, AnOccupiedPortIsNamed) {
+TEST(JoinProcesses, OccupiedPortIsReported) {
   Processes processes;
   const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -205,13 +206,13 @@ TEST(JoinProcesses, AnOccupiedPortIsNamed) {
   close(listener);
 }
 
-TEST(JoinProcesses, AnEmptyIdWithoutTheVariableIsRefusedAtOnce) {
+TEST(JoinProcesses, EmptyIdWithoutVariableIsRefusedAtOnce) {
   Processes processes;
   processes.start(0, {}, [](Report& report) { join_and_report(report, hcclUniqueId{}, 2, 0); });
   processes.expect_reported(0, hcclInvalidArgument, "HCCL_COMM_ID");
 }
 
-TEST(JoinProcesses, OneRankNeedsOnlyTheVariable) {
+TEST(JoinProcesses, SingleRankNeedsOnlyVariable) {
   Processes processes;
   processes.start(0, with_port(free_port()), [](Report& report) {
     const Ending ending = try_join(resolve_unique_id(hcclUniqueId{}), 1, 0);
@@ -220,7 +221,7 @@ TEST(JoinProcesses, OneRankNeedsOnlyTheVariable) {
   expect_joined(processes, 1);
 }
 
-// A file of its own for a rank's log.
+// A separate log file for a rank.
 class LogFile {
  public:
   LogFile() {
@@ -241,7 +242,7 @@ class LogFile {
     if (file) all << file.rdbuf();
     return all.str();
   }
-  [[nodiscard]] bool comes_to_say(const std::string& part) const {
+  [[nodiscard]] bool eventually_contains(const std::string& part) const {
     return wait_until([&] { return contents().find(part) != std::string::npos; });
   }
 
@@ -249,21 +250,21 @@ class LogFile {
   std::string path_;
 };
 
-TEST(JoinProcesses, LongWaitingIsReportedOnceWithTheMissing) {
+TEST(JoinProcesses, LongWaitIsReportedOnceWithMissingRanks) {
   Processes processes;
   const LogFile log;
   Environment environment = log.with(with_port(free_port()));
   environment["HCCL_HANG_REPORT"] = "0.1";
   for (const int rank : {0, 2}) start_rank(processes, rank, 4, environment);
-  EXPECT_TRUE(log.comes_to_say("still waiting"));
+  EXPECT_TRUE(log.eventually_contains("still waiting"));
   for (const int rank : {1, 3}) start_rank(processes, rank, 4, environment);
   expect_joined(processes, 4);
-  const std::string said = log.contents();
-  EXPECT_NE(said.find("ranks 1,3 have not joined (of 4)"), std::string::npos) << said;
-  EXPECT_EQ(said.find("still waiting"), said.rfind("still waiting")) << said;
+  const std::string logged = log.contents();
+  EXPECT_NE(logged.find("ranks 1,3 have not joined (of 4)"), std::string::npos) << logged;
+  EXPECT_EQ(logged.find("still waiting"), logged.rfind("still waiting")) << logged;
 }
 
-TEST(JoinProcesses, EachNodeIsToldOfTheMissingSoonWithDefaultTimes) {
+TEST(JoinProcesses, EachNodeReportsMissingRanksWithDefaultTimes) {
   Processes processes;
   const LogFile here;
   const LogFile there;
@@ -273,25 +274,26 @@ TEST(JoinProcesses, EachNodeIsToldOfTheMissingSoonWithDefaultTimes) {
   other["HCCL_NODE_ID"] = "another";
   start_rank(processes, 1, 3, other);
   for (const LogFile* log : {&here, &there})
-    EXPECT_TRUE(log->comes_to_say("rank 2 has not joined (of 3)")) << log->contents();
+    EXPECT_TRUE(log->eventually_contains("rank 2 has not joined (of 3)")) << log->contents();
   start_rank(processes, 2, 3, with_port(port));
   for (int rank = 0; rank < 3; ++rank) processes.expect_reported(rank, hcclSuccess, "");
 }
 
-TEST(JoinProcesses, ARankThatFindsNoServerSaysWhere) {
+TEST(JoinProcesses, ServerNotFoundIsReportedWithAddress) {
   Processes processes;
   const LogFile log;
   const int port = free_port();
   Environment environment = log.with(with_port(port));
   environment["HCCL_HANG_REPORT"] = "0.1";
   start_rank(processes, 1, 2, environment);
-  EXPECT_TRUE(log.comes_to_say(text("rank 1 has found no server at 127.0.0.1:", port, " for ")))
+  EXPECT_TRUE(
+      log.eventually_contains(text("rank 1 has found no server at 127.0.0.1:", port, " for ")))
       << log.contents();
   start_rank(processes, 0, 2, with_port(port));
   expect_joined(processes, 2);
 }
 
-TEST(JoinProcesses, AForkedChildIsRefused) {
+TEST(JoinProcesses, ForkedChildIsRefused) {
   Processes processes;
   processes.start(0, {}, [](Report& report) {
     const hcclUniqueId id = create_unique_id();

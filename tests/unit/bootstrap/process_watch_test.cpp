@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the control thread and its process watches, which call back once, can be cancelled safely,
-// and start the thread again after it has rested.
+// Tests that process watches call back once, can be cancelled safely, and work after the control
+// thread has been stopped and restarted.
 #include "bootstrap/process_watch.h"
 
 #include "base/error.h"
@@ -56,70 +56,70 @@ bool becomes(const std::atomic<int>& value, int expected) {
   return value == expected;
 }
 
-TEST(ProcessWatch, TellsOnceFromTheControlThread) {
+TEST(ProcessWatch, CallsBackOnceOnControlThread) {
   Sleeper sleeper;
-  std::atomic<int> told{0};
+  std::atomic<int> calls{0};
   std::atomic<bool> on_control_thread{false};
   const ProcessWatch watch(sleeper.process().duplicate(), [&] {
     on_control_thread = ControlThread::instance().is_current();
-    ++told;
+    ++calls;
   });
   EXPECT_FALSE(has_exited(sleeper.process()));
-  EXPECT_EQ(told, 0);
+  EXPECT_EQ(calls, 0);
   sleeper.kill();
-  EXPECT_TRUE(becomes(told, 1));
+  EXPECT_TRUE(becomes(calls, 1));
   EXPECT_TRUE(on_control_thread);
   EXPECT_TRUE(has_exited(sleeper.process()));
   EXPECT_FALSE(ControlThread::instance().is_current());
 }
 
-// The end of the watch waits for a callback in progress, and must know that the failed one has
-// ended.
-TEST(ProcessWatch, WhoseCallbackFailedCanBeEnded) {
+// The watch's destructor waits for a callback in progress, but must not wait for one that has
+// thrown.
+TEST(ProcessWatch, CanBeDestroyedAfterCallbackThrew) {
   Sleeper sleeper;
-  std::atomic<int> told{0};
+  std::atomic<int> calls{0};
   {
     const ProcessWatch watch(sleeper.process().duplicate(), [&] {
-      ++told;
+      ++calls;
       throw std::bad_alloc();
     });
     sleeper.kill();
-    EXPECT_TRUE(becomes(told, 1));
+    EXPECT_TRUE(becomes(calls, 1));
   }
-  Sleeper another;  // the thread must go on
+  Sleeper another;  // the control thread must survive
   another.kill();
-  const ProcessWatch watch(another.process().duplicate(), [&] { ++told; });
-  EXPECT_TRUE(becomes(told, 2));
+  const ProcessWatch watch(another.process().duplicate(), [&] { ++calls; });
+  EXPECT_TRUE(becomes(calls, 2));
 }
 
-TEST(ProcessWatch, OfADeadProcessTellsAtOnce) {
+TEST(ProcessWatch, OfDeadProcessCallsBackAtOnce) {
   Sleeper sleeper;
   sleeper.kill();
-  std::atomic<int> told{0};
-  const ProcessWatch watch(sleeper.process().duplicate(), [&] { ++told; });
-  EXPECT_TRUE(becomes(told, 1));
+  std::atomic<int> calls{0};
+  const ProcessWatch watch(sleeper.process().duplicate(), [&] { ++calls; });
+  EXPECT_TRUE(becomes(calls, 1));
 }
 
-TEST(ProcessWatch, IsSilentOnceDestroyed) {
+TEST(ProcessWatch, NeverCallsBackAfterDestruction) {
   for (int round = 0; round < 50; ++round) {
     Sleeper sleeper;
     std::atomic<bool> destroyed{false};
-    std::atomic<bool> told_late{false};
+    std::atomic<bool> called_late{false};
     {
       const ProcessWatch watch(sleeper.process().duplicate(), [&] {
-        if (destroyed) told_late = true;
+        if (destroyed) called_late = true;
       });
       if (round % 2 == 0) sleeper.kill();
     }
     destroyed = true;
     sleeper.kill();
-    EXPECT_FALSE(told_late);
+    EXPECT_FALSE(called_late);
   }
 }
 
 TEST(ProcessWatch, MayBeDestroyedByItsCallback) {
   Sleeper sleeper;
-  std::atomic<int> told{0};
+  std::atomic<int> calls{0};
   std::mutex mutex;
   std::unique_ptr<ProcessWatch> watch;
   {
@@ -127,35 +127,36 @@ TEST(ProcessWatch, MayBeDestroyedByItsCallback) {
     watch = std::make_unique<ProcessWatch>(sleeper.process().duplicate(), [&] {
       const std::lock_guard inner(mutex);
       watch.reset();
-      ++told;
+      ++calls;
     });
   }
   sleeper.kill();
-  EXPECT_TRUE(becomes(told, 1));
+  EXPECT_TRUE(becomes(calls, 1));
 }
 
-TEST(ProcessWatch, ManyOfOneProcess) {
+TEST(ProcessWatch, ManyMayWatchOneProcess) {
   Sleeper sleeper;
-  std::atomic<int> told{0};
+  std::atomic<int> calls{0};
   std::vector<ProcessWatch> watches;
   watches.reserve(40);
-  for (int i = 0; i < 40; ++i) watches.emplace_back(sleeper.process().duplicate(), [&] { ++told; });
+  for (int i = 0; i < 40; ++i)
+    watches.emplace_back(sleeper.process().duplicate(), [&] { ++calls; });
   watches.erase(watches.begin() + 10, watches.begin() + 20);
   sleeper.kill();
-  EXPECT_TRUE(becomes(told, 30));
+  EXPECT_TRUE(becomes(calls, 30));
 }
 
-TEST(ControlThread, RestsWhileStoppedAndGoesOn) {
+TEST(ControlThread, ResumesAfterStop) {
   Sleeper sleeper;
-  std::atomic<int> told{0};
-  const ProcessWatch watch(sleeper.process().duplicate(), [&] { ++told; });
+  std::atomic<int> calls{0};
+  const ProcessWatch watch(sleeper.process().duplicate(), [&] { ++calls; });
   ControlThread::instance().stop();
   ControlThread::instance().stop();
   sleeper.kill();
   {
     Sleeper other;
     ControlThread::instance().start();
-    EXPECT_TRUE(becomes(told, 1));
+    EXPECT_TRUE(becomes(calls, 1));
     const ProcessWatch unused(other.process().duplicate(), [] {});
     ControlThread::instance().stop();
   }

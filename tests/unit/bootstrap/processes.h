@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes of a test that has not used the library itself. They are forked, report through shared
-// memory, and end with the test.
+// Forked processes for tests that have not used the library themselves. The processes report
+// through shared memory, and end with the test.
 #pragma once
 
 #include "base/error.h"
@@ -33,7 +33,7 @@ using hccl::test::free_port;
 
 // The shared memory in which a process reports to the test and to the other processes.
 struct Report {
-  std::atomic<int> stage{0};  // of meaning to the test alone
+  std::atomic<int> stage{0};  // its meaning is up to the test
   std::atomic<bool> done{false};
   int code = 0;
   char text[2000] = {};
@@ -73,7 +73,7 @@ class Processes {
   Processes(const Processes&) = delete;
   Processes& operator=(const Processes&) = delete;
 
-  // Runs `body` with these environment variables in a child, which then ends.
+  // Runs `body` with these environment variables in a child, which then exits.
   void start(int index, const std::map<std::string, std::string>& environment,
              const std::function<void(Report&)>& body) {
     Report& report = *new (&board_->reports[index]) Report;
@@ -105,7 +105,7 @@ class Processes {
     return gone && WIFEXITED(status) && WEXITSTATUS(status) == 0;
   }
 
-  // Makes a child of the calling child that lives until the test ends. If `raw`, no fork handlers
+  // Forks a child of the calling child that lives until the test ends. If `raw`, no fork handlers
   // run, so the child keeps every descriptor.
   void leave_child(bool raw) {
     const auto pid = raw ? static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0)) : fork();
@@ -116,7 +116,8 @@ class Processes {
     _exit(0);
   }
 
-  // Expects that the process ends, and has reported the code and a text that contains `part`.
+  // Expects that the process exits, and that it has reported `code` and a text that contains
+  // `part`.
   void expect_reported(int index, int code, const std::string& part) {
     EXPECT_TRUE(!pids_.contains(index) || finished(index)) << index;
     EXPECT_EQ(report(index).code, code) << text(index);
@@ -135,7 +136,7 @@ class Processes {
 
 constexpr uid_t kOtherUser = 65534;
 
-// Makes the calling child, of a test that runs as root, continue as another user.
+// Changes the user of the calling child. Requires root.
 inline void become_another_user() {
   const bool changed = setresgid(kOtherUser, kOtherUser, kOtherUser) == 0 &&
                        setresuid(kOtherUser, kOtherUser, kOtherUser) == 0;

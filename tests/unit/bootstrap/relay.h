@@ -49,7 +49,7 @@ class Relay {
   void pass_on(const FileDescriptor& rank) {
     const FileDescriptor server = connect_to(server_);
     const std::array<const FileDescriptor*, 2> ends{&rank, &server};
-    std::array<Bytes, 2> heard;
+    std::array<Bytes, 2> received;
     std::optional<FrameType> change = change_;
     while (!stopping_) {
       std::array<pollfd, 2> wanted{pollfd{rank.get(), POLLIN, 0}, pollfd{server.get(), POLLIN, 0}};
@@ -59,24 +59,25 @@ class Relay {
         std::array<std::byte, 65536> bytes;
         const ssize_t count = recv(ends[from]->get(), bytes.data(), bytes.size(), 0);
         if (count <= 0) return;
-        heard[from].insert(heard[from].end(), bytes.begin(), bytes.begin() + count);
-        pass_frames(heard[from], *ends[1 - from], change);
+        received[from].insert(received[from].end(), bytes.begin(), bytes.begin() + count);
+        pass_frames(received[from], *ends[1 - from], change);
       }
     }
   }
 
-  static void pass_frames(Bytes& heard, const FileDescriptor& to,
+  static void pass_frames(Bytes& received, const FileDescriptor& to,
                           std::optional<FrameType>& change) {
-    while (heard.size() >= kFrameHeaderSize) {
-      const auto header = parse_header(std::span(heard).first<kFrameHeaderSize>(), kLargePayload);
+    while (received.size() >= kFrameHeaderSize) {
+      const auto header =
+          parse_header(std::span(received).first<kFrameHeaderSize>(), kLargePayload);
       const std::size_t size = kFrameHeaderSize + header->length;
-      if (heard.size() < size) return;
+      if (received.size() < size) return;
       if (change == header->type) {
-        heard[kFrameHeaderSize + 4] ^= std::byte{1};
+        received[kFrameHeaderSize + 4] ^= std::byte{1};
         change.reset();
       }
-      send_all(to, std::span(heard).first(size));
-      heard.erase(heard.begin(), heard.begin() + static_cast<std::ptrdiff_t>(size));
+      send_all(to, std::span(received).first(size));
+      received.erase(received.begin(), received.begin() + static_cast<std::ptrdiff_t>(size));
     }
   }
 

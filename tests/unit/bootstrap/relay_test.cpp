@@ -21,7 +21,7 @@ class Relayed : public ServerTest {
   }
 };
 
-TEST_F(Relayed, WordsThatArriveUnchangedAreTheRanksOwn) {
+TEST_F(Relayed, UnchangedFramesLetRanksJoin) {
   const Relay relay(server(), std::nullopt);
   expect_all_joined(join_through(relay));
 }
@@ -30,21 +30,23 @@ class ChangedFrame : public Relayed, public testing::WithParamInterface<FrameTyp
 
 class ChangedBeforeItJoins : public ChangedFrame {};
 
-TEST_P(ChangedBeforeItJoins, LetsNobodyIn) {
+TEST_P(ChangedBeforeItJoins, PreventsJoining) {
   const Relay relay(server(), GetParam());
   const Ending ending = try_join(encode(relay.id()), 2, 1);
   const bool by_server = GetParam() == FrameType::welcome;
   EXPECT_EQ(ending.code, by_server ? hcclSocketError : hcclInvalidArgument);
-  const std::string said = by_server ? "does not know the secret of this communicator"
-                                     : "belongs to another server than the one that now listens";
-  EXPECT_NE(ending.text.find(said), std::string::npos) << ending.text;
-  // A rank that only the server had accepted has left by now, which ends the rendezvous.
+  const std::string expected = by_server
+                                   ? "does not know the secret of this communicator"
+                                   : "belongs to another server than the one that now listens";
+  EXPECT_NE(ending.text.find(expected), std::string::npos) << ending.text;
+  // If the welcome was changed, the server had accepted the rank, whose departure ends the
+  // rendezvous.
   if (!by_server) expect_all_joined(join_as_threads(id(), 2));
 }
 
 class ChangedAfterwards : public ChangedFrame {};
 
-TEST_P(ChangedAfterwards, EndsTheRendezvousByName) {
+TEST_P(ChangedAfterwards, FailsRendezvousAndNamesRank) {
   const Relay relay(server(), GetParam());
   const std::vector<Ending> endings = join_through(relay);
   EXPECT_EQ(endings[1].code, hcclSocketError) << endings[1].text;

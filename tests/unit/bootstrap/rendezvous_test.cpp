@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the rules of a rendezvous, and the error texts for those who break them.
+// Tests the rules of a rendezvous, and the errors for breaking them.
 #include "bootstrap/rendezvous.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ void admit_all(Rendezvous& rendezvous, int size) {
   rendezvous.advance();
 }
 
-TEST(Rendezvous, GoesFromGatheringToExchangingToComplete) {
+TEST(Rendezvous, PassesThroughAllPhases) {
   Rendezvous rendezvous;
   rendezvous.advance();
   EXPECT_EQ(rendezvous.phase(), Rendezvous::Phase::gathering);
@@ -37,7 +37,7 @@ TEST(Rendezvous, GoesFromGatheringToExchangingToComplete) {
   EXPECT_NE(late->text.find("already complete: its 3 ranks"), std::string::npos);
 }
 
-TEST(Rendezvous, SizesThatDifferFailEverybody) {
+TEST(Rendezvous, DifferentSizesFailAllRanks) {
   Rendezvous rendezvous;
   EXPECT_FALSE(rendezvous.admit(hello(4, 8), "here"));
   EXPECT_FALSE(rendezvous.admit(hello(0, 8), "here"));
@@ -51,7 +51,7 @@ TEST(Rendezvous, SizesThatDifferFailEverybody) {
   EXPECT_EQ(rendezvous.admit(hello(1, 8), "here")->text, failure->text);
 }
 
-TEST(Rendezvous, ASecondClaimNamesTheFirst) {
+TEST(Rendezvous, DuplicateRankErrorNamesBothProcesses) {
   Rendezvous rendezvous;
   EXPECT_FALSE(rendezvous.admit(hello(1, 3), "127.0.0.1:11"));
   Hello second = hello(1, 3);
@@ -64,7 +64,7 @@ TEST(Rendezvous, ASecondClaimNamesTheFirst) {
   EXPECT_EQ(rendezvous.phase(), Rendezvous::Phase::gathering);
 }
 
-TEST(Rendezvous, ARankBeyondTheSizeIsRefused) {
+TEST(Rendezvous, RefusesRankBeyondSize) {
   Rendezvous rendezvous;
   EXPECT_TRUE(rendezvous.admit(hello(3, 3), "here"));
   EXPECT_EQ(rendezvous.size(), 0);
@@ -72,7 +72,7 @@ TEST(Rendezvous, ARankBeyondTheSizeIsRefused) {
   EXPECT_FALSE(rendezvous.has_joined(-1));
 }
 
-TEST(Rendezvous, TheFirstFailureStands) {
+TEST(Rendezvous, KeepsFirstFailure) {
   Rendezvous rendezvous;
   admit_all(rendezvous, 4);
   rendezvous.rank_exited(3);
@@ -82,7 +82,7 @@ TEST(Rendezvous, TheFirstFailureStands) {
   EXPECT_EQ(rendezvous.failure().text.find("rank 3 (pid 1003, host host-a) exited during"), 0U);
 }
 
-TEST(Rendezvous, ADeadlineNamesTheMissing) {
+TEST(Rendezvous, TimeoutNamesMissingRanks) {
   Rendezvous rendezvous;
   for (const int rank : {0, 1, 2, 4, 6, 7}) {
     EXPECT_FALSE(rendezvous.admit(hello(rank, 8), "here"));
@@ -94,7 +94,7 @@ TEST(Rendezvous, ADeadlineNamesTheMissing) {
             "waiting); start them or raise HCCL_INIT_TIMEOUT");
 }
 
-TEST(Rendezvous, RanksOfSeveralNodesMeet) {
+TEST(Rendezvous, CompletesAcrossNodes) {
   Rendezvous rendezvous;
   for (int rank = 0; rank < 4; ++rank) {
     EXPECT_FALSE(rendezvous.admit(hello(rank, 4, rank < 3 ? "a" : "b"), "here"));
@@ -103,16 +103,17 @@ TEST(Rendezvous, RanksOfSeveralNodesMeet) {
   rendezvous.advance();
   EXPECT_TRUE(rendezvous.several_nodes());
   EXPECT_EQ(rendezvous.phase(), Rendezvous::Phase::exchanging);
-  const Bytes said(3, std::byte{7});
-  for (int rank = 0; rank < 4; ++rank) rendezvous.set_ready(rank, rank == 2 ? said : Bytes{});
+  const Bytes announcement(3, std::byte{7});
+  for (int rank = 0; rank < 4; ++rank)
+    rendezvous.set_ready(rank, rank == 2 ? announcement : Bytes{});
   rendezvous.advance();
   EXPECT_EQ(rendezvous.phase(), Rendezvous::Phase::complete);
-  EXPECT_EQ(rendezvous.announced(), (std::vector<Bytes>{{}, {}, said, {}}));
+  EXPECT_EQ(rendezvous.announced(), (std::vector<Bytes>{{}, {}, announcement, {}}));
   EXPECT_EQ(rendezvous.describe_ranks({3}), "rank 3 (pid 1003, host host-a)");
   EXPECT_EQ(rendezvous.describe_ranks({1, 2, 3}), "ranks 1-3 (host host-a)");
 }
 
-TEST(Rendezvous, ARanksOwnErrorReachesTheOthers) {
+TEST(Rendezvous, RanksOwnErrorReachesOthers) {
   Rendezvous rendezvous;
   admit_all(rendezvous, 2);
   rendezvous.rank_left(1, {hcclOutOfMemory, "no memory"});

@@ -32,7 +32,7 @@ UniqueId fixed_id(const char* address) {
 }
 
 constexpr const char* kLoopback = "127.0.0.1:5555";
-constexpr const char* kElsewhere = "203.0.113.7:5555";  // of no machine (RFC 5737)
+constexpr const char* kElsewhere = "203.0.113.7:5555";  // a documentation address (RFC 5737)
 
 class SharedSecret : public testing::Test {
  public:
@@ -76,35 +76,36 @@ class SharedSecret : public testing::Test {
   const std::string folder_ = text(testing::TempDir(), "hccl-secret-", getpid());
 };
 
-TEST_F(SharedSecret, IsTheFilesContentWithoutItsNewline) {
+TEST_F(SharedSecret, OmitsTrailingNewlineOfFile) {
   set("HCCL_SECRET_FILE", file_with("a secret of the file\n"));
   EXPECT_EQ(key(), "a secret of the file");
   set("HCCL_SECRET_FILE", file_with("a secret of the file\r\n"));
   EXPECT_EQ(key(), "a secret of the file");
   set("HCCL_SECRET_FILE", file_with("a secret of the file\r"));
-  EXPECT_EQ(key(), "a secret of the file\r") << "no end of a line";
+  EXPECT_EQ(key(), "a secret of the file\r") << "a carriage return alone does not end a line";
   set("HCCL_SECRET_FILE", file_with(std::string(4096, 's'), 0400));
   EXPECT_EQ(key(), std::string(4096, 's'));
 }
 
-TEST_F(SharedSecret, AFileThatIsNotFitIsRefusedWithItsMend) {
-  const auto says = [&](const std::string& file, const std::string& what) {
+TEST_F(SharedSecret, RefusesUnsuitableFileAndSaysHowToFix) {
+  const auto expect_error = [&](const std::string& file, const std::string& what) {
     EXPECT_EQ(refusal(file), text("HCCL_SECRET_FILE=\"", file, "\" ", what));
   };
-  says(path("absent"), text("cannot be read: No such file or directory; name a file that user ",
-                            geteuid(), " may read"));
-  says(path(""), "is not a regular file; name one that holds the secret");
+  expect_error(path("absent"),
+               text("cannot be read: No such file or directory; name a file that user ", geteuid(),
+                    " may read"));
+  expect_error(path(""), "is not a regular file; name one that holds the secret");
   ASSERT_EQ(mkfifo(path("fifo").c_str(), 0600), 0);
-  says(path("fifo"), "is not a regular file; name one that holds the secret");
-  says(file_with("secret", 0640), "is open to other users; chmod it to 600");
-  says(file_with("secret", 0604), "is open to other users; chmod it to 600");
+  expect_error(path("fifo"), "is not a regular file; name one that holds the secret");
+  expect_error(file_with("secret", 0640), "is open to other users; chmod it to 600");
+  expect_error(file_with("secret", 0604), "is open to other users; chmod it to 600");
   for (const char* line : {"\n", "\r\n"})
-    says(file_with(line), "is empty; write the secret into it");
-  says(file_with(std::string(4097, 's')),
-       "is larger than 4096 bytes; name a file that holds nothing but the secret");
+    expect_error(file_with(line), "is empty; write the secret into it");
+  expect_error(file_with(std::string(4097, 's')),
+               "is larger than 4096 bytes; name a file that holds nothing but the secret");
 }
 
-// A process that has called exec with this environment. It ends with the object.
+// A process started with this environment. It is killed with the object.
 class ProcessWithEnvironment {
  public:
   explicit ProcessWithEnvironment(const std::string& variable) {
@@ -127,7 +128,8 @@ class ProcessWithEnvironment {
   [[nodiscard]] std::string file() const { return text("/proc/", pid_, "/environ"); }
 
  private:
-  // Waits for the new program's environment, because posix_spawn() may return a moment earlier.
+  // Waits for the new program's environment, because posix_spawn() may return before exec has
+  // replaced it.
   void await_environment() const {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (std::ifstream(file()).peek() == std::ifstream::traits_type::eof() &&
@@ -138,7 +140,7 @@ class ProcessWithEnvironment {
   pid_t pid_ = -1;
 };
 
-TEST_F(SharedSecret, AFileThatHidesItsSizeIsRefusedIfItIsLarge) {
+TEST_F(SharedSecret, RefusesLargeFileThatReportsSizeZero) {
   const ProcessWithEnvironment process("A=" + std::string(5000, 's'));
   ASSERT_EQ(std::filesystem::file_size(process.file()), 0U);
   EXPECT_EQ(refusal(process.file()), text("HCCL_SECRET_FILE=\"", process.file(),
@@ -146,7 +148,7 @@ TEST_F(SharedSecret, AFileThatHidesItsSizeIsRefusedIfItIsLarge) {
                                           "that holds nothing but the secret"));
 }
 
-TEST_F(SharedSecret, AFileOfAnotherUserIsRefused) {
+TEST_F(SharedSecret, RefusesFileOfAnotherUser) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root";
   const std::string file = file_with("secret");
   ASSERT_EQ(chown(file.c_str(), kOtherUser, kOtherUser), 0);
@@ -154,13 +156,13 @@ TEST_F(SharedSecret, AFileOfAnotherUserIsRefused) {
                                 "change it; chown it to user 0"));
 }
 
-TEST_F(SharedSecret, ComesFromOnePlace) {
+TEST_F(SharedSecret, RefusesTwoSources) {
   set("HCCL_SECRET_FILE", file_with("a secret of the file"));
   set("HCCL_SECRET", "another");
   EXPECT_EQ(key(), "HCCL_SECRET and HCCL_SECRET_FILE are both set; unset HCCL_SECRET");
 }
 
-TEST_F(SharedSecret, IsRequiredWhereOtherMachinesCanReachTheAddress) {
+TEST_F(SharedSecret, IsRequiredForReachableAddress) {
   set("HCCL_REQUIRE_SECRET", "1");
   EXPECT_EQ(key(kElsewhere),
             "HCCL_REQUIRE_SECRET=1, but the ranks that meet at 203.0.113.7:5555 share no secret; "
@@ -171,7 +173,7 @@ TEST_F(SharedSecret, IsRequiredWhereOtherMachinesCanReachTheAddress) {
   EXPECT_EQ(key(kElsewhere), "0123456789abcdef");
 }
 
-TEST_F(SharedSecret, MustBeLongWhereItIsRequired) {
+TEST_F(SharedSecret, MustBeLongIfRequired) {
   set("HCCL_REQUIRE_SECRET", "1");
   set("HCCL_SECRET", "0123456789abcde");
   EXPECT_EQ(key(kElsewhere),
@@ -180,7 +182,7 @@ TEST_F(SharedSecret, MustBeLongWhereItIsRequired) {
             "and set HCCL_SECRET_FILE to a copy of that file on every rank");
 }
 
-// Returns the log of a process that asks twice for the keys of this address.
+// Returns the log of a process that requests the key of this address twice.
 std::string warnings(const char* address, const std::map<std::string, std::string>& environment) {
   const std::string log = text(testing::TempDir(), "hccl-secret-log-", getpid());
   Processes processes;
@@ -193,13 +195,13 @@ std::string warnings(const char* address, const std::map<std::string, std::strin
   });
   EXPECT_TRUE(processes.finished(0));
   std::ifstream file(log);
-  std::ostringstream said;
-  if (file) said << file.rdbuf();
+  std::ostringstream contents;
+  if (file) contents << file.rdbuf();
   std::filesystem::remove(log);
-  return said.str();
+  return contents.str();
 }
 
-TEST(WarningsOfSecrets, ComeOnceInAProcess) {
+TEST(SecretWarnings, AppearOncePerProcess) {
   const std::string none = warnings(kElsewhere, {});
   EXPECT_EQ(count_of(none,
                      "HCCL_COMM_ID is 203.0.113.7:5555, on another machine, and the ranks "

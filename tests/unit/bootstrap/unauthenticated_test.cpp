@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connects to the port of a root server without authentication. The job must go on, whatever is
-// sent.
+// Connects to the port of a root server without authentication. The job must continue, whatever the
+// connections send.
 #include "base/secret.h"
 #include "bootstrap/control_thread.h"
 #include "bootstrap/join.h"
@@ -32,10 +32,10 @@ class Unauthenticated : public ServerTest {
   [[nodiscard]] Bytes bytes_of(const Hello& hello) const {
     const Bytes opening = serialize(Opening{kProtocolVersion, random_secret(), {}, {}});
     FrameSeal seal(FrameSeal::Party::rank, key(), opening, opening);
-    Bytes said = encode_frame(FrameType::opening, opening);
+    Bytes sent = encode_frame(FrameType::opening, opening);
     const Bytes second = sealed_frame(seal, FrameType::hello, serialize(hello));
-    said.insert(said.end(), second.begin(), second.end());
-    return said;
+    sent.insert(sent.end(), second.begin(), second.end());
+    return sent;
   }
   [[nodiscard]] Bytes key() const { return proof_key(server()); }
 
@@ -53,22 +53,22 @@ class Unauthenticated : public ServerTest {
     ASSERT_TRUE(refusal);
     EXPECT_EQ(parse<Refusal>(refusal->payload), Refusal{reason});
   }
-  void expect_job_goes_on(int size = 3) { expect_all_joined(join_as_threads(id(), size)); }
+  void expect_job_continues(int size = 3) { expect_all_joined(join_as_threads(id(), size)); }
 };
 
-TEST_F(Unauthenticated, WithGarbageIsCutOff) {
-  for (const std::string& said :
+TEST_F(Unauthenticated, GarbageIsCutOff) {
+  for (const std::string& sent :
        {std::string("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"), std::string(5000, '\0'),
         std::string(5000, '\xff'), std::string("HCCL but not quite a frame")}) {
     FarEnd channel(connect_to_server(server()));
     const FileDescriptor direct(dup(channel->fd()));
-    send_text(direct, said);
+    send_text(direct, sent);
     EXPECT_FALSE(channel.read_until(FrameType::refusal));
   }
-  expect_job_goes_on();
+  expect_job_continues();
 }
 
-TEST_F(Unauthenticated, WhoIsSilentOrStopsHalfwayHoldsNobodyUp) {
+TEST_F(Unauthenticated, SilentOrHalfOpenPeerDelaysNobody) {
   std::vector<FileDescriptor> silent;
   silent.reserve(300);
   for (int i = 0; i < 300; ++i) silent.push_back(connect_to_server(server()));
@@ -76,10 +76,10 @@ TEST_F(Unauthenticated, WhoIsSilentOrStopsHalfwayHoldsNobodyUp) {
   for (std::size_t i = 0; i < 20; ++i) {
     send_all(silent[silent.size() - 1 - i], std::span(hello).first(3 + i * 6));
   }
-  expect_job_goes_on();
+  expect_job_continues();
 }
 
-TEST_F(Unauthenticated, CrowdOfOneHostDropsNoRankOfAnother) {
+TEST_F(Unauthenticated, CrowdFromOneHostDisplacesNoRankOfAnother) {
   FarEnd rank(connect_to_server(server()));
   ASSERT_TRUE(open_as_rank(rank, key()));
   const Bytes opening = encode_frame(FrameType::opening,
@@ -98,24 +98,24 @@ TEST_F(Unauthenticated, CrowdOfOneHostDropsNoRankOfAnother) {
   EXPECT_TRUE(rank.read_until(FrameType::welcome));
 }
 
-TEST_F(Unauthenticated, WithoutTheSecretIsRefused) {
+TEST_F(Unauthenticated, WrongSecretIsRefused) {
   const Bytes other(16, std::byte{7});
   for (const Bytes& wrong : {other, Bytes{}}) {
     const auto refusal = answer_to(valid_hello(1, 3), wrong, FrameType::refusal);
     ASSERT_TRUE(refusal);
     EXPECT_EQ(parse<Refusal>(refusal->payload), Refusal{Refusal::other_key});
   }
-  expect_job_goes_on();
+  expect_job_continues();
 }
 
-TEST_F(Unauthenticated, OfAnotherVersionIsToldSo) {
+TEST_F(Unauthenticated, OtherVersionIsRefused) {
   FarEnd channel(connect_to_server(server()));
   channel->send(FrameType::opening, serialize(Opening{kProtocolVersion + 1, {}, {}, {}}));
   expect_refusal(channel, Refusal::other_version);
-  expect_job_goes_on();
+  expect_job_continues();
 }
 
-TEST_F(Unauthenticated, WithAnImpossibleRankOrSizeIsRefused) {
+TEST_F(Unauthenticated, ImpossibleRankOrSizeIsRefused) {
   for (const auto& [rank, size] : std::vector<std::pair<int, int>>{
            {-1, 3}, {1, 0}, {1, -5}, {0, kMostRanks + 1}, {kMostRanks, 3}, {1 << 30, 1 << 30}}) {
     EXPECT_FALSE(answer_to(valid_hello(rank, size), key(), FrameType::failure))
@@ -126,10 +126,10 @@ TEST_F(Unauthenticated, WithAnImpossibleRankOrSizeIsRefused) {
   const auto why = parse<Failure>(refusal->payload);
   ASSERT_TRUE(why);
   EXPECT_NE(why->text.find("rank 7 is not below the size 3"), std::string::npos);
-  expect_job_goes_on();
+  expect_job_continues();
 }
 
-TEST_F(Unauthenticated, WithMutilatedHellosIsRefused) {
+TEST_F(Unauthenticated, CorruptHelloIsRefused) {
   std::mt19937 random(20260103);
   const Bytes valid = bytes_of(valid_hello(1, 3));
   std::vector<FileDescriptor> open;
@@ -143,12 +143,12 @@ TEST_F(Unauthenticated, WithMutilatedHellosIsRefused) {
     send_all(open.back(), bytes);
     if (i % 2 == 0) open.pop_back();
   }
-  expect_job_goes_on();
+  expect_job_continues();
 }
 
 // A recorded hello must be worthless when it is replayed, in this run and in a later one, which may
 // have the same key.
-TEST_F(Unauthenticated, CannotRepeatARecordedHello) {
+TEST_F(Unauthenticated, ReplayedHelloIsRefused) {
   const Bytes opening = serialize(Opening{kProtocolVersion, random_secret(), {}, {}});
   FarEnd channel(connect_to_server(server()));
   channel->send(FrameType::opening, opening);
@@ -177,7 +177,7 @@ TEST_F(Unauthenticated, CannotRepeatARecordedHello) {
 
 // A rank that breaks the protocol, or whose frames are changed in transit, must end the rendezvous
 // with an error that names it.
-TEST_F(Unauthenticated, BetweenARankAndTheServerIsNoticed) {
+TEST_F(Unauthenticated, ForgedOrUnexpectedFrameFailsRendezvous) {
   for (const bool forged : {false, true}) {
     const UniqueId run = decode(create_unique_id());
     FarEnd channel(connect_to_server(run));
@@ -205,8 +205,8 @@ TEST_F(Unauthenticated, BetweenARankAndTheServerIsNoticed) {
 }
 
 // At the port of HCCL_COMM_ID, the server identifies a local rank by the owner of its socket, which
-// is unknown once the rank has gone. Its hello must not count.
-TEST_F(Unauthenticated, WhoHangsUpWithAHelloIsNoRank) {
+// is unknown after the rank has closed the socket. The hello of such a rank must not count.
+TEST_F(Unauthenticated, HelloOfClosedConnectionIsIgnored) {
   Address address = server().addresses.at(0);
   address.port = 0;
   FileDescriptor listener = listen_on(address);
@@ -219,18 +219,18 @@ TEST_F(Unauthenticated, WhoHangsUpWithAHelloIsNoRank) {
   for (int i = 0; i < 3; ++i) {
     FarEnd channel(connect_to_server(open));
     ASSERT_TRUE(open_as_rank(channel, {}));
-    // The control thread waits here, so that the server reads the hello only after the sender has
-    // gone.
+    // Blocks the control thread, so that the server reads the hello only after the sender has hung
+    // up.
     std::promise<void> begun;
-    std::promise<void> gone;
-    ControlThread::instance().post([&begun, is_gone = gone.get_future().share()] {
+    std::promise<void> hung_up;
+    ControlThread::instance().post([&begun, has_hung_up = hung_up.get_future().share()] {
       begun.set_value();
-      is_gone.wait();
+      has_hung_up.wait();
     });
     begun.get_future().wait();
     channel->send(FrameType::hello, serialize(valid_hello(1, 3)));
     channel->close();
-    gone.set_value();
+    hung_up.set_value();
   }
   // The rank's place must still be free, and nothing must have failed.
   FarEnd channel(connect_to_server(open));
@@ -240,8 +240,8 @@ TEST_F(Unauthenticated, WhoHangsUpWithAHelloIsNoRank) {
   trusting->stop();
 }
 
-// A server that sends without end must not delay a rank beyond its deadline.
-TEST_F(Unauthenticated, AsATalkativeServerIsRefused) {
+// A server that sends endlessly must not delay a rank beyond its deadline.
+TEST_F(Unauthenticated, FloodingServerIsRefused) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   const FileDescriptor far(ends[1]);
@@ -270,7 +270,7 @@ TEST_F(Unauthenticated, AsATalkativeServerIsRefused) {
 }
 
 // The text of a server that is not authenticated must be quoted, on one line.
-TEST_F(Unauthenticated, AsAServerWithoutAKeyIsQuoted) {
+TEST_F(Unauthenticated, ServerWithoutKeyIsQuoted) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   const FileDescriptor far(ends[1]);
@@ -284,24 +284,24 @@ TEST_F(Unauthenticated, AsAServerWithoutAKeyIsQuoted) {
   send_all(far, sealed_frame(seal, FrameType::failure, serialize(lie)));
   try {
     static_cast<void>(client.join_over(FileDescriptor(ends[0]), nonce));
-    FAIL() << "it joined";
+    FAIL() << "the rank joined";
   } catch (const Error& error) {
-    const std::string said = error.what();
-    const std::size_t at = said.find("which has proved nothing, says \"all is well??[2J??###");
-    EXPECT_NE(at, std::string::npos) << said;
-    EXPECT_LT(said.size(), 400U);
+    const std::string what = error.what();
+    const std::size_t at = what.find("which has proved nothing, says \"all is well??[2J??###");
+    EXPECT_NE(at, std::string::npos) << what;
+    EXPECT_LT(what.size(), 400U);
   }
 }
 
-TEST_F(Unauthenticated, AfterCompletionIsToldSo) {
-  expect_job_goes_on();
+TEST_F(Unauthenticated, RankAfterCompletionIsRefused) {
+  expect_job_continues();
   const Ending late = try_join(id(), 3, 1);
   EXPECT_EQ(late.code, hcclInvalidUsage);
   EXPECT_NE(late.text.find("already complete"), std::string::npos) << late.text;
 }
 
-TEST_F(Unauthenticated, AfterRetirementNobodyListens) {
-  expect_job_goes_on();
+TEST_F(Unauthenticated, RankAfterRetirementFindsNoServer) {
+  expect_job_continues();
   retire_unique_id(id());
   const Ending late = try_join(id(), 3, 1);
   EXPECT_EQ(late.code, hcclSystemError);
@@ -309,7 +309,7 @@ TEST_F(Unauthenticated, AfterRetirementNobodyListens) {
 }
 
 // A connection must be closed in time, whether it sends anything, nothing, or one byte at a time.
-TEST_F(Unauthenticated, HasLittleTimeForItsHello) {
+TEST_F(Unauthenticated, SlowHelloIsCutOff) {
   Address loopback;
   loopback.bytes = {127, 0, 0, 1};
   FileDescriptor listener = listen_on(loopback);
@@ -321,14 +321,14 @@ TEST_F(Unauthenticated, HasLittleTimeForItsHello) {
   quick->start();
   const Bytes hello = bytes_of(valid_hello(1, 3));
   std::vector<FileDescriptor> others;
-  for (const std::size_t said :
+  for (const std::size_t sent :
        {std::size_t{0}, std::size_t{1}, std::size_t{12}, hello.size() - 1}) {
     others.push_back(connect_to_server(own));
-    send_all(others.back(), std::span(hello).first(said));
+    send_all(others.back(), std::span(hello).first(sent));
   }
   const FileDescriptor slow = connect_to_server(own);
-  for (std::size_t said = 0; said + 1 < hello.size(); ++said) {
-    send_all(slow, std::span(hello).subspan(said, 1));
+  for (std::size_t sent = 0; sent + 1 < hello.size(); ++sent) {
+    send_all(slow, std::span(hello).subspan(sent, 1));
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   for (const FileDescriptor& other : others) EXPECT_TRUE(is_cut_off(other));
@@ -336,8 +336,8 @@ TEST_F(Unauthenticated, HasLittleTimeForItsHello) {
   quick->stop();
 }
 
-// A rank must report that the program at the server's address is another one.
-TEST_F(Unauthenticated, AsTheServerIsNamed) {
+// A rank must report that the program at the server's address is not an hccl server.
+TEST_F(Unauthenticated, ForeignServerIsReported) {
   const Address any = server().addresses.at(0);
   Address address = any;
   address.port = 0;
@@ -345,11 +345,11 @@ TEST_F(Unauthenticated, AsTheServerIsNamed) {
   ASSERT_TRUE(listener.valid());
   UniqueId other = server();
   other.addresses = {local_address(listener.get())};
-  const auto serve = [&](const std::string& said) {
+  const auto serve = [&](const std::string& sent) {
     pollfd wanted{listener.get(), POLLIN, 0};
     poll(&wanted, 1, 20'000);
     const FileDescriptor socket(accept(listener.get(), nullptr, nullptr));
-    send_text(socket, said);
+    send_text(socket, sent);
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   };
   std::thread http([&] { serve("HTTP/1.1 400 Bad Request\r\n\r\n"); });

@@ -38,7 +38,7 @@ std::string refusal(const hcclUniqueId& id) {
   return hccl::test::error_of(hcclInvalidArgument, [&] { return decode(id); });
 }
 
-TEST(UniqueId, SurvivesACopyOfAllBytes) {
+TEST(UniqueId, SurvivesFullCopy) {
   const UniqueId id = sample();
   const hcclUniqueId encoded = encode(id);
   EXPECT_GT(encoded.length, 0U);
@@ -48,7 +48,7 @@ TEST(UniqueId, SurvivesACopyOfAllBytes) {
   expect_same(decode(copy), id);
 }
 
-TEST(UniqueId, SurvivesACopyOfItsLengthOnly) {
+TEST(UniqueId, SurvivesCopyOfUsedBytes) {
   const UniqueId id = sample();
   const hcclUniqueId encoded = encode(id);
   hcclUniqueId copy;
@@ -60,7 +60,7 @@ TEST(UniqueId, SurvivesACopyOfItsLengthOnly) {
   expect_same(decode(copy), id);
 }
 
-TEST(UniqueId, KeysTellServersApart) {
+TEST(UniqueId, KeysIdentifyServers) {
   const UniqueId one = sample();
   EXPECT_EQ(decode(encode(one)).key(), one.key());
   EXPECT_NE(sample().key(), one.key());
@@ -73,7 +73,7 @@ TEST(UniqueId, KeysTellServersApart) {
   EXPECT_NE(fixed.key(), other.key());
 }
 
-TEST(UniqueId, EmptyOnesAreRefusedClearly) {
+TEST(UniqueId, RefusesEmptyIds) {
   EXPECT_TRUE(is_empty(hcclUniqueId{}));
   EXPECT_NE(refusal(hcclUniqueId{}).find("is empty"), std::string::npos);
   hcclUniqueId no_length = encode(sample());
@@ -85,7 +85,7 @@ TEST(UniqueId, EmptyOnesAreRefusedClearly) {
   EXPECT_FALSE(is_empty(encode(sample())));
 }
 
-TEST(UniqueId, EveryFlippedBitIsFound) {
+TEST(UniqueId, DetectsEveryFlippedBit) {
   const hcclUniqueId encoded = encode(sample());
   for (std::size_t bit = 0; bit < encoded.length * 8; ++bit) {
     hcclUniqueId damaged = encoded;
@@ -95,7 +95,7 @@ TEST(UniqueId, EveryFlippedBitIsFound) {
   }
 }
 
-TEST(UniqueId, ACutCopyIsFound) {
+TEST(UniqueId, DetectsTruncation) {
   const hcclUniqueId encoded = encode(sample());
   for (std::size_t length = 1; length < encoded.length; ++length) {
     hcclUniqueId cut = encoded;
@@ -111,7 +111,7 @@ TEST(UniqueId, ACutCopyIsFound) {
   EXPECT_NE(refusal(huge), "");
 }
 
-TEST(UniqueId, RandomBytesAreRefused) {
+TEST(UniqueId, RefusesRandomBytes) {
   std::mt19937 random(20260104);
   for (int i = 0; i < 2000; ++i) {
     hcclUniqueId noise = encode(sample());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the rank that a wait-for graph blames, and the times at which waiting ranks report.
+// Tests which rank a wait-for graph blames, and when waiting ranks report.
 
 #include "bootstrap/wait_for_graph.h"
 
@@ -13,13 +13,13 @@
 namespace hccl::bootstrap {
 namespace {
 
-// Tests the wait-for graph: which rank holds up the others.
+// Tests the wait-for graph: which rank delays the others.
 
 std::string root_cause(const WaitForGraph& ranks, int asker, const std::set<int>& gone = {}) {
   return ranks.root_cause(asker, gone, rank_list);
 }
 
-TEST(WaitForGraph, LeadToThoseThatDoNotAnswer) {
+TEST(WaitForGraph, LeadsToUnresponsiveRanks) {
   WaitForGraph ranks;
   ranks.add(0, {"", "reduce", "", {3}});
   ranks.add(3, {"", "reduce", "", {2, 4}});
@@ -29,7 +29,7 @@ TEST(WaitForGraph, LeadToThoseThatDoNotAnswer) {
   EXPECT_EQ(root_cause(ranks, 1), "rank 5, stopped or out of reach");
 }
 
-TEST(WaitForGraph, LeadToThoseThatCallNothingOrHaveLeft) {
+TEST(WaitForGraph, LeadsToIdleAndDepartedRanks) {
   WaitForGraph ranks;
   ranks.add(0, {"", "reduce", "", {1, 2, 3}});
   ranks.add(1, {"", "", "", {}});
@@ -39,7 +39,7 @@ TEST(WaitForGraph, LeadToThoseThatCallNothingOrHaveLeft) {
       "rank 3, gone from the communicator, and for ranks 1,2, in no call of this communicator");
 }
 
-TEST(WaitForGraph, HaveSeveralCalls) {
+TEST(WaitForGraph, FollowsSeveralCallsOfOneRank) {
   WaitForGraph ranks;
   ranks.add(0, {"", "reduce", "", {1}});
   ranks.add(1, {"", "send", "", {0}});
@@ -47,7 +47,7 @@ TEST(WaitForGraph, HaveSeveralCalls) {
   EXPECT_EQ(root_cause(ranks, 0), "rank 2, stopped or out of reach");
 }
 
-TEST(WaitForGraph, MayWaitForEachOther) {
+TEST(WaitForGraph, ReportsCycle) {
   WaitForGraph ranks;
   ranks.add(0, {"", "reduce", "", {1}});
   ranks.add(1, {"", "send", "", {0}});
@@ -68,13 +68,13 @@ Waiting collective(const std::string& position, const std::string& blocks) {
   return waiting;
 }
 
-TEST(WaitForGraph, WhoseMessageAndCollectiveBlockEachOtherAreADeadlock) {
+TEST(WaitForGraph, MessageAndCollectiveThatBlockEachOtherDeadlock) {
   const std::string position = "op 1 of stream 0";
   WaitForGraph ranks;
   ranks.add(0, collective(position, position));
   ranks.add(1, message("send(8, float) to rank 0", 0, position));
   ranks.add(2, collective(position, position));
-  ranks.add(2, collective(position, position));  // a rank sends a query and then answers itself
+  ranks.add(2, collective(position, position));  // a rank also answers its own query
   EXPECT_EQ(
       ranks.deadlock(),
       "rank 1 send(8, float) to rank 0 but ranks 0,2 barrier(); every rank must make the same "
@@ -82,7 +82,7 @@ TEST(WaitForGraph, WhoseMessageAndCollectiveBlockEachOtherAreADeadlock) {
   EXPECT_EQ(ranks.mismatch(), "");
 }
 
-TEST(WaitForGraph, WhoseProgramsCanStillCallAreNoDeadlock) {
+TEST(WaitForGraph, NoDeadlockWhileAProgramCanStillCall) {
   const std::string position = "op 1 of stream 0";
   WaitForGraph sender_goes_on;
   sender_goes_on.add(0, collective(position, position));
@@ -98,7 +98,7 @@ TEST(WaitForGraph, WhoseProgramsCanStillCallAreNoDeadlock) {
   EXPECT_EQ(on_another_stream.deadlock(), "");
 }
 
-TEST(WaitForGraph, AtTheSamePlaceOfDifferentCallsAreAMismatch) {
+TEST(WaitForGraph, DifferentCallsAtOnePositionAreAMismatch) {
   WaitForGraph ranks;
   ranks.add(0, {"op 1 of stream 0", "reduce(8, root 0)", "tree", {1}});
   ranks.add(1, {"op 1 of stream 0", "reduce(8, root 0)", "tree", {3}});
@@ -110,7 +110,7 @@ TEST(WaitForGraph, AtTheSamePlaceOfDifferentCallsAreAMismatch) {
             "must make the same calls in the same order");
 }
 
-TEST(WaitForGraph, OfDifferentAlgorithmsAreAMismatch) {
+TEST(WaitForGraph, DifferentAlgorithmsAreAMismatch) {
   WaitForGraph ranks;
   ranks.add(0, {"op 1 of stream 0", "all_reduce(8)", "ring", {1}});
   ranks.add(1, {"op 1 of stream 0", "all_reduce(8)", "tree", {0}});
@@ -135,16 +135,16 @@ std::vector<milliseconds> times(milliseconds hang_report) {
   return due;
 }
 
-TEST(MissingReports, AreEarlyAndAtTheTimeOfHangReports) {
+TEST(MissingReports, AreMadeEarlyAndWithHangReports) {
   EXPECT_EQ(times(milliseconds(30'000)), (std::vector{milliseconds(5'000), milliseconds(30'000)}));
 }
 
-TEST(MissingReports, AreOneIfHangReportsComeEarlier) {
+TEST(MissingReports, AreMadeOnceIfHangReportsComeEarlier) {
   for (const int hang_report : {1, 100, 5'000})
     EXPECT_EQ(times(milliseconds(hang_report)), std::vector{milliseconds(hang_report)});
 }
 
-TEST(MissingReports, AreOffTogetherWithHangReports) { EXPECT_TRUE(times(milliseconds(0)).empty()); }
+TEST(MissingReports, AreOffWithHangReports) { EXPECT_TRUE(times(milliseconds(0)).empty()); }
 
 }  // namespace
 }  // namespace hccl::bootstrap

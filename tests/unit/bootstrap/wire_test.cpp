@@ -30,7 +30,7 @@ std::string hex(const Digest& digest) {
 }
 
 // The examples of FIPS 180-4.
-TEST(Sha256, AgreesWithTheStandard) {
+TEST(Sha256, MatchesStandardVectors) {
   EXPECT_EQ(hex(sha256(bytes_of(""))),
             "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   EXPECT_EQ(hex(sha256(bytes_of("abc"))),
@@ -42,7 +42,7 @@ TEST(Sha256, AgreesWithTheStandard) {
 }
 
 // Test cases 2 and 6 of RFC 4231.
-TEST(Hmac, AgreesWithTheStandard) {
+TEST(Hmac, MatchesStandardVectors) {
   const std::array<std::span<const std::byte>, 2> parts{bytes_of("what do ya want "),
                                                         bytes_of("for nothing?")};
   EXPECT_EQ(hex(hmac(bytes_of("Jefe"), parts)),
@@ -54,7 +54,7 @@ TEST(Hmac, AgreesWithTheStandard) {
             "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
 }
 
-TEST(Secret, ComparesAllOfIt) {
+TEST(Secret, ComparesEveryByte) {
   const Secret one = random_secret();
   EXPECT_NE(one, random_secret());
   for (std::size_t i = 0; i < one.size(); ++i) {
@@ -66,7 +66,7 @@ TEST(Secret, ComparesAllOfIt) {
   EXPECT_FALSE(equal_in_constant_time(one, std::span(one).first<8>()));
 }
 
-TEST(Frame, HeadersAreChecked) {
+TEST(Frame, RejectsInvalidHeaders) {
   const Bytes frame = encode_frame(FrameType::hello, bytes_of("12345"), 2);
   ASSERT_EQ(frame.size(), kFrameHeaderSize + 5);
   const auto header = std::span(frame).first<kFrameHeaderSize>();
@@ -77,7 +77,7 @@ TEST(Frame, HeadersAreChecked) {
   EXPECT_EQ(parsed->length, 5U);
   EXPECT_FALSE(parse_header(header, 4));
   for (std::size_t i = 0; i < 8; ++i) {
-    if (i == 4) continue;  // the type: gives another valid one
+    if (i == 4) continue;  // the type, which becomes another valid type
     Bytes damaged = frame;
     damaged[i] ^= std::byte{0x40};
     EXPECT_FALSE(parse_header(std::span(damaged).first<kFrameHeaderSize>(), 5)) << i;
@@ -104,7 +104,7 @@ TEST(WireReader, NeverReadsPastTheEnd) {
 
 const ProcessIdentity kProcess{4242, 77, "host a", "uid 0 node b"};
 
-TEST(Messages, SurviveTheWire) {
+TEST(Messages, SurviveEncoding) {
   const Address here{.v6 = true, .bytes = {0xfe, 0x80, 1}, .scope = 3, .port = 7};
   const Opening opening{kProtocolVersion, random_secret(), here, {}};
   const auto opened = parse<Opening>(serialize(opening));
@@ -138,7 +138,7 @@ TEST(Messages, SurviveTheWire) {
 }
 
 // From a message of another version, only the version is read.
-TEST(Messages, AnOpeningOfAnotherVersionTellsIt) {
+TEST(Messages, OpeningOfOtherVersionRevealsVersion) {
   Bytes later = serialize(Opening{kProtocolVersion + 1, random_secret(), {}, {}});
   later.resize(later.size() + 40);
   const auto parsed = parse<Opening>(later);
@@ -168,7 +168,7 @@ class Seals : public testing::Test {
   const Bytes payload_ = Bytes(30, std::byte{1});
 };
 
-TEST_F(Seals, OpenWhatTheOtherEndSealed) {
+TEST_F(Seals, OpenFramesOfOtherEnd) {
   FrameSeal rank = seal_of(Party::rank);
   FrameSeal server = seal_of(Party::server);
   for (int i = 0; i < 3; ++i) {
@@ -220,7 +220,7 @@ TEST_F(Seals, DependOnTypeContentAndOrder) {
   EXPECT_FALSE(server.open(replayed));
 }
 
-TEST_F(Seals, TheCommunicatorsSecretNeedsTheKey) {
+TEST_F(Seals, CommunicatorSecretDependsOnKey) {
   const Secret salt = random_secret();
   const Secret secret = communicator_secret(key_, salt);
   EXPECT_EQ(secret, communicator_secret(key_, salt));
@@ -229,7 +229,7 @@ TEST_F(Seals, TheCommunicatorsSecretNeedsTheKey) {
   EXPECT_NE(secret, communicator_secret(key_, random_secret()));
 }
 
-TEST(Messages, OutOfRangeFieldsGiveNothing) {
+TEST(Messages, RefuseFieldsOutOfRange) {
   const auto with = [](int rank, int size, int pid) {
     Hello hello{rank, size, kProcess, {}};
     hello.process.pid = pid;
@@ -254,7 +254,7 @@ void parse_as(const Bytes& bytes) {
   (static_cast<void>(parse<Messages>(bytes)), ...);
 }
 
-TEST(Messages, MutilatedBytesNeverCrash) {
+TEST(Messages, CorruptBytesNeverCrash) {
   std::mt19937 random(20260105);
   Table table;
   for (int i = 0; i < 5; ++i) table.ranks.push_back({kProcess, random_secret()});

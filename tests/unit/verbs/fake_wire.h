@@ -41,7 +41,7 @@ class FakeWire {
 
   [[nodiscard]] FakeMemory& memory() { return memory_; }
   Faults faults;
-  bool prompt = false;  // carries out each write when it is posted
+  bool prompt = false;         // carries out each write when it is posted
   bool random_delays = false;  // delays a pair's writes or completions at random
 
   // Carries out one write or generates one completion, chosen at random. Returns false if there is
