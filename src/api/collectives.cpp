@@ -18,7 +18,7 @@ void check_divisible(std::uint64_t count, int size) {
   if (count % static_cast<std::uint64_t>(size) == 0) return;
   throw Error(hcclInvalidArgument,
               text("count ", count, " is not a multiple of ", size,
-                   " ranks; pass the elements of the whole buffer, equally many for each rank"));
+                   " ranks; pass the count of the whole buffer, a multiple of the ranks"));
 }
 
 // Rejects counts whose byte sizes overflow.
@@ -139,7 +139,7 @@ hcclResult_t hcclAlltoAll(const void* sendbuff, void* recvbuff, size_t count,
         check_divisible(count, communicator.size());
         if (call.send != call.recv || count == 0 || !strict_mode()) return;
         throw Error(hcclInvalidArgument,
-                    "HCCL_STRICT=1: Gaudi's library exchanges nothing in place; pass two buffers");
+                    "HCCL_STRICT=1: Gaudi's library has no in-place all-to-all; pass two buffers");
       });
 }
 
@@ -147,7 +147,7 @@ hcclResult_t hcclBarrier(hcclComm_t comm, void* stream_handle) {
   if (strict_mode()) {
     return guard(__func__, [] {
       throw Error(hcclUnsupported,
-                  "HCCL_STRICT=1: Gaudi's library has no barrier; reduce something");
+                  "HCCL_STRICT=1: Gaudi's library has no barrier; use a small all-reduce");
     });
   }
   return submit_collective(__func__, make_call(Collective::barrier, nullptr, nullptr, 0, hcclInt8),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unique ids and the life of communicators.
+// Unique ids and the lifetime of communicators.
 #include "api/guard.h"
 #include "api/handles.h"
 #include "base/config.h"
@@ -72,8 +72,8 @@ hcclResult_t hcclCommInitRank(hcclComm_t* comm, int nranks, hcclUniqueId commId,
   });
 }
 
-// Each device joins on a thread of its own, as if it were a process. If one of them cannot join,
-// none does.
+// Each device joins on a thread of its own, as if it were in its own process. If one of them cannot
+// join, no communicator is created.
 hcclResult_t hcclCommInitAll(hcclComm_t* comm, int ndev, const int* devlist) {
   return guard(__func__, [&] {
     require_pointer(comm, "comm");
@@ -105,13 +105,15 @@ hcclResult_t hcclCommDestroy(hcclComm_t comm) {
           "hcclCommDestroy while this thread has an open group: its calls have not been queued; "
           "call hcclGroupEnd first");
     }
-    // The handle stays valid until the work is done, so that another thread can abort it.
+    // The handle stays valid until the work is done, so that another thread can abort the
+    // communicator.
     const auto communicator = find_communicator(comm).shared();
     require_no_collected_calls(*communicator);
     communicator->finalize();
     if (comm::communicators().remove(to_number(comm))) return communicator->leave();
-    // Another thread has removed the handle. If that thread has aborted the communicator, the abort
-    // has ended the wait; if it has destroyed the communicator, the handle is unknown now.
+    // Another thread has removed the handle meanwhile. If it aborted the communicator, that ended
+    // the wait above, and the call succeeds; if it destroyed the communicator, the handle is
+    // unknown.
     if (!communicator->failed()) static_cast<void>(find_communicator(comm));
   });
 }

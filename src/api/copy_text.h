@@ -9,10 +9,11 @@
 
 namespace hccl::api {
 
-// Writes as much of `text` as fits, and always a terminating zero. `capacity` must not be 0.
+// Copies `text` to `out`, truncated to `capacity` bytes including the terminating zero. `capacity`
+// must not be 0.
 inline void copy_text(std::string_view text, char* out, std::size_t capacity) noexcept {
   const std::size_t length = std::min(text.size(), capacity - 1);
-  std::memmove(out, text.data(), length);  // not memcpy: a last error may be set from itself
+  std::memmove(out, text.data(), length);  // not memcpy: `text` may lie in `out`
   out[length] = '\0';
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The facts that an emulated device reports of itself.
+// The properties that an emulated device reports.
 #pragma once
 
 #include "base/config.h"

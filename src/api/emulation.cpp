@@ -74,8 +74,9 @@ hcclResult_t hcclEmulationPlan(hcclComm_t comm, const hcclEmulationPlanRequest_t
     const Collective collective = collective_named(request->collective);
     const bool rooted = traits(collective).has_root();
     if (rooted && (request->root < 0 || request->root >= communicator->size())) {
-      throw Error(hcclInvalidArgument, text("root is ", request->root, " of ", communicator->size(),
-                                            "; pass 0 to ", communicator->size() - 1));
+      throw Error(hcclInvalidArgument,
+                  text("root is ", request->root, " in a communicator of size ",
+                       communicator->size(), "; pass 0 to ", communicator->size() - 1));
     }
     const std::string plan =
         communicator->plan_of({collective, request->bytes, rooted ? request->root : 0,

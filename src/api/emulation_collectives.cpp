@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives over blocks of different sizes, built from sends and receives that progress together,
 // or from one reduce for each block. Empty blocks take part too: if ranks pass different counts for
-// a block, their calls meet and fail as a mismatch, instead of one rank waiting for a message that
-// nobody sends. Also contains the probe for messages from any rank.
+// a block, the calls still match and fail as a mismatch; otherwise one rank would wait for a
+// message that is never sent. Also contains the probe for messages from any rank.
 #include "api/queueing.h"
 #include "call/collective_call.h"
 
@@ -50,8 +50,8 @@ struct Numbers {
 void refuse_in_strict_mode() {
   if (!strict_mode()) return;
   throw Error(hcclUnsupported,
-              "HCCL_STRICT=1: Gaudi's library knows no blocks of different sizes; send and receive "
-              "them in a group");
+              "HCCL_STRICT=1: Gaudi's library does not support blocks of different sizes; send and "
+              "receive them in a group");
 }
 
 // Returns the blocks of a buffer. Throws Error if `counts` is null, if a block ends past 2^63
@@ -70,8 +70,8 @@ BlockLayout lay_out(const comm::Communicator& communicator, std::uint64_t buffer
     const std::uint64_t first = displacements != nullptr && count != 0 ? displacements[rank] : next;
     if (first > most || count > most - first) {
       throw Error(hcclInvalidArgument,
-                  text(counts.name, '[', rank, "] is ", count, " from element ", first,
-                       " on, past 2^63 bytes; pass counts and displacements of the buffer"));
+                  text(counts.name, '[', rank, "] is ", count, " at element ", first,
+                       ", which ends past 2^63 bytes; pass smaller counts or displacements"));
     }
     layout.blocks.push_back({buffer + first * size, count, count * size, rank});
     next = first + count;
@@ -81,7 +81,7 @@ BlockLayout lay_out(const comm::Communicator& communicator, std::uint64_t buffer
   return layout;
 }
 
-// Checks the memory of this rank's own block. Throws Error.
+// Throws Error if the memory of this rank's own block is not valid.
 void check_own(const comm::Communicator& communicator, const Block& block, const char* name) {
   if (block.bytes != 0) check_memory(communicator, block.address, block.bytes, name);
 }
@@ -92,7 +92,7 @@ void check_own(const comm::Communicator& communicator, const Block& block, const
       hcclInvalidArgument,
       text("the block of rank ", a.rank, " in ", a_name, " overlaps that of rank ", b.rank, " in ",
            b_name, " by ", std::min(a.end(), b.end()) - std::max(a.address, b.address),
-           " bytes; pass displacements and buffers that keep them apart"));
+           " bytes; pass displacements and buffers that do not overlap"));
 }
 
 // Returns the blocks that are not empty, in the order of their addresses.

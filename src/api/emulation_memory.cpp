@@ -34,8 +34,8 @@ hcclResult_t hcclEmulationDeviceAddress(const void* view, uint64_t size, uint64_
     }
     throw Error(hcclInvalidArgument,
                 text("view ", view,
-                     " is in no host view of device memory; pass an address that "
-                     "hcclEmulationHostView gave"));
+                     " is not in a host view of device memory; pass an address that "
+                     "hcclEmulationHostView returned"));
   });
 }
 

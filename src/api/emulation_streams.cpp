@@ -21,17 +21,17 @@ namespace {
 // Throws Error(hcclInvalidArgument) unless all work of the range has been queued.
 void check_range(const device::Stream& stream, std::uint64_t after, std::uint64_t up_to) {
   if (after > up_to) {
-    throw Error(hcclInvalidArgument, text("after is ", after, ", behind up_to, which is ", up_to,
-                                          "; pass the earlier position first"));
+    throw Error(hcclInvalidArgument, text("after is ", after, ", greater than up_to, which is ",
+                                          up_to, "; pass the earlier position first"));
   }
   if (const std::uint64_t queued = stream.pushed(); up_to > queued) {
     throw Error(hcclInvalidArgument,
                 text("up_to is ", up_to, ", but the stream has only ", queued,
-                     " pieces of work; pass a position that hcclEmulationStreamPosition gave"));
+                     " pieces of work; pass a position that hcclEmulationStreamPosition wrote"));
   }
 }
 
-// Longer than any program waits, yet short enough that a deadline this far away is a valid time.
+// Longer than any program waits, but short enough that the deadline does not overflow.
 constexpr std::uint64_t kLongestWaitMs = 10ull * 365 * 24 * 3600 * 1000;
 
 bool wait_for(device::Stream& stream, std::uint64_t up_to, std::uint64_t timeout_ms) {

@@ -23,15 +23,15 @@ struct FailedCall {
   int code = 0;
   std::string_view text;
   LogLevel level = LogLevel::warning;
-  bool once = false;  // logged only once, however often it fails
-  // The program may expect this failure: a program that finds a module held tries the next one. The
-  // failure is logged unless the thread's next try succeeds.
+  bool once = false;  // repetitions are not logged
+  // The program may expect this failure, because it tries one module after another until one is
+  // free. The failure is logged unless the thread's next try succeeds.
   bool tries = false;
 };
 
 // Allocates and throws nothing, so it works when memory is short and while static objects are
-// destroyed. Holds no lock while it writes, because a write to stderr blocks until its reader makes
-// room. Thread safety: any thread.
+// destroyed. Holds no lock while it writes, because a write to stderr may block until its reader
+// drains the pipe. Thread safety: any thread.
 class FailureLog {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -52,8 +52,7 @@ class FailureLog {
   // succeeded.
   void forgive() noexcept;
   // Logs the kept try, and how often each failure was repeated since it was logged last. Does not
-  // block: leaves out lines for which it would have to wait for another thread or for the reader of
-  // stderr.
+  // block: omits lines that would have to wait for another thread or for the reader of stderr.
   void flush() noexcept;
 
  private:
@@ -69,10 +68,10 @@ class FailureLog {
   };
   static constexpr std::size_t kEntries = 256;  // more than there are functions
 
-  // The lines that a failure makes the log write, in this order.
+  // The lines to write after a failure, in this order.
   struct Lines {
     Entry evicted;               // with repetitions that are not logged yet
-    std::uint64_t withheld = 0;  // failures in the last period that got no line
+    std::uint64_t withheld = 0;  // failures in the last period that were not logged
     bool failure = false;        // the failure itself
     std::uint64_t repeats = 0;   // since it was logged last
   };

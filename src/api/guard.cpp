@@ -19,11 +19,13 @@ namespace hccl::api {
 namespace {
 
 constexpr const char* kForkedChild =
-    "the library cannot be used in a process forked from one that has initialised it: its threads "
-    "live in the parent; fork before synInitialize(), or exec a new program in the child";
+    "the library cannot be used in a process forked after synInitialize(), because the library's "
+    "threads exist only in the parent; fork before synInitialize(), or exec a new program in the "
+    "child";
 constexpr const char* kOutOfMemory =
     "out of host memory; free memory or raise the limit of this process";
-constexpr const char* kUnknownException = "an exception of unknown type was thrown; report this";
+constexpr const char* kUnknownException =
+    "an exception of unknown type was thrown; report this bug";
 
 // Returns the status that is closest in meaning to a result.
 constexpr synStatus status_of(hcclResult_t result) noexcept {
@@ -58,8 +60,8 @@ constexpr synStatus status_of(hcclResult_t result) noexcept {
 
 constinit FailureLog failure_log;
 
-// Reads the log's environment variables, because before synInitialize nothing else has read them.
-// If the log's file cannot be opened, the line goes to stderr.
+// Reads the log's environment variables, which nothing else reads before synInitialize(). If the
+// log's file cannot be opened, the line goes to stderr.
 void prepare_log() noexcept {
   try {
     load_log_settings();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The border between C++ and C: every exported function runs its body in a guard, the only place
-// where exceptions become codes, last-error texts and log lines. A call that succeeds pays for two
-// stores and one test.
+// The boundary between C++ and C: every exported function runs its body in a guard, the only place
+// where exceptions become codes, last-error texts and log lines. In a successful call, a guard
+// costs two stores and one branch.
 #pragma once
 
 #include "api/last_error.h"
@@ -17,7 +17,7 @@ namespace hccl::api {
 
 // The exported function that a guard runs: pass __func__. Its name is used only if the call fails.
 struct Callee {
-  // NOLINTNEXTLINE(google-explicit-constructor): __func__ is all that most callers have to say
+  // NOLINTNEXTLINE(google-explicit-constructor): most callers pass only __func__
   constexpr Callee(const char* name_in, LogLevel level_in = LogLevel::warning,
                    bool tries_modules_in = false)
       : name(name_in), level(level_in), tries_modules(tries_modules_in) {}
@@ -27,12 +27,12 @@ struct Callee {
   bool tries_modules;  // see trying_modules()
 };
 
-// Returns the Callee of a function that programs call to find out whether something exists, so that
-// a failure is expected.
+// Returns the Callee of a function that programs call to probe for something. Its failure is
+// expected and logged at level info.
 [[nodiscard]] constexpr Callee probe(const char* name) { return {name, LogLevel::info}; }
 
 // Returns the Callee of a function by which programs try one module after another until one is
-// free. A failure because a module is held is logged only if the thread does not get a device
+// free. A failure because a module is held is logged only if the thread does not acquire a device
 // afterwards.
 [[nodiscard]] constexpr Callee trying_modules(const char* name) {
   return {name, LogLevel::warning, true};
@@ -41,12 +41,12 @@ struct Callee {
 // a module held.
 void forgive_unavailable_module() noexcept;
 
-// Returns the Callee of a function that calls another exported function, which logs the failure of
-// both.
+// Returns the Callee of a function that forwards to another exported function, which logs the
+// failure.
 [[nodiscard]] constexpr Callee forwarder(const char* name) { return {name, LogLevel::debug}; }
 
-// Turn the exception that is being handled into a code, this thread's last error, and a line in the
-// log. Call only in an exception handler.
+// Turn the current exception into a code, this thread's last error, and a line in the log. Call
+// only in an exception handler.
 [[nodiscard]] hcclResult_t hccl_result_of_exception(Callee callee) noexcept;
 [[nodiscard]] synStatus syn_status_of_exception(Callee callee) noexcept;
 
@@ -55,19 +55,19 @@ void forgive_unavailable_module() noexcept;
 [[nodiscard]] hcclResult_t refuse_hccl_in_forked_child(Callee callee) noexcept;
 [[nodiscard]] synStatus refuse_syn_in_forked_child(Callee callee) noexcept;
 
-// Logs the failure of a function that leaves the last error alone. Returns `status`.
+// Logs the failure of a function that does not set the last error. Returns `status`.
 [[nodiscard]] synStatus log_failure(Callee callee, synStatus status, const char* text) noexcept;
 
 // Logs the failure of queued work, which comes after the call that queued it. `name` is a string
 // literal.
 void log_failed_work(const char* name, hcclResult_t code, const char* text) noexcept;
 
-// Flushes the failure log, except in a forked child: the failures are those of its parent.
+// Flushes the failure log, except in a forked child, where the recorded failures are the parent's.
 void report_repeated_failures() noexcept;
 
 // Runs `body`, which returns an hcclResult_t or nothing (hcclSuccess). For calls that only queue
-// work: does not block cancellation of the thread, because blocking costs 10 ns. The few slow paths
-// of these calls block cancellation themselves.
+// work: does not block cancellation of the thread, because that costs 10 ns. The few slow paths of
+// these calls block cancellation themselves.
 template <class Body>
 [[nodiscard]] hcclResult_t queueing_guard(Callee callee, Body&& body) noexcept {
   last_hccl_error.clear();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns the handles and ids of the C API into objects, or into an error that says what is wrong.
+// Looks up the objects behind the handles and ids of the C API. Throws an error for an unknown one.
 #pragma once
 
 #include "api/copy_text.h"
@@ -26,8 +26,7 @@ using CommunicatorPin = HandleTable<comm::Communicator>::Pin;
 using StreamPin = HandleTable<device::Stream>::Pin;
 using EventPin = HandleTable<device::Event>::Pin;
 
-// Convert between a handle and its number. A handle has a pointer's type, but nobody dereferences
-// it.
+// Convert between a handle and its number. A handle has a pointer type but is never dereferenced.
 template <class Handle>
 [[nodiscard]] Handle to_handle(std::uint64_t value) {
   return reinterpret_cast<Handle>(value);
@@ -44,7 +43,8 @@ template <class Handle>
                                                                  const char* name) {
   if (!device::is_device_address(address)) {
     throw Error(hcclInvalidArgument, text(name, " 0x", std::hex, address,
-                                          " is not a device address; pass one of synDeviceMalloc"));
+                                          " is not a device address; pass one that synDeviceMalloc "
+                                          "returned"));
   }
   return runtime().device(device::device_of(address));
 }
@@ -53,7 +53,7 @@ template <class Found>
 [[nodiscard]] Found require_communicator(Found found) {
   if (!found)
     throw Error(hcclInvalidArgument,
-                "unknown communicator: it was never made or is already destroyed; pass one that "
+                "unknown communicator: it was never created or is already destroyed; pass one that "
                 "hcclCommInitRank returned");
   return found;
 }
@@ -62,7 +62,8 @@ template <class Found>
   return require_communicator(comm::communicators().pin(to_number(comm)));
 }
 
-// Returns a hold, for a group: the program may destroy the communicator before the group ends.
+// Returns a hold instead of a pin, for a group: the program may destroy the communicator before the
+// group ends.
 [[nodiscard]] inline comm::CommunicatorHold hold_communicator(hcclComm_t comm) {
   return require_communicator(comm::communicators().hold(to_number(comm)));
 }
@@ -99,7 +100,7 @@ template <class Found>
   return pin;
 }
 
-// Throws SynError(synInvalidArgument), which names the parameter, if `pointer` is null.
+// Throws SynError(synInvalidArgument) with the parameter's name if `pointer` is null.
 inline void require_pointer(const void* pointer, const char* name) {
   if (pointer == nullptr) throw SynError(synInvalidArgument, text(name, " is null"));
 }
@@ -118,8 +119,8 @@ inline void give_text(std::string_view value, char* out, int len, const char* na
   if (outcome == device::Outcome::collective_failed)
     throw SynError(synFailHccl, text("a collective of this stream failed: ", reason));
   throw SynError(synFail,
-                 text("a copy or memset that this stream ran or waited for failed, and what "
-                      "was queued behind it did not run: ",
+                 text("a copy or memset that this stream ran or waited for failed, and the work "
+                      "queued after it did not run: ",
                       reason));
 }
 
@@ -133,7 +134,7 @@ template <class Awaited>
 }
 
 // With HCCL_BLOCKING, blocks until the work that a syn function has queued on the stream has run;
-// the thread is not cancelled meanwhile. Throws SynError.
+// blocks cancellation of the thread meanwhile. Throws SynError.
 inline void wait_if_blocking(device::Stream& stream) {
   if (!blocking_mode()) [[likely]]
     return;

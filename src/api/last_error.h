@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The error text of a thread's last call: one slot for the hccl functions and one for the syn
-// functions, so that the clean-up a program does with one API leaves the other's message alone. The
-// slots are plain storage without constructor or destructor, so they work in static destructors and
-// at exit, and clearing one is a single store.
+// functions, so that clean-up calls of one API do not clear the message of the other. The slots are
+// plain storage without constructor or destructor, so they work in static destructors and at exit,
+// and clearing one is a single store.
 #pragma once
 
 #include <synapse_common_types.h>
@@ -13,8 +13,7 @@ namespace hccl::api {
 
 class LastError {
  public:
-  // The room for the text of a fault, at most 1024 bytes, and for the words that syn functions put
-  // before it.
+  // Has room for the text of a fault, at most 1024 bytes, and the prefix that syn functions add.
   static constexpr std::size_t kCapacity = 1280;
 
   void clear() noexcept {
@@ -29,7 +28,7 @@ class LastError {
   [[nodiscard]] const char* text() const noexcept { return text_; }
 
  private:
-  synStatus status_ = synSuccess;  // of the syn slot; no hccl function returns the last code
+  synStatus status_ = synSuccess;  // of the last syn call; unused in the hccl slot
   char text_[kCapacity] = {};
 };
 

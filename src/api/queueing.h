@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The common part of the calls that queue work on a communicator: checks their arguments, and
-// queues them on the stream.
+// The common part of the calls that queue work on a communicator: checks their arguments and queues
+// the work.
 #pragma once
 
 #include "api/guard.h"
@@ -20,7 +20,7 @@ inline void check_type(hcclDataType_t type) {
   }
   if (!reduce::data_type(type).on_gaudi && strict_mode()) {
     throw Error(hcclInvalidArgument,
-                text("HCCL_STRICT=1: Gaudi's library takes no ", reduce::type_name(type),
+                text("HCCL_STRICT=1: Gaudi's library does not support ", reduce::type_name(type),
                      "; pass float, bfloat16, half, int32 or uint32"));
   }
 }
@@ -34,17 +34,19 @@ inline void check_reduction(hcclRedOp_t operation, hcclDataType_t type) {
   }
   if ((is_bitwise || operation == hcclProd || operation == hcclAvg) && strict_mode()) {
     throw Error(hcclInvalidArgument,
-                text("HCCL_STRICT=1: Gaudi's library knows no ", reduce::operation_name(operation),
-                     "; pass sum, min or max"));
+                text("HCCL_STRICT=1: Gaudi's library does not support ",
+                     reduce::operation_name(operation), "; pass sum, min or max"));
   }
   if (!reduce::supports(type, operation)) {
-    throw Error(hcclInvalidArgument,
-                text("reduceOp ", reduce::operation_name(operation), " does not apply to ",
-                     reduce::type_name(type), "; pass an integer type, or the bits as one"));
+    throw Error(
+        hcclInvalidArgument,
+        text("reduceOp ", reduce::operation_name(operation), " does not apply to ",
+             reduce::type_name(type), "; pass an integer type, or reinterpret the data as one"));
   }
 }
 
-// Returns the device memory behind a buffer that is a host view, else the buffer.
+// Returns the device address that an address in a host view stands for, or `address` itself if it
+// is not in a host view.
 [[nodiscard]] inline std::uint64_t behind_view(const comm::Communicator& communicator,
                                                std::uint64_t address) {
   return communicator.device().arena().behind_view(address);
@@ -69,8 +71,8 @@ inline void check_memory(const comm::Communicator& communicator, std::uint64_t a
 // "peer".
 inline void check_rank(int rank, int size, const char* name) {
   if (rank < 0 || rank >= size)
-    throw Error(hcclInvalidArgument,
-                text(name, " is ", rank, " of ", size, " ranks; pass 0 to ", size - 1));
+    throw Error(hcclInvalidArgument, text(name, " is ", rank, " in a communicator of size ", size,
+                                          "; pass 0 to ", size - 1));
 }
 
 // With HCCL_BLOCKING, blocks until the queued work has run. Releases the pin first, because an
@@ -97,7 +99,7 @@ hcclResult_t submit(Callee callee, hcclDataType_t type, hcclComm_t comm, const v
       return group->keep(std::move(communicator), std::move(on), call);
     }
     const StreamPin on = find_stream(stream);
-    on->make_room();  // may block, so it comes before the pin, which an abort waits for
+    on->make_room();  // may block: not while holding a pin, which an abort waits for
     CommunicatorPin communicator = find_communicator(comm);
     communicator->enqueue(*on, make(*communicator));
     if (blocking_mode()) [[unlikely]]

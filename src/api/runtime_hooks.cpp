@@ -17,8 +17,8 @@ using hccl::Error;
 
 namespace {
 
-// Throws SynError with the status and the text of a syn function that has failed, since its failure
-// has set no text for the hccl functions.
+// Throws SynError with the status and the text of a failed syn function, because that failure has
+// not set the last error of the hccl functions.
 hcclResult_t forward(synStatus status) {
   if (status == synSuccess) return hcclSuccess;
   throw hccl::SynError(status, synGetLastErrorMessage());
@@ -39,8 +39,9 @@ hcclResult_t hcclDestroyDevice(const synDeviceId) { return succeed(__func__); }
 hcclResult_t hcclEventRecord(hcclEventHandle*, synStreamHandle streamHandle) {
   if (streamHandle != nullptr) return api::unsupported_hccl(__func__);
   return api::guard(__func__, [] {
-    throw Error(hcclInvalidArgument,
-                "hcclEventRecord: the stream is null; pass one of synStreamCreateGeneric");
+    throw Error(
+        hcclInvalidArgument,
+        "hcclEventRecord: the stream is null; pass one that synStreamCreateGeneric returned");
   });
 }
 
@@ -66,7 +67,7 @@ hcclResult_t hcclSynchronizeAllStreams() {
 hcclResult_t hcclDFA(DfaStatus&, void (*)(int, const char*)) {
   return api::guard(__func__, [] {
     hccl::log(hccl::LogLevel::warning, "api",
-              "a device failure report was asked for; emulated devices have none");
+              "the program requested a device failure report; emulated devices have none");
   });
 }
 
@@ -76,7 +77,7 @@ hcclResult_t hcclGetVersionString(char* pVersion, const unsigned len) {
   return api::guard(__func__, [=] {
     if (pVersion == nullptr || len == 0) {
       throw Error(hcclInvalidArgument,
-                  "hcclGetVersionString: no room for the text; pass a buffer and its size");
+                  "hcclGetVersionString: pVersion is null or len is 0; pass a buffer and its size");
     }
     api::copy_text(api::kVersionText, pVersion, len);
   });

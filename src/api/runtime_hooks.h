@@ -29,12 +29,12 @@ hcclResult_t hcclInitDevice(const synDeviceId deviceId);
 hcclResult_t hcclInitDeviceGaudi(const synDeviceId deviceId);
 hcclResult_t hcclDestroyDevice(const synDeviceId deviceId = 0);
 
-// For events of the transport below a stream, which emulated devices do not have.
+// For events of the transport below a stream. Fail, because emulated devices have no such events.
 hcclResult_t hcclEventRecord(hcclEventHandle* eventHandle, synStreamHandle streamHandle);
 hcclResult_t hcclSynchronizeEvent(const hcclEventHandle& eventHandle,
                                   std::uint64_t microSeconds = HCCL_InfinityWait);
 
-// Work is submitted by the call that queues it, so there is nothing to flush.
+// Do nothing and succeed: the call that queues work also submits it.
 hcclResult_t hcclFlushSubmissions(synStreamHandle streamHandle);
 hcclResult_t hcclFlushSubmissionsAllStreams();
 
@@ -42,15 +42,15 @@ hcclResult_t hcclFlushSubmissionsAllStreams();
 hcclResult_t hcclSynchronizeStream(synStreamHandle streamHandle);
 hcclResult_t hcclSynchronizeAllStreams();
 
-// For reports of device failures. Failures belong to communicators, so there is no process-wide
-// state to dump or reset.
+// For reports of device failures. Have no effect: a failure belongs to a communicator, so there is
+// no process-wide state to dump or reset.
 hcclResult_t hcclDFA(DfaStatus& dfaStatus, void (*dfaLogFunc)(int, const char*));
 hcclResult_t hcclDfaUpdateState(DfaPhase dfaPhase);
 
-// Writes the release's text, cut to `len` bytes with the terminating zero.
+// Writes the version text, truncated to `len` bytes including the terminating zero.
 hcclResult_t hcclGetVersionString(char* pVersion, const unsigned len);
 
-// For benchmarks and for traces. There is neither a command buffer to fill nor a trace to mark.
+// For benchmarks and traces. Do nothing: there is no command buffer to fill and no trace to mark.
 bool hcclIsACcbHalfFull(const unsigned archStreamIdx);
 void hcclSetTraceMarker(const synStreamHandle streamHandle, std::uint32_t value);
 

@@ -32,7 +32,7 @@ constexpr std::array kResultTexts = std::to_array<ResultText>({
      "ranks did not join in time, or a defect: see hcclGetLastErrorMessage()"},
     {hcclInvalidArgument, "hcclInvalidArgument", "invalid argument: see hcclGetLastErrorMessage()"},
     {hcclInvalidUsage, "hcclInvalidUsage",
-     "the call does not fit the program's state or the other ranks' calls"},
+     "the call does not match the program's state or the other ranks' calls"},
     {hcclSocketError, "hcclSocketError", "a network connection could not be made or was lost"},
     {hcclLibfabricError, "hcclLibfabricError", "the network fabric reported an error"},
     {hcclTryAgainError, "hcclTryAgainError", "not possible now: try again"},
@@ -41,7 +41,7 @@ constexpr std::array kResultTexts = std::to_array<ResultText>({
     {hcclStreamError, "hcclStreamError", "work on the stream failed"},
     {hcclSynapseTerminated, "hcclSynapseTerminated",
      "the device runtime has ended: call synInitialize() again"},
-    {hcclPortDown, "hcclPortDown", "a network port has no link: see its cable and switch"},
+    {hcclPortDown, "hcclPortDown", "a network port has no link: check its cable and switch"},
 });
 
 struct StatusText {
@@ -60,7 +60,7 @@ constexpr std::array kStatusTexts = std::to_array<StatusText>({
     {"synObjectNotInitialized", "object is not initialised, or event not recorded"},
     {"synCommandSubmissionFailure", "a command could not be submitted"},
     {"synNoDeviceFound", "no such device"},
-    {"synDeviceTypeMismatch", "device is of another type"},
+    {"synDeviceTypeMismatch", "device has a different type"},
     {"synFailedToInitializeCb", "command buffer could not be initialised"},
     {"synFailedToFreeCb", "command buffer could not be freed"},
     {"synFailedToMapCb", "command buffer could not be mapped"},
@@ -94,7 +94,7 @@ constexpr std::array kStatusTexts = std::to_array<StatusText>({
     {"synFailHccl", "a collective failed: see synGetLastErrorMessage()"},
     {"synFailedToCollectTime", "time could not be collected"},
     {"synTimeout", "timed out waiting for a device or rank"},
-    {"synResourceBadUsage", "the call does not fit the state of the program"},
+    {"synResourceBadUsage", "the call does not match the state of the program"},
     {"synNullPtr", "null pointer"},
     {"synFailFuser", "graph fuser failed"},
     {"synFailComplexGuid", "complex operation could not be extracted"},

@@ -7,8 +7,7 @@
 
 namespace hccl::api {
 
-// Returns the text of a result. Each code has a text of its own, and all other values share one;
-// never null.
+// Returns the text of a result code; never null. Values that are not result codes share one text.
 [[nodiscard]] const char* result_text(hcclResult_t result) noexcept;
 
 // Returns the text of a status in the same way. The text is shorter than

@@ -83,8 +83,8 @@ void give_attributes(uint64_t* out, const synDeviceAttribute* which, unsigned co
   for (unsigned at = 0; at < count; ++at) out[at] = attribute(which[at], memory);
 }
 
-// Gives the attributes that all emulated devices have. `callee` is the function that the program
-// has called.
+// Writes the attributes that are the same for all emulated devices. `callee` is the function that
+// the program has called.
 synStatus give_common_attributes(Callee callee, uint64_t* out, const synDeviceAttribute* which,
                                  unsigned count) {
   return syn_guard(callee, [&] {
@@ -136,7 +136,7 @@ synStatus SYN_API_CALL synDeviceAcquireByDeviceType(synDeviceId* pDeviceId,
     if (count_of_type(deviceType) == 0) {
       throw SynError(synNoDeviceFound,
                      text("no device of type ", static_cast<int>(deviceType),
-                          ": the emulated ones are ", facts().name, "; set HCCL_DEVICE_TYPE"));
+                          ": the emulated devices are ", facts().name, "; set HCCL_DEVICE_TYPE"));
     }
     acquire(pDeviceId, std::nullopt);
   });

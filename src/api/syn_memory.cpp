@@ -51,16 +51,16 @@ void check_flags(uint32_t flags) {
   if (flags != 0) throw SynError(synInvalidArgument, text("flags is ", flags, "; pass 0"));
 }
 
-// Records why a copy or a fill has failed, for the calls that fail as a consequence, and logs the
-// reason, since no such call may follow. Does not use the heap, because a lack of memory may be the
-// reason.
+// Records why a copy or a fill has failed, for the calls that fail as a consequence. Also logs the
+// reason, because there may be no such call. Does not use the heap, because the reason may be a
+// lack of memory.
 void note_failure(const char* name, hcclResult_t code, const char* why) noexcept {
   device::explain_failure(code, why);
   log_failed_work(name, code, why);
 }
 
-// Queues a copy or a fill, named `name` in texts. `work` runs on the stream's turn and throws Error
-// if it fails.
+// Queues a copy or a fill; `name` is its name in texts. `work` runs in stream order and throws
+// Error if it fails.
 template <class Work>
 void enqueue(device::Stream& stream, const char* name, uint64_t bytes, Work work) {
   log(LogLevel::trace, "device", "queued ", name, " of ", bytes, " B on stream ", stream.id());
@@ -82,7 +82,7 @@ void enqueue_copy(device::Stream& stream, uint64_t src, uint64_t size, uint64_t 
                   synDmaDir direction) {
   if (size == 0) return;
   device::Arena& arena = stream.device().arena();
-  // A host view stands for the device memory behind it.
+  // An address in a host view means the device memory behind it.
   const bool from_view = arena.behind_view(src) != src;
   const bool to_view = arena.behind_view(dst) != dst;
   src = arena.behind_view(src);
@@ -112,8 +112,8 @@ void enqueue_copy(device::Stream& stream, uint64_t src, uint64_t size, uint64_t 
   }
 }
 
-// Queues copies. If it throws because one of them is not valid, the copies before that one stay
-// queued; with HCCL_BLOCKING they have run.
+// Queues copies. If one of them is not valid, throws; the copies before it stay queued or, with
+// HCCL_BLOCKING, have run.
 void enqueue_copies(device::Stream& stream, const uint64_t* src, const uint64_t* size,
                     const uint64_t* dst, synDmaDir direction, uint64_t copies) {
   try {
@@ -122,7 +122,7 @@ void enqueue_copies(device::Stream& stream, const uint64_t* src, const uint64_t*
   } catch (...) {
     if (blocking_mode()) {
       const CancellationBlock block;
-      stream.run_until(stream.pushed());  // later calls report their failure
+      stream.run_until(stream.pushed());  // later calls report a failure of these copies
     }
     throw;
   }
@@ -134,8 +134,8 @@ synStatus enqueue_fill(Callee callee, uint64_t address, uint32_t value, std::siz
     const StreamPin stream = find_stream(handle);
     if (elements == 0) return;
     if (elements > SIZE_MAX / width) {
-      throw SynError(synInvalidArgument,
-                     text(elements, " elements of ", width, " bytes are more than any memory"));
+      throw SynError(synInvalidArgument, text(elements, " elements of ", width,
+                                              " bytes exceed the address space; pass fewer"));
     }
     device::Arena& arena = stream->device().arena();
     const uint64_t filled = arena.behind_view(address);
@@ -178,7 +178,7 @@ synStatus SYN_API_CALL synHostMalloc(synDeviceId deviceId, uint64_t size, uint32
                        ? nullptr
                        : std::aligned_alloc(kPage, (size + kPage - 1) / kPage * kPage);
     if (memory == nullptr)
-      throw SynError(synOutOfHostMemory, text("no ", size, " bytes of host memory"));
+      throw SynError(synOutOfHostMemory, text("cannot allocate ", size, " bytes of host memory"));
     allocated_ranges().add(memory);
     *buffer = memory;
   });
@@ -191,7 +191,7 @@ synStatus SYN_API_CALL synHostFree(synDeviceId deviceId, const void* buffer, uin
     static_cast<void>(runtime().device(deviceId));
     if (!allocated_ranges().remove(buffer)) {
       throw SynError(synInvalidArgument,
-                     text("host address ", buffer, " is not from synHostMalloc"));
+                     text("host address ", buffer, " was not returned by synHostMalloc"));
     }
     // NOLINTNEXTLINE(cppcoreguidelines-no-malloc): the program owned it, between two C calls
     std::free(const_cast<void*>(buffer));

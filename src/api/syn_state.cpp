@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls by which a program reports its memory use, asks for kernel libraries, or ends itself
-// with a report.
+// The calls by which a program reports its memory use, queries kernel libraries, or logs its state
+// and aborts.
 #include "api/guard.h"
 #include "api/handles.h"
 #include "base/log.h"
@@ -40,14 +40,14 @@ void report_communicators() {
 synStatus SYN_API_CALL synDumpStateAndTerminate(const char* msg, uint64_t) {
   return syn_guard(__func__, [&] {
     log_line(LogLevel::error, "state",
-             text("the program ends itself: ", msg != nullptr ? msg : "no reason given"));
+             text("the program aborts: ", msg != nullptr ? msg : "no reason given"));
     report_streams();
     report_communicators();
     std::abort();
   });
 }
 
-// Only Gaudi's monitoring uses these figures.
+// Ignores the figures, which only Gaudi's monitoring uses.
 synStatus SYN_API_CALL synUpdateMemoryConsumption(uint64_t, uint64_t) {
   return syn_guard(__func__, [] { runtime().require_initialized(); });
 }

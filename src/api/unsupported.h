@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers calls of functions that are exported because programs look them up, but are not available
-// in this version. Each passes its own __func__, so that the last error names it.
+// Fails the calls of functions that are exported because programs look them up, but are not
+// available in this version. Each function passes its own __func__, so that the last error names
+// it.
 #pragma once
 
 #include <hccl_types.h>

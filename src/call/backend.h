@@ -19,7 +19,7 @@
 
 namespace hccl {
 
-// How a call runs, and the reason, as text for people.
+// The path of a call and the reason for it, as text for people.
 struct CallPath {
   std::string name;
   std::string reason;
@@ -42,7 +42,7 @@ struct PlanRequest {
 
 struct TrafficReport {
   std::string algorithm;  // of the last call
-  std::string transport;  // "shm+tcp"
+  std::string transport;  // such as "shm+tcp"
   // Totals over all completed calls that used transports.
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
@@ -82,8 +82,8 @@ class BackendStream {
   // communicator's streams that had collectives before this stream; it is the same on all ranks.
   // Throws Error.
   virtual void begin_collectives(std::uint32_t ordinal) = 0;
-  // Numbers a send to, or a receive from, another rank among all sends to, or receives from, that
-  // rank. Called in program order.
+  // Gives a send or receive its number among all calls in the same direction with the same peer.
+  // Called in program order.
   virtual void number(PointToPoint& call) = 0;
 
   // Run calls in stream order. `staging` is the address of the stream's staging buffer, through

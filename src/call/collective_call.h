@@ -25,7 +25,7 @@ struct CollectiveCall {
   [[nodiscard]] const CollectiveTraits& traits() const { return hccl::traits(collective); }
 };
 
-// A chunk is contiguous on every rank: it is a block, or the whole message.
+// Returns the size of a chunk, which is contiguous on every rank: a block, or the whole message.
 [[nodiscard]] std::uint64_t chunk_bytes(const CollectiveCall& call, int ranks);
 [[nodiscard]] inline int send_chunks(const CollectiveCall& call, int ranks) {
   return call.traits().has_blocks_in_input ? ranks : 1;

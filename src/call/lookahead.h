@@ -20,15 +20,15 @@ class StreamLookahead {
 
   // Returns whether a host thread blocks on the stream, and therefore queues nothing else.
   [[nodiscard]] virtual bool host_is_waiting() const { return false; }
-  // Returns how long the work may wait for its peers. Unless that is unlimited, the work may return
-  // before it is complete.
+  // Returns how long the work may wait for its peers. Unless the budget is unlimited, the work may
+  // return before it is complete.
   [[nodiscard]] virtual WaitBudget wait_budget() const { return WaitBudget::unlimited; }
 };
 
 class CallLookahead : public StreamLookahead {
  public:
-  // Each call of next() returns one more of the following calls that may begin now, in order.
-  // Returns null if no call follows for now or another kind of work comes first.
+  // Returns the following calls that may begin now, one at each call of next(). Returns null if
+  // there is no further one for now or another kind of work comes first.
   [[nodiscard]] virtual const CollectiveCall* next() = 0;
   // Returns whether a call is queued directly after the running one, even if it may not begin yet.
   [[nodiscard]] virtual bool has_next() const = 0;
@@ -39,8 +39,8 @@ class GroupLookahead : public StreamLookahead {
   // Returns whether the following groups may begin although earlier groups may still block. When no
   // earlier group can block any longer, the following groups may begin in any case.
   [[nodiscard]] virtual bool may_begin() = 0;
-  // Each call of next() returns one more of the following groups, in order. Returns an empty span
-  // if no group follows for now or another kind of work comes first.
+  // Returns the following groups, one at each call of next(). Returns an empty span if there is no
+  // further one for now or another kind of work comes first.
   [[nodiscard]] virtual std::span<const PointToPoint> next() = 0;
   // Skips groups that next() has already returned.
   virtual void skip(std::size_t groups) = 0;

@@ -50,7 +50,8 @@ struct StreamCalls {
 
 inline constexpr std::size_t kMostGroupCalls = 1024;  // per stream
 
-// Throws Error(hcclInvalidUsage) if a group that has `calls` calls on one stream is full.
+// Throws Error(hcclInvalidUsage) unless a group that has `calls` calls on one stream has room for
+// another.
 void check_room(std::size_t calls);
 
 // Does not allocate from the heap while the calls fit in 1 KiB.
@@ -73,7 +74,7 @@ class CollectedCalls {
   [[nodiscard]] bool has_calls_of(const Communicator& communicator) const;
   // Queues the collectives in the order of the calls, and then, stream by stream, all messages of
   // each communicator together. With HCCL_BLOCKING, also blocks until they have run: see
-  // wait_for_streams(). Throws the first error after it has attempted the rest.
+  // wait_for_streams(). If a call fails, still queues the others and then throws the first error.
   void queue();
 
  private:

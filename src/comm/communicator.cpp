@@ -81,7 +81,7 @@ bool Communicator::is_staged(const CollectiveCall& call) const {
   return backend_->stages_host_memory() && node::uses_host_memory(call, rank_, size_);
 }
 
-// The copy of a message to the rank itself may need staging with every back end.
+// A message to the rank itself is a copy, which may need staging whatever the back end.
 bool Communicator::is_staged(const PointToPoint& call) const {
   return (backend_->stages_host_memory() || call.peer == rank_) && node::uses_host_memory(call);
 }
@@ -108,8 +108,8 @@ void Communicator::enqueue(device::Stream& stream, const CollectiveCall& call) {
   const std::lock_guard lock(streams_lock_);
   UsedStream& on = used_stream(stream);
   const std::uint64_t staging = staging_of(on, is_staged(call));
-  // Ranks agree on the order in which collectives use streams, but not on that of sends and
-  // receives.
+  // Ranks agree on the order in which collectives first use the streams, but not on that of sends
+  // and receives.
   if (!on.place.has_collectives) {
     on.backend->begin_collectives(next_ordinal_);
     on.place = {next_ordinal_, true};
@@ -205,12 +205,12 @@ void Communicator::throw_behind_failure(const device::Lookahead& lookahead,
   const device::FailureNote failure = lookahead.failure();
   throw Error(
       failure.code,
-      text(call, " did not run, since work before it on its stream failed: ", failure.text));
+      text(call, " did not run, because earlier work on its stream failed: ", failure.text));
 }
 
 TrafficReport Communicator::traffic(std::optional<int> peer) const {
   if (peer && (*peer < 0 || *peer >= size_ || *peer == rank_)) {
-    throw Error(hcclInvalidArgument, text("peer is ", *peer, ", for rank ", rank_, " of ", size_,
+    throw Error(hcclInvalidArgument, text("peer is ", *peer, " on rank ", rank_, " of ", size_,
                                           "; pass another rank of the communicator, or -1"));
   }
   return backend_->traffic(peer);
@@ -243,8 +243,8 @@ void Communicator::finalize() {
         pending.emplace_back(std::move(stream), used->last_ticket);
     }
   }
-  // Work of other communicators may precede this one's and never end. Therefore this thread leaves
-  // the queue to the stream's worker, and an abort ends the wait.
+  // Work of other communicators may be queued before this communicator's and never end. Therefore
+  // this thread leaves the queue to the stream's worker, so that an abort can end the wait.
   constexpr auto kLook = std::chrono::milliseconds(10);
   for (const auto& [stream, ticket] : pending) {
     while (!stream->progress()->reached(ticket) && !failed()) {
@@ -276,7 +276,8 @@ void Communicator::outlive_calls_of(device::Stream& stream) {
   if (!for_good) own_keeper_.reset();
 }
 
-// Releases each stream without holding the lock, because the destruction of a stream takes it.
+// Releases each stream without holding the lock, because the destruction of a stream takes the
+// lock.
 void Communicator::outlive_calls() {
   for (;;) {
     std::shared_ptr<device::Stream> stream;

@@ -42,7 +42,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void check_usable(const device::Stream& stream) const;
 
   // Queue a validated call, the parts of one call (collectives one after the other, sends and
-  // receives side by side), or the messages of a group. Do not block, because the caller has waited
+  // receives concurrently), or the messages of a group. Do not block, because the caller has waited
   // for room in the stream's queue. Throw the communicator's fault if it has one. Queued work does
   // not keep the communicator alive: see leave().
   void enqueue(device::Stream& stream, const CollectiveCall& call);
@@ -55,9 +55,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void enqueue(device::Stream& stream, MessageList&& calls);
 
   // Queue the calls of a group in three steps. prepare() allocates the staging buffer for a call
-  // that the group keeps, and fails if there is no device memory for it. number() numbers each send
-  // to, or receive from, another rank among those with that rank, in program order.
-  // enqueue_numbered() queues a stream's messages, and copies for those to the rank itself.
+  // that the group keeps, and fails if there is no device memory for it. number() gives a send or
+  // receive its number among the calls in the same direction with the same peer; call it in program
+  // order. enqueue_numbered() queues a stream's messages, and copies for those to the rank itself.
   template <class Call>
   void prepare(device::Stream& stream, const Call& call) {
     if (is_staged(call)) make_staging(stream);
@@ -74,9 +74,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   [[nodiscard]] bool comes_before(const Communicator& other) const;
 
   // Searches the ranks round robin for a message that another rank has offered and for which no
-  // receive is queued, and returns that message. Blocks until there is one, but returns nothing
-  // when `timeout` has passed, immediately if `timeout` is zero. Throws the communicator's fault.
-  // Thread safety: any thread.
+  // receive is queued, and returns that message. Blocks until there is one or `timeout` has passed,
+  // in which case it returns nothing; does not block if `timeout` is zero. Throws the
+  // communicator's fault. Thread safety: any thread.
   [[nodiscard]] std::optional<Offer> probe(std::chrono::milliseconds timeout);
 
   // Blocks until all work queued on this communicator has run, or the communicator has failed.
@@ -169,8 +169,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void make_staging(device::Stream& stream);
   void outlive_calls();
   void note_fault(hcclResult_t code, const char* what);
-  // Log calls that are about to be queued. The logged tickets are wrong if another thread queues at
-  // the same time.
+  // Log calls that are about to be queued. The logged tickets are wrong if another thread queues
+  // work on the stream at the same time.
   void log_queued(const device::Stream& stream, const CollectiveCall& call);
   void log_queued(const device::Stream& stream, std::span<const PointToPoint> calls);
   void forget_stream(std::uint64_t id);
@@ -183,12 +183,12 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   const std::unique_ptr<OperationLog> operation_log_;
   SpinLock streams_lock_;
   std::vector<std::unique_ptr<UsedStream>> streams_;
-  std::uint32_t next_ordinal_ = 0;            // of the next stream with collectives
-  std::atomic<int> first_probed_ = 0;         // the rank that probe() looks at first
-  bool has_left_ = false;                     // an open group may queue calls even then
-  std::shared_ptr<Communicator> own_keeper_;  // set if no command that keeps it could be queued
+  std::uint32_t next_ordinal_ = 0;     // of the next stream with collectives
+  std::atomic<int> first_probed_ = 0;  // the rank that probe() looks at first
+  bool has_left_ = false;  // leave() has been called; an open group may still queue calls
+  std::shared_ptr<Communicator> own_keeper_;  // set if outlive_calls_of() failed
   std::mutex error_texts_mutex_;
-  std::set<std::string> error_texts_;             // returned to the program
+  std::set<std::string> error_texts_;  // kept alive for the program, to which they were returned
   std::vector<bootstrap::ProcessWatch> watches_;  // destroyed first: callbacks use the rest
 };
 

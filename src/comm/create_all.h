@@ -9,7 +9,7 @@
 
 namespace hccl::comm {
 
-// Joins with each device, devices[i] as rank i. Blocks until all have joined. If one fails, throws
+// Joins each device, devices[i] as rank i. Blocks until all have joined. If one cannot join, throws
 // its Error, and no communicator is created.
 [[nodiscard]] std::vector<std::shared_ptr<Communicator>> create_all(
     const hcclUniqueId& id, const std::vector<std::shared_ptr<device::Device>>& devices);

@@ -25,12 +25,12 @@ namespace {
 
 constexpr int kMaxRanks = 4096;
 
-// The properties of a rank that the other ranks need and bootstrap does not know.
+// The properties of a rank that the other ranks need and that bootstrap forwards as opaque bytes.
 struct RankBlob {
   static constexpr std::uint32_t kLayout = 3;
   std::uint32_t layout = kLayout;
   std::uint32_t module = 0;
-  std::uint64_t memory_bytes = 0;  // of the memory file that comes with it
+  std::uint64_t memory_bytes = 0;  // of the memory file that accompanies the blob
   node::CpuAllowance cpus;
 
   [[nodiscard]] static RankBlob of(device::Device& device) {
@@ -56,9 +56,9 @@ RankBlob decode(const bootstrap::RankInfo& member) {
   RankBlob blob;
   if (member.blob.size() == sizeof blob) std::memcpy(&blob, member.blob.data(), sizeof blob);
   if (member.blob.size() != sizeof blob || blob.layout != RankBlob::kLayout) {
-    throw Error(
-        hcclInvalidUsage,
-        text(text_of(member), " runs another version of hccl; install the same on all ranks"));
+    throw Error(hcclInvalidUsage,
+                text(text_of(member),
+                     " runs a different version of hccl; install the same version on all ranks"));
   }
   return blob;
 }
@@ -192,7 +192,7 @@ std::shared_ptr<Communicator> create_communicator(const hcclUniqueId& id, int si
     throw Error(hcclInvalidArgument, text("nranks is ", size, "; pass 1 to ", kMaxRanks));
   if (rank < 0 || rank >= size) {
     throw Error(hcclInvalidArgument,
-                text("rank is ", rank, " of ", size, "; pass 0 to ", size - 1));
+                text("rank is ", rank, ", but nranks is ", size, "; pass 0 to ", size - 1));
   }
   const hcclUniqueId resolved = bootstrap::resolve_unique_id(id);
   if (size > 1) return join(resolved, size, rank, std::move(device));

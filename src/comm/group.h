@@ -33,8 +33,8 @@ class Group {
   // Returns the open group of the calling thread, null if there is none.
   [[nodiscard]] static Group* current() noexcept;
 
-  // Returns the communicator of the last message if that message had the same handles and they are
-  // still valid, or null.
+  // Returns the communicator of the last message if that message was called with these handles and
+  // both are still valid, or null.
   [[nodiscard]] Communicator* known(std::uint64_t communicator, std::uint64_t stream) const {
     return communicator_.is(communicator) && stream_.is(stream) ? &*communicator_ : nullptr;
   }
@@ -96,7 +96,7 @@ class Group {
   CommunicatorHold communicator_;
   StreamHold stream_;
   MessageList messages_;
-  std::optional<CollectedCalls> more_;  // all calls, once one does not fit in messages_
+  std::optional<CollectedCalls> more_;  // all calls, after one did not fit in messages_
   // The position of the last message in more_: its stream, and its communicator's part there.
   StreamCalls* on_ = nullptr;
   MessagePart* part_ = nullptr;

@@ -28,8 +28,8 @@ struct WorkId {
 
 class OperationLog {
  public:
-  // The paths are alike on the ranks of a node, so only the rank with `explains_for_node` set
-  // explains them.
+  // The ranks of a node take the same paths, so only the rank with `explains_for_node` set explains
+  // them.
   OperationLog(const Config& settings, int rank, bool explains_for_node);
 
   // Returns whether any calls are logged. Hot paths check this first.

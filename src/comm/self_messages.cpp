@@ -22,12 +22,13 @@ std::vector<SelfCopy> pair_self_messages(MessageList& calls, int rank) {
     const PointToPoint* const receive = at < receives.size() ? &receives[at] : nullptr;
     if (send == nullptr || receive == nullptr || send->count != receive->count ||
         send->type != receive->type) {
-      throw Error(hcclInternalError,
-                  text("rank ", rank, " sends to itself: ",
-                       send != nullptr ? describe(*send) : std::string("nothing"), " meets ",
-                       receive != nullptr ? describe(*receive) : std::string("nothing"),
-                       "; put both calls into one group and on one stream, with the same count ",
-                       "and type"));
+      throw Error(
+          hcclInternalError,
+          text("rank ", rank,
+               " sends to itself: ", send != nullptr ? describe(*send) : std::string("nothing"),
+               " is paired with ", receive != nullptr ? describe(*receive) : std::string("nothing"),
+               "; put both calls into one group and on one stream, with the same count ",
+               "and type"));
     }
     if (send->address != receive->address)
       copies.push_back({send->address, receive->address, send->bytes()});

@@ -16,7 +16,7 @@ struct SelfCopy {
 
 // Removes the sends and receives of `rank` with itself from `calls`, pairs them in order, and
 // returns a copy for each pair with different addresses. Throws Error(hcclInternalError), the code
-// that HCCL returns, if a message has no partner or differs from it.
+// that Gaudi's library returns, if a send or a receive has no partner or differs from its partner.
 [[nodiscard]] std::vector<SelfCopy> pair_self_messages(MessageList& calls, int rank);
 
 }  // namespace hccl::comm

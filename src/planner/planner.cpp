@@ -105,7 +105,7 @@ std::string Planner::reason(const Request& request) const {
                                                : text("HCCL_ALGO=", forced_, " has no ",
                                                       name_of(request.collective), ", and ");
   if (chosen.algorithm->hierarchical())
-    return "all nodes have equally many ranks, so each of them folds its own data first";
+    return "all nodes have the same number of ranks, so each node reduces its own data first";
   return text(unforced, row_text(request.collective, request.bytes, topology_.ranks()));
 }
 

@@ -29,8 +29,8 @@ struct Plan {
 
 class Planner {
  public:
-  // `forced` is the name of an algorithm to use for the collectives that have it, or empty. Throws
-  // like check().
+  // `forced` is the name of an algorithm to use for every collective for which it exists, or empty.
+  // Throws as check() does.
   Planner(Topology topology, std::string forced);
   // Throws Error(hcclInvalidArgument), which names HCCL_ALGO and the known algorithms, if `forced`
   // is neither the name of an algorithm nor empty.
@@ -43,8 +43,8 @@ class Planner {
   [[nodiscard]] schedule::Schedule build(const Plan& plan, const schedule::Shape& shape) const;
 
   // Convert between a rank of the program and its place, which is its number in schedules. Places
-  // go node by node, but equal the program's ranks for collectives in which blocks of a buffer
-  // belong to ranks.
+  // are assigned node by node; in collectives whose buffers have a block for each rank, a place
+  // equals the program's rank.
   [[nodiscard]] int position_of(Collective collective, int rank) const;
   [[nodiscard]] int rank_at(Collective collective, int place) const;
 

@@ -34,8 +34,8 @@ Row row(Collective collective, std::uint64_t most_bytes, std::string_view algori
 }
 
 // The algorithms for small messages take few hops; those for large messages move as little data as
-// possible. docs/explanation/schedules.md says at which sizes both kinds cost the same. The first
-// row that fits is used.
+// possible. docs/explanation/schedules.md gives the sizes at which both kinds cost the same. The
+// first row that fits is used.
 std::span<const Row> table() {
   static const std::array rows = {
       row(Collective::all_reduce, kOneShotBytes, "one_shot", kOneShotRanks),
@@ -70,10 +70,10 @@ const Algorithm& algorithm_for(Collective collective, std::uint64_t bytes, int r
 std::string row_text(Collective collective, std::uint64_t bytes, int ranks) {
   const Row& row = row_for(collective, bytes, ranks);
   const std::string sizes =
-      row.most_bytes == kAny ? "for every larger size" : text("up to ", row.most_bytes, " B");
+      row.most_bytes == kAny ? "for all larger sizes" : text("up to ", row.most_bytes, " B");
   const std::string most_ranks =
       row.most_ranks == kAnyRanks ? "" : text(" and ", row.most_ranks, " ranks");
-  return text("the table has it ", sizes, most_ranks);
+  return text("the table selects it ", sizes, most_ranks);
 }
 
 bool is_hierarchical(std::uint64_t bytes, int ranks) {

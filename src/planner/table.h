@@ -9,17 +9,17 @@
 
 namespace hccl::planner {
 
-// Returns the table's choice for a call between `ranks` ranks that all reach each other equally
-// well. `bytes` is the size of the message, or of one block.
+// Returns the table's choice for a call between `ranks` ranks over uniform links. `bytes` is the
+// size of the message, or of one block.
 [[nodiscard]] const algorithms::Algorithm& algorithm_for(Collective collective, std::uint64_t bytes,
                                                          int ranks);
 
-// Returns a text with the bounds of the row that algorithm_for() finds, such as "the table has it
-// up to 16384 B and 8 ranks".
+// Returns a text with the bounds of the row that algorithm_for() finds, such as "the table selects
+// it up to 16384 B and 8 ranks".
 [[nodiscard]] std::string row_text(Collective collective, std::uint64_t bytes, int ranks);
 
-// Returns whether an all-reduce is hierarchical between nodes that all have the same number of
-// ranks, more than one.
+// Returns whether an all-reduce is hierarchical if all nodes have the same number of ranks, at
+// least two.
 [[nodiscard]] bool is_hierarchical(std::uint64_t bytes, int ranks);
 
 }  // namespace hccl::planner

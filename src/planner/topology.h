@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Says which ranks share a node. A topology is a pure value and the same on all ranks.
+// Records which ranks share a node. A topology is a plain value and the same on all ranks.
 #pragma once
 
 #include <string>

@@ -11,8 +11,8 @@ using schedule::Step;
 using schedule::Transfer;
 
 // Finds the hazards of one rank's schedule. The shape and the schedule must outlive the check.
-// Transfers of a step may access the same memory only as the same span; they then access it slice
-// by slice, in the order in which they are listed.
+// Transfers of a step may access the same memory only if their spans are equal; they then access it
+// slice by slice, in the order in which they are listed.
 class HazardCheck {
  public:
   HazardCheck(const Shape& shape, const Schedule& schedule);

@@ -67,7 +67,7 @@ struct Program {
   std::vector<Receive> receives{};
   std::vector<std::size_t> forwards{};  // indices of flows
   std::map<std::int32_t, std::deque<std::size_t>>
-      early{};  // flows that no receive waits for, by sender
+      early{};  // flows that no receive expects yet, by sender
 };
 
 // The card through which slices leave a node, or the link through which they leave a rank for other

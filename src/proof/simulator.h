@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Predicts the time that schedules take on a modelled cluster from latency, bandwidth and reduction
-// speed, slice by slice. The transfers of a node take turns on its network card. The model has
-// neither congestion inside the network nor credits: it serves to choose algorithms, not to predict
+// speed, slice by slice. The transfers of a node take turns on its network card. The model ignores
+// congestion inside the network and credits: it serves to compare algorithms, not to predict
 // absolute times.
 #pragma once
 
@@ -22,7 +22,7 @@ struct Cluster {
   std::vector<std::int32_t> node_of_rank;
   LinkModel network;        // between nodes: a card per node, which its ranks share
   LinkModel memory;         // between ranks of a node: one link per rank
-  double reduction = 0;     // bytes per second that a rank reduces; 0 if that takes no time
+  double reduction = 0;     // bytes per second that a rank reduces; 0 if reduction takes no time
   std::uint64_t slice = 1;  // bytes; a transfer is modelled with at most 32 slices
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executes the schedules by means of a work list of the ranks that may be able to advance.
+// Executes the schedules with a work list of the ranks that may be able to advance.
 #include "proof/symbolic_execution.h"
 
 #include "base/text.h"
@@ -156,7 +156,7 @@ void SymbolicExecution::transfer(Member& from, const Span& sent, Member& to,
     if (cell.tree == 0 || second.tree == 0)
       return fail(Property::exactly_once, to,
                   text("takes ", text_of(cell.tree == 0 ? sent : operand), " of rank ",
-                       (cell.tree == 0 ? from : to).shape->rank, ", which nobody has written"));
+                       (cell.tree == 0 ? from : to).shape->rank, ", which has not been written"));
     const std::uint32_t length = (into.first_chunk + i) % block_chunks;
     const std::uint32_t sent_length = (sent.first_chunk + i) % block_chunks;
     if (cell.length != length || second.length != length || sent_length != length)
@@ -188,7 +188,7 @@ Violation SymbolicExecution::stuck() const {
              text_of(receive.span), " from rank ", receive.peer, ", which ",
              peer.finished() ? std::string("has finished") : text("is at its step ", peer.step))};
   }
-  std::string reason = "nobody can go on";
+  std::string reason = "no rank can advance";
   for (const Member& member : members_) {
     for (const Send& send : member.sends) {
       if (member.finished() || send.done) continue;

@@ -46,10 +46,10 @@ class SymbolicExecution {
     std::vector<Send> sends;            // of the step, sorted by peer
     std::uint64_t start = 0;            // start of the step, in hops
     std::uint64_t end = 0;              // end of the step's transfers so far, in hops
-    std::vector<std::uint64_t> came{};  // when each receive of the step arrived, in hops
+    std::vector<std::uint64_t> came{};  // arrival time of each receive of the step, in hops
     std::vector<bool> reached_by;
     std::vector<bool> reached_by_before;  // `reached_by` at the start of the step
-    std::vector<std::int32_t> waiting{};  // ranks that wait until this one advances
+    std::vector<std::int32_t> waiting{};  // ranks that wait until this rank advances
     bool queued = false;
 
     [[nodiscard]] bool finished() const { return step == schedule->steps.size(); }

@@ -16,10 +16,10 @@ using schedule::Schedule;
 using schedule::Shape;
 using schedule::Span;
 
-// The fingerprints of a chunk. `sum` adds the random tokens of all contributions, so that a missing
-// or doubled one is detected. `tree` is a hash of the tree in which they were reduced: it is equal
-// for results that are equal bit for bit, and 0 if the chunk is unwritten. `length` is the chunk's
-// number in its block, which determines its length.
+// The fingerprints of a chunk. `sum` is the sum of the random tokens of all contributions, so that
+// a missing or doubled contribution is detected. `tree` is a hash of the tree in which they were
+// reduced: it is equal for results that are equal bit for bit, and 0 if the chunk is unwritten.
+// `length` is the chunk's number in its block, which determines its length.
 struct Cell {
   std::uint64_t sum = 0;
   std::uint64_t tree = 0;
@@ -44,7 +44,7 @@ class SymbolicMemory {
  public:
   SymbolicMemory(const Shape& shape, const Schedule& schedule);
 
-  // Returns the number of cells that may change. An input out of place has none.
+  // Returns the number of cells that may change. The input of an out-of-place call has none.
   [[nodiscard]] static std::size_t cells(const Shape& shape, const Schedule& schedule, Role memory);
 
   [[nodiscard]] Cell read(const Location& place, std::uint32_t index) const;

@@ -62,7 +62,7 @@ std::optional<Violation> form(const Shape& shape, const Schedule& schedule,
                               std::uint32_t block_chunks) {
   if (!right_sizes(shape, schedule, block_chunks))
     return Violation{Property::well_formed,
-                     text("rank ", shape.rank, ": cuts its message as no other rank does")};
+                     text("rank ", shape.rank, ": divides its message differently from rank 0")};
   for (std::uint32_t number = 0; number < schedule.steps.size(); ++number) {
     const Step& step = schedule.steps[number];
     Reason reason;
@@ -120,8 +120,9 @@ std::optional<Violation> barrier_results(const SymbolicExecution& run,
     const auto& reached_by = run.reached_by(shape.rank);
     const auto missing = std::find(reached_by.begin(), reached_by.end(), false);
     if (missing != reached_by.end())
-      return Violation{Property::exactly_once, text("rank ", shape.rank, " leaves before rank ",
-                                                    missing - reached_by.begin(), " has come")};
+      return Violation{Property::exactly_once,
+                       text("rank ", shape.rank, " leaves the barrier before rank ",
+                            missing - reached_by.begin(), " has arrived")};
   }
   return std::nullopt;
 }
@@ -141,12 +142,12 @@ std::optional<Violation> results(const SymbolicExecution& run, std::span<const S
       const Cell cell = run.memory(shape.rank).read(place, chunk);
       if (cell.tree == 0 || cell.sum != expected.sum(shape.rank, chunk))
         return Violation{Property::exactly_once, text("rank ", shape.rank, ": output[", chunk,
-                                                      "] has not each contribution once")};
+                                                      "] does not contain each contribution once")};
       if (trees[chunk] == 0) trees[chunk] = cell.tree;
       if (all_hold_the_same(collective) && trees[chunk] != cell.tree)
         return Violation{Property::same_bits,
                          text("rank ", shape.rank, ": output[", chunk,
-                              "] was reduced in another order than on the ranks below")};
+                              "] was reduced in a different order than on lower ranks")};
     }
   }
   return std::nullopt;
@@ -188,7 +189,7 @@ struct Quantity {
     return value > limit * (1 + kRounding);
   }
   [[nodiscard]] std::string text() const {
-    return hccl::text(value, " ", name, ", of at most ", limit);
+    return hccl::text(value, " ", name, ", more than the bound of ", limit);
   }
 };
 

@@ -77,7 +77,7 @@ TEST(Verifier, RefusesRanksThatWaitForWhatTheOtherForwards) {
 }
 
 TEST(Verifier, RefusesAMissingAndADoubledContribution) {
-  const char* const text = "rank 0: output[0] has not each contribution once";
+  const char* const text = "rank 0: output[0] does not contain each contribution once";
   expect_violation(verify_written(Collective::all_reduce, 2, 1,
                                   [](ScheduleBuilder& builder, std::int32_t) {
                                     builder.copy(output(0), input(0));
@@ -98,7 +98,7 @@ TEST(Verifier, RefusesWhatNobodyHasWritten) {
                                     builder.receive_reduce(1 - rank, output(0), output(0));
                                   }),
                    Property::exactly_once,
-                   "rank 1, step 0: takes output[0] of rank 1, which nobody has written");
+                   "rank 1, step 0: takes output[0] of rank 1, which has not been written");
 }
 
 // Chunk 1 may be shorter than chunk 0.
@@ -192,11 +192,11 @@ TEST(Verifier, RefusesToWriteAnInputAndBuffersThatAreNotThere) {
 TEST(Verifier, RefusesEveryQuantityPastItsBound) {
   const Bound exact{.steps = 1, .hops = 1, .sent = 1, .received = 1, .peers = 1};
   const std::vector<std::pair<double Bound::*, std::string>> quantities = {
-      {&Bound::steps, "rank 0: 1 steps, of at most 0.5"},
-      {&Bound::hops, "1 hops, of at most 0.5"},
-      {&Bound::sent, "rank 0: 1 blocks sent, of at most 0.5"},
-      {&Bound::received, "rank 0: 1 blocks received, of at most 0.5"},
-      {&Bound::peers, "rank 0: 1 peers, of at most 0.5"}};
+      {&Bound::steps, "rank 0: 1 steps, more than the bound of 0.5"},
+      {&Bound::hops, "1 hops, more than the bound of 0.5"},
+      {&Bound::sent, "rank 0: 1 blocks sent, more than the bound of 0.5"},
+      {&Bound::received, "rank 0: 1 blocks received, more than the bound of 0.5"},
+      {&Bound::peers, "rank 0: 1 peers, more than the bound of 0.5"}};
   for (const auto& [member, text] : quantities) {
     Bound tight = exact;
     tight.*member = 0.5;
@@ -211,7 +211,7 @@ TEST(Verifier, RefusesABarrierThatDoesNotWaitForAll) {
                                     builder.send((rank + 1) % 3, kSignal);
                                     builder.receive((rank + 2) % 3, kSignal);
                                   }),
-                   Property::exactly_once, "rank 0 leaves before rank 1 has come");
+                   Property::exactly_once, "rank 0 leaves the barrier before rank 1 has arrived");
 }
 
 }  // namespace
