@@ -43,9 +43,9 @@ struct Family {
   return family;
 }
 
-// Returns the neighbours of the shape's rank in its channel's tree. The collective's root is above
-// both trees. The second tree renumbers places 1 .. n - 1 so that odd and even places exchange
-// roles: it mirrors them if n is odd, and shifts them by one if n is even.
+// Returns the neighbours of the shape's rank in its channel's tree. The root of the collective is
+// the parent of both trees' roots. The second tree renumbers places 1 .. n - 1 so that odd and even
+// places exchange roles: it mirrors them if n is odd, and shifts them by one if n is even.
 [[nodiscard]] inline Family family_in_tree(const schedule::Shape& shape) {
   const std::int32_t others = shape.rank_count - 1;
   const bool second = shape.channel % 2 == 1;

@@ -66,8 +66,8 @@ Schedule tree_reduce(const Shape& shape) {
 }
 
 // Step t carries chunk t up and chunk t - 1 down, both slice by slice through the whole tree. The
-// lag is the same for all ranks: if it were shorter near the root, parent and child would wait for
-// each other at different steps.
+// lag of one chunk is the same for all ranks: if it were shorter near the root, parent and child
+// would wait for each other in different steps.
 Schedule tree_all_reduce(const Shape& shape) {
   const Family family = family_in_tree(shape);
   const std::uint32_t chunks = shape.pipeline;

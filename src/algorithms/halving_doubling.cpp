@@ -37,11 +37,11 @@ std::vector<std::int32_t> sizes_of(std::int32_t rank_count) {
   return sizes;
 }
 
-// Adds the steps of a reduce-scatter. In a step from `size` to `left` chunks, a rank sends the
-// chunks from place `left` on to the rank at distance `left`, for which they are the first chunks,
-// and receives its own first chunks from the rank at distance -left. held(chunk, place, count)
-// returns the span of partial results. If the number of chunks is odd, one chunk takes no part in
-// the first step; `keep_odd` copies it to make it contiguous with the others.
+// Adds the steps of a reduce-scatter. In a step from `size` to `left` chunks, a rank sends its
+// chunks from place `left` onwards to the rank at distance `left`, whose first chunks they are, and
+// receives its own first chunks from the rank at distance -left. held(chunk, place, count) returns
+// the span of partial results. If the number of chunks is odd, one chunk takes no part in the first
+// step; `keep_odd` copies it to make it contiguous with the others.
 template <class Held>
 void halve(ScheduleBuilder& builder, const Shape& shape, Held held, const Span& result,
            bool keep_odd) {

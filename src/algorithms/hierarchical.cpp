@@ -38,7 +38,7 @@ struct Position {
 
 Shape rail_shape(const Shape& shape, std::size_t node, std::size_t nodes) {
   Shape rail = shape;
-  rail.in_place = true;  // in the output
+  rail.in_place = true;  // a rail reduces the output in place
   rail.rank = static_cast<std::int32_t>(node);
   rail.rank_count = static_cast<std::int32_t>(nodes);
   rail.root = 0;

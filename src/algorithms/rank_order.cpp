@@ -20,7 +20,7 @@ void receive_in_rank_order(schedule::ScheduleBuilder& builder, std::int32_t rank
       sum = into;
     } else if (i == 0 && below > 1) {
       builder.receive(peer, sum);
-    } else if (i == 0 || (i == 1 && below == 0)) {  // own data is adjacent in the order
+    } else if (i == 0 || (i == 1 && below == 0)) {  // own data and the peer's come first
       builder.receive_reduce(peer, into, own);
     } else {
       builder.receive_reduce(peer, sum, sum);

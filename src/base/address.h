@@ -13,7 +13,7 @@ namespace hccl {
 struct Address {
   bool v6 = false;
   std::array<std::uint8_t, 16> bytes{};  // IPv4 uses the first four
-  std::uint32_t scope = 0;               // zone of link-local IPv6 addresses
+  std::uint32_t scope = 0;               // zone index of a link-local IPv6 address
   std::uint16_t port = 0;
 
   [[nodiscard]] bool is_loopback() const;

@@ -26,7 +26,7 @@ struct Config {
   bool explain = false;         // HCCL_EXPLAIN
   bool blocking = false;        // HCCL_BLOCKING: calls that queue work wait for it
   std::string secret;           // HCCL_SECRET: the secret shared by the ranks that use HCCL_COMM_ID
-  std::string secret_file;      // HCCL_SECRET_FILE: the path of a file that contains it
+  std::string secret_file;      // HCCL_SECRET_FILE: the path of a file that contains the secret
   bool require_secret = false;  // HCCL_REQUIRE_SECRET
   std::chrono::milliseconds init_timeout{
       120'000};  // HCCL_INIT_TIMEOUT (seconds, fractions allowed; 0: no limit)
@@ -34,7 +34,7 @@ struct Config {
   std::chrono::milliseconds hang_report{30'000};           // HCCL_HANG_REPORT (seconds; 0: never)
   LogLevel log_level =
       LogLevel::warning;  // HCCL_DEBUG=NONE|VERSION|WARN|INFO|DEBUG|TRACE, LOG_LEVEL_HCL/ALL 0..6
-  bool log_version = false;  // log the version; set by HCCL_DEBUG, unless it is NONE
+  bool log_version = false;  // log the version; true if HCCL_DEBUG is set and is not NONE
   std::string log_file;      // HCCL_DEBUG_FILE; empty: stderr (%h host, %p pid)
   EmulatedDevice device_type = EmulatedDevice::gaudi2;  // HCCL_DEVICE_TYPE=gaudi2|gaudi3
   std::uint64_t device_memory =
@@ -56,9 +56,9 @@ void load_config();
 // parse_environment().
 [[nodiscard]] std::shared_ptr<const Config> config();
 
-// Configures the log from the log's own variables if no configuration is in force: synInitialize
-// has not been called, or another variable is not valid. Throws Error(hcclInvalidArgument) if
-// HCCL_DEBUG_FILE cannot be opened.
+// Configures the log from its own environment variables if no configuration is in force, that is,
+// before synInitialize or after synInitialize has failed because of another variable. Throws
+// Error(hcclInvalidArgument) if HCCL_DEBUG_FILE cannot be opened.
 void load_log_settings();
 
 // Returns Config::strict of the configuration in force, without a lock.

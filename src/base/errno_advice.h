@@ -13,7 +13,7 @@ namespace hccl {
 // of memory.
 [[nodiscard]] std::string advice_on_mapping(int error);
 
-// Returns a remedy if a thread cannot be started.
+// Returns a remedy for a failed start of a thread.
 [[nodiscard]] std::string advice_on_thread(int error);
 
 }  // namespace hccl

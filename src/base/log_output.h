@@ -14,7 +14,8 @@ namespace hccl {
 // Opens the file of this pattern (%h: host, %p: process id) for all later lines; an empty pattern
 // selects stderr, or no output if stderr is closed at the time of the call. Creates the file with
 // access for its owner only. Throws Error(hcclInvalidArgument) for a file that cannot be written,
-// and for a symbolic link, a directory, a FIFO or a device, which another user may have put there.
+// and for a symbolic link, a directory, a FIFO or a device, because another user may have put it
+// there.
 void choose_log_output(const std::string& pattern);
 
 // Writes the parts as one line, in one system call. Never raises SIGPIPE or SIGXFSZ; a line that

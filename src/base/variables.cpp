@@ -141,7 +141,7 @@ constexpr std::array kVariables{
                  "prefixes of RDMA device names, each optionally with :port, comma separated; "
                  "a leading = requires exact names, a leading ^ excludes the devices, e.g. mlx5 or "
                  "=rxe0:1 or ^mlx5_1")},
-    // The address vector of a queue pair has one byte for the index.
+    // The address vector of a queue pair has one byte for the GID index.
     Variable{"HCCL_IB_GID_INDEX",
              "",
              {assign<&Config::ib_gid_index, number_within<0, 255>>, "a number from 0 to 255"}},

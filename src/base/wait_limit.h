@@ -16,7 +16,7 @@ class WaitLimit {
  public:
   // The limit in force when a wait began. Determines the wait's deadline and its error text.
   struct Value {
-    std::chrono::milliseconds time{0};  // 0: never
+    std::chrono::milliseconds time{0};  // 0: no limit
     bool by_program = false;
 
     // Returns the remedy for a time-out message: how to raise the limit.

@@ -24,8 +24,8 @@ class AccessibleRanges {
 
   // Asks the kernel again about the known ranges that overlap the given range. Forgets a range
   // unless all pages of the overlap are mapped and its first and last page still admit the access.
-  // Takes about 1.5 us for any length. Does not detect a change of protection of only the pages in
-  // between.
+  // Takes about 1.5 us for any length. Does not detect that only pages in between have been
+  // protected.
   void recheck(std::uint64_t address, std::uint64_t bytes);
   // Returns true if every page of the range is mapped and admits the access. Populates the range if
   // it is not known. Makes no system call for a known range, so call recheck() before each series

@@ -13,7 +13,7 @@ class AddressAllocator {
   AddressAllocator(std::uint64_t first, std::uint64_t end) { free_.emplace(first, end - first); }
 
   // Returns the offset of the lowest free range of `bytes` at a multiple of `alignment`, or nothing
-  // if there is none. Both functions may throw std::bad_alloc, and then leave the ranges unchanged.
+  // if there is none. If allocate() or release() throws std::bad_alloc, the ranges are unchanged.
   [[nodiscard]] std::optional<std::uint64_t> allocate(std::uint64_t bytes, std::uint64_t alignment);
   void release(std::uint64_t offset, std::uint64_t bytes);
 

@@ -30,7 +30,7 @@ DeviceAddress Arena::allocate(std::uint64_t bytes, const char* what) {
     throw SynError(synInvalidArgument, "synDeviceMalloc of 0 bytes; request at least 1");
   if (bytes > capacity_) {
     throw SynError(synOutOfDeviceMemory, text(what, " of ", bytes, " bytes: the device has ",
-                                              capacity_, "; raise HCCL_DEVICE_MEMORY"));
+                                              capacity_, " bytes; raise HCCL_DEVICE_MEMORY"));
   }
   const std::lock_guard lock(mutex_);
   collect_locked();

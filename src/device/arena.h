@@ -44,9 +44,9 @@ class Arena {
   Arena(DeviceAddress base, std::uint64_t capacity, std::uint32_t stagger = 0);
   ~Arena();
 
-  // Returns the address of a new allocation, a multiple of 128. Allocations share no page. Throws
-  // SynError(synInvalidArgument) for 0 bytes. Throws SynError(synOutOfDeviceMemory), whose text
-  // begins with `what`, if no range is free.
+  // Returns the address of a new allocation, a multiple of 128. No two allocations share a page.
+  // Throws SynError(synInvalidArgument) for 0 bytes. Throws SynError(synOutOfDeviceMemory), whose
+  // text begins with `what`, if no range is free.
   [[nodiscard]] DeviceAddress allocate(std::uint64_t bytes, const char* what = "synDeviceMalloc");
 
   // Frees an allocation. Does not block: after `quiescent` has returned true, a later call frees
@@ -66,8 +66,8 @@ class Arena {
 
   // Translates an address that the program passed: returns the device address behind an address in
   // the range of host views, and any other address unchanged. Does not check allocations. Takes two
-  // comparisons. If the system has refused to reserve that range (see ViewSpace), views count as
-  // host memory.
+  // comparisons. If the system has refused to reserve the range of host views (see ViewSpace),
+  // views count as host memory.
   [[nodiscard]] std::uint64_t behind_view(std::uint64_t address) const noexcept {
     if (is_device_address(address)) [[likely]]
       return address;

@@ -64,8 +64,8 @@ class ArenaView {
   void populate(std::uint64_t offset, std::uint64_t bytes, bool write);
 
   // Returns whether the range consists of data, a hole or both. The kernel examines every page of
-  // data from the start of the range to the next hole, even beyond the range, so do not call this
-  // for consecutive pieces of a range. Allocates no pages.
+  // data from the start of the range to the next hole, even beyond the range, so calls for
+  // consecutive pieces of a range would examine the same pages again and again. Allocates no pages.
   [[nodiscard]] Content content(std::uint64_t offset, std::uint64_t bytes) const;
 
   // Returns whether the range is a hole, with one system call.

@@ -93,8 +93,8 @@ class CommandQueue {
   CommandQueue(const CommandQueue&) = delete;
   CommandQueue& operator=(const CommandQueue&) = delete;
 
-  // Appends a command, which the consumer may run when pushed() includes it. Returns the command's
-  // ticket; tickets start at 1. Thread safety: one producer at a time.
+  // Appends a command, which the consumer may run as soon as pushed() counts it. Returns the
+  // command's ticket; tickets start at 1. Thread safety: one producer at a time.
   template <class Work, class... Arguments>
   std::uint64_t push(Arguments&&... arguments) {
     const std::uint64_t index = pushed_.load(std::memory_order_relaxed);

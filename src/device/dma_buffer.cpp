@@ -23,7 +23,7 @@ FileDescriptor export_dma_buffer(Arena& arena, DeviceAddress address, std::uint6
         text("cannot export device memory as a dma-buf: /dev/udmabuf: ", system_error_text(errno),
              "; load the kernel module udmabuf and give this user access, or copy to the host"));
   }
-  // Whole pages may be exported: allocations share no page.
+  // Whole pages may be exported, because no two allocations share a page.
   const std::uint64_t first = range.file_offset / kPageBytes * kPageBytes;
   udmabuf_create request{};
   request.memfd = static_cast<__u32>(arena.view()->file().get());

@@ -9,7 +9,7 @@ namespace hccl::device {
 
 class KeptRanges {
  public:
-  // Adds a range. Throws std::bad_alloc, and then leaves the set unchanged.
+  // Adds a range. If it throws std::bad_alloc, the set is unchanged.
   void add(std::uint64_t begin, std::uint64_t end);
   void remove(std::uint64_t begin, std::uint64_t end);
 

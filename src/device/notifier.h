@@ -19,7 +19,7 @@ namespace hccl::device {
 
 class Stream;
 
-// A callback for the result of the work with the tickets (after, up_to], called after that work has
+// A callback for the result of the work with tickets in (after, up_to], called after that work has
 // run.
 struct Notification {
   std::uint64_t after;
@@ -28,7 +28,8 @@ struct Notification {
   void* argument;
 };
 
-// Delivers each notification when its stream has reached its position. Thread safety: any thread.
+// Delivers each notification when the stream has reached the notification's position. Thread
+// safety: any thread.
 class Notifier {
  public:
   // Returns the only notifier. It is never destroyed, because streams may ring it while the process
@@ -71,7 +72,7 @@ class Notifier {
   [[nodiscard]] bool take_due(Due& due);
   static void give(const Due& due);
   void give_all();
-  // Returns whether the thread must end; if it must, records that it has ended. Called by the
+  // Returns whether the thread must end and, if so, records that it has ended. Called by the
   // thread.
   [[nodiscard]] bool ends();
   // Asks the streams to ring the bell, then returns whether a notification is due or the thread

@@ -32,7 +32,7 @@ bool are_alike(const std::shared_ptr<const FailureNote>& one,
 // which is never destroyed; later there may be no memory for it.
 const FailureNote& unexplained() {
   static const auto* const note = new FailureNote{
-      hcclInternalError, "no memory was left for the reason; free memory on this host"};
+      hcclInternalError, "the reason is lost for lack of memory; free memory on this host"};
   return *note;
 }
 

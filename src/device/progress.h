@@ -195,7 +195,7 @@ struct Capture {
   std::uint64_t ticket = 0;
   // Failures up to this ticket had already been reported at the time of the capture.
   std::uint64_t reported = 0;
-  std::uint64_t reports = 0;  // number of reports on all streams at that time
+  std::uint64_t reports = 0;  // WorkFailure::reports() at that time
 
   [[nodiscard]] bool complete() const noexcept { return !progress || progress->reached(ticket); }
   [[nodiscard]] Outcome outcome(std::string* reason = nullptr) const {

@@ -96,13 +96,14 @@ std::shared_ptr<Device> Runtime::acquire(std::optional<std::uint32_t> module) {
   const std::lock_guard lock(mutex_);
   if (settings->strict && !devices_.empty()) {
     throw SynError(synDeviceAlreadyAcquired,
-                   "HCCL_STRICT=1: a process drives one device; release the one it holds first");
+                   "HCCL_STRICT=1 allows one device per process; release the held device first");
   }
   std::optional<FileDescriptor> claim;
   if (module) {
     if (*module >= static_cast<std::uint32_t>(settings->device_count)) {
-      throw SynError(synNoDeviceFound, text("module ", *module, " does not exist: this node has ",
-                                            settings->device_count, "; raise HCCL_DEVICE_COUNT"));
+      throw SynError(synNoDeviceFound,
+                     text("module ", *module, " does not exist: this node has ",
+                          settings->device_count, " modules; raise HCCL_DEVICE_COUNT"));
     }
     claim = claim_module(*module);
     if (!claim) claim = claim_module_by_lock(*module);
@@ -150,7 +151,8 @@ std::shared_ptr<Device> Runtime::device(std::uint32_t device_id) {
   const auto entry = devices_.find(device_id);
   if (entry == devices_.end()) {
     throw SynError(synInvalidArgument,
-                   text("device ", device_id, " is not held by this process; acquire one first"));
+                   text("device ", device_id,
+                        " is not held by this process; pass the id of an acquired device"));
   }
   return entry->second;
 }

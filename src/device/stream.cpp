@@ -165,8 +165,8 @@ Capture Stream::capture() {
   return {progress_, weak_from_this(), pushed(), progress_->reported(), WorkFailure::reports()};
 }
 
-// If captured work has failed, this stream fails too, because its work may read the results, unless
-// the failure was reported before the capture.
+// If captured work has failed, this stream fails too, because its work may read the results. A
+// failure that was reported before the capture does not count.
 void Stream::follow(Capture capture) {
   if (capture.progress == nullptr || capture.progress == progress_) return;  // already in order
   if (capture.complete() && capture.outcome() == Outcome::success) return;

@@ -33,8 +33,8 @@ class ViewSpace {
   }
 
  private:
-  // The base address while no range is reserved. Device addresses begin here, so no host address
-  // lies in the range of an arena's length that starts here.
+  // The base address while no range is reserved. It is also the base of the device addresses, which
+  // span more than an arena, so offset_of() matches no host address.
   static constexpr std::uint64_t kNowhere = kAddressBase;
 
   std::uint64_t bytes_;

@@ -79,9 +79,9 @@ HWY_INLINE void fold_vectors(D d, const std::byte* const* sources, std::size_t s
 template <class Fold>
 inline constexpr std::size_t kUnroll = 8 / Fold::kVectors;
 
-// The same number for folds that are not mostly reads (is_mostly_read()). With data in the cache
-// and vectors as long as a line, going from buffer to buffer after each line took 0.8 of the time.
-// Folds with several vectors per accumulator compute for too long to gain from that.
+// Number of vectors folded at a time by folds that do not mostly read (is_mostly_read()). With data
+// in the cache and vectors as long as a line, going from buffer to buffer after each line took 0.8
+// of the time. Folds with several vectors per accumulator compute for too long to gain from that.
 template <class Fold>
 inline constexpr std::size_t kScatteredUnroll = (kFullVector == kLine) && (Fold::kVectors == 1)
                                                     ? 1

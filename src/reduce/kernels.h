@@ -70,7 +70,7 @@ struct KernelTable {
   }
 };
 
-// Returns the kernels for this processor. Takes microseconds (cpuid), so call it once.
+// Returns the kernels for this processor. Takes microseconds (cpuid), so keep the result.
 [[nodiscard]] KernelTable best_kernels() noexcept;
 
 // The kernels of one data type. Each family of types is compiled in its own source file.

@@ -16,7 +16,7 @@ struct Elements {
 };
 
 // Cuts `count` elements into `parts` of nearly equal length. Parts begin at multiples of
-// `alignment`, unless they are too short for that (kFewestUnits).
+// `alignment`, unless they are shorter than kFewestUnits times `alignment`.
 class Cut {
  public:
   Cut(std::uint64_t count, std::uint32_t parts, std::uint32_t alignment);

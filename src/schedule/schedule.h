@@ -38,8 +38,9 @@ struct Span {
 struct Transfer {
   std::int32_t peer = 0;
   Action action = Action::store;  // of a receive
-  // A send reads the data that its span held before the step. A send that forwards reads the data
-  // that the step's receives write there, as soon as the last of them has written a slice.
+  // If false, a send reads the data that its span held before the step. If true, it reads the data
+  // that the step's receives write to the span: each slice as soon as the last of these receives
+  // has written it.
   bool forward = false;
   Span span;
   Span operand;  // of a reduction or copy; may equal `span`

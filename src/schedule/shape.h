@@ -11,7 +11,7 @@
 namespace hccl::schedule {
 
 // Ranks are numbered 0 .. rank_count - 1, whatever their numbers in the program. `in_place` means
-// that the rank's input and output share memory, in the way in which the API allows it for the
+// that the rank's input and output share memory, in the layout that the API allows for the
 // collective. The ranks of a call agree on everything but `rank` and `in_place`.
 struct Shape {
   Collective collective = Collective::barrier;
