@@ -19,7 +19,7 @@ namespace hccl::node {
 [[nodiscard]] std::string mismatch_text(const Lane& lane, int ranks);
 
 // Returns the slot of `rank` for operation `number` of the lane with that ordinal, or null if the
-// rank has not posted to it. This rank need not have made the call of that operation.
+// rank has not posted to it. Works even if this rank has not called that operation.
 [[nodiscard]] const Slot* find_slot(const ControlBlock& control, std::uint32_t ordinal,
                                     std::uint32_t number, int rank);
 // Returns the posted calls, each with the ranks that made it: "ranks 0-2,5 barrier()". Omits ranks

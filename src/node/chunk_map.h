@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maps the chunks that the ranks send in a collective to the chunks that they receive. Pure.
+// Maps the chunks that the ranks send in a collective to the chunks that they receive, without side
+// effects.
 #pragma once
 
 #include "call/collective.h"

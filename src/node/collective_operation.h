@@ -34,9 +34,9 @@ struct CollectiveOperation {
 
   Lane& lane;
   const CollectiveCall& call;
-  const std::uint32_t number;      // on the lane
-  Staging* const staging;          // null if this rank's buffers are device memory
-  Slicing slicing;                 // this rank's until all ranks have posted, then the common one
+  const std::uint32_t number;  // on the lane
+  Staging* const staging;      // null if this rank's buffers are device memory
+  Slicing slicing;             // this rank's own until all ranks have posted, then the common one
   std::uint32_t slice_number = 0;  // of the current slice
   const std::uint64_t part_bytes;  // sent by each sending rank
   const std::uint64_t send_bytes;  // of this rank's buffers that peers may access

@@ -33,13 +33,13 @@ struct alignas(64) RankRecord {
   std::atomic<Presence> presence{Presence::present};
   // The ordinal plus one of the lane on which the rank runs an operation; 0 if it runs none.
   std::atomic<std::uint32_t> in_operation{0};
-  // The same value while the rank sleeps in that operation and a host thread blocks on the stream;
-  // else 0.
+  // The value of `in_operation` while the rank sleeps in that operation and a host thread blocks on
+  // the stream; else 0.
   std::atomic<std::uint32_t> host_is_waiting{0};
   // The first incomplete send or receive in which the rank sleeps, packed by pack_call(); 0 if
   // none.
   std::atomic<std::uint64_t> in_exchange{0};
-  Doorbell mail;  // rung when a message to the rank is offered, or one from it is taken
+  Doorbell mail;  // rung when a message to the rank is offered or a message from it is taken
 };
 
 // A rank's part of an operation: a cache line with the descriptor and the first 16 bytes of the
@@ -57,7 +57,7 @@ struct alignas(64) Slot {
   std::uint64_t count;
   std::uint64_t send_offset, recv_offset;  // in the rank's memory file
   std::uint32_t recv_serial;
-  std::atomic<std::uint32_t> slice;  // that the rank is ready for, if the operation is sliced
+  std::atomic<std::uint32_t> slice;  // that the rank is ready for, in a sliced operation
   std::byte payload[16];
 };
 static_assert(sizeof(Slot) == 64 && offsetof(Slot, payload) == 48);
@@ -73,15 +73,16 @@ static_assert(sizeof(Slot) == 64 && offsetof(Slot, payload) == 48);
 [[nodiscard]] constexpr bool send_is_staged(std::uint8_t memory) { return (memory & 0x10) != 0; }
 [[nodiscard]] constexpr bool recv_is_staged(std::uint8_t memory) { return (memory & 0x20) != 0; }
 
-// The most operations that a rank may post ahead of its current one.
+// The maximum number of operations that a rank may post ahead of its current one.
 inline constexpr std::uint32_t kMaxAhead = 15;
-// Slots of a rank in a lane. A rank that posts operation n + kMaxAhead runs operation n, so all
-// others have posted n - 1 and have finished n - 2 - kMaxAhead, whose slot is no longer read.
+// The number of slots of a rank in a lane. A rank that posts operation n + kMaxAhead runs operation
+// n. All other ranks have then posted n - 1, so they have finished n - 2 - kMaxAhead and no longer
+// read its slot.
 inline constexpr std::uint32_t kSlots = 32;
 static_assert(kSlots >= 2 * kMaxAhead + 2 && (kSlots & (kSlots - 1)) == 0);
 
 // The operations of one stream, of which one is in flight at a time. `state` is number << 2 |
-// phase; an operation is complete once the state is that of the next operation's `gathering`. A
+// phase; an operation is complete when the state is that of the next operation's `gathering`. A
 // rank that was descheduled may read the state when the others are several operations ahead.
 struct LaneBlock {
   enum Phase : std::uint32_t { gathering = 0, open = 1, failed = 3 };
@@ -99,7 +100,7 @@ struct LaneBlock {
 };
 
 struct alignas(64) CurrentTile {
-  std::atomic<std::uint32_t> number{0};  // of the tile that the rank stores, plus one; 0: none
+  std::atomic<std::uint32_t> number{0};  // of the tile that the rank is storing, plus one; 0: none
 };
 
 struct ControlHeader {

@@ -119,9 +119,8 @@ void CooperativePath::await_storing_peers() {
       if (node_.record(rank).presence.load(std::memory_order_seq_cst) == Presence::dead) break;
       if (deadline.expired()) {
         log(LogLevel::info, "node", "rank ", node_.rank(), ": ", node_.rank_text(rank),
-            " is held up inside a tile of a failed operation; its late stores reach nobody, for "
-            "this rank's ",
-            op_.recv_bytes, " bytes move to fresh pages");
+            " is stuck inside a tile of a failed operation; moving this rank's ", op_.recv_bytes,
+            " bytes to fresh pages, so that its late stores have no effect");
         node_.arena().move_to_fresh_pages({op_.recv.file_offset, op_.recv_bytes});
         return;
       }

@@ -22,8 +22,8 @@
 namespace hccl::node {
 namespace {
 
-// Returns how many processors a cgroup's cpu.max allows, rounded up; 0 if it sets no limit. The
-// file holds the quota and the period in microseconds: "max 100000" or "150000 100000".
+// Returns the number of processors that a cgroup's cpu.max allows, rounded up; 0 if there is no
+// limit. The file holds the quota and the period in microseconds: "max 100000" or "150000 100000".
 std::uint32_t quota_of(const std::string& path) {
   std::ifstream file(path);
   std::string quota;
@@ -56,7 +56,7 @@ std::uint32_t cgroup_quota() {
   return smallest;
 }
 
-// Returns the cgroup namespace of this process, to which its cgroup paths are relative.
+// Returns the name of this process's cgroup namespace, to whose root its cgroup paths are relative.
 std::string cgroup_namespace() {
   std::array<char, 64> name{};
   const ssize_t length = readlink("/proc/self/ns/cgroup", name.data(), name.size());

@@ -13,7 +13,7 @@
 
 namespace hccl::node {
 
-// The processors a rank may run on, its cgroup's quota, and the group it is scheduled in.
+// The processors that a rank may run on, the quota of its cgroup, and its scheduling group.
 struct CpuAllowance {
   static constexpr std::size_t kWords = 16;  // 1,024 processors
   std::array<std::uint64_t, kWords> mask{};
@@ -35,15 +35,15 @@ struct CoreCount {
   [[nodiscard]] WaitLadder ladder() const;
 };
 
-// Counts the processors in the union of the masks, up to the smallest quota. Ranks have cores of
-// their own if there are at least as many cores as ranks, and each mask has at least as many
+// Counts the processors in the union of the masks, up to the smallest quota. The cores are
+// exclusive if there are at least as many of them as ranks, and each mask has at least as many
 // processors as there are ranks with that mask.
 [[nodiscard]] CoreCount count_cores(std::span<const CpuAllowance> ranks);
 
 // Returns the total size of the last-level caches of the processors that the ranks may run on, from
 // which the engine derives the size at which operations bypass the caches. Reads sysfs; tests pass
-// another `root`. Returns 32 MiB if sysfs describes no caches. sysconf() would count the caches of
-// all sockets even where the process, or the virtual machine, has only one.
+// a different `root`. Returns 32 MiB if sysfs describes no caches. Does not use sysconf(), which
+// counts the caches of all sockets even if the process or the virtual machine has only one.
 [[nodiscard]] std::uint64_t last_level_cache_bytes(
     std::span<const CpuAllowance> ranks, const std::string& root = "/sys/devices/system/cpu");
 

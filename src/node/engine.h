@@ -22,7 +22,7 @@
 namespace hccl::node {
 
 struct EngineOptions {
-  // Operations that touch more bytes than about this bypass the caches.
+  // Operations that touch more than about this many bytes bypass the caches.
   std::uint64_t cache_bytes = 0;
   std::chrono::milliseconds operation_timeout{0};  // 0: never
   std::chrono::milliseconds hang_report{0};        // 0: never
@@ -37,18 +37,18 @@ class Engine {
         stalls_(node, options.operation_timeout, options.hang_report),
         mailboxes_(node) {}
 
-  // Runs one operation on its stream's turn. `ahead`: the later calls of this lane, or null.
-  // `staging`: copies this rank's host memory, or null. Blocks until the operation is complete and
-  // returns true. If the wait budget of `ahead` is limited, may return false instead of blocking;
-  // another call with the same arguments then resumes the operation. Throws Error if the operation
-  // fails.
+  // Runs one operation in stream order. `ahead`: the later calls of this lane, or null. `staging`:
+  // copies this rank's host memory; null if there is none. Blocks until the operation is complete
+  // and returns true. If the wait budget of `ahead` is limited, may return false instead of
+  // blocking; another call with the same arguments then resumes the operation. Throws Error if the
+  // operation fails.
   bool execute(Lane& lane, const CollectiveCall& call, CallLookahead* ahead = nullptr,
                Staging* staging = nullptr);
 
-  // Runs sends and receives with other ranks concurrently, on their stream's turn. `place`: the
-  // position of the calls in their stream. `ahead`: the later groups of that stream. `staging`: a
-  // staging buffer of kExchangeStagingBytes for calls on host memory, or 0 if there are none.
-  // Blocks and returns as execute() does. Throws Error if one of the calls fails.
+  // Runs sends and receives with other ranks concurrently, in stream order. `place`: the position
+  // of the calls in their stream. `ahead`: the later groups of that stream. `staging`: a staging
+  // buffer of kExchangeStagingBytes for calls on host memory, or 0 if there are none. Blocks and
+  // returns as execute() does. Throws Error if one of the calls fails.
   bool exchange(const StreamPlace& place, std::span<const PointToPoint> calls,
                 GroupLookahead& ahead, device::DeviceAddress staging = 0);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sends and receives of one group on their stream's turn. They progress concurrently, each as
-// soon as the peer has done its part, so the order of the calls in the group does not matter.
+// Runs the sends and receives of one group in stream order. They progress concurrently, each as
+// soon as its peer has done its part, so the order of the calls in the group does not matter.
 #pragma once
 
 #include "call/lookahead.h"

@@ -12,8 +12,9 @@ namespace {
 
 using State = MessageItem::State;
 
-// Returns whether the item will complete whatever its peer does from now on. Any other send blocks
-// its stream until the peer takes part, and the program may rely on later calls running only then.
+// Returns whether the item will complete whatever its peer does from now on. A send that may not
+// complete blocks its stream until the peer receives it, and the program may rely on later calls
+// not running before.
 bool cannot_block(const MessageItem& item) {
   if (item.state == State::done) return true;
   if (item.state != State::offered) return false;
@@ -53,8 +54,8 @@ void ExchangeLookahead::announce_awaited(std::span<const MessageItem> items) {
 
 // Collects later groups that can begin. Returns whether it found any. Excludes groups that would
 // read memory that an earlier receive writes, or write memory that an earlier send reads. Also
-// excludes groups with unmapped pages, because mapping may fail and the error would belong to the
-// later group.
+// excludes groups with unmapped pages, because mapping may fail, and the current group would then
+// report the error of the later one.
 bool ExchangeLookahead::collect_groups() {
   if (seen_all_ || !pending_.has_room_for(1)) return false;
   const bool may_begin = ahead_.may_begin();
@@ -106,7 +107,7 @@ bool ExchangeLookahead::take_messages() {
   bool moved = false;
   for (MessageItem* item = pending_.next_receive(); item != nullptr && steps_.ready(*item);
        item = pending_.next_receive()) {
-    // A mismatch is reported on the group's own turn.
+    // A mismatch is reported when the group itself runs.
     if (MessageSteps::is_streamed(*item) || !MessageSteps::matches(*item)) break;
     steps_.take(*item);
     moved = true;

@@ -13,7 +13,7 @@
 
 namespace hccl::node {
 
-// Does not merge groups: each group completes on its own turn.
+// Does not merge groups: each group completes in stream order.
 class ExchangeLookahead {
  public:
   ExchangeLookahead(MessageSteps& steps, PendingMessages& pending, GroupLookahead& ahead)
@@ -37,7 +37,7 @@ class ExchangeLookahead {
   PendingMessages& pending_;
   GroupLookahead& ahead_;
   bool skipped_ = false;   // ahead_ is past the groups that are already pending
-  bool seen_all_ = false;  // no other group can begin for now
+  bool seen_all_ = false;  // no further group can begin for now
 };
 
 }  // namespace hccl::node

@@ -15,7 +15,8 @@
 namespace hccl::node {
 namespace {
 
-// Another thread of a waiting program may still make the missing call.
+// The delay after which a blocked item is a fault, because another thread of a waiting program may
+// still make the missing call.
 constexpr std::chrono::seconds kCertainty{1};
 
 // Returns the number of the collective that follows on the stream.
@@ -53,7 +54,8 @@ void ExchangeWait::check_limits() {
 
 void ExchangeWait::check_departed(const MessageItem& item) const {
   if (item.state == MessageItem::State::done) return;
-  // Checks the departure first, because the peer may just have done its part and departed.
+  // Checks the departure before the readiness, because the peer may just have done its part and
+  // departed.
   if (!node_.has_departed(item.call->peer) || steps_.ready(item)) return;
   node_.fault().raise(hcclSystemError,
                       text(describe(*item.call), ": ", node_.rank_text(item.call->peer),

@@ -50,7 +50,7 @@ class ExchangeWait {
   const GroupLookahead& ahead_;
   StallTimer timer_;
   const MessageItem* suspect_ = nullptr;  // the item that a collective blocked at the last check
-  Deadline certain_ = Deadline::never();  // when suspect_ is considered blocked for good
+  Deadline certain_ = Deadline::never();  // when suspect_ is considered permanently blocked
 };
 
 }  // namespace hccl::node

@@ -23,14 +23,14 @@ class Fault {
   // Records `code` and `text` unless a fault is already recorded. Then fails every operation in
   // flight and wakes its waiters.
   void raise(hcclResult_t code, std::string_view text) noexcept;
-  // Raises the fault with the text that make_text() returns, or with a fixed text if there is no
-  // memory for it, because other ranks wait for the fault.
+  // Raises the fault with the text that make_text() returns. Uses a fixed text if there is no
+  // memory, because other ranks wait for the fault.
   template <class MakeText>
   void raise_with(hcclResult_t code, MakeText make_text) noexcept {
     try {
       raise(code, make_text());
     } catch (const std::bad_alloc&) {
-      raise(code, "a rank failed and had no memory to say why; free memory on its host");
+      raise(code, "a rank failed and had no memory to report why; free memory on its host");
     }
   }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies host memory to the staging buffer and back. A bad address is an error, not a crash.
+// Copies host memory to the staging buffer and back. An invalid address causes an error, not a
+// signal.
 #include "node/host_staging.h"
 
 namespace hccl::node {

@@ -27,8 +27,8 @@ Lane::Lane(ControlBlock control, int rank, std::uint32_t ordinal)
       cooperative_number_(control.header().first_number) {}
 
 void Lane::lock_pool() {
-  // If the holder dies, the communicator fails, which ends this wait, unless the holder had
-  // departed before. The deadline ends the wait for a holder that is stopped.
+  // If the holder dies, the communicator fails, which ends this wait. The deadline ends the wait
+  // for a holder that is stopped, or that departed before it died.
   const Deadline deadline = Deadline::after(kPoolTimeout);
   std::atomic<std::uint32_t>& word = control_.header().pool_lock;
   const Fault fault(control_);
@@ -43,7 +43,7 @@ void Lane::lock_pool() {
       throw Error(hcclSystemError,
                   text("rank ", expected - 1, " has held the table of streams for ",
                        std::chrono::duration_cast<std::chrono::seconds>(kPoolTimeout).count(),
-                       " s; look whether it is stopped"));
+                       " s; check whether it is stopped"));
     }
     sched_yield();
   }
@@ -97,7 +97,7 @@ Lane::~Lane() {
   try {
     lock_pool();
   } catch (const Error&) {
-    return;  // the communicator failed meanwhile: nobody will use the lane again
+    return;  // the communicator has failed or the lock has timed out: leave the lane claimed
   }
   if (++block_->released == control_.header().ranks)
     block_->key.store(0, std::memory_order_seq_cst);

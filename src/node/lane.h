@@ -22,7 +22,7 @@ class Lane {
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
 
-  // Finds or claims the lane's storage at the first operation. Blocks while another rank changes
+  // Finds or claims the lane's storage on the first operation. Blocks while another rank changes
   // the table of lanes. Throws Error(hcclInvalidUsage) if all lanes are in use,
   // Error(hcclSystemError) if another rank keeps the table locked for 10 s, or the communicator's
   // fault.
@@ -37,7 +37,7 @@ class Lane {
                                                  Slot::kStride);
   }
   [[nodiscard]] Slot& slot(int rank) const { return slot(number_, rank); }
-  // Returns the number plus one of the tile that `rank` stores now; 0 if it stores none.
+  // Returns the number plus one of the tile that `rank` is storing; 0 if it stores none.
   [[nodiscard]] std::atomic<std::uint32_t>& current_tile(int rank) const {
     return current_tiles_[rank].number;
   }
@@ -57,7 +57,7 @@ class Lane {
 
   [[nodiscard]] std::uint32_t ordinal() const { return ordinal_; }
   // number() returns the number of the current or next operation. cooperative_number() counts the
-  // slices of operations that used the lane's state word.
+  // slices of all operations on the cooperative path.
   [[nodiscard]] std::uint32_t number() const { return number_; }
   [[nodiscard]] std::uint32_t cooperative_number() const { return cooperative_number_; }
   [[nodiscard]] std::uint32_t state_word(LaneBlock::Phase phase) const {
@@ -69,8 +69,8 @@ class Lane {
     const std::uint32_t state = block_->state.load(std::memory_order_seq_cst) & ~3u;
     return static_cast<std::int32_t>(state - state_word(LaneBlock::gathering)) > 0;
   }
-  // Records a use of the buffer at `offset`. Returns whether the lane remembers an earlier use; it
-  // may have forgotten one.
+  // Records a use of the buffer at `offset`. Returns whether an earlier use is recorded; the record
+  // of 64 buffers may have lost it.
   [[nodiscard]] bool seen_before(std::uint64_t offset, std::uint32_t serial) {
     const std::uint64_t buffer = offset << 16 ^ serial;
     std::uint64_t& entry = seen_[(offset >> 12) * 0x9e3779b97f4a7c15u >> 58];

@@ -62,11 +62,11 @@ struct alignas(64) QueuedCalls {
 // the receiver writes it.
 struct Receipt {
   std::atomic<std::uint64_t> taken;    // the number of the last message taken, plus one
-  std::atomic<std::uint64_t> awaited;  // awaiting() of the next message, once promised
+  std::atomic<std::uint64_t> awaited;  // awaiting() of the next message, if promised
 };
 
-// Packs the receiver's promise to take message `number` as soon as it arrives, regardless of other
-// events, if the message has this count and type. Count and type are hashed together to 24 bits.
+// Packs the receiver's promise to take message `number` unconditionally when it arrives, provided
+// that the message has this count and type. Count and type are hashed together to 24 bits.
 [[nodiscard]] constexpr std::uint64_t awaiting(std::uint64_t number, std::uint64_t count,
                                                std::uint8_t type) {
   const std::uint64_t mixed = (count << 8 | type) * 0x9e3779b97f4a7c15u;
@@ -74,7 +74,7 @@ struct Receipt {
 }
 
 struct Mailbox {
-  static constexpr std::uint64_t kMessages = 16;  // the most that are offered but not taken
+  static constexpr std::uint64_t kMessages = 16;  // maximum number that are offered but not taken
   static_assert(kMessages == QueuedCalls::kEntries);
 
   QueuedCalls sends, receives;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// This rank's access to the mailboxes that it shares with the other ranks of the node. Numbers its
-// sends and receives, and finds messages for which no receive has been queued.
+// This rank's access to the mailboxes that it shares with the other ranks of the node. Assigns
+// numbers to its sends and receives, and finds messages for which no receive has been queued.
 #pragma once
 
 #include "call/backend.h"
@@ -26,9 +26,9 @@ class Mailboxes {
                                              : boxes_[call.peer * node_.size() + node_.rank()];
   }
 
-  // Numbers the call among this rank's sends to, or receives from, its peer, and publishes the call
-  // to the peer. `lane`: the ordinal of the call's lane plus one, or 0 if the call has no lane yet.
-  // Call in program order. Thread safety: one thread at a time.
+  // Gives the call its number among this rank's calls in the same direction with the same peer, and
+  // publishes the call to the peer. `lane`: the ordinal of the call's lane plus one, or 0 if the
+  // call has no lane yet. Call in program order. Thread safety: one thread at a time.
   void number(PointToPoint& call, std::uint32_t lane);
 
   // Returns a message for which no receive has a number yet, if there is one. Checks the ranks in

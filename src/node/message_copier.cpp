@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel makes the copies to host memory, so that an invalid address of the program causes an
+// Copies to host memory go through the kernel, so that an invalid address of the program causes an
 // error, not a signal.
 #include "node/message_copier.h"
 
@@ -39,7 +39,7 @@ void MessageCopier::copy_piece(const MessageItem& item, const MessagePiece& piec
   theirs.follow(piece.file_offset, piece.bytes, item.message->serial);
   const bool mapped = theirs.populated(piece.file_offset, piece.bytes);
   const std::uint64_t to = item.at.file_offset + piece.position;
-  // The common case: no pages to map, no holes, and too short to check for a fault.
+  // The common case: no pages to map, no holes, and too few bytes to check for a fault.
   if (mapped && piece.bytes <= kLongCopy && piece.content == device::Content::data) {
     std::memcpy(mine.at(to), theirs.at(piece.file_offset), piece.bytes);
     return;

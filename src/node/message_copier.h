@@ -21,7 +21,7 @@ struct MessagePiece {
 class MessageCopier {
  public:
   // Longer copies check for a fault at intervals. Peers are rung before such a copy starts, so that
-  // no peer waits for its end.
+  // no peer waits for the copy to end.
   static constexpr std::uint64_t kLongCopy = 16 << 10;
 
   // `staging`: the staging buffer for messages to host memory, or 0 if there are none. A copy

@@ -37,7 +37,7 @@ class MessageSteps {
   void offer(MessageItem& item);
   // Copies the message of a receive that has not begun and is not streamed.
   void take(MessageItem& item);
-  // Rings the peers that must see the steps taken since the last call. Call after steps.
+  // Rings the peers that must see the steps taken since the last call of ring_peers().
   void ring_peers();
 
   // Returns whether a message comes through the sender's staging buffer.

@@ -15,7 +15,7 @@
 namespace hccl::node {
 namespace {
 
-constexpr std::chrono::milliseconds kLook{500};  // for events that ring no bell
+constexpr std::chrono::milliseconds kLook{500};  // for events that ring no doorbell
 
 }  // namespace
 
@@ -50,8 +50,8 @@ class NodeBackend::NodeStream final : public BackendStream {
 
  private:
   NodeBackend& backend_;
-  std::unique_ptr<Lane> lane_;                // from the first collective on
-  std::shared_ptr<PendingMessages> pending_;  // from the first message on
+  std::unique_ptr<Lane> lane_;                // null before the first collective
+  std::shared_ptr<PendingMessages> pending_;  // null before the first message
 };
 
 NodeBackend::NodeBackend(std::unique_ptr<NodeSegment> segment, const EngineOptions& options)
@@ -83,7 +83,7 @@ std::optional<Offer> NodeBackend::probe(int first, bool only_looks, Deadline dea
                                         SpinLock& queueing) {
   std::optional<Offer> found;
   const auto look = [&] {
-    const std::lock_guard lock(queueing);  // no receive gets a number meanwhile, so none takes it
+    const std::lock_guard lock(queueing);  // so that no receive is numbered and takes the message
     found = engine_.mailboxes().find_offer(first);
     return found.has_value();
   };
@@ -105,16 +105,16 @@ TrafficReport NodeBackend::traffic(std::optional<int> /*peer*/) const {
 PlanSteps NodeBackend::plan_of(const PlanRequest& request) const {
   return {"node", "memory",
           request.as_json ? ""
-                          : "all ranks work together in the memory of the node; HCCL_ALGO or "
-                            "HCCL_TRANSPORT forces schedules\n"};
+                          : "all ranks compute the result together in shared memory; set HCCL_ALGO "
+                            "or HCCL_TRANSPORT to force schedules\n"};
 }
 
 CallPath NodeBackend::path_of(const CollectiveCall& call) const {
   const int ranks = segment_->size();
   const bool eager = Engine::is_eager(call, ranks);
   CallPath path{eager ? "eager" : "cooperative",
-                text("what a rank sends, ", send_bytes(call, ranks), " B, ",
-                     eager ? "fits into its slot of " : "is more than its slot of ",
+                text("the input of ", send_bytes(call, ranks), " B ",
+                     eager ? "fits into a slot of " : "is larger than a slot of ",
                      Slot::kPayloadBytes, " B")};
   if (!uses_host_memory(call, segment_->rank(), ranks)) return path;
   return {"host staging, then " + path.name, "peers cannot map host memory, and " + path.reason};
@@ -122,12 +122,12 @@ CallPath NodeBackend::path_of(const CollectiveCall& call) const {
 
 CallPath NodeBackend::path_of(const PointToPoint& call) const {
   if (call.bytes() <= Message::kPayloadBytes) {
-    return {"mailbox", text("the message, ", call.bytes(), " B, fits into the mailbox of ",
+    return {"mailbox", text("the message has ", call.bytes(), " B, which fits into the mailbox of ",
                             Message::kPayloadBytes, " B")};
   }
   if (uses_host_memory(call)) return {"host staging", "peers cannot map host memory"};
   return {"copy by the receiver",
-          text("the message, ", call.bytes(), " B, is more than the mailbox of ",
+          text("the message has ", call.bytes(), " B, more than the mailbox of ",
                Message::kPayloadBytes, " B")};
 }
 

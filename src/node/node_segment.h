@@ -74,8 +74,8 @@ class NodeSegment {
   }
   // Raises a fault for all ranks of the node. The fault's text is `why`, prefixed with this rank's
   // name. Keeps a fault that exists already, but fails the operations and wakes their waiters
-  // again, because the rank that raised the fault may have been stopped before it had done so. Does
-  // nothing when a rank calls it for the second time.
+  // again, because the rank that raised the fault may have been stopped before it had done so.
+  // Further calls of the same rank do nothing.
   void fail(hcclResult_t code, const char* why) noexcept;
 
   // Raises a fault because the process of `rank` has exited, unless the rank has departed. Called

@@ -33,8 +33,8 @@ void publish(const NodeSegment& node, const CollectiveOperation& op) {
   op.lane.set_posted(op.number);
 }
 
-// Returns whether the pages that posting accesses are mapped. Mapping may fail, and the error would
-// belong to the later operation.
+// Returns whether the pages that posting accesses are mapped. Mapping may fail, and the current
+// operation would then report the error of the later one.
 bool is_in_page_tables(const NodeSegment& node, const CollectiveOperation& op) {
   device::Arena& arena = node.arena();
   const device::ArenaView& memory = *arena.view();
@@ -49,7 +49,7 @@ bool is_in_page_tables(const NodeSegment& node, const CollectiveOperation& op) {
 
 void post(NodeSegment& node, CollectiveOperation& op) {
   device::Arena& arena = node.arena();
-  if (op.eager()) {  // names no memory: peers access only the slot
+  if (op.eager()) {  // publishes no addresses: peers access only the slot
     if (op.send_bytes != 0) {
       op.content =
           load(arena, op.call.send, op.send_bytes, op.lane.slot(op.number, node.rank()).payload);
@@ -78,8 +78,8 @@ void ring_if_all_posted(const NodeSegment& node, const CollectiveOperation& op) 
 
 // Posts only calls that take the same path. Cooperative operations access memory only after all
 // earlier operations are complete. The input of an eager operation is read when it is posted, so
-// the first one that reads the result of an unfinished operation must wait for its turn, and so
-// must a barrier.
+// the first one that reads the result of an unfinished operation is not posted ahead, nor is a
+// barrier.
 void prepost(NodeSegment& node, CollectiveOperation& op) {
   if (op.ahead == nullptr || op.looked_ahead || op.lane.posted(op.number + kMaxAhead / 2)) return;
   // After a fault, the lane's number advances past operations that are not complete, so slots must

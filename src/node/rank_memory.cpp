@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads of holes return one block of zeros, which all operations share.
+// All reads of holes return the same block of zeros.
 #include "node/rank_memory.h"
 
 #include "device/copy.h"

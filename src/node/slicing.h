@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cuts an operation into slices that fit into a staging buffer, if the host memory of any rank goes
-// through one. Pure; the same on all ranks.
+// through one. The slices are the same on all ranks.
 #pragma once
 
 #include "call/collective_call.h"

@@ -10,7 +10,7 @@
 namespace hccl::node {
 namespace {
 
-// Some events that a waiting rank checks for ring no bell, such as a peer that waits in another
+// A waiting rank also checks for events that ring no doorbell, such as a peer that waits in another
 // call.
 constexpr std::chrono::milliseconds kMaxSleep{500};
 

@@ -40,8 +40,8 @@ class StallTimer {
  public:
   explicit StallTimer(StallMonitor& monitor) : monitor_(monitor) {}
 
-  // Starts the time limits at the first call; later calls do nothing. Call before a sleep: the
-  // polling before it is too short to be worth reading the clock.
+  // Starts the time limits on the first call; later calls do nothing. Call before a sleep: polling
+  // is too short to be worth reading the clock.
   void start();
   [[nodiscard]] bool started() const { return started_; }
   // Raises a fault if the time-out has expired, or else writes the hang report if it is due.

@@ -19,7 +19,7 @@ class TileClaims {
   };
   // Returns the first free tile at or after the start of the worker's share of the tiles, or else
   // the first free tile of all. A worker thus tends to get the same tiles in each call, so their
-  // data may still be in its nearest cache. Returns nothing once all tiles are claimed.
+  // data may still be in its nearest cache. Returns nothing if all tiles are claimed.
   [[nodiscard]] std::optional<Claim> next(std::uint32_t worker, std::uint32_t workers) const {
     if (tiles_ > kBits) {
       if (claimed_ >= tiles_) return std::nullopt;

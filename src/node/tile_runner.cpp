@@ -123,8 +123,8 @@ bool TileRunner::map_peers() {
 // Claims a tile of this operation. Returns nothing if none is left or the operation has failed.
 std::optional<std::uint32_t> TileRunner::claim_tile() const {
   LaneBlock& block = op_.lane.block();
-  // A worker is a core, because caches belong to cores. A rank that has a core of its own also has
-  // its chunk in that core's cache.
+  // Workers are cores, because caches belong to cores. With exclusive cores, a rank is its own
+  // worker, whose cache holds the rank's chunk.
   const CoreCount& cores = node_.cores();
   const auto worker = static_cast<std::uint32_t>(cores.exclusive ? node_.rank() : sched_getcpu());
   const auto workers = static_cast<std::uint32_t>(cores.exclusive ? node_.size() : cores.cores);
@@ -149,12 +149,12 @@ std::optional<std::uint32_t> TileRunner::claim_tile() const {
 }
 
 // The limits are measured: up to `most`, plain stores still find enough of their lines in the
-// caches, but in the upper part of the range only if copies go to all destinations line by line.
-// Operations that read at least twice as much as they write bypass the caches at smaller sizes,
-// which leaves the caches to the data read; those that write at least twice as much as they read do
-// so at larger sizes.
+// caches; in the upper part of that range, they do so only if copies write each line to all
+// destinations before the next. Operations that read at least twice as much as they write bypass
+// the caches at smaller sizes, which leaves the caches to the data read; those that write at least
+// twice as much as they read do so at larger sizes.
 reduce::StorePolicy TileRunner::choose_store_policy() const {
-  if (op_.slicing.slices() > 1) return reduce::StorePolicy::cached;  // drained at once
+  if (op_.slicing.slices() > 1) return reduce::StorePolicy::cached;  // drained right away
   const std::uint64_t read =
       op_.part_bytes * static_cast<std::uint64_t>(senders(op_.call, node_.size()));
   const std::uint64_t written = recv_bytes(op_.call, node_.size()) *

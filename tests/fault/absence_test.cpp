@@ -234,7 +234,7 @@ void survive_a_stopped_rank(Ending ending) {
     const auto delay = static_cast<unsigned>(random() % 100'000);
     const auto outcomes = run_ranks(4, stopped(delay, ending), options);
     EXPECT_EQ(failures(outcomes), "") << "stopped after " << delay << " us";
-    inside_a_tile += contains(outcomes[0].stderr_text, "held up inside a tile") ? 1 : 0;
+    inside_a_tile += contains(outcomes[0].stderr_text, "stuck inside a tile") ? 1 : 0;
   }
   // A single stop may fall between tiles; over many rounds, some stops fall inside one.
   testing::Test::RecordProperty("stopped_inside_a_tile", inside_a_tile);
