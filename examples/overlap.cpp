@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies and collectives on two streams, ordered by events: while one part is reduced, the next one
-// is copied. C++11. The program has one process with one rank, so that it runs on its own. With
-// more ranks, only the id and the rank change.
+// is copied. C++11. To run without a launcher, the program has only one rank. With more ranks, only
+// the id and the rank change.
 #include <hccl.h>
 #include <synapse_api.h>
 

@@ -39,7 +39,7 @@ struct Stage {
   synDeviceId device;
   hcclComm_t comm;
   synStreamHandle work, network;
-  synEventHandle worked, moved;  // recorded in the last step
+  synEventHandle worked, moved;  // recorded in the previous step
   std::uint64_t slots;           // address of device memory for kSlots micro-batches
   float* host;                   // working memory on the host
 
@@ -69,8 +69,8 @@ Stage open_stage(int rank, int ranks, const hcclUniqueId& id, synDeviceId device
   return stage;
 }
 
-// Queues the transfers during the work on `batch`: the previous micro-batch leaves, and the next
-// one arrives.
+// Queues the transfers that run during the work on `batch`: the previous micro-batch leaves, and
+// the next one arrives.
 void queue_exchange(const Stage& stage, int batch) {
   const std::uint64_t leaves = stage.slot_of(batch - 1 + kSlots);
   const std::uint64_t arrives = stage.slot_of(batch + 1 + kSlots);
@@ -88,7 +88,7 @@ void queue_exchange(const Stage& stage, int batch) {
   expect(hcclGroupEnd(), "hcclGroupEnd");
 }
 
-// Adds rank + 1 to every element, on the host instead of in a kernel of the device. The first stage
+// Adds rank + 1 to every element, on the host instead of in a device kernel. The first stage
 // creates the micro-batch, and the last stage checks it. Returns the number of wrong elements.
 int work_on(const Stage& stage, int batch) {
   const auto host = reinterpret_cast<std::uintptr_t>(stage.host);
@@ -135,8 +135,9 @@ int run_rank(int rank, int ranks, const int pipe_ends[2]) {
   expect(synDeviceAcquire(&device, nullptr), "synDeviceAcquire");
   if (rank == 0) expect(hcclGetUniqueId(&id), "hcclGetUniqueId");
   for (int peer = 1; rank == 0 && peer < ranks; ++peer)
-    expect(write(pipe_ends[1], &id, sizeof id) == sizeof id, "the id", "cannot be written");
-  if (rank != 0) expect(read(pipe_ends[0], &id, sizeof id) == sizeof id, "the id", "did not come");
+    expect(write(pipe_ends[1], &id, sizeof id) == sizeof id, "write", "cannot send the id");
+  if (rank != 0)
+    expect(read(pipe_ends[0], &id, sizeof id) == sizeof id, "read", "no id from rank 0");
 
   const Stage stage = open_stage(rank, ranks, id, device);
   const int wrong = run_pipeline(stage);

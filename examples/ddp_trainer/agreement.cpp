@@ -46,14 +46,15 @@ std::string name_of(std::size_t rank, const Text<64>& host) {
 // Returns the difference between two ranks as a clause, or an empty text if there is none.
 std::string difference(const Facts& one, const Facts& first) {
   if (one.training.string() != first.training.string()) {
-    return text("is to train otherwise than rank 0: ", one.training.string(), "; rank 0 has ",
+    return text("has different settings from rank 0: ", one.training.string(), "; rank 0 has ",
                 first.training.string());
   }
-  if (one.data != first.data) return "reads other data than rank 0; give all the same --data";
+  if (one.data != first.data)
+    return "reads different data from rank 0; give all ranks the same --data";
   if (one.steps != first.steps || one.parameters != first.parameters) {
     return text("starts after step ", one.steps, ", rank 0 after step ", first.steps,
-                one.steps == first.steps ? " with other weights" : "",
-                "; give all the same --checkpoint file, or none");
+                one.steps == first.steps ? " with different weights" : "",
+                "; give all ranks the same --checkpoint file, or none");
   }
   return "";
 }

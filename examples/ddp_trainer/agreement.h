@@ -26,8 +26,8 @@ template <class Fact>
   return {all.host(), all.host() + ranks};
 }
 
-// Throws SharedError on all ranks if one rank has a `failure`, the reason why it cannot begin.
-// `failure` is empty if the rank can begin. Blocks until all ranks have called the function.
+// `failure` is the reason why this rank cannot begin, or empty. If any rank has a failure, throws
+// it as a SharedError on all ranks. Blocks until all ranks have called the function.
 void require_no_failure(const std::string& failure, const Rank& rank);
 
 // The settings and the state with which a rank begins its training.
@@ -35,9 +35,11 @@ struct Start {
   std::string training;          // settings from the command line
   std::uint32_t data = 0;        // check sum of the data
   std::uint32_t parameters = 0;  // check sum of the initial parameters
-  std::uint64_t steps = 0;       // number of steps completed before
+  std::uint64_t steps = 0;       // number of steps completed before this run
 };
 
+// Throws SharedError on all ranks if a rank's start differs from that of rank 0. Blocks until all
+// ranks have called the function.
 void require_same_start(const Start& mine, const Rank& rank);
 
 }  // namespace ddp_trainer

@@ -96,10 +96,11 @@ std::string take_header(const std::string& path, std::string_view& rest) {
 Checkpoint take_checkpoint(const std::string& path, const json& header, std::string_view rest,
                            const TrainingPlan& plan, std::uint32_t data) {
   if (header.at("training") != identity(plan)) {
-    reject(path, text("is of another training: it has ", header.at("training").get<std::string>(),
-                      "; this one has ", identity(plan)));
+    reject(path, text("belongs to a different training: it has ",
+                      header.at("training").get<std::string>(), "; this one has ", identity(plan)));
   }
-  if (header.at("data") != data) reject(path, "is of a training with other data; see --data");
+  if (header.at("data") != data)
+    reject(path, "belongs to a training with different data; see --data");
   Checkpoint checkpoint;
   checkpoint.steps = header.at("steps");
   for (const json& epoch : header.at("epochs")) checkpoint.epochs.push_back(epoch_from(epoch));
@@ -112,7 +113,8 @@ Checkpoint take_checkpoint(const std::string& path, const json& header, std::str
   return checkpoint;
 }
 
-// Gathers all ranks' shares of an optimizer state. Blocks until all ranks have called the function.
+// Gathers an optimizer state from the ranks' shares. Blocks until all ranks have called the
+// function.
 std::vector<float> whole(Buffer<float>& share, std::size_t count, const Rank& rank) {
   const auto ranks = static_cast<std::size_t>(rank.ranks);
   std::vector<float> all(count);

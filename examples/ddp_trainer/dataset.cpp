@@ -29,7 +29,7 @@ std::string read_all(const std::string& path) {
   if (file == nullptr) {
     throw RunError(text("data file ", path, ": ",
                         errno == 0 ? "no memory to read it" : std::strerror(errno),
-                        "; name another with --data"));
+                        "; name another file with --data"));
   }
   std::string all;
   std::array<char, 65536> piece{};
@@ -42,7 +42,7 @@ std::string read_all(const std::string& path) {
   }
   int status = Z_OK;
   std::string_view why = gzerror(file.get(), &status);
-  // Only this call reports a file that ends too early.
+  // gzread() does not report a file that ends too early, but gzerror() does.
   if (status != Z_OK && status != Z_STREAM_END) {
     const std::string named = path + ": ";  // the prefix of zlib's messages
     if (why.substr(0, named.size()) == named) why.remove_prefix(named.size());
@@ -111,7 +111,8 @@ Split split(const Dataset& all) {
     part.pixels.insert(part.pixels.end(), all.sample(index), all.sample(index) + Dataset::kPixels);
     part.classes.push_back(all.classes[index]);
   }
-  if (parts.test.size() == 0) throw RunError("the data have fewer than 5 samples: none for a test");
+  if (parts.test.size() == 0)
+    throw RunError("the data has fewer than 5 samples, too few for a test sample");
   const auto add = [&](const auto& values) {
     parts.check_sum = static_cast<std::uint32_t>(
         crc32_z(parts.check_sum, reinterpret_cast<const Bytef*>(values.data()),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uses buckets as PyTorch's reducer does: they are filled beginning with the last layer, and each
-// bucket is all-reduced as soon as it is full. The first bucket is small, so that communication
-// begins early.
+// Uses buckets as PyTorch's reducer does: the gradients fill them in order from the last layer to
+// the first, and each bucket is all-reduced as soon as it is full. The first bucket is small, so
+// that communication begins early.
 #include "network_work.h"
 
 #include <algorithm>

@@ -56,8 +56,8 @@ struct Range {
   [[nodiscard]] std::size_t size() const { return end - begin; }
 };
 
-// All functions queue work and return. When the work that reduce() has queued on the compute stream
-// has run, the gradients of a step are sums over all ranks.
+// All functions only queue work. After the work that reduce() has queued on the compute stream has
+// run, the gradients of a step are sums over all ranks.
 class GradientSync {
  public:
   GradientSync() = default;
@@ -65,8 +65,7 @@ class GradientSync {
   GradientSync(const GradientSync&) = delete;
   GradientSync& operator=(const GradientSync&) = delete;
 
-  // Returns the number of gradients, which is also that of parameters, including the mode's
-  // padding.
+  // Returns the number of gradients and parameters including the padding that the mode needs.
   [[nodiscard]] virtual std::size_t padded(std::size_t parameters) const { return parameters; }
   // Returns the range of the parameters that this rank updates.
   [[nodiscard]] virtual Range owned(std::size_t parameters) const { return {0, parameters}; }

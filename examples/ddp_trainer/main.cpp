@@ -60,14 +60,14 @@ class Reader {
   std::optional<Inputs> inputs_;
 };
 
-// Ends the process after an error that every rank has. One rank on each node reports the error.
+// Ends the process after an error that all ranks share. One rank on each node reports the error.
 [[noreturn]] void end_together(hccl_perf::Board& board, const Place& place, const char* what) {
   board.record(place.rank).reported = true;
   if (place.local_rank == 0) hccl_perf::report_error(what);
   std::_Exit(EXIT_FAILURE);
 }
 
-// Runs a rank. Returns only if it has completed its run.
+// Runs a rank. Returns only if the rank has succeeded.
 void run(const Options& options, const ReadInputs& read, const Place& place,
          hccl_perf::Board& board, bool supervised, const hccl_perf::IdExchange& exchange) {
   try {
@@ -87,13 +87,13 @@ void meet_at_master() {
     setenv("HCCL_COMM_ID", address.c_str(), 1);
 }
 
-// Returns an exchange that lets the library pass the id by means of HCCL_COMM_ID. Throws UsageError
+// Returns an exchange that does nothing, because the ranks meet at HCCL_COMM_ID. Throws UsageError
 // if that variable is not set.
 hccl_perf::IdExchange exchange_by_address() {
   if (hccl_perf::value_of(&std::getenv, "HCCL_COMM_ID") == nullptr) {
     throw UsageError(
-        "ranks of several nodes meet at MASTER_ADDR and MASTER_PORT, or at HCCL_COMM_ID; none is "
-        "set");
+        "ranks on several nodes need an address at which to meet; set MASTER_ADDR and MASTER_PORT, "
+        "or HCCL_COMM_ID");
   }
   return [](const std::optional<hcclUniqueId>& mine) { return mine.value_or(hcclUniqueId{}); };
 }
@@ -117,12 +117,12 @@ int run_here(const Options& options) {
   });
 }
 
-// Runs as one process of a launcher. Returns the exit status. If no agent of the launcher uses the
-// master's address, that address serves as the rendezvous.
+// Runs as one process of a launcher. Returns the exit status. With torchrun's variables but without
+// its agent, which would use the master's address, the ranks meet at that address.
 int run_launched(const Options& options, hccl_perf::LaunchEnvironment launch) {
   if (options.processes_given && options.processes > 1) {
     throw UsageError(text("-g ", options.processes, " starts processes, but ", launch.launcher,
-                          " already has; leave -g out"));
+                          " has already started them; omit -g"));
   }
   if (launch.size == 0) launch.size = hccl_perf::PmixClient().job_size();
   const bool has_agent = hccl_perf::value_of(&std::getenv, "TORCHELASTIC_RUN_ID") != nullptr;

@@ -59,8 +59,8 @@ class Network {
 
   // The following functions are kernels for `rows` samples of the input and their classes.
   void forward(const float* parameters, const float* input, std::size_t rows);
-  // Return the score of the last forward pass, and start the backward pass with the derivative of
-  // `scale` times the sum of the losses.
+  // score() returns the score of the last forward pass. begin_backward() starts the backward pass
+  // with the derivative of `scale` times the sum of the losses.
   [[nodiscard]] Score score(const std::uint8_t* classes, std::size_t rows);
   void begin_backward(const std::uint8_t* classes, std::size_t rows, float scale);
   // Computes the backward pass of one layer. Call it for the last layer first, and for the first

@@ -24,14 +24,14 @@ NodeShare node_share(const Options& options, const Environment& environment) {
   if (size == nullptr || node == nullptr) return {0, here, here};
   if (!options.processes_given) {
     throw UsageError(
-        "WORLD_SIZE and NODE_RANK are set, but neither RANK nor -g: give -g N for the N ranks of "
+        "WORLD_SIZE and NODE_RANK are set, but neither RANK nor -g; give -g N for the N ranks of "
         "this node");
   }
   const int ranks = number_of("WORLD_SIZE", size, 1, hccl_perf::kMostRanks);
   const int node_rank = number_of("NODE_RANK", node, 0, ranks - 1);
   if (ranks % here != 0 || node_rank >= ranks / here) {
-    throw UsageError(text("WORLD_SIZE=", ranks, " has no ", here,
-                          " ranks (-g) for NODE_RANK=", node_rank, "; each node starts as many"));
+    throw UsageError(text("WORLD_SIZE=", ranks, " does not fit -g ", here, " and NODE_RANK=",
+                          node_rank, "; set it to -g times the number of nodes"));
   }
   return {node_rank * here, here, ranks};
 }

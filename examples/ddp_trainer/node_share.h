@@ -8,9 +8,9 @@
 
 namespace ddp_trainer {
 
-// The ranks that -g starts on this machine. With WORLD_SIZE and NODE_RANK, they are a part of
-// WORLD_SIZE that follows the ranks of earlier nodes. Otherwise, or with RANK, which is for a
-// single rank, they are all ranks.
+// The ranks that -g starts on this machine. With WORLD_SIZE and NODE_RANK, these are a contiguous
+// part of WORLD_SIZE ranks, after those of nodes with a lower NODE_RANK. Otherwise they are all
+// ranks.
 struct NodeShare {
   int first = 0;
   int here = 1;

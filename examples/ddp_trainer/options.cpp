@@ -77,17 +77,17 @@ void add_training_options(CLI::App& app, Options& options, Written& written) {
   options.epochs = 40;
   app.add_option("--hidden", written.hidden, "widths of the hidden layers, first to last")
       ->capture_default_str();
-  app.add_option("--epochs", options.epochs, "how often each sample is seen")
+  app.add_option("--epochs", options.epochs, "number of passes over the samples")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
-  app.add_option("--seed", plan.seed, "of the first weights and of the order of the samples")
+  app.add_option("--seed", plan.seed, "seed of the initial weights and of the order of the samples")
       ->check(between(0, 0x1p53))
       ->capture_default_str();
-  app.add_option("--batch", plan.sampling.batch, "samples of a step, over all ranks")
+  app.add_option("--batch", plan.sampling.batch, "number of samples in a step, over all ranks")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   app.add_option("--micro-batch", plan.sampling.micro_batch,
-                 "samples that go through the network at once; a rank adds up the gradients of its "
+                 "number of samples in one pass; a rank adds up the gradients of its "
                  "micro-batches")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
@@ -96,25 +96,25 @@ void add_training_options(CLI::App& app, Options& options, Written& written) {
       ->capture_default_str();
   app.add_option("--rate", written.rate, "learning rate (0.1 with sgd, 0.002 with adamw)")
       ->check(between(1e-9, 1e9));
-  app.add_option("--momentum", plan.optimizer.momentum, "of sgd")
+  app.add_option("--momentum", plan.optimizer.momentum, "momentum of sgd")
       ->check(between(0, 1))
       ->default_str(text(plan.optimizer.momentum));
   app.add_option("--weight-decay", plan.optimizer.weight_decay,
-                 "how much of each weight a step takes away, relative to the rate")
+                 "fraction of each weight that a step subtracts, relative to the rate")
       ->check(between(0, 1e9))
       ->capture_default_str();
 }
 
 void add_synchronisation_options(CLI::App& app, Options& options, Written& written) {
-  app.add_option("-g", options.processes, "start this many processes, a device each")
+  app.add_option("-g", options.processes, "number of processes to start, each with its own device")
       ->check(CLI::Range(1, 8));
-  app.add_option(
-         "--mode", options.mode_name,
-         "ddp (buckets reduced while the backward pass goes on), fast_ddp (one all-reduce after "
-         "it) or sharded (reduce-scatter, update of a share, all-gather)")
+  app.add_option("--mode", options.mode_name,
+                 "ddp (buckets reduced during the backward pass), fast_ddp (one all-reduce after "
+                 "it) or sharded (reduce-scatter, update of a share, all-gather)")
       ->check(CLI::IsMember(kModes))
       ->capture_default_str();
-  app.add_option("--gradients", written.gradients, "how gradients travel: float32 or bfloat16")
+  app.add_option("--gradients", written.gradients,
+                 "type in which gradients are sent: float32 or bfloat16")
       ->check(CLI::IsMember({"float32", "bfloat16"}))
       ->capture_default_str();
   app.add_option("--bucket-mib", written.bucket_mib, "MiB of gradients in a bucket of --mode ddp")
@@ -124,12 +124,14 @@ void add_synchronisation_options(CLI::App& app, Options& options, Written& writt
 
 void add_file_options(CLI::App& app, Options& options) {
   options.data_path = digits_path();
-  app.add_option("--data", options.data_path, "the digits: lines of 64 pixels and a class");
+  app.add_option("--data", options.data_path, "file of the digits: lines of 64 pixels and a class");
   app.add_option("--checkpoint", options.checkpoint_path,
                  "continue from this file if it exists, and write it after each epoch");
-  app.add_option("--trace", options.trace_path,
-                 "write kernels and collectives of all ranks for Perfetto or chrome://tracing");
-  app.add_option("--json", options.json_path, "write the epochs and the configuration as JSON");
+  app.add_option(
+      "--trace", options.trace_path,
+      "write the times of kernels and collectives to this file, for Perfetto or chrome://tracing");
+  app.add_option("--json", options.json_path,
+                 "write the epochs and the configuration to this file, as JSON");
 }
 
 void complete(Options& options, const Written& written) {
@@ -151,7 +153,7 @@ void complete(Options& options, const Written& written) {
 std::variant<Options, HelpText> parse_options(int argc, char** argv) {
   CLI::App app{
       "Trains a small network on handwritten digits, data-parallel over the ranks of an HCCL "
-      "communicator: its own processes with -g, or those that mpirun, srun or torchrun started."};
+      "communicator. It starts the ranks itself (-g), or runs under mpirun, srun or torchrun."};
   app.name("ddp_trainer");
   Options options;
   Written written;
@@ -167,7 +169,7 @@ std::variant<Options, HelpText> parse_options(int argc, char** argv) {
   }
   for (const char* file : {"--data", "--checkpoint", "--trace", "--json"}) {
     if (app.count(file) > 0 && app[file]->as<std::string>().empty())
-      throw UsageError(text(file, " names no file"));
+      throw UsageError(text(file, " names no file; give a path"));
   }
   options.processes_given = app.count("-g") > 0;
   complete(options, written);

@@ -46,7 +46,7 @@ class Communicator {
   hcclComm_t handle_ = nullptr;
 };
 
-// Returns the spans of all ranks on rank 0. The other ranks send theirs.
+// Returns the spans of all ranks on rank 0, to which the other ranks send theirs.
 std::vector<std::vector<Span>> collect_spans(const Trace& trace, const Rank& rank) {
   std::vector<Span> mine = trace.spans();
   const std::vector<std::uint64_t> counts = gather<std::uint64_t>(mine.size(), rank);
@@ -114,7 +114,7 @@ class RankProgram {
   }
 
  private:
-  // Returns the data on which all ranks must agree. It includes all settings that affect
+  // Returns the data on which all ranks must agree, including all settings that affect
   // communication.
   Start start() {
     const std::string training =
@@ -206,7 +206,7 @@ Inputs read_inputs(const Options& options, int ranks) {
   const std::size_t samples = inputs.data.training.size();
   if (samples < inputs.plan.sampling.batch) {
     throw UsageError(text("a batch of ", inputs.plan.sampling.batch, " is more than the ", samples,
-                          " samples to train with; give a smaller --batch"));
+                          " training samples; give a smaller --batch"));
   }
   if (!options.checkpoint_path.empty() && std::filesystem::exists(options.checkpoint_path)) {
     inputs.checkpoint =

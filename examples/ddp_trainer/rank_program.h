@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The work of one rank from joining to leaving.
+// The program of one rank, from joining the communicator to leaving it.
 #pragma once
 
 #include "checkpoint.h"
@@ -29,8 +29,8 @@ using MakeSync = std::function<std::unique_ptr<GradientSync>(const Options&, con
 // Returns the implementation that --mode selects.
 [[nodiscard]] std::unique_ptr<GradientSync> make_sync(const Options& options, const Rank& rank);
 
-// Returns the inputs, which exist until the process ends. If this fails on one rank, all ranks
-// throw the error as a SharedError.
+// Returns the inputs, which exist until the process ends. If this function throws on one rank, all
+// ranks throw the error as a SharedError.
 using ReadInputs = std::function<const Inputs&()>;
 
 // Runs one rank. Calls `get_id`, which returns the unique id, after it has acquired a device, and

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes the order of an epoch.
+// Computes the order of the samples in an epoch, and their shifts.
 #include "sampling.h"
 
 #include <numeric>
@@ -23,7 +23,7 @@ std::vector<std::uint32_t> shuffled(std::size_t samples, std::uint64_t seed, int
   std::vector<std::uint32_t> order(samples);
   std::iota(order.begin(), order.end(), 0U);
   std::mt19937_64 random(seed * 1'000'003 + static_cast<std::uint64_t>(epoch));
-  // Shuffles by its own code, because std::shuffle differs between standard libraries.
+  // Does not use std::shuffle, which differs between standard libraries.
   for (std::size_t left = samples; left > 1; --left)
     std::swap(order[left - 1], order[random() % left]);
   return order;

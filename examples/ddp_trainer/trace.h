@@ -26,7 +26,7 @@ struct Span {
   std::uint32_t step = 0;
 };
 
-// The spans of one rank. If tracing is not enabled, stores and queues nothing.
+// The spans of one rank. Stores and queues nothing unless tracing is enabled.
 class Trace {
  public:
   explicit Trace(bool enabled) : enabled_(enabled) {}

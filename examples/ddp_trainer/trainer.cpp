@@ -11,7 +11,7 @@
 namespace ddp_trainer {
 namespace {
 
-// Copies a sample with a shift. Rows and columns that are shifted in at the edge are empty.
+// Copies a sample with a shift. Rows and columns that are shifted in at the edge are 0.
 void copy_shifted(const float* sample, Shift shift, float* to) {
   constexpr int kSide = Dataset::kSide;
   for (int row = 0; row < kSide; ++row) {
@@ -69,7 +69,7 @@ EpochReport Trainer::run_epoch(int epoch, const StepDone& step_done) {
   if (const std::int64_t diverged = score_.diverged + tested_.diverged; diverged > 0) {
     throw SharedError(text("the training has diverged in epoch ", epoch, ": ", diverged,
                            " samples have a loss above ", Score::kHighestLoss,
-                           " or none at all; give a lower --rate"));
+                           " or NaN; give a lower --rate"));
   }
   EpochReport report;
   report.epoch = epoch;
@@ -84,8 +84,7 @@ EpochReport Trainer::run_epoch(int epoch, const StepDone& step_done) {
   return report;
 }
 
-// Queues the copy of samples to the device. The host's buffer must not change before the step has
-// ended.
+// The buffers on the host must not change before the step has ended.
 void Trainer::load_samples(const Dataset& data, const std::uint32_t* which, std::size_t count,
                            std::optional<int> epoch) {
   host_input_.resize(count * Dataset::kPixels);
@@ -150,7 +149,7 @@ void Trainer::mark(std::int64_t& when) const {
   rank_.compute->launch([&when] { when = now_ns(); });
 }
 
-// Computes this rank's score of the test. The ranks' shares of the samples differ by at most one.
+// Computes this rank's test score. The numbers of samples per rank differ by at most one.
 void Trainer::test() {
   const std::size_t rows = plan_.sampling.micro_batch;
   const auto ranks = static_cast<std::size_t>(rank_.ranks);
@@ -190,9 +189,8 @@ void Trainer::sum_over_ranks(const std::vector<Score*>& scores) const {
   }
 }
 
-// Returns, as a sum over all steps, the time between the arrival of the last rank at a
-// synchronisation and the departure of the first rank. During this time every rank communicates and
-// none computes.
+// Returns the time between the arrival of the last rank at a synchronisation and the departure of
+// the first rank, summed over all steps. During this time all ranks communicate and none computes.
 double Trainer::communication_seconds() const {
   Buffer<std::int64_t> latest(*rank_.device, 4 * marks_.size());
   for (std::size_t step = 0; step < marks_.size(); ++step) {

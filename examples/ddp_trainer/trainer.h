@@ -23,8 +23,7 @@ struct EpochReport {
   double seconds = 0;  // duration of the epoch's steps
   double samples_per_second = 0;
   double step_ms = 0;  // mean duration of a step
-  // The mean time per step in which every rank waited for gradients or parameters and none
-  // computed.
+  // The mean time per step during which all ranks waited for gradients or parameters.
   double communication_ms = 0;
 };
 

@@ -139,10 +139,10 @@ TEST(Ranks, WithDifferentSettingsDoNotTrain) {
   const std::string before = contents_of(state);
   expect_both_refuse({"--checkpoint", state}, {"--checkpoint", folder.file("none")},
                      "starts after step 0, rank 0 after step 11");
-  expect_both_refuse({}, {"--seed", "2"}, "is to train otherwise than rank 0");
+  expect_both_refuse({}, {"--seed", "2"}, "has different settings from rank 0");
   expect_both_refuse({}, {"--mode", "sharded"}, "mode sharded");
   std::ofstream(folder.file("data")) << digits_with_another_class();
-  expect_both_refuse({}, {"--data", folder.file("data")}, "reads other data than rank 0");
+  expect_both_refuse({}, {"--data", folder.file("data")}, "reads different data from rank 0");
   expect_both_refuse({}, {"--data", folder.file("none")}, "none: No such file");
   EXPECT_EQ(contents_of(state), before);
 }
@@ -190,7 +190,7 @@ TEST(BadInput, OnTheCommandLineIsReportedInOneLine) {
   expect_refused({"-g", "9"}, "-g");
   expect_refused({"-g", "3"},
                  "a batch of 128 does not divide into micro-batches of 16 for 3 ranks");
-  expect_refused({"--batch", "2048", "-g", "2"}, "more than the 1438 samples");
+  expect_refused({"--batch", "2048", "-g", "2"}, "more than the 1438 training samples");
   expect_refused({"--json", "/nowhere/at/all"}, "--json");
   expect_refused({"--checkpoint", "/nowhere/at/all"}, "--checkpoint");
   expect_refused({"--hidden", "0"}, "--hidden");
@@ -213,9 +213,9 @@ TEST(BadInput, InNumbersIsReportedInOneLine) {
 TEST(BadInput, InTheEnvironmentIsReportedInOneLine) {
   const Program::Variables node{"WORLD_SIZE=4", "NODE_RANK=2"};
   expect_refused({}, "give -g N for the N ranks of this node", node);
-  expect_refused({"-g", "2"}, "WORLD_SIZE=4 has no 2 ranks (-g) for NODE_RANK=2", node);
-  expect_refused({"-g", "3"}, "WORLD_SIZE=4 has no 3 ranks", {"WORLD_SIZE=4", "NODE_RANK=0"});
-  expect_refused({"-g", "1"}, "none is set", node);
+  expect_refused({"-g", "2"}, "WORLD_SIZE=4 does not fit -g 2 and NODE_RANK=2", node);
+  expect_refused({"-g", "3"}, "WORLD_SIZE=4 does not fit -g 3", {"WORLD_SIZE=4", "NODE_RANK=0"});
+  expect_refused({"-g", "1"}, "need an address at which to meet", node);
   expect_refused({}, "MASTER_PORT='99999' is not a number from 1 to 65535",
                  {"WORLD_SIZE=2", "RANK=0", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=99999"});
   expect_refused({"-g", "1"}, "'x' is not a number from 0", {"WORLD_SIZE=4", "NODE_RANK=x"});
@@ -252,11 +252,11 @@ TEST(BadInput, InACheckpointIsReportedAndLeavesItUnchanged) {
   ASSERT_EQ(run({"--epochs", "1", "--hidden", "32", "--checkpoint", path}).status, 0);
   const std::string before = contents_of(path);
   expect_refused({"--epochs", "2", "--hidden", "33", "--checkpoint", path},
-                 "is of another training");
+                 "belongs to a different training");
   std::ofstream(folder.file("data")) << digits_with_another_class();
   expect_refused(
       {"--epochs", "2", "--hidden", "32", "--checkpoint", path, "--data", folder.file("data")},
-      "is of a training with other data");
+      "belongs to a training with different data");
   std::filesystem::remove(folder.file("data"));
   EXPECT_EQ(contents_of(path), before);
   for (const std::size_t kept :
