@@ -52,9 +52,9 @@ Answer ask_name_servers(const std::string& comm_id, const std::string& host) {
   const std::chrono::duration<double> limit = config()->init_timeout;
   if (limit.count() > 0 && answer.wait_for(limit) != std::future_status::ready) {
     throw Error(hcclSocketError,
-                text("HCCL_COMM_ID=", quoted(comm_id), ": no name server has answered for ",
+                text("HCCL_COMM_ID=", quoted(comm_id), ": no name server answered for ",
                      quoted(host), " within ", limit.count(),
-                     " s; set it to a numeric address, or see /etc/resolv.conf"));
+                     " s; set it to a numeric address, or check /etc/resolv.conf"));
   }
   return answer.get();
 }

@@ -80,8 +80,8 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, FrameConn
     if (forged) return report_fault(hcclSocketError, text(server, ": ", kForgedFrame));
     if (server_departed || server_rank < 0) return;
     report_fault(hcclSystemError,
-                 text(server, " is gone or out of reach (", why,
-                      "); see its own output, and whether the network between the nodes is up"));
+                 text(server, " has exited or cannot be reached (", why,
+                      "); look at its output and at the network between the nodes"));
   }
 
   [[nodiscard]] std::string believed(const std::string& said) const {

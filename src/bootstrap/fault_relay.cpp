@@ -26,9 +26,9 @@ void FaultRelay::connection_ended(int rank, const std::string& why) {
 void FaultRelay::report_lost() {
   std::ranges::sort(lost_);
   spread({hcclSystemError,
-          text(rendezvous_.describe_ranks(lost_), lost_.size() == 1 ? " is gone" : " are gone",
-               " or out of reach (", why_lost_,
-               "); see their own output, and whether the network between the nodes is up")});
+          text(rendezvous_.describe_ranks(lost_),
+               lost_.size() == 1 ? " has exited" : " have exited", " or cannot be reached (",
+               why_lost_, "); look at their output and at the network between the nodes")});
 }
 
 void FaultRelay::spread(const Failure& failure) {

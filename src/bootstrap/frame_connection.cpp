@@ -92,8 +92,7 @@ void FrameConnection::read_some() {
   has_heard_ = true;
   if (limits_.descriptors == 0) return;
   if (!take_descriptors(message, received_descriptors_)) {
-    return end(
-        "cannot be read any further: this process may not open that many files (raise ulimit -n)");
+    return end("sent more descriptors than this process may open (raise ulimit -n)");
   }
   if (received_descriptors_.size() > limits_.descriptors) break_rules("sent too many descriptors");
 }
@@ -103,7 +102,7 @@ std::optional<Frame> FrameConnection::take_frame() {
   const std::span<const std::byte> bytes(received_);
   const auto header = parse_header(bytes.first<kFrameHeaderSize>(), limits_.payload);
   if (!header || (limits_.descriptors == 0 && header->descriptors != 0)) {
-    break_rules("sent bytes that are no frame of ours");
+    break_rules("sent bytes that are not an hccl frame");
     return std::nullopt;
   }
   const std::size_t size = kFrameHeaderSize + header->length;
@@ -170,7 +169,7 @@ void FrameConnection::queue(Bytes frame, const std::vector<int>& descriptors) {
   unsent_bytes_ += frame.size();
   unsent_.push_back({std::move(frame), 0, descriptors});
   if (unsent_bytes_ > limits_.unsent) {
-    end("does not read what it is sent");
+    end("has stopped reading its connection");
     unsent_.clear();
     shutdown(socket_.get(), SHUT_RDWR);  // wakes the reader, which notifies the owner
     return;

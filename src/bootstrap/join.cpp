@@ -66,7 +66,7 @@ RankTable rendezvous(const UniqueId& id, const Hello& hello, FileDescriptor list
       // here.
       if (!may_serve) return {};
       const std::string trouble = ServerRegistry::instance().create_if_absent(id);
-      return trouble.empty() ? "" : text("rank 0 itself cannot serve: ", trouble);
+      return trouble.empty() ? "" : text("rank 0 cannot run the server itself: ", trouble);
     });
     const Table table = client.wait_for_table();
     NodeExchange exchange(client, table, hello.rank, std::move(listener));

@@ -75,8 +75,8 @@ struct Failure {
 
 // The failure reported when a frame with a wrong code arrives on an authenticated connection.
 inline constexpr const char* kForgedFrame =
-    "something between the hosts changed a frame of its connection; find what relays or rewrites "
-    "their traffic, then start all ranks again";
+    "a frame of its connection was changed on the way; find the program or device that rewrites "
+    "traffic between the hosts, then start all ranks again";
 
 struct GaveUp {
   std::uint32_t seconds = 0;

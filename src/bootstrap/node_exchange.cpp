@@ -42,7 +42,7 @@ FileDescriptor own_process() {
 
 std::string process_text(int unix_socket) {
   const auto other = peer_credentials(unix_socket);
-  return other ? text("pid ", other->pid, " of user ", other->uid) : "a process that is gone";
+  return other ? text("pid ", other->pid, " of user ", other->uid) : "a process that has exited";
 }
 
 }  // namespace
@@ -100,7 +100,7 @@ void NodeExchange::announce(const Contribution& mine) {
   member(rank_).announced = mine.announce(table_.secret);
   if (member(rank_).announced.size() > kMostAnnounced)
     throw Error(hcclInternalError, text("a rank announces more than ", kMostAnnounced,
-                                        " bytes; this is a mistake of the library, report it"));
+                                        " bytes; report this as a defect of hccl"));
 }
 
 void NodeExchange::lead(Contribution mine, const MakeControl& make_control) {

@@ -108,7 +108,7 @@ void PendingConnections::pause_accepting() {
   if (!complained_ || next_complaint_.expired()) {
     complained_ = true;
     next_complaint_ = Deadline::after(kComplaintPeriod);
-    log(LogLevel::error, "bootstrap", "cannot accept connections for want of descriptors or ",
+    log(LogLevel::error, "bootstrap", "cannot accept connections for lack of descriptors or ",
         "memory; raise ulimit -n");
   }
   paused_ = true;
@@ -171,7 +171,7 @@ void PendingConnections::on_activity(FrameConnection& connection) {
   const auto self = connection.shared_from_this();
   while (Pending* const pending = find(connection)) {
     if (limits_.expects_hello && !may_become_hello(connection.unread()))
-      return reject(*pending, "sent bytes that are no hello of ours");
+      return reject(*pending, "sent bytes that are not an hccl hello");
     std::optional<Frame> frame = connection.receive();
     if (!frame) break;
     owner_.on_pending_frame(*pending, *frame);

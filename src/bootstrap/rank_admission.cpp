@@ -71,7 +71,7 @@ void RankAdmission::on_accepted(FileDescriptor socket, const SocketAddress& from
   }
   const auto heard = std::span(buffer).first(count > 0 ? static_cast<std::size_t>(count) : 0);
   if (!may_become_hello(heard))
-    return cut_off(socket, peer, "sent bytes that are no hello of ours");
+    return cut_off(socket, peer, "sent bytes that are not an hccl hello");
   const auto opening = first_payload(heard, FrameType::opening);
   if (opening && !parse<Opening>(*opening)) return cut_off(socket, peer, kUnreadableOpening);
   const int on = 1;
@@ -101,9 +101,9 @@ void RankAdmission::on_opening(Pending& pending, const Frame& frame) {
       frame.type == FrameType::opening ? parse<Opening>(frame.payload) : std::nullopt;
   if (!opening) return pending_.reject(pending, kUnreadableOpening);
   if (opening->version != kProtocolVersion) {
-    return turn_away(
-        pending, Refusal::other_version,
-        text("speaks protocol ", opening->version, ", this process ", kProtocolVersion));
+    return turn_away(pending, Refusal::other_version,
+                     text("speaks protocol version ", opening->version,
+                          ", but this process speaks version ", kProtocolVersion));
   }
   pending.opening = opening;
   FrameConnection& connection = *pending.connection;

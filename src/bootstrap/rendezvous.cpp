@@ -73,7 +73,7 @@ void Rendezvous::rank_gave_up(int rank, std::uint32_t seconds) {
   const bool gathering = phase_ == Phase::gathering;
   fail({hcclInternalError,
         text(waited_for(), " after ", seconds, " s (", describe_rank(rank), " gave up waiting); ",
-             gathering ? "start them" : "see whether they are stopped",
+             gathering ? "start them" : "check whether they are stopped",
              " or raise HCCL_INIT_TIMEOUT")});
 }
 
@@ -92,8 +92,8 @@ Failure Rendezvous::refusal_when_over() const {
   if (phase_ == Phase::failed) return failure_;
   return {hcclInvalidUsage,
           text("the communicator is already complete: its ", size(),
-               " ranks have all joined; another one needs a unique id of its own, or with "
-               "HCCL_COMM_ID another port")};
+               " ranks have all joined; create another one with a new unique id or, with "
+               "HCCL_COMM_ID, on another port")};
 }
 
 std::string Rendezvous::describe_rank(int rank) const {
@@ -105,8 +105,8 @@ Failure Rendezvous::size_mismatch(const Hello& hello) const {
   std::ranges::sort(others);
   return {hcclInvalidArgument,
           text("the ranks disagree on the size of the communicator: ",
-               rank_text(hello.rank, hello.process), " says ", hello.size, ", but ",
-               rank_list(others), others.size() == 1 ? " says " : " say ", size(),
+               rank_text(hello.rank, hello.process), " passes ", hello.size, ", but ",
+               rank_list(others), others.size() == 1 ? " passes " : " pass ", size(),
                "; start every rank with the same size")};
 }
 

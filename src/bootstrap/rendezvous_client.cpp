@@ -52,7 +52,7 @@ bool RendezvousClient::join_over(FileDescriptor socket, const Secret& nonce) {
       FrameConnection::Limits{.payload = kLargePayload});
   const Bytes opening = serialize(Opening{kProtocolVersion, nonce, ends.own, ends.peer});
   connection->send(FrameType::opening, opening);
-  search_.set_trouble("the connection was accepted but nobody answered");
+  search_.set_trouble("the connection was accepted but not answered");
   std::optional<Frame> frame = await_frame(*connection);
   if (!frame) return false;
   const Knowledge knowledge = server_.check_user(connection->fd());
@@ -61,7 +61,7 @@ bool RendezvousClient::join_over(FileDescriptor socket, const Secret& nonce) {
   frame = await_frame(*connection);
   if (!frame) return false;
   if (knowledge == Knowledge::none && !server_.is_known) {
-    search_.set_trouble("the server hung up before the kernel could tell which user it belongs to");
+    search_.set_trouble("the server closed the connection before the kernel could report its user");
     return false;
   }
   read_welcome(*frame);
@@ -90,8 +90,9 @@ void RendezvousClient::answer_greeting(const Frame& frame, const Bytes& opening,
   if (!greeting) server_.throw_unknown_peer(connection);
   if (greeting->version != kProtocolVersion) {
     throw Error(hcclSocketError,
-                text("the server at ", server_.where(), " speaks protocol ", greeting->version,
-                     ", this library ", kProtocolVersion, "; use one version on all ranks"));
+                text("the server at ", server_.where(), " speaks protocol version ",
+                     greeting->version, ", but this library speaks version ", kProtocolVersion,
+                     "; use one version on all ranks"));
   }
   connection.authenticate(FrameSeal(FrameSeal::Party::rank, key_, opening, frame.payload));
   connection.send(FrameType::hello, serialize(hello_));
@@ -237,10 +238,11 @@ void RendezvousClient::give_up() {
       {hcclInternalError,
        stopped ? text(server_.description(), " has not answered for ", search_.elapsed_seconds(),
                       " s: it is stopped (SIGSTOP or a debugger); continue it")
-               : text("rank ", hello_.rank, ": not all ranks were there after ",
+               : text("rank ", hello_.rank, ": not all ranks had joined after ",
                       search_.elapsed_seconds(), " s, and the server at ", server_.where(), " (",
                       server_.description(),
-                      ") does not say which; see whether it hangs, or raise HCCL_INIT_TIMEOUT")});
+                      ") does not report which are missing; check whether it hangs, or raise "
+                      "HCCL_INIT_TIMEOUT")});
 }
 
 }  // namespace hccl::bootstrap

@@ -108,12 +108,12 @@ void RootServer::join(RankAdmission::Pending& pending, const Hello& hello) {
     log(LogLevel::info, "bootstrap", "rank ", hello.rank, " connected from ",
         opening.here.to_text(), " to ", opening.there.to_text(), " and arrived as ",
         ends.peer.to_text(), " at ", ends.own.to_text(),
-        ": something between translates addresses or relays");
+        ": a device on the path translates addresses or relays connections");
   }
   told_.resize(static_cast<std::size_t>(rendezvous_.size()));
   if (admission_.is_taken_at_its_word(*connection) && !std::exchange(warned_unproven_, true)) {
-    log(LogLevel::warning, "bootstrap", "took rank ", hello.rank, " from ", ends.peer.to_text(),
-        " at its word: HCCL_COMM_ID carries no secret; set HCCL_SECRET on every rank");
+    log(LogLevel::warning, "bootstrap", "accepted rank ", hello.rank, " from ", ends.peer.to_text(),
+        " without authentication: HCCL_COMM_ID carries no secret; set HCCL_SECRET on every rank");
   }
   const bool is_own_process = hello.process.same_process(self_);
   if (is_own_process && own_rank_ < 0) {
@@ -167,7 +167,7 @@ void RootServer::on_rank_frame(int rank, const Frame& frame) {
   } else if (frame.type == FrameType::leaving) {
     const auto own = parse<Failure>(frame.payload);
     rendezvous_.rank_left(
-        rank, own ? as_believed(rank, *own) : Failure{hcclInternalError, "it does not say why"});
+        rank, own ? as_believed(rank, *own) : Failure{hcclInternalError, "it gives no reason"});
   } else {
     rendezvous_.rank_left(rank, {hcclInternalError, "it broke the protocol"});
   }
@@ -263,9 +263,9 @@ void RootServer::report_missing(std::chrono::milliseconds waited) {
 // Writes the report to the log of this process, and to that of one rank on each other node.
 void RootServer::send_report(std::chrono::milliseconds waited) {
   const std::string report =
-      text("after ", std::chrono::duration<double>(waited).count(), " s of initialisation ",
+      text("after ", std::chrono::duration<double>(waited).count(), " s of initialisation, ",
            rendezvous_.waited_for(), " (of ", rendezvous_.size(),
-           "); still waiting: see whether they were started");
+           "); still waiting: check whether they were started");
   log(LogLevel::warning, "bootstrap", report);
   std::set<std::string> told{self_.node};
   for (const int rank : ranks_.ranks()) {

@@ -29,8 +29,8 @@ SocketOwner::Knowledge ServerIdentity::check_user(int socket) const {
   if (owner.knowledge == Knowledge::known && owner.user != geteuid()) {
     throw Error(hcclSocketError,
                 text("rank ", joining_rank, " runs as user ", geteuid(), ", but the server at ",
-                     where(), " belongs to user ", owner.user, ", who can take port ", address.port,
-                     " first; choose another port in HCCL_COMM_ID"));
+                     where(), " belongs to user ", owner.user, ", who has taken port ",
+                     address.port, "; choose another port in HCCL_COMM_ID"));
   }
   return owner.knowledge;
 }
@@ -55,29 +55,33 @@ void ServerIdentity::throw_refusal(const Frame& frame) const {
   if (!refusal) throw_protocol_error();
   switch (refusal->reason) {
     case Refusal::other_version:
-      throw Error(hcclSocketError, text("the server at ", where(), " speaks another protocol than ",
-                                        kProtocolVersion, "; use one version on all ranks"));
+      throw Error(hcclSocketError,
+                  text("the server at ", where(), " does not speak protocol version ",
+                       kProtocolVersion, "; use one version on all ranks"));
     case Refusal::other_key:
       if (id.kind == UniqueId::Kind::with_secret) {
-        throw Error(hcclInvalidArgument,
-                    text("the unique id belongs to another server than the one that now listens ",
-                         "at ", where(), "; pass an id of this run"));
+        throw Error(
+            hcclInvalidArgument,
+            text("the unique id belongs to a different server than the one that now listens ",
+                 "at ", where(), "; pass an id of this run"));
       }
-      throw Error(hcclInvalidArgument,
-                  text("the server of HCCL_COMM_ID at ", where(), " has another HCCL_SECRET than ",
-                       "rank ", joining_rank, "; set the same HCCL_SECRET on every rank"));
+      throw Error(
+          hcclInvalidArgument,
+          text("the server of HCCL_COMM_ID at ", where(), " has a different HCCL_SECRET than ",
+               "rank ", joining_rank, "; set the same HCCL_SECRET on every rank"));
     case Refusal::other_user:
       break;
   }
   throw Error(hcclInvalidArgument,
-              text("the server at ", where(), " does not belong to user ", geteuid(), " as rank ",
-                   joining_rank, " does; run all ranks as one user"));
+              text("rank ", joining_rank, " runs as user ", geteuid(), ", but the server at ",
+                   where(), " belongs to another user; run all ranks as one user"));
 }
 
 void ServerIdentity::throw_failure(const Failure& failure) const {
   if (is_known) throw Error(failure.code, failure.text);
-  throw Error(failure.code, text("the server at ", where(), ", which has proved nothing, says ",
-                                 quoted(failure.text), "; set HCCL_SECRET on every rank"));
+  throw Error(failure.code,
+              text("the server at ", where(), ", which is not authenticated, reports ",
+                   quoted(failure.text), "; set HCCL_SECRET on every rank"));
 }
 
 }  // namespace hccl::bootstrap

@@ -111,8 +111,8 @@ void ServerSearch::note_refusal() {
   if (!refusals_end_) refusals_end_ = Deadline::after(kRefusalPatience);
   if (!refusals_end_->expired()) return;
   throw Error(hcclSystemError,
-              text("rank ", server_.joining_rank, ": nobody listens at ", server_.where(),
-                   " any more: the process that made the unique id has exited, or its communicator "
+              text("rank ", server_.joining_rank, ": no process listens at ", server_.where(),
+                   ": the process that made the unique id has exited, or its communicator "
                    "is complete or destroyed; make a new id and start all ranks again"));
 }
 
@@ -123,7 +123,7 @@ void ServerSearch::check() {
   reports_.note_made();
   log(LogLevel::warning, "bootstrap", "rank ", server_.joining_rank, " has found no server at ",
       server_.where(), " for ", elapsed_seconds(), " s (", troubles(),
-      "); still trying: see whether the rank that serves there was started");
+      "); still trying: check whether the rank that runs the server was started");
 }
 
 void ServerSearch::give_up() const {
@@ -132,7 +132,7 @@ void ServerSearch::give_up() const {
       text("rank ", server_.joining_rank, " found no server at ", server_.where(), " within ",
            elapsed_seconds(), " s (", troubles(), "); ",
            server_.address.port != 0
-               ? "see whether the program that listens there is stopped, hangs or is another one"
+               ? "check whether the program that listens there is stopped, hangs or is not hccl"
                : "start the rank that calls hcclGetUniqueId",
            ", or raise HCCL_INIT_TIMEOUT"));
 }

@@ -121,10 +121,11 @@ void check_without_secret(const UniqueId& id, const Config& config) {
              " share no secret; set HCCL_SECRET_FILE to a ", "copy of one file on every rank"));
   }
   if (std::ranges::all_of(id.addresses, is_of_this_machine)) return;
-  warn_once(warned,
-            text("HCCL_COMM_ID is ", id.addresses.front().to_text(), ", on another machine, and ",
-                 "the ranks share no secret: whoever answers there or stands between can read and ",
-                 "change their data; set HCCL_SECRET_FILE to a copy of one file on every rank"));
+  warn_once(
+      warned,
+      text("HCCL_COMM_ID is ", id.addresses.front().to_text(), ", on another machine, and ",
+           "the ranks share no secret: anyone who answers there or intercepts the connection can ",
+           "read and change their data; set HCCL_SECRET_FILE to a copy of one file on every rank"));
 }
 
 }  // namespace

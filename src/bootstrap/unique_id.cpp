@@ -61,7 +61,7 @@ hcclUniqueId encode(const UniqueId& id) {
 }
 
 UniqueId decode(const hcclUniqueId& id) {
-  if (is_empty(id)) refuse("is empty: nobody has filled it");
+  if (is_empty(id)) refuse("is empty: it was never filled in");
   if (id.length > sizeof(id.internal)) refuse(text("has an impossible length of ", id.length));
   const auto all = std::as_bytes(std::span(id.internal)).first(id.length);
   WireReader reader(all);
@@ -75,7 +75,7 @@ UniqueId decode(const hcclUniqueId& id) {
   const std::uint16_t reserved = reader.u16();
   UniqueId result;
   result.secret = reader.array<16>();
-  if (!reader.ok() || total > all.size()) refuse(text("is cut short: length is ", id.length));
+  if (!reader.ok() || total > all.size()) refuse(text("is truncated: its length is ", id.length));
   if (kind < 1 || kind > 2 || reserved != 0 || count < 1 || count > kMostAddresses ||
       total != kHeaderSize + count * kAddressSize + kChecksumSize) {
     refuse("is damaged");

@@ -129,7 +129,7 @@ std::string WaitForGraph::root_cause(
   const auto add = [&](const std::vector<int>& ranks, const char* what) {
     if (!ranks.empty()) clause += text(clause.empty() ? "" : ", and for ", describe(ranks), what);
   };
-  add(left, ", gone from the communicator");
+  add(left, ", no longer in the communicator");
   add(silent, ", stopped or out of reach");
   add(idle, ", in no call of this communicator");
   return clause.empty() ? circle(reached) : clause;

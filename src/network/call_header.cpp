@@ -55,8 +55,9 @@ std::string why_unlike(int own_rank, const CallHeader& own, int peer, const Call
   const std::string ours = describe(own.call());
   const bool are_alike = describe(theirs.call()) == ours;
   if (theirs.format != CallHeader::kFormat) {
-    return text("rank ", own_rank, " in ", ours, ": rank ", peer,
-                " sent what no call of this version sends; install the same hccl on all ranks");
+    return text(
+        "rank ", own_rank, " in ", ours, ": rank ", peer,
+        " sent data that is not a call header of this version; install the same hccl on all ranks");
   }
   if (!are_alike) {
     return text("op ", own.number, ": rank ", own_rank, ' ', ours, " but rank ", peer, ' ',

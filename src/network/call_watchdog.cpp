@@ -135,7 +135,7 @@ std::string CallWatchdog::awaited_text() const {
   std::string list;
   for (const int rank : waiting().awaited)
     list += text(list.empty() ? "" : ", ", network_.rank_text(rank));
-  return list.empty() ? "nobody" : list;
+  return list.empty() ? "no rank" : list;
 }
 
 void throw_lost(NetworkBackend& network, transport::WaitSet& wait_set, const std::string& doing,
@@ -147,9 +147,9 @@ void throw_lost(NetworkBackend& network, transport::WaitSet& wait_set, const std
     static_cast<void>(wait_set.wait({}, wait_budget.within(kPeersPause)));
   network.throw_if_failed();
   if (has_left()) throw_departed(network, doing, lost.peer());
-  throw Error(hcclSystemError,
-              text(doing, ": ", network.rank_text(lost.peer()), " is gone or out of reach (",
-                   lost.what(), "); look at its output, and at the network to it"));
+  throw Error(hcclSystemError, text(doing, ": ", network.rank_text(lost.peer()),
+                                    " has exited or cannot be reached (", lost.what(),
+                                    "); look at its output and at the network path to it"));
 }
 
 }  // namespace hccl::network

@@ -85,16 +85,18 @@ Routes::Route Routes::choose(int peer, std::span<const std::byte> announced) con
   for (const auto& transport : transports_) {
     const auto found = offered.find(transport->name());
     if (found == offered.end()) {
-      reasons += text(reasons.empty() ? "" : "; ", transport->name(), ": it does not offer that");
+      reasons += text(reasons.empty() ? "" : "; ", transport->name(),
+                      ": it does not offer this transport");
       continue;
     }
     const transport::Reach reach = transport->reach(found->second);
     if (reach.possible) return {transport.get(), found->second, reasons};
     reasons += text(reasons.empty() ? "" : "; ", transport->name(), ": ", reach.why_not);
   }
-  throw Error(hcclInvalidUsage,
-              text("no transport leads from ", rank_text(rank_), " to ", rank_text(peer), " (",
-                   reasons, "); see HCCL_TRANSPORT, HCCL_ALGO and HCCL_SOCKET_IFNAME on both"));
+  throw Error(
+      hcclInvalidUsage,
+      text("no transport connects ", rank_text(rank_), " to ", rank_text(peer), " (", reasons,
+           "); check HCCL_TRANSPORT, HCCL_ALGO and HCCL_SOCKET_IFNAME on both ranks"));
 }
 
 std::unique_ptr<transport::Endpoint> Routes::open(int peer, transport::ConnectionId connection) {

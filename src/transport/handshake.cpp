@@ -89,7 +89,7 @@ Bytes ConnectorHandshake::take(std::span<const std::byte> bytes) {
     if (verdict == Verdict::accepted) {
       finish();
     } else {
-      refuse(verdict == Verdict::claimed ? "has this stream from another connection already"
+      refuse(verdict == Verdict::claimed ? "already has a connection for this stream"
                                          : "does not answer with this version's handshake");
     }
     return {};

@@ -134,7 +134,7 @@ bool Listener::progress(PendingConnection& pending) {
     const Bytes answer =
         pending.handshake.take(std::span(buffer).first(static_cast<std::size_t>(count)));
     if (!answer.empty() && !send_now(pending.socket, answer)) {
-      reject(pending.who, "does not take an answer");
+      reject(pending.who, "could not be sent an answer");
       return true;
     }
   }
@@ -155,10 +155,10 @@ void Listener::hand_over(PendingConnection& pending) {
     const std::string first = inbound.socket.valid() ? family_.describe(inbound.socket.get())
                                                      : std::string("the first connection");
     return reject(pending.who, text("claimed to be rank ", key.from, " for a stream that ", first,
-                                    " has already"));
+                                    " already has"));
   }
   if (!send_now(pending.socket, AcceptorHandshake::encode(Verdict::accepted))) {
-    return reject(pending.who, "does not take an answer");
+    return reject(pending.who, "could not be sent an answer");
   }
   unwatch(pending.socket.get());
   inbound.socket = std::move(pending.socket);
@@ -185,7 +185,7 @@ void Listener::remove(PendingList::iterator pending) {
 // thread.
 void Listener::pause_accepting() {
   if (!paused_) {
-    log(LogLevel::error, family_.name, "cannot accept connections for want of descriptors or ",
+    log(LogLevel::error, family_.name, "cannot accept connections for lack of descriptors or ",
         "memory; raise ulimit -n");
   }
   paused_ = true;

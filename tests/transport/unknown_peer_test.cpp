@@ -142,7 +142,7 @@ TEST_P(UnknownPeers, ASecondClaimIsRefused) {
         const auto other = make_transport(GetParam(), settings_for(0, 2, GetParam()));
         const auto endpoint = other->open(1, {}, member.address_of(1));
         const std::string loss = loss_of(*endpoint);
-        require(contains(loss, "has this stream from another connection already"), loss);
+        require(contains(loss, "already has a connection for this stream"), loss);
       },
       true);
   EXPECT_TRUE(contains(log, "claimed to be rank 0 for a stream that")) << log;

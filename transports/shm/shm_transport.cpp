@@ -75,7 +75,7 @@ ShmTransport::ShmTransport(const transport::Settings& settings)
 
 Reach ShmTransport::reach(std::span<const std::byte> peer_address) const {
   const auto theirs = parse_address(peer_address);
-  if (!theirs) return {false, "its address in shared memory is malformed"};
+  if (!theirs) return {false, "its shared-memory address is malformed"};
   if (theirs->node == node_) return {true, ""};
   return {false, "it is on another node: another host, network namespace, user or HCCL_NODE_ID"};
 }

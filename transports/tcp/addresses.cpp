@@ -21,7 +21,7 @@ constexpr std::size_t kV6Bytes = 16;
 std::string objection_to(const Interface& candidate, const std::string& names,
                          bool have_reachable) {
   if (candidate.address.v6 && candidate.address.is_link_local()) {
-    return "link-local addresses lead nowhere without a scope";
+    return "link-local addresses cannot be used without a scope";
   }
   if (!names.empty()) {
     return is_named(candidate, names) ? ""

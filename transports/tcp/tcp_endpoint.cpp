@@ -81,10 +81,11 @@ std::string meaning_of(int error) {
 
 // Reports that the kernel could not access the caller's memory. The connection is intact.
 [[noreturn]] void throw_bad_memory(int own, const char* what) {
-  throw Error(hcclInvalidArgument,
-              text("rank ", own, ": the memory of a ", what,
-                   " buffer is not mapped any more, or protected; keep it as it is until the call "
-                   "has completed on its stream"));
+  throw Error(
+      hcclInvalidArgument,
+      text("rank ", own, ": the memory of a ", what,
+           " buffer is no longer mapped, or is protected; leave its mapping unchanged until the "
+           "call has completed on its stream"));
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ void RdmaDevice::open_context() {
         hcclSystemError,
         text("cannot open the RDMA device ", port_.device, ": ",
              system_error_text(context_ == nullptr ? error : errno),
-             "; see that /dev/infiniband exists and that this process may read and write it"));
+             "; check that /dev/infiniband exists and that this process may read and write it"));
   }
   const int flags = fcntl(context_->async_fd, F_GETFL);
   fcntl(context_->async_fd, F_SETFL, flags | O_NONBLOCK);

@@ -66,7 +66,7 @@ std::string objection_to(const Port& port, const DeviceList& list, const std::st
     return text("HCCL_IB_HCA=", devices, " does not name it");
   if (!port.unreadable.empty()) return port.unreadable;
   if (!port.ethernet) return "is InfiniBand, not RoCE";
-  if (!port.active) return text("is ", port.state, " (see its cable and `ip link`)");
+  if (!port.active) return text("is ", port.state, " (check its cable and `ip link`)");
   if (port.mtu < kLeastMtu) return "does not report its MTU";
   if (port.gids.empty()) return "has no GID (its network interface needs an address)";
   return "";

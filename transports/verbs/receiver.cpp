@@ -54,7 +54,7 @@ std::size_t Receiver::take_some(std::span<std::byte> destination) {
   count = std::min(receiver_view_.direct(), destination.size());
   if (count > 0 && destination.data() != awaited_) {
     throw Error(hcclInternalError,
-                "a stream is read into another buffer than was advertised; report this");
+                "a stream is read into a buffer that was not advertised; report this");
   }
   receiver_view_.take(count, true);
   awaited_ += count;

@@ -24,8 +24,8 @@ struct Cause {
 constexpr const char* kReport = "report this with the versions of hccl, the kernel and the driver";
 constexpr const char* kSameVersion = "install the same hccl on all ranks";
 constexpr const char* kSeePeer = "look at the other rank's messages";
-constexpr const char* kSeeKernel = "look at what `dmesg` says about the device";
-constexpr const char* kNothing = "there is nothing to do";
+constexpr const char* kSeeKernel = "look for the device in the output of `dmesg`";
+constexpr const char* kNothing = "no action is needed";
 constexpr const char* kUnused = "it concerns a feature of verbs that hccl does not use";
 constexpr const char* kInfinibandOnly = "it concerns InfiniBand's subnets, not RoCE";
 
@@ -39,7 +39,7 @@ constexpr std::array kCompletions{
           "the queue pair was given a request that it does not support", kReport},
     Cause{"local EE context operation error", Severity::own_fault, kUnused, kReport},
     Cause{"local protection error", Severity::own_fault,
-          "the memory of a request is not registered any more, or not for this use", kReport},
+          "the memory of a request is no longer registered, or not for this use", kReport},
     Cause{"Work Request Flushed Error", Severity::ignorable,
           "the queue pair had failed or was closed before this request was carried out",
           "look for the first error on this connection; it gives the cause"},
@@ -75,12 +75,11 @@ constexpr std::array kCompletions{
     Cause{"invalid EE context number", Severity::own_fault, kUnused, kReport},
     Cause{"invalid EE context state", Severity::own_fault, kUnused, kReport},
     Cause{"fatal error", Severity::device_gone,
-          "the device has failed, or was removed or reset under the program", kSeeKernel},
+          "the device has failed, or was removed or reset while the program used it", kSeeKernel},
     Cause{"response timeout error", Severity::peer_lost, "the peer's device did not answer in time",
           ""},
     Cause{"general error", Severity::device_gone,
-          "the device or its driver reports a failure that has no more specific number",
-          kSeeKernel},
+          "the device or its driver reports a failure without a specific status", kSeeKernel},
     Cause{"tag matching error", Severity::own_fault, kUnused, kReport},
     Cause{"tag matching rendezvous incomplete", Severity::own_fault, kUnused, kReport},
 };
@@ -98,11 +97,12 @@ constexpr std::array kEvents{
           "a peer asked for memory that is not registered for it", kSameVersion},
     Cause{"communication established", Severity::ignorable,
           "the first message arrived before the queue pair was connected", kNothing},
-    Cause{"send queue drained", Severity::ignorable, "all that was posted has been sent", kNothing},
+    Cause{"send queue drained", Severity::ignorable, "all posted requests have been sent",
+          kNothing},
     Cause{"path migrated", Severity::ignorable, kUnused, kNothing},
     Cause{"path migration request error", Severity::ignorable, kUnused, kNothing},
     Cause{"local catastrophic error", Severity::device_gone,
-          "the device has failed, or was removed or reset under the program", kSeeKernel},
+          "the device has failed, or was removed or reset while the program used it", kSeeKernel},
     Cause{"port active", Severity::ignorable, "the port has its link again", kNothing},
     Cause{"port error", Severity::port_down, "the port has lost its link",
           "check its cable, and with `ip link` that its network interface is up"},
@@ -117,7 +117,7 @@ constexpr std::array kEvents{
         "GID table change", Severity::ignorable,
         "an address of the network interface was added or removed; connections over a removed one "
         "stop answering",
-        "leave addresses alone while ranks run"},
+        "do not change addresses while ranks run"},
     Cause{"WQ fatal", Severity::own_fault, kUnused, kReport},
 };
 static_assert(kEvents.size() == IBV_EVENT_WQ_FATAL + 1);
@@ -137,8 +137,8 @@ const Cause& find(const std::array<Cause, N>& causes, int number) {
 // full RoCE packets. The headers of a RoCE v2 packet are 36 bytes longer than those of a ping.
 std::string path_check(const ConnectionEnds& ends) {
   constexpr std::uint32_t kBeyondPing = 36;
-  return text("see whether rank ", ends.peer_rank,
-              " still runs, and if it does, whether `ping -M do -s ", ends.mtu + kBeyondPing, ' ',
+  return text("check whether rank ", ends.peer_rank,
+              " is still running and, if so, whether `ping -M do -s ", ends.mtu + kBeyondPing, ' ',
               ends.peer_gid, "` gets through");
 }
 
@@ -197,7 +197,7 @@ std::string memlock_advice(std::size_t bytes, int error_number, const std::strin
   }
   if (error_number == ENOMEM) {
     return text(failure,
-                ", though locked memory has no limit; free memory of the host, or use fewer "
+                ", though locked memory has no limit; free memory on the host, or use fewer "
                 "ranks and streams");
   }
   return text(failure, "; ", kSeeKernel);

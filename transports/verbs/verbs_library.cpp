@@ -92,7 +92,7 @@ std::string why_not_loaded(const std::string& file, const char* error) {
 
 std::string fork_remark_of(const LoadedLibrary& library) {
   if (!library.usable || library.fork_error == 0) return "";
-  return text("a fork of this process may corrupt messages in flight: ibv_fork_init ", "says ",
+  return text("a fork of this process may corrupt messages in flight: ibv_fork_init ", "reports ",
               quoted(system_error_text(library.fork_error)), "; set IBV_FORK_SAFE=1");
 }
 

@@ -64,8 +64,8 @@ TEST_P(OtherUser, ServerOfOtherUserIsRefused) {
   ASSERT_TRUE(processes.finished(0));
   EXPECT_EQ(processes.report(0).code, hcclSocketError);
   EXPECT_EQ(processes.text(0), text("rank 0 runs as user 0, but the server at 127.0.0.1:", port(),
-                                    " belongs to user 65534, who can take port ", port(),
-                                    " first; choose another port in HCCL_COMM_ID"));
+                                    " belongs to user 65534, who has taken port ", port(),
+                                    "; choose another port in HCCL_COMM_ID"));
 }
 
 TEST_P(OtherUser, RankOfOtherUserIsRefusedAndJobContinues) {
@@ -89,7 +89,8 @@ TEST_P(OtherUser, RankOfOtherUserIsRefusedAndJobContinues) {
     RendezvousClient client(id, proof_key(fixed), hello, Deadline::after(kPatience));
     report_error(report, [&] { client.join([] { return std::string(); }); });
   });
-  processes.expect_reported(2, hcclInvalidArgument, "does not belong to user 65534 as rank 1 does");
+  processes.expect_reported(2, hcclInvalidArgument,
+                            "rank 1 runs as user 65534, but the server at ");
   processes.start(1, environment(), join_as(1));
   for (const int rank : {0, 1}) processes.expect_reported(rank, hcclSuccess, "");
 }

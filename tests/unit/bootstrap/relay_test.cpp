@@ -37,7 +37,7 @@ TEST_P(ChangedBeforeItJoins, PreventsJoining) {
   EXPECT_EQ(ending.code, by_server ? hcclSocketError : hcclInvalidArgument);
   const std::string expected = by_server
                                    ? "does not know the secret of this communicator"
-                                   : "belongs to another server than the one that now listens";
+                                   : "belongs to a different server than the one that now listens";
   EXPECT_NE(ending.text.find(expected), std::string::npos) << ending.text;
   // If the welcome was changed, the server had accepted the rank, whose departure ends the
   // rendezvous.

@@ -46,7 +46,7 @@ TEST(Rendezvous, DifferentSizesFailAllRanks) {
   EXPECT_EQ(failure->code, hcclInvalidArgument);
   EXPECT_EQ(failure->text,
             "the ranks disagree on the size of the communicator: rank 2 (pid 1002, host host-a) "
-            "says 4, but ranks 0,4 say 8; start every rank with the same size");
+            "passes 4, but ranks 0,4 pass 8; start every rank with the same size");
   EXPECT_EQ(rendezvous.phase(), Rendezvous::Phase::failed);
   EXPECT_EQ(rendezvous.admit(hello(1, 8), "here")->text, failure->text);
 }

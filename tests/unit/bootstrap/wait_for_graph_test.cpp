@@ -36,7 +36,7 @@ TEST(WaitForGraph, LeadsToIdleAndDepartedRanks) {
   ranks.add(2, {"", "", "", {}});
   EXPECT_EQ(
       root_cause(ranks, 0, {3}),
-      "rank 3, gone from the communicator, and for ranks 1,2, in no call of this communicator");
+      "rank 3, no longer in the communicator, and for ranks 1,2, in no call of this communicator");
 }
 
 TEST(WaitForGraph, FollowsSeveralCallsOfOneRank) {

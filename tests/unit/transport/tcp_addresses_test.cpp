@@ -50,7 +50,7 @@ TEST(TcpAddresses, WithoutNamesThoseThatOtherHostsReachAreOffered) {
       "eth0 10.0.0.2 is offered",
       "eth1 10.1.0.2 is offered",
       "eth0 2001::9 is offered",
-      "eth1 fe80::9 is not offered: link-local addresses lead nowhere without a scope"};
+      "eth1 fe80::9 is not offered: link-local addresses cannot be used without a scope"};
   EXPECT_EQ(choice.remarks, remarks);
 }
 

@@ -123,7 +123,7 @@ TEST(PortChoice, RequiresUsableNamedDevice) {
   const auto choose = [&] { return choose_ports({down, kFirst}, devices("rxe1"), kInterfaces); };
   EXPECT_EQ(error_of(hcclSystemError, choose),
             "HCCL_IB_HCA=\"rxe1\": no RoCE port can be used (rxe1 port 1 rejected: is down "
-            "(see its cable and `ip link`), rxe0 port 1 rejected: HCCL_IB_HCA=rxe1 does not "
+            "(check its cable and `ip link`), rxe0 port 1 rejected: HCCL_IB_HCA=rxe1 does not "
             "name it); correct that, or unset it to run without RoCE");
 }
 
@@ -158,7 +158,7 @@ TEST(PortChoice, RejectsDownAndInfinibandPorts) {
       choose_ports({down, infiniband, shut, list, bare, odd}, {}, kInterfaces);
   EXPECT_EQ(used(choice), Texts{});
   EXPECT_EQ(choice.remarks,
-            (Texts{"rxe0 port 1 rejected: is down (see its cable and `ip link`)",
+            (Texts{"rxe0 port 1 rejected: is down (check its cable and `ip link`)",
                    "rxe1 port 1 rejected: is InfiniBand, not RoCE",
                    "rxe2 rejected: cannot be opened: Permission denied",
                    "RDMA devices rejected: cannot be listed: Operation not permitted",

@@ -62,7 +62,8 @@ TEST(Gid, LoopbackConnectsOnlyWithinHost) {
   const GidBytes loopback = v4(127, 0, 0, 1);
   EXPECT_EQ(why_unreachable(loopback, loopback, true), "");
   EXPECT_EQ(why_unreachable(loopback, loopback, false),
-            "between its GID 127.0.0.1 and this rank's, 127.0.0.1, loopback connects nothing");
+            "its GID 127.0.0.1 and this rank's, 127.0.0.1, are not connected: loopback does not "
+            "cross network namespaces");
   EXPECT_NE(why_unreachable(v4(10, 0, 0, 1), loopback, false), "");
   EXPECT_NE(why_unreachable(v6(0, 0, 1), v6(0xfd, 0, 1), false), "");
   EXPECT_EQ(why_unreachable(v4(10, 0, 0, 1), v4(10, 0, 0, 2), false), "");

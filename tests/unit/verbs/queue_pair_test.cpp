@@ -194,8 +194,8 @@ TEST_F(QueuePairs, NameUnreachablePeer) {
               std::string("rank 0 cannot make its queue pair to rank 3 (fake0 port 1, GID "
                           "10.77.0.1 to 10.77.0.2) ") +
                   step +
-                  ": Network is unreachable; see that the two addresses reach each other, and "
-                  "HCCL_IB_GID_INDEX");
+                  ": Network is unreachable; check HCCL_IB_GID_INDEX, and that the two addresses "
+                  "reach each other");
   }
 }
 

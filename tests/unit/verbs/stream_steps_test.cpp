@@ -172,7 +172,7 @@ TEST_F(Steps, RefuseOtherReadsDuringAdvertisedDestination) {
                        static_cast<void>(
                            far_->receiving().take(far_memory_.all().subspan(1, 100 * kKiB)));
                      }),
-            "a stream is read into another buffer than was advertised; report this");
+            "a stream is read into a buffer that was not advertised; report this");
 }
 
 TEST_F(Steps, RefuseImpossibleMessages) {

@@ -38,8 +38,8 @@ TEST(Causes, DescribeExceededRetries) {
       "(rxe0 port 1, GID 10.77.0.1) and rank 3 (host node-b, GID 10.77.0.2) with an MTU of 1024: "
       "the peer's process or host has stopped answering, or packets are lost on the way: a wrong "
       "GID index, a missing route, an MTU that a switch does not carry, a firewall that drops UDP "
-      "port 4791, or congestion without flow control (PFC); see whether rank 3 still runs, and if "
-      "it does, whether `ping -M do -s 1060 10.77.0.2` gets through");
+      "port 4791, or congestion without flow control (PFC); check whether rank 3 is still running "
+      "and, if so, whether `ping -M do -s 1060 10.77.0.2` gets through");
 }
 
 TEST(Causes, ExplainEveryCompletion) {
@@ -128,8 +128,8 @@ TEST(Causes, AdviseOtherwiseWithoutMemlockLimit) {
   EXPECT_FALSE(contains(unlimited, "ulimit")) << unlimited;
   EXPECT_TRUE(contains(unlimited, "; free memory")) << unlimited;
   EXPECT_EQ(memlock_advice(4096, EFAULT, "rxe0", 0),
-            "cannot register 4096 bytes with rxe0: Bad address; look at what `dmesg` says "
-            "about the device");
+            "cannot register 4096 bytes with rxe0: Bad address; look for the "
+            "device in the output of `dmesg`");
   rlimit limit{};
   ASSERT_EQ(getrlimit(RLIMIT_MEMLOCK, &limit), 0);
   EXPECT_EQ(locked_memory_limit(), limit.rlim_cur);
