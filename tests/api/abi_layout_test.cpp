@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pins the size, alignment and offsets of every structure, and the types that handles and ids are.
+// Pins the size, alignment and offsets of every structure, and the types of handles and ids.
 #include <hccl.h>
 #include <synapse_api.h>
 
@@ -127,7 +127,7 @@ static_assert(std::is_same_v<TSize, std::uint64_t>);
 static_assert(std::is_same_v<TStride, std::uint64_t>);
 static_assert(std::is_same_v<TOffset, std::int64_t>);
 
-// A result is compared with -1, and the id is initialised as an aggregate.
+// Programs compare results with -1 and initialise ids as aggregates.
 static_assert(std::is_signed_v<std::underlying_type_t<hcclResult_t>>);
 static_assert(std::is_aggregate_v<hcclUniqueId> && std::is_trivial_v<hcclUniqueId>);
 [[maybe_unused]] constexpr hcclUniqueId kZeroId = {{0}, 0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pins the signatures of the HCCL and runtime functions: a C symbol does not carry its parameters,
-// so nothing else would notice a change.
+// Pins the signatures of the HCCL and runtime functions: a C symbol does not encode its parameters,
+// so no other test would detect a change.
 #include "signature.h"
 
 #include <hccl.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks the built library and a program linked with it from outside: exported names, the absence
-// of symbol versions, and the names by which it is found.
+// Checks the built library and an external program linked with it: exported names, the absence of
+// symbol versions, and the names under which the library is found.
 #include "expected_symbols.h"
 
 #include <array>
@@ -34,7 +34,7 @@ std::string output_of(const std::string& command) {
   return output;
 }
 
-// The names `nm -D` prints, with what follows an '@' if a symbol has a version.
+// Returns the names that `nm -D` prints, including the '@' suffix of versioned symbols.
 std::set<std::string> symbols(const std::string& options, const std::string& file) {
   std::istringstream lines(output_of("nm -D -P " + options + " '" + file + "'"));
   std::set<std::string> names;

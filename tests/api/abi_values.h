@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A number a header defines, beside the number programs were built with.
+// A number that a header defines, and the number that existing programs were built with.
 #pragma once
 
 #include <cstdint>

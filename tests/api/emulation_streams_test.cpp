@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests positions in a stream's work, waiting for a range of it, and callbacks for a range.
+// Tests positions in a stream's work, and waits and callbacks for a range of positions.
 #include "children.h"
 
 #include <hccl.h>
@@ -24,7 +24,7 @@ constexpr std::uint64_t kBytes = 4096;
 
 void sleep_briefly() { std::this_thread::sleep_for(std::chrono::microseconds(100)); }
 
-// Runs until the flag is set, as a kernel.
+// A kernel that runs until the flag is set.
 void wait_for_flag(void* flag) {
   while (!*static_cast<std::atomic<bool>*>(flag)) sleep_briefly();
 }
@@ -58,8 +58,8 @@ class StreamWork : public testing::Test {
                                   std::uint64_t timeout = HCCL_EMULATION_NO_TIMEOUT) const {
     return hcclEmulationStreamWait(stream_, after, up_to, timeout);
   }
-  // Queues a copy that fails when the stream runs it, because its host memory has become
-  // inaccessible.
+  // Queues a copy whose host memory becomes inaccessible before the stream runs the copy, which
+  // then fails.
   void queue_failing_copy() {
     open_ = false;
     ASSERT_EQ(hcclEmulationLaunch(stream_, wait_for_flag, &open_), hcclSuccess);
@@ -84,7 +84,7 @@ struct Told {
   std::atomic<int> result{-1};
   std::string message;
   synStreamHandle stream = nullptr;
-  hcclResult_t inner = hcclInternalError;  // of the calls that the callback makes
+  hcclResult_t inner = hcclInternalError;  // result of the calls that the callback makes
 
   static void call(hcclResult_t result, const char* message, void* argument) {
     auto& told = *static_cast<Told*>(argument);
@@ -215,8 +215,8 @@ TEST_F(StreamWork, NotifiesBeforeTheRuntimeIsDestroyed) {
   }
 }
 
-// Calls and exit must not hang in a process without the callback thread, nor while that thread is
-// in a callback.
+// Calls and exit must not hang in a forked process, which has no callback thread, nor while that
+// thread runs a callback.
 TEST_F(StreamWork, DoesNotDelayProcessExit) {
   Told told;
   ASSERT_EQ(hcclEmulationStreamNotify(stream_, 0, 0, Told::call, &told), hcclSuccess);

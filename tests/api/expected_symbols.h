@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The symbols the library must export, no more and no less. Written out and not derived from
-// headers or the version script: it is what those are checked against.
+// The exact set of symbols that the library must export. The list is written by hand, not derived
+// from headers or the version script, because these are checked against it.
 #pragma once
 
 #include <array>

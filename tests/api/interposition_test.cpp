@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program linked with the shared library alone, which replaces one of its functions as a tracing
-// library would.
+// Links with the shared library alone and replaces one of its functions, as a tracing library
+// would.
 #include <hccl.h>
 
 #include <gtest/gtest.h>

@@ -14,8 +14,7 @@ namespace {
 class Profiler : public testing::Test {
  protected:
   void SetUp() override {
-    // With a node id of its own, the test does not share modules with other programs of this
-    // machine.
+    // A unique node id keeps the test from sharing modules with other programs on this machine.
     const std::string node = "test-" + std::to_string(getpid());
     ASSERT_EQ(setenv("HCCL_NODE_ID", node.c_str(), 1), 0);
     ASSERT_EQ(synInitialize(), synSuccess);

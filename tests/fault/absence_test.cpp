@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of ranks that never arrive, arrive late, are stopped, or give up: deadlines, the hang
-// report, and abort.
+// Tests ranks that never arrive, arrive late, are stopped, or abort: deadlines, the hang report,
+// and hcclCommAbort.
 #include "faults.h"
 #include "rank_test.h"
 

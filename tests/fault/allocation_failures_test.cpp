@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that fail one allocation in one of two ranks, anywhere between joining and leaving: every
-// call must end before its deadline, with success or an error, and no process may crash.
+// Fails one allocation on one of two ranks, anywhere between joining and leaving: every call must
+// return before its deadline, with success or an error, and no process may crash.
 #include "arrangements.h"
 #include "base/shared_memory.h"
 #include "device/arena_view.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that a thread that the program cancels completes its call into the library first, and that
-// the communicator is unharmed: on one node over every transport, and on two nodes.
+// Tests that a cancelled thread first completes its call into the library and leaves the
+// communicator usable, on one node over every transport and on two nodes.
 #include "arrangements.h"
 #include "faults.h"
 #include "rank_test.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that kill a rank at a random moment, half of the time with a forked child that outlives it:
-// every survivor's error must name the dead rank, and no resource may be left on the machine.
+// Kills a rank at a random time, in half of the runs with a forked child that outlives the rank.
+// Every survivor's error must name the dead rank, and no resource may be left on the machine.
 #include "faults.h"
 #include "leftovers.h"
 #include "rank_test.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that a rank without a free descriptor fails its communicator on every rank, and that no
-// process ends.
+// Tests that a rank without a free descriptor fails the communicator on every rank, and that no
+// process exits.
 #include "faults.h"
 #include "rank_test.h"
 

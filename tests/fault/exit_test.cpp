@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of calls at the end of a program: after synDestroy, and from static destructors, with all
-// objects left open.
+// Tests calls at program exit: after synDestroy, and from static destructors while all objects are
+// still open.
 #include "faults.h"
 #include "rank_test.h"
 

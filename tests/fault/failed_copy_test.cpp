@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that a failed copy fails the work queued after it: no rank may reduce data that never
-// arrived.
+// Tests that a failed copy fails the work queued after it: no rank may reduce data that was never
+// copied.
 #include "faults.h"
 #include "rank_test.h"
 #include "system_calls.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replaces the operators new and delete of the whole program.
+// Replaces operator new and operator delete for the whole program.
 #include "failing_memory.h"
 
 #include <atomic>

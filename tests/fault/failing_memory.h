@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fails one chosen allocation of this program, on whichever thread it happens.
+// Fails one chosen allocation of this program, on any thread.
 #pragma once
 
 namespace hccl::test {

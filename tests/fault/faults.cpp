@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The common checks of the tests of failures.
+// Checks shared by the failure tests.
 #include "faults.h"
 
 #include <chrono>

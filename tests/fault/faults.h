@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of a communicator that has failed.
+// Checks on a failed communicator.
 #pragma once
 
 #include "operation.h"

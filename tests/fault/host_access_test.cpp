@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of host memory that a call cannot access as it must: on one node, over every transport and
-// on two nodes, the communicator fails on all ranks with an error that names the rank and the
-// address.
+// Tests host memory that a call cannot read or write. On one node, over every transport and on two
+// nodes, the communicator must fail on all ranks with an error that names the rank and the address.
 #include "arrangements.h"
 #include "faults.h"
 #include "rank_test.h"

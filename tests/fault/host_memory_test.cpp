@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of host memory in collectives and messages: errors name its flaw, and no rank waits
-// forever.
+// Tests host memory in collectives and messages: errors must name the flaw of a buffer, and no rank
+// may wait forever.
 #include "faults.h"
 #include "messages.h"
 #include "rank_test.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that communicators leave no memory, descriptor, thread or mapping behind when they are
-// destroyed.
+// Tests that destroyed communicators leave no memory, descriptor, thread or mapping behind.
 #include "faults.h"
 
 #include <chrono>

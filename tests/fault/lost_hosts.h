@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that all-reduce until one of them, its host or its network fails, and the error that the
-// others must report.
+// Ranks that all-reduce until a rank, a host or the network fails, and a check of the error that
+// the surviving ranks report.
 #pragma once
 
 #include "programs/child.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that memory that was never written takes no pages, and that the library runs in a limited
-// address space.
+// Tests that never-written memory occupies no pages, and that the library runs in a limited address
+// space.
 #include "faults.h"
 #include "rank_test.h"
 

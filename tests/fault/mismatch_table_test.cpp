@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests every kind of mismatch in every collective, on one node and on several, by every algorithm:
-// all ranks must fail and name the odd one, and no output may change. If HCCL_TEST_TABLE is a path,
-// each case appends a row of a Markdown table to that file.
+// Tests every kind of mismatch in every collective, on one node and on several, with every
+// algorithm: all ranks must fail and name the odd rank, and no output may change. If
+// HCCL_TEST_TABLE is a path, each case appends a row of a Markdown table to that file.
 #include "algorithms/catalogue.h"
 #include "faults.h"
 

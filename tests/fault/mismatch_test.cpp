@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of ranks whose calls differ: every rank must get an error that names the odd one, and no
+// Tests ranks whose calls differ: every rank must get an error that names the odd rank, and no
 // output may change.
 #include "faults.h"
 #include "rank_test.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that for each typical mistake of a program that prints only codes, stderr names the failed
+// Tests typical mistakes of a program that prints only codes: for each, stderr must name the failed
 // call, the culprit and the remedy.
 #include "check.h"
 #include "children.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of sends and receives that cannot match: different counts or types, a collective on the
-// other side, and a rank that never calls, stops, leaves or dies.
+// Tests sends and receives that cannot match: different counts or types, a collective on the peer,
+// and a peer that never calls, stops, leaves or dies.
 #include "faults.h"
 #include "messages.h"
 #include "rank_test.h"

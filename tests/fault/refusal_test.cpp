@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of calls that must be refused with a text that states the reason: malformed environments,
-// forked children, buffers beyond their allocation, and bad arguments.
+// Tests calls that must be refused with the reason: malformed environments, forked children,
+// buffers that exceed their allocation, and bad arguments.
 #include "children.h"
 #include "faults.h"
 #include "rank_test.h"

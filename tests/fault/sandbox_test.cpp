@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of processes that lack system calls or standard streams.
+// Tests processes that lack system calls or standard streams.
 
 #include "faults.h"
 #include "rank_test.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The connections come from many loopback addresses, since one address has too few ports for
+// The connections come from many loopback addresses, because one address has too few ports for
 // thousands of connections per second.
 #include "storm.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that flood the root server's port with unknown peers during and after initialisation: the
-// job must continue, and no resource of theirs may remain.
+// Floods the root server's port with unknown peers during and after initialisation: the job must
+// continue, and the peers must leave no resource behind.
 #include "storm.h"
 
 #include "faults.h"

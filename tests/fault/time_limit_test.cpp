@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the limit that a program sets for one communicator, and of the error texts of the calls
-// that exceed it.
+// Tests the time limit that a program sets for one communicator, and the error texts of calls that
+// exceed it.
 #include "faults.h"
 #include "rank_test.h"
 

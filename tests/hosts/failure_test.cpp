@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of hosts that die, links that are cut, and ranks that stop: every other rank must get an
-// error in time that names a missing rank.
+// Tests hosts that die, links that are cut, and ranks that stop: every other rank must get a timely
+// error that names a missing rank.
 #include "host_test.h"
 #include "lost_hosts.h"
 
@@ -19,7 +19,7 @@ int host_of(int rank) { return kLayout[rank] - 'a'; }
 
 class HostFaults : public Hosts, public testing::WithParamInterface<std::size_t> {
  protected:
-  // Lets all ranks all-reduce until `strike`, which gets their pids, causes a failure.
+  // Runs ranks that all-reduce until `strike`, which receives their pids, causes a failure.
   void run(RankOptions options, const std::function<void(const std::vector<pid_t>&)>& strike) {
     network_.emplace(2);
     options.meanwhile = [&](const std::vector<pid_t>& ranks) {
@@ -29,7 +29,7 @@ class HostFaults : public Hosts, public testing::WithParamInterface<std::size_t>
     const auto move = [&](int rank) { move_to(*network_, host_of(rank)); };
     outcomes_ = run_ranks(4, reduces_until_failure(move, progress_, GetParam()), options);
   }
-  // Requires that each of `ranks` has ended with an error that names one of `culprits`.
+  // Requires that each of `ranks` exited with an error that names one of `culprits`.
   void expect_blamed(const std::vector<int>& ranks, const std::vector<int>& culprits) const {
     for (const int rank : ranks) {
       const RankOutcome& outcome = outcomes_[static_cast<std::size_t>(rank)];

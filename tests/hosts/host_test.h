@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Common parts of the tests whose ranks are on hosts of a private network.
+// Helpers for tests whose ranks run on hosts of a private network.
 #pragma once
 
 #include "host_network.h"
@@ -20,15 +20,14 @@ class Hosts : public testing::Test {
   }
 };
 
-// Returns options with which ranks meet at the host of rank 0 and choose their interfaces
-// themselves.
+// Returns options under which ranks join at the host of rank 0 and choose their own interfaces.
 inline RankOptions on_hosts(int host_of_rank_0) {
   return {.environment = {{"HCCL_COMM_ID", HostNetwork::address(host_of_rank_0) + ":29400"},
                           {"HCCL_SOCKET_IFNAME", ""}},
           .seconds = 150};
 }
 
-// Moves the rank to a host. Must precede its first call into the library.
+// Moves the rank to a host. Must precede the rank's first call into the library.
 inline void move_to(const HostNetwork& network, int host) {
   unsetenv("HCCL_NODE_ID");
   network.enter(host);

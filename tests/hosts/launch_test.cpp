@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of programs that mpirun starts on several hosts, and which know of each other only through
-// mpirun.
+// Tests programs that mpirun starts on several hosts and that find each other only through mpirun.
 #include "host_test.h"
 #include "text.h"
 #include "trainer_runs.h"
@@ -15,8 +14,8 @@ namespace {
 using hccl::test::HostNetwork;
 using hccl_perf::table_rows;
 
-// Runs a program on `hosts` hosts with `each` ranks on each. A script in the place of ssh enters
-// the namespace of a host.
+// Runs a program on `hosts` hosts with `each` ranks per host. A script that replaces ssh enters the
+// namespace of a host.
 class UnderMpirun : public hccl::test::Hosts {
  protected:
   void SetUp() override {

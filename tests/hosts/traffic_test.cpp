@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that a forced algorithm and transport are used, by the library's own counters and by those
-// of a private network.
+// Tests that a forced algorithm and transport are used, by the library's counters and by those of a
+// private network.
 #include "host_test.h"
 #include "rank_test.h"
 #include "session.h"
@@ -48,11 +48,11 @@ hcclEmulationTraffic_t traffic_of(const Group& group, int peer) {
   return traffic;
 }
 
-// Ranks agree on a long call by two messages from each of the four ranks.
+// Ranks agree on a large call by two messages from each of the four ranks.
 constexpr std::uint64_t kHeader = 32;
 constexpr std::uint64_t kAgreement = 2 * (kHeader + 1);
 
-// Returns the number of ranks with which this rank exchanges more data than the agreements take.
+// Returns the number of ranks with which this rank exchanges more data than the agreement messages.
 int peers_of(const Group& group) {
   int peers = 0;
   for (int peer = 0; peer < group.size(); ++peer) {

@@ -4,12 +4,12 @@
 
 namespace hccl::test {
 
-// Ordered by severity: a rank exits with the most severe status that it has met.
+// Ordered by severity: a rank exits with the most severe status that occurred.
 enum class ExitStatus : int {
   success = 0,
   error = 1,       // a call returned an error, with a text
   no_text = 2,     // a call returned an error without a text
-  wrong_data = 3,  // a call succeeded and its data are wrong
+  wrong_data = 3,  // a call succeeded with wrong data
 };
 
 }  // namespace hccl::test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts the ranks as programs of their own, since a library can only be preloaded into a new
+// Starts the ranks as separate programs, because a library can only be preloaded into a new
 // program.
 #include "experiment.h"
 
@@ -88,7 +88,7 @@ pid_t start(int rank, std::vector<std::string> environment_texts, int id_end, in
   return pid;
 }
 
-// Returns whether all ranks have ended within kPatience. Kills those that have not.
+// Waits for the ranks. Returns whether all of them exited within kPatience, and kills the others.
 bool await_all(const std::array<pid_t, 2>& pids, std::array<int, 2>& statuses) {
   const auto end = std::chrono::steady_clock::now() + kPatience;
   std::array<bool, 2> ended{};
@@ -134,7 +134,7 @@ Result run_ranks_with(const Pairing& pairing, const std::string& for_victim) {
         start(rank, environment(pairing, rank, serial, for_victim),
               rank == 0 ? write_end.get() : read_end.get(), errors.get());
   }
-  // Rank 1 reads an end of file if rank 0 ends without an id. Rank 0 never waits for rank 1.
+  // If rank 0 exits without an id, rank 1 reads an end of file. Rank 0 never waits for rank 1.
   write_end.reset();
   result.hung = !await_all(pids, result.statuses);
   result.output = contents(errors.get());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run of two ranks, in one of which a call fails.
+// A run of two ranks, one of which has a call that fails.
 #pragma once
 
 #include "plan.h"
@@ -25,8 +25,8 @@ struct Result {
   bool hung = false;              // ranks had to be killed
   std::string output;             // stderr of both ranks
 
-  // Returns the defect that the run has shown, as a clause. Returns "" if each rank has either
-  // succeeded with right data or had a call that returned an error with a text.
+  // Returns a clause about the defect that the run has shown. Returns "" if each rank either
+  // succeeded with the right data or had a call that returned an error with a text.
   [[nodiscard]] std::string defect() const;
   [[nodiscard]] bool succeeded(int rank) const;
 };

@@ -46,7 +46,7 @@ class Rank {
       if (!check("hcclGetUniqueId", hcclGetUniqueId(&id))) return false;
       if (write(id_fd, &id, sizeof id) != static_cast<ssize_t>(sizeof id)) return false;
     } else if (read(id_fd, &id, sizeof id) != static_cast<ssize_t>(sizeof id)) {
-      note(ExitStatus::error);  // rank 0 has ended without an id
+      note(ExitStatus::error);  // rank 0 has exited without an id
       return false;
     }
     if (!check("hcclCommInitRank", hcclCommInitRank(&comm_, kRanks, id, rank_))) return false;
@@ -54,7 +54,7 @@ class Rank {
     return true;
   }
 
-  // Makes calls until one fails, since each needs the data of the one before.
+  // Makes calls until one fails, because each needs the data of the previous call.
   void call() {
     if (!check("synStreamCreateGeneric", synStreamCreateGeneric(&stream_, device_, 0))) return;
     has_stream_ = true;
@@ -96,8 +96,8 @@ class Rank {
     return done && judge(data, 2, 1);
   }
 
-  // Exchanges `count` elements with the other rank, both ways. Returns whether the received ones
-  // are right.
+  // Exchanges `count` elements with the other rank in both directions. Returns whether the received
+  // elements are right.
   [[nodiscard]] bool exchange(std::size_t count) {
     std::vector<float> sent(count);
     std::iota(sent.begin(), sent.end(), static_cast<float>(rank_));
@@ -175,7 +175,7 @@ int main(int count, char** arguments) {
   const int id_fd = std::atoi(arguments[2]);
   hccl::test::enter_phase("start");
   const bool started = rank.start(id_fd);
-  close(id_fd);  // so that a rank that waits for the id does not wait any longer
+  close(id_fd);  // so that a rank that waits for the id stops waiting
   hccl::test::enter_phase("call");
   if (started) rank.call();
   hccl::test::enter_phase("end");

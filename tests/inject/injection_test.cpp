@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests that fail one system call of the library once: both ranks must succeed with right data, or
 // a call must return an error with a text within its deadline. No rank may crash, hang or get wrong
-// data. Runs a random sample of all injections by a seed that is printed; HCCL_TEST_SCALE=1000 runs
-// all of them.
+// data. Runs a random sample of all injections and prints its seed; HCCL_TEST_SCALE=1000 runs all
+// of them.
 #include "check.h"
 #include "experiment.h"
 #include "ranks.h"
@@ -57,7 +57,7 @@ class Report {
   }
 
   [[nodiscard]] const std::string& defects() const { return defects_; }
-  // Returns the texts of the runs without a defect in which a call returned an error.
+  // Returns the error texts of runs in which a call failed as it should.
   [[nodiscard]] const std::string& errors() const { return errors_; }
 
   void print() const {
@@ -76,8 +76,8 @@ class Report {
   std::string errors_;
 };
 
-// Runs the injections in several threads, since a rank that waits for its deadline needs no
-// processor.
+// Runs the injections in several threads, because a rank that waits for its deadline uses no CPU
+// time.
 void run_all(const Pairing& pairing, const std::vector<Injection>& injections, Report& report) {
   std::atomic<std::size_t> next{0};
   std::vector<std::jthread> threads;

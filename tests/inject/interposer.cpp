@@ -39,15 +39,15 @@ namespace {
 constexpr int kPhases = 3;
 constexpr std::array<const char*, kPhases> kPhaseNames{"start", "call", "end"};
 
-// Every function that may be made to fail.
-// clang-format off
-#define HCCL_FUNCTIONS(X) \
-  X(accept4) X(bind) X(close) X(connect) X(dup3) X(epoll_create1) X(epoll_ctl) \
-  X(epoll_wait) X(eventfd) X(fallocate) X(fcntl) X(fstat) X(ftruncate) X(getifaddrs) \
-  X(getpeername) X(getrandom) X(getsockname) X(getsockopt) X(ioctl) X(listen) X(lseek) \
-  X(madvise) X(memfd_create) X(mmap) X(munmap) X(open) X(pidfd_open) X(poll) X(ppoll) \
-  X(pread) X(pthread_create) X(pwrite) X(read) X(recv) X(recvmsg) X(send) X(sendmsg) \
-  X(setsockopt) X(socket) X(timerfd_create) X(timerfd_settime) X(write) X(writev)
+// Every function that can be made to fail. clang-format off
+#define HCCL_FUNCTIONS(X)                                                                         \
+  X(accept4)                                                                                      \
+  X(bind) X(close) X(connect) X(dup3) X(epoll_create1) X(epoll_ctl) X(epoll_wait) X(eventfd)      \
+      X(fallocate) X(fcntl) X(fstat) X(ftruncate) X(getifaddrs) X(getpeername) X(getrandom)       \
+          X(getsockname) X(getsockopt) X(ioctl) X(listen) X(lseek) X(madvise) X(memfd_create)     \
+              X(mmap) X(munmap) X(open) X(pidfd_open) X(poll) X(ppoll) X(pread) X(pthread_create) \
+                  X(pwrite) X(read) X(recv) X(recvmsg) X(send) X(sendmsg) X(setsockopt) X(socket) \
+                      X(timerfd_create) X(timerfd_settime) X(write) X(writev)
 // clang-format on
 #define HCCL_ENUMERATOR(name) f_##name,
 #define HCCL_NAME(name) #name,
@@ -106,8 +106,8 @@ int note_library(dl_phdr_info* info, std::size_t, void*) {
   return 1;
 }
 
-// Finds the library's code. Calls that the dynamic linker makes before this constructor do not
-// count.
+// Finds the address range of the library's code. Calls that the dynamic linker makes before this
+// constructor are not counted.
 __attribute__((constructor)) void find_library() {
   static_cast<void>(wanted());
   dl_iterate_phdr(note_library, nullptr);
@@ -161,7 +161,7 @@ Result interpose(Function function, const void* caller, Result failed, Call call
 
 #define HCCL_CALLER __builtin_return_address(0)
 #define HCCL_EXPORT extern "C" __attribute__((visibility("default")))
-// Defines a function under libc's symbol name, but without redeclaring libc's function.
+// Defines a function under libc's symbol name without redeclaring libc's function.
 // NOLINTBEGIN(bugprone-macro-parentheses): types and lists of parameters
 #define HCCL_DEFINE(result, name, parameters)                     \
   HCCL_EXPORT result interposed_##name parameters __asm__(#name); \
@@ -229,7 +229,7 @@ HCCL_INTERPOSE(int, timerfd_settime,
 HCCL_INTERPOSE(ssize_t, write, (int fd, const void* data, std::size_t size), (fd, data, size))
 HCCL_INTERPOSE(ssize_t, writev, (int fd, const iovec* parts, int count), (fd, parts, count))
 
-// Closes the descriptor even if the call must fail, as the kernel does.
+// Closes the descriptor even if the call must fail, as the kernel does on an error.
 HCCL_DEFINE(int, close, (int fd)) {
   static auto* const real = next<int(int)>("close");
   const int error = is_of_library(HCCL_CALLER) ? verdict(f_close) : 0;
@@ -283,8 +283,8 @@ HCCL_DEFINE(int, open, (const char* path, int flags, ...)) {
   return interpose(f_open, HCCL_CALLER, -1, [&] { return real(path, flags, mode); });
 }
 
-// Intercepts pidfd_open, which the library calls by number, like futex. futex never fails here,
-// since a failure would only be a spurious wake-up.
+// Intercepts pidfd_open, which the library calls by number, like futex. Calls of futex never fail
+// here, because a failure would look like a spurious wake-up.
 HCCL_DEFINE(long, syscall, (long number, ...)) {
   // A dynamically initialised static would call syscall() for its own guard.
   static constinit std::atomic<long (*)(long, ...)> known{nullptr};

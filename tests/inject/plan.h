@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The choice of the calls that fail, and of their errors.
+// The choice of the calls to fail, and of their errors.
 #pragma once
 
 #include <string>
@@ -24,8 +24,8 @@ struct CallCount {
   long calls = 0;
 };
 
-// Returns the errors that the function may meet in practice; none for a function without
-// injections.
+// Returns the errors that the function can return in practice, or none if no call of it is made to
+// fail.
 [[nodiscard]] const std::vector<int>& plausible_errors(const std::string& function);
 
 // Returns every injection into the first calls of each function in each phase.

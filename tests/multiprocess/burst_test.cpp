@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of hundreds or thousands of queued calls, each of which reads what earlier ones stored,
-// with one synchronisation at the end: the results must be those of calls that run one by one.
+// Tests hundreds or thousands of queued calls, each of which reads the results of earlier calls,
+// with one synchronisation at the end. The results must be the same as of calls that run one by
+// one.
 #include "rank_test.h"
 #include "session.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that results are the same bits in every run and on every rank, also if busy processes take
-// cores and so change which rank computes what.
+// Tests that results have the same bits in every run and on every rank, even if busy processes
+// occupy cores and thereby change which rank computes which part.
 #include "children.h"
 #include "operation.h"
 #include "rank_test.h"

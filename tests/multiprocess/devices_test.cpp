@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of several devices in one process: a communicator of all of them, their addresses, their
+// Tests several devices in one process: a communicator of all devices, their addresses, and their
 // dma-bufs.
 #include "check.h"
 #include "ranks.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the output of HCCL_EXPLAIN and HCCL_DEBUG about a program's calls, and HCCL_BLOCKING, with
+// Tests the output of HCCL_EXPLAIN and HCCL_DEBUG about a program's calls, and HCCL_BLOCKING, under
 // which a call returns the failure of its own work.
 #include "rank_test.h"
 #include "session.h"

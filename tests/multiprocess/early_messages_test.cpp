@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that messages that the library starts before earlier calls have completed have the same
-// results as in order.
+// Tests messages that the library starts before earlier calls have completed: their results must be
+// as if all calls ran in order.
 #include "operation.h"
 #include "rank_test.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that forked children can keep device memory, and that device memory can be trimmed, between
-// collectives of several ranks.
+// Tests that forked children can keep device memory, and that device memory can be trimmed, while
+// several ranks run collectives.
 #include "check.h"
 #include "children.h"
 #include "elements.h"

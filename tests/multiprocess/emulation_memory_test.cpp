@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of host views, which are second addresses of device memory, as buffers of calls.
+// Tests host views, which are second addresses of device memory, as buffers of calls.
 #include "check.h"
 #include "operation.h"
 #include "rank_test.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the program's kernels between collectives, on device memory that they access from the host.
+// Tests kernels of the program that run between collectives and access device memory through host
+// views.
 #include "check.h"
 #include "rank_test.h"
 #include "ranks.h"

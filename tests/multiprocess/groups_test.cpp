@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of groups of messages and collectives on several streams and of several communicators, in
-// orders that differ between ranks.
+// Tests groups of messages and collectives on several streams and communicators, in orders that
+// differ between ranks.
 #include "elements.h"
 #include "messages.h"
 #include "operation.h"

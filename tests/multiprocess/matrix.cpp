@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small counts run in every combination. Large ones take turns, since 16 ranks would take minutes
-// otherwise.
+// Small counts run in every combination. Each combination runs only one of the large counts,
+// because 16 ranks would otherwise take minutes.
 #include "matrix.h"
 
 #include "rank_test.h"

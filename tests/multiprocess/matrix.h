@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cases that every collective is tested with, whether ranks are processes or threads.
+// The test cases of every collective, for ranks as processes and as threads.
 #pragma once
 
 #include "operation.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of programs whose streams depend on each other in unusual ways: each must end, whichever
-// stream the program waits for.
+// Tests programs whose streams depend on each other in unusual ways: each program must end,
+// whichever stream it waits for.
 #include "operation.h"
 #include "rank_test.h"
 

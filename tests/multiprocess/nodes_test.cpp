@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of ranks on several emulated nodes: every collective, type, reduction and placement with
-// the planner's choice and with each algorithm that can be forced, against the exact results of the
-// plan.
+// Tests ranks on several emulated nodes: compares every collective, type, reduction and placement
+// with the exact results of the plan, under the planner's choice and under each algorithm that can
+// be forced.
 #include "matrix.h"
 #include "rank_test.h"
 #include "scalar_fold.h"

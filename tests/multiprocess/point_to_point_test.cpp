@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of sends and receives: every size and type, orders that would block outside a group, many
-// messages between two ranks, and messages to the rank itself.
+// Tests sends and receives: every size and type, orders that would deadlock outside a group, many
+// messages between two ranks, and messages from a rank to itself.
 #include "elements.h"
 #include "messages.h"
 #include "operation.h"

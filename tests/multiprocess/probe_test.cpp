@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of receives from the rank that sends first: a probe names the rank and the size, and a
+// Tests receives from whichever rank sends first: a probe reports the rank and the size, and a
 // receive must get that message.
 #include "messages.h"
 #include "rank_test.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of random programs on two streams and two communicators, with copies, memsets and events:
-// each result must be the one of each stream run in order.
+// Tests random programs on two streams and two communicators, with copies, memsets and events. The
+// results must be as if each stream ran its work in order.
 #include "operation.h"
 
 #include <algorithm>

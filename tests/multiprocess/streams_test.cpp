@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of order and progress on several streams and communicators at once: overlapping members,
-// different orders, long queues, work that no thread waits for, several waiters, memory freed in
-// flight.
+// Tests order and progress on several streams and communicators at once: overlapping members,
+// different orders, long queues, work without a waiter, several waiters, memory freed in flight.
 
 #include "operation.h"
 #include "rank_test.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of collectives over blocks of different sizes: random shapes with gaps, in any order and in
-// place, alone and in groups, and ranks whose counts differ.
+// Tests collectives over blocks of different sizes: random layouts with gaps, in any order and in
+// place, alone and in groups, and ranks whose counts disagree.
 #include "elements.h"
 #include "rank_test.h"
 #include "session.h"

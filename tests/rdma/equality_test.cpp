@@ -16,8 +16,8 @@
 namespace hccl::test {
 namespace {
 
-// An all-reduce over verbs must give the same bits as over TCP, since the algorithm determines the
-// order of additions.
+// An all-reduce over verbs must give the same bits as over TCP, because the algorithm determines
+// the order of additions.
 
 // Counts of a few bytes, several slices, and several channels, all odd.
 constexpr std::array<std::size_t, 3> kCounts{3, 20'001, 300'007};
@@ -37,7 +37,7 @@ void PrintTo(const Case& value, std::ostream* out) {
   *out << value.algorithm << " on " << value.layout;
 }
 
-// Memory that all ranks share, with the bytes of each rank's results in order.
+// Memory shared by all ranks, with the results of each rank in rank order.
 class Results {
  public:
   explicit Results(int ranks)
@@ -123,8 +123,8 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, SameBits,
                                          Case{"abcd", "tree"}));
 
 // Tests every collective, type, reduction and placement over verbs against the exact results of the
-// plan. Each test runs a random sample, since an emulated processor takes long to interpret the
-// plan of many ranks.
+// plan. Each test runs a random sample, because an emulated processor interprets the plan of many
+// ranks slowly.
 
 struct MatrixCase {
   std::string layout;
@@ -175,8 +175,8 @@ TEST_P(OverVerbs, MatchThePlanBitwise) {
   std::printf("%zu operations\n", operations.size());
 }
 
-// The strides are coprime to the numbers of types, placements and counts, so the sample has all of
-// them.
+// The strides are coprime to the numbers of types, placements and counts, so the sample includes
+// every type, placement and count.
 INSTANTIATE_TEST_SUITE_P(Layouts, OverVerbs,
                          testing::Values(MatrixCase{"ab", "", 1}, MatrixCase{"aabb", "", 3},
                                          MatrixCase{"aaaabbbb", "", 11}, MatrixCase{"abcd", "", 11},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of failures and refusals over RDMA devices.
+// Tests failures and refusals over RDMA devices.
 
 #include "lost_hosts.h"
 #include "rdma_test.h"
@@ -13,8 +13,8 @@
 namespace hccl::test {
 namespace {
 
-// Tests of ranks over verbs that die or stop, hosts that die, and links that are cut: every other
-// rank must get an error in time that names a missing rank.
+// Tests ranks that die or stop, hosts that die, and links that are cut, over verbs: every other
+// rank must get a timely error that names a missing rank.
 
 using Clock = std::chrono::steady_clock;
 using Pids = std::vector<pid_t>;
@@ -29,8 +29,8 @@ double seconds_since(Clock::time_point then) {
 // Tests failures while all ranks repeatedly all-reduce the parameter's number of floats.
 class RdmaFaults : public OnRdmaHosts, public testing::WithParamInterface<std::size_t> {
  protected:
-  // Runs the ranks and calls `fail`, which breaks something. Blocks until `survivors` ranks have
-  // reported a failure, and until all have ended.
+  // Runs the ranks and calls `fail`, which causes a failure. Blocks until `survivors` ranks have
+  // reported a failure and all ranks have exited.
   void run(const std::string& letters, const std::string& timeout, int survivors,
            const std::function<void(const Pids&)>& fail) {
     const Layout layout{letters};
@@ -53,8 +53,7 @@ class RdmaFaults : public OnRdmaHosts, public testing::WithParamInterface<std::s
     std::printf("ended after %.1f s\n", seconds_since(broken));
   }
 
-  // Requires that the rank has ended without a test failure and that its error blames one of
-  // `others`.
+  // Requires that the rank exited without a test failure and that its error blames one of `others`.
   void expect_blames(int rank, const std::vector<int>& others) const {
     const RankOutcome& outcome = outcomes_.at(static_cast<std::size_t>(rank));
     EXPECT_EQ(outcome.failure, "") << "rank " << rank;
@@ -92,7 +91,8 @@ TEST_P(RdmaFaults, DeathOfRankZerosHostIsReported) {
   for (const int rank : {2, 3, 4}) expect_blames(rank, {0, 1});
 }
 
-// The port of host 1 reports the lost link, which the errors of its ranks may name instead.
+// The port of host 1 reports the lost link, so the errors of that host's ranks may name the link
+// instead of a rank.
 TEST_P(RdmaFaults, ACutLinkFailsBothSides) {
   run("aabb", "5", 4, [&](const Pids&) { hosts_.cut(1); });
   for (const int rank : {0, 1}) expect_blames(rank, {2, 3});
@@ -159,13 +159,12 @@ TEST_P(RdmaFaultsOfLarge, ABriefCutIsHarmless) {
 
 INSTANTIATE_TEST_SUITE_P(Count, RdmaFaultsOfLarge, testing::Values(kLarge));
 
-// Tests of settings and limits under which RoCE cannot work: creating the communicator must fail
-// with advice.
+// Tests settings and limits under which RoCE cannot work: communicator creation must fail with
+// advice.
 
 class RdmaRefusals : public OnRdmaHosts {
  protected:
-  // Returns the errors of creating a communicator with two ranks on two hosts, after
-  // `prepare(rank)`.
+  // Returns the errors of two ranks on two hosts that create a communicator after `prepare(rank)`.
   static std::vector<std::string> texts_of(const std::function<void(int)>& prepare) {
     const Layout layout{"ab"};
     const auto outcomes = run_ranks(

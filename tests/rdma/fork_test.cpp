@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests forks of a rank with open endpoints: neither a child that stores to all of its memory nor
-// one that merely shares pages with its parent may corrupt what the devices write and read.
+// one that merely shares pages with its parent may corrupt the data that the devices write and
+// read.
 #include "children.h"
 #include "operation.h"
 #include "rdma_test.h"
@@ -20,7 +21,7 @@ struct Range {
   std::uintptr_t end = 0;
 };
 
-// Returns the private writable memory, which a fork copies, unlike shared memory.
+// Returns the private writable memory, which a fork copies (unlike shared memory).
 std::vector<Range> private_memory() {
   std::vector<Range> ranges;
   std::ifstream maps("/proc/self/maps");
@@ -34,8 +35,8 @@ std::vector<Range> private_memory() {
   return ranges;
 }
 
-// Stores to each page, so that it becomes the child's own. The contents stay, since the child runs
-// with them.
+// Stores to each page, so that the child gets its own copy. The contents stay the same, because the
+// child runs on them.
 void store_to_all(const std::vector<Range>& ranges) {
   constexpr std::uintptr_t kPage = 4096;
   for (const Range& range : ranges) {
@@ -46,7 +47,7 @@ void store_to_all(const std::vector<Range>& ranges) {
   }
 }
 
-// A child that stores to all of its memory and ends on request or with its parent.
+// A child that stores to all of its memory and exits on request or when its parent exits.
 class Child {
  public:
   Child() = default;
@@ -77,8 +78,8 @@ class Child {
   pid_t process_ = begin();
 };
 
-// Checks operations small enough to use the rings and operations large enough to go directly to
-// registered memory, with buffers in device memory and on the heap.
+// Checks operations small enough for the rings and operations large enough to access registered
+// memory directly, with buffers in device memory and on the heap.
 void exchange(const Session& session, const Group& group, synStreamHandle stream,
               std::uint64_t seed) {
   for (const std::size_t count : {100U, 5'000U, 400'000U}) {

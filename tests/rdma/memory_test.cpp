@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests device memory that is freed and allocated again while ranks exchange it over verbs: if an
-// address has new pages, the old ones must never be sent or received. The device resources of a
+// address has new pages, the old pages must never be sent or written. The device resources of a
 // process must be released with its communicators.
 #include "rdma_test.h"
 
@@ -18,7 +18,7 @@ namespace {
 constexpr double kLeast = 4 << 10;
 constexpr double kMost = 8 << 20;
 
-// Returns words that any rank can compute for any other, faster than those of elements.h.
+// Returns words that any rank can compute for any other rank, faster than the words of elements.h.
 std::vector<std::byte> words_of(int rank, int round, std::size_t bytes) {
   std::vector<std::byte> result(bytes);
   std::uint64_t state =
@@ -42,7 +42,7 @@ std::vector<std::byte> sum_of(std::vector<std::byte> a, const std::vector<std::b
   return a;
 }
 
-// Returns the KiB that this process has locked and that devices have pinned for it.
+// Returns the KiB that this process has locked or that devices have pinned for it.
 std::uint64_t locked_kib() {
   std::ifstream status("/proc/self/status");
   std::uint64_t sum = 0;
@@ -53,8 +53,8 @@ std::uint64_t locked_kib() {
   return sum;
 }
 
-// Allocates, fills, exchanges, compares and frees buffers. Returns the locked KiB before they are
-// freed.
+// Allocates, fills, exchanges, compares and frees buffers. Returns the locked KiB before the
+// buffers are freed.
 std::uint64_t one_round(const Session& session, const Group& group, synStreamHandle stream,
                         int round, std::size_t bytes) {
   const bool reduce = round % 2 == 0;
@@ -145,7 +145,7 @@ TEST_F(RdmaMemory, ReusedWithNewContentsIsSentCorrectly) {
   run(scaled(1000), [] {});
 }
 
-// The limit allows to register some of the buffers, but not all at a time.
+// The limit allows some of the buffers to be registered, but not all at once.
 TEST_F(RdmaMemory, ReusedUnderALowLockLimitIsSentCorrectly) {
   run(scaled(200), [] { limit_locked_memory(rlim_t{6} << 20); });
 }

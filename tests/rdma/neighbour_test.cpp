@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests device memory that is freed while another stream uses memory next to it. The device
-// registers whole granules, so this use must not keep the freed pages registered.
+// Tests device memory that is freed while another stream uses adjacent memory. The device registers
+// whole granules, and the use of the neighbour must not keep the freed pages registered.
 #include "rdma_test.h"
 
 #include <atomic>
@@ -20,7 +20,7 @@ std::atomic<bool> holes_take_long{false};
 }  // namespace
 }  // namespace hccl::test
 
-// Replaces the library's fallocate() and punches holes slowly, which gives a fault time to show.
+// Replaces the library's fallocate() and punches holes slowly, to give a defect time to show.
 // NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): the system's are reserved
 extern "C" int fallocate(int file, int mode, off_t offset, off_t length) {
   if (hccl::test::holes_take_long && (mode & FALLOC_FL_PUNCH_HOLE) != 0)
@@ -40,15 +40,15 @@ void use(std::uint64_t neighbour, const Group& group, synStreamHandle stream, in
   }
 }
 
-// Makes the library return freed pages to the system, which it does at a later allocation, when no
-// queued work can access them.
+// Makes the library return freed pages to the system, which happens at an allocation after the last
+// queued work that can access them.
 void let_pages_leave(const Session& session) {
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   const DeviceMemory another(session.device(), std::size_t{4} << 20);
 }
 
-// Sends buffers that rank 0 allocates and frees each time to a buffer that rank 1 keeps. Returns
-// the number of wrong messages.
+// Rank 0 allocates, sends and frees a buffer in each round; rank 1 receives into the same buffer
+// each time. Returns the number of wrong messages.
 int come_and_go(const Session& session, const Group& group, synStreamHandle stream, int rounds) {
   int wrong = 0;
   const DeviceMemory kept(session.device(), kBytes);

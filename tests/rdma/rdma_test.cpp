@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks the library's own counters and those of the device.
+// Checks the counters of the library and of the device.
 #include "rdma_test.h"
 
 #include "check.h"

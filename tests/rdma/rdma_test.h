@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Common parts of the tests whose ranks are on hosts with an RDMA device each, and a proof that the
-// device is used.
+// Helpers for tests whose ranks run on hosts with one RDMA device each, and a proof that the device
+// is used.
 #pragma once
 
 #include "ranks.h"
@@ -35,8 +35,7 @@ struct Layout {
   }
 };
 
-// Returns options with which ranks meet at the host of rank 0 and choose their interfaces
-// themselves.
+// Returns options under which ranks join at the host of rank 0 and choose their own interfaces.
 inline RankOptions on_hosts_of(const Layout& layout) {
   return {.environment = {{"HCCL_COMM_ID", RdmaHosts::address(layout.host_of(0)) + ":29400"},
                           {"HCCL_SECRET", "rdma"},
@@ -48,25 +47,25 @@ inline RankOptions on_hosts_of(const Layout& layout) {
   return "HCCL_TEST_SEED=" + std::to_string(test_seed());
 }
 
-// Moves the rank to a host. Must precede its first call into the library.
+// Moves the rank to a host. Must precede the rank's first call into the library.
 inline void move_to(int host) {
   unsetenv("HCCL_NODE_ID");
   RdmaHosts::enter(host);
 }
 
-// Limits locked memory as in a container, and drops the capability of root to exceed the limit.
+// Limits locked memory as in a container, and drops root's capability to exceed the limit.
 void limit_locked_memory(rlim_t bytes);
 
 // Proves that a communicator's ranks send to other hosts through their RDMA devices.
 class VerbsProof {
  public:
-  // Starts counting. Called by each rank on its host, before it joins.
+  // Starts counting. Each rank calls this on its host before it joins.
   VerbsProof(const World& world, Layout layout);
-  // Reports the bytes that this rank has sent to other hosts. Throws Failure if they did not all go
-  // through the devices in packets of at most `mtu` bytes of payload. Called by each rank after its
-  // calls; blocks until all ranks have called it.
+  // Reports the bytes that this rank has sent to other hosts. Throws Failure unless all of them
+  // went through the devices in packets of at most `mtu` bytes of payload. Each rank calls this
+  // after its other calls; the call blocks until all ranks have called it.
   void report(const Group& group, std::uint64_t mtu = 4096) const;
-  // Returns the sum of the bytes that all ranks have reported. Called by the test program.
+  // Returns the sum of the bytes that all ranks reported. The test program calls this.
   [[nodiscard]] static std::uint64_t bytes_moved(const std::vector<RankOutcome>& outcomes);
 
  private:
@@ -76,8 +75,8 @@ class VerbsProof {
   std::uint64_t packets_before_;
 };
 
-// Runs `body` on two ranks on two hosts, in one communicator with a stream, and requires that it
-// uses the devices.
+// Runs `body` on two ranks on two hosts, in one communicator with a stream, and requires that the
+// ranks use the devices.
 template <class Body>
 void run_pair(Body body, int seconds = 100) {
   const RdmaHosts hosts;

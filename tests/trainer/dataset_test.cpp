@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the trainer's data, and the samples that each rank takes of it.
+// Tests the trainer's data, and the choice of samples for each rank.
 
 #include "dataset.h"
 
@@ -22,7 +22,7 @@
 namespace ddp_trainer {
 namespace {
 
-// Tests of reading the digits, and of the errors about bad files.
+// Tests the reader of the digits, and its errors about bad files.
 
 class File {
  public:

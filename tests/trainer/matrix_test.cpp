@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the products against plain loops in double, and that their bits are reproducible.
+// Tests the products against plain loops in double precision, and that their bits are reproducible.
 #include "matrix.h"
 
 #include "errors.h"
@@ -80,8 +80,8 @@ TEST_P(Products, OfASampleAreIndependentOfOtherSamples) {
   EXPECT_EQ(alone, Floats(together.end() - static_cast<std::ptrdiff_t>(outputs), together.end()));
 }
 
-// The sum of four batches must not depend on the order, for gradients that are small, near the
-// limit, and clipped.
+// The sum of four batches must not depend on their order, for small, near-limit and clipped
+// gradients.
 TEST_P(Products, GradientSumsAreBitwiseIndependentOfOrder) {
   const Dense shape = GetParam();
   const std::size_t weights = shape.inputs * shape.outputs;

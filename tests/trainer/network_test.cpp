@@ -15,7 +15,7 @@
 namespace ddp_trainer {
 namespace {
 
-// Tests the derivatives against differences of the loss.
+// Tests the derivatives against finite differences of the loss.
 
 constexpr std::size_t kRows = 5;
 
@@ -99,7 +99,7 @@ TEST(Layout, PutsTheLastLayerFirst) {
   EXPECT_EQ(layout.parameters(), 6U * 8 + 8 + 8 * 7 + 7 + 7 * 10 + 10);
 }
 
-// Tests the updates against the papers' formulas in double, as a whole and in shares.
+// Tests the updates against the papers' formulas in double precision, as a whole and in parts.
 
 constexpr std::size_t kCount = 101;
 constexpr int kSteps = 20;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of trainings that are interrupted, and of bad input.
+// Tests interrupted trainings, and bad input.
 #include "dataset.h"
 #include "errors.h"
 #include "support/text_parts.h"
@@ -19,7 +19,7 @@ namespace {
 using hccl::test::expect_line;
 using hccl::test::expect_parts;
 
-// Returns the data, uncompressed, with the class of one sample changed.
+// Returns the uncompressed data with the class of one sample changed.
 std::string digits_with_another_class() {
   std::string all;
   const Dataset digits = read_digits(TRAINER_DATA);
@@ -31,8 +31,8 @@ std::string digits_with_another_class() {
   return all;
 }
 
-// Returns the pid of a rank. The program's children are listed in the order in which it started
-// them.
+// Returns the pid of a rank. The program's children are listed in the order in which the program
+// started them.
 pid_t rank_of(const Program& program, std::size_t rank) {
   const std::string path = "/proc/" + std::to_string(program.pid()) + "/task/" +
                            std::to_string(program.pid()) + "/children";
@@ -42,7 +42,7 @@ pid_t rank_of(const Program& program, std::size_t rank) {
   return all.at(rank);
 }
 
-// Returns whether a process has ended, even if it is still a zombie.
+// Returns whether a process has exited, even if it is still a zombie.
 bool has_ended(pid_t pid) {
   std::ifstream file(text("/proc/", pid, "/stat"));
   std::string line;
@@ -84,8 +84,8 @@ TEST_P(Interruption, IsReportedByOtherRanksAndTrainingResumes) {
         << outcome.err;
   }
   EXPECT_EQ(folder_.names(), std::vector<std::string>{"state"});
-  // Resumed with another number of ranks and in another mode, the training must end with the same
-  // bits.
+  // A training resumed with a different number of ranks and in a different mode must end with the
+  // same bits.
   EXPECT_EQ(train(text("-g 2 --mode sharded --epochs 12 --hidden 64 --checkpoint ",
                        folder_.file("state"))),
             train(training_));
@@ -107,7 +107,7 @@ TEST_F(Interrupted, LauncherTerminatesAllRanks) {
   EXPECT_EQ(folder_.names(), std::vector<std::string>{"state"});
 }
 
-// Runs two starters, one per node, with one rank each.
+// Runs two launchers, one per node, with one rank each.
 std::array<Outcome, 2> run_two_nodes(const Words& first, const Words& second) {
   const std::string port = std::to_string(30000 + getpid() % 10000);
   const auto start = [&](const Words& arguments, const char* node) {
@@ -122,7 +122,7 @@ std::array<Outcome, 2> run_two_nodes(const Words& first, const Words& second) {
   return {one->wait(), two->wait()};
 }
 
-// Requires that both starters refuse in one line that contains `part`.
+// Requires that both launchers print one error line that contains `part`.
 void expect_both_refuse(const Words& first, const Words& second, const std::string& part) {
   for (const Outcome& outcome : run_two_nodes(first, second)) {
     EXPECT_NE(outcome.status, 0);
@@ -147,7 +147,8 @@ TEST(Ranks, WithDifferentSettingsDoNotTrain) {
   EXPECT_EQ(contents_of(state), before);
 }
 
-// If one rank cannot read its data, every rank must report it, whatever starts the ranks.
+// If one rank cannot read its data, every rank must report the failure, whichever launcher starts
+// the ranks.
 TEST(Ranks, ReportThatOneCannotRead) {
   const std::string port = std::to_string(20000 + getpid() % 10000);
   const auto variables = [&](const char* rank) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of trainings that must have equal results, and of the files that they write.
+// Tests trainings that must have equal results, and the files that they write.
 #include "trainer_runs.h"
 
 #include <algorithm>
@@ -60,7 +60,7 @@ TEST(Training, IsIdenticalWithAdamWAndManyBuckets) {
   EXPECT_EQ(train(with(adamw, {"-g", "8", "--mode", "sharded"})), alone);
 }
 
-// Training must be the same for any number of ranks, also if some gradients are clipped.
+// Training must be the same for any number of ranks, even if some gradients are clipped.
 TEST(Training, IsIdenticalForAnyNumberOfRanksWithClippedGradients) {
   const Words wild("--epochs 2 --batch 8 --micro-batch 1 --optimizer adamw --rate 0.02");
   const Curve alone = train(wild);
@@ -146,7 +146,7 @@ TEST(Training, TracesAllRanksOnOneClock) {
   EXPECT_EQ(names, (std::set<std::string>{"clear gradients", "forward", "backward", "all-reduce",
                                           "update"}));
   ASSERT_EQ(collectives.size(), 3U);
-  // On one clock, no rank's collective may end before the last rank's has begun.
+  // On one clock, a collective must not end on any rank before it has begun on the last rank.
   for (std::size_t i = 0; i < collectives[0].size(); ++i) {
     double last_begin = 0;
     double first_end = INFINITY;

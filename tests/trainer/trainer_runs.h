@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Short runs of ddp_trainer as users start it, and their results.
+// Short runs of ddp_trainer, started as users do, and their results.
 #pragma once
 
 #include "run_program.h"
@@ -80,7 +80,7 @@ inline Curve curve_in(const std::string& json_path) {
   return curve;
 }
 
-// Runs a training that must succeed. Returns its results.
+// Runs a training, which must succeed, and returns its results.
 inline Curve train(const Words& arguments) {
   const Folder folder;
   Words all = arguments;

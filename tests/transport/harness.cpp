@@ -61,7 +61,7 @@ transport::Settings settings_for(int rank, int size, const Way& way) {
   settings.membership.rank = rank;
   settings.membership.size = size;
   settings.node = node_identity();
-  // A GID is derived from an address of an interface that is not a loopback interface.
+  // A GID derives from the address of an interface other than loopback.
   const bool rdma = std::string(way.transport) == "verbs";
   settings.interfaces = rdma ? local_interfaces() : std::vector{loopback(way.v6)};
   return settings;
@@ -137,7 +137,7 @@ bool Mover::send_some(Sending& sending) {
   const std::size_t sent = random_() % 2 == 0 ? sending.endpoint->try_send(scratch_)
                                               : sending.endpoint->try_send_parts(parts);
   require(sent <= size, "no more is taken than was offered");
-  // Once they are flushed, sent bytes may be overwritten.
+  // After a flush, sent bytes may be overwritten.
   if (sending.endpoint->flushed()) std::ranges::fill(scratch_, std::byte{0xee});
   sending.done += sent;
   return sent > 0;
@@ -152,7 +152,7 @@ bool Mover::receive_some(Receiving& receiving) {
   if (lent) {
     const auto view = receiving.endpoint->try_receive(size);
     require(view.size() <= size, "no more is lent than was asked for");
-    // Part of the view is released; the rest must be lent again.
+    // Only a part of the view is released; the rest must be lent again.
     got = view.empty() ? 0 : 1 + random_() % view.size();
     check_pattern(view, receiving.stream, receiving.done);
     receiving.endpoint->release(got);

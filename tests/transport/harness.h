@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parameters and helpers that the tests of every transport share.
+// Parameters and helpers shared by the tests of all transports.
 #pragma once
 
 #include "base/process.h"
@@ -23,8 +23,8 @@
 
 namespace hccl::test {
 
-// The harness of the conformance suite: ranks as processes that each have a transport, and loops
-// that move bytes as an executor would, never blocking in an endpoint.
+// The harness of the conformance suite: ranks as processes with one transport each, and loops that
+// move bytes like an executor and never block in an endpoint.
 
 using transport::ConnectionId;
 using transport::Endpoint;
@@ -32,17 +32,17 @@ using transport::Interest;
 using transport::PeerLost;
 using transport::WaitSet;
 
-// A transport and the address family that it uses.
+// A transport and its address family.
 struct Way {
-  const char* name;       // of the test case
-  const char* transport;  // in the registry of transports
+  const char* name;       // name of the test case
+  const char* transport;  // name in the registry of transports
   bool v6 = false;
 
   friend std::ostream& operator<<(std::ostream& out, const Way& way) { return out << way.name; }
 };
 [[nodiscard]] std::vector<Way> all_ways();
 [[nodiscard]] bool has_ipv6();
-// Returns the reason why this machine cannot run the way's transport, or "".
+// Returns the reason why this machine cannot run the transport, or "".
 [[nodiscard]] std::string why_missing(const Way& way);
 
 // A rank's transport, and the addresses of all ranks.
@@ -71,7 +71,7 @@ class Member {
 [[nodiscard]] std::unique_ptr<transport::Transport> make_transport(
     const Way& way, const transport::Settings& settings);
 
-// Fills `bytes` with a pattern that depends on the stream and on the position in it.
+// Fills `bytes` with a pattern that depends on the stream and on the position within the stream.
 void fill(std::span<std::byte> bytes, std::uint64_t stream, std::uint64_t position);
 [[nodiscard]] std::vector<std::byte> pattern(std::size_t size, std::uint64_t stream,
                                              std::uint64_t position = 0);
@@ -79,8 +79,8 @@ void fill(std::span<std::byte> bytes, std::uint64_t stream, std::uint64_t positi
 void check_pattern(std::span<const std::byte> bytes, std::uint64_t stream, std::uint64_t position);
 
 // The state of a transfer. If `chop` is not 0, the sizes of single calls are random, up to `chop`;
-// otherwise calls take all that is left. Taking::mixed receives both by views that the endpoint
-// lends and into a buffer.
+// otherwise each call takes all remaining bytes. Taking::mixed receives both by views lent by the
+// endpoint and into a buffer.
 struct Sending {
   Endpoint* endpoint = nullptr;
   std::uint64_t stream = 0;
@@ -98,12 +98,12 @@ struct Receiving {
   std::uint64_t done = 0;
 };
 
-// Moves transfers to their end, in any order, and sleeps in a wait set when no byte moves.
+// Completes transfers in any order, and sleeps in a wait set when no byte can move.
 class Mover {
  public:
   explicit Mover(unsigned long long seed = test_seed()) : random_(seed) {}
 
-  // Makes the mover sleep at once instead of polling first.
+  // Makes the mover sleep immediately instead of polling first.
   Mover& eager_to_sleep() {
     polls_ = 0;
     return *this;
@@ -125,7 +125,7 @@ class Mover {
 
 // Blocks until the connection is established.
 void connect(Endpoint& endpoint);
-// Receives and drops bytes until the endpoint throws PeerLost. Returns the text of the error.
+// Receives and discards bytes until the endpoint throws PeerLost. Returns the text of the error.
 // Throws Failure after half a minute.
 [[nodiscard]] std::string loss_of(Endpoint& endpoint);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of peers that die, close or stop, and of waits that other threads end.
+// Tests peers that die, close or stop, and waits that other threads end.
 #include "base/address.h"
 #include "harness.h"
 
@@ -19,7 +19,7 @@ class Loss : public EveryWay {};
 
 INSTANTIATE_TEST_SUITE_P(All, Loss, testing::ValuesIn(all_ways()), name_of);
 
-// Kills rank 1. Rank 0 runs `survivor`, whose reports are in the returned outcomes.
+// Kills rank 1 while rank 0 runs `survivor`. Returns the outcomes, with the reports of `survivor`.
 std::vector<RankOutcome> run_until_killed(const std::function<void(World&, Endpoint&)>& survivor) {
   const RankOptions options{.victim = 1};
   const auto outcomes = run_ranks(
@@ -30,7 +30,7 @@ std::vector<RankOutcome> run_until_killed(const std::function<void(World&, Endpo
         connect(*endpoint);
         world.board->barrier(0, 2);
         if (world.rank == 0) return survivor(world, *endpoint);
-        usleep(50'000);  // rank 0 may or may not sleep by now; both must work
+        usleep(50'000);  // must work whether or not rank 0 is asleep by now
         raise(SIGKILL);
       },
       options);
@@ -61,8 +61,8 @@ TEST_P(Loss, PollingDetectsAKilledPeer) {
   });
 }
 
-// A dead process must be lost even if a child keeps its sockets. Over TCP only bootstrap can tell,
-// since the connection stays open.
+// The death of a process must be detected even if a child keeps its sockets open. Over TCP, the
+// connection stays open, so only bootstrap can detect the death.
 TEST(LossInSharedMemory, AChildThatHoldsSocketsDoesNotHideADeath) {
   const RankOptions options{.victim = 1};
   const auto outcomes = run_ranks(
@@ -126,7 +126,7 @@ TEST_P(Loss, BytesSentBeforeTheEndArrive) {
     connect(*endpoint);
     world.board->await(0, 1);
     usleep(20'000);
-    // A view that cannot grow further must be returned at the end of the stream.
+    // At the end of the stream, a view that can no longer grow must be returned.
     const auto view = endpoint->try_receive(1000);
     check_pattern(view, 5, 0);
     endpoint->release(view.size());
@@ -174,7 +174,7 @@ TEST_P(Loss, AStoppedPeerIsNotLost) {
         connect(*idle);
         constexpr std::uint64_t kTotal = std::uint64_t{32} << 20;
         if (world.rank == 1) {
-          for (int i = 0; i < 10; ++i) usleep(50'000);  // the SIGSTOP comes within this time
+          for (int i = 0; i < 10; ++i) usleep(50'000);  // rank 1 is stopped during this time
           Mover().run({}, {{endpoint.get(), 0, kTotal}, {idle.get(), 1, 10}});
         } else {
           Mover().run({{endpoint.get(), 0, kTotal}}, {});
@@ -214,7 +214,7 @@ TEST_P(Loss, AWaitEndsWhenWokenOrAtItsDeadline) {
     });
     require(outcome_within(Deadline::never()) == WaitSet::WakeReason::rung, "rung meanwhile");
     other.join();
-    // A ring must end a wait even if an endpoint is ready.
+    // A wake-up must end a wait even if an endpoint is ready.
     world.board->barrier(0, 2);
     require_equal(endpoint->try_send(pattern(1, 0)), 1U, "what is sent");
     while (wait_set.wait({entries.data(), 1}, Deadline::never()) != WaitSet::WakeReason::ready) {
@@ -228,7 +228,7 @@ TEST_P(Loss, AWaitEndsWhenWokenOrAtItsDeadline) {
   EXPECT_EQ(failures(outcomes), "");
 }
 
-// Makes the kernel drop all packets to this process's connections, as if the cable were cut.
+// Makes the kernel drop all packets to this process's connections, as if the cable were unplugged.
 void cut_connections() {
   std::array<sock_filter, 1> drop{{{BPF_RET | BPF_K, 0, 0, 0}}};
   const sock_fprog program{static_cast<unsigned short>(drop.size()), drop.data()};
@@ -266,7 +266,7 @@ TEST(CutLink, IsDetectedByAWaiter) {
   });
 }
 
-// A sender must notice the cut by the lack of acknowledgements, since keep-alive does not probe
+// A sender must detect the cut by missing acknowledgements, because keep-alive sends no probes
 // while data is unacknowledged.
 TEST(CutLink, IsDetectedByAWaiterWithUnacknowledgedData) {
   expect_cut_is_noticed([](Endpoint& endpoint) {

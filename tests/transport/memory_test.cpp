@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of streams from and to memory that is registered with the transport and used in place.
+// Tests streams from and to memory that is registered with the transport and accessed in place.
 #include "base/shared_memory.h"
 #include "harness.h"
 
@@ -68,7 +68,7 @@ TEST_P(Memory, RegisteredMemoryIsSentFromAndReceivedInto) {
       const std::size_t size = 1 + random() % (round % 4 == 0 ? 100 : 3'000'000);
       const std::size_t from = random() % (SharedBuffer::kBytes - size);
       const std::size_t to = random() % (SharedBuffer::kBytes - size);
-      // The memory of either end may lack registration.
+      // The memory on either side may be unregistered.
       const bool sender_registered = random() % 4 != 0;
       const bool receiver_registered = random() % 4 != 0;
       if (random() % 4 == 0) world.board->barrier(0, 2);
@@ -110,7 +110,7 @@ TEST_P(Memory, NewPagesOfRegisteredMemoryAreUsed) {
         receive_all(*endpoint, bytes, wait_set);
         check_pattern(bytes, round, 0);
       }
-      // The pages are given back, as when device memory is freed.
+      // Returns the pages to the system, as when device memory is freed.
       member.transport().invalidate(buffer.region(at, kSize));
       require(madvise(bytes.data(), kSize, MADV_REMOVE) == 0, "the pages are given back");
     }
@@ -129,7 +129,7 @@ TEST_P(Memory, NothingIsStoredAfterACut) {
       std::size_t sent = 0;
       while (sent < (std::size_t{64} << 10))
         sent += endpoint->try_send(buffer.bytes().first((std::size_t{64} << 10) - sent));
-      world.board->barrier(0, 2);  // rank 1 has begun to receive, and cuts its end
+      world.board->barrier(0, 2);  // rank 1 has started to receive and cuts its end
       world.board->barrier(0, 2);
       static_cast<void>(loss_in([&] {
         static_cast<void>(endpoint->try_send(buffer.bytes().subspan(sent, std::size_t{4} << 20)));
@@ -152,8 +152,8 @@ TEST_P(Memory, NothingIsStoredAfterACut) {
   });
 }
 
-// The kernel copies the bytes: a buffer that it cannot access must be the caller's error and must
-// not affect the connection.
+// The kernel copies the bytes: a buffer that the kernel cannot access must fail the caller's call
+// and must not affect the connection.
 TEST(TcpMemory, AProtectedBufferDoesNotBreakTheConnection) {
   const auto exchange = [](World& world) {
     constexpr std::size_t kSize = 4096;

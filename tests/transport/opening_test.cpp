@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the opening of streams by many ranks at once, by threads of a rank, and by ranks that are
-// threads.
+// Tests the opening of streams by many ranks at once, by several threads of one rank, and by ranks
+// that are threads.
 #include "harness.h"
 
 #include <exception>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests what every transport guarantees about its streams, between processes.
+// Tests the guarantees of every transport for its streams, between processes.
 #include "harness.h"
 
 #include <unistd.h>
@@ -84,7 +84,7 @@ TEST_P(Stream, AFullEndpointDoesNotBlockOthers) {
     connect(*open);
     Mover mover;
     Sending sending{stuffed.get(), own, kTotal};
-    // Neither rank reads from its stuffed endpoint.
+    // Neither rank reads from its full endpoint.
     for (int i = 0; i < 200; ++i) static_cast<void>(mover.send_some(sending));
     mover.run({{open.get(), 10 + own, 5'000'000}}, {{open.get(), 11 - own, 5'000'000}});
     mover.run({sending}, {{stuffed.get(), 1 - own, kTotal}});
@@ -119,7 +119,7 @@ TEST_P(Stream, AViewGrowsToAWholeElement) {
     Mover mover;
     if (world.rank == 0) {
       mover.run({{&endpoint, 0, 3}}, {});
-      // Sends exactly what rank 1's views cover.
+      // Sends exactly the bytes that rank 1's views cover.
       mover.run({{&endpoint, 0, 3 + 9 * step + element, 30'001, 3}}, {});
       return;
     }

@@ -16,8 +16,8 @@ namespace {
 
 class UnknownPeers : public EveryWay {
  protected:
-  // Runs `mischief` on rank 0, before or after it opens its stream to rank 1. Returns what rank 1,
-  // which accepts, writes to stderr.
+  // Runs `mischief` on rank 0, before or after rank 0 opens its stream to rank 1. Returns the
+  // stderr of rank 1, which accepts.
   static std::string log_of_acceptor(const std::function<void(Member&)>& mischief,
                                      bool stream_first = false) {
     const RankOptions options{.capture_stderr = true};
@@ -31,7 +31,7 @@ class UnknownPeers : public EveryWay {
           const auto endpoint = member.open(1 - world.rank);
           const auto own = static_cast<std::uint64_t>(world.rank);
           Mover().run({{endpoint.get(), own, 1000}}, {{endpoint.get(), 1 - own, 1000}});
-          // While rank 1 waits for the last bytes, it accepts a stream that is opened last.
+          // While rank 1 waits for the last bytes, it accepts another stream.
           const auto last = member.open(1 - world.rank, {0, 1});
           if (world.rank == 0 && stream_first) mischief(member);
           Mover().run({{endpoint.get(), own, 1000, 0, 0}, {last.get(), 9 + own, 10}},
@@ -90,7 +90,7 @@ TEST_P(UnknownPeers, SilentConnectionsDelayNobody) {
     for (int i = 0; i < 100; ++i) {
       sockets.push_back(raw_connection(member));
       const transport::ConnectorHandshake own({}, {0, 1, {}});
-      // The kernel may already have refused the connection, which was the oldest when others came.
+      // The listener may already have closed this connection in favour of newer ones.
       if (i % 2 == 0)
         static_cast<void>(!send(sockets.back().get(), own.hello().data(), 9, MSG_NOSIGNAL));
     }
@@ -101,7 +101,7 @@ TEST_P(UnknownPeers, SilentConnectionsDelayNobody) {
 TEST_P(UnknownPeers, ASilentConnectionTimesOut) {
   log_of_acceptor([](Member& member) {
     const FileDescriptor socket = raw_connection(member);
-    // Rank 1 waits for its stream meanwhile, so it accepts connections.
+    // Meanwhile, rank 1 waits for its stream and therefore accepts connections.
     std::byte byte{};
     require(recv(socket.get(), &byte, 1, 0) <= 0, "the silent connection is closed");
   });
@@ -109,7 +109,7 @@ TEST_P(UnknownPeers, ASilentConnectionTimesOut) {
 
 TEST_P(UnknownPeers, AConnectorWithoutTheSecretIsRefused) {
   const std::string log = log_of_acceptor([](Member& member) {
-    // Knows everything but the secret, and ignores the acceptor's proof.
+    // This connector knows everything except the secret, and ignores the acceptor's proof.
     transport::Membership other = settings_for(0, 2, GetParam()).membership;
     other.secret.fill(std::byte{0x43});
     const transport::ConnectorHandshake unknown_peer(other, {0, 1, {}});
@@ -118,7 +118,7 @@ TEST_P(UnknownPeers, AConnectorWithoutTheSecretIsRefused) {
     std::array<std::byte, 48> challenge{};
     require(recv(socket.get(), challenge.data(), challenge.size(), MSG_WAITALL) == 48,
             "it is challenged");
-    say(socket, std::span(challenge).last(32));  // not a valid proof of this side
+    say(socket, std::span(challenge).last(32));  // not a valid proof
     std::byte verdict{};
     require(recv(socket.get(), &verdict, 1, 0) <= 0, "it is refused");
   });
