@@ -8,7 +8,7 @@ import sys
 
 
 def table(columns, rows):
-    """Returns a table in Markdown. A row is a list of cells, all of which are texts."""
+    """Returns a table in Markdown. A row is a list of strings."""
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     lines += ["| " + " | ".join(row) + " |" for row in rows]
     return "\n".join(lines)
@@ -80,7 +80,7 @@ def around_section(path, name):
         before, found, rest = file.read().partition(begin)
     _, closed, after = rest.partition(end)
     if not found or not closed:
-        raise ValueError(f"{path} lacks the lines '{begin}' and '{end}', between which the results go")
+        raise ValueError(f"{path} lacks the lines '{begin}' and '{end}' around the place for the results; add them")
     return before + begin, end + after
 
 

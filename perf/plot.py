@@ -128,7 +128,7 @@ def draw_training(run):
     times = [(COLORS[2], False, curve("step_ms")), (COLORS[3], True, curve("communication_ms"))]
     panels = [panel("Loss over the epochs", losses, "{:g}".format, "{:.3g}".format, counted=True),
               panel("Milliseconds per step", times, "{:g}".format, "{:.3g}".format, counted=True)]
-    labels = ["loss in training", "loss on the test", "time of a step", "time of its communication that nothing hides"]
+    labels = ["loss in training", "loss on the test", "time of a step", "time of its exposed communication"]
     entries = [(color, dashed, label) for (color, dashed, _), label in zip(losses + times, labels)]
     return draw(f"ddp_trainer: {run['mode']}, {run['ranks']} ranks", run["training"], panels, [entries[:2], entries[2:]])
 
@@ -138,7 +138,7 @@ def picture_of(run):
     if "epochs" in run:
         return draw_training(run)
     if not any(row["size_bytes"] for row in run.get("rows", [])):
-        raise ValueError("neither epochs nor sizes to draw over")
+        raise ValueError("the file has neither epochs nor sizes to draw")
     return draw_sweep(run)
 
 

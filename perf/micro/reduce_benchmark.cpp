@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every reduction kernel, inside the cache and past it, beside copies of as many bytes between the
-// same buffers: no reduction can be faster than reading every input and writing every output once.
-// The buffers are a program's: allocated in the arena of a device for each rank, which decides
-// where in a page each of them starts.
+// Measures every reduction kernel, in the cache and past it, and copies of as many bytes between
+// the same buffers: no reduction can be faster than reading every input and writing every output
+// once. As in a program, each rank's buffers are allocated in the arena of its device, which
+// decides at which offset in a page each buffer starts.
 //
 // Labels are reduce/REGIME/RANKS/TYPE/OPERATION and copy/REGIME/RANKS/HOW. report.py compares them.
 #include "device/arena.h"
@@ -88,7 +88,8 @@ std::int64_t argument(const benchmark::State& state, Argument which) {
 }
 
 // Returns buffers that fit in the second-level cache, or that have several times the size of the
-// last-level cache. They are filled only once, because filling takes longer than a measurement.
+// last-level cache. The buffers are filled only on the first call, because filling takes longer
+// than a measurement.
 const Buffers& buffers_for(const benchmark::State& state) {
   static const Buffers cached_2(2, 32 << 10), cached_8(8, 16 << 10);
   static const Buffers past_2(2, 32 << 20), past_8(8, 16 << 20);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The micro-benchmarks as tables: reduction kernels relative to copies of as many bytes, and the stream queue.
 
-Prints markdown on standard output. docs/performance.md says what is measured."""
+Prints Markdown to standard output. docs/performance.md describes what is measured."""
 import argparse
 import json
 import os
@@ -70,7 +70,7 @@ def kernel_ratios(times):
 
 
 def against_stores(times, stores):
-    """Does the same for the kernels in cache, relative to the copies in `stores`."""
+    """Returns the same for the kernels in cache, relative to the copies in `stores`."""
     rest = {name: each for name, each in times.items() if name.startswith("reduce/cache/")}
     return kernel_ratios(rest | stores)
 
@@ -95,7 +95,7 @@ def judge(ratios):
         reached = worst[0] <= most
         met = met and reached
         _, ranks, _, operation = worst[1]
-        lines.append(f"- {name}, {REGIMES[regime]}: at most {most:g}, the slowest is {operation} of {ranks} with "
+        lines.append(f"- {name}, {REGIMES[regime]}: at most {most:g}; the slowest is {operation} of {ranks} with "
                      f"{worst[0]:.2f}: {'met' if reached else 'MISSED'}")
     return lines, met
 
@@ -118,10 +118,10 @@ def show_stream_queue(times):
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build/release", help="build tree with the programs (build/release)")
-    parser.add_argument("--runs", type=int, default=5, help="of each program (5)")
-    parser.add_argument("--repetitions", type=int, default=2, help="of each benchmark in a run, shuffled (2)")
-    parser.add_argument("--seconds", type=float, default=0.01, help="least duration of a repetition of a kernel (0.01)")
-    parser.add_argument("--write", metavar="FILE", help="put the results into their section of this document")
+    parser.add_argument("--runs", type=int, default=5, help="number of runs of each program (5)")
+    parser.add_argument("--repetitions", type=int, default=2, help="repetitions of each benchmark in a run, in random order (2)")
+    parser.add_argument("--seconds", type=float, default=0.01, help="minimum seconds of a repetition of a kernel (0.01)")
+    parser.add_argument("--write", metavar="FILE", help="write the results to their section of this document")
     parser.add_argument("--check", action="store_true", help="exit 1 if a goal is missed")
     options = parser.parse_args()
     if options.runs < 1 or options.repetitions < 2 or options.seconds <= 0:

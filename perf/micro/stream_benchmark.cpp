@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures the cost of a stream's queue in nanoseconds per command, for each thread that may run
 // the command and each kind of command. The time is the CPU time of all threads, because other
-// programs on the machine disturb that the least.
+// programs on the machine disturb CPU time least.
 #include "device/copy.h"
 #include "device/device.h"
 #include "device/event.h"

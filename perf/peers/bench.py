@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Side by side: hccl, Open MPI at its defaults and at its best settings, and the memory floor, taking turns in one run.
+"""Compares hccl with Open MPI, at its defaults and at its best settings, and with the memory floor. All take turns in
+one run.
 
-Prints markdown on standard output and progress on standard error. How it measures: docs/performance.md. Expect a
-quarter of an hour; 3 minutes with --quick, 25 minutes with --collective all (on two idle cores)."""
+Prints Markdown to standard output and progress to standard error. docs/performance.md describes the method. On two idle
+cores a run takes about 15 minutes, 3 with --quick, and 25 with --collective all."""
 import argparse
 import contextlib
 import os
@@ -29,7 +30,7 @@ def parse_collectives(text):
     names = list(ALGORITHMS) if text == "all" else text.split(",")
     for name in names:
         if name not in ALGORITHMS:
-            raise argparse.ArgumentTypeError(f"{name}: expected all or some of {','.join(ALGORITHMS)}")
+            raise argparse.ArgumentTypeError(f"{name}: expected all, or names from {','.join(ALGORITHMS)}")
     return names
 
 
@@ -38,21 +39,21 @@ def parse_arguments():
     parser.add_argument("--build", default="build/release", help="build tree with the drivers (build/release)")
     parser.add_argument("--ranks", type=parse_list(int), default=[8, 2], metavar="N,N", help="numbers of ranks (8,2)")
     parser.add_argument("--collective", type=parse_collectives, default=["all_reduce"], metavar="NAME,NAME",
-                        help="all, or some of " + ", ".join(ALGORITHMS) + " (all_reduce). all: fewer rounds, and for "
-                        "all but all_reduce shorter cells and sizes 1K,32K,256K,4M,16M")
+                        help="all, or some of " + ", ".join(ALGORITHMS) + " (all_reduce). all: fewer rounds and, except for "
+                        "all_reduce, shorter cells and the sizes 1K,32K,256K,4M,16M")
     parser.add_argument("--sizes", type=parse_list(parse_size), metavar="SIZE,SIZE", help="8,64,512,4K,...,16M")
     parser.add_argument("--rounds", type=int,
                         help="interleaved rounds (5; 3 with --collective all; 2 with --quick)")
-    parser.add_argument("--seconds", type=float, help="least duration of a cell (0.3; 0.1 with --quick)")
+    parser.add_argument("--seconds", type=float, help="minimum seconds of a cell (0.3; 0.1 with --quick)")
     parser.add_argument("--quick", action="store_true", help="fewer rounds, shorter cells")
-    parser.add_argument("--in-place", action="store_true", help="send and receive buffer are one")
-    parser.add_argument("--queued", action="store_true", help="only calls queued back to back")
-    parser.add_argument("--busy", action="store_true", help="only all_reduce beside a busy loop pinned to one core")
-    parser.add_argument("--latency", action="store_true", help="only all_reduce with a synchronise after each call")
+    parser.add_argument("--in-place", action="store_true", help="use one buffer to send and to receive")
+    parser.add_argument("--queued", action="store_true", help="measure only calls queued back to back")
+    parser.add_argument("--busy", action="store_true", help="measure only all_reduce, beside a busy loop pinned to one core")
+    parser.add_argument("--latency", action="store_true", help="measure only all_reduce with a synchronise after each call")
     parser.add_argument("--json", metavar="FILE", help="write every sample, in nanoseconds")
     parser.add_argument("--write", metavar="FILE",
-                        help="put the results into their section of this document, and a plot beside it (FILE.md: FILE.svg)")
-    parser.add_argument("--plot", metavar="FILE", help="draw the queued calls' ratios: an SVG")
+                        help="write the results to their section of this document, and a plot beside it (FILE.md: FILE.svg)")
+    parser.add_argument("--plot", metavar="FILE", help="draw the ratios of the queued calls as an SVG")
     parser.add_argument("--check", action="store_true", help="exit 1 if a goal that must be reached is missed")
     options = parser.parse_args()
     options.shown = shown_arguments(sys.argv[1:], {"--build", "--json", "--plot", "--write"})
@@ -124,7 +125,7 @@ def race_latency(options, collective, ranks):
 
 def race_busy(options, collective, ranks):
     """Races the sides while a busy loop runs. If each rank has a core, Open MPI spins and makes no progress beside the
-    loop. So hccl is compared with its own undisturbed time instead."""
+    loop. Therefore hccl is compared with its own undisturbed time instead."""
     loop = BusyLoop(max(os.sched_getaffinity(0)))
     seconds = seconds_for(options, collective)
     with contextlib.closing(loop), OneNode(f"{options.build}/bin", ranks, collective, with_floor=False) as field:
@@ -181,7 +182,7 @@ def main():
     options = parse_arguments()
     command = f"cmake --build {options.build} --target hccl_peers"
     require_built(options.build, ("hccl_collectives", "memory_floor"), command)
-    require_built(options.build, ("mpi_collectives",), command, " (was libopenmpi-dev there when it was configured?)")
+    require_built(options.build, ("mpi_collectives",), command, " (was libopenmpi-dev installed when CMake configured the build?)")
     if options.write:
         require_section(options.write, "bench")
     end_on_signals()

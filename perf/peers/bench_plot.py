@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One SVG of a run: a panel for each collective and number of ranks, hccl's time relative to the others' over the size.
+"""Draws a run as one SVG: a panel for each collective and number of ranks, with hccl's time relative to the others' by
+size.
 
-    perf/peers/bench_plot.py RUN.json PLOT.svg    # from what bench.py --json has written"""
+    perf/peers/bench_plot.py RUN.json PLOT.svg    # RUN.json is written by bench.py --json"""
 import json
 import os
 import sys

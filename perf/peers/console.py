@@ -39,7 +39,7 @@ def is_built(build, program):
 def require_built(build, programs, command, reason=""):
     for program in programs:
         if not is_built(build, program):
-            sys.exit(f"bench: {build}/bin/{program} is missing{reason}. Type: {command}")
+            sys.exit(f"bench: {build}/bin/{program} is missing{reason}. Run: {command}")
 
 
 def end_on_signals():

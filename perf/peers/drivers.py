@@ -15,7 +15,8 @@ import time
 LIBC = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1
 
-# The time until a driver without a command is idle: hccl's stream workers nap before they sleep in the kernel.
+# The time that a driver takes to become idle after a command: hccl's stream workers nap before they block in the
+# kernel.
 SETTLE_SECONDS = 0.015
 
 TUNED = {
@@ -25,8 +26,8 @@ TUNED = {
     "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
 }
 
-# The algorithms of Open MPI 4.1's coll/tuned, by the number that selects them. Variants from 10 on are algorithms of
-# MPI_Reduce_scatter, smaller ones of MPI_Reduce_scatter_block.
+# The algorithms of Open MPI 4.1's coll/tuned, by the number that selects them. Variants of 10 or more are algorithms
+# of MPI_Reduce_scatter, smaller ones those of MPI_Reduce_scatter_block.
 ALGORITHMS = {
     "all_reduce": {1: "linear", 2: "non-overlapping", 3: "recursive doubling", 4: "ring", 5: "segmented ring",
                    6: "Rabenseifner"},
@@ -47,7 +48,7 @@ FLOOR_VARIANTS = ["16 KiB", "64 KiB", "256 KiB", "16 KiB streaming", "64 KiB str
 
 
 class DriverError(Exception):
-    """A driver died, hung or gave a wrong answer."""
+    """A driver exited, hung or returned a wrong answer."""
 
 
 def end_with_parent(number=signal.SIGTERM):
@@ -93,7 +94,7 @@ class Driver:
         try:
             return json.loads(text)
         except ValueError:
-            raise DriverError(f"{self.name}: not an answer: {text.decode(errors='replace')}") from None
+            raise DriverError(f"{self.name}: malformed answer: {text.decode(errors='replace')}") from None
 
     def explain(self, what):
         self.errors.seek(0)
@@ -119,7 +120,7 @@ class Driver:
 
 
 class BusyLoop:
-    """A process that computes endlessly on one core. It is paused at first."""
+    """A process that computes endlessly on one core. It starts paused."""
 
     def __init__(self, core):
         def pin():

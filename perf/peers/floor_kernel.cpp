@@ -23,8 +23,8 @@ HWY_ATTR void sum_element(std::span<const float* const> sources,
   for (float* destination : destinations) destination[i] = sum;
 }
 
-// Processes four vectors per step, so that whole cache lines are read and written. Write combining
-// requires that.
+// Processes four vectors per step, so that whole cache lines are read and written, as write
+// combining requires.
 template <bool kStreaming>
 HWY_ATTR std::size_t sum_steps(std::span<const float* const> sources,
                                std::span<float* const> destinations, std::size_t i,

@@ -72,11 +72,11 @@ class GlooEngine final : public Engine {
 
   void prepare(const Command& command) override {
     if (command.collective != Collective::all_reduce || command.in_place)
-      throw std::runtime_error("only all_reduce, out of place");
+      throw std::runtime_error("this driver supports only all_reduce, out of place");
     if (command.variant < 0 || command.variant >= kVariants)
       throw std::runtime_error("variant must be between 0 and " + std::to_string(kVariants - 1));
     if (command.variant >= kFunctions + kAlgorithms && command.bytes > kMostPolled) {
-      throw std::runtime_error("variants that poll end at " + std::to_string(kMostPolled) +
+      throw std::runtime_error("variants that poll support at most " + std::to_string(kMostPolled) +
                                " bytes");
     }
     const Shape shape = shape_of(command, rank_, ranks_);
@@ -187,7 +187,7 @@ int main(int argc, char** argv) {
   const int ranks = argc == 2 ? std::atoi(argv[1]) : 0;
   if (ranks < 2 || ranks > peers::kMaxRanks) {
     std::fprintf(stderr,
-                 "usage: gloo_collectives RANKS; then one command a line on standard input\n");
+                 "usage: gloo_collectives RANKS, with one command per line on standard input\n");
     return 2;
   }
   try {

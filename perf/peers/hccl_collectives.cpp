@@ -210,18 +210,19 @@ int run_ranks(int ranks, int nodes) {
 
 int main(int argc, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  CLI::App app("One command a line on standard input; see command.h");
+  CLI::App app("Reads one command per line from standard input; see command.h");
   int ranks = 0;
   int nodes = 1;
   app.add_option("-g", ranks, "number of ranks")
       ->required()
       ->check(CLI::Range(1, peers::kMaxRanks));
-  app.add_option("--nodes", nodes, "emulated nodes on loopback, of equally many ranks")
+  app.add_option("--nodes", nodes,
+                 "number of emulated nodes on loopback, with equal numbers of ranks")
       ->check(CLI::Range(1, peers::kMaxRanks));
   CLI11_PARSE(app, argc, argv);
   if (ranks % nodes != 0) {
-    std::fprintf(stderr, "hccl_collectives: %d ranks do not spread evenly over %d nodes\n", ranks,
-                 nodes);
+    std::fprintf(stderr, "hccl_collectives: %d ranks cannot be divided evenly among %d nodes\n",
+                 ranks, nodes);
     return 2;
   }
   try {

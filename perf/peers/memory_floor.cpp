@@ -81,7 +81,8 @@ int main(int argc, char** argv) {
       argc > 2 ? std::atoi(argv[2]) : std::min(peers::usable_cores(), peers::kMaxRanks);
   if (ranks < 1 || threads < 1 || threads > peers::kMaxRanks) {
     std::fprintf(
-        stderr, "usage: memory_floor RANKS [THREADS]; then one command a line on standard input\n");
+        stderr,
+        "usage: memory_floor RANKS [THREADS], with one command per line on standard input\n");
     return 2;
   }
   auto board = std::make_unique<peers::CommandBoard>();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Open MPI's side of the comparison: blocking collectives in sequence, under the command protocol
 // of command.h. `variant` forces an algorithm of coll/tuned, or leaves the choice to Open MPI if it
-// is 0. For reduce_scatter, variants from 1 on are algorithms of MPI_Reduce_scatter_block, and
-// variants from 10 on those of MPI_Reduce_scatter (10: its own choice). Forcing an algorithm
+// is 0. For reduce_scatter, variants 1 to 9 are algorithms of MPI_Reduce_scatter_block, and
+// variants of 10 or more those of MPI_Reduce_scatter (10: Open MPI's choice). Forcing an algorithm
 // requires OMPI_MCA_coll_tuned_use_dynamic_rules=1 in the environment.
 #include "command.h"
 #include "session.h"
@@ -201,7 +201,7 @@ std::string library_version() {
 }  // namespace peers
 
 int main(int argc, char** argv) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // ends with the launcher even if that is killed
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // ends with the launcher even if the launcher is killed
   MPI_Init(&argc, &argv);
   int provided = 0;
   MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);

@@ -54,14 +54,16 @@ int run_program(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   hccl_perf::set_program_name("mpi_trainer");
   try {
-    if (provided < MPI_THREAD_SERIALIZED) throw RunError("this MPI takes calls of one thread only");
+    if (provided < MPI_THREAD_SERIALIZED)
+      throw RunError("this MPI supports calls from one thread only");
     const bool alone = argc > 1 && std::strcmp(argv[1], "--no-communication") == 0;
     if (alone) {
       argv[1] = argv[0];
       ++argv, --argc;
     }
     const auto parsed = parse_options(argc, argv);
-    if (std::holds_alternative<HelpText>(parsed)) throw UsageError("the options are ddp_trainer's");
+    if (std::holds_alternative<HelpText>(parsed))
+      throw UsageError("the options are those of ddp_trainer; see ddp_trainer --help");
     auto options = std::get<Options>(parsed);
     options.mode_name = alone ? "no communication" : "MPI_Allreduce";
     const Inputs inputs = read_inputs(options, ranks);

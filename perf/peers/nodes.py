@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Side by side across nodes: hccl, Open MPI and Gloo over TCP on loopback, and a raw exchange of the same bytes, taking
+"""Compares hccl, Open MPI and Gloo across nodes, over TCP on loopback, and a raw exchange of the same bytes. All take
 turns in one run. Every rank is a node of its own.
 
-Prints markdown on standard output and progress on standard error. docs/performance.md says what is measured. Expect about
-five minutes on two idle cores, two with --quick."""
+Prints Markdown to standard output and progress to standard error. docs/performance.md describes what is measured. On
+two idle cores a run takes about five minutes, two with --quick."""
 import argparse
 import json
 import os
@@ -51,10 +51,10 @@ def parse_arguments():
     parser.add_argument("--sizes", type=parse_list(parse_size), default=SIZES, metavar="SIZE,SIZE",
                         help="8,4K,64K,1M,4M,16M,64M")
     parser.add_argument("--rounds", type=int, help="interleaved rounds (5; 2 with --quick)")
-    parser.add_argument("--seconds", type=float, help="least duration of a cell (0.3; 0.1 with --quick)")
+    parser.add_argument("--seconds", type=float, help="minimum seconds of a cell (0.3; 0.1 with --quick)")
     parser.add_argument("--quick", action="store_true", help="fewer rounds, shorter cells")
     parser.add_argument("--json", metavar="FILE", help="write every sample, in nanoseconds")
-    parser.add_argument("--write", metavar="FILE", help="put the results into their section of this document")
+    parser.add_argument("--write", metavar="FILE", help="write the results to their section of this document")
     parser.add_argument("--check", action="store_true", help="exit 1 if a goal that must be reached is missed")
     options = parser.parse_args()
     options.shown = shown_arguments(sys.argv[1:], {"--nodes", "--build", "--json", "--write"})
@@ -107,9 +107,9 @@ class AcrossNodes(Field):
 
     def is_there(self, peer, program, package, launcher=None):
         if not is_built(self.build, program):
-            self.missing[peer] = f"{self.binaries}/{program} is missing; was {package} there when it was configured?"
+            self.missing[peer] = f"{self.binaries}/{program} is missing; was {package} installed when CMake configured the build?"
         elif launcher and not shutil.which(launcher):
-            self.missing[peer] = f"there is no {launcher}"
+            self.missing[peer] = f"{launcher} is not installed"
         return peer not in self.missing
 
 
@@ -149,7 +149,7 @@ def free_port():
 def run_iperf():
     """Returns the gigabytes per second in both directions at the same time, over one connection each."""
     if not shutil.which("iperf3"):
-        raise YardstickError("there is no iperf3")
+        raise YardstickError("iperf3 is not installed")
     port = free_port()
     server = subprocess.Popen(["iperf3", "-s", "-1", "-B", "127.0.0.1", "-p", port, "--forceflush"], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=end_with_parent)
@@ -162,7 +162,7 @@ def run_iperf():
                               timeout=IPERF_SECONDS + 30, check=False)
         return iperf_rates(done.stdout)
     except subprocess.TimeoutExpired:
-        raise YardstickError("iperf3 did not end") from None
+        raise YardstickError("iperf3 did not end in time") from None
     finally:
         server.kill()
         server.wait()
@@ -176,7 +176,7 @@ def iperf_rates(report):
             raise YardstickError(f"iperf3: {end['error']}")
         return [end["end"][name]["bits_per_second"] / 8e9 for name in ("sum_received", "sum_received_bidir_reverse")]
     except (ValueError, KeyError, TypeError):
-        raise YardstickError("iperf3 gave no report that is known here") from None
+        raise YardstickError("iperf3 printed no report in a known format") from None
 
 
 def measure_yardstick():
@@ -194,22 +194,22 @@ def show_yardstick(runs):
     for when, rates in zip(("Before", "After"), runs):
         if isinstance(rates, str):
             return f"No yardstick: {rates}."
-        times = ", ".join(f"{show_size(size)} in {2 * size / sum(rates) / 1e6:.3g} ms" for size in YARDSTICK_SIZES)
+        times = " and ".join(f"{show_size(size)} in {2 * size / sum(rates) / 1e6:.3g} ms" for size in YARDSTICK_SIZES)
         lines.append(f"{when} the rounds, `iperf3 --bidir` moved {rates[0]:.2f} and {rates[1]:.2f} GB/s in its two "
-                     f"directions: at half their sum each, {times}.")
+                     f"directions. At half the sum in each direction, it would move {times}.")
     return "\n".join(lines)
 
 
 def show_exchange(sections):
-    """Returns a text about the time of one message and of an exchange. An exchange is two messages at the same time,
-    as in a call of 8 B."""
+    """Returns a text that compares the times of one message and of an exchange. An exchange is two messages at the
+    same time, as in a call of 8 B."""
     cells = {section: cell for section, cells in sections for cell in cells if cell.size == 8}
     if not {"nodes", "nodes latency"} <= cells.keys():
         return ""
     ours, ping_pong = (statistics.median(samples) for samples in (cells["nodes latency"].ours, cells["nodes latency"].floor[1]))
     exchange = statistics.median(cells["nodes"].floor[1])
-    return (f"8 B, call and synchronise each: {2 * ours / ping_pong:.2f} of half a raw ping-pong, of which a raw exchange takes "
-            f"{2 * exchange / ping_pong:.2f}; {ours / exchange:.2f} of that exchange.")
+    return (f"8 B, call and synchronise each: hccl takes {2 * ours / ping_pong:.2f} times half a raw ping-pong and "
+            f"{ours / exchange:.2f} times a raw exchange, which takes {2 * exchange / ping_pong:.2f} times half a raw ping-pong.")
 
 
 def show_sides(facts, field, command, seconds, runs):

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How much of the gradients' communication shows between two hosts: ddp_trainer in its modes ddp, which sends while it
-computes, and fast_ddp, which sends afterwards, taking turns.
+"""Measures how much of the gradients' communication between two hosts is not hidden behind computation. Compares two
+modes of ddp_trainer in turns: ddp, which sends while it computes, and fast_ddp, which sends afterwards.
 
-The hosts are network namespaces, one rank each, joined by a link that a token bucket limits (tests/support/hosts.sh: root and
-iproute2). Prints markdown on standard output and progress on standard error; the traces of the last round are left
-where it says, for ui.perfetto.dev. Expect a minute or two."""
+The hosts are network namespaces, one rank each, joined by a link that a token bucket limits (tests/support/hosts.sh:
+root and iproute2). Prints Markdown to standard output and progress to standard error. The output names the trace files
+of the last round, which ui.perfetto.dev displays. A run takes one or two minutes."""
 import argparse
 import json
 import os
@@ -43,7 +43,7 @@ def train(build, tag, mode):
                                       stdin=subprocess.DEVNULL, preexec_fn=end_with_parent))
     statuses = [rank.wait() for rank in ranks]
     if any(statuses):
-        sys.exit(f"bench: ddp_trainer ended with {statuses}")
+        sys.exit(f"bench: ddp_trainer exited with {statuses}")
     with open(files["json"], encoding="utf-8") as file:
         return json.load(file)["epochs"][-1], files["trace"]
 
@@ -51,7 +51,7 @@ def train(build, tag, mode):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", default="build/release", help="build tree with the programs (build/release)")
-    parser.add_argument("--rate", default="1gbit", help="of the link, each way (1gbit)")
+    parser.add_argument("--rate", default="1gbit", help="rate of the link in each direction (1gbit)")
     parser.add_argument("--rounds", type=int, default=3, help="interleaved rounds (3)")
     parser.add_argument("--check", action="store_true", help="exit 1 if the goal is missed")
     options = parser.parse_args()
@@ -84,7 +84,8 @@ def main():
     share = statistics.median(ddp["communication_ms"] / fast["communication_ms"]
                               for ddp, fast in zip(samples["ddp"], samples["fast_ddp"]))
     reached = share <= EXPOSED_MUST
-    print(f"\n- {'reached' if reached else 'MISSED'}: ddp exposes {share:.2f} of what fast_ddp exposes, at most {EXPOSED_MUST}")
+    print(f"\n- {'reached' if reached else 'MISSED'}: ddp exposes {share:.2f} times as much communication as fast_ddp; "
+          f"must be at most {EXPOSED_MUST}")
     sys.exit(1 if options.check and not reached else 0)
 
 

@@ -96,7 +96,7 @@ class SocketEngine final : public Engine {
 
   void prepare(const Command& command) override {
     if (command.collective != Collective::send_receive || command.in_place)
-      throw std::runtime_error("only sendrecv, out of place");
+      throw std::runtime_error("this driver supports only sendrecv, out of place");
     if (command.variant < 0 || command.variant >= kVariants)
       throw std::runtime_error("variant must be between 0 and " + std::to_string(kVariants - 1));
     const auto variant = static_cast<std::size_t>(command.variant);
@@ -161,7 +161,7 @@ class SocketEngine final : public Engine {
     if (bytes.empty()) return 0;
     const ssize_t count = call(bytes.first(std::min(bytes.size(), call_bytes_)));
     if (count > 0) return static_cast<std::size_t>(count);
-    if (count == 0) throw std::runtime_error("the other process has gone");
+    if (count == 0) throw std::runtime_error("the other process has exited");
     if (errno != EAGAIN && errno != EINTR) require(-1, "the connection failed");
     return 0;
   }

@@ -117,12 +117,12 @@ def show_summary(sections, cores):
                 counts[verdict] += 1
                 if verdict == "MISSED":
                     missed.append(f"- {cell.collective}, {cell.ranks} ranks, {show_size(cell.size)}, {section}: "
-                                  f"{ratio:.2f} of {name_of(section, what)}, must reach {must:g}")
+                                  f"{ratio:.2f} times {name_of(section, what)}, must be at most {must:g}")
     total = sum(counts.values())
-    lines = [f"Goals: {total} judged; {counts['aim']} at their aim, {counts['reached']} reached, "
-             f"{counts['short of aim']} without a bound short of their aim, {counts['MISSED']} missed."]
+    lines = [f"Goals: {total} judged; {counts['aim']} reached the aim, {counts['reached']} only the bound, "
+             f"{counts['MISSED']} missed the bound, {counts['short of aim']} without a bound missed the aim."]
     if cores != 2:
-        lines.append(f"They are stated for two cores; this machine has {cores}.")
+        lines.append(f"The goals are for two cores; this machine has {cores}.")
     return "\n".join(lines + missed), not missed
 
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Side by side over RoCE v2: hccl, perftest's ib_write_bw and ib_send_lat, Open MPI over UCX, hccl over TCP and a plain
-TCP socket, between two nodes of one rank, taking turns in one run.
+"""Compares over RoCE v2, between two nodes of one rank: hccl, perftest's ib_write_bw and ib_send_lat, Open MPI over
+UCX, hccl over TCP and a plain TCP socket. All take turns in one run.
 
-The nodes are those of a virtual machine with soft-RoCE devices (run-in-rxe-vm; RXE_VM, or ../shared/rxe beside the checkout).
-Prints markdown on standard output and progress on standard error. Expect four minutes on two idle cores."""
+The nodes are those of a virtual machine with soft-RoCE devices (run-in-rxe-vm; RXE_VM, or ../shared/rxe beside the
+checkout). Prints Markdown to standard output and progress to standard error. On two idle cores a run takes about four
+minutes."""
 import argparse
 import json
 import os
@@ -48,7 +49,7 @@ def output_of(argv, variables=None, seconds=120):
     done = subprocess.run(argv, env={**os.environ, **(variables or {})}, check=False, capture_output=True, text=True,
                           timeout=seconds, stdin=subprocess.DEVNULL)
     if done.returncode != 0:
-        sys.exit(f"bench: {' '.join(argv)} ended with {done.returncode}: {done.stderr[-800:]}")
+        sys.exit(f"bench: {' '.join(argv)} exited with {done.returncode}: {done.stderr[-800:]}")
     return done.stdout
 
 
@@ -83,7 +84,7 @@ def tcp_socket(build, how):
 
 
 def open_mpi(build, what, size, calls):
-    """Does the same for Open MPI. Returns None if it fails, as UCX occasionally does on this device."""
+    """Returns the same for Open MPI. Returns None if it fails, as UCX occasionally does on this device."""
     argv = ["on-node", "0", "timeout", "60", "mpirun", "--allow-run-as-root", "--bind-to", "none", "--host", "node0,node1",
             "-np", "2", "--mca", "plm_rsh_agent", "/tmp/agent"]
     for name in UCX:
@@ -186,7 +187,7 @@ def main():
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--build", default="build/release", help="build tree with the drivers (build/release)")
     parser.add_argument("--rounds", type=int, default=5, help="interleaved rounds (5)")
-    parser.add_argument("--write", metavar="FILE", help="put the results into their section of this document")
+    parser.add_argument("--write", metavar="FILE", help="write the results to their section of this document")
     parser.add_argument("--check", action="store_true", help="exit 1 if a goal that must be reached is missed")
     options = parser.parse_args()
     given = [argument for argument in sys.argv[1:] if argument != "--rxe"]
@@ -206,7 +207,7 @@ def main():
                 samples.append(json.loads(line))
                 progress(f"round {len(samples)} of {options.rounds}")
     if machine.returncode != 0 or not samples:
-        sys.exit(f"bench: the virtual machine ended with {machine.returncode}")
+        sys.exit(f"bench: the virtual machine exited with {machine.returncode}")
     progress("")
     parts, missed = show(options, samples, facts, time.monotonic() - begin)
     print("\n\n".join(parts))

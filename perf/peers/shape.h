@@ -32,8 +32,8 @@ struct Shape {
 // Returns the input of `rank`. It consists of small integers, so that sums are exact in any order.
 [[nodiscard]] std::vector<float> make_input(const Shape& shape, int rank);
 
-// Fills a buffer of `rank` for a timed run. Fills it with random mantissas, because some machines
-// write zeros up to twice as fast, or with zeros if sums are repeated in place and would overflow.
+// Fills a buffer of `rank` for a timed run. Uses zeros if sums are repeated in place and would
+// overflow, else random mantissas, because some machines write zeros up to twice as fast.
 void fill_for_timing(const Command& command, int rank, std::span<float> buffer);
 
 // Returns the number of elements of `output` that differ from the result of the collective on

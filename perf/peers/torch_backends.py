@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch's backends hccl and gloo side by side: collectives on tensors of four kinds of memory, and training steps.
 
-Prints markdown on standard output and progress on standard error. Expect a quarter of an hour; --quick takes three
-minutes. With --from it measures nothing, and shows what --json has written before."""
+Prints Markdown to standard output and progress to standard error. A run takes about 15 minutes, three with --quick.
+With --from, it measures nothing and shows the results that --json wrote in an earlier run."""
 import argparse
 import importlib.util
 import json
@@ -34,7 +34,7 @@ def run_ranks(ranks, program, *arguments):
                            os.path.join(FOLDER, program), *arguments], env=variables, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL, preexec_fn=end_with_parent, check=False)
     if done.returncode != 0:
-        sys.exit(f"bench: {program} on {ranks} ranks ended with {done.returncode}:\n{done.stderr[-3000:]}")
+        sys.exit(f"bench: {program} on {ranks} ranks exited with {done.returncode}:\n{done.stderr[-3000:]}")
     return done.stdout
 
 
@@ -132,13 +132,13 @@ def parse():
     parser.add_argument("--sizes", type=parse_list(parse_size), default=SIZES, help="1K to 64M")
     parser.add_argument("--models", type=parse_list(str), default=["34 MB", "400 MB"], help="34 MB,400 MB")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=20, help="of a training in a round")
-    parser.add_argument("--seconds", type=float, default=0.1, help="of calls in a cell of a round")
-    parser.add_argument("--quick", action="store_true", help="fewer rounds, sizes and ranks, the smaller model")
+    parser.add_argument("--steps", type=int, default=20, help="steps of a training in a round (20)")
+    parser.add_argument("--seconds", type=float, default=0.1, help="seconds of calls in a cell of a round (0.1)")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, sizes and ranks, and the smaller model")
     parser.add_argument("--only", choices=("collectives", "training"))
-    parser.add_argument("--json", metavar="FILE", help="writes all samples")
-    parser.add_argument("--from", dest="source", metavar="FILE", help="measures nothing, and shows what --json has written")
-    parser.add_argument("--plot", metavar="FILE.svg", help="draws the collectives' speed-up over gloo")
+    parser.add_argument("--json", metavar="FILE", help="write all samples")
+    parser.add_argument("--from", dest="source", metavar="FILE", help="measure nothing, and show the results that --json wrote")
+    parser.add_argument("--plot", metavar="FILE.svg", help="draw the collectives' speed-up over gloo")
     options = parser.parse_args()
     if options.plot and options.only == "training":
         parser.error("--plot draws collectives, which --only training leaves out")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The cost of the emulated device on one rank: operations and a training step on "hpu" beside the CPU's, in turns. Prints
-markdown. Needs HCCL_EMU_HPU=1 and an environment with hccl-torch-hpu."""
+"""Measures the cost of the emulated device on one rank: operations and a training step on "hpu" and on the CPU, in
+turns. Prints Markdown. Needs HCCL_EMU_HPU=1 and an environment with hccl-torch-hpu."""
 import argparse
 import os
 import statistics

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A training, side by side: ddp_trainer in its three modes, the same loop on MPI_Allreduce and without communication, taking
-turns in one run.
+"""Compares ways to train a model: ddp_trainer in its three modes, and the same loop with MPI_Allreduce and without
+communication. All take turns in one run.
 
-Prints markdown on standard output and progress on standard error. docs/performance.md says what is measured. Expect about
-ten minutes on two idle cores, five with --quick."""
+Prints Markdown to standard output and progress to standard error. docs/performance.md describes what is measured. On
+two idle cores a run takes about ten minutes, five with --quick."""
 import argparse
 import json
 import os
@@ -41,7 +41,7 @@ def parse_arguments():
     parser.add_argument("--rounds", type=int, help="interleaved rounds (3; 1 with --quick)")
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
     parser.add_argument("--json", metavar="FILE", help="write every sample")
-    parser.add_argument("--write", metavar="FILE", help="put the results into their section of this document")
+    parser.add_argument("--write", metavar="FILE", help="write the results to their section of this document")
     parser.add_argument("--check", action="store_true", help="exit 1 if a goal is missed")
     options = parser.parse_args()
     options.rounds = options.rounds or (1 if options.quick else 3)
@@ -148,11 +148,11 @@ class Race:
         name = f"{self.size // MIB} MiB of gradients"
         verdicts = []
         for side in (ddp, fast):
-            for what, faster in zip(("what communication adds to a step", "exposed communication"), self.faster(side)):
-                verdicts.append((f"{name}: {what} with {side.label} is {faster:.2f} times smaller than with "
-                                 f"{self.best.label}, must reach {COMMUNICATION_MUST}", faster >= COMMUNICATION_MUST))
+            for what, faster in zip(("the time that communication adds to a step", "exposed communication"), self.faster(side)):
+                verdicts.append((f"{name}: {what} is {faster:.2f} times smaller with {side.label} than with "
+                                 f"{self.best.label}; must be at least {COMMUNICATION_MUST}", faster >= COMMUNICATION_MUST))
         slower = ratio(ddp.steps, fast.steps)
-        verdicts.append((f"{name}: a step of ddp takes {slower:.2f} times that of fast_ddp, at most {DDP_MUST}",
+        verdicts.append((f"{name}: a step of ddp takes {slower:.2f} times that of fast_ddp; must be at most {DDP_MUST}",
                          slower <= DDP_MUST))
         return verdicts
 
@@ -184,7 +184,7 @@ def run_race(options, size):
         for side in rotated([*race.ours, *race.theirs, alone], number):
             side.sample(model, epochs)
     if len({side.weights for side in [*race.ours, *race.theirs]}) > 1:
-        sys.exit("bench: the sides have not come to the same weights")
+        sys.exit("bench: the sides ended with different weights")
     return race
 
 

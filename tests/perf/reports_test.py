@@ -315,12 +315,12 @@ class NodesReport(unittest.TestCase):
         missed = self.cell(8, [16000], [1], [1], [10000])
         lines, reached = report.show_summary([("nodes latency", [missed])], 2)
         self.assertFalse(reached)
-        self.assertIn("1.60 of raw ping-pong, must reach 1.5", lines)
+        self.assertIn("1.60 times raw ping-pong, must be at most 1.5", lines)
 
     def test_a_call_of_8_bytes_is_also_compared_with_one_message(self):
         queued, alone = self.cell(8, [6000], [1], [1], [5000]), self.cell(8, [6400], [1], [1], [8000])
         line = nodes.show_exchange([("nodes", [queued]), ("nodes latency", [alone])])
-        self.assertIn("1.60 of half a raw ping-pong, of which a raw exchange takes 1.25; 1.28 of that exchange", line)
+        self.assertIn("1.60 times half a raw ping-pong and 1.28 times a raw exchange, which takes 1.25 times half", line)
         self.assertEqual(nodes.show_exchange([("nodes", [queued])]), "")
 
     def test_reports_a_missing_side_and_takes_the_other_as_best(self):
