@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The all-reduce between nodes of several ranks.
+// The all-reduce across nodes with several ranks each.
 #pragma once
 
 #include "algorithms/catalogue.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reduces the data that every rank of a group sends to this rank, in the order of the ranks. The
-// same order applies within a node (docs/explanation/numerics.md).
+// Reduces, in rank order, the data that every rank of a group sends to this rank. The same order
+// applies within a node (docs/explanation/numerics.md).
 #pragma once
 
 #include "schedule/builder.h"

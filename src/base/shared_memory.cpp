@@ -58,14 +58,14 @@ FileDescriptor create_memory_file(const char* name, std::uint64_t bytes) {
 void require_sealed(const FileDescriptor& file, std::uint64_t bytes, const std::string& owner) {
   const int seals = fcntl(file.get(), F_GET_SEALS);
   if (seals < 0 || (seals & kSeals) != kSeals) {
-    throw Error(hcclSystemError, text(owner, " handed over memory that it can still resize (",
-                                      seals < 0 ? "no memory file" : "not sealed",
+    throw Error(hcclSystemError, text(owner, " sent shared memory that it can still resize (",
+                                      seals < 0 ? "not a memory file" : "not sealed",
                                       "); install the same hccl on all ranks"));
   }
   const std::uint64_t actual = file_identity(file).bytes;
   if (actual != bytes) {
     throw Error(hcclSystemError,
-                text(owner, " handed over ", actual, " bytes of memory instead of ", bytes,
+                text(owner, " sent ", actual, " bytes of shared memory instead of ", bytes,
                      "; install the same hccl on all ranks"));
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maps the memory file of a device of this process or of a peer, each window on first use. Records
-// which pages are in this process's page tables.
+// Maps the memory file of a device of this process or of a peer, window by window on first use.
+// Records which pages are in this process's page tables.
 #pragma once
 
 #include "base/file_descriptor.h"

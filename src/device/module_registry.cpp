@@ -78,14 +78,15 @@ std::optional<FileDescriptor> claim_module_by_lock(std::uint32_t id) {
   if (!user || *user == geteuid()) return std::nullopt;
   NameLock lock = lock_name(name);
   if (!lock.no_folder.empty()) {
-    throw Error(hcclSystemError,
-                text("user ", *user, " holds the name of module ", id, " of this node, and user ",
-                     geteuid(), " has no folder of its own to claim it in (", lock.no_folder,
-                     "); set HCCL_NODE_ID to a name that others cannot guess, the same for all ",
-                     "ranks of this machine"));
+    throw Error(
+        hcclSystemError,
+        text("user ", *user, " has bound the name of module ", id, " of this node, and user ",
+             geteuid(), " has no usable folder for a lock (", lock.no_folder,
+             "); set HCCL_NODE_ID to a name that others cannot guess, and the same for all ",
+             "ranks of this machine"));
   }
   if (lock.held) {
-    log(LogLevel::warning, "device", "user ", *user, " holds the name of module ", id,
+    log(LogLevel::warning, "device", "user ", *user, " has bound the name of module ", id,
         " of this node; claimed the module with a file lock instead");
   }
   return std::move(lock.held);

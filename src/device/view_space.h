@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The range of the program's address space that holds the host views of one arena, each at the
 // offset that it has in the arena. So one comparison distinguishes a view from other host memory,
-// and one subtraction gives its offset in the arena.
+// and one subtraction gives the view's offset in the arena.
 #pragma once
 
 #include "device/address.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiles the functions that walk a tile once per instruction set (this file includes itself
+// Compiles the functions for whole tiles, once per instruction set (this file includes itself
 // through foreach_target.h), and assembles the table of kernels for this processor.
 #include "reduce/kernels.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Maps chunks to elements: cuts a message into the parts of its channels, and a channel's part into
-// chunks. No other code does so. Pure.
+// chunks. No other code maps chunks to elements. All functions are pure.
 #pragma once
 
 #include "schedule/schedule.h"

@@ -32,7 +32,7 @@ int interposed_fcntl(int fd, int command, ...) {
 namespace hccl::test {
 namespace {
 
-constexpr const char* kRefusal = "handed over memory that it can still resize";
+constexpr const char* kRefusal = "sent shared memory that it can still resize";
 
 // Requires that joining fails on this rank with an error that names the culprit.
 void expect_refusal(const World& world, int culprit) {

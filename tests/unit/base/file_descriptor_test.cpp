@@ -150,7 +150,7 @@ TEST(SharedMemory, RefusesResizableFile) {
   for (const int seals :
        {0, F_SEAL_SHRINK, F_SEAL_SHRINK | F_SEAL_GROW, F_SEAL_GROW | F_SEAL_SEAL}) {
     EXPECT_EQ(refusal_of(file_with_seals(seals)),
-              "rank 3 handed over memory that it can still resize (not sealed); install the same "
+              "rank 3 sent shared memory that it can still resize (not sealed); install the same "
               "hccl on all ranks")
         << seals;
   }
@@ -158,14 +158,14 @@ TEST(SharedMemory, RefusesResizableFile) {
 
 TEST(SharedMemory, RefusesOtherKindsOfFile) {
   const FileDescriptor other(open("/dev/null", O_RDWR | O_CLOEXEC));
-  EXPECT_NE(refusal_of(other).find("(no memory file)"), std::string::npos);
-  EXPECT_NE(refusal_of(FileDescriptor()).find("(no memory file)"), std::string::npos);
+  EXPECT_NE(refusal_of(other).find("(not a memory file)"), std::string::npos);
+  EXPECT_NE(refusal_of(FileDescriptor()).find("(not a memory file)"), std::string::npos);
 }
 
 TEST(SharedMemory, RefusesWrongSize) {
   const FileDescriptor file = create_memory_file("test", kBytes);
   EXPECT_EQ(refusal_of(file, 2 * kBytes),
-            "rank 3 handed over 65536 bytes of memory instead of 131072; install the same hccl on "
+            "rank 3 sent 65536 bytes of shared memory instead of 131072; install the same hccl on "
             "all ranks");
 }
 

@@ -204,11 +204,11 @@ TEST_F(HeldNames, AndFoldersAreAnErrorThatNamesTheUser) {
   });
   const std::string said = result_of([&] { return claim(module_); });
   EXPECT_EQ(said,
-            text("user 65534 holds the name of module ", module_, " of this node, and user ", kUser,
-                 " has no folder of its own to claim it in (/run/user/", kUser,
+            text("user 65534 has bound the name of module ", module_, " of this node, and user ",
+                 kUser, " has no usable folder for a lock (/run/user/", kUser,
                  "/hccl: No such file or directory, ", kFolders[0], ": belongs to user 65534, ",
                  kFolders[1], ": belongs to user 65534); set HCCL_NODE_ID to a name that others ",
-                 "cannot guess, the same for all ranks of this machine"));
+                 "cannot guess, and the same for all ranks of this machine"));
 }
 
 // A module must have one holder per node, and a claim must end with its holder.
