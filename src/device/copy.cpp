@@ -37,8 +37,8 @@ constexpr std::size_t kPiece = ArenaView::kLongestSpan;
 
 // Minimum size of a copy with plain loads and stores. Below this size, a system call costs little.
 constexpr std::size_t kLeastPlainCopy = 2048;
-// Minimum size for which pages are checked. Below this size, a system call costs less than the
-// check.
+// Minimum size of a copy for which pages are checked. Below this size, a system call costs less
+// than the check.
 constexpr std::size_t kLeastCheckedCopy = 32 << 10;
 
 // Returns whether plain loads and stores can access both sides of a copy without a fault, which

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A per-thread cache of recently looked-up arena allocations: collectives resolve the same few
-// buffers again and again.
+// A per-thread cache of recently looked-up arena allocations, because collectives resolve the same
+// few buffers again and again.
 #pragma once
 
 #include <array>

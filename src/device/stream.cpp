@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transfers the ownership of a stream's queue between threads, waits and synchronises.
+// Waits for streams and synchronises with them, and transfers the ownership of their queues between
+// threads.
 #include "device/stream.h"
 
 #include "base/cancellation.h"

@@ -21,8 +21,8 @@ class ViewSpace {
   ViewSpace& operator=(const ViewSpace&) = delete;
 
   // Returns the host address for `offset` in the arena. The first call reserves the range. If the
-  // system refuses to reserve it, or RLIMIT_AS would leave less than the length of the range for
-  // everything else, all calls return null. Thread safety: one thread at a time.
+  // system refuses, or RLIMIT_AS would leave other mappings less address space than the length of
+  // the range, all calls return null. Thread safety: one thread at a time.
   [[nodiscard]] std::byte* address_at(std::uint64_t offset) noexcept;
 
   // If the host address lies in the range, returns its offset in the arena; otherwise returns
