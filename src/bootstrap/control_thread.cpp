@@ -162,7 +162,7 @@ void* ControlThread::run(void* self) {
       state.loop.context().run();
     } catch (const std::exception& error) {
       // A failure on one connection (lack of memory or descriptors) must not end the others.
-      log(LogLevel::error, "control", "a task failed: ", error.what());
+      log(LogLevel::error, "control", "a task of the control thread failed: ", error.what());
       again = true;
     }
   }

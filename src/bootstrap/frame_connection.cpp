@@ -88,7 +88,8 @@ void FrameConnection::read_some() {
   if (count < 0 && error != ECONNRESET)
     return end(text("cannot be reached: ", system_error_text(error)));
   if (count <= 0)
-    return end(before == 0 ? "closed the connection" : "closed the connection within a frame");
+    return end(before == 0 ? "closed the connection"
+                           : "closed the connection in the middle of a frame");
   has_heard_ = true;
   if (limits_.descriptors == 0) return;
   if (!take_descriptors(message, received_descriptors_)) {

@@ -23,8 +23,8 @@ FileDescriptor listen_on_node(const SocketName& name) { return listen_on_abstrac
 FileDescriptor connect_to_node(const SocketName& name) {
   FileDescriptor result(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!result.valid()) {
-    throw Error(hcclSystemError, text("cannot make a unix socket: ", system_error_text(errno), "; ",
-                                      advice_on(errno, "allow unix sockets")));
+    throw Error(hcclSystemError, text("cannot create a unix socket: ", system_error_text(errno),
+                                      "; ", advice_on(errno, "allow unix sockets")));
   }
   const SocketAddress where = abstract_address(name_of(name));
   while (connect(result.get(), where.get(), where.length) != 0) {

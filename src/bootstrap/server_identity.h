@@ -17,7 +17,7 @@ namespace hccl::bootstrap {
 struct ServerIdentity {
   const UniqueId& id;
   const int joining_rank;
-  Address address{};  // the one that answered; its port is 0 until one has
+  Address address{};  // the address that answered; until then, its port is 0
   ProcessIdentity process{};
   int rank = -1;          // the rank in the server's process, or -1 if there is none
   bool is_known = false;  // a key or the kernel has confirmed the server

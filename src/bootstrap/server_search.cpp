@@ -35,7 +35,7 @@ FileDescriptor tcp_socket(bool v6) {
   if (!result.valid()) {
     throw Error(
         hcclSystemError,
-        text("cannot make a socket: ", system_error_text(errno), "; ",
+        text("cannot create a socket: ", system_error_text(errno), "; ",
              advice_on(errno, "see HCCL_COMM_ID, whose address family this host may lack")));
   }
   const int on = 1;

@@ -43,7 +43,7 @@ class StallJudge {
   WaitForGraph waiting_;
   std::set<int> answered_;                        // ranks that have reported a current call
   std::string suspected_;                         // a deadlock that may still resolve itself
-  Deadline suspected_until_ = Deadline::never();  // then it counts as a mismatch
+  Deadline suspected_until_ = Deadline::never();  // from this time, it counts as a mismatch
 };
 
 }  // namespace hccl::bootstrap

@@ -35,7 +35,7 @@ struct UniqueId {
 // Decodes an id and ignores any bytes after its contents. Throws Error(hcclInvalidArgument), whose
 // text names the defect.
 [[nodiscard]] UniqueId decode(const hcclUniqueId& id);
-// Returns true if the id was never filled in: its length or all of its bytes are zero.
+// Returns true if the id was never filled in: its length is zero, or all of its bytes are.
 [[nodiscard]] bool is_empty(const hcclUniqueId& id);
 
 }  // namespace hccl::bootstrap

@@ -22,7 +22,7 @@ struct WatchedCall {
   CallPosition position;
   bool is_collective = true;
   std::function<std::string()> text;
-  std::function<std::vector<int>()> awaited;  // returns the ranks that the call waits for now
+  std::function<std::vector<int>()> awaited;  // returns the ranks that the call is waiting for
   const StreamLookahead* ahead = nullptr;
   std::uint64_t stream = 0;  // its stream's id
 };
@@ -64,15 +64,14 @@ class CallWatchdog final : public ProgressObserver {
   WaitLimit::Value limit_;
   TimeLimit timeout_;
   TimeLimit report_;
-  // Mismatched calls may wait for each other, which the first or the second of these two queries
-  // reveals.
+  // Two early queries, which reveal mismatched calls that wait for each other.
   Deadline early_ask_ = Deadline::never();
   Deadline second_ask_ = Deadline::never();
   Deadline departed_ = Deadline::never();
 };
 
-// Throws the communicator's fault if one arrives within a short time, because that fault may be the
-// reason for the loss. Otherwise throws Error(hcclSystemError) that names the peer and states
+// Throws the communicator's fault if one arrives within half a second, because that fault may be
+// the reason for the loss. Otherwise throws Error(hcclSystemError) that names the peer and states
 // whether it has left the communicator. `wait_set`: a wait set that NetworkBackend::wake() rings.
 [[noreturn]] void throw_lost(NetworkBackend& network, transport::WaitSet& wait_set,
                              const std::string& doing, const transport::PeerLost& lost);

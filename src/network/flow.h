@@ -105,8 +105,8 @@ struct PeerConnection {
 
 struct Flow;
 
-// A flow that the dependent flow must not overtake. If `whole`, the dependent flow may not proceed
-// until this one is complete.
+// An earlier flow that the dependent flow must not overtake. If `whole`, the dependent flow may not
+// proceed until the earlier one is complete.
 struct Dependency {
   const Flow* flow = nullptr;
   bool whole = false;

@@ -43,8 +43,8 @@ class NetworkBackend final : public Backend {
   }
   // Chooses a transport for each peer, and attaches the link over which nodes report faults.
   // `table`: holds the bytes that announce() returned on each rank; its link is moved out.
-  // `segment`: the ranks of this node. Throws Error(hcclSystemError) that names a rank that no
-  // transport reaches, and the reason.
+  // `segment`: the memory that the ranks of this node share. Throws Error(hcclInvalidUsage), whose
+  // text names a rank that no transport reaches, and the reason.
   void connect(bootstrap::RankTable& table, planner::Topology topology,
                std::vector<std::string> rank_texts, std::unique_ptr<node::NodeSegment> segment);
 

@@ -22,8 +22,8 @@ namespace {
 
 constexpr std::size_t kCacheLine = 64;
 
-// Returns whether a call stages its output in a buffer of this back end until data of all ranks
-// have arrived. A call does so if copying the output takes less time than a round of messages among
+// Returns whether a call stages its output in a buffer of this back end until the data of all ranks
+// has arrived. A call does so if copying the output takes less time than a round of messages among
 // all ranks, except for a reduce, which moves data to one rank only, and a call without elements.
 // The result is the same on all ranks.
 bool stages_output(const CollectiveCall& call, int ranks) {

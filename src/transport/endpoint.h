@@ -84,8 +84,8 @@ class Endpoint {
   // Returns whether the memory of all bytes that sends have taken may be overwritten.
   [[nodiscard]] virtual bool flushed() = 0;
 
-  // Lends at most `most` of the arrived bytes, from the first unreleased byte on. The bytes stay
-  // valid until release(), and have no particular alignment. Another call lends the same bytes
+  // Lends at most `most` of the arrived bytes, starting at the first unreleased byte. The bytes
+  // stay valid until release(), and have no particular alignment. Another call lends the same bytes
   // again, together with those that have arrived since, up to view_limit(). Throws PeerLost if the
   // peer is lost and no new bytes can be lent.
   [[nodiscard]] virtual std::span<const std::byte> try_receive(std::size_t most) = 0;
@@ -94,10 +94,10 @@ class Endpoint {
   // Returns the maximum number of bytes that try_receive() can lend in one piece. An element of at
   // most this size can always be lent whole when all of it has arrived.
   [[nodiscard]] virtual std::size_t view_limit() const = 0;
-  // Moves arrived bytes to the destination, from the first unreleased byte on, and returns their
-  // number. These bytes need no release(). After a partial receive, the transport owns the rest of
-  // the destination. Until that rest is full or the endpoint is cut(), keep passing it; do not call
-  // try_receive() or pass another destination.
+  // Moves arrived bytes, starting at the first unreleased one, to the destination, and returns
+  // their number. These bytes need no release(). After a partial receive, the transport owns the
+  // rest of the destination. Until that rest is full or the endpoint is cut(), keep passing it; do
+  // not call try_receive() or pass another destination.
   [[nodiscard]] virtual std::size_t try_receive_into(std::span<std::byte> destination) = 0;
 
   // Prepares a sleep until a condition of `interest` may be true. Adds the descriptors to poll to

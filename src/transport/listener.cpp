@@ -93,7 +93,7 @@ void Listener::accept_from(const FileDescriptor& socket) {
       admit(std::move(pending));
     } else if (is_resource_shortage(errno)) {
       if (pending_.empty()) return pause_accepting();
-      dismiss(pending_.begin(), "was the oldest when descriptors ran out");
+      dismiss(pending_.begin(), "was the oldest unauthenticated one when descriptors ran out");
     } else if (errno != EINTR && errno != ECONNABORTED) {
       return;
     }

@@ -64,7 +64,7 @@ class Segment {
 
   [[nodiscard]] Header& header() const { return *header_; }
   // Returns the address of the byte at `position` in the stream that `side` sends. The kRingBytes
-  // bytes from that address on are contiguous.
+  // bytes that start at that address are contiguous.
   [[nodiscard]] std::byte* at(std::size_t side, std::uint64_t position) const {
     return rings_[side].data() + position % kRingBytes;
   }

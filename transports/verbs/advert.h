@@ -36,8 +36,8 @@ constexpr std::uint32_t kMaxAdverts = 4;
 class SenderView {
  public:
   void update(const Advert& advert) { advert_ = advert; }
-  // Returns the number of bytes from `position` on that may be written directly, or 0 if the ring
-  // must be used.
+  // Returns the number of bytes that may be written directly, starting at `position`, or 0 if the
+  // ring must be used.
   [[nodiscard]] std::size_t direct_room(std::uint64_t position) const {
     if (position < advert_.position || position >= end()) return 0;
     return static_cast<std::size_t>(end() - position);
@@ -64,7 +64,7 @@ class ReceiverView {
     begun_ = false;
   }
   // Records `bytes` that were written directly. `ring_arrived` and `ring_taken` are the ring's
-  // counters at that moment: the bytes in the ring at that moment precede these bytes. Returns
+  // counters at that time; the bytes that are then in the ring precede the direct ones. Returns
   // false if the peer wrote more than was advertised.
   [[nodiscard]] bool arrive(std::size_t bytes, std::uint64_t ring_arrived,
                             std::uint64_t ring_taken) {

@@ -80,7 +80,7 @@ std::string objection_to(const Gid& gid, const PortRequest& request, const Inter
   if (is_zero(gid.bytes)) return "is empty";
   if (gid.kind != Gid::Kind::roce_v2)
     return gid.kind == Gid::Kind::roce_v1 ? "is RoCE v1, not RoCE v2" : "is not a RoCE GID";
-  if (gid.index > kMaxGidIndex) return text("has an index over ", kMaxGidIndex);
+  if (gid.index > kMaxGidIndex) return text("has an index above ", kMaxGidIndex);
   // Network namespaces may share a device; its GID table then contains the addresses of all of
   // them.
   if (own == nullptr) return "no interface here has that address";

@@ -33,7 +33,7 @@ class Receiver {
   [[nodiscard]] std::size_t held() const { return window_.held(); }
   [[nodiscard]] std::size_t lent() const { return window_.lent(); }
 
-  // Lends at most `most` of the arrived bytes, from the first unreleased byte on. Throws
+  // Lends at most `most` of the arrived bytes, starting at the first unreleased byte. Throws
   // Error(hcclInternalError) while an advertised destination is not full.
   [[nodiscard]] std::span<const std::byte> lend(std::size_t most);
   // Releases up to `count` lent bytes and returns how many it released.

@@ -21,8 +21,8 @@ class StreamMemory {
   // Throws Error(hcclSystemError).
   explicit StreamMemory(RegistrationCache& cache);
 
-  // Returns the address of the ring's byte at `position`. The kRingBytes bytes from that address on
-  // are contiguous.
+  // Returns the address of the ring's byte at `position`. The kRingBytes bytes that start at that
+  // address are contiguous.
   [[nodiscard]] const std::byte* incoming(std::uint64_t position) const {
     return incoming_.at(position);
   }

@@ -280,7 +280,7 @@ void VerbsEndpoint::end_sleep() noexcept {
 }
 
 void VerbsEndpoint::cut() noexcept {
-  mark_lost("this rank cut the stream because a call failed; see what failed first");
+  mark_lost("this rank cut the stream because a call failed; look at the first failure");
   if (!pair_) return;
   pair_->cut();
   shutdown(socket_.get(),

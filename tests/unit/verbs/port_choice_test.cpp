@@ -180,7 +180,7 @@ TEST(PortChoice, UsesOnlyRoceV2GidsUpToIndex255) {
   EXPECT_EQ(choice.remarks,
             Texts{"rxe0 port 1: GID 0 (10.77.0.1) rejected: is not a RoCE GID; GID 1 (10.77.0.1) "
                   "rejected: is RoCE v1, not RoCE v2; GID 2 (::) rejected: is empty; GID 256 "
-                  "(10.77.0.1) rejected: has an index over 255"});
+                  "(10.77.0.1) rejected: has an index above 255"});
 }
 
 TEST(PortChoice, RanksBridgesAndLoopbackLast) {
