@@ -181,7 +181,7 @@ hcclResult_t hcclEmulationSetTimeout(hcclComm_t comm, uint64_t milliseconds);
 hcclResult_t hcclEmulationStreamPosition(void* stream_handle, uint64_t* queued,
                                          uint64_t* completed);
 
-// As `timeout_ms`: no limit on this wait.
+// The value of `timeout_ms` that sets no limit.
 #define HCCL_EMULATION_NO_TIMEOUT UINT64_MAX
 
 // Waits until the work up to position `up_to` has run, for at most `timeout_ms` milliseconds, and
@@ -244,10 +244,10 @@ hcclResult_t hcclEmulationStreamNotify(void* stream_handle, uint64_t after, uint
 // Each call is queued like a collective and may be part of a group. In a group, such a call is
 // equivalent to n reduces, or to n sends and n receives, including one of each with the rank
 // itself, and each of these counts towards the limit of calls on the stream. If two ranks pass
-// different counts for the same block, both calls fail with hcclInvalidUsage, as does the
-// communicator, before that block is written; other blocks may have been written. Errors are those
-// of all collectives (see hccl.h), and hcclInvalidArgument for null counts, blocks of an output
-// that overlap, an output that overlaps an input other than in place, and sizes above 2^63 bytes.
+// different counts for the same block, their calls and the communicator fail with hcclInvalidUsage
+// before that block is written; other blocks may have been written. Errors are those of all
+// collectives (see hccl.h), and hcclInvalidArgument for null counts, blocks of an output that
+// overlap, an output that overlaps an input other than in place, and sizes above 2^63 bytes.
 
 // Gathers the blocks of all ranks on every rank: rank r sends counts[r] elements, which are stored
 // at displacements[r] of `recvbuff`. All ranks pass the same counts; displacements may differ.

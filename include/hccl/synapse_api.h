@@ -95,8 +95,8 @@ synStatus SYN_API_CALL synDeviceRelease(synDeviceId deviceId);
 // Errors: those of synStreamSynchronize() if any of that work failed.
 synStatus SYN_API_CALL synDeviceSynchronize(synDeviceId deviceId);
 
-// Write the number of devices on this host, whether held or free: of all types, of one type, or of
-// each type (an array indexed by synDeviceType).
+// Write the number of devices on this host, free or acquired: of all types, of one type, or of each
+// type (in an array indexed by synDeviceType).
 synStatus SYN_API_CALL synDeviceGetCount(uint32_t* pCount);
 synStatus SYN_API_CALL synDeviceGetCountByDeviceType(uint32_t* pCount, synDeviceType deviceType);
 synStatus SYN_API_CALL synDeviceCount(uint32_t count[synDeviceTypeSize]);
@@ -276,8 +276,8 @@ synStatus SYN_API_CALL synEventElapsedTime(uint64_t* pNanoSeconds,
 // ---- Configuration and errors -----------------------------------------------------------------
 
 // Writes the value of a configuration key (the name of an environment variable) as text to
-// `configValue`, at most `valueSize` bytes including the terminating zero; switches read "0" or
-// "1".
+// `configValue`, at most `valueSize` bytes including the terminating zero; boolean keys yield "0"
+// or "1".
 // Errors: synInvalidArgument for an unknown key; `configValue` is then empty.
 synStatus SYN_API_CALL synConfigurationGet(const char* configurationName, char* configValue,
                                            uint64_t valueSize);

@@ -40,7 +40,7 @@ class FailureLog {
   // logged again, with the number of repetitions, only when kPeriod has passed since it was logged
   // last.
   static constexpr std::chrono::seconds kPeriod{10};
-  // The number of lines logged within kPeriod; further failures are only counted.
+  // The maximum number of lines within kPeriod; further failures are only counted.
   static constexpr int kMostLines = 20;
 
   // Logs a failed call. A failed try (FailedCall::tries) is kept instead: the same thread's next

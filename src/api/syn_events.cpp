@@ -61,7 +61,7 @@ synStatus SYN_API_CALL synEventElapsedTime(uint64_t* pNanoSeconds,
     }
     const std::uint64_t end = find_event(eventHandleEnd)->time();
     if (end < start)
-      throw SynError(synInvalidArgument, "the end event was reached before the start event");
+      throw SynError(synInvalidArgument, "the end event completed before the start event");
     *pNanoSeconds = end - start;
   });
 }

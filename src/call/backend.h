@@ -65,7 +65,7 @@ struct AsyncError {
 
 // The position of sends and receives relative to the collectives of their stream.
 struct MessagePlace {
-  std::uint32_t ordinal = 0;     // the stream's, or the next free one if it has none yet
+  std::uint32_t ordinal = 0;     // of the stream, or the next free one if it has none yet
   bool has_collectives = false;  // whether the stream has queued collectives before
 };
 

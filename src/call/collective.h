@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The collectives, with one numbering for shared memory, the wire and schedules, and a table of
+// The collectives, numbered alike in shared memory, on the wire and in schedules, and a table of
 // their properties.
 #pragma once
 
@@ -37,8 +37,8 @@ enum class RankSet : std::uint8_t { nobody, everybody, root, rank_0, rank_1 };
 // that buffer.
 struct CollectiveTraits {
   const char* name;   // "all_reduce"
-  RankSet senders;    // have an input
-  RankSet receivers;  // have an output
+  RankSet senders;    // the ranks with an input
+  RankSet receivers;  // the ranks with an output
   bool has_blocks_in_input;
   bool has_blocks_in_output;
   bool reduces;

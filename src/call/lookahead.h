@@ -36,8 +36,8 @@ class CallLookahead : public StreamLookahead {
 
 class GroupLookahead : public StreamLookahead {
  public:
-  // Returns whether the following groups may begin although earlier groups may still block. When no
-  // earlier group can block any longer, the following groups may begin in any case.
+  // Returns whether the following groups may begin even though earlier groups may still block. When
+  // no earlier group can block, the following groups may always begin.
   [[nodiscard]] virtual bool may_begin() = 0;
   // Returns the following groups, one at each call of next(). Returns an empty span if there is no
   // further one for now or another kind of work comes first.

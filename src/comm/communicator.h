@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's membership of a communicator. The communicator queues calls on streams in an order on
+// A rank's membership in a communicator. The communicator queues calls on streams in an order on
 // which all ranks agree, and its back end runs them.
 #pragma once
 

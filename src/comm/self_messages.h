@@ -14,9 +14,10 @@ struct SelfCopy {
   std::uint64_t bytes = 0;
 };
 
-// Removes the sends and receives of `rank` with itself from `calls`, pairs them in order, and
-// returns a copy for each pair with different addresses. Throws Error(hcclInternalError), the code
-// that Gaudi's library returns, if a send or a receive has no partner or differs from its partner.
+// Removes from `calls` the sends of `rank` to itself and its receives from itself, pairs them in
+// order, and returns a copy for each pair with different addresses. Throws
+// Error(hcclInternalError), the code that Gaudi's library returns, if a send or a receive has no
+// partner or differs from its partner.
 [[nodiscard]] std::vector<SelfCopy> pair_self_messages(MessageList& calls, int rank);
 
 }  // namespace hccl::comm

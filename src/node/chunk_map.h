@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maps the chunks that the ranks send in a collective to the chunks that they receive, without side
-// effects.
+// Maps the chunks that the ranks send in a collective to the chunks that they receive.
 #pragma once
 
 #include "call/collective.h"

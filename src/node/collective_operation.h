@@ -39,7 +39,7 @@ struct CollectiveOperation {
   Slicing slicing;             // this rank's own until all ranks have posted, then the common one
   std::uint32_t slice_number = 0;  // of the current slice
   const std::uint64_t part_bytes;  // sent by each sending rank
-  const std::uint64_t send_bytes;  // of this rank's buffers that peers may access
+  const std::uint64_t send_bytes;  // size of this rank's buffers that peers may access
   const std::uint64_t recv_bytes;
   device::Placement send;  // of the buffers in this rank's memory file
   device::Placement recv;

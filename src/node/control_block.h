@@ -15,7 +15,7 @@
 namespace hccl::node {
 
 inline constexpr int kMaxRanks = 64;
-inline constexpr std::uint32_t kLanes = 128;  // streams of one communicator in use at a time
+inline constexpr std::uint32_t kLanes = 128;  // maximum number of streams in use in a communicator
 
 // The first fault of a communicator. Later faults are not recorded.
 struct FaultRecord {
@@ -43,8 +43,8 @@ struct alignas(64) RankRecord {
 };
 
 // A rank's part of an operation: a cache line with the descriptor and the first 16 bytes of the
-// payload. A longer eager payload continues after it. The stride is not a power of two, because a
-// power of two would map all slots to the same cache sets.
+// payload. A longer eager payload continues after that line. The stride is not a power of two,
+// because a power of two would map all slots to the same cache sets.
 struct alignas(64) Slot {
   static constexpr std::size_t kStride = 1024 + 64;
   static constexpr std::size_t kPayloadBytes = kStride - 48;

@@ -19,7 +19,7 @@ namespace {
 // still make the missing call.
 constexpr std::chrono::seconds kCertainty{1};
 
-// Returns the number of the collective that follows on the stream.
+// Returns the number of the stream's next collective.
 std::uint32_t next_collective(const NodeSegment& node, const StreamPlace& place) {
   return place.lane != nullptr ? place.lane->number() : node.control().header().first_number;
 }

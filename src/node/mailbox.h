@@ -13,7 +13,7 @@ namespace hccl::node {
 // The progress, in bytes, of a message that goes through the sender's staging buffer.
 struct MessageStream {
   std::atomic<std::uint32_t> wanted;  // set by the receiver when it is ready to take the pieces
-  std::atomic<std::uint64_t> filled;  // set by the sender, after the position of the buffer
+  std::atomic<std::uint64_t> filled;  // set by the sender after it has stored the buffer's position
   std::atomic<std::uint64_t> drained;
 };
 

@@ -30,7 +30,7 @@ class MessageCopier {
   MessageCopier(NodeSegment& node, device::DeviceAddress staging, std::uint64_t cache_bytes)
       : node_(node), staging_(staging), cache_bytes_(cache_bytes) {}
 
-  // Returns the placement of an item in device memory. Keeps the placement in the item until
+  // Returns the placement of an item in device memory. Caches the placement in the item until
   // allocations change, because the same address may then have different pages.
   const device::Placement& locate(MessageItem& item) const;
 

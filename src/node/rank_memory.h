@@ -22,8 +22,8 @@ inline constexpr std::uint64_t kMaxSourceBytes = 256 << 10;
 device::Content load(device::Arena& arena, device::DeviceAddress address, std::uint64_t bytes,
                      std::byte* destination);
 // Returns a pointer for reading a range of a rank's memory. `content`: the content that the rank
-// has published. `mapped`: the whole range is in this process's page tables; otherwise its pages
-// are mapped now. Throws Error(hcclOutOfMemory).
+// has published. `mapped`: whether the whole range is in this process's page tables; if not, maps
+// its pages. Throws Error(hcclOutOfMemory).
 [[nodiscard]] const std::byte* as_source(device::ArenaView& memory, std::uint64_t file_offset,
                                          std::uint64_t bytes, device::Content content, bool mapped);
 

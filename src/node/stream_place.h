@@ -9,11 +9,11 @@ namespace hccl::node {
 class Lane;
 class PendingMessages;
 
-// The place before the next collective of a lane.
+// The position directly before the next collective of a lane.
 struct StreamPlace {
   std::uint32_t ordinal = 0;           // of the lane that the stream has, or would get now
   const Lane* lane = nullptr;          // null if no collective has been queued on the stream
-  PendingMessages* pending = nullptr;  // of this stream and communicator alone
+  PendingMessages* pending = nullptr;  // exclusive to this stream and communicator
 };
 
 }  // namespace hccl::node

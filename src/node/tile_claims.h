@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The claimed tiles of an operation in 32 bits: a bit for each tile if there are at most 32, else
-// the number of claimed tiles, which are then claimed in order. Pure.
+// the number of claimed tiles, which are then claimed in order.
 #pragma once
 
 #include <bit>

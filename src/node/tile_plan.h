@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Divides a collective inside a node into tiles {source ranks} -> {destination ranks}, and maps a
-// tile's number to the bytes that it covers. Pure.
+// tile's number to the bytes that it covers.
 #pragma once
 
 #include "call/collective_call.h"

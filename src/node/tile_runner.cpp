@@ -128,8 +128,8 @@ std::optional<std::uint32_t> TileRunner::claim_tile() const {
   const CoreCount& cores = node_.cores();
   const auto worker = static_cast<std::uint32_t>(cores.exclusive ? node_.rank() : sched_getcpu());
   const auto workers = static_cast<std::uint32_t>(cores.exclusive ? node_.size() : cores.cores);
-  // Uses compare-and-swap, because an addition might claim a tile of a later operation, which
-  // others have opened since this rank last ran.
+  // Uses compare-and-swap, because an atomic addition might claim a tile of a later operation that
+  // peers have opened in the meantime.
   std::uint64_t before = block.claimed.load(std::memory_order_relaxed);
   std::optional<TileClaims::Claim> claim;
   do {
