@@ -41,14 +41,14 @@ struct FailureLogTest : testing::Test {
   FailureLog log;
 };
 
-TEST_F(FailureLogTest, ALineNamesFunctionCodeAndText) {
+TEST_F(FailureLogTest, LineNamesFunctionCodeAndText) {
   log.note(failure(), kStart);
   const std::string line = captured.next_write();
   EXPECT_EQ(line.find("hccl WARN "), 0U) << line;
   EXPECT_EQ(message(line), "hcclAllReduce failed: hcclInvalidArgument (7): count is odd\n");
 }
 
-TEST_F(FailureLogTest, AFailureIsSaidOnceAndItsRepetitionsAreCounted) {
+TEST_F(FailureLogTest, LogsFailureOnceAndCountsRepetitions) {
   for (int call = 0; call < 42; ++call) log.note(failure(), kStart);
   EXPECT_NE(captured.next_write(), "");
   EXPECT_EQ(captured.next_write(), "");
@@ -56,10 +56,10 @@ TEST_F(FailureLogTest, AFailureIsSaidOnceAndItsRepetitionsAreCounted) {
   EXPECT_EQ(message(captured.next_write()),
             "hcclAllReduce failed: hcclInvalidArgument, repeated 41 times\n");
   log.flush();
-  EXPECT_EQ(captured.next_write(), "") << "what was said is not counted again";
+  EXPECT_EQ(captured.next_write(), "") << "repetitions must not be counted twice";
 }
 
-TEST_F(FailureLogTest, AfterThePeriodItIsSaidAgainWithTheNumberOfRepetitions) {
+TEST_F(FailureLogTest, LogsAgainAfterPeriodWithRepetitions) {
   for (int call = 0; call < 2; ++call) log.note(failure(), kStart);
   static_cast<void>(captured.next_write());
   log.note(failure(), kStart + FailureLog::kPeriod);
@@ -67,7 +67,7 @@ TEST_F(FailureLogTest, AfterThePeriodItIsSaidAgainWithTheNumberOfRepetitions) {
             "hcclAllReduce failed: hcclInvalidArgument, repeated 1 time: count is odd\n");
 }
 
-TEST_F(FailureLogTest, FailuresThatDifferAreSaidEach) {
+TEST_F(FailureLogTest, LogsEachDifferentFailure) {
   FailedCall other_code = failure();
   other_code.code = 8;
   for (const FailedCall& call :
@@ -77,7 +77,7 @@ TEST_F(FailureLogTest, FailuresThatDifferAreSaidEach) {
   }
 }
 
-TEST_F(FailureLogTest, AFloodIsCutOffAndCounted) {
+TEST_F(FailureLogTest, CutsOffAndCountsFlood) {
   int lines = 0;
   for (int call = 0; call < FailureLog::kMostLines + 5; ++call) {
     log.note(failure(kFunction, std::to_string(call)), kStart);
@@ -90,20 +90,20 @@ TEST_F(FailureLogTest, AFloodIsCutOffAndCounted) {
   EXPECT_NE(captured.next_write().find("last"), std::string::npos);
 }
 
-TEST_F(FailureLogTest, ManyFailuresEvictTheOldestAndSayItsRepetitions) {
+TEST_F(FailureLogTest, LogsRepetitionsOfEvictedFailure) {
   for (int call = 0; call < 2; ++call) log.note(failure(), kStart);
   static_cast<void>(captured.next_write());
-  bool said = false;
+  bool logged = false;
   for (int call = 0; call < 1000; ++call) {
     log.note(failure(kOther, std::to_string(call)), kStart + call * FailureLog::kPeriod);
     for (std::string line = captured.next_write(); !line.empty(); line = captured.next_write())
-      said = said || line.find("hcclAllReduce failed: hcclInvalidArgument, repeated 1 time") !=
-                         std::string::npos;
+      logged = logged || line.find("hcclAllReduce failed: hcclInvalidArgument, repeated 1 time") !=
+                             std::string::npos;
   }
-  EXPECT_TRUE(said);
+  EXPECT_TRUE(logged);
 }
 
-TEST_F(FailureLogTest, WhatIsSaidOnceIsNeverSaidAgain) {
+TEST_F(FailureLogTest, LogsOnceOnlyFailureOnce) {
   FailedCall call = failure();
   call.once = true;
   log.note(call, kStart);
@@ -119,7 +119,7 @@ FailedCall held(std::string_view text) {
   return call;
 }
 
-TEST_F(FailureLogTest, AProgramThatTriesOneModuleAfterTheOtherIsQuiet) {
+TEST_F(FailureLogTest, OmitsTriesThatSuccessFollows) {
   log.note(held("module 0 is held"), kStart);
   log.note(held("module 1 is held"), kStart);
   log.forgive();
@@ -127,7 +127,7 @@ TEST_F(FailureLogTest, AProgramThatTriesOneModuleAfterTheOtherIsQuiet) {
   EXPECT_EQ(captured.next_write(), "");
 }
 
-TEST_F(FailureLogTest, TheLastTryIsSaidIfNoneSucceeds) {
+TEST_F(FailureLogTest, LogsLastTryIfNoneSucceeds) {
   for (const char* text : {"module 0 is held", "module 1 is held"}) log.note(held(text), kStart);
   EXPECT_EQ(captured.next_write(), "");
   log.flush();
@@ -135,26 +135,26 @@ TEST_F(FailureLogTest, TheLastTryIsSaidIfNoneSucceeds) {
   EXPECT_EQ(captured.next_write(), "");
 }
 
-TEST_F(FailureLogTest, ATryIsSaidBeforeTheNextFailure) {
+TEST_F(FailureLogTest, LogsTryBeforeNextFailure) {
   log.note(held("module 0 is held"), kStart);
   log.note(failure(), kStart);
   EXPECT_NE(captured.next_write().find("module 0 is held"), std::string::npos);
   EXPECT_NE(captured.next_write().find("hcclAllReduce failed"), std::string::npos);
 }
 
-TEST_F(FailureLogTest, ATryThatIsMadeAgainIsSaid) {
+TEST_F(FailureLogTest, LogsRepeatedTry) {
   for (int call = 0; call < 2; ++call) log.note(held("module 0 is held"), kStart);
   EXPECT_NE(captured.next_write().find("module 0 is held"), std::string::npos);
 }
 
-TEST_F(FailureLogTest, AnotherThreadsSuccessForgivesNothing) {
+TEST_F(FailureLogTest, SuccessOfAnotherThreadForgivesNothing) {
   log.note(held("module 0 is held"), kStart);
   std::thread([&] { log.forgive(); }).join();
   log.flush();
   EXPECT_NE(captured.next_write().find("module 0 is held"), std::string::npos);
 }
 
-TEST_F(FailureLogTest, SuccessForgivesNoOtherFailures) {
+TEST_F(FailureLogTest, SuccessForgivesOnlyTries) {
   for (int call = 0; call < 2; ++call) log.note(failure(), kStart);
   log.forgive();
   log.flush();
@@ -162,9 +162,9 @@ TEST_F(FailureLogTest, SuccessForgivesNoOtherFailures) {
   EXPECT_NE(captured.next_write().find("repeated 1 time"), std::string::npos);
 }
 
-// When failures exceed the limit of a period, a new one must evict the oldest without being kept
-// itself, and the newer ones must stay known.
-TEST_F(FailureLogTest, WhatIsBehindAnEvictedFailureIsStillKnown) {
+// When failures exceed the limit of a period, a new one must evict the oldest without being stored
+// itself, and the newer ones must be remembered.
+TEST_F(FailureLogTest, EvictionKeepsNewerFailures) {
   constexpr int kFailures = 256;
   const auto at = [](int failure) { return kStart + (failure / 10) * FailureLog::kPeriod; };
   for (int call = 0; call < kFailures; ++call) {
@@ -182,7 +182,7 @@ TEST_F(FailureLogTest, WhatIsBehindAnEvictedFailureIsStillKnown) {
             "hcclAllReduce failed: hcclInvalidArgument, repeated 1 time\n");
 }
 
-// Replaces stderr by a full pipe as long as the object lives.
+// Replaces stderr by a full pipe while the object lives.
 class FullPipe {
  public:
   FullPipe() {
@@ -213,14 +213,14 @@ class FullPipe {
   std::array<int, 2> ends_{};
 };
 
-bool sleeps(pid_t thread) {
+bool is_sleeping(pid_t thread) {
   std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
   std::string line;
   std::getline(file, line);
   return line.find(") S ") != std::string::npos;
 }
 
-TEST_F(FailureLogTest, NobodyWaitsForAThreadThatCannotWrite) {
+TEST_F(FailureLogTest, BlockedWriterDelaysNoOtherThread) {
   for (int call = 0; call < 2; ++call) log.note(failure(), kStart);
   const FullPipe pipe;
   std::atomic<pid_t> writing = 0;
@@ -228,14 +228,14 @@ TEST_F(FailureLogTest, NobodyWaitsForAThreadThatCannotWrite) {
     writing = gettid();
     log.note(failure(kOther), kStart);
   });
-  while (writing == 0 || !sleeps(writing)) std::this_thread::yield();
+  while (writing == 0 || !is_sleeping(writing)) std::this_thread::yield();
   log.note(failure(), kStart);
   log.flush();
   pipe.read_some();
   writer.join();
 }
 
-TEST_F(FailureLogTest, NoneAndHigherLevelsSilenceIt) {
+TEST_F(FailureLogTest, IsSilentAtHigherLevelsAndOff) {
   Config config;
   config.log_level = LogLevel::off;
   configure_log(config);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the code and the last error that an exception becomes, and the guard in a forked child.
+// Tests the codes and last-error texts that exceptions become, and the guard in a forked child.
 #include "api/guard.h"
 
 #include "base/error.h"
@@ -25,18 +25,18 @@ namespace {
 std::string hccl_text() { return last_hccl_error.text(); }
 std::string syn_text() { return last_syn_error.text(); }
 
-TEST(Guard, ReturnsWhatTheBodyReturnsOrSuccess) {
+TEST(Guard, ReturnsResultOfBodyOrSuccess) {
   EXPECT_EQ(guard(__func__, [] {}), hcclSuccess);
   EXPECT_EQ(guard(__func__, [] { return hcclBusy; }), hcclBusy);
   EXPECT_EQ(hccl_text(), "");
 }
 
-TEST(Guard, GivesAnErrorsCodeAndText) {
+TEST(Guard, ReturnsCodeAndSetsTextOfError) {
   EXPECT_EQ(guard(__func__, [] { throw Error(hcclPortDown, "port 3 is down"); }), hcclPortDown);
   EXPECT_EQ(hccl_text(), "port 3 is down");
 }
 
-TEST(Guard, SaysOnStderrWhichCallFailedAndWhy) {
+TEST(Guard, LogsFailedCallAndReason) {
   test::CapturedStderr captured;
   (void)guard("hcclAnything", [] { throw Error(hcclPortDown, "port 4 is down"); });
   EXPECT_NE(captured.next_write().find("hcclAnything failed: hcclPortDown (16): port 4 is down"),
@@ -46,15 +46,15 @@ TEST(Guard, SaysOnStderrWhichCallFailedAndWhy) {
             std::string::npos);
 }
 
-TEST(Guard, IsSilentAboutAnswersProbesAndForwarders) {
+TEST(Guard, DoesNotLogAnswersProbesAndForwarders) {
   test::CapturedStderr captured;
   (void)syn_guard("synQuery", [] { return synBusy; });
   (void)syn_guard(probe("synIsThere"), [] { throw SynError(synInvalidArgument, "no"); });
-  (void)guard(forwarder("hcclOuter"), [] { throw Error(hcclInvalidArgument, "said already"); });
+  (void)guard(forwarder("hcclOuter"), [] { throw Error(hcclInvalidArgument, "logged already"); });
   EXPECT_EQ(captured.next_write(), "");
 }
 
-TEST(Guard, ClearsTheLastErrorOfItsApiAlone) {
+TEST(Guard, ClearsLastErrorOfItsApiOnly) {
   (void)guard(__func__, [] { throw Error(hcclPortDown, "hccl"); });
   (void)syn_guard(__func__, [] { throw SynError(synTimeout, "syn"); });
   EXPECT_EQ(hccl_text(), "hccl");
@@ -67,7 +67,7 @@ TEST(Guard, ClearsTheLastErrorOfItsApiAlone) {
   EXPECT_EQ(last_syn_error.status(), synSuccess);
 }
 
-TEST(Guard, TurnsForeignExceptionsIntoTheNearestCode) {
+TEST(Guard, MapsForeignExceptionsToNearestCode) {
   EXPECT_EQ(guard(__func__, [] { throw std::bad_alloc(); }), hcclOutOfMemory);
   EXPECT_NE(hccl_text(), "");
   EXPECT_EQ(guard(__func__, [] { throw std::runtime_error("odd"); }), hcclInternalError);
@@ -80,13 +80,13 @@ TEST(Guard, TurnsForeignExceptionsIntoTheNearestCode) {
   EXPECT_NE(hccl_text(), "");
 }
 
-TEST(Guard, CutsATextThatIsTooLong) {
+TEST(Guard, TruncatesLongText) {
   const std::string text(5 * LastError::kCapacity, 'x');
   EXPECT_EQ(guard(__func__, [&] { throw Error(hcclSystemError, text); }), hcclSystemError);
   EXPECT_EQ(hccl_text(), text.substr(0, LastError::kCapacity - 1));
 }
 
-TEST(SynGuard, GivesExactStatusesAndKeepsReturnedOnes) {
+TEST(SynGuard, ReturnsExactStatuses) {
   EXPECT_EQ(syn_guard(__func__, [] { throw SynError(synMappingNotFound, "no such mapping"); }),
             synMappingNotFound);
   EXPECT_EQ(last_syn_error.status(), synMappingNotFound);
@@ -96,14 +96,14 @@ TEST(SynGuard, GivesExactStatusesAndKeepsReturnedOnes) {
   EXPECT_EQ(syn_text(), "");
 }
 
-TEST(SynGuard, TurnsOtherExceptionsIntoTheNearestStatus) {
+TEST(SynGuard, MapsOtherExceptionsToNearestStatus) {
   EXPECT_EQ(syn_guard(__func__, [] { throw std::bad_alloc(); }), synOutOfHostMemory);
   EXPECT_EQ(syn_guard(__func__, [] { throw std::runtime_error("odd"); }), synFail);
   EXPECT_EQ(syn_guard(__func__, [] { throw 42; }), synFail);
   EXPECT_NE(syn_text(), "");
 }
 
-TEST(SynGuard, MapsEveryResultToTheNearestStatus) {
+TEST(SynGuard, MapsEveryResultToNearestStatus) {
   struct Row {
     hcclResult_t result;
     synStatus status;
@@ -133,7 +133,7 @@ TEST(SynGuard, MapsEveryResultToTheNearestStatus) {
   }
 }
 
-TEST(SynError, IsAnErrorWithTheResultOfItsStatus) {
+TEST(SynError, HasResultOfItsStatus) {
   const std::map<hcclResult_t, std::set<synStatus>> statuses = {
       {hcclSuccess, {synSuccess}},
       {hcclInvalidArgument, {synInvalidArgument, synInvalidTensorDimensions}},
@@ -161,10 +161,10 @@ TEST(SynError, IsAnErrorWithTheResultOfItsStatus) {
 struct Answers {
   hcclResult_t result;
   synStatus status;
-  std::array<bool, 4> as_expected;  // whether the bodies did not run, and whether there were texts
+  std::array<bool, 4> as_expected;  // whether the bodies did not run, and whether texts were set
 };
 
-Answers ask_in_forked_child() {
+Answers call_in_forked_child() {
   bool ran = false;
   Answers answers{};
   answers.result = guard(__func__, [&] { ran = true; });
@@ -176,12 +176,12 @@ Answers ask_in_forked_child() {
   return answers;
 }
 
-TEST(Guard, RefusesInAForkedChildAndLeavesTheParentAlone) {
+TEST(Guard, RefusesInForkedChildButNotInParent) {
   install_fork_guard();
   std::array<int, 2> ends{};
   ASSERT_EQ(pipe(ends.data()), 0);
   const pid_t child = test::start_child([&] {
-    const Answers answers = ask_in_forked_child();
+    const Answers answers = call_in_forked_child();
     return write(ends[1], &answers, sizeof answers) == sizeof answers;
   });
   close(ends[1]);
@@ -195,9 +195,9 @@ TEST(Guard, RefusesInAForkedChildAndLeavesTheParentAlone) {
   EXPECT_EQ(guard(__func__, [] {}), hcclSuccess);
 }
 
-// In a forked child the failure is logged once. Calls that are not logged must not use up that
+// In a forked child the failure is logged once, and calls that are not logged must not use up that
 // line.
-TEST(Guard, InAForkedChildASilentFailureLeavesTheOneLineToOthers) {
+TEST(Guard, ProbeInForkedChildDoesNotUseUpLogLine) {
   install_fork_guard();
   test::CapturedStderr captured;
   configure_log(Config{});  // logs to the captured stderr

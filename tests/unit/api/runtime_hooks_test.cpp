@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls the C++ functions that tools look up by mangled name, as such a tool would, without a
-// device.
+// Calls the C++ functions that tools look up by mangled name, as a tool would, without a device.
 #include "api/runtime_hooks.h"
 
 #include "api/version.h"
@@ -15,7 +14,7 @@
 namespace hccl::api {
 namespace {
 
-TEST(RuntimeHooks, SucceedWhereNothingIsLeftToDo) {
+TEST(RuntimeHooks, SucceedWhereThereIsNothingToDo) {
   EXPECT_EQ(hcclInitDevice(0), hcclSuccess);
   EXPECT_EQ(hcclInitDevice(0), hcclSuccess);
   EXPECT_EQ(hcclInitDeviceGaudi(0), hcclSuccess);
@@ -35,12 +34,12 @@ TEST(RuntimeHooks, RefuseTransportEvents) {
   EXPECT_NE(std::string(hcclGetLastErrorMessage()).find("hcclSynchronizeEvent"), std::string::npos);
 }
 
-TEST(RuntimeHooks, ReportWhyAStreamCannotBeWaitedFor) {
+TEST(RuntimeHooks, ReportWhyStreamCannotBeSynchronised) {
   EXPECT_NE(hcclSynchronizeStream(nullptr), hcclSuccess);
   EXPECT_NE(hcclGetLastErrorMessage(), nullptr);
 }
 
-TEST(RuntimeHooks, WriteTheVersionCutToTheBuffer) {
+TEST(RuntimeHooks, TruncateVersionToBuffer) {
   std::array<char, 64> text{};
   EXPECT_EQ(hcclGetVersionString(text.data(), text.size()), hcclSuccess);
   EXPECT_STREQ(text.data(), kVersionText);

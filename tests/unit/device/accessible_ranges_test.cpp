@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the ranges of host memory that have been found accessible.
+// Tests the cache of host memory ranges that have been found accessible.
 #include "device/accessible_ranges.h"
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace {
 
 const std::uint64_t kPage = system_page_bytes();
 
-// Anonymous pages, between two inaccessible ones.
+// Anonymous pages between two inaccessible ones.
 class Pages {
  public:
   explicit Pages(std::uint64_t count)
@@ -39,14 +39,13 @@ class Pages {
   std::byte* base_;
 };
 
-// Returns whether the range is admitted after a recheck, which precedes the first access to a
-// buffer.
+// Returns true if the range is admitted after a recheck, as before the first access to a buffer.
 bool admits_now(AccessibleRanges& ranges, std::uint64_t address, std::uint64_t bytes) {
   ranges.recheck(address, bytes);
   return ranges.admits(address, bytes);
 }
 
-TEST(AccessibleRanges, AdmitsMappedPagesAndNothingBeside) {
+TEST(AccessibleRanges, AdmitsOnlyMappedPages) {
   const Pages pages(8);
   for (const HostAccess access : {HostAccess::read, HostAccess::write}) {
     AccessibleRanges ranges(access);
@@ -58,7 +57,7 @@ TEST(AccessibleRanges, AdmitsMappedPagesAndNothingBeside) {
   }
 }
 
-TEST(AccessibleRanges, TellsReadingFromWriting) {
+TEST(AccessibleRanges, DistinguishesReadingFromWriting) {
   const Pages pages(4);
   mprotect(pages.page(2), kPage, PROT_READ);
   AccessibleRanges readable(HostAccess::read);
@@ -69,7 +68,7 @@ TEST(AccessibleRanges, TellsReadingFromWriting) {
   EXPECT_TRUE(writable.admits(pages.address(3), kPage));
 }
 
-TEST(AccessibleRanges, FindsAHoleInAKnownRange) {
+TEST(AccessibleRanges, DetectsHoleInKnownRange) {
   const Pages pages(16);
   AccessibleRanges ranges(HostAccess::read);
   ASSERT_TRUE(ranges.admits(pages.address(0), 16 * kPage));
@@ -82,7 +81,7 @@ TEST(AccessibleRanges, FindsAHoleInAKnownRange) {
 
 // Only the ends of a known range are rechecked, so it must stay admitted when pages in its middle
 // change.
-TEST(AccessibleRanges, RemembersWhatWasTakenInSlices) {
+TEST(AccessibleRanges, RemembersRangesAdmittedInSlices) {
   const Pages pages(16);
   AccessibleRanges ranges(HostAccess::write);
   for (const std::uint64_t first : {8u, 0u, 12u, 4u})
@@ -92,7 +91,7 @@ TEST(AccessibleRanges, RemembersWhatWasTakenInSlices) {
   EXPECT_FALSE(AccessibleRanges(HostAccess::write).admits(pages.address(0), 16 * kPage));
 }
 
-TEST(AccessibleRanges, FindsAKnownRangeProtected) {
+TEST(AccessibleRanges, DetectsProtectionOfKnownRange) {
   for (const std::uint64_t count : {1u, 2u, 16u}) {
     const Pages pages(count);
     AccessibleRanges ranges(HostAccess::write);
@@ -104,8 +103,8 @@ TEST(AccessibleRanges, FindsAKnownRangeProtected) {
   }
 }
 
-// A buffer's range may be mapped anew after munmap().
-TEST(AccessibleRanges, FindsAKnownRangeMappedAnew) {
+// A program may map a buffer's range again after munmap().
+TEST(AccessibleRanges, DetectsRemappingOfKnownRange) {
   const Pages pages(16);
   AccessibleRanges ranges(HostAccess::write);
   ASSERT_TRUE(ranges.admits(pages.address(0), 16 * kPage));
@@ -116,7 +115,7 @@ TEST(AccessibleRanges, FindsAKnownRangeMappedAnew) {
   EXPECT_TRUE(AccessibleRanges(HostAccess::read).admits(pages.address(0), 16 * kPage));
 }
 
-TEST(AccessibleRanges, FindsAKnownFileTruncated) {
+TEST(AccessibleRanges, DetectsTruncationOfKnownFile) {
   const int file = memfd_create("truncated", MFD_CLOEXEC);
   ASSERT_EQ(ftruncate(file, static_cast<off_t>(16 * kPage)), 0);
   void* const shown = mmap(nullptr, 16 * kPage, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -132,7 +131,7 @@ TEST(AccessibleRanges, FindsAKnownFileTruncated) {
 }
 
 // A recheck must cover the part of a known range that overlaps with the buffer, and no more.
-TEST(AccessibleRanges, RechecksTheBufferAlone) {
+TEST(AccessibleRanges, RechecksOnlyTheBuffer) {
   const Pages pages(16);
   AccessibleRanges ranges(HostAccess::write);
   ASSERT_TRUE(ranges.admits(pages.address(0), 16 * kPage));
@@ -142,8 +141,8 @@ TEST(AccessibleRanges, RechecksTheBufferAlone) {
   EXPECT_TRUE(admits_now(ranges, pages.address(1), 15 * kPage));
 }
 
-// Uses more ranges than the cache holds, with random places and lengths.
-TEST(AccessibleRanges, NeverAdmitsAPageThatIsNotMapped) {
+// Uses more ranges than the cache holds, at random places and of random lengths.
+TEST(AccessibleRanges, NeverAdmitsUnmappedPages) {
   constexpr std::uint64_t kPages = 1024;
   const Pages pages(kPages);
   std::vector<bool> mapped(kPages, true);

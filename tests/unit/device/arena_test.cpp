@@ -25,7 +25,7 @@ namespace {
 
 // Random allocations must never overlap, and released memory must merge into one piece.
 
-TEST(AddressAllocator, RandomUse) {
+TEST(AddressAllocator, MergesFreeRangesAndNeverOverlaps) {
   constexpr std::uint64_t kEnd = 1 << 20;
   AddressAllocator allocator(0, kEnd);
   std::mt19937 random(1);
@@ -60,14 +60,14 @@ TEST(AddressAllocator, RandomUse) {
 
 using test::error_of;
 
-TEST(Arena, AddressesAreNoHostPointers) {
+TEST(Arena, AddressesAreNotHostPointers) {
   Arena arena(base_address(0), 16 * kMiB);
   const DeviceAddress address = arena.allocate(100);
   EXPECT_NE(address, 0u);
   EXPECT_GT(address >> 56, 0u);  // not canonical on any supported machine
 }
 
-TEST(Arena, TheWholeDeviceCanBeOneAllocation) {
+TEST(Arena, OneAllocationMayTakeWholeDevice) {
   Arena arena(base_address(0), 96ull << 30);
   EXPECT_EQ(arena.free_bytes(), 96ull << 30);
   const DeviceAddress all = arena.allocate(arena.free_bytes());
@@ -77,7 +77,7 @@ TEST(Arena, TheWholeDeviceCanBeOneAllocation) {
   EXPECT_EQ(arena.free_bytes(), 96ull << 30);
 }
 
-TEST(Arena, LeavingAnAllocationNamesIt) {
+TEST(Arena, OverrunErrorNamesAllocation) {
   Arena arena(base_address(0), 16 * kMiB);
   const DeviceAddress address = arena.allocate(1000);
   EXPECT_NO_THROW(static_cast<void>(arena.resolve(address + 400, 600, "sendbuff")));
@@ -91,7 +91,7 @@ TEST(Arena, LeavingAnAllocationNamesIt) {
       error_of(hcclInvalidArgument, [&] { return arena.resolve(address + 8 * kMiB, 1, "x"); }), "");
 }
 
-TEST(Arena, FreedMemoryIsReusedOnlyWhenQuiescent) {
+TEST(Arena, ReusesFreedMemoryOnlyWhenQuiescent) {
   Arena arena(base_address(0), 4 * kMiB);
   const DeviceAddress first = arena.allocate(2 * kMiB);
   const std::vector<std::byte> pattern(2 * kMiB, std::byte{7});
@@ -134,10 +134,10 @@ TEST(Arena, MovingKeepsAddressAndContents) {
   copy_to_host(arena, read.data(), address, read.size());
   EXPECT_EQ(read, pattern);
   arena.release(address, [] { return true; });
-  EXPECT_NE(arena.allocate(kMiB), address);  // the old pages must not be used again
+  EXPECT_NE(arena.allocate(kMiB), address);  // the old pages must not be reused
 }
 
-TEST(Arena, AResultFollowsAMove) {
+TEST(Arena, CopiesResultToMovedPages) {
   Arena arena(base_address(0), 16 * kMiB);
   const std::uint64_t size = 3 * kMiB + 5;
   const DeviceAddress address = arena.allocate(size);
@@ -170,7 +170,7 @@ TEST(Arena, AResultFollowsAMove) {
   std::_Exit(is_data && read == data ? 0 : 1);
 }
 
-TEST(ArenaDeathTest, DataIsKeptWhereTheKernelDoesNotFindHoles) {
+TEST(ArenaDeathTest, KeepsDataIfKernelCannotFindHoles) {
   EXPECT_EXIT(move_without_seeking(), testing::ExitedWithCode(0), "");
 }
 
@@ -206,40 +206,40 @@ TEST(ArenaView, PopulatingAllocatesOnlyTheRange) {
 }
 
 // Checks whether the pages of which it is notified have been freed.
-class LookingWatcher final : public PageWatcher {
+class ContentWatcher final : public PageWatcher {
  public:
-  explicit LookingWatcher(Arena& arena) : arena_(arena) { arena_.watch(*this); }
-  ~LookingWatcher() override { arena_.unwatch(*this); }
-  LookingWatcher(const LookingWatcher&) = delete;
-  LookingWatcher& operator=(const LookingWatcher&) = delete;
+  explicit ContentWatcher(Arena& arena) : arena_(arena) { arena_.watch(*this); }
+  ~ContentWatcher() override { arena_.unwatch(*this); }
+  ContentWatcher(const ContentWatcher&) = delete;
+  ContentWatcher& operator=(const ContentWatcher&) = delete;
 
   void pages_freed(std::uint64_t file_offset, std::uint64_t bytes) noexcept override {
-    heard = bytes;
+    notified_bytes = bytes;
     empty = arena_.view()->content(file_offset, bytes) == Content::hole;
   }
 
-  std::uint64_t heard = 0;
+  std::uint64_t notified_bytes = 0;
   bool empty = false;
 
  private:
   Arena& arena_;
 };
 
-// Pages must have been freed when a watcher is notified, or a user of neighbouring memory could map
-// the old pages after the notification.
-TEST(Arena, PagesHaveLeftWhenItIsTold) {
+// The pages must have been freed when a watcher is notified, or a user of neighbouring memory could
+// map the old pages after the notification.
+TEST(Arena, FreesPagesBeforeNotifyingWatchers) {
   Arena arena(base_address(0), 16 * kMiB);
-  LookingWatcher looking(arena);
+  ContentWatcher watcher(arena);
   const DeviceAddress address = arena.allocate(kMiB);
   fill(arena, address, 7, 1, kMiB);
   const MemoryRange range = arena.resolve(address, kMiB, "memory");
   ASSERT_EQ(arena.view()->content(range.file_offset, kMiB), Content::data);
   arena.release(address, [] { return true; });
-  EXPECT_GE(looking.heard, kMiB);
-  EXPECT_TRUE(looking.empty);
+  EXPECT_GE(watcher.notified_bytes, kMiB);
+  EXPECT_TRUE(watcher.empty);
 }
 
-TEST(Copy, BadHostAddressesAreErrors) {
+TEST(Copy, RefusesBadHostAddresses) {
   Arena arena(base_address(0), 4 * kMiB);
   const DeviceAddress address = arena.allocate(4096);
   void* const nowhere = reinterpret_cast<void*>(8);
@@ -247,7 +247,7 @@ TEST(Copy, BadHostAddressesAreErrors) {
   EXPECT_THROW(copy_to_host(arena, nowhere, address, 16), Error);
 }
 
-TEST(Copy, OverlappingDeviceCopiesInBothDirections) {
+TEST(Copy, CopiesOverlappingRangesInBothDirections) {
   Arena arena(base_address(0), 16 * kMiB);
   const std::size_t bytes = 3 * kMiB + 17;
   const DeviceAddress address = arena.allocate(bytes + 100'000);
@@ -265,7 +265,7 @@ TEST(Copy, OverlappingDeviceCopiesInBothDirections) {
 }
 
 // Mapped pages are copied in place, others through a bounce buffer.
-TEST(Copy, OnTheDeviceOfMappedAndOtherPages) {
+TEST(Copy, CopiesMappedAndUnmappedPagesOnDevice) {
   Arena arena(base_address(0), 16 * kMiB);
   const std::size_t bytes = 3 * kMiB + 17;
   const DeviceAddress from = arena.allocate(bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests a forked child's copy of device memory, and trimmed pages.
+// Tests a forked child's snapshot of device memory, and trimmed pages.
 #include "base/error.h"
 #include "children.h"
 #include "device/arena.h"
@@ -27,7 +27,7 @@ namespace {
 using test::start_child;
 using test::succeeds;
 
-TEST(KeptRanges, AreTheUnionOfWhatWasAddedAndNotRemoved) {
+TEST(KeptRanges, EqualAddedMinusRemovedRanges) {
   constexpr std::size_t kBytes = 200;
   constexpr std::uint64_t kUnit = 8;
   std::mt19937 random(20);
@@ -82,7 +82,7 @@ class Fork : public testing::Test {
   std::byte* const view_ = arena_.host_view(address_, bytes_);
 };
 
-TEST_F(Fork, LeavesNothingUnlessItIsToBeKept) {
+TEST_F(Fork, UnmapsMemoryUnlessKept) {
   std::memset(view_, 7, bytes_);
   EXPECT_TRUE(succeeds(start_child([&] { return !is_mapped(view_); })));
   arena_.keep_at_fork(address_, bytes_, true);
@@ -91,7 +91,7 @@ TEST_F(Fork, LeavesNothingUnlessItIsToBeKept) {
   EXPECT_TRUE(succeeds(start_child([&] { return !is_mapped(view_); })));
 }
 
-TEST_F(Fork, GivesASnapshotToEachChild) {
+TEST_F(Fork, GivesEachChildASnapshot) {
   arena_.keep_at_fork(address_, bytes_, true);
   std::vector<pid_t> children;
   std::array<int, 2> gate{};
@@ -102,7 +102,8 @@ TEST_F(Fork, GivesASnapshotToEachChild) {
     children.push_back(start_child([&] {
       char byte = 0;
       close(gate[1]);
-      if (read(gate[0], &byte, 1) != 0) return false;  // waits until the parent has overwritten it
+      if (read(gate[0], &byte, 1) != 0)
+        return false;  // waits until the parent has overwritten the memory
       const bool kept = all_are(view_, bytes_, value);
       std::memset(view_, 0x80 + value, bytes_);
       return kept && all_are(view_, bytes_, 0x80 + value);
@@ -115,7 +116,7 @@ TEST_F(Fork, GivesASnapshotToEachChild) {
   EXPECT_TRUE(all_are(view_, bytes_, 0x55));
 }
 
-TEST_F(Fork, KeepsTheRangesAndTheirPagesAlone) {
+TEST_F(Fork, KeepsOnlyPagesOfKeptRanges) {
   std::memset(view_, 7, bytes_);
   const std::uint64_t first = 5 * kPageBytes + 100;
   arena_.keep_at_fork(address_ + first, 10'000, true);
@@ -150,7 +151,7 @@ TEST_F(Fork, LeavesHolesEmptyAndFollowsMovedPages) {
   EXPECT_TRUE(arena_.view()->is_hole(arena_.file_offset(address_), kMiB / 2));
 }
 
-// Returns whether the system makes huge pages of all memory, regardless of madvise().
+// Returns true if the system uses huge pages for all memory, regardless of madvise().
 bool all_pages_may_be_huge() {
   std::string choice;
   std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
@@ -158,8 +159,8 @@ bool all_pages_may_be_huge() {
   return choice.find("[always]") != std::string::npos;
 }
 
-TEST(SparseFork, CopiesPagesAndNotHugeOnesOfSparseMemory) {
-  if (all_pages_may_be_huge()) GTEST_SKIP() << "the system makes huge pages of all memory";
+TEST(SparseFork, CopiesOnlyPagesWithData) {
+  if (all_pages_may_be_huge()) GTEST_SKIP() << "the system uses huge pages for all memory";
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "TSan's own thread in the child may map its stack where the memory was";
 #endif
@@ -185,7 +186,7 @@ TEST(SparseFork, CopiesPagesAndNotHugeOnesOfSparseMemory) {
   })));
 }
 
-TEST_F(Fork, OfAChildIsAnOrdinaryOne) {
+TEST_F(Fork, ChildMayForkAgain) {
   arena_.keep_at_fork(address_, bytes_, true);
   std::memset(view_, 1, bytes_);
   EXPECT_TRUE(succeeds(start_child([&] {
@@ -201,7 +202,7 @@ TEST_F(Fork, OfAChildIsAnOrdinaryOne) {
 }
 
 // Several threads fork, while another allocates and writes memory that the children do not read.
-TEST_F(Fork, WorksInManyThreads) {
+TEST_F(Fork, WorksWithManyThreads) {
   arena_.keep_at_fork(address_, bytes_, true);
   std::memset(view_, 6, bytes_);
   std::atomic<bool> stop{false};
@@ -229,7 +230,7 @@ TEST_F(Fork, WorksInManyThreads) {
   EXPECT_EQ(good.load(), 15);
 }
 
-TEST_F(Fork, FindsDevicesThatHaveGone) {
+TEST_F(Fork, IgnoresReleasedDevices) {
   {
     Arena other(base_address(1), 16 * kMiB);
     const DeviceAddress address = other.allocate(kMiB);
@@ -238,7 +239,7 @@ TEST_F(Fork, FindsDevicesThatHaveGone) {
   EXPECT_TRUE(succeeds(start_child([] { return true; })));
 }
 
-TEST(Trim, GivesWholePagesBackAndKeepsTheRest) {
+TEST(Trim, FreesWholePagesAndKeepsTheRest) {
   Arena arena(base_address(0), 16 * kMiB);
   const DeviceAddress address = arena.allocate(kMiB);
   std::byte* const view = arena.host_view(address, kMiB);
@@ -264,7 +265,7 @@ TEST(Trim, GivesWholePagesBackAndKeepsTheRest) {
   EXPECT_NO_THROW(arena.trim(address, 0));
 }
 
-TEST(ArenaView, ForgetsAllOfALongerBufferAfterAShorterOne) {
+TEST(ArenaView, ForgetsLongerBufferAfterShorterOne) {
   Arena arena(base_address(0), 16 * kMiB);
   ArenaView& view = *arena.view();
   view.populate(0, kMiB, true);

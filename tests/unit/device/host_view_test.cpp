@@ -19,10 +19,10 @@
 namespace hccl::device {
 namespace {
 
-// More bytes than the library maps in one piece.
+// Longer than the library maps in one piece.
 constexpr std::uint64_t kLong = ArenaView::kWindowBytes + 3 * ArenaView::kLongestSpan;
 
-TEST(HostView, ShowsWhatIsInTheAllocation) {
+TEST(HostView, ShowsContentsOfAllocation) {
   Arena arena(base_address(0), 2 * kLong);
   static_cast<void>(arena.allocate(4096));
   const DeviceAddress address = arena.allocate(kLong);
@@ -40,14 +40,14 @@ TEST(HostView, ShowsWhatIsInTheAllocation) {
   }
 }
 
-TEST(HostView, IsAlwaysTheSame) {
+TEST(HostView, IsTheSameForEveryPart) {
   Arena arena(base_address(0), 4 * kMiB);
   const DeviceAddress address = arena.allocate(kMiB);
   std::byte* const view = arena.host_view(address, kMiB);
   EXPECT_EQ(arena.host_view(address + 100, 5), view + 100);
 }
 
-TEST(HostView, StaysWhenThePagesMove) {
+TEST(HostView, StaysInPlaceWhenPagesMove) {
   Arena arena(base_address(0), 4 * kMiB);
   const DeviceAddress address = arena.allocate(kMiB);
   std::byte* const view = arena.host_view(address, kMiB);
@@ -64,7 +64,7 @@ TEST(HostView, StaysWhenThePagesMove) {
   EXPECT_EQ(read, std::byte{0x22});
 }
 
-TEST(HostView, IsOfOneLiveAllocation) {
+TEST(HostView, RequiresOneLiveAllocation) {
   Arena arena(base_address(0), 4 * kMiB);
   const DeviceAddress address = arena.allocate(kMiB);
   EXPECT_THROW(static_cast<void>(arena.host_view(address, kMiB + 1)), Error);
@@ -73,7 +73,7 @@ TEST(HostView, IsOfOneLiveAllocation) {
   EXPECT_THROW(static_cast<void>(arena.host_view(address, 1)), Error);
 }
 
-TEST(HostView, IsToldFromOtherMemory) {
+TEST(HostView, IsDistinguishedFromOtherMemory) {
   Arena arena(base_address(0), 8 * kMiB);
   Arena other(base_address(1), 8 * kMiB);
   const DeviceAddress first = arena.allocate(kMiB);
@@ -95,7 +95,7 @@ TEST(HostView, IsToldFromOtherMemory) {
   EXPECT_FALSE(arena.find_seen_at(number(view)));
 }
 
-TEST(HostView, OfNeighboursIsOneMapping) {
+TEST(HostView, SharesMappingWithNeighbours) {
   Arena arena(base_address(0), 8 * kMiB);
   const auto show = [&] { static_cast<void>(arena.host_view(arena.allocate(8000), 1)); };
   show();
@@ -108,7 +108,7 @@ TEST(HostView, OfNeighboursIsOneMapping) {
   EXPECT_LT(mappings(), before + 5);
 }
 
-// Returns whether `bytes` of address space can be reserved when the limit is `room` bytes above the
+// Returns true if `bytes` of address space can be reserved when the limit is `room` bytes above the
 // current size.
 bool is_reserved_within(std::uint64_t bytes, std::uint64_t room) {
   const int status = test::status_in_child([&] {
@@ -124,7 +124,7 @@ bool is_reserved_within(std::uint64_t bytes, std::uint64_t room) {
   return status == 1;
 }
 
-TEST(ViewSpace, LeavesTheProgramAsMuchAddressSpace) {
+TEST(ViewSpace, LeavesAsMuchAddressSpaceToProgram) {
   constexpr std::uint64_t kBytes = 4096 * kMiB;
   EXPECT_FALSE(is_reserved_within(kBytes, kBytes / 2));
   EXPECT_FALSE(is_reserved_within(kBytes, kBytes + kBytes / 2));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the modules of a node: their registry, and its locks.
+// Tests the modules of a node: their registry and its locks.
 
 #include "base/error.h"
 #include "base/process.h"
@@ -28,12 +28,12 @@
 namespace hccl::device {
 namespace {
 
-// When another user holds the names of modules, which anyone can compute, a module must still be
-// claimable, by one process at a time, or the error must name that user.
+// Another user may hold the names of modules, which anyone can compute. A module must then still be
+// claimable by one process at a time, or the error must name that user.
 
 constexpr uid_t kSquatter = 65534;
-// A user who has no folder yet. It differs between processes, because tests run in parallel and
-// remove the folder at their end.
+// A user without a folder. The id differs between processes, because tests run in parallel and
+// remove the folder when they end.
 const uid_t kUser = 60'000 + static_cast<uid_t>(getpid() % 5000);
 
 void become(uid_t user) {
@@ -41,7 +41,7 @@ void become(uid_t user) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
-// A process that runs `body` and then stays until it is killed.
+// A process that runs `body` and then stays alive until it is killed.
 class Helper {
  public:
   explicit Helper(const std::function<void()>& body) {
@@ -72,8 +72,8 @@ class Helper {
 
 // Returns the result of `body`, or the text of its error, in a process of kUser.
 std::string result_of(const std::function<std::string()>& body) {
-  std::array<int, 2> said{};
-  EXPECT_EQ(pipe(said.data()), 0);
+  std::array<int, 2> answer{};
+  EXPECT_EQ(pipe(answer.data()), 0);
   const pid_t pid = test::start_child([&] {
     become(kUser);
     std::string result;
@@ -82,14 +82,14 @@ std::string result_of(const std::function<std::string()>& body) {
     } catch (const Error& error) {
       result = error.what();
     }
-    return write(said[1], result.data(), result.size()) >= 0;
+    return write(answer[1], result.data(), result.size()) >= 0;
   });
-  close(said[1]);
+  close(answer[1]);
   std::string result;
   std::array<char, 1000> part{};
-  for (ssize_t count = 0; (count = read(said[0], part.data(), part.size())) > 0;)
+  for (ssize_t count = 0; (count = read(answer[0], part.data(), part.size())) > 0;)
     result.append(part.data(), static_cast<std::size_t>(count));
-  close(said[0]);
+  close(answer[0]);
   waitpid(pid, nullptr, 0);
   return result;
 }
@@ -125,7 +125,7 @@ std::string claim(std::uint32_t id) {
 
 const std::vector<std::string> kFolders{text("/dev/shm/hccl-", kUser), text("/tmp/hccl-", kUser)};
 
-// Keeps a claim until the process ends. Exits at once if the claim failed.
+// Keeps a claim until the process ends. Exits at once if the claim has failed.
 template <class Claim>
 void hold_until_the_end(Claim claim) {
   if (!claim) _exit(1);
@@ -160,7 +160,7 @@ class HeldNames : public testing::Test {
   }
 };
 
-TEST_F(HeldNames, AreClaimedByLockByOneProcessAtATime) {
+TEST_F(HeldNames, OneProcessAtATimeClaimsByLock) {
   EXPECT_EQ(result_of([&] { return claim(module_); }), "by name");
   const Helper squatter([&] { hold(module_); });
   EXPECT_EQ(result_of([&] { return claim(module_); }), "by lock");
@@ -168,23 +168,23 @@ TEST_F(HeldNames, AreClaimedByLockByOneProcessAtATime) {
     const Helper holder([&] { hold_as_user(claim_module_by_lock); });
     EXPECT_EQ(result_of([&] { return claim(module_); }), "held");
   }
-  // The holder was killed and has left its file.
+  // The holder was killed and left its lock file behind.
   EXPECT_EQ(result_of([&] { return claim(module_); }), "by lock");
 }
 
-TEST_F(HeldNames, AreNotFreeWhenTheOtherUserGoes) {
+TEST_F(HeldNames, LockHoldsAfterSquatterExits) {
   auto squatter = std::make_unique<Helper>([&] { hold(module_); });
   const Helper holder([&] { hold_as_user(claim_module_by_lock); });
   squatter.reset();
   EXPECT_EQ(result_of([&] { return claim(module_); }), "held");
 }
 
-TEST_F(HeldNames, OfProcessesOfTheSameUserAreHeld) {
+TEST_F(HeldNames, HolderOfSameUserPreventsClaim) {
   const Helper holder([&] { hold_as_user(claim_module); });
   EXPECT_EQ(result_of([&] { return claim(module_); }), "held");
 }
 
-TEST_F(HeldNames, KeepNobodyFromADevice) {
+TEST_F(HeldNames, SquatterPreventsNoAcquisition) {
   const std::uint32_t module = 5;
   const Helper squatter([module] { hold(module); });
   EXPECT_EQ(result_of([module] {
@@ -195,15 +195,15 @@ TEST_F(HeldNames, KeepNobodyFromADevice) {
   for (const std::string& folder : kFolders) unlink((folder + '/' + name_of(module)).c_str());
 }
 
-TEST_F(HeldNames, AndFoldersAreAnErrorThatNamesTheUser) {
+TEST_F(HeldNames, HeldFoldersAreErrorThatNamesUser) {
   const Helper squatter([&] {
     hold(module_);
     for (const std::string& folder : kFolders) {
       if (mkdir(folder.c_str(), 0777) != 0) _exit(1);
     }
   });
-  const std::string said = result_of([&] { return claim(module_); });
-  EXPECT_EQ(said,
+  const std::string error = result_of([&] { return claim(module_); });
+  EXPECT_EQ(error,
             text("user 65534 has bound the name of module ", module_, " of this node, and user ",
                  kUser, " has no usable folder for a lock (/run/user/", kUser,
                  "/hccl: No such file or directory, ", kFolders[0], ": belongs to user 65534, ",
@@ -213,8 +213,9 @@ TEST_F(HeldNames, AndFoldersAreAnErrorThatNamesTheUser) {
 
 // A module must have one holder per node, and a claim must end with its holder.
 
-TEST(ModuleRegistry, OneHolderAtATime) {
-  const auto module = static_cast<std::uint32_t>(1'000'000 + getpid());  // used by no other process
+TEST(ModuleRegistry, AllowsOneHolderAtATime) {
+  const auto module =
+      static_cast<std::uint32_t>(1'000'000 + getpid());  // a module that no other process uses
   auto claim = claim_module(module);
   ASSERT_TRUE(claim);
   EXPECT_FALSE(claim_module(module));
@@ -222,7 +223,7 @@ TEST(ModuleRegistry, OneHolderAtATime) {
   EXPECT_TRUE(claim_module(module));
 }
 
-TEST(ModuleRegistry, NamesTheHoldersProcessAndProgram) {
+TEST(ModuleRegistry, NamesProcessAndProgramOfHolder) {
   const auto module = static_cast<std::uint32_t>(2'000'000 + getpid());
   const Helper holder([module] { hold_until_the_end(claim_module(module)); });
   EXPECT_FALSE(claim_module(module));
@@ -232,14 +233,14 @@ TEST(ModuleRegistry, NamesTheHoldersProcessAndProgram) {
     EXPECT_EQ(holder_text(module), text("pid ", holder.pid(), " (", own_name, ")"));
 }
 
-TEST(ModuleRegistry, SaysThatThisProcessHoldsAModule) {
+TEST(ModuleRegistry, NamesThisProcessAsHolder) {
   const auto module = static_cast<std::uint32_t>(3'000'000 + getpid());
   const auto claim = claim_module(module);
   ASSERT_TRUE(claim);
   EXPECT_EQ(holder_text(module), "this process");
 }
 
-TEST(ModuleRegistry, AHolderThatIsAskedTooOftenIsNamedNoMoreAndNobodyWaits) {
+TEST(ModuleRegistry, NamesNoHolderAfterTooManyQueries) {
   const auto module = static_cast<std::uint32_t>(4'000'000 + getpid());
   const auto claim = claim_module(module);
   ASSERT_TRUE(claim);

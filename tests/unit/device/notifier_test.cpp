@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests ranges of a stream's work: how they failed, whether that has been reported, and the
-// callbacks when they have run.
+// Tests ranges of a stream's work: how they failed, whether their failures have been reported, and
+// the callbacks after they have run.
 #include "device/notifier.h"
 
 #include "base/process.h"
@@ -52,12 +52,12 @@ class Gate {
   std::atomic<bool> open_{false};
 };
 
-// Records the arguments of callbacks in order.
-class Told {
+// Records the calls of callbacks in order.
+class Callbacks {
  public:
   // The argument of one callback.
   struct Ticket {
-    Told* told;
+    Callbacks* owner;
     int number;
     std::function<void()> action;
   };
@@ -69,9 +69,9 @@ class Told {
   static void call(hcclResult_t result, const char* message, void* argument) {
     auto* const ticket = static_cast<Ticket*>(argument);
     if (ticket->action) ticket->action();
-    const std::lock_guard lock(ticket->told->mutex_);
-    ticket->told->lines_.push_back(std::to_string(ticket->number) + ' ' +
-                                   std::to_string(static_cast<int>(result)) + ' ' + message);
+    const std::lock_guard lock(ticket->owner->mutex_);
+    ticket->owner->lines_.push_back(std::to_string(ticket->number) + ' ' +
+                                    std::to_string(static_cast<int>(result)) + ' ' + message);
   }
   std::vector<std::string> lines() {
     const std::lock_guard lock(mutex_);
@@ -93,8 +93,8 @@ using Lines = std::vector<std::string>;
 
 class Ranges : public testing::Test {
  protected:
-  void notify(Stream& stream, std::uint64_t after, std::uint64_t up_to, Told::Ticket* ticket) {
-    Notifier::instance().add(stream, {after, up_to, Told::call, ticket});
+  void notify(Stream& stream, std::uint64_t after, std::uint64_t up_to, Callbacks::Ticket* ticket) {
+    Notifier::instance().add(stream, {after, up_to, Callbacks::call, ticket});
   }
   static std::string text_in(const Stream& stream, std::uint64_t after, std::uint64_t up_to) {
     const auto failure = stream.progress()->failure_in(after, up_to);
@@ -103,15 +103,15 @@ class Ranges : public testing::Test {
 
   Device device_{0, 0, FileDescriptor{}, 16 << 20};
   const std::shared_ptr<Stream> stream_ = device_.create_stream();
-  Told told_;
+  Callbacks callbacks_;
 };
 
-TEST_F(Ranges, FailForTheirOwnReasonAlone) {
-  succeed_on(*stream_);                                              // 1
-  fail_on(*stream_, Outcome::collective_failed, "the first call");   // 2
-  succeed_on(*stream_);                                              // 3
-  fail_on(*stream_, Outcome::collective_failed, "the second call");  // 4
-  succeed_on(*stream_);                                              // 5
+TEST_F(Ranges, FailOnlyForTheirOwnReason) {
+  succeed_on(*stream_);                                              // position 1
+  fail_on(*stream_, Outcome::collective_failed, "the first call");   // position 2
+  succeed_on(*stream_);                                              // position 3
+  fail_on(*stream_, Outcome::collective_failed, "the second call");  // position 4
+  succeed_on(*stream_);                                              // position 5
   stream_->run_until(5);
   for (int round = 0; round < 2; ++round) {
     EXPECT_EQ(text_in(*stream_, 0, 1), "");
@@ -120,11 +120,11 @@ TEST_F(Ranges, FailForTheirOwnReasonAlone) {
     EXPECT_EQ(text_in(*stream_, 2, 5), "the second call");
     EXPECT_EQ(text_in(*stream_, 4, 5), "");
     EXPECT_EQ(text_in(*stream_, 5, 5), "");
-    stream_->progress()->set_reported(5, 5);  // they have failed, even if that has been reported
+    stream_->progress()->set_reported(5, 5);  // reported failures must still be found
   }
 }
 
-TEST_F(Ranges, ReportTheirOwnFailuresAlone) {
+TEST_F(Ranges, ReportOnlyTheirOwnFailures) {
   fail_on(*stream_, Outcome::collective_failed, "the first call");
   fail_on(*stream_, Outcome::collective_failed, "the second call");
   stream_->run_until(2);
@@ -135,7 +135,7 @@ TEST_F(Ranges, ReportTheirOwnFailuresAlone) {
   EXPECT_EQ(stream_->synchronize(), Outcome::success);
 }
 
-TEST_F(Ranges, AreNotReportedAgainWhenTheStreamIsSynchronised) {
+TEST_F(Ranges, AreNotReportedAgainBySynchronising) {
   fail_on(*stream_, Outcome::collective_failed, "a call");
   succeed_on(*stream_);
   stream_->run_until(2);
@@ -143,7 +143,7 @@ TEST_F(Ranges, AreNotReportedAgainWhenTheStreamIsSynchronised) {
   EXPECT_EQ(stream_->synchronize(), Outcome::success);
 }
 
-TEST_F(Ranges, EndThePoisonOfTheFailureTheyReport) {
+TEST_F(Ranges, ReportingAFailureEndsItsEffect) {
   int runs = 0;
   const auto count = [&runs] {
     ++runs;
@@ -160,7 +160,7 @@ TEST_F(Ranges, EndThePoisonOfTheFailureTheyReport) {
   EXPECT_EQ(text_in(*stream_, 2, 3), "");
 }
 
-TEST_F(Ranges, AreWaitedForWithALimit) {
+TEST_F(Ranges, CanBeAwaitedWithTimeLimit) {
   Gate gate;
   gate.hold(*stream_);
   EXPECT_FALSE(stream_->wait_until(1, Deadline::after(20ms)));
@@ -169,15 +169,16 @@ TEST_F(Ranges, AreWaitedForWithALimit) {
   EXPECT_TRUE(stream_->wait_until(1, Deadline::after(1ns)));
 }
 
-// A callback must come both for work that has run and for work that is yet to run.
-TEST_F(Ranges, NotifyThoughNobodyWaits) {
+// A callback must be made both for work that has run and for work that is yet to run.
+TEST_F(Ranges, NotifyWithoutWaiters) {
   for (int round = 0; round < 20; ++round) {
     succeed_on(*stream_);
     const std::uint64_t position = stream_->pushed();
-    notify(*stream_, position - 1, position, told_.ticket(round));
-    EXPECT_EQ(told_.wait_for(static_cast<std::size_t>(round) + 1).back(),
+    notify(*stream_, position - 1, position, callbacks_.ticket(round));
+    EXPECT_EQ(callbacks_.wait_for(static_cast<std::size_t>(round) + 1).back(),
               std::to_string(round) + " 0 ");
-    std::this_thread::sleep_for(round % 2 == 0 ? 0ms : 15ms);  // then the worker naps, or sleeps
+    std::this_thread::sleep_for(
+        round % 2 == 0 ? 0ms : 15ms);  // the worker naps after 0 ms, and sleeps after 15 ms
   }
 }
 
@@ -189,42 +190,43 @@ TEST_F(Ranges, NotifyOfTheirOwnFailures) {
   fail_on(*stream_, Outcome::collective_failed, "the last call");
   for (const int position : {1, 2, 3, 4}) {
     const auto up_to = static_cast<std::uint64_t>(position);
-    notify(*stream_, up_to - 1, up_to, told_.ticket(position));
+    notify(*stream_, up_to - 1, up_to, callbacks_.ticket(position));
   }
-  EXPECT_EQ(told_.lines(), Lines{});
+  EXPECT_EQ(callbacks_.lines(), Lines{});
   gate.open();
   const std::string code = std::to_string(static_cast<int>(hcclSocketError));
-  EXPECT_EQ(told_.wait_for(4), (Lines{"1 0 ", "2 " + code + " the first call", "3 0 ",
-                                      "4 " + code + " the last call"}));
-  EXPECT_EQ(stream_->synchronize(), Outcome::success) << "the program knows";
+  EXPECT_EQ(callbacks_.wait_for(4), (Lines{"1 0 ", "2 " + code + " the first call", "3 0 ",
+                                           "4 " + code + " the last call"}));
+  EXPECT_EQ(stream_->synchronize(), Outcome::success)
+      << "the callbacks have reported both failures";
 }
 
-TEST_F(Ranges, NotifyInTheOrderOfPositions) {
+TEST_F(Ranges, NotifyInOrderOfPositions) {
   Gate gate;
   gate.hold(*stream_);
   for (int i = 0; i < 3; ++i) succeed_on(*stream_);
   for (const int position : {3, 1, 4, 2, 4, 1})
-    notify(*stream_, 0, static_cast<std::uint64_t>(position), told_.ticket(position));
+    notify(*stream_, 0, static_cast<std::uint64_t>(position), callbacks_.ticket(position));
   gate.open();
-  EXPECT_EQ(told_.wait_for(6), (Lines{"1 0 ", "1 0 ", "2 0 ", "3 0 ", "4 0 ", "4 0 "}));
+  EXPECT_EQ(callbacks_.wait_for(6), (Lines{"1 0 ", "1 0 ", "2 0 ", "3 0 ", "4 0 ", "4 0 "}));
 }
 
 // A callback that waits for a blocked stream must not delay those of other streams.
-TEST_F(Ranges, NotifyOfEachStreamAsItComes) {
+TEST_F(Ranges, NotifyForEachStreamIndependently) {
   const auto free = device_.create_stream();
   Gate gate;
   gate.hold(*stream_);
-  notify(*stream_, 0, 1, told_.ticket(1));
+  notify(*stream_, 0, 1, callbacks_.ticket(1));
   for (int round = 0; round < 100; ++round) {
     succeed_on(*free);
-    notify(*free, 0, free->pushed(), told_.ticket(2));
+    notify(*free, 0, free->pushed(), callbacks_.ticket(2));
   }
-  EXPECT_EQ(told_.wait_for(100), Lines(100, "2 0 "));
+  EXPECT_EQ(callbacks_.wait_for(100), Lines(100, "2 0 "));
   gate.open();
-  EXPECT_EQ(told_.wait_for(101).back(), "1 0 ");
+  EXPECT_EQ(callbacks_.wait_for(101).back(), "1 0 ");
 }
 
-// Queues work and waits for it, in one way or the other.
+// Queues work and waits for it, by position or by synchronising the stream.
 void queue_and_wait(Stream& stream, int rounds) {
   for (int round = 0; round < rounds; ++round) {
     succeed_on(stream);
@@ -236,65 +238,66 @@ void queue_and_wait(Stream& stream, int rounds) {
   }
 }
 
-// Callbacks must come even if a thread that waits for the same stream runs its work.
-TEST_F(Ranges, NotifyAmongThreadsThatSynchronise) {
+// Callbacks must be made even if a thread that waits for the same stream runs its work.
+TEST_F(Ranges, NotifyWhileOtherThreadsSynchronise) {
   constexpr int kRounds = 2'000;
   std::thread first([&] { queue_and_wait(*stream_, kRounds); });
   std::thread second([&] { queue_and_wait(*stream_, kRounds); });
   for (int round = 0; round < kRounds; ++round) {
     succeed_on(*stream_);
-    notify(*stream_, 0, stream_->pushed(), told_.ticket(round));
+    notify(*stream_, 0, stream_->pushed(), callbacks_.ticket(round));
   }
-  EXPECT_EQ(told_.wait_for(kRounds).size(), static_cast<std::size_t>(kRounds));
+  EXPECT_EQ(callbacks_.wait_for(kRounds).size(), static_cast<std::size_t>(kRounds));
   first.join();
   second.join();
 }
 
-TEST_F(Ranges, NotifyFromWithinCallbacks) {
+TEST_F(Ranges, NotifyFromCallbacks) {
   succeed_on(*stream_);
-  Told::Ticket* const second = told_.ticket(2);
-  notify(*stream_, 0, 1, told_.ticket(1, [&] {
+  Callbacks::Ticket* const second = callbacks_.ticket(2);
+  notify(*stream_, 0, 1, callbacks_.ticket(1, [&] {
     succeed_on(*stream_);
     EXPECT_EQ(stream_->synchronize(), Outcome::success);
     notify(*stream_, 1, 2, second);
     Notifier::instance().stop();  // must do nothing in the notifier's thread
   }));
-  EXPECT_EQ(told_.wait_for(2), (Lines{"1 0 ", "2 0 "}));
+  EXPECT_EQ(callbacks_.wait_for(2), (Lines{"1 0 ", "2 0 "}));
 }
 
-TEST_F(Ranges, NotifyThoughTheStreamIsDestroyed) {
+TEST_F(Ranges, NotifyAfterStreamIsDestroyed) {
   auto stream = device_.create_stream();
   Gate gate;
   gate.hold(*stream);
   fail_on(*stream, Outcome::collective_failed, "a call");
-  notify(*stream, 0, 2, told_.ticket(1));
+  notify(*stream, 0, 2, callbacks_.ticket(1));
   gate.open();
   device_.destroy_stream(stream);
   stream.reset();
-  EXPECT_EQ(told_.wait_for(1),
+  EXPECT_EQ(callbacks_.wait_for(1),
             Lines{"1 " + std::to_string(static_cast<int>(hcclSocketError)) + " a call"});
 }
 
-TEST_F(Ranges, NotifyBeforeTheThreadStopsAndWithTheNext) {
+TEST_F(Ranges, NotifyBeforeThreadStopsAndAfterRestart) {
   Gate gate;
   for (int round = 0; round < 50; ++round) {
     succeed_on(*stream_);
-    notify(*stream_, 0, stream_->pushed(), told_.ticket(round));
+    notify(*stream_, 0, stream_->pushed(), callbacks_.ticket(round));
     EXPECT_EQ(stream_->synchronize(), Outcome::success);
     Notifier::instance().stop();
-    ASSERT_EQ(told_.lines().size(), static_cast<std::size_t>(round) + 1);
+    ASSERT_EQ(callbacks_.lines().size(), static_cast<std::size_t>(round) + 1);
   }
 }
 
-// A child has no notifier thread. It must exit nevertheless, and the parent must get its callbacks.
-TEST_F(Ranges, NotifyTheParentOfAForkedChild) {
+// A child has no notifier thread. It must exit all the same, and the parent must get its callbacks.
+TEST_F(Ranges, NotifyParentOfForkedChild) {
   Gate gate;
   gate.hold(*stream_);
-  notify(*stream_, 0, 1, told_.ticket(1));
+  notify(*stream_, 0, 1, callbacks_.ticket(1));
   install_fork_guard();
-  EXPECT_EQ(test::status_in_child([&]() -> int { std::exit(told_.lines().empty() ? 0 : 1); }), 0);
+  EXPECT_EQ(test::status_in_child([&]() -> int { std::exit(callbacks_.lines().empty() ? 0 : 1); }),
+            0);
   gate.open();
-  EXPECT_EQ(told_.wait_for(1), Lines{"1 0 "});
+  EXPECT_EQ(callbacks_.wait_for(1), Lines{"1 0 "});
 }
 
 }  // namespace

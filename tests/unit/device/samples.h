@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A number of bytes, and work for streams.
+// Sizes, and work for streams.
 #pragma once
 
 #include "device/stream.h"

@@ -23,8 +23,8 @@ class FailedWork : public testing::Test {
   const std::shared_ptr<Stream> second_ = device_.create_stream();
 };
 
-// When two streams wait for each other repeatedly, a failure must be reported once.
-TEST_F(FailedWork, AFailureComesOverToAWaitingStreamOnce) {
+// Two streams wait for each other repeatedly. Each failure must reach the waiting stream once.
+TEST_F(FailedWork, FailureReachesWaitingStreamOnce) {
   for (const Outcome outcome : {Outcome::success, Outcome::collective_failed, Outcome::success,
                                 Outcome::collective_failed, Outcome::success, Outcome::success}) {
     second_->enqueue([outcome] { return outcome; });
@@ -40,7 +40,7 @@ TEST_F(FailedWork, AFailureComesOverToAWaitingStreamOnce) {
 
 // An event must carry the outcome of the work before it, even if the program already knows that
 // outcome.
-TEST_F(FailedWork, AnEventOfFailedWorkFailsWhatWaitsForItLater) {
+TEST_F(FailedWork, EventOfFailedWorkFailsLaterWaits) {
   first_->enqueue([] { return Outcome::failed; });
   const Capture failed = first_->capture();
   EXPECT_EQ(first_->synchronize(), Outcome::failed);
@@ -65,7 +65,7 @@ void count_on(Stream& stream, int& runs) {
   stream.enqueue(succeeding([&runs] { ++runs; }));
 }
 
-TEST_F(FailedWork, AFailedCollectiveHidesNoFailedCopy) {
+TEST_F(FailedWork, FailedCollectiveHidesNoFailedCopy) {
   int runs = 0;
   first_->enqueue([] { return Outcome::collective_failed; });
   fail_with(*first_, "no luck");
@@ -82,7 +82,7 @@ TEST_F(FailedWork, AFailedCollectiveHidesNoFailedCopy) {
 
 // The copy between the two captures is skipped, so a stream that waits for the second one lacks its
 // data and must fail.
-TEST_F(FailedWork, WorkThatWasSkippedFailsWhatWaitsForIt) {
+TEST_F(FailedWork, SkippedWorkFailsWaitersForIt) {
   int skipped = 0;
   int runs = 0;
   fail_with(*first_, "no luck");
@@ -100,8 +100,8 @@ TEST_F(FailedWork, WorkThatWasSkippedFailsWhatWaitsForIt) {
 }
 
 // The program uploads on one stream, works on another and synchronises only the latter. A failed
-// upload must cost one round.
-TEST_F(FailedWork, AReportOnTheWaitingStreamEndsTheFailureOnBoth) {
+// upload must fail only one round.
+TEST_F(FailedWork, ReportOnWaitingStreamEndsFailureOnBoth) {
   int runs = 0;
   fail_with(*first_, "no luck");
   for (const Outcome expected : {Outcome::failed, Outcome::success, Outcome::success}) {
@@ -126,7 +126,7 @@ TEST_F(FailedWork, StreamsThatWaitForEachOtherRecover) {
   EXPECT_EQ(runs, 4);
 }
 
-TEST_F(FailedWork, AnEventBetweenTwoFailuresHasNotFailed) {
+TEST_F(FailedWork, EventBetweenTwoFailuresSucceeds) {
   int runs = 0;
   fail_with(*first_, "no luck");
   EXPECT_EQ(first_->synchronize(), Outcome::failed);
@@ -142,7 +142,7 @@ TEST_F(FailedWork, AnEventBetweenTwoFailuresHasNotFailed) {
 }
 
 // When failures of two streams hold a third one, reporting one of them must not release it.
-TEST_F(FailedWork, AStreamMayBeHeldByTwoFailures) {
+TEST_F(FailedWork, TwoFailuresMayHoldOneStream) {
   const auto third = device_.create_stream();
   int runs = 0;
   fail_with(*first_, "first");
@@ -162,7 +162,7 @@ TEST_F(FailedWork, AStreamMayBeHeldByTwoFailures) {
   EXPECT_EQ(third->synchronize(), Outcome::failed);
 }
 
-TEST_F(FailedWork, WhatStandsBehindFailedWorkFailsUntilTheProgramKnows) {
+TEST_F(FailedWork, LaterWorkFailsUntilFailureIsReported) {
   int runs = 0;
   const auto work = [&] { first_->enqueue(succeeding([&] { ++runs; })); };
   work();
@@ -174,7 +174,7 @@ TEST_F(FailedWork, WhatStandsBehindFailedWorkFailsUntilTheProgramKnows) {
   EXPECT_EQ(first_->progress()->failure().text, "no luck");
   EXPECT_EQ(first_->progress()->failure().code, hcclOutOfMemory);
   Outcome outcome{};
-  ASSERT_TRUE(first_->query(&outcome));  // must not end the failure
+  ASSERT_TRUE(first_->query(&outcome));  // a query must not end the failure
   EXPECT_EQ(outcome, Outcome::failed);
   work();
   EXPECT_EQ(first_->synchronize(), Outcome::failed);
@@ -184,7 +184,7 @@ TEST_F(FailedWork, WhatStandsBehindFailedWorkFailsUntilTheProgramKnows) {
   EXPECT_EQ(runs, 2);
 }
 
-TEST_F(FailedWork, WhatWasQueuedBeforeTheProgramKnewFailsLater) {
+TEST_F(FailedWork, WorkQueuedBeforeReportFails) {
   std::atomic<bool> go{false};
   bool ran = false;
   fail_with(*first_, "no luck");
@@ -202,7 +202,7 @@ TEST_F(FailedWork, WhatWasQueuedBeforeTheProgramKnewFailsLater) {
   EXPECT_EQ(first_->synchronize(), Outcome::success);
 }
 
-TEST_F(FailedWork, AFailedCollectiveDoesNotStopWhatStandsBehindIt) {
+TEST_F(FailedWork, FailedCollectiveDoesNotStopLaterWork) {
   bool ran = false;
   first_->enqueue([] { return Outcome::collective_failed; });
   first_->enqueue(succeeding([&] { ran = true; }));
@@ -210,8 +210,9 @@ TEST_F(FailedWork, AFailedCollectiveDoesNotStopWhatStandsBehindIt) {
   EXPECT_TRUE(ran);
 }
 
-// The wait is queued before the program knows of the failure, and runs after. It must still fail.
-TEST_F(FailedWork, FailedWorkFailsWhatWaitsForItsEvent) {
+// The wait is queued before the failure is reported to the program, and runs afterwards. It must
+// still fail.
+TEST_F(FailedWork, FailsWaitersForItsEvent) {
   std::atomic<bool> go{false};
   bool ran = false;
   fail_with(*first_, "no luck");
@@ -230,7 +231,7 @@ TEST_F(FailedWork, FailedWorkFailsWhatWaitsForItsEvent) {
 
 // Waits and event times must stay in order on a failed stream, or work queued after the report
 // would overtake the other stream.
-TEST_F(FailedWork, WaitsAndTimesAreKeptBehindFailedWork) {
+TEST_F(FailedWork, WaitsAndEventTimesStayInOrderBehindIt) {
   int value = 0;
   first_->enqueue(succeeding([&] {
     std::this_thread::sleep_for(5ms);
@@ -245,7 +246,7 @@ TEST_F(FailedWork, WaitsAndTimesAreKeptBehindFailedWork) {
   EXPECT_GT(event.time(), 0u);
 }
 
-TEST_F(FailedWork, AFailureIsReportedOnceAndToWhomItConcerns) {
+TEST_F(FailedWork, FailureIsReportedOnceAndOnlyToLaterEvents) {
   const auto work = [&](Outcome outcome) { first_->enqueue([outcome] { return outcome; }); };
   work(Outcome::success);
   Event before(false), after(false);

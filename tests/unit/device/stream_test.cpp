@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests order, ownership and waiting of streams.
+// Tests the order, ownership and waiting of streams.
 #include "device/stream.h"
 
 #include "base/syn_error.h"
@@ -38,18 +38,19 @@ TEST_F(Streams, RunInOrder) {
     ASSERT_EQ(seen[static_cast<std::size_t>(number)], number);
 }
 
-TEST_F(Streams, RunWithoutAnybodyWaiting) {
+TEST_F(Streams, RunWithoutWaiters) {
   for (int round = 0; round < 20; ++round) {
     std::atomic<bool> ran{false};
     stream_->enqueue(succeeding([&] { ran.store(true); }));
     while (!ran) std::this_thread::yield();
-    std::this_thread::sleep_for(round % 2 == 0 ? 0ms : 15ms);  // then the worker naps, or sleeps
+    std::this_thread::sleep_for(
+        round % 2 == 0 ? 0ms : 15ms);  // the worker naps after 0 ms, and sleeps after 15 ms
   }
 }
 
-// The worker naps longer when the program always waits itself. Work that the program then does not
-// wait for must start nevertheless.
-TEST_F(Streams, RunWithoutAnybodyWaitingAfterTheProgramAlwaysWaited) {
+// The worker naps longer if the program has always waited for its work itself. Work that the
+// program then does not wait for must still start.
+TEST_F(Streams, RunWithoutWaitersAfterProgramAlwaysWaited) {
   for (int round = 0; round < 8; ++round) {
     const auto end = std::chrono::steady_clock::now() + 12ms;
     while (std::chrono::steady_clock::now() < end) {
@@ -68,20 +69,20 @@ TEST_F(Streams, RunWithoutAnybodyWaitingAfterTheProgramAlwaysWaited) {
   }
 }
 
-// Counts the queued commands of its kind, after those it skips, that may begin.
-struct Looking {
+// Counts the queued commands of its own kind that may begin, after skipping `skipped` of them.
+struct CountingCommand {
   std::vector<std::size_t>& seen;
   std::size_t skipped = 0;
   Outcome operator()(Lookahead& lookahead) const {
     std::size_t count = 0;
     lookahead.skip(skipped);
-    while (lookahead.may_begin() && lookahead.next<Looking>() != nullptr) ++count;
+    while (lookahead.may_begin() && lookahead.next<CountingCommand>() != nullptr) ++count;
     seen.push_back(count);
     return Outcome::success;
   }
 };
 
-TEST_F(Streams, ACommandSeesThoseBehindIt) {
+TEST_F(Streams, CommandSeesLaterCommands) {
   stream_->enqueue(succeeding([&] {
     while (!stream_->host_is_waiting()) std::this_thread::yield();
   }));
@@ -91,9 +92,9 @@ TEST_F(Streams, ACommandSeesThoseBehindIt) {
     return std::min(number % 5 * 100, kCommands - 1 - number);
   };
   for (std::size_t number = 0; number < kCommands; ++number)
-    stream_->enqueue(Looking{seen, skipped(number)});
+    stream_->enqueue(CountingCommand{seen, skipped(number)});
   stream_->enqueue([] { return Outcome::success; });
-  stream_->enqueue(Looking{seen});
+  stream_->enqueue(CountingCommand{seen});
   ASSERT_EQ(stream_->synchronize(), Outcome::success);
   ASSERT_EQ(seen.size(), kCommands + 1);
   for (std::size_t number = 0; number < kCommands; ++number)
@@ -103,12 +104,12 @@ TEST_F(Streams, ACommandSeesThoseBehindIt) {
 
 // A later command may read memory that the program or another stream has yet to write, so it must
 // not be visible in advance.
-TEST_F(Streams, ACommandSeesNothingWhileOthersMayWrite) {
+TEST_F(Streams, CommandSeesNothingWhileOthersMayWrite) {
   const auto other = device_.create_stream();
   std::vector<std::size_t> unattended, beside_another;
   std::atomic<bool> ran{false};
   const auto enqueue_three = [&](std::vector<std::size_t>& seen) {
-    for (int number = 0; number < 3; ++number) stream_->enqueue(Looking{seen});
+    for (int number = 0; number < 3; ++number) stream_->enqueue(CountingCommand{seen});
   };
   enqueue_three(unattended);
   stream_->enqueue(succeeding([&] { ran = true; }));
@@ -129,8 +130,8 @@ TEST_F(Streams, ACommandSeesNothingWhileOthersMayWrite) {
   EXPECT_EQ(other->synchronize(), Outcome::success);
 }
 
-// Adds to `sum`, which only the owner of the stream touches.
-void add_and_wait_at_times(Stream& stream, std::uint64_t& sum) {
+// Adds to `sum`, which only the thread that owns the stream may access, and waits at times.
+void add_and_wait_sometimes(Stream& stream, std::uint64_t& sum) {
   for (int number = 0; number < 2'000; ++number) {
     stream.enqueue(succeeding([&] { ++sum; }));
     if (number % 50 == 0) {
@@ -139,12 +140,12 @@ void add_and_wait_at_times(Stream& stream, std::uint64_t& sum) {
   }
 }
 
-TEST_F(Streams, ManyProducersAndWaiters) {
+TEST_F(Streams, ServeManyProducersAndWaiters) {
   std::uint64_t sum = 0;
   std::vector<std::thread> threads;
   threads.reserve(4);
   for (int thread = 0; thread < 4; ++thread)
-    threads.emplace_back([&] { add_and_wait_at_times(*stream_, sum); });
+    threads.emplace_back([&] { add_and_wait_sometimes(*stream_, sum); });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(stream_->synchronize(), Outcome::success);
   EXPECT_EQ(sum, 8'000u);
@@ -157,9 +158,9 @@ void add_and_wait_each_time(Stream& stream, std::atomic<int>& runs) {
   }
 }
 
-// Work of one producer may run while another producer counts the work in a new queue, which must
-// not take the queue for full.
-TEST_F(Streams, AYoungQueueOfManyProducersIsNeverTakenForAFullOne) {
+// One producer's work may run while another producer counts the work in a new queue. The queue must
+// not be mistaken for a full one.
+TEST_F(Streams, NewQueueOfManyProducersIsNotMistakenForFull) {
   for (int round = 0; round < 200; ++round) {
     const auto stream = device_.create_stream();
     std::atomic<int> runs{0};
@@ -173,7 +174,7 @@ TEST_F(Streams, AYoungQueueOfManyProducersIsNeverTakenForAFullOne) {
   }
 }
 
-TEST_F(Streams, WaitsForEventsOfOtherStreamsThatNobodySynchronises) {
+TEST_F(Streams, WaitForEventsOfUnsynchronisedStreams) {
   const auto second = device_.create_stream();
   int value = 0;
   second->enqueue(succeeding([&] {
@@ -191,7 +192,7 @@ TEST_F(Streams, WaitsForEventsOfOtherStreamsThatNobodySynchronises) {
   EXPECT_EQ(seen, 1);
 }
 
-TEST_F(Streams, AFullQueueThatDoesNotMoveGrows) {
+TEST_F(Streams, FullBlockedQueueGrows) {
   std::atomic<bool> go{false};
   stream_->enqueue(succeeding([&] {
     while (!go) std::this_thread::sleep_for(1ms);
@@ -201,8 +202,8 @@ TEST_F(Streams, AFullQueueThatDoesNotMoveGrows) {
   EXPECT_EQ(stream_->synchronize(), Outcome::success);
 }
 
-// Records its number. Blocks opportunistic runs as many times as `leaves` says.
-struct Passing {
+// Records its number. Returns would_block to `leaves` opportunistic runs.
+struct RecordingCommand {
   std::vector<int>& seen;
   std::atomic<int>& opportunistic;
   std::atomic<int>& leaves;
@@ -213,7 +214,7 @@ struct Passing {
     const bool passing = lookahead.wait_budget() != WaitBudget::unlimited;
     if (passing && leaves.fetch_sub(1) > 0) return Outcome::would_block;
     if (passing) ++opportunistic;
-    const auto end = std::chrono::steady_clock::now() + 1us;  // takes longer than queueing it
+    const auto end = std::chrono::steady_clock::now() + 1us;  // takes longer than to queue it
     while (std::chrono::steady_clock::now() < end) {
     }
     seen.push_back(number);
@@ -221,25 +222,25 @@ struct Passing {
   }
 };
 
-TEST_F(Streams, AFullQueueIsRunByWhoFillsIt) {
+TEST_F(Streams, ProducerRunsFullQueue) {
   const auto alive = std::make_shared<int>();
   std::vector<int> seen;
   std::atomic<int> opportunistic{0}, leaves{0};
   constexpr int kCommands = 40'000;
   for (int number = 0; number < kCommands; ++number) {
     if (number % 20'000 == 10'000) leaves = 2;
-    stream_->enqueue(Passing{seen, opportunistic, leaves, number, alive});
+    stream_->enqueue(RecordingCommand{seen, opportunistic, leaves, number, alive});
     if (number % 20'000 == 15'000) stream_->enqueue([] { return Outcome::success; });
   }
   EXPECT_EQ(stream_->synchronize(), Outcome::success);
   EXPECT_GT(opportunistic, 0);
-  EXPECT_EQ(alive.use_count(), 1) << "of what has run nothing is left";
+  EXPECT_EQ(alive.use_count(), 1) << "commands that have run must be destroyed";
   ASSERT_EQ(seen.size(), static_cast<std::size_t>(kCommands));
   for (int number = 0; number < kCommands; ++number)
     ASSERT_EQ(seen[static_cast<std::size_t>(number)], number);
 }
 
-TEST_F(Streams, EventsKeepTime) {
+TEST_F(Streams, TimedEventsRecordTime) {
   Event start(true), stop(true), untimed(false);
   EXPECT_THROW(static_cast<void>(start.time()), SynError);
   start.record(*stream_);
@@ -250,7 +251,7 @@ TEST_F(Streams, EventsKeepTime) {
   EXPECT_THROW(static_cast<void>(untimed.time()), SynError);
 }
 
-TEST_F(Streams, KeepNothingForOwnersThatAreGone) {
+TEST_F(Streams, DropActionsOfDestroyedOwners) {
   auto stream = device_.create_stream();
   const auto kept = std::make_shared<int>(0);
   const auto living = std::make_shared<int>(0);
@@ -266,7 +267,7 @@ TEST_F(Streams, KeepNothingForOwnersThatAreGone) {
   EXPECT_EQ(kept.use_count(), 1);
 }
 
-TEST_F(Streams, MemoryFreedBehindQueuedWorkStaysUntilItHasRun) {
+TEST_F(Streams, FreedMemoryStaysUntilQueuedWorkHasRun) {
   const DeviceAddress address = device_.arena().allocate(100);
   std::atomic<bool> go{false};
   stream_->enqueue(succeeding([&] {

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kBuffers = 4;
 constexpr std::size_t kLength = 2'048;  // in elements; the longest eager chunk has 260
 
-// A call whose buffers are given by their numbers. All ranks make the same calls.
+// A call whose buffers are given by index. All ranks make the same calls.
 struct Step {
   Collective collective = Collective::barrier;
   std::size_t count = 0;
@@ -105,7 +105,7 @@ void apply(const Step& step, std::vector<Memory>& ranks) {
   }
 }
 
-// The rest of a program, up to the call that the program has "queued" by now.
+// The rest of a program, up to the last call that is "queued" at the moment.
 class Rest final : public CallLookahead {
  public:
   Rest(const std::vector<CollectiveCall>& calls, std::size_t first, std::size_t end)
@@ -161,16 +161,16 @@ void check_random_program(int size, unsigned seed, std::uint32_t first_number) {
   }
 }
 
-TEST(Ahead, RandomProgramsGiveWhatOneCallAfterTheOtherGives) {
+TEST(Ahead, RandomProgramsEqualSequentialExecution) {
   for (const int size : {2, 3, 8}) {
     for (unsigned seed = 1; seed <= 12; ++seed)
       check_random_program(size, seed, seed % 2 == 0 ? 0 : 0xffffffffu - 90);
   }
 }
 
-// With 40 calls on 40 buffers, a rank that waits for the first call posts its part of the next
-// ones, which its peer must then complete without it.
-TEST(Ahead, APeerCompletesOperationsToWhichAWaitingRankHasPosted) {
+// A rank that waits for the first of 40 calls on 40 buffers posts its part of the next ones, which
+// its peer must then complete without that rank.
+TEST(Ahead, PeerCompletesOperationsPostedByWaitingRank) {
   for (const std::size_t count : {std::size_t{4}, std::size_t{2'000}}) {
     EngineRanks ranks(2);
     const std::vector<float> input = random_values(count, 3);
@@ -205,7 +205,7 @@ TEST(Ahead, APeerCompletesOperationsToWhichAWaitingRankHasPosted) {
 }
 
 // Runs many in-place calls, which are queued in advance, until rank 0 aborts before call `at`.
-// Returns whether no other rank wrote the rank's memory afterwards.
+// Returns true if no other rank wrote to the rank's memory afterwards.
 bool run_until_aborted(EngineRanks& ranks, int rank, std::size_t at) {
   constexpr std::size_t kCount = 20'000;
   const auto lane = ranks.make_lane(rank);
@@ -220,7 +220,7 @@ bool run_until_aborted(EngineRanks& ranks, int rank, std::size_t at) {
   });
 }
 
-TEST(Ahead, AbortLeavesEverybodyConsistent) {
+TEST(Ahead, AbortLeavesAllRanksConsistent) {
   for (std::size_t round = 0; round < 30; ++round) {
     EngineRanks ranks(3);
     std::atomic<int> consistent{0};

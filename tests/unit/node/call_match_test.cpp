@@ -17,7 +17,7 @@ class CallMatch : public testing::Test {
  protected:
   CallMatch() { lane_->attach(); }
 
-  // Posts the call as `rank` would.
+  // Posts the call as `rank`.
   void post(int rank, const CollectiveCall& call) {
     Slot& slot = lane_->slot(rank);
     slot.collective = static_cast<std::uint8_t>(call.collective);
@@ -32,7 +32,7 @@ class CallMatch : public testing::Test {
   const std::unique_ptr<Lane> lane_ = ranks_.make_lane(0);
 };
 
-TEST_F(CallMatch, ComparesEverythingButTheBuffers) {
+TEST_F(CallMatch, ComparesEverythingButBuffers) {
   const CollectiveCall call = all_reduce_call(100, 0x1000, 0x2000);
   for (int rank = 0; rank < kRanks; ++rank) post(rank, call);
   EXPECT_TRUE(calls_match(*lane_, all_reduce_call(100, 1, 2), kRanks));
@@ -52,7 +52,7 @@ TEST_F(CallMatch, ComparesEverythingButTheBuffers) {
   }
 }
 
-TEST_F(CallMatch, NamesTheOddRanksFirst) {
+TEST_F(CallMatch, NamesDeviatingRanksFirst) {
   const CollectiveCall usual = all_reduce_call(100, 0, 0);
   for (int rank = 0; rank < kRanks; ++rank) post(rank, usual);
   post(1, all_reduce_call(7, 0, 0));
@@ -61,7 +61,7 @@ TEST_F(CallMatch, NamesTheOddRanksFirst) {
             "float, sum); every rank must make the same calls in the same order");
 }
 
-TEST_F(CallMatch, FindsTheCallsOfRanksThatHavePosted) {
+TEST_F(CallMatch, FindsCallsOfRanksThatHavePosted) {
   const ControlBlock control = ranks_.control();
   EXPECT_EQ(find_slot(control, 0, 0, 1), nullptr);
   EXPECT_EQ(posted_calls_text(control, 0, 0), "");

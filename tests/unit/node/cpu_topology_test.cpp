@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests how ranks wait according to affinity masks, quotas and scheduling groups, and which caches
+// Tests how ranks wait, depending on affinity masks, quotas and scheduling groups, and which caches
 // count, on machines described by files in a folder.
 #include "node/cpu_topology.h"
 
@@ -24,7 +24,7 @@ CpuAllowance on(std::uint64_t mask, std::uint32_t quota = 0) {
   return allowance;
 }
 
-TEST(Cores, UnionOfMasks) {
+TEST(Cores, CountsUnionOfMasks) {
   const std::vector<CpuAllowance> ranks{on(0b0001), on(0b0110)};
   EXPECT_EQ(count_cores(ranks).cores, 3);
   EXPECT_TRUE(count_cores(ranks).exclusive);
@@ -42,13 +42,13 @@ TEST(Cores, RanksPinnedTogetherMayNotSpin) {
   EXPECT_FALSE(count_cores(ranks).exclusive);
 }
 
-TEST(Cores, TheQuotaCounts) {
+TEST(Cores, QuotaLimitsCores) {
   const std::vector<CpuAllowance> ranks{on(0xff, 1), on(0xff)};
   EXPECT_EQ(count_cores(ranks).cores, 1);
   EXPECT_FALSE(count_cores(ranks).exclusive);
 }
 
-TEST(Cores, ThisThreadMayRunSomewhere) {
+TEST(Cores, ThisThreadHasACore) {
   const std::vector<CpuAllowance> me{CpuAllowance::of_this_thread()};
   EXPECT_GE(count_cores(me).cores, 1);
 }
@@ -62,14 +62,14 @@ TEST(Cores, RanksOfOneSchedulingGroupYieldToEachOther) {
   EXPECT_EQ(count_cores(ranks).ladder().name, std::string("sleeping"));
 }
 
-TEST(Cores, RanksWithCoresOfTheirOwnSpinWhateverTheirGroups) {
+TEST(Cores, RanksWithOwnCoresSpinInAnyGroup) {
   std::vector<CpuAllowance> ranks(2, on(0b11));
   ranks[1].scheduling_group = ranks[0].scheduling_group + 1;
   EXPECT_EQ(count_cores(ranks).ladder().name, std::string("spinning"));
 }
 
-// A process in a session of its own must have its own autogroup if the kernel makes autogroups.
-TEST(Cores, SessionsAreSchedulingGroupsWhereTheKernelSaysSo) {
+// A process in its own session must have its own autogroup if the kernel creates autogroups.
+TEST(Cores, SessionsAreSchedulingGroupsWithAutogroup) {
   int enabled = 0;
   std::ifstream("/proc/sys/kernel/sched_autogroup_enabled") >> enabled;
   bool in_root = true;
@@ -120,7 +120,7 @@ class CacheSize : public testing::Test {
   fs::path root_;
 };
 
-TEST_F(CacheSize, CountsASharedCacheOnce) {
+TEST_F(CacheSize, CountsSharedCacheOnce) {
   for (int cpu = 0; cpu < 4; ++cpu) {
     add(cpu, 0, "1", "32K", "0");
     add(cpu, 1, "2", "512K", "0");
@@ -132,7 +132,7 @@ TEST_F(CacheSize, CountsASharedCacheOnce) {
   EXPECT_EQ(of(0b1111), 64u << 20);
 }
 
-TEST_F(CacheSize, TakesTheLastLevelThereIs) {
+TEST_F(CacheSize, TakesLastExistingLevel) {
   add(0, 0, "1", "32K", "0");
   add(0, 1, "2", "1M", "0");
   add(1, 0, "1", "32K", "1");
@@ -140,7 +140,7 @@ TEST_F(CacheSize, TakesTheLastLevelThereIs) {
   EXPECT_EQ(of(0b11), 2u << 20);
 }
 
-TEST_F(CacheSize, GuessesWhereNothingIsTold) {
+TEST_F(CacheSize, UsesDefaultIfUnknown) {
   EXPECT_EQ(of(0b11), 32u << 20);
   add(0, 0, "3", "rubbish", "0");
   EXPECT_EQ(of(0b11), 32u << 20);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Built with a "tile done" that has no memory ordering: the race detector must report that results
-// are read before the writes are known to be complete.
+// Built without memory ordering of "tile done": the race detector must report that results are read
+// before the writes are known to be complete.
 #include "engine_ranks.h"
 
 #include <cmath>

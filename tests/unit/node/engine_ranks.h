@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks of one node that are threads of the test. Their engines use arenas of their own, without
-// streams or bootstrap.
+// Ranks of one node that are threads of the test. Each engine uses its own arena, without streams
+// or bootstrap.
 #pragma once
 
 #include "base/error.h"
@@ -32,7 +32,8 @@ class EngineRanks {
     std::vector<Peer> peers;
     for (const auto& arena : arenas_)
       peers.push_back({static_cast<int>(peers.size()), arena->view(), 0, true, "here"});
-    options.cache_bytes = 256 << 10;  // small, so that tests store both through and past the cache
+    options.cache_bytes =
+        256 << 10;  // small, so that tests use both cached and non-temporal stores
     for (int rank = 0; rank < ranks; ++rank) {
       segments_.push_back(std::make_unique<NodeSegment>(SharedSegment::map(control_), peers,
                                                         arena(rank), rank, CoreCount{2, false}));
@@ -83,8 +84,8 @@ class EngineRanks {
   std::vector<std::unique_ptr<Engine>> engines_;
 };
 
-// Returns values with random mantissas over 2^-20 .. 2^20, whose sums depend on the order of
-// addition.
+// Returns values with random mantissas and exponents from -20 to 20, whose sums depend on the order
+// of addition.
 inline std::vector<float> random_values(std::size_t count, unsigned seed) {
   std::mt19937 generator(seed);
   std::uniform_real_distribution<float> mantissa(-2.0F, 2.0F);
@@ -99,9 +100,10 @@ inline std::vector<float> random_values(std::size_t count, unsigned seed) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-// Returns whether a failed rank's stores into its buffer stay, because no other rank writes it.
-[[nodiscard]] inline bool is_its_own(EngineRanks& ranks, int rank, std::uint64_t buffer,
-                                     std::size_t count) {
+// Returns true if a failed rank's stores into its buffer persist, because no other rank writes to
+// it.
+[[nodiscard]] inline bool is_left_alone(EngineRanks& ranks, int rank, std::uint64_t buffer,
+                                        std::size_t count) {
   const std::vector<float> pattern(count, 5.0F);
   const std::uint64_t offset = ranks.arena(rank).file_offset(buffer);
   std::memcpy(ranks.arena(rank).view()->at(offset), pattern.data(), count * sizeof(float));
@@ -109,15 +111,15 @@ inline std::vector<float> random_values(std::size_t count, unsigned seed) {
   return same_bits(ranks.read(rank, buffer, count), pattern);
 }
 
-// Makes the calls until another rank aborts them. Returns whether they were aborted, and no other
-// rank wrote the buffer afterwards.
+// Makes the calls until another rank aborts them. Returns true if they were aborted and no other
+// rank wrote to the buffer afterwards.
 template <class Calls>
 [[nodiscard]] bool is_consistent_after_abort(EngineRanks& ranks, int rank, std::uint64_t buffer,
                                              std::size_t count, Calls calls) {
   try {
     calls();
   } catch (const Error& error) {
-    return error.what() == std::string_view("aborted") && is_its_own(ranks, rank, buffer, count);
+    return error.what() == std::string_view("aborted") && is_left_alone(ranks, rank, buffer, count);
   }
   return false;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the engine with ranks that are threads: results, wrap-around of counters, failing and
-// leaving.
+// Tests the engine with ranks that are threads: results, wrap-around of counters, failures and
+// departures.
 #include "node/engine.h"
 
 #include "engine_ranks.h"
@@ -41,7 +41,7 @@ void check_all_reduces(EngineRanks& ranks, std::size_t count, int rounds) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST(Engine, AllReducesOfEverySizeClassAreTheRankOrderSum) {
+TEST(Engine, AllReducesOfEverySizeSumInRankOrder) {
   for (const int size : {2, 3, 8}) {
     EngineRanks ranks(size);
     for (const std::size_t count : {1u, 17u, 260u, 261u, 1025u, 40'000u, 300'001u})
@@ -58,8 +58,8 @@ TEST(Engine, CountersWrap) {
   }
 }
 
-// Returns whether the error names rank 1's odd count, and nothing was stored.
-bool is_told_of_mismatch(EngineRanks& ranks, int rank, std::size_t odd_count) {
+// Returns true if the error names rank 1's different count, and nothing was stored.
+bool reports_mismatch(EngineRanks& ranks, int rank, std::size_t odd_count) {
   const auto lane = ranks.make_lane(rank);
   const std::size_t count = rank == 1 ? odd_count : 6'000;
   const std::uint64_t send = ranks.upload(rank, random_values(6'000, 1));
@@ -76,17 +76,17 @@ bool is_told_of_mismatch(EngineRanks& ranks, int rank, std::size_t odd_count) {
   return false;
 }
 
-TEST(Engine, AMismatchIsToldToAllAndWritesNothing) {
+TEST(Engine, MismatchIsReportedToAllAndWritesNothing) {
   for (const std::size_t odd_count :
        {3u, 5'000u}) {  // a small call against large ones, and large against large
     EngineRanks ranks(3);
-    std::atomic<int> told{0};
-    ranks.run([&](int rank) { told += is_told_of_mismatch(ranks, rank, odd_count) ? 1 : 0; });
-    EXPECT_EQ(told, 3);
+    std::atomic<int> reported{0};
+    ranks.run([&](int rank) { reported += reports_mismatch(ranks, rank, odd_count) ? 1 : 0; });
+    EXPECT_EQ(reported, 3);
   }
 }
 
-TEST(Engine, ARankThatNeverArrivesIsNamedAtTheDeadline) {
+TEST(Engine, TimeoutNamesMissingRank) {
   EngineOptions options;
   options.operation_timeout = 200ms;
   for (const std::size_t count : {4u, 5'000u}) {
@@ -106,9 +106,9 @@ TEST(Engine, ARankThatNeverArrivesIsNamedAtTheDeadline) {
   }
 }
 
-// A rank may post its part after others have given up the operation. That must not complete the
-// next call on their lane.
-TEST(Engine, AnArrivalAfterTheFailureDoesNotReachTheNextCall) {
+// A rank may post its part after others have given up the operation. The late part must not
+// complete the next call on their lane.
+TEST(Engine, LateArrivalDoesNotReachNextCall) {
   EngineOptions options;
   options.operation_timeout = 50ms;
   EngineRanks ranks(2, 0, options);
@@ -131,7 +131,7 @@ TEST(Engine, AnArrivalAfterTheFailureDoesNotReachTheNextCall) {
   EXPECT_EQ(ranks.read(0, recv, 2), (std::vector<float>{-1.0F, -1.0F}));
 }
 
-TEST(Engine, ADepartedRankFailsThoseThatWaitForIt) {
+TEST(Engine, DepartedRankFailsWaiters) {
   EngineRanks ranks(2);
   ranks.run([&](int rank) {
     if (rank == 1) {
@@ -146,7 +146,7 @@ TEST(Engine, ADepartedRankFailsThoseThatWaitForIt) {
 
 // The rank that raises a fault may be stopped before it fails the operations in flight. An abort
 // must still wake the waiters.
-TEST(Engine, AnAbortAfterAFaultWakesTheWaiters) {
+TEST(Engine, AbortAfterFaultWakesWaiters) {
   for (const std::size_t count : {4u, 5'000u}) {
     EngineRanks ranks(2);
     ranks.run([&](int rank) {
@@ -167,7 +167,7 @@ TEST(Engine, AnAbortAfterAFaultWakesTheWaiters) {
 
 // A peer that has stopped inside a tile must not delay the others, and its late stores must not
 // reach them.
-TEST(Engine, LeavesAStoppedPeerBehindOnTheOldPages) {
+TEST(Engine, LeavesStoppedPeerOnOldPages) {
   EngineRanks ranks(2);
   const std::size_t count = 100'000;
   const std::uint64_t buffer = ranks.upload(0, random_values(count, 1));
@@ -176,7 +176,7 @@ TEST(Engine, LeavesAStoppedPeerBehindOnTheOldPages) {
   const auto lane0 = ranks.make_lane(0);
   const auto lane1 = ranks.make_lane(1);
   lane1->attach();
-  lane1->current_tile(1).store(1);  // as a claimer does before it stops
+  lane1->current_tile(1).store(1);  // as after claiming a tile
   std::thread stopped([&] {
     std::this_thread::sleep_for(50ms);
     ranks.segment(1).fault().raise(hcclSystemError, "test");
@@ -190,8 +190,8 @@ TEST(Engine, LeavesAStoppedPeerBehindOnTheOldPages) {
   EXPECT_EQ(ranks.read(0, buffer, count), kept);
 }
 
-// Runs all-reduces until rank 0 aborts before operation `at`. Returns whether no other rank wrote
-// the rank's memory afterwards.
+// Runs all-reduces until rank 0 aborts before operation `at`. Returns true if no other rank wrote
+// to the rank's memory afterwards.
 bool run_until_aborted(EngineRanks& ranks, int rank, int at) {
   constexpr std::size_t kCount = 200'000;
   const auto lane = ranks.make_lane(rank);
@@ -204,7 +204,7 @@ bool run_until_aborted(EngineRanks& ranks, int rank, int at) {
   });
 }
 
-TEST(Engine, AbortWhileTilesAreComputedLeavesEverybodyConsistent) {
+TEST(Engine, AbortDuringTilesLeavesAllRanksConsistent) {
   for (int round = 0; round < 20; ++round) {
     EngineRanks ranks(3);
     std::atomic<int> consistent{0};
@@ -213,7 +213,7 @@ TEST(Engine, AbortWhileTilesAreComputedLeavesEverybodyConsistent) {
   }
 }
 
-TEST(Engine, HolesStayHoles) {
+TEST(Engine, HolesOfInputStayHoles) {
   EngineRanks ranks(2);
   const std::size_t count = 1'000'000;
   ranks.run([&](int rank) {

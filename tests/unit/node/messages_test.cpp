@@ -13,7 +13,7 @@
 namespace hccl::node {
 namespace {
 
-// Tests the numbers of sends and receives, and offers that no receive expects.
+// Tests how sends and receives are numbered, and offers that no receive expects.
 
 PointToPoint call_with(int peer, Direction direction) {
   return {.direction = direction, .type = hcclFloat32, .peer = peer, .count = 3};
@@ -33,7 +33,7 @@ TEST(Mailboxes, NumberCallsByPeerAndDirection) {
   }
 }
 
-TEST(Mailboxes, AnnounceCallsToThePeer) {
+TEST(Mailboxes, AnnounceCallsToPeer) {
   EngineRanks ranks(2);
   Mailboxes mine(ranks.segment(0));
   const Mailboxes theirs(ranks.segment(1));
@@ -59,13 +59,13 @@ TEST(Mailboxes, FindOffersRoundRobin) {
   EXPECT_EQ(mailboxes.find_offer(2)->bytes, 8);
   PointToPoint receive = call_with(1, Direction::receive);
   mailboxes.number(receive, 0);
-  EXPECT_EQ(mailboxes.find_offer(0)->source, 2) << "the first message has its receive";
+  EXPECT_EQ(mailboxes.find_offer(0)->source, 2) << "the first message has a matching receive";
 }
 
-TEST(Mailboxes, PackCallsIntoAWord) {
+TEST(Mailboxes, PackCallsIntoOneWord) {
   PointToPoint call = call_with(63, Direction::receive);
   EXPECT_EQ(describe(unpack_call(pack_call(call))), describe(call));
-  EXPECT_NE(pack_call(call), 0) << "no call";
+  EXPECT_NE(pack_call(call), 0) << "zero means no call";
   call.count = 1ull << 40;
   EXPECT_EQ(unpack_call(pack_call(call)).count, 0xFFFFFFFF);
 }
@@ -81,7 +81,7 @@ class MessageStepsTest : public testing::Test {
     return numbered(receiver_boxes_, Direction::receive, 0, address, count);
   }
 
-  // Sends `count` values through all steps, and expects that the receiver gets them.
+  // Sends `count` values through all steps, and expects that the receiver gets exactly these.
   void expect_delivered(std::size_t count) {
     const std::vector<float> values = random_values(count, 1);
     const std::uint64_t to = ranks_.upload(1, std::vector<float>(count, 0.0F));
@@ -126,11 +126,11 @@ TEST_F(MessageStepsTest, DeliverMessagesOfEveryLength) {
   for (const std::size_t count : {1u, 48u, 49u, 4'096u, 4'097u, 200'000u}) expect_delivered(count);
 }
 
-TEST_F(MessageStepsTest, ReuseTheEntriesOfTheMailbox) {
+TEST_F(MessageStepsTest, ReuseEntriesOfMailbox) {
   for (std::uint64_t message = 0; message < 2 * Mailbox::kMessages; ++message) expect_delivered(7);
 }
 
-TEST_F(MessageStepsTest, WaitForAFreeEntry) {
+TEST_F(MessageStepsTest, WaitForFreeEntry) {
   const std::uint64_t from = ranks_.upload(0, {1.0F});
   for (std::uint64_t message = 0; message < Mailbox::kMessages; ++message) {
     const PointToPoint out = send(from, 1);
@@ -147,7 +147,7 @@ TEST_F(MessageStepsTest, WaitForAFreeEntry) {
   EXPECT_TRUE(sender_.ready(sent));
 }
 
-TEST_F(MessageStepsTest, FailTheCommunicatorIfTheCallsDiffer) {
+TEST_F(MessageStepsTest, FailCommunicatorIfCallsDiffer) {
   const PointToPoint out = send(ranks_.upload(0, {1.0F, 2.0F}), 2);
   const PointToPoint in = receive(ranks_.upload(1, {5.0F}), 1);
   MessageItem sent = sender_.make_item(out);

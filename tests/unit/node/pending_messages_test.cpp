@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the groups of sends and receives in flight with a plain list.
+// Compares the groups of sends and receives in flight with a plain list of groups.
 #include "node/pending_messages.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ PointToPoint call_of(Direction direction, std::uint64_t address, std::uint64_t b
 
 MessageItem item_of(const PointToPoint& call) { return {&call, nullptr, nullptr, call.bytes()}; }
 
-TEST(PendingMessages, ResumesAGroup) {
+TEST(PendingMessages, ResumesGroup) {
   PendingMessages pending;
   const PointToPoint call = call_of(Direction::send, 0, 8);
   EXPECT_FALSE(pending.open(1));
@@ -47,36 +47,36 @@ TEST(PendingMessages, FindsConflicts) {
   EXPECT_TRUE(pending.conflicts(call_of(Direction::send, 509, 10)));
   pending.close();
   EXPECT_FALSE(pending.open(1));
-  EXPECT_FALSE(pending.conflicts(call_of(Direction::receive, 109, 1))) << "it has ended";
+  EXPECT_FALSE(pending.conflicts(call_of(Direction::receive, 109, 1))) << "the group has ended";
 }
 
-TEST(Mailbox, PromisesDifferByMessage) {
+TEST(Mailbox, AwaitingWordsDifferByMessage) {
   std::set<std::uint64_t> seen;
   for (const std::uint64_t number : {0u, 15u, 16u, 1'000'000u}) {
     for (const std::uint64_t count : {0u, 1u, 100u, 101u, 1u << 20, (1u << 20) + 1}) {
       for (const std::uint8_t type : {hcclInt8, hcclFloat32, hcclBfloat16}) {
-        EXPECT_NE(awaiting(number, count, type), 0) << "nothing yet";
+        EXPECT_NE(awaiting(number, count, type), 0) << "zero means that nothing is awaited";
         EXPECT_TRUE(seen.insert(awaiting(number, count, type)).second);
       }
     }
   }
 }
 
-TEST(PendingMessages, AsksNoMoreOnceAnItemCannotBlock) {
+TEST(PendingMessages, RemembersItemsThatCannotBlock) {
   PendingMessages pending;
   const std::vector<PointToPoint> calls(3, call_of(Direction::send, 0, 8));
   EXPECT_FALSE(pending.open(1));
   pending.push_back(item_of(calls[0]));
   std::size_t stuck_from = 0;
-  std::size_t asked = 0;
+  std::size_t checked = 0;
   const auto cannot_block = [&](const MessageItem& item) {
-    ++asked;
+    ++checked;
     return static_cast<std::size_t>(item.call - calls.data()) < stuck_from;
   };
   EXPECT_FALSE(pending.none_can_block(cannot_block));
   stuck_from = 1;
   EXPECT_TRUE(pending.none_can_block(cannot_block));
-  EXPECT_EQ(asked, 2);
+  EXPECT_EQ(checked, 2);
   pending.push_back(item_of(calls[1]));
   pending.end_group();
   EXPECT_FALSE(pending.none_can_block(cannot_block));
@@ -88,10 +88,10 @@ TEST(PendingMessages, AsksNoMoreOnceAnItemCannotBlock) {
   pending.close();
   EXPECT_FALSE(pending.open(1));
   pending.push_back(item_of(calls[2]));
-  EXPECT_FALSE(pending.none_can_block(cannot_block)) << "a new item where another was";
+  EXPECT_FALSE(pending.none_can_block(cannot_block)) << "a new item in the place of an ended one";
 }
 
-TEST(PendingMessages, RemovesAGroupThatCannotBegin) {
+TEST(PendingMessages, RemovesGroupThatCannotBegin) {
   PendingMessages pending;
   const std::vector calls{call_of(Direction::send, 0, 8), call_of(Direction::send, 100, 8),
                           call_of(Direction::receive, 200, 8)};
@@ -108,9 +108,9 @@ TEST(PendingMessages, RemovesAGroupThatCannotBegin) {
   EXPECT_FALSE(pending.open(1));
 }
 
-// During a group's turn, its items must not move and conflicts must be found, however many groups
-// have ended before.
-TEST(PendingMessages, ItemsStayUntilTheGroupEnds) {
+// During a group's turn, its items must not move and conflicts must be found, no matter how many
+// groups have ended before.
+TEST(PendingMessages, KeepsItemsInPlaceUntilGroupEnds) {
   PendingMessages pending;
   std::vector<PointToPoint> calls;
   for (std::uint64_t number = 0; number < 2'000; ++number)
@@ -145,7 +145,7 @@ class Groups {
     }
     return group;
   }
-  // Begins a random number of groups after those that are pending.
+  // Begins a random number of groups behind those that are pending.
   void begin_some(PendingMessages& pending, std::mt19937& random) {
     for (std::size_t more = random() % 4; more != 0; --more) {
       const Calls& behind = make(random);
@@ -177,7 +177,7 @@ void advance_some(PendingMessages& pending, std::mt19937& random) {
 }
 
 // Groups that begin in any pattern must end in order.
-TEST(PendingMessages, KeepsItsItemsInOrder) {
+TEST(PendingMessages, KeepsItemsInOrder) {
   std::mt19937 random(7);
   PendingMessages pending;
   Groups groups;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the timeout and the hang report of a wait.
+// Tests the time-out and the hang report of a wait.
 #include "node/stall_monitor.h"
 
 #include "engine_ranks.h"
@@ -29,7 +29,7 @@ class StallMonitorTest : public testing::Test {
   int described_ = 0;
 };
 
-TEST_F(StallMonitorTest, FailsTheCommunicatorAtTheTimeout) {
+TEST_F(StallMonitorTest, FailsCommunicatorAtTimeout) {
   StallMonitor monitor(ranks_.segment(0), 1ms, 0ms);
   StallTimer timer(monitor);
   std::this_thread::sleep_for(2ms);
@@ -46,7 +46,7 @@ TEST_F(StallMonitorTest, FailsTheCommunicatorAtTheTimeout) {
       "a wait is expected");
 }
 
-TEST_F(StallMonitorTest, ReportsAHangOnceForAllWaits) {
+TEST_F(StallMonitorTest, ReportsHangOnceForAllWaits) {
   StallMonitor monitor(ranks_.segment(0), 0ms, 1ms);
   for (int wait = 0; wait < 3; ++wait) {
     StallTimer timer(monitor);
@@ -59,11 +59,11 @@ TEST_F(StallMonitorTest, ReportsAHangOnceForAllWaits) {
   EXPECT_FALSE(ranks_.segment(0).fault().raised());
 }
 
-TEST_F(StallMonitorTest, SleepsUntilTheNextLimit) {
+TEST_F(StallMonitorTest, SleepsUntilNextLimit) {
   StallMonitor monitor(ranks_.segment(0), 0ms, 0ms);
   StallTimer unlimited(monitor);
   unlimited.start();
-  EXPECT_GT(unlimited.time_to_check(), 100ms) << "but not for ever";
+  EXPECT_GT(unlimited.time_to_check(), 100ms) << "but not forever";
   EXPECT_LT(unlimited.time_to_check(), 1min);
   monitor.wait_limit().set(10);
   StallTimer limited(monitor);

@@ -27,7 +27,7 @@ void expect_chunks(const RankChunks& chunks, int first_rank, int end_rank, int c
   EXPECT_EQ(chunks.chunk, chunk);
 }
 
-TEST(ChunkMap, SourcesAreThoseOfTheDefinitions) {
+TEST(ChunkMap, SourcesFollowDefinitions) {
   expect_chunks(ChunkMap(call_of(Collective::all_reduce), 4).sources(2, 0), 0, 4, 0);
   expect_chunks(ChunkMap(call_of(Collective::reduce, 1), 4).sources(1, 0), 0, 4, 0);
   expect_chunks(ChunkMap(call_of(Collective::reduce_scatter), 4).sources(2, 0), 0, 4, 2);
@@ -56,7 +56,7 @@ void expect_all_destinations_once(const CollectiveCall& call, int ranks) {
   }
 }
 
-TEST(ChunkMap, ASetOfDestinationsSharesItsSources) {
+TEST(ChunkMap, DestinationsOfOneSetShareSources) {
   for (const int ranks : {1, 2, 5}) {
     expect_all_destinations_once(call_of(Collective::all_reduce), ranks);
     expect_all_destinations_once(call_of(Collective::reduce, ranks - 1), ranks);
@@ -66,10 +66,10 @@ TEST(ChunkMap, ASetOfDestinationsSharesItsSources) {
   }
 }
 
-// Every tile must be taken once, in any order of the workers. If there are few tiles, each worker
-// must get its own share.
+// Every tile must be claimed once, whatever the order of the workers. If there are few tiles, each
+// worker must get its own share.
 
-TEST(TileClaims, TakeEveryTileOnceInAnyOrderOfWorkers) {
+TEST(TileClaims, ClaimEveryTileOnceInAnyOrder) {
   std::mt19937 numbers(7);
   const auto random = [&] { return static_cast<std::uint32_t>(numbers()); };
   for (std::uint32_t tiles = 1; tiles <= 70; ++tiles) {
@@ -88,7 +88,7 @@ TEST(TileClaims, TakeEveryTileOnceInAnyOrderOfWorkers) {
   }
 }
 
-// Expects that workers that take turns, the last one first, get their own shares.
+// Expects that workers that claim in turn, the last one first, get their own shares.
 void expect_own_shares(std::uint32_t workers, std::uint32_t each) {
   std::uint32_t claimed = 0;
   for (std::uint32_t claim = 0; claim < workers * each; ++claim) {
@@ -100,7 +100,7 @@ void expect_own_shares(std::uint32_t workers, std::uint32_t each) {
   }
 }
 
-TEST(TileClaims, GiveEachWorkerItsShareWhereTilesAreFew) {
+TEST(TileClaims, GiveEachWorkerItsShareOfFewTiles) {
   for (const std::uint32_t workers : {1u, 2u, 3u, 8u}) {
     expect_own_shares(workers, 1);
     expect_own_shares(workers, 2);
@@ -108,7 +108,7 @@ TEST(TileClaims, GiveEachWorkerItsShareWhereTilesAreFew) {
   }
 }
 
-TEST(TileClaims, GoOnBeforeTheShareWhenItIsTaken) {
+TEST(TileClaims, WrapAroundWhenShareIsTaken) {
   EXPECT_EQ(TileClaims(0b1100, 4).next(1, 2)->tile, 0u);
   EXPECT_EQ(TileClaims(0x7fffffff, 32).next(0, 1)->tile, 31u);
   EXPECT_FALSE(TileClaims(0xffffffff, 32).next(0, 1));
@@ -166,22 +166,22 @@ void expect_every_pair_once(std::uint64_t part, int ranks) {
   }
 }
 
-// In an all-to-all, every ordered pair of ranks has a chunk. Each tile must exchange those of one
-// pair.
-TEST(TilePlan, OfAnAllToAllCoversEveryPairOnce) {
+// In an all-to-all, every ordered pair of ranks has a chunk. Each tile must exchange the two chunks
+// of one pair.
+TEST(TilePlan, AllToAllCoversEveryPairOnce) {
   for (const std::uint64_t part : {100ull, 1'024ull, 1'025ull, 70'001ull}) {
     for (const int ranks : {2, 3, 8}) expect_every_pair_once(part, ranks);
   }
 }
 
-TEST(TilePlan, ReduceStoresToItsRoot) {
+TEST(TilePlan, ReduceStoresToRoot) {
   CollectiveCall call{
       .collective = Collective::reduce, .type = hcclFloat32, .root = 2, .count = 100'000};
   EXPECT_TRUE(TilePlan(call, 4, 2, chunk_bytes(call, 4)).stores_to(0, 2));
   EXPECT_FALSE(TilePlan(call, 4, 2, chunk_bytes(call, 4)).stores_to(0, 1));
 }
 
-TEST(TilePlan, ReduceScatterStoresToTheChunksRank) {
+TEST(TilePlan, ReduceScatterStoresToRankOfChunk) {
   CollectiveCall call{
       .collective = Collective::reduce_scatter, .type = hcclFloat32, .count = 100'000};
   const TilePlan scatter(call, 4, 2, chunk_bytes(call, 4));

@@ -13,7 +13,7 @@
 namespace hccl::transport {
 namespace {
 
-// Tests both sides of the handshake against each other, byte by byte, and against peers that lie.
+// Tests both sides of the handshake against each other, byte by byte, and against malicious peers.
 
 Membership member(int rank) {
   Membership membership;
@@ -26,11 +26,11 @@ Membership member(int rank) {
 
 const StreamKey kKey{2, 5, {7, 1}};
 
-// Passes `said` to a side byte by byte until it refuses. Returns the side's answer.
+// Passes `bytes` to a side one at a time until the side refuses. Returns the side's answer.
 template <class Side>
-Bytes answer_to(Side& side, const Bytes& said) {
+Bytes answer_to(Side& side, const Bytes& bytes) {
   Bytes answer;
-  for (const std::byte& byte : said) {
+  for (const std::byte& byte : bytes) {
     EXPECT_GT(side.wanted(), 0U);
     const Bytes part = side.take({&byte, 1});
     answer.insert(answer.end(), part.begin(), part.end());
@@ -49,57 +49,59 @@ struct Conversation {
   }
 };
 
-TEST(Handshake, BothSidesProveThemselves) {
-  Conversation talk{{member(2), kKey}, AcceptorHandshake(member(5))};
-  talk.run();
-  EXPECT_EQ(talk.acceptor.state(), Handshake::State::done);
-  EXPECT_TRUE(talk.acceptor.key() == kKey);
-  EXPECT_EQ(talk.connector.state(), Handshake::State::in_progress);
-  EXPECT_EQ(talk.connector.wanted(), 1U);  // no bytes of the stream that follows
-  static_cast<void>(talk.connector.take(AcceptorHandshake::encode(Verdict::accepted)));
-  EXPECT_EQ(talk.connector.state(), Handshake::State::done);
-  EXPECT_EQ(talk.connector.wanted(), 0U);
+TEST(Handshake, BothSidesAuthenticate) {
+  Conversation conversation{{member(2), kKey}, AcceptorHandshake(member(5))};
+  conversation.run();
+  EXPECT_EQ(conversation.acceptor.state(), Handshake::State::done);
+  EXPECT_TRUE(conversation.acceptor.key() == kKey);
+  EXPECT_EQ(conversation.connector.state(), Handshake::State::in_progress);
+  EXPECT_EQ(conversation.connector.wanted(), 1U);  // excludes the bytes of the stream that follows
+  static_cast<void>(conversation.connector.take(AcceptorHandshake::encode(Verdict::accepted)));
+  EXPECT_EQ(conversation.connector.state(), Handshake::State::done);
+  EXPECT_EQ(conversation.connector.wanted(), 0U);
 }
 
-TEST(Handshake, ASecondClaimIsToldSo) {
-  Conversation talk{{member(2), kKey}, AcceptorHandshake(member(5))};
-  talk.run();
-  static_cast<void>(talk.connector.take(AcceptorHandshake::encode(Verdict::claimed)));
-  EXPECT_EQ(talk.connector.state(), Handshake::State::refused);
+TEST(Handshake, SecondClaimIsRefused) {
+  Conversation conversation{{member(2), kKey}, AcceptorHandshake(member(5))};
+  conversation.run();
+  static_cast<void>(conversation.connector.take(AcceptorHandshake::encode(Verdict::claimed)));
+  EXPECT_EQ(conversation.connector.state(), Handshake::State::refused);
 }
 
-TEST(Handshake, AnotherSecretIsNoticedByTheConnectorFirst) {
+TEST(Handshake, ConnectorDetectsWrongSecretFirst) {
   Membership other = member(5);
   other.secret.fill(std::byte{2});
-  Conversation talk{{member(2), kKey}, AcceptorHandshake(other)};
-  talk.run();
-  EXPECT_EQ(talk.connector.state(), Handshake::State::refused);
-  EXPECT_EQ(talk.acceptor.state(), Handshake::State::in_progress);
+  Conversation conversation{{member(2), kKey}, AcceptorHandshake(other)};
+  conversation.run();
+  EXPECT_EQ(conversation.connector.state(), Handshake::State::refused);
+  EXPECT_EQ(conversation.acceptor.state(), Handshake::State::in_progress);
 }
 
-TEST(Handshake, TheSecretIsNeverSaid) {
-  Conversation talk{{member(2), kKey}, AcceptorHandshake(member(5))};
-  const Bytes hello = talk.connector.hello();
-  const Bytes challenge = answer_to(talk.acceptor, hello);
-  const Bytes response = answer_to(talk.connector, challenge);
+TEST(Handshake, SecretIsNeverSent) {
+  Conversation conversation{{member(2), kKey}, AcceptorHandshake(member(5))};
+  const Bytes hello = conversation.connector.hello();
+  const Bytes challenge = answer_to(conversation.acceptor, hello);
+  const Bytes response = answer_to(conversation.connector, challenge);
   const Secret secret = member(2).secret;
-  for (const Bytes& said : {hello, challenge, response}) {
-    EXPECT_TRUE(std::search(said.begin(), said.end(), secret.begin(), secret.end()) == said.end());
+  for (const Bytes& bytes : {hello, challenge, response}) {
+    EXPECT_TRUE(std::search(bytes.begin(), bytes.end(), secret.begin(), secret.end()) ==
+                bytes.end());
   }
 }
 
-TEST(Handshake, ChangedBytesAreRefused) {
+TEST(Handshake, ChangedByteIsRefused) {
   const std::size_t hello_size = ConnectorHandshake(member(2), kKey).hello().size();
   for (std::size_t at = 0; at < hello_size; ++at) {
-    Conversation talk{{member(2), kKey}, AcceptorHandshake(member(5))};
-    Bytes hello = talk.connector.hello();
+    Conversation conversation{{member(2), kKey}, AcceptorHandshake(member(5))};
+    Bytes hello = conversation.connector.hello();
     hello[at] ^= std::byte{1};
-    answer_to(talk.acceptor, answer_to(talk.connector, answer_to(talk.acceptor, hello)));
-    EXPECT_NE(talk.acceptor.state(), Handshake::State::done) << "byte " << at;
+    answer_to(conversation.acceptor,
+              answer_to(conversation.connector, answer_to(conversation.acceptor, hello)));
+    EXPECT_NE(conversation.acceptor.state(), Handshake::State::done) << "byte " << at;
   }
 }
 
-TEST(Handshake, ARecordedConversationIsNoProof) {
+TEST(Handshake, ReplayIsRefused) {
   Conversation first{{member(2), kKey}, AcceptorHandshake(member(5))};
   const Bytes response =
       answer_to(first.connector, answer_to(first.acceptor, first.connector.hello()));
@@ -109,21 +111,21 @@ TEST(Handshake, ARecordedConversationIsNoProof) {
   EXPECT_EQ(again.state(), Handshake::State::refused);
 }
 
-TEST(Handshake, StreamsThatCannotBeAreRefused) {
+TEST(Handshake, ImpossibleStreamIsRefused) {
   for (const StreamKey& key :
        {StreamKey{5, 5, {}}, StreamKey{6, 5, {}}, StreamKey{-1, 5, {}}, StreamKey{2, 4, {}}}) {
-    Conversation talk{{member(2), key}, AcceptorHandshake(member(5))};
-    talk.run();
-    EXPECT_EQ(talk.acceptor.state(), Handshake::State::refused);
+    Conversation conversation{{member(2), key}, AcceptorHandshake(member(5))};
+    conversation.run();
+    EXPECT_EQ(conversation.acceptor.state(), Handshake::State::refused);
   }
   Membership other = member(2);
   other.communicator = 4;
-  Conversation talk{{other, kKey}, AcceptorHandshake(member(5))};
-  talk.run();
-  EXPECT_EQ(talk.acceptor.state(), Handshake::State::refused);
+  Conversation conversation{{other, kKey}, AcceptorHandshake(member(5))};
+  conversation.run();
+  EXPECT_EQ(conversation.acceptor.state(), Handshake::State::refused);
 }
 
-TEST(Handshake, GarbageIsRefusedAtItsFirstByte) {
+TEST(Handshake, GarbageIsRefusedAtFirstByte) {
   AcceptorHandshake acceptor(member(5));
   const std::byte letter{'G'};
   static_cast<void>(acceptor.take({&letter, 1}));
@@ -148,7 +150,7 @@ class SharedListener : public testing::Test {
     return {
         {{shm::abstract_address(name_), "here"}}, member_for(key.from), key, ConnectionLimits{}};
   }
-  // Returns whether a thread that sleeps until the connection comes would be woken now.
+  // Returns true if a thread that sleeps until the connection arrives would be woken now.
   static bool would_wake(InboundConnection& claim) {
     SleepPlan plan;
     claim.plan_sleep(plan);
@@ -159,7 +161,7 @@ class SharedListener : public testing::Test {
   std::shared_ptr<Listener> listener_;
 };
 
-TEST_F(SharedListener, WhoeverServesItRingsTheOneWhoseStreamHasCome) {
+TEST_F(SharedListener, PollingThreadWakesOwnerOfArrivedStream) {
   const StreamKey key{1, 5, {}};
   InboundConnection waiting(listener_, key);
   InboundConnection other(listener_, {2, 5, {}});
@@ -175,7 +177,7 @@ TEST_F(SharedListener, WhoeverServesItRingsTheOneWhoseStreamHasCome) {
   EXPECT_TRUE(waiting.poll().has_value());
 }
 
-TEST_F(SharedListener, AStreamThatComesBeforeItIsOpenedIsKept) {
+TEST_F(SharedListener, StreamThatArrivesBeforeItsOwnerIsKept) {
   const StreamKey early{1, 5, {3, 3}};
   InboundConnection other(listener_, {2, 5, {}});
   Dialer dialer = dial(early);

@@ -38,7 +38,7 @@ const std::vector<Interface> kMachine{v4("lo", {127, 0, 0, 1}, 8),    v6("eth0",
                                       v4("docker0", {172, 17, 0, 1}), v4("eth0", {10, 0, 0, 2}),
                                       v6("eth1", 0xfe, 0x80),         v4("eth1", {10, 1, 0, 2})};
 
-TEST(TcpAddresses, WithoutNamesThoseThatOtherHostsReachAreOffered) {
+TEST(TcpAddresses, OfferReachableAddressesByDefault) {
   const AddressChoice choice = choose_addresses(kMachine, "");
   EXPECT_EQ(names(choice.offered), (std::vector<std::string>{"eth0", "eth1", "eth0"}));
   EXPECT_TRUE(choice.offered[2].address.v6);
@@ -54,7 +54,7 @@ TEST(TcpAddresses, WithoutNamesThoseThatOtherHostsReachAreOffered) {
   EXPECT_EQ(choice.remarks, remarks);
 }
 
-TEST(TcpAddresses, NamesDecideAlone) {
+TEST(TcpAddresses, OfferOnlyNamedInterfaces) {
   EXPECT_EQ(names(choose_addresses(kMachine, "docker,lo").offered),
             (std::vector<std::string>{"lo", "docker0"}));
   EXPECT_EQ(choose_addresses(kMachine, "eth1").remarks[0],
@@ -63,7 +63,7 @@ TEST(TcpAddresses, NamesDecideAlone) {
   EXPECT_THROW(static_cast<void>(choose_addresses({}, "")), Error);
 }
 
-TEST(TcpAddresses, LoopbackIsOfferedWhereThereIsNothingElse) {
+TEST(TcpAddresses, OfferLoopbackAsLastResort) {
   EXPECT_EQ(names(choose_addresses({kMachine[0], kMachine[2]}, "").offered),
             (std::vector<std::string>{"lo"}));
 }
@@ -78,7 +78,7 @@ TcpAddresses addresses_of(std::uint64_t network, const std::vector<Interface>& i
   return published;
 }
 
-TEST(TcpAddresses, AnOfferSurvivesItsJourney) {
+TEST(TcpAddresses, SurviveEncoding) {
   std::vector<Interface> many(kMaxOffered, kMachine[1]);
   for (const TcpAddresses& published : {addresses_of(1, kMachine), addresses_of(2, many)}) {
     const Bytes bytes = serialize(published);
@@ -90,15 +90,15 @@ TEST(TcpAddresses, AnOfferSurvivesItsJourney) {
   }
 }
 
-TEST(TcpAddresses, TheSameSubnetIsTriedFirst) {
+TEST(TcpAddresses, TrySameSubnetFirst) {
   const TcpAddresses ours = addresses_of(1, {v4("eth0", {10, 1, 0, 7})});
   const auto usable = usable_addresses(ours, addresses_of(2, kMachine));
-  ASSERT_EQ(usable.size(), 3U);  // all but IPv6, which we lack, and their loopback
+  ASSERT_EQ(usable.size(), 3U);  // all but loopback, and IPv6, which this rank lacks
   EXPECT_EQ(usable[0].to_text(), "10.1.0.2:4000");
   EXPECT_EQ(usable[1].to_text(), "172.17.0.1:4000");
 }
 
-TEST(TcpAddresses, LoopbackLeadsNowhereElse) {
+TEST(TcpAddresses, LoopbackConnectsOnlyWithinHost) {
   const TcpAddresses theirs = addresses_of(2, {kMachine[0]});
   EXPECT_TRUE(usable_addresses(addresses_of(1, {kMachine[0]}), theirs).empty());
   EXPECT_EQ(usable_addresses(addresses_of(2, {kMachine[0]}), theirs).size(), 1U);
