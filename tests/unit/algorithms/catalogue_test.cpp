@@ -57,7 +57,7 @@ TEST(BinaryTree, ReachesEveryRankFromEveryRoot) {
   }
 }
 
-TEST(BinaryTree, NobodyPassesOnInBothTrees) {
+TEST(BinaryTree, RanksForwardInOneTreeOnly) {
   for (std::int32_t count = 2; count <= 200; ++count) {
     const std::int32_t root = count / 3;
     const auto first = tree(count, root, 0);
@@ -191,7 +191,7 @@ TEST(CatalogueNames, AreFoundAndUnique) {
   EXPECT_EQ(find("rings", Collective::all_reduce), nullptr);
 }
 
-TEST(CatalogueNames, HaveAHierarchicalAlgorithmOverEachAllReduce) {
+TEST(CatalogueNames, HaveHierarchicalAlgorithmOverEachAllReduce) {
   for (const Algorithm& rails : flat()) {
     EXPECT_FALSE(rails.hierarchical());
     if (rails.collective != Collective::all_reduce) continue;
@@ -250,7 +250,7 @@ TEST(Hierarchical, HoldsOnUnevenNodes) {
 
 // With two ranks per node there are two rails, so each rank must send half the data that a ring
 // across the nodes would, and on its own rail alone.
-TEST(Hierarchical, SendsAcrossNodesOnItsRailAlone) {
+TEST(Hierarchical, SendsAcrossNodesOnlyOnItsRail) {
   const Sizes sizes = {2, 2, 2};
   schedule::Shape shape{.collective = Collective::all_reduce, .rank = 3, .rank_count = 6};
   const Schedule schedule =

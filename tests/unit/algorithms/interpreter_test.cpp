@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interprets schedules on real elements: the result of every algorithm must be the collective's
+// Interprets schedules on real elements: the result of every algorithm must match the collective's
 // definition, element by element, for awkward counts, several channels, in place and out of place.
 #include "interpreter.h"
 
@@ -110,7 +110,7 @@ void compare_counts(const Algorithm& algorithm, std::int32_t rank_count) {
   }
 }
 
-TEST(Interpreter, FindsTheDefinitionInEveryAlgorithm) {
+TEST(Interpreter, EveryAlgorithmMatchesDefinition) {
   for (const Algorithm& algorithm : flat()) {
     if (algorithm.collective == Collective::barrier) continue;
     for (const std::int32_t rank_count : {1, 2, 3, 4, 6, 9}) {
@@ -133,12 +133,12 @@ void compare_hierarchical(const std::vector<std::int32_t>& sizes) {
   }
 }
 
-TEST(Interpreter, FindsTheDefinitionInHierarchicalAllReduce) {
+TEST(Interpreter, HierarchicalAllReduceMatchesDefinition) {
   compare_hierarchical({1, 3, 4});
   compare_hierarchical({3, 3});
 }
 
-// Sums of floats depend on the order, so they show the order of the folds.
+// Sums of floats depend on the order of addition, and so reveal the order of the folds.
 TEST(Interpreter, DirectAlgorithmsFoldInRankOrder) {
   for (const char* const name : {"direct", "one_shot"}) {
     for (const hcclRedOp_t operation : {hcclSum, hcclMin, hcclAvg}) {
@@ -166,7 +166,7 @@ void expect_finite_mean_of_largest(const Algorithm& algorithm, const test::AllRa
 }
 
 // The largest inputs are the worst case for any order of the folds, because rounding is monotonic.
-TEST(Interpreter, MeansOfTheLargestValuesAreFinite) {
+TEST(Interpreter, AveragesOfLargestValuesAreFinite) {
   for (const Algorithm& algorithm : flat()) {
     if (algorithm.collective != Collective::all_reduce) continue;
     for (std::int32_t ranks = 2; ranks <= 17; ++ranks) {
@@ -178,7 +178,7 @@ TEST(Interpreter, MeansOfTheLargestValuesAreFinite) {
   }
 }
 
-TEST(Interpreter, AllRanksOfAnAllReduceHaveTheSameBits) {
+TEST(Interpreter, AllReduceGivesSameBitsOnAllRanks) {
   for (const Algorithm& algorithm : flat()) {
     if (algorithm.collective != Collective::all_reduce) continue;
     for (const hcclDataType_t type : {hcclFloat32, hcclBfloat16, hcclFloat16}) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Negative controls: the verifier must find a violation in schedules with a fault, for the right
-// reason.
+// Negative controls: the verifier must find a violation in faulty schedules, for the right reason.
 #include "algorithms/catalogue.h"
 #include "all_ranks.h"
 #include "proof/verifier.h"
@@ -34,7 +33,7 @@ std::optional<proof::Violation> violation_of(const Algorithm& algorithm,
 }
 
 // Expects that the verifier rejects, for one of `reasons`, each algorithm whose schedule `break_it`
-// has changed, and that these are at least `least` algorithms.
+// changes, and that it changes those of at least `least` algorithms.
 void expect_caught(std::size_t least, const std::set<Property>& reasons,
                    const std::function<bool(Schedule&)>& break_it) {
   std::set<std::string> names;
@@ -44,7 +43,7 @@ void expect_caught(std::size_t least, const std::set<Property>& reasons,
     if (all.schedules.size() <= kFaulty || !break_it(all.schedules[kFaulty])) continue;
     const auto violation = violation_of(algorithm, all);
     const std::string name = std::string(algorithm.name) + " " + name_of(algorithm.collective);
-    EXPECT_TRUE(violation) << name << " passes all the same";
+    EXPECT_TRUE(violation) << name << " passes despite the fault";
     if (!violation) continue;
     EXPECT_TRUE(reasons.contains(violation->property)) << name << ": " << violation->text;
     EXPECT_NE(violation->text.find("rank "), std::string::npos) << violation->text;
@@ -55,14 +54,14 @@ void expect_caught(std::size_t least, const std::set<Property>& reasons,
 
 const std::set<Property> kStuckOrWrong = {Property::completes, Property::exactly_once};
 
-TEST(Violation, OfADroppedStep) {
+TEST(Violation, DroppedStepIsCaught) {
   expect_caught(18, kStuckOrWrong, [](Schedule& schedule) {
     schedule.steps.erase(schedule.steps.begin());
     return true;
   });
 }
 
-TEST(Violation, OfADoubledStep) {
+TEST(Violation, DuplicatedStepIsCaught) {
   expect_caught(18, {Property::completes, Property::exactly_once, Property::within_bound},
                 [](Schedule& schedule) {
                   schedule.steps.push_back(schedule.steps.front());
@@ -73,7 +72,7 @@ TEST(Violation, OfADoubledStep) {
 }
 
 // Reordering must be caught. Schedules of a single step have no order.
-TEST(Violation, OfReorderedSteps) {
+TEST(Violation, ReorderedStepsAreCaught) {
   expect_caught(9, kStuckOrWrong, [](Schedule& schedule) {
     if (schedule.steps.size() < 2) return false;
     std::swap(schedule.steps.front(), schedule.steps.back());
@@ -81,7 +80,7 @@ TEST(Violation, OfReorderedSteps) {
   });
 }
 
-TEST(Violation, OfSwappedChunks) {
+TEST(Violation, SwappedChunksAreCaught) {
   expect_caught(6, {Property::exactly_once, Property::no_hazard}, [](Schedule& schedule) {
     for (Transfer& transfer : schedule.transfers) {
       const bool input = transfer.span.role == Role::input && schedule.input_chunks > 1;
@@ -93,7 +92,7 @@ TEST(Violation, OfSwappedChunks) {
   });
 }
 
-TEST(Violation, OfAStoreInPlaceOfAReduction) {
+TEST(Violation, StoreInsteadOfReductionIsCaught) {
   expect_caught(8, {Property::exactly_once}, [](Schedule& schedule) {
     for (Transfer& transfer : schedule.transfers) {
       if (transfer.action != Action::reduce) continue;
@@ -104,7 +103,7 @@ TEST(Violation, OfAStoreInPlaceOfAReduction) {
   });
 }
 
-TEST(Violation, OfAReductionInPlaceOfAStore) {
+TEST(Violation, ReductionInsteadOfStoreIsCaught) {
   expect_caught(12, {Property::exactly_once}, [](Schedule& schedule) {
     for (const Step& step : schedule.steps) {
       for (std::uint32_t i = 0; i < step.receives.count; ++i) {
@@ -119,7 +118,7 @@ TEST(Violation, OfAReductionInPlaceOfAStore) {
   });
 }
 
-TEST(Violation, OfAWrongPeer) {
+TEST(Violation, WrongPeerIsCaught) {
   expect_caught(18, {Property::completes, Property::exactly_once, Property::within_bound},
                 [](Schedule& schedule) {
                   for (Transfer& transfer : schedule.transfers) {
@@ -132,7 +131,7 @@ TEST(Violation, OfAWrongPeer) {
                 });
 }
 
-TEST(Violation, OfASendThatDoesNotForward) {
+TEST(Violation, MissingForwardIsCaught) {
   expect_caught(2, {Property::no_hazard}, [](Schedule& schedule) {
     bool changed = false;
     for (Transfer& transfer : schedule.transfers) {
@@ -144,7 +143,7 @@ TEST(Violation, OfASendThatDoesNotForward) {
 }
 
 // A root that all ranks agree on, but that is not the root of the call, must be caught.
-TEST(Violation, OfAWrongRoot) {
+TEST(Violation, WrongRootIsCaught) {
   for (const Algorithm& algorithm : flat()) {
     if (algorithm.collective != Collective::broadcast && algorithm.collective != Collective::reduce)
       continue;
@@ -154,7 +153,7 @@ TEST(Violation, OfAWrongRoot) {
   }
 }
 
-TEST(Violation, OfAFoldInAnotherOrderOnOneRank) {
+TEST(Violation, DifferentFoldOrderOnOneRankIsCaught) {
   const Algorithm& one_shot = *find("one_shot", Collective::all_reduce);
   test::AllRanks all = test::build_all(shape_of(one_shot), one_shot.build);
   Schedule& schedule = all.schedules[kFaulty];
@@ -167,7 +166,7 @@ TEST(Violation, OfAFoldInAnotherOrderOnOneRank) {
 }
 
 // In place, these out-of-place schedules overwrite data that is still needed, which must be caught.
-TEST(Violation, OfSchedulesOutOfPlaceThatRunInPlace) {
+TEST(Violation, OutOfPlaceScheduleRunInPlaceIsCaught) {
   for (const auto& [name, collective] : {std::pair{"one_shot", Collective::all_reduce},
                                          {"direct", Collective::all_reduce},
                                          {"direct", Collective::reduce_scatter},
@@ -179,7 +178,7 @@ TEST(Violation, OfSchedulesOutOfPlaceThatRunInPlace) {
   }
 }
 
-TEST(Violation, OfACutThatDiffers) {
+TEST(Violation, DifferentCutIsCaught) {
   const Algorithm& tree = *find("tree", Collective::all_reduce);
   schedule::Shape shape = shape_of(tree);
   test::AllRanks all = test::build_all(shape, tree.build);

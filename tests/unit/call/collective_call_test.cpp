@@ -17,7 +17,7 @@ CollectiveCall floats(Collective collective, std::uint64_t count) {
           .count = count};
 }
 
-TEST(Traits, StandInTheOrderOfTheNumbers) {
+TEST(Traits, FollowOrderOfCollectives) {
   EXPECT_STREQ(name_of(Collective::barrier), "barrier");
   EXPECT_STREQ(name_of(Collective::reduce_scatter), "reduce_scatter");
   EXPECT_STREQ(name_of(Collective::point_to_point), "point_to_point");
@@ -25,7 +25,7 @@ TEST(Traits, StandInTheOrderOfTheNumbers) {
     EXPECT_STREQ(name_of(static_cast<Collective>(number)), "unknown collective");
 }
 
-TEST(CollectiveCall, SizesFollowTheBlocksOfItsBuffers) {
+TEST(CollectiveCall, SizesFollowBlocksOfBuffers) {
   EXPECT_EQ(send_bytes(floats(Collective::all_gather, 5), 4), 20U);
   EXPECT_EQ(recv_bytes(floats(Collective::all_gather, 5), 4), 80U);
   EXPECT_EQ(send_bytes(floats(Collective::reduce_scatter, 5), 4), 80U);
@@ -35,7 +35,7 @@ TEST(CollectiveCall, SizesFollowTheBlocksOfItsBuffers) {
   EXPECT_EQ(send_bytes(floats(Collective::barrier, 8), 4), 0U);
 }
 
-TEST(CollectiveCall, OnlyTheRootSendsABroadcastAndReceivesAReduce) {
+TEST(CollectiveCall, OnlyRootSendsBroadcastAndReceivesReduce) {
   const CollectiveCall broadcast = floats(Collective::broadcast, 1);
   EXPECT_TRUE(sends(broadcast, 1) && !sends(broadcast, 0) && receives(broadcast, 0));
   EXPECT_EQ(senders(broadcast, 4), 1);
@@ -44,7 +44,7 @@ TEST(CollectiveCall, OnlyTheRootSendsABroadcastAndReceivesAReduce) {
   EXPECT_EQ(receivers(reduce, 4), 1);
 }
 
-TEST(CollectiveCall, IsInPlaceWhereTheSmallerBufferIsTheRanksBlockOfTheLarger) {
+TEST(CollectiveCall, IsInPlaceIfSmallerBufferIsRanksBlockOfLarger) {
   CollectiveCall gather = floats(Collective::all_gather, 5);
   gather.recv = 1000;
   gather.send = 1040;
@@ -60,7 +60,7 @@ TEST(CollectiveCall, IsInPlaceWhereTheSmallerBufferIsTheRanksBlockOfTheLarger) {
   EXPECT_TRUE(is_in_place(exchange, 2, 4));
 }
 
-TEST(Descriptions, NameTheCallAndWhatMatters) {
+TEST(Descriptions, NameCallAndRelevantArguments) {
   EXPECT_EQ(describe(floats(Collective::all_reduce, 1025)), "all_reduce(1025, float, sum)");
   EXPECT_EQ(describe(floats(Collective::reduce, 2)), "reduce(2, float, sum, root 1)");
   EXPECT_EQ(describe(floats(Collective::barrier, 0)), "barrier()");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests a communicator over a fake back end: lanes, staging, faults, and the end of its life.
+// Tests a communicator over a fake back end: lanes, staging, faults, plans and destroyed streams.
 #include "fake_backend.h"
 
 #include <array>
@@ -11,7 +11,7 @@ namespace {
 
 using Log = std::vector<std::string>;
 
-class CommunicatorOverAFake : public testing::Test {
+class CommunicatorOverFake : public testing::Test {
  protected:
   [[nodiscard]] std::uint64_t on_host(std::size_t at = 0) const {
     return reinterpret_cast<std::uintptr_t>(host_.data() + at);
@@ -25,7 +25,7 @@ class CommunicatorOverAFake : public testing::Test {
   std::array<float, 64> host_{};
 };
 
-TEST_F(CommunicatorOverAFake, NumbersStreamsInTheOrderOfTheirFirstCollectives) {
+TEST_F(CommunicatorOverFake, NumbersStreamsByFirstCollective) {
   const auto other = fake_.device->create_stream();
   communicator_.enqueue(*other, message(Direction::send, 1, memory_));
   communicator_.enqueue(*stream_, all_reduce(1, memory_, memory_));
@@ -39,7 +39,7 @@ TEST_F(CommunicatorOverAFake, NumbersStreamsInTheOrderOfTheirFirstCollectives) {
   EXPECT_EQ(lanes, Log({"lane 0 of b", "lane 1 of a"}));
 }
 
-TEST_F(CommunicatorOverAFake, RunsTheCallsOfAStreamInOrder) {
+TEST_F(CommunicatorOverFake, RunsCallsOfStreamInOrder) {
   communicator_.enqueue(*stream_, message(Direction::receive, 2, memory_));
   communicator_.enqueue(*stream_, all_reduce(1, memory_, memory_));
   communicator_.enqueue(*stream_, message(Direction::send, 1, memory_));
@@ -48,7 +48,7 @@ TEST_F(CommunicatorOverAFake, RunsTheCallsOfAStreamInOrder) {
                                         "exchange a send(1, float) to rank 1 after lane 0"}));
 }
 
-TEST_F(CommunicatorOverAFake, StagesHostMemoryForABackendThatCannotReachIt) {
+TEST_F(CommunicatorOverFake, StagesHostMemoryIfBackendCannotReachIt) {
   backend_.stages = true;
   communicator_.enqueue(*stream_, all_reduce(1, on_host(), on_host(1)));
   communicator_.enqueue(*stream_, all_reduce(2, memory_, memory_));
@@ -60,14 +60,14 @@ TEST_F(CommunicatorOverAFake, StagesHostMemoryForABackendThatCannotReachIt) {
   EXPECT_EQ(staged, "ynyy");
 }
 
-TEST_F(CommunicatorOverAFake, StagesNothingForABackendThatReadsHostMemoryItself) {
+TEST_F(CommunicatorOverFake, StagesNothingIfBackendReadsHostMemory) {
   communicator_.enqueue(*stream_, all_reduce(1, on_host(), on_host(1)));
   communicator_.enqueue(*stream_, message(Direction::send, 1, on_host()));
   for (const std::string& entry : fake_.log_after(stream_))
     EXPECT_EQ(entry.find("staged"), std::string::npos) << entry;
 }
 
-TEST_F(CommunicatorOverAFake, CopiesMessagesToItselfWithoutTheBackend) {
+TEST_F(CommunicatorOverFake, CopiesMessagesToItselfWithoutBackend) {
   host_[0] = 3;
   communicator_.enqueue(*stream_, {message(Direction::send, 0, on_host()),
                                    message(Direction::receive, 0, on_host(1))});
@@ -75,7 +75,7 @@ TEST_F(CommunicatorOverAFake, CopiesMessagesToItselfWithoutTheBackend) {
   EXPECT_EQ(host_[1], 3);
 }
 
-TEST_F(CommunicatorOverAFake, MakesAnErrorOfACallItsFault) {
+TEST_F(CommunicatorOverFake, TurnsErrorOfCallIntoFault) {
   backend_.error_of_next_run = "a cable is cut";
   communicator_.enqueue(*stream_, all_reduce(1, memory_, memory_));
   EXPECT_EQ(stream_->synchronize(), device::Outcome::collective_failed);
@@ -88,20 +88,20 @@ TEST_F(CommunicatorOverAFake, MakesAnErrorOfACallItsFault) {
   EXPECT_EQ(backend_.log(), Log({"lane 0 of a"}));  // nothing ran
 }
 
-TEST_F(CommunicatorOverAFake, RefusesStreamsOfOtherDevices) {
+TEST_F(CommunicatorOverFake, RefusesStreamsOfOtherDevices) {
   device::Device other(1, 1, FileDescriptor{}, 16 << 20);
   const auto stream = other.create_stream();
   EXPECT_THROW(communicator_.enqueue(*stream, all_reduce(1, memory_, memory_)), Error);
 }
 
-TEST_F(CommunicatorOverAFake, ClosesTheBackendsPartOfADestroyedStream) {
+TEST_F(CommunicatorOverFake, ClosesBackendStreamOfDestroyedStream) {
   communicator_.enqueue(*stream_, all_reduce(1, memory_, memory_));
   fake_.device->destroy_stream(stream_);
   stream_.reset();
   EXPECT_EQ(backend_.log().back(), "close a");
 }
 
-TEST_F(CommunicatorOverAFake, ProbesTheRanksInTurn) {
+TEST_F(CommunicatorOverFake, ProbesRanksInTurn) {
   const auto first = communicator_.probe(std::chrono::milliseconds(0));
   ASSERT_TRUE(first);
   EXPECT_EQ(first->source, 1);
@@ -109,7 +109,7 @@ TEST_F(CommunicatorOverAFake, ProbesTheRanksInTurn) {
   EXPECT_EQ(backend_.log(), Log({"probe from 0", "probe from 2"}));
 }
 
-TEST_F(CommunicatorOverAFake, WritesAPlanBelowItsHeadline) {
+TEST_F(CommunicatorOverFake, WritesPlanBelowHeadline) {
   EXPECT_EQ(communicator_.plan_of({Collective::broadcast, 8, 2, false, false}),
             "broadcast of 8 bytes, root 2, rank 0 of 4: fake over memory\na step");
   EXPECT_EQ(communicator_.plan_of({Collective::broadcast, 8, 2, false, true}),

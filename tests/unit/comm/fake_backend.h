@@ -27,8 +27,8 @@ class FakeBackend final : public Backend {
   std::string error_of_next_run;  // the text of the error that the next run throws; empty: none
 
   // Returns the calls in order, such as "lane 0 of a", "number a send 1 to 2" and "run a
-  // all_reduce(..)", which are followed by "staged" if they were staged. Streams are named a, b,
-  // ... in the order in which they were opened.
+  // all_reduce(..)", with "staged" appended to those that were staged. Streams are named a, b, ...
+  // in the order in which they were opened.
   [[nodiscard]] std::vector<std::string> log() const {
     const std::lock_guard lock(mutex_);
     return log_;
@@ -110,7 +110,7 @@ class FakeBackend final : public Backend {
   std::list<Stream> streams_;
 };
 
-// The communicator of rank 0 of four, on a device of its own.
+// The communicator of rank 0 of four, with its own device.
 struct FakeCommunicator {
   FakeCommunicator() {
     auto made = std::make_unique<FakeBackend>();

@@ -45,7 +45,7 @@ class Groups : public testing::Test {
   const std::uint64_t memory_ = fake_.device->arena().allocate(4096, "a test's buffer");
 };
 
-TEST_F(Groups, QueueNothingBeforeTheirEnd) {
+TEST_F(Groups, QueueNothingBeforeEnd) {
   Group::start();
   keep(0, message(Direction::send, 1, memory_));
   keep(0, all_reduce(1, memory_, memory_));
@@ -54,7 +54,7 @@ TEST_F(Groups, QueueNothingBeforeTheirEnd) {
   EXPECT_EQ(fake_.log_after(streams_[0]).size(), 4U);
 }
 
-TEST_F(Groups, RunMessagesOfOneStreamSideBySide) {
+TEST_F(Groups, RunMessagesOfOneStreamConcurrently) {
   Group::start();
   keep(0, message(Direction::send, 1, memory_));
   keep(0, message(Direction::receive, 2, memory_));
@@ -64,7 +64,7 @@ TEST_F(Groups, RunMessagesOfOneStreamSideBySide) {
                  "exchange a send(1, float) to rank 1, recv(1, float) from rank 2 before lane 0"}));
 }
 
-TEST_F(Groups, NumberMessagesInTheOrderOfTheCallsWhateverTheirStreams) {
+TEST_F(Groups, NumberMessagesInCallOrderAcrossStreams) {
   Group::start();
   keep(0, message(Direction::send, 1, memory_, 1));
   keep(1, message(Direction::send, 1, memory_, 2));
@@ -77,7 +77,7 @@ TEST_F(Groups, NumberMessagesInTheOrderOfTheCallsWhateverTheirStreams) {
                  "number a send(3, float) to rank 1"}));
 }
 
-TEST_F(Groups, QueueCollectivesBeforeTheMessagesOfTheirStream) {
+TEST_F(Groups, QueueCollectivesBeforeMessagesOfStream) {
   Group::start();
   keep(0, message(Direction::send, 1, memory_));
   keep(0, all_reduce(1, memory_, memory_));
@@ -90,7 +90,7 @@ TEST_F(Groups, QueueCollectivesBeforeTheMessagesOfTheirStream) {
   EXPECT_EQ(log[4], "exchange a send(1, float) to rank 1 after lane 0");
 }
 
-TEST_F(Groups, QueueTheRestWhenAMessageToTheRankItselfHasNoPartner) {
+TEST_F(Groups, QueueTheRestDespiteUnmatchedMessageToSelf) {
   Group::start();
   keep(0, message(Direction::send, 0, memory_));
   keep(1, all_reduce(1, memory_, memory_));
@@ -101,7 +101,7 @@ TEST_F(Groups, QueueTheRestWhenAMessageToTheRankItselfHasNoPartner) {
   EXPECT_EQ(log.back().substr(0, 31), "run a all_reduce(1, float, sum)");
 }
 
-// A list must keep few messages and many in the same way.
+// A list must treat any number of messages alike.
 
 MessageList numbers(int count) {
   MessageList list;
@@ -125,11 +125,11 @@ std::vector<int> up_to(int count) {
   return expected;
 }
 
-TEST(MessageList, KeepsTheOrderHoweverMany) {
+TEST(MessageList, KeepsOrderForAnyCount) {
   for (int count = 0; count <= 9; ++count) EXPECT_EQ(peers(numbers(count)), up_to(count)) << count;
 }
 
-TEST(MessageList, LosesWhatIsTakenOutAndCanGrowAgain) {
+TEST(MessageList, CanGrowAfterErasing) {
   for (int count = 0; count <= 9; ++count) {
     for (int left = 0; left <= count; ++left) {
       MessageList list = numbers(count);
@@ -145,7 +145,7 @@ TEST(MessageList, LosesWhatIsTakenOutAndCanGrowAgain) {
   }
 }
 
-TEST(MessageList, IsEmptyWhenItHasMoved) {
+TEST(MessageList, IsEmptyAfterMove) {
   for (int count = 0; count <= 5; ++count) {
     MessageList from = numbers(count);
     MessageList to(std::move(from));

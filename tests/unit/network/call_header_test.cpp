@@ -15,12 +15,12 @@ CallHeader all_reduce() {
           .count = 1025};
 }
 
-TEST(CallHeader, TravelsAsItsBytes) {
+TEST(CallHeader, SurvivesEncoding) {
   const CallHeader header = all_reduce();
   EXPECT_EQ(CallHeader::from(header.bytes()), header);
 }
 
-TEST(CallHeader, IdentifiesACallAndItsPartWhateverItAsksFor) {
+TEST(CallHeader, IdentifiesCallAndPhaseDespiteConfirm) {
   CallHeader asking = all_reduce();
   asking.confirm = 1;
   EXPECT_TRUE(all_reduce().is_same_call(asking));
@@ -29,7 +29,7 @@ TEST(CallHeader, IdentifiesACallAndItsPartWhateverItAsksFor) {
   EXPECT_FALSE(all_reduce().is_same_call(agreement));
 }
 
-TEST(CallHeader, NamesBothCallsOfAMismatch) {
+TEST(CallHeader, NamesBothCallsOfMismatch) {
   CallHeader theirs = all_reduce();
   theirs.collective = static_cast<std::uint8_t>(Collective::broadcast);
   theirs.root = 2;
@@ -38,7 +38,7 @@ TEST(CallHeader, NamesBothCallsOfAMismatch) {
             "all ranks must make the same calls in the same order");
 }
 
-TEST(CallHeader, TellsOtherReasonsApart) {
+TEST(CallHeader, DistinguishesOtherReasons) {
   CallHeader later = all_reduce();
   later.number = 42;
   EXPECT_NE(why_unlike(3, all_reduce(), 0, later).find("op 41 of rank 3 met op 42 of rank 0"),

@@ -122,7 +122,8 @@ class Run {
       }
     }
   }
-  // Advances the parts in random turns. Returns false if none moves before all are complete.
+  // Advances the parts in turn until all are complete. Returns false if they stop making progress,
+  // or if bytes are left in the wires.
   bool finish() {
     constexpr int kPatience = 2000;
     for (int idle = 0; idle < kPatience; ++idle) {
@@ -165,7 +166,7 @@ void check(const Case& of) {
   }
 }
 
-TEST(Execution, OfEveryAlgorithmGivesTheBitsOfItsSchedule) {
+TEST(Execution, GivesBitsOfScheduleForEveryAlgorithm) {
   std::mt19937_64 random(20261121);
   const std::array<hcclDataType_t, 5> types{hcclFloat32, hcclBfloat16, hcclInt8, hcclUint64,
                                             hcclFloat16};
@@ -193,9 +194,9 @@ TEST(Execution, OfEveryAlgorithmGivesTheBitsOfItsSchedule) {
   }
 }
 
-// The odd rank makes another call: the first rank that finds the mismatch must report it, and must
+// Rank 1 makes a different call. The first rank that detects the mismatch must report it, and must
 // not take any data.
-TEST(Execution, RefusesAPeersOtherCall) {
+TEST(Execution, RefusesDifferentCallOfPeer) {
   const schedule::Shape shape{.collective = Collective::all_reduce, .rank_count = 2};
   const auto& build = algorithms::find("ring", Collective::all_reduce)->build;
   const AllRanks all = test::build_all(shape, build);

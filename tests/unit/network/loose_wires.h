@@ -25,10 +25,12 @@ class LooseWires {
   [[nodiscard]] Wire& wire(int from, int to, std::uint32_t channel) {
     return wires_[{channel, from, to}];
   }
-  [[nodiscard]] std::size_t chance(std::size_t most) {
+  [[nodiscard]] std::size_t random_up_to(std::size_t most) {
     return most == 0 ? 0 : random_() % (most + 1);
   }
-  [[nodiscard]] std::size_t room(const Wire& wire) { return chance(capacity_ - wire.bytes.size()); }
+  [[nodiscard]] std::size_t room(const Wire& wire) {
+    return random_up_to(capacity_ - wire.bytes.size());
+  }
   [[nodiscard]] std::size_t capacity() const { return capacity_; }
   // Returns whether all bytes sent have been received.
   [[nodiscard]] bool empty() const {
@@ -63,12 +65,12 @@ class LooseEndpoint final : public transport::Endpoint {
     out_.total += taken;
     return count_sent(taken);
   }
-  bool flushed() override { return wires_.chance(2) != 0; }
+  bool flushed() override { return wires_.random_up_to(2) != 0; }
   std::span<const std::byte> try_receive(std::size_t most) override {
-    // Bytes stay lent, and more may be added.
+    // Lent bytes stay lent, and more may be added.
     const std::size_t available = std::min({most, in_.bytes.size(), view_limit()});
     const std::size_t before = std::min(lent_.size(), available);
-    const std::size_t count = before + wires_.chance(available - before);
+    const std::size_t count = before + wires_.random_up_to(available - before);
     lent_.assign(in_.bytes.begin(), in_.bytes.begin() + static_cast<std::ptrdiff_t>(count));
     return lent_;
   }
@@ -80,7 +82,7 @@ class LooseEndpoint final : public transport::Endpoint {
   }
   std::size_t view_limit() const override { return wires_.capacity(); }
   std::size_t try_receive_into(std::span<std::byte> destination) override {
-    const std::size_t count = wires_.chance(std::min(destination.size(), in_.bytes.size()));
+    const std::size_t count = wires_.random_up_to(std::min(destination.size(), in_.bytes.size()));
     std::copy_n(in_.bytes.begin(), count, destination.begin());
     release(count);
     return count;

@@ -28,7 +28,7 @@ std::string_view name_of_plan(const Planner& planner, Collective collective, std
   return planner.plan({.collective = collective, .bytes = bytes}).algorithm->name;
 }
 
-TEST(Plan, HasAnAlgorithmForEveryCollectiveAndSize) {
+TEST(Plan, HasAlgorithmForEveryCollectiveAndSize) {
   for (const char* layout : {"a", "ab", "aab", "aaaabbbb"}) {
     const Planner planner = planner_of(layout);
     for (int number = 1; number < static_cast<int>(Collective::point_to_point); ++number) {
@@ -45,14 +45,14 @@ TEST(Plan, HasAnAlgorithmForEveryCollectiveAndSize) {
   }
 }
 
-TEST(Plan, OfLargeMessagesSpendsAsLittleDataAsCanBe) {
+TEST(Plan, MinimisesDataOfLargeMessages) {
   const Planner eight = planner_of("abcdefgh");
   EXPECT_EQ(name_of_plan(eight, Collective::all_reduce, 64 << 20), "ring");
   EXPECT_EQ(name_of_plan(eight, Collective::all_reduce, 64), "one_shot");
   EXPECT_EQ(name_of_plan(planner_of("abcdefghi"), Collective::all_reduce, 64), "halving_doubling");
 }
 
-TEST(Plan, GoesByEvenNodesOfSeveralRanks) {
+TEST(Plan, IsHierarchicalOnEvenNodes) {
   const Planner even = planner_of("aaaabbbb");
   const Plan plan = even.plan({.collective = Collective::all_reduce, .bytes = 64 << 20});
   EXPECT_EQ(plan.algorithm->name, "hierarchical");
@@ -64,7 +64,7 @@ TEST(Plan, GoesByEvenNodesOfSeveralRanks) {
   EXPECT_EQ(name_of_plan(planner_of("aaaa"), Collective::all_reduce, 64 << 20), "ring");
 }
 
-TEST(Plan, CanBeForcedWhereTheAlgorithmHasTheCollective) {
+TEST(Plan, UsesForcedAlgorithmIfItHasCollective) {
   const Planner planner = planner_of("aaaabbbb", "tree");
   const Plan tree = planner.plan({.collective = Collective::all_reduce, .bytes = 16 << 20});
   EXPECT_EQ(tree.algorithm->name, "tree");
@@ -85,7 +85,7 @@ TEST(Plan, NumbersRanksNodeByNodeUnlessTheyOwnBlocks) {
   EXPECT_EQ(gather.shape.rank, 2);
 }
 
-TEST(Plan, RefusesANameThatThereIsNotAndNamesThoseThereAre) {
+TEST(Plan, RefusesUnknownAlgorithmAndListsKnownOnes) {
   EXPECT_NO_THROW(Planner::check(""));
   EXPECT_NO_THROW(Planner::check("ring"));
   EXPECT_EQ(test::error_of(hcclInvalidArgument, [] { Planner::check("rign"); }),
@@ -93,7 +93,7 @@ TEST(Plan, RefusesANameThatThereIsNotAndNamesThoseThereAre) {
             "halving_doubling, direct, one_shot, pairwise, hierarchical");
 }
 
-TEST(ScheduleCache, KeepsASchedulePerAlgorithmAndShape) {
+TEST(ScheduleCache, KeepsSchedulePerAlgorithmAndShape) {
   const Planner planner = planner_of("aaaabbbb");
   ScheduleCache cache(planner);
   const Plan small = planner.plan({.collective = Collective::all_reduce, .bytes = 8});
@@ -107,15 +107,15 @@ TEST(ScheduleCache, KeepsASchedulePerAlgorithmAndShape) {
   EXPECT_EQ(cache.get(small, shape), planner.build(small, shape));
 }
 
-// Tests topologies of one node and of several, with ranks in order and in disorder.
+// Tests topologies of one node and of several, with ranks in and out of order.
 
-TEST(Topology, OfOneNodeIsThatOfItsRanks) {
+TEST(Topology, OneNodeKeepsRankOrder) {
   const Topology one(std::vector<std::string>(3, "a"));
   EXPECT_TRUE(one.is_one_node());
   EXPECT_EQ(one.node_order(), (std::vector<int>{0, 1, 2}));
 }
 
-TEST(Topology, NumbersNodesByTheirLowestRanks) {
+TEST(Topology, NumbersNodesByLowestRanks) {
   const Topology mixed({"b", "a", "c", "b", "c", "c"});
   EXPECT_FALSE(mixed.is_one_node());
   EXPECT_EQ(mixed.ranks(), 6);

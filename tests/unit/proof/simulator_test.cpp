@@ -40,7 +40,7 @@ double cost(const char* name, Collective collective, const Cluster& cluster, std
   return simulate(all.shapes, all.schedules, cluster, bytes);
 }
 
-TEST(Simulator, GivesTheClosedFormOfARing) {
+TEST(Simulator, MatchesClosedFormOfRing) {
   for (const std::int32_t n : {2, 3, 8, 60}) {
     const std::uint64_t bytes = 120'000 * static_cast<std::uint64_t>(n);
     const double expected = 2 * (n - 1) * (kLatency + 120'000 / kBandwidth);
@@ -49,7 +49,7 @@ TEST(Simulator, GivesTheClosedFormOfARing) {
   }
 }
 
-TEST(Simulator, CountsFoldingBehindTheLastSlice) {
+TEST(Simulator, CountsFoldingAfterLastSlice) {
   Cluster cluster = cluster_of(4, 1);
   cluster.reduction = 4e9;
   const double chunk = 131'072;
@@ -58,15 +58,15 @@ TEST(Simulator, CountsFoldingBehindTheLastSlice) {
   EXPECT_NEAR(cost("ring", Collective::all_reduce, cluster, 524'288), expected, 1e-9 * expected);
 }
 
-TEST(Simulator, GivesTheClosedFormOfHalvingAndDoubling) {
+TEST(Simulator, MatchesClosedFormOfHalvingDoubling) {
   const double expected = 2 * (3 * kLatency + 7 * 100'000 / kBandwidth);
   EXPECT_NEAR(cost("halving_doubling", Collective::all_reduce, cluster_of(8, 1), 800'000), expected,
               1e-9 * expected);
 }
 
-// The last rank must have all data once the message has left the root and one slice has been
+// The last rank must have all data after the message has left the root and one slice has been
 // forwarded n - 2 times.
-TEST(Simulator, PipelinesAChainSliceBySlice) {
+TEST(Simulator, PipelinesChainBySlices) {
   const double slice = 65'536;
   const double message = 16 * slice;
   const double expected = 4 * kLatency + (message + 3 * slice) / kBandwidth;
@@ -75,7 +75,7 @@ TEST(Simulator, PipelinesAChainSliceBySlice) {
 }
 
 // The two ranks of each node must share its card.
-TEST(Simulator, SharesACardAmongTheRanksOfANode) {
+TEST(Simulator, SharesCardAmongRanksOfNode) {
   const double apart = cost("direct", Collective::all_gather, cluster_of(4, 1), 1'000'000);
   EXPECT_NEAR(apart, kLatency + 3e6 / kBandwidth, 1e-9);
   const double shared = cost("direct", Collective::all_gather, cluster_of(4, 2), 1'000'000);
@@ -83,13 +83,13 @@ TEST(Simulator, SharesACardAmongTheRanksOfANode) {
 }
 
 // Transfers from several nodes must pass the receiver's card one after the other.
-TEST(Simulator, SharesACardAmongThoseWhoSendToIt) {
+TEST(Simulator, SharesCardAmongItsSenders) {
   EXPECT_NEAR(cost("direct", Collective::reduce, cluster_of(5, 1), 1'000'000),
               kLatency + 4e6 / kBandwidth, 1e-9);
 }
 
-// Up and down must overlap, so that a card passes the tree's part three times and not four times.
-TEST(Simulator, OverlapsUpAndDownInADoubleTree) {
+// Up and down must overlap, so that a card passes the tree's part three times instead of four.
+TEST(Simulator, OverlapsUpAndDownInDoubleTree) {
   const double bytes = 64e6;
   const double best = bytes / kBandwidth;
   const double tree = cost("tree", Collective::all_reduce, cluster_of(16, 1), 64'000'000, 4, 2);
@@ -100,7 +100,7 @@ TEST(Simulator, OverlapsUpAndDownInADoubleTree) {
   EXPECT_LT(tree, one_after_the_other);
 }
 
-TEST(Simulator, IsInfiniteWhereNothingCompletes) {
+TEST(Simulator, IsInfiniteIfNothingCompletes) {
   Shape shape{.collective = Collective::broadcast, .rank_count = 2};
   test::AllRanks all =
       test::build_all(shape, algorithms::find("chain", Collective::broadcast)->build);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hand-written schedules of two or three ranks must violate each property.
+// Tests that the verifier finds violations of each property in hand-written schedules of two or
+// three ranks.
 #include "proof/verifier.h"
 
 #include "schedule/builder.h"
@@ -49,12 +50,12 @@ void exchange(ScheduleBuilder& builder, std::int32_t rank) {
   builder.receive_reduce(1 - rank, output(0), input(0));
 }
 
-TEST(Verifier, AcceptsAnExchange) {
+TEST(Verifier, AcceptsExchange) {
   EXPECT_FALSE(verify_written(Collective::all_reduce, 2, 1, exchange,
                               {.steps = 1, .hops = 1, .sent = 1, .received = 1, .peers = 1}));
 }
 
-TEST(Verifier, RefusesSendsBeforeReceivesAsStepsOfTheirOwn) {
+TEST(Verifier, RefusesSendsInSeparateStepBeforeReceives) {
   expect_violation(verify_written(Collective::all_reduce, 2, 1,
                                   [](ScheduleBuilder& builder, std::int32_t rank) {
                                     builder.send(1 - rank, input(0));
@@ -65,7 +66,7 @@ TEST(Verifier, RefusesSendsBeforeReceivesAsStepsOfTheirOwn) {
                    "rank 1, step 0: sends input[0] to rank 0, which never receives it");
 }
 
-TEST(Verifier, RefusesRanksThatWaitForWhatTheOtherForwards) {
+TEST(Verifier, RefusesRanksThatWaitForEachOthersForward) {
   expect_violation(verify_written(Collective::broadcast, 3, 1,
                                   [](ScheduleBuilder& builder, std::int32_t rank) {
                                     if (rank == 0) return builder.copy(output(0), input(0));
@@ -76,7 +77,7 @@ TEST(Verifier, RefusesRanksThatWaitForWhatTheOtherForwards) {
                    "rank 1, step 0: waits for output[0] from rank 2, which is at its step 0");
 }
 
-TEST(Verifier, RefusesAMissingAndADoubledContribution) {
+TEST(Verifier, RefusesMissingOrDuplicateContribution) {
   const char* const text = "rank 0: output[0] does not contain each contribution once";
   expect_violation(verify_written(Collective::all_reduce, 2, 1,
                                   [](ScheduleBuilder& builder, std::int32_t) {
@@ -91,7 +92,7 @@ TEST(Verifier, RefusesAMissingAndADoubledContribution) {
                    Property::exactly_once, text);
 }
 
-TEST(Verifier, RefusesWhatNobodyHasWritten) {
+TEST(Verifier, RefusesReadingUnwrittenChunk) {
   expect_violation(verify_written(Collective::all_reduce, 2, 1,
                                   [](ScheduleBuilder& builder, std::int32_t rank) {
                                     builder.send(1 - rank, input(0));
@@ -102,7 +103,7 @@ TEST(Verifier, RefusesWhatNobodyHasWritten) {
 }
 
 // Chunk 1 may be shorter than chunk 0.
-TEST(Verifier, RefusesAChunkInPlaceOfOneOfAnotherLength) {
+TEST(Verifier, RefusesChunkStoredAsOneOfOtherLength) {
   expect_violation(verify_written(Collective::broadcast, 2, 2,
                                   [](ScheduleBuilder& builder, std::int32_t rank) {
                                     if (rank == 0) builder.send(1, input(0));
@@ -112,20 +113,20 @@ TEST(Verifier, RefusesAChunkInPlaceOfOneOfAnotherLength) {
                    "rank 1, step 0: puts chunk 0 (of a block) of rank 0 into output[1] as chunk 1");
 }
 
-TEST(Verifier, RefusesToOverwriteWhatIsBeingSent) {
+TEST(Verifier, RefusesOverwritingDataBeingSent) {
   expect_violation(verify_written(Collective::all_reduce, 2, 1, exchange, kLoose, true),
                    Property::no_hazard,
                    "rank 0, step 0: overwrites output[0] while it is sent to rank 1");
 }
 
 // Expects a hazard in an all-to-all of two ranks with two chunks each, whose transfers `write`
-// writes.
+// adds.
 void expect_hazard(const Write& write, const std::string& text) {
   expect_violation(verify_written(Collective::all_to_all, 2, 2, write), Property::no_hazard,
                    "rank 0, step 0: " + text);
 }
 
-TEST(Verifier, RefusesSpansThatOverlapInPart) {
+TEST(Verifier, RefusesPartlyOverlappingSpans) {
   expect_hazard(
       [](ScheduleBuilder& builder, std::int32_t) {
         builder.copy(output(0, 2), input(0, 2));
@@ -146,7 +147,7 @@ TEST(Verifier, RefusesSpansThatOverlapInPart) {
       "writes output[1] while output[0-1] is read");
 }
 
-TEST(Verifier, RefusesToForwardWhatNoReceiveWrites) {
+TEST(Verifier, RefusesForwardingUnreceivedSpan) {
   const char* const text =
       "forwards output[0-1] to rank 1, but no receive of the step writes that span";
   expect_hazard(
@@ -160,7 +161,7 @@ TEST(Verifier, RefusesToForwardWhatNoReceiveWrites) {
       text);
 }
 
-TEST(Verifier, RefusesTransfersThatDifferInChunksOrOperandsInLength) {
+TEST(Verifier, RefusesTransfersOrOperandsOfDifferentLength) {
   expect_violation(
       verify_written(Collective::all_to_all, 2, 2,
                      [](ScheduleBuilder& builder, std::int32_t rank) {
@@ -176,7 +177,7 @@ TEST(Verifier, RefusesTransfersThatDifferInChunksOrOperandsInLength) {
       Property::well_formed, "rank 0, step 0: output[0] and input[1] differ in length");
 }
 
-TEST(Verifier, RefusesToWriteAnInputAndBuffersThatAreNotThere) {
+TEST(Verifier, RefusesWritingInputOrMissingBuffer) {
   expect_violation(verify_written(Collective::all_reduce, 2, 1,
                                   [](ScheduleBuilder& builder, std::int32_t rank) {
                                     builder.receive(1 - rank, input(0));
@@ -189,7 +190,7 @@ TEST(Verifier, RefusesToWriteAnInputAndBuffersThatAreNotThere) {
                    Property::well_formed, "rank 1, step 0: output[0] does not exist");
 }
 
-TEST(Verifier, RefusesEveryQuantityPastItsBound) {
+TEST(Verifier, RefusesQuantitiesBeyondBounds) {
   const Bound exact{.steps = 1, .hops = 1, .sent = 1, .received = 1, .peers = 1};
   const std::vector<std::pair<double Bound::*, std::string>> quantities = {
       {&Bound::steps, "rank 0: 1 steps, more than the bound of 0.5"},
@@ -205,7 +206,7 @@ TEST(Verifier, RefusesEveryQuantityPastItsBound) {
   }
 }
 
-TEST(Verifier, RefusesABarrierThatDoesNotWaitForAll) {
+TEST(Verifier, RefusesBarrierThatDoesNotWaitForAll) {
   expect_violation(verify_written(Collective::barrier, 3, 0,
                                   [](ScheduleBuilder& builder, std::int32_t rank) {
                                     builder.send((rank + 1) % 3, kSignal);

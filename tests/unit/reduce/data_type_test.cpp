@@ -23,14 +23,14 @@ constexpr std::array kTypes = {
     Fact{hcclFloat64, 8, "double"}, Fact{hcclBfloat16, 2, "bfloat16"},
 };
 
-TEST(DataType, HasASizeAndAName) {
+TEST(DataType, HasSizeAndName) {
   for (const Fact& fact : kTypes) {
     EXPECT_EQ(element_size(fact.type), fact.bytes) << fact.name;
     EXPECT_STREQ(type_name(fact.type), fact.name);
   }
 }
 
-TEST(DataType, OfAnUnknownNumberHasNoSize) {
+TEST(DataType, UnknownNumberHasNoSize) {
   for (const int number : {static_cast<int>(hcclNumTypes), 11, 15}) {
     const auto type = static_cast<hcclDataType_t>(number);
     EXPECT_EQ(element_size(type), 0u) << number;
@@ -39,7 +39,7 @@ TEST(DataType, OfAnUnknownNumberHasNoSize) {
   }
 }
 
-TEST(Reduction, HasAName) {
+TEST(Reduction, HasName) {
   EXPECT_STREQ(operation_name(hcclSum), "sum");
   EXPECT_STREQ(operation_name(hcclProd), "prod");
   EXPECT_STREQ(operation_name(hcclMin), "min");

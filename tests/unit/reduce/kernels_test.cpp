@@ -24,7 +24,7 @@ namespace {
 
 // Averages of complete sums must have the bits of the scalar reference.
 
-TEST(AverageTile, GivesTheBitsOfTheReference) {
+TEST(AverageTile, MatchesReferenceBitwise) {
   constexpr std::size_t kCount = 300;
   for (const hcclDataType_t type : test::kAllTypes) {
     const std::size_t size = element_size(type);
@@ -53,7 +53,8 @@ TEST(AverageTile, DividesSmallIntegersByLargeNumbers) {
   EXPECT_EQ(value, std::byte{0});
 }
 
-// Returns the mean of `parts` equal values by their prescaled sum. Each fold rounds to the type.
+// Returns the mean of `parts` equal values, computed from their prescaled sum. Each fold rounds to
+// the type.
 std::uint64_t mean_of_equal(hcclDataType_t type, std::uint64_t word, std::uint32_t parts) {
   std::array<std::byte, 2> scaled{}, sum{};
   test::store_word(type, scaled.data(), word);
@@ -71,7 +72,7 @@ std::uint64_t mean_of_equal(hcclDataType_t type, std::uint64_t word, std::uint32
 }
 
 // Averages must be finite even for the largest finite values, whose sum is infinite.
-TEST(AverageTile, OfPrescaledValuesIsInRange) {
+TEST(AverageTile, StaysInRangeForPrescaledValues) {
   for (const std::uint32_t parts : {2U, 4U}) {
     EXPECT_EQ(mean_of_equal(hcclFloat16, 0x7BFF, parts), 0x7BFFU) << parts;
     EXPECT_EQ(mean_of_equal(hcclBfloat16, 0xFF7F, parts), 0xFF7FU) << parts;
@@ -82,7 +83,7 @@ TEST(AverageTile, OfPrescaledValuesIsInRange) {
   }
 }
 
-TEST(PrescaleTile, GivesTheBitsOfTheReference) {
+TEST(PrescaleTile, MatchesReferenceBitwise) {
   constexpr std::size_t kCount = 5'000;  // in several blocks
   for (const hcclDataType_t type : {hcclFloat16, hcclBfloat16}) {
     for (const std::uint32_t parts : {2U, 3U, 100U}) {
@@ -100,7 +101,8 @@ TEST(PrescaleTile, GivesTheBitsOfTheReference) {
   }
 }
 
-// copy_tile() must copy every bit pattern to every destination, and must not write beside it.
+// copy_tile() must copy every bit pattern to every destination, and must not write outside the
+// destinations.
 
 using Bytes = std::vector<std::byte>;
 
@@ -114,8 +116,8 @@ Bytes random_bytes(std::size_t count) {
   return bytes;
 }
 
-// Copies `bytes` bytes at the distance `shift`, to destinations at other distances. If `in_place`,
-// the last destination is the source.
+// Copies `bytes` bytes from the offset `shift` to destinations at other offsets. If `in_place`, the
+// last destination is the source.
 void check(std::size_t bytes, std::size_t destination_count, std::size_t shift, bool in_place,
            StorePolicy policy) {
   Bytes source = random_bytes(bytes + shift);
@@ -157,12 +159,12 @@ TEST(CopyTile, CopiesToEveryDestinationAndNowhereElse) {
   }
 }
 
-TEST(CopyTile, TakesAnyNumberOfDestinations) {
+TEST(CopyTile, SupportsAnyNumberOfDestinations) {
   for (const std::size_t destinations : {64u, 65u, 130u}) check_all_ways(1000, destinations);
 }
 
 // The kernels of every instruction set of this processor must give the bits of the reference,
-// because ranks on unequal machines must agree and reduce_tile() uses only the best set.
+// because ranks on different machines must agree. reduce_tile() uses only the best set.
 
 using namespace reference;
 
@@ -201,7 +203,7 @@ void check(const KernelTable& table, hcclDataType_t type, hcclRedOp_t operation,
   }
 }
 
-TEST_P(Kernels, EqualTheReferenceBitwise) {
+TEST_P(Kernels, MatchReferenceBitwise) {
   const KernelTable table = kernels_of(GetParam());
   for (const hcclDataType_t type : kAllTypes) {
     for (const hcclRedOp_t operation : reductions_of(type)) {
@@ -213,8 +215,8 @@ TEST_P(Kernels, EqualTheReferenceBitwise) {
   }
 }
 
-// Returns the instruction sets of this processor. One for which this build has no kernels uses
-// those of the next lower one.
+// Returns the instruction sets of this processor. A set for which this build has no kernels uses
+// those of the next lower set.
 std::vector<std::int64_t> supported_targets() {
   std::vector<std::int64_t> targets;
   for (auto rest = static_cast<std::uint64_t>(hwy::SupportedTargets()); rest != 0;
@@ -228,7 +230,7 @@ INSTANTIATE_TEST_SUITE_P(Supported, Kernels, testing::ValuesIn(supported_targets
                          [](const auto& test) { return hwy::TargetName(test.param); });
 
 // Averages of all bytes must be exact for every number of ranks.
-TEST(Averages, OfBytesAreDividedExactly) {
+TEST(Averages, OfBytesAreExact) {
   std::array<std::byte, 256> all{}, zeros{}, result{};
   for (std::size_t value = 0; value < all.size(); ++value)
     all.at(value) = static_cast<std::byte>(value);
@@ -274,7 +276,7 @@ void expect_exact_averages(hcclDataType_t type) {
   }
 }
 
-TEST(Averages, OfWiderIntegersAreDividedExactly) {
+TEST(Averages, OfWiderIntegersAreExact) {
   expect_exact_averages<std::int32_t>(hcclInt32);
   expect_exact_averages<std::uint32_t>(hcclUint32);
   expect_exact_averages<std::int64_t>(hcclInt64);

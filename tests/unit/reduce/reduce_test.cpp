@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every kernel must have the bits of the scalar reference, for all types, reductions, numbers of
+// Every kernel must produce the bits of the scalar reference, for all types, reductions, numbers of
 // sources and destinations, lengths around vectors and blocks, alignments, both store policies, and
 // in place.
 #include "reduce/reduce.h"
@@ -138,7 +138,7 @@ class ReduceTile : public testing::TestWithParam<std::tuple<hcclDataType_t, hccl
   std::array<Buffer, kMaxDestinations> destination_buffers_;
 };
 
-TEST_P(ReduceTile, EqualsTheReferenceBitwise) {
+TEST_P(ReduceTile, MatchesReferenceBitwise) {
   for (std::size_t sources = 1; sources <= kMostSources; ++sources) {
     for (const std::size_t destinations : {1u, 2u, 8u, 16u}) {
       for (const std::size_t count :
@@ -151,7 +151,7 @@ TEST_P(ReduceTile, EqualsTheReferenceBitwise) {
   }
 }
 
-TEST_P(ReduceTile, EqualsTheReferenceOnLongTiles) {
+TEST_P(ReduceTile, MatchesReferenceOnLongTiles) {
   for (const std::size_t sources : {2u, 3u, 5u, 8u, 16u}) {
     for (const std::size_t count : {4096u, 4097u, 8191u, 9000u}) {
       check_all_ways(sources, sources, count);
@@ -161,7 +161,7 @@ TEST_P(ReduceTile, EqualsTheReferenceOnLongTiles) {
   }
 }
 
-TEST_P(ReduceTile, GivesTheSameBitsHoweverItIsSplit) {
+TEST_P(ReduceTile, GivesSameBitsForAnySplit) {
   std::mt19937 random(4711);
   const std::size_t size = size_of(type());
   for (const std::size_t count : {3u, 8u, 11u}) {
@@ -210,9 +210,9 @@ Bytes negated(hcclDataType_t type, Bytes from) {
   return from;
 }
 
-// Proves that the tests above would detect a fold in another order: the seventh source cancels the
-// first one, so the rounding errors of the sources in between differ, even in bfloat16.
-TEST(ReduceTileOrder, AnotherOrderGivesOtherBits) {
+// Proves that the tests above would detect a fold in a different order: the seventh source cancels
+// the first one, so the rounding errors of the sources in between differ, even in bfloat16.
+TEST(ReduceTileOrder, DifferentOrderGivesDifferentBits) {
   for (const hcclDataType_t type : {hcclFloat32, hcclBfloat16}) {
     auto sources = random_sources(type, Values::ordinary);
     sources[6] = negated(type, sources[0]);
@@ -231,7 +231,7 @@ TEST(ReduceTileOrder, AnotherOrderGivesOtherBits) {
 }
 
 // Work may run on a waiting thread of the program, which may have changed the rounding mode.
-TEST(ReduceTileMode, DoesNotFollowTheRoundingOfTheThread) {
+TEST(ReduceTileMode, IgnoresRoundingModeOfThread) {
   const auto sources = random_sources(hcclFloat32, Values::ordinary);
   const Bytes to_nearest = expected(hcclFloat32, hcclSum, sources, rank_order(2));
   const std::array<const std::byte*, 2> pointers{sources[0].data(), sources[1].data()};

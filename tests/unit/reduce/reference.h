@@ -30,8 +30,8 @@ inline std::vector<std::size_t> rank_order(std::size_t count) {
   return order;
 }
 
-// Returns any sign and mantissa with an exponent of -20..20, or often, for Values::special, a
-// special value.
+// Returns a float with random sign and mantissa and an exponent from -20 to 20 or, for
+// Values::special in one of three cases, a special value.
 inline std::uint32_t random_float(std::mt19937& random, Values values) {
   static constexpr std::array<std::uint32_t, 16> kSpecial = {
       0x00000000, 0x80000000, 0x7F800000, 0xFF800000, 0x7FC00000, 0xFFC00000,
@@ -51,8 +51,8 @@ inline std::uint64_t random_double(std::mt19937& random, Values values) {
   return std::isfinite(value) && value != 0 ? word | (random() & 0x1FFFFFFF) : word;
 }
 
-// Returns any bits as a half, because the type has few values, many of them special. Makes it
-// finite unless `values` is Values::special.
+// Returns 16 random bits, because halves have few values, many of them special. The value is finite
+// unless `values` is Values::special.
 inline std::uint16_t random_half(std::mt19937& random, Values values) {
   const auto word = static_cast<std::uint16_t>(random());
   const bool is_finite = (word & 0x7C00) != 0x7C00;

@@ -44,7 +44,7 @@ void expect_the_whole_once(std::uint64_t count, std::uint32_t parts, std::uint32
   }
 }
 
-TEST(Cut, PartsAreTheWholeOnce) {
+TEST(Cut, PartsCoverWholeOnce) {
   for (const std::uint64_t count : kCounts) {
     for (const std::uint32_t parts : {1U, 2U, 3U, 7U, 64U, 1000U, 4096U}) {
       for (const std::uint32_t alignment : {1U, 4U, 16U, 64U})
@@ -65,7 +65,7 @@ TEST(Cut, IsBalanced) {
   }
 }
 
-TEST(Cut, IsAlignedWherePartsAreLong) {
+TEST(Cut, IsAlignedIfPartsAreLong) {
   const Cut cut(1'000'000, 7, 16);
   for (std::uint32_t i = 0; i < 7; ++i) EXPECT_EQ(cut.begin(i) % 16, 0U);
   const Cut little(10, 7, 16);
@@ -88,7 +88,7 @@ Message message(Collective collective, std::uint32_t channels, std::uint32_t blo
   return made;
 }
 
-// Returns how often each element is in a chunk of a role, over all channels.
+// Returns, for each element, the number of chunks of a role that contain it, over all channels.
 std::vector<int> marked(Message message, Role role, std::uint64_t count, std::uint64_t buffer) {
   std::vector<int> marks(buffer);
   Shape& shape = message.shape;
@@ -116,7 +116,7 @@ void expect_the_buffers_once(const Message& of, std::uint64_t count) {
   }
 }
 
-TEST(Chunking, ChunksOfAllChannelsAreTheBufferOnce) {
+TEST(Chunking, ChunksOfAllChannelsCoverBufferOnce) {
   for (const Collective collective : {Collective::all_reduce, Collective::all_gather,
                                       Collective::reduce_scatter, Collective::all_to_all}) {
     for (const std::uint32_t channels : {1U, 2U, 5U}) {
@@ -129,8 +129,9 @@ TEST(Chunking, ChunksOfAllChannelsAreTheBufferOnce) {
   }
 }
 
-// The runs of a span must be its chunks in order, whether these are contiguous or not.
-TEST(Chunking, ASpanIsItsChunksInOrder) {
+// The runs of a span must be those of its chunks in order, whether the chunks are contiguous or
+// not.
+TEST(Chunking, SpanConsistsOfItsChunksInOrder) {
   std::mt19937 random(5);
   const auto below = [&](std::uint32_t limit) {
     return std::uniform_int_distribution<std::uint32_t>(0, limit - 1)(random);
@@ -156,7 +157,7 @@ TEST(Chunking, ASpanIsItsChunksInOrder) {
   }
 }
 
-TEST(Chunking, SlotsOfScratchHoldAnyChunkAndDoNotMeet) {
+TEST(Chunking, ScratchSlotsHoldAnyChunkAndDoNotOverlap) {
   const Message of = message(Collective::all_reduce, 1, 4);
   const Chunking chunking(of.shape, of.schedule, 10, 1);  // chunks of 3, 3, 2 and 2 elements
   EXPECT_EQ(chunking.scratch_elements(), 7 * 3U);
@@ -166,7 +167,7 @@ TEST(Chunking, SlotsOfScratchHoldAnyChunkAndDoNotMeet) {
   EXPECT_EQ(chunking.run(scratch(3, 1, 3), 3), (Elements{12, 2}));
 }
 
-TEST(Chunking, CountsPastFourBillionElements) {
+TEST(Chunking, SupportsMoreThanFourBillionElements) {
   const std::uint64_t count = (1ULL << 33) + 5;
   const Message of = message(Collective::all_to_all, 1, 2);
   const Chunking chunking(of.shape, of.schedule, count, 16);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests schedules: how steps are written and printed, and the shapes that are their keys.
+// Tests schedules: how they are built and printed, and the shapes that are their keys.
 
 #include "algorithms/algorithms.h"
 #include "schedule/builder.h"
@@ -18,7 +18,7 @@ namespace {
 
 Shape all_gather_of_three() { return {.collective = Collective::all_gather, .rank_count = 3}; }
 
-TEST(ScheduleBuilder, KnowsTheBlocksOfTheCollective) {
+TEST(ScheduleBuilder, KnowsBlocksOfCollective) {
   const Schedule schedule = ScheduleBuilder(all_gather_of_three(), 4).finish();
   EXPECT_EQ(schedule.block_chunks, 4U);
   EXPECT_EQ(schedule.input_chunks, 4U);
@@ -59,7 +59,7 @@ Shape third_of_three(Collective collective) {
   return {.collective = collective, .rank = 2, .rank_count = 3};
 }
 
-TEST(Printer, WritesARing) {
+TEST(Printer, WritesRing) {
   const Shape shape = third_of_three(Collective::all_reduce);
   EXPECT_EQ(text_of(shape, algorithms::ring_all_reduce(shape)),
             "all_reduce, rank 2 of 3, root 0, channel 0 of 1: blocks of 3 chunks, 0 in scratch\n"
@@ -103,7 +103,7 @@ TEST(Printer, WritesJson) {
 
 // Tests shapes as keys, and the meaning of buffers.
 
-TEST(Shape, DiffersInEveryFieldAndSoDoesItsHash) {
+TEST(Shape, EveryFieldChangesShapeAndHash) {
   std::vector<Shape> shapes(9);
   shapes[1].collective = Collective::all_reduce;
   shapes[2].in_place = true;
@@ -119,7 +119,7 @@ TEST(Shape, DiffersInEveryFieldAndSoDoesItsHash) {
   for (std::size_t i = 1; i < shapes.size(); ++i) EXPECT_NE(shapes[i], shapes[0]);
 }
 
-TEST(Shape, OnlyTheRootOfABroadcastHasInputAndOfAReduceOutput) {
+TEST(Shape, OnlyRootHasBroadcastInputAndReduceOutput) {
   Shape shape{.collective = Collective::broadcast, .in_place = true, .rank_count = 3, .root = 1};
   EXPECT_FALSE(shape.has_input() || shape.aliased());
   EXPECT_TRUE(shape.has_output());
