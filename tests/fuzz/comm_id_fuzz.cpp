@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzzes the grammar of HCCL_COMM_ID. Does not look up names, which would use the network.
+// Fuzzes the grammar of HCCL_COMM_ID, without looking up names, which would use the network.
 #include "base/error.h"
 #include "base/parse.h"
 #include "base/text.h"

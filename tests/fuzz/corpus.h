@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the inputs of one fuzz target to a folder, replacing older ones.
+// Writes the inputs of one fuzz target to a folder and replaces older inputs.
 #pragma once
 
 #include "fuzz.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a fuzz target without libFuzzer: first on its corpus, then on a number of changed inputs,
-// whose seed is printed. An input that ends the program is saved. It runs alone if it is given as
-// an argument.
+// Runs a fuzz target without libFuzzer: first on its corpus, then on a number of mutated inputs,
+// whose seed is printed. An input that crashes the program is saved; pass its file as an argument
+// to run it alone.
 #include "fuzz.h"
 #include "mutator.h"
 
@@ -19,8 +19,8 @@
 #include <signal.h>
 #include <unistd.h>
 
-// Sets a function that sanitizers call before they end the program. The symbol is null in builds
-// without a sanitizer.
+// Sets a function that sanitizers call before they terminate the program. The symbol is null in
+// builds without a sanitizer.
 // NOLINTNEXTLINE(bugprone-reserved-identifier, readability-identifier-naming): the sanitizers' name
 extern "C" void __sanitizer_set_death_callback(void (*callback)()) __attribute__((weak));
 
@@ -76,8 +76,8 @@ Input read_file(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// Runs an input. Returns whether the file's name is right: the target accepts valid-... and refuses
-// invalid-....
+// Runs an input. Returns true if the outcome matches the file's name: the target must accept
+// valid-... and refuse invalid-....
 bool replay(const fs::path& path, const Input& input) {
   run(input);
   const std::string name = path.filename().string();
@@ -121,7 +121,8 @@ const char* environment_or(const char* name, const char* otherwise) {
 
 }  // namespace
 
-// The arguments are the folder of the corpus, the number of iterations and the seed; or files.
+// The arguments are either the corpus folder, the number of iterations and the seed, or input
+// files.
 int main(int argc, char** argv) {
   if (argc < 2) {
     std::fprintf(stderr, "usage: %s <corpus folder> [iterations] [seed] | <file>...\n", argv[0]);

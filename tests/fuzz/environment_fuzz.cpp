@@ -28,7 +28,7 @@ void expect_sane(const Config& config) {
   fuzz::check(config.comm_id.empty() || parse_host_and_port(config.comm_id), "a comm id");
 }
 
-// Checks that the error of a refused setting begins with the variable's name, and is a short text
+// Checks that the error about a refused value begins with the variable's name and is a short text
 // without control characters.
 void expect_clear(const Error& error, const std::string& name) {
   const std::string_view said = error.what();
@@ -48,7 +48,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::string value = assignment.substr(std::min(equals + 1, assignment.size()));
   const std::span<const Variable> all = variables();
   if (std::ranges::find(all, name, &Variable::name) == all.end()) {
-    // Settings of unknown variables test nothing, so a known variable gets a part of the text.
+    // An unknown variable would test nothing, so set a known variable to a part of the input.
     name = all[assignment.size() % all.size()].name;
     if (value.empty()) value = assignment;
   }

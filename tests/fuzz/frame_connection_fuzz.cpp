@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzzes a frame connection, whose reads return pieces that the input chooses. Actions:
-// even: sends the bytes, with `detail` descriptors; odd: sends a whole frame, cut in two at
-// `detail`.
+// Fuzzes a frame connection; the input chooses the pieces that its reads return. An even action
+// sends the bytes with `detail` descriptors, and an odd action sends a whole frame in two parts,
+// split at `detail`.
 #include "bootstrap/frame_connection.h"
 #include "fuzz.h"
 

@@ -19,7 +19,7 @@ namespace hccl::fuzz {
 
 namespace {
 
-// Turns off the log, because refusals of unknown peers are expected here.
+// Turns off the log, because refusals of unknown peers are expected.
 [[maybe_unused]] const bool kQuiet = [] {
   setenv("LOG_LEVEL_ALL", "6", 1);
   Config settings;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers of all fuzz targets. A target is a function LLVMFuzzerTestOneInput, which returns for
-// every input, or aborts when a property does not hold.
+// Helpers of all fuzz targets. A target is a function LLVMFuzzerTestOneInput, which must return for
+// every input and aborts if a property does not hold.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -23,8 +23,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 namespace hccl::fuzz {
 
-// Targets set this to whether the parser accepted the input. It is compared with the name of the
-// corpus file.
+// Each target sets this to whether the parser accepted the input. The driver compares it with the
+// name of the corpus file.
 inline bool accepted = false;
 
 // Aborts with the text unless the condition holds.
@@ -35,7 +35,7 @@ void check(bool condition, const char* what);
   return std::as_bytes(std::span(data, size));
 }
 
-// Runs one of two parsers, chosen by the first byte of an input, on the other bytes.
+// Runs one of two parsers, selected by the first byte of the input, on the remaining bytes.
 template <class First, class Second>
 int either(const std::uint8_t* data, std::size_t size, First first, Second second) {
   accepted = false;
@@ -55,23 +55,23 @@ struct Step {
   std::uint8_t detail = 0;
   Bytes bytes;
 };
-// Returns the steps of an input, at most `most`. The last one has fewer bytes if the input is cut
-// off.
+// Returns the steps of an input, at most `most`. If the input is truncated, the last step has fewer
+// bytes.
 [[nodiscard]] std::vector<Step> read_play(std::span<const std::byte> input, std::size_t most);
 [[nodiscard]] Bytes write_play(const std::vector<Step>& steps);
 
-// Returns the number of descriptors of this process.
+// Returns the number of open descriptors of this process.
 [[nodiscard]] int open_descriptors();
 
-// Both ends of a connection that preserves message boundaries, so that a test decides how many
-// bytes each read returns.
+// Both ends of a connection that preserves message boundaries, so that a test determines the number
+// of bytes that each read returns.
 struct Connection {
   FileDescriptor near;
   FileDescriptor far;
 };
 [[nodiscard]] Connection make_connection();
 
-// Sends the bytes in one message, with `descriptors` descriptors of some file. Returns false on
+// Sends the bytes in one message, with `descriptors` copies of a file descriptor. Returns false on
 // failure.
 bool send_bytes(int socket, std::span<const std::byte> bytes, std::size_t descriptors = 0);
 
@@ -81,7 +81,8 @@ bool send_bytes(int socket, std::span<const std::byte> bytes, std::size_t descri
 
 // Returns a key that is the same in each run, so that inputs stay valid.
 [[nodiscard]] const Bytes& fixed_key();
-// Returns an encoded frame with its code, as a rank or a server that knows the key would send it.
+// Returns an encoded frame with its authentication code, as a rank or server that knows the key
+// would send it.
 [[nodiscard]] Bytes sealed(bootstrap::FrameSeal& seal, bootstrap::FrameType type,
                            std::span<const std::byte> payload);
 

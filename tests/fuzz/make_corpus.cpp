@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the corpora of the fuzz targets with the library's own encoders. Targets accept the files
-// named valid-..., and refuse those named invalid-....
+// Writes the corpora of the fuzz targets with the library's own encoders. Targets must accept the
+// files named valid-... and refuse those named invalid-....
 #include "bootstrap/messages.h"
 #include "bootstrap/unique_id.h"
 #include "corpus.h"

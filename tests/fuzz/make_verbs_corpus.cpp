@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the corpora of the data that ranks read from others over RDMA.
+// Writes the corpora for data that ranks receive from each other over RDMA.
 #include "corpus.h"
 #include "verbs/advert.h"
 #include "verbs/immediate.h"

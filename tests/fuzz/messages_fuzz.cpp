@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzzes the parsers of all messages. The first byte selects one. An accepted message must survive
-// encoding.
+// Fuzzes the parsers of all messages. The first byte selects the parser. An accepted message must
+// survive a round trip through the encoder.
 #include "bootstrap/messages.h"
 #include "fuzz.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes inputs at random. The same seed gives the same changes.
+// Mutates inputs at random. The same seed gives the same mutations.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ class Mutator {
   explicit Mutator(std::uint64_t seed) : random_(seed) {}
 
   // Returns an input of the corpus with up to eight changes: bits, bytes, interesting integers in
-  // either byte order, and parts that are cut, repeated, moved or taken from another input.
+  // either byte order, and parts that are removed, repeated, moved or copied from another input.
   [[nodiscard]] Input next(const std::vector<Input>& corpus);
 
  private:

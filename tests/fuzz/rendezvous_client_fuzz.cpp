@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzzes a rank with messages of a server. Actions: 0 sends the bytes, 1 sends a frame of type
-// `detail`, 2 sends the same without its code, 3 sends a frame that is cut in two at `detail` bytes
-// and whose type is their first byte. Frames after the first greeting have their codes. The
-// connection then ends, so that no wait is long.
+// Fuzzes a rank with messages from a server. Actions: 0 sends the bytes, 1 sends a frame of type
+// `detail`, 2 sends the same frame without its authentication code, 3 sends a frame in two parts,
+// split at `detail` bytes, whose type is the first byte of the step. Frames after the first
+// greeting carry their authentication codes. The connection then ends, so that the rank does not
+// wait until its deadline.
 #include "base/error.h"
 #include "bootstrap/rendezvous_client.h"
 #include "fuzz.h"
@@ -85,7 +86,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const fuzz::Step& step : fuzz::read_play(fuzz::bytes_of(data, size), kMostSteps)) {
     server.say(step);
   }
-  // Leaves the rank's messages unread, as a stopped server does.
+  // Leaves the rank's messages unread, like a stopped server.
   shutdown(connection.far.get(), SHUT_WR);
   join(std::move(connection.near));
   connection.far.reset();

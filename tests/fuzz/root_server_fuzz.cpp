@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzzes a root server, with up to four TCP connections to it. Actions (in the low nibble; the high
-// one selects the connection): 0 sends the bytes, 1 sends a frame of type `detail`, 2 sends a
-// hello, cut in two at `detail`, after an opening if there was none, 3 closes. Frames after an
-// opening have their codes. Afterwards the server must still answer a rank.
+// Fuzzes a root server over up to four TCP connections. The low nibble of a step's action selects
+// what to do, the high nibble the connection: 0 sends the bytes, 1 sends a frame of type `detail`,
+// 2 sends a hello in two parts, split at `detail`, preceded by an opening if none was sent, 3
+// closes the connection. Frames after an opening carry their authentication codes. At the end, the
+// server must still answer a rank.
 #include "bootstrap/control_thread.h"
 #include "bootstrap/frame_connection.h"
 #include "bootstrap/messages.h"
@@ -30,16 +31,17 @@ constexpr std::chrono::seconds kPatience{20};
 
 FileDescriptor connect_to(const Address& address) {
   FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const linger at_once{1, 0};  // thousands of connections must not leave ports in TIME_WAIT
+  const linger at_once{1, 0};  // so that thousands of connections leave no port in TIME_WAIT
   setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
-  const int on = 1;  // the second part of a frame must not wait for the first part's receipt
+  const int on =
+      1;  // the second part of a frame must not wait for the first part's acknowledgement
   setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   const SocketAddress where = to_socket_address(address);
   fuzz::check(connect(socket.get(), where.get(), where.length) == 0, "the server can be reached");
   return socket;
 }
 
-// Waits until the control thread has done all tasks that were posted before the call.
+// Waits until the control thread has run all tasks posted before this call.
 void await_control_thread() {
   for (int turn = 0; turn < 2; ++turn) {
     std::promise<void> done;
@@ -83,7 +85,8 @@ class Play {
       return say(speaker.socket, step.bytes);
     }
     const bool hello = step.action % 4 == 2;
-    // After other bytes an opening is useless: the server closes the connection, or waits for more.
+    // After other bytes, an opening has no use: the server closes the connection or waits for more
+    // bytes.
     if (hello && !std::exchange(speaker.spoke, true))
       speaker.seal = open_connection(speaker.socket);
     speaker.spoke = true;
@@ -111,7 +114,7 @@ class Play {
   std::array<Speaker, 4> speakers_;
 };
 
-// Returns the server's answer to a rank that joins now: a welcome, or a refusal with its reason.
+// Joins as a rank and returns the server's answer: a welcome, or a refusal with its reason.
 Frame answer_to_a_rank(const Address& server) {
   FileDescriptor socket = connect_to(server);
   const auto seal = open_connection(socket);

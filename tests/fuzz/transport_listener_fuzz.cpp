@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzzes a listener with the bytes that its connections send. Actions, on the connection that
-// `detail` selects: 0 connects, 1 sends the bytes, 2 sends a true hello in which the bytes replace
-// all after the nonce, 3 answers the challenge truly, 4 closes.
+// Fuzzes a listener with the bytes of its connections. Actions, on the connection selected by
+// `detail`: 0 connects, 1 sends the bytes, 2 sends a valid hello in which the bytes replace
+// everything after the nonce, 3 answers the challenge correctly, 4 closes.
 #include "base/sha256.h"
 #include "fuzz.h"
 #include "shm/unix_socket.h"
@@ -73,7 +73,7 @@ class Play {
   struct Guest {
     FileDescriptor socket;
     Bytes hello;
-    bool knows = false;  // has sent nothing but true messages
+    bool knows = false;  // has sent only valid messages
   };
 
   void connect_anew(Guest& guest) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzzes the parsers of the bytes that a connecting rank reads from others: the published
+// Fuzzes the parsers of the bytes that a connecting rank receives from others: the published
 // addresses, and the acceptor's side of a handshake. The first byte selects the parser.
 #include "fuzz.h"
 #include "tcp/addresses.h"

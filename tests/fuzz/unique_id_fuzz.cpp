@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzzes the bytes of a unique id as a program may pass them: cut off, damaged, or of another
+// Fuzzes the bytes of a unique id that a program may pass: truncated, damaged, or from another
 // library.
 #include "base/error.h"
 #include "base/sha256.h"
@@ -27,7 +27,7 @@ hcclUniqueId id_of(std::span<const std::byte> input) {
   return id;
 }
 
-// Corrects the checksum, without which almost no input would reach the code after its check.
+// Corrects the checksum: otherwise almost no input would get past its check.
 void repair_checksum(hcclUniqueId& id) {
   if (id.length < kChecksumSize || id.length > sizeof(id.internal)) return;
   const std::size_t body = id.length - kChecksumSize;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzzes the parsers of the bytes that a rank reads from others before its queue pairs work: the
-// published address, and the info that a connection carries. The first byte selects the parser.
+// Fuzzes the parsers of the bytes that a rank receives from others before its queue pairs are
+// connected: the published address, and the info sent over a connection. The first byte selects the
+// parser.
 #include "fuzz.h"
 #include "verbs/qp_exchange.h"
 #include "verbs/verbs_address.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzzes an end of an RDMA stream with messages of its peer, until one of them cannot be right.
-// Actions: 0 receives an immediate, 1 writes an advert and reads it, 2 sends, 3 takes, 4
-// advertises, 5 returns credit. The bytes hold the message, or the amount.
+// Fuzzes one end of an RDMA stream with messages from its peer, until the first message that no
+// correct peer can send. Actions: 0 receives an immediate, 1 writes an advert and reads it, 2
+// sends, 3 takes, 4 advertises, 5 returns credit. The bytes of a step hold the message or the
+// amount.
 #include "fuzz.h"
 #include "verbs/advert.h"
 #include "verbs/flow_control.h"

@@ -39,15 +39,15 @@ namespace {
 constexpr int kPhases = 3;
 constexpr std::array<const char*, kPhases> kPhaseNames{"start", "call", "end"};
 
-// Every function that can be made to fail. clang-format off
-#define HCCL_FUNCTIONS(X)                                                                         \
-  X(accept4)                                                                                      \
-  X(bind) X(close) X(connect) X(dup3) X(epoll_create1) X(epoll_ctl) X(epoll_wait) X(eventfd)      \
-      X(fallocate) X(fcntl) X(fstat) X(ftruncate) X(getifaddrs) X(getpeername) X(getrandom)       \
-          X(getsockname) X(getsockopt) X(ioctl) X(listen) X(lseek) X(madvise) X(memfd_create)     \
-              X(mmap) X(munmap) X(open) X(pidfd_open) X(poll) X(ppoll) X(pread) X(pthread_create) \
-                  X(pwrite) X(read) X(recv) X(recvmsg) X(send) X(sendmsg) X(setsockopt) X(socket) \
-                      X(timerfd_create) X(timerfd_settime) X(write) X(writev)
+// Every function that can be made to fail.
+// clang-format off
+#define HCCL_FUNCTIONS(X) \
+  X(accept4) X(bind) X(close) X(connect) X(dup3) X(epoll_create1) X(epoll_ctl) \
+  X(epoll_wait) X(eventfd) X(fallocate) X(fcntl) X(fstat) X(ftruncate) X(getifaddrs) \
+  X(getpeername) X(getrandom) X(getsockname) X(getsockopt) X(ioctl) X(listen) X(lseek) \
+  X(madvise) X(memfd_create) X(mmap) X(munmap) X(open) X(pidfd_open) X(poll) X(ppoll) \
+  X(pread) X(pthread_create) X(pwrite) X(read) X(recv) X(recvmsg) X(send) X(sendmsg) \
+  X(setsockopt) X(socket) X(timerfd_create) X(timerfd_settime) X(write) X(writev)
 // clang-format on
 #define HCCL_ENUMERATOR(name) f_##name,
 #define HCCL_NAME(name) #name,

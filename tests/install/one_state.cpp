@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads the library by two names: what is done through the one must be seen through the other.
+// Loads the library under two names: the effects of calls through one name must be visible through
+// the other.
 #include <synapse_api.h>
 
 #include <cstdint>

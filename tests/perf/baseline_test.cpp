@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests which files --compare accepts.
+// Tests the files that --compare accepts and refuses.
 #include "baseline.h"
 
 #include "report_formats.h"

@@ -14,7 +14,7 @@ using hccl::test::expect_parts;
 
 constexpr double kThreshold = 10;  // percent
 
-// Makes times of `centre` times 100 us with log-normal noise of the given relative deviation.
+// Generates times around `centre` * 100 us with log-normal noise of the given relative deviation.
 class NoisyTimes {
  public:
   explicit NoisyTimes(double deviation) : noise_(0, deviation) {}
@@ -29,8 +29,8 @@ class NoisyTimes {
   std::normal_distribution<double> noise_;
 };
 
-// Returns how many of a thousand pairs of runs, one with centre 1 and one with centre `after`, have
-// this verdict.
+// Compares a thousand pairs of runs, one with centre 1 and one with centre `after`. Returns the
+// number of pairs with this verdict.
 std::size_t count(Verdict verdict, double deviation, double after, std::size_t samples = 7) {
   NoisyTimes times(deviation);
   std::size_t found = 0;

@@ -39,7 +39,7 @@ void break_rank(int rank) {
   while (is_fault_of("stall:", rank)) pause();
 }
 
-// Sends the input to the next rank. Returns the receive buffer, which has the previous rank's
+// Sends the input to the next rank. Returns the receive buffer, which holds the previous rank's
 // input.
 const void* rotated(const void* send, void* receive, size_t count, hcclDataType_t type,
                     hcclComm_t communicator, void* stream) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the input generator: it must be addressable, its values must differ everywhere, and their
-// sum must depend on the order.
+// Tests the input generator: every part must be computable alone, values must differ between
+// elements, ranks and runs, and sums must depend on the order of addition.
 #include "input_data.h"
 
 #include <cmath>

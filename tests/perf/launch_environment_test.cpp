@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests which launcher is recognised from which variables.
+// Tests the detection of launchers by their environment variables.
 #include "launch_environment.h"
 
 #include "text.h"

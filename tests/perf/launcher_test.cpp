@@ -105,7 +105,7 @@ TEST(Launch, WrongDataFailsTheRunWithoutEndingOtherChildren) {
   Board board(3, 0);
   const auto [status, said] = launch_captured({3, 1, 0}, board, [&](const ChildLinks& links) {
     if (links.process != 1)
-      std::this_thread::sleep_for(1200ms);  // longer than the survivors of a failure may run
+      std::this_thread::sleep_for(1200ms);  // longer than survivors may run after a failure
     return finish(board, links.process, links.process == 1 ? 1 : 0);
   });
   EXPECT_EQ(status, 1);
@@ -114,7 +114,7 @@ TEST(Launch, WrongDataFailsTheRunWithoutEndingOtherChildren) {
 }
 
 TEST(Launch, PrefersAFailureToOtherStatuses) {
-  for (const int slower : {0, 1}) {  // the child with status 3 ends first or last
+  for (const int slower : {0, 1}) {  // the child with status 3 exits first or last
     Board board(2, 0);
     const int status = launch({2, 1, 0}, board, [&](const ChildLinks& links) {
       if (links.process == 1) std::this_thread::sleep_for(50ms);
@@ -209,7 +209,7 @@ TEST(Launch, NamesAllRanksOfAThreadedProcess) {
 }
 
 TEST(Launch, ChildrenDieWithTheirParent) {
-  Pipe alive;  // is at its end once every process below has ended
+  Pipe alive;  // reads end of file after every process below has exited
   const pid_t parent = fork_child();
   ASSERT_GE(parent, 0);
   if (parent == 0) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the command line of hccl-perf, and its description.
+// Tests the command line of hccl-perf and its documentation.
 
 #include "parse_words.h"
 
@@ -10,8 +10,8 @@
 namespace hccl_perf {
 namespace {
 
-// Tests of the command line: letters and defaults of nccl-tests, and errors that name the wrong
-// part.
+// Tests the command line: short options and defaults as in nccl-tests, and errors that name the
+// faulty argument.
 
 TEST(Options, DefaultsAreThoseOfNcclTests) {
   const Options options = parse({"all_reduce"});
@@ -237,9 +237,9 @@ TEST(Options, HelpShowsExamplesAndEveryCollective) {
   EXPECT_EQ(help.text.find("cudagraph"), std::string::npos) << "neutral options are not advertised";
 }
 
-// Tests that the options' page and --help name the same options.
+// Tests that the page about the options and --help list the same options.
 
-// Adds the words of `written` that begin with a dash, without punctuation.
+// Adds to `names` the words of `written` that begin with a dash, without punctuation.
 void add_names(std::set<std::string>& names, std::string written) {
   for (char& letter : written) {
     if (letter == ',' || letter == '`' || letter == '|') letter = ' ';
@@ -260,7 +260,7 @@ std::set<std::string> names_in_help() {
   return names;
 }
 
-// Returns the names in the first column of the page's tables of options.
+// Returns the names in the first column of the option tables of the page.
 std::set<std::string> names_in_page() {
   std::ifstream page(HCCL_PERF_PAGE);
   EXPECT_TRUE(page) << HCCL_PERF_PAGE;

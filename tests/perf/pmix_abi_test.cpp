@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares hccl-perf's declarations of PMIx with PMIx's own.
+// Compares hccl-perf's declarations of PMIx with those of PMIx.
 #include "pmix_client.h"
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests hccl-perf when data is wrong, a rank fails, the parent dies, or time runs out.
+// Tests hccl-perf with wrong data, a failed rank, a dead parent, or an expired time limit.
 #include "run_program.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ Outcome run_with_fault(const std::string& fault, const CommandLine& arguments) {
                        {std::string("LD_PRELOAD=") + HCCL_PERF_FAULTS, "PERF_TEST_FAULT=" + fault});
 }
 
-// Requires that each of `survivors` has printed an error that names rank 1.
+// Requires that each of `survivors` printed an error that names rank 1.
 void expect_survivors_name_rank_1(const Outcome& outcome, const std::vector<int>& survivors) {
   EXPECT_EQ(outcome.status, 1);
   for (const int rank : survivors) {
@@ -34,7 +34,7 @@ void expect_survivors_name_rank_1(const Outcome& outcome, const std::vector<int>
   }
 }
 
-// Runs one all-reduce of 4 KiB that must have wrong data. Returns the columns of its only row.
+// Runs one all-reduce of 4 KiB, which must have wrong data. Returns the columns of its only row.
 std::vector<std::string> row_with_wrong_data(const std::string& fault, const char* ranks) {
   const Outcome outcome =
       run_with_fault(fault, {"all_reduce", "-g", ranks, "-b", "4K", "-e", "4K", "-n", "1"});
@@ -72,7 +72,7 @@ TEST(HcclPerfFailure, AReceiverDetectsAWrongMessage) {
     EXPECT_EQ(outcome.status, 1);
     const auto rows = table_rows(outcome.out);
     ASSERT_EQ(rows.size(), 1U) << outcome.err;
-    // Counts each element of each receiver: two per message, 64 messages per window.
+    // Each receiver counts each wrong element: two per message, 64 messages per window.
     const int elements = std::string(name) == "message_rate" ? 2 * 64 : 2;
     EXPECT_EQ(rows[0][8], std::to_string(std::atoi(ranks) * elements)) << name;
   }
@@ -117,18 +117,19 @@ TEST(HcclPerfFailure, KillingTheParentKillsTheChildren) {
       {program_path(), "all_reduce", "-g", "4", "-b", "8", "-e", "8", "-n", "100", "-N", "0"});
   ASSERT_TRUE(program.wait_for_output("     float     sum "));
   program.signal(SIGKILL);
-  // The streams end when the last child that holds them has ended.
+  // wait() returns after the last child that holds the streams has exited.
   EXPECT_EQ(program.wait().status, 128 + SIGKILL);
 }
 
-// Runs hccl-perf under bash, which returns the status of hccl-perf by PIPESTATUS.
+// Pipes the output of hccl-perf into `reader`. Returns hccl-perf's exit status (PIPESTATUS of
+// bash).
 Outcome run_piped(const std::string& arguments, const std::string& reader) {
   const std::string line =
       program_path() + ' ' + arguments + " | " + reader + "; exit ${PIPESTATUS[0]}";
   return Program({"bash", "-c", line}).wait();
 }
 
-// Returns the lines that the program itself has printed, without the library's about failed calls.
+// Returns the lines printed by the program itself, without the library's lines about failed calls.
 std::string own_lines(const std::string& text) {
   std::istringstream lines(text);
   std::string own;
@@ -143,7 +144,7 @@ TEST(HcclPerfFailure, EndsQuietlyWhenItsOutputIsClosed) {
         run_piped(std::string("all_reduce -b 8 -e 1K -f 2 -n 1 -N 100000 ") + ranks, "head -1");
     EXPECT_EQ(outcome.status, 128 + SIGPIPE);
     expect_line(outcome.out, {});
-    // If the first rank's end interrupts another rank in a call, the library reports that.
+    // If the first rank exits while another rank is in a call, the library logs the failed call.
     EXPECT_EQ(own_lines(outcome.err), "");
   }
 }

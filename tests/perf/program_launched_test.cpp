@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests hccl-perf under other launchers: mpirun with PMIx, without it, with HCCL_COMM_ID, and
-// processes started with only the variables set.
+// Tests hccl-perf under other launchers: mpirun with PMIx, without PMIx and with HCCL_COMM_ID, and
+// processes with only the variables of a launcher.
 #include "run_program.h"
 #include "support/free_port.h"
 
@@ -28,8 +28,9 @@ Outcome run_under_mpirun(const Words& before, const Words& arguments) {
   return Program(words, kAsRoot).wait();
 }
 
-// Runs a program that must fail twice. An mpirun that aborts the job at the first failure returns a
-// status but may lose the last output; one that lets the processes end does the reverse.
+// Runs a program, which must fail, twice: once under an mpirun that aborts the job at the first
+// failure, which returns a status but may lose the last output, and once under an mpirun that lets
+// all processes exit, which keeps the output but may lose the status.
 Outcome run_failing_under_mpirun(Words before, const Words& arguments) {
   const int status = run_under_mpirun(before, arguments).status;
   before.append("--mca orte_abort_on_non_zero_status 0");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests hccl-perf's files of results, the comparison with an earlier run, and the options of
-// hccl_demo, from end to end.
+// Tests hccl-perf's result files, the comparison with an earlier run, and the options of hccl_demo,
+// end to end.
 #include "run_program.h"
 #include "text.h"
 
@@ -36,8 +36,7 @@ class HcclPerfResults : public testing::Test {
     return all;
   }
 
-  // Runs two sizes and writes their JSON file with each timed pass set to `factor` times the
-  // median.
+  // Runs two sizes and writes a JSON file in which each timed pass takes `factor` times the median.
   void record_baseline(double factor) {
     Words arguments = run_;
     arguments.append({"--json", path("base.json")});
@@ -126,7 +125,7 @@ TEST_F(HcclPerfResults, ComparedWithAMuchSlowerRunAreFaster) {
 
 TEST_F(HcclPerfResults, ComparedWithAMuchFasterRunAreSlowerAndSetTheExitStatus) {
   record_baseline(1e-6);
-  // With 25 repeats the noise is below the time itself, even if other tests run.
+  // With 25 repeats, the noise stays below the time itself, even if other tests run.
   const Outcome outcome = compare({"--repeats", "25"});
   EXPECT_EQ(outcome.status, 3) << outcome.out << outcome.err;
   EXPECT_EQ(outcome.err, "");
@@ -135,7 +134,7 @@ TEST_F(HcclPerfResults, ComparedWithAMuchFasterRunAreSlowerAndSetTheExitStatus) 
 
 TEST_F(HcclPerfResults, WrongDataOutranksASlowRun) {
   record_baseline(1e-6);
-  // One process, so that the status of another one cannot hide that of rank 0.
+  // One process, so that another process's exit status cannot hide that of rank 0.
   const Outcome outcome = run_hccl_perf(
       text("all_reduce -t 2 -b 1K -e 4K -f 4 -n 5 --repeats 25 --compare ", path("base.json")),
       {std::string("LD_PRELOAD=") + HCCL_PERF_FAULTS, "PERF_TEST_FAULT=short"});

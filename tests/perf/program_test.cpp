@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests hccl-perf from end to end: its tables, files and exit statuses must be right.
+// Tests hccl-perf end to end: its tables, files and exit statuses must be right.
 #include "collective.h"
 #include "run_program.h"
 #include "text.h"
@@ -17,8 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 using Words = CommandLine;
 
-// Requires that both #wrong columns of every row are 0, or one if the collective has no in-place
-// form.
+// Requires that both #wrong columns of every row are 0, or the only such column of a collective
+// without an in-place form.
 void expect_all_right(const Outcome& outcome, std::size_t rows) {
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_EQ(outcome.err, "");
@@ -36,7 +36,7 @@ void expect_all_right(const Outcome& outcome, std::size_t rows) {
   expect_parts(outcome.out, {"# Out of bounds values : 0 OK\n", "# Avg bus bandwidth    : "});
 }
 
-// Returns the contents of the JSON file of a run.
+// Runs hccl-perf and returns the contents of its JSON file.
 nlohmann::json json_of_run(Words arguments, const Program::Variables& variables = {}) {
   const std::string file = testing::TempDir() + "hccl-perf-json." + std::to_string(getpid());
   arguments.append({"--json", file});
@@ -138,7 +138,7 @@ TEST(HcclPerf, NamesEveryRankInTheHeader) {
 
 TEST(HcclPerf, RunsRanksAsThreads) {
 #if defined(__SANITIZE_THREAD__)
-  // ThreadSanitizer sees only one process: where threads synchronise through a rank of another
+  // ThreadSanitizer sees only one process: if threads synchronise through a rank of another
   // process, it reports false races.
   const char* const processes = "1";
 #else

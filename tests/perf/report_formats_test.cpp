@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the formats of result files: CSV, JSON and single times.
+// Tests the formats of result files: CSV, JSON and raw times.
 
 #include "report_formats.h"
 
@@ -13,7 +13,7 @@
 namespace hccl_perf {
 namespace {
 
-// Tests of the CSV file, which has a line for each row of the table and placement.
+// Tests the CSV file, which has a line for each table row and placement.
 
 using Fields = std::map<std::string, std::string>;
 
@@ -39,7 +39,7 @@ std::vector<Fields> parsed(const std::string& csv) {
   return rows;
 }
 
-// Requires fields given as text: "column=value" words.
+// Requires that the row has these fields, given as "column=value" words.
 void expect_fields(const Fields& row, const std::string& expected) {
   std::istringstream words(expected + ' ');
   std::string value;
@@ -63,7 +63,7 @@ TEST(CsvReport, HasALineForEachPlacementWithTheNamesOfTheJsonFile) {
                 "iterations=20 time_ns=2000.0 algbw_gb_per_s=2.048000 "
                 "busbw_gb_per_s=3.072000 wrong=7 time_ns_across_ranks_max=4000.0 "
                 "time_ns_across_ranks_slowest_rank=2");
-  // These were not measured or apply only to tests of messages.
+  // These values were not measured or exist only for message tests.
   expect_fields(rows[0], "latency_ns_p99= overlap_percent= messages_per_s=");
   expect_fields(rows[1],
                 "placement=in_place wrong=0 latency_ns_p99=5.0 overlap_percent=75.0 "
@@ -99,7 +99,7 @@ TEST(CsvReport, IsTheSameInEveryLocale) {
   EXPECT_EQ(csv_text(results), before);
 }
 
-// Tests of the JSON file.
+// Tests the JSON file.
 
 // Requires that `json` has the values in `expected`, a JSON object.
 void expect_values(const nlohmann::json& json, const char* expected) {
@@ -222,7 +222,7 @@ TEST(JsonReport, IsTheSameInEveryLocale) {
   EXPECT_EQ(sample(), before);
 }
 
-// Tests of the file of raw times.
+// Tests the file of raw times.
 
 TEST(RawReport, HasALineForEachCallAndRank) {
   Options options = sample_options("all_reduce");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests which results are accepted besides the expected bits: those of every order of reduction,
+// Tests the results that are accepted besides the expected bits: those of any order of reduction,
 // but not those of a faulty rank.
 #include "rounding.h"
 
@@ -20,7 +20,7 @@
 namespace hccl_perf {
 namespace {
 
-using Words = std::vector<std::uint64_t>;  // one element's bits, by rank
+using Words = std::vector<std::uint64_t>;  // the bits of one element, by rank
 
 constexpr std::uint64_t kRoundedRun = 23;
 constexpr int kRoundingRanks = 5;
@@ -76,8 +76,8 @@ std::uint64_t fold(const Expectation& what, const Words& words) {
                           static_cast<std::size_t>(what.ranks));
 }
 
-// Returns the result of reducing two operands at a time, which `choose` picks among those left,
-// with each intermediate result rounded to the element type.
+// Reduces two operands at a time, picked by `choose` among the remaining ones, and rounds each
+// intermediate result to the element type. Returns the result.
 template <class Choose>
 std::uint64_t fold_pairs(const Expectation& what, Words words, Choose choose) {
   const bool averages = what.reduction.code == hcclAvg;
@@ -136,7 +136,7 @@ TEST_P(EveryOrder, IsRight) {
       return fold_pairs(what, words, [&](std::size_t left) { return random() % left; });
     });
     EXPECT_EQ(any.wrong, 0U);
-    // A product of many halves underflows to zero in any order.
+    // A product of many 16-bit floats underflows to zero in any order.
     const bool is_zero =
         what.type.code == hcclFloat16 && what.reduction.code == hcclProd && what.ranks > 5;
     EXPECT_EQ(any.rounded == 0, is_zero);
@@ -163,8 +163,8 @@ TEST(Rounding, AppliesToTheRanksPartOfAReduceScatter) {
   EXPECT_GT(backwards.rounded, 0U);
 }
 
-// Requires that a fault in the largest contribution is seen in every element, or in half of them
-// for products of halves, which are near the smallest number of the type.
+// Requires that a fault in the largest contribution is detected in every element, or in half of the
+// elements for float16 products, which are near the smallest number of the type.
 void expect_seen_in_the_largest(const Expectation& what,
                                 const std::function<void(Words&, std::size_t)>& spoil) {
   const Agreement found = agreement(what, [&](Words words) {
@@ -175,7 +175,7 @@ void expect_seen_in_the_largest(const Expectation& what,
   EXPECT_GE(found.wrong, near_nothing ? kElements / 2 : kElements);
 }
 
-// Requires that a fault in any one rank's contribution is seen in more than one element.
+// Requires that a fault in any single rank's contribution is detected in more than one element.
 void expect_seen_in_one_rank(const Expectation& what,
                              const std::function<void(Words&, std::size_t)>& spoil) {
   for (std::size_t rank = 0; rank < kRoundingRanks; ++rank) {
@@ -229,7 +229,7 @@ TEST(Rounding, DoesNotHideAFlippedHighBitOfALargeContribution) {
 }
 
 TEST(Rounding, DoesNotHideNaN) {
-  const Words none = {0x7C00, 0x7E00, 0xFC00};  // infinities and NaN of half
+  const Words none = {0x7C00, 0x7E00, 0xFC00};  // infinities and NaN of float16
   for (const std::uint64_t word : none) {
     const Expectation what = expectation("all_reduce", hcclFloat16, kSum, kRoundingRanks);
     EXPECT_EQ(agreement(what, [&](const Words&) { return word; }).wrong, kElements);
@@ -250,7 +250,7 @@ TEST(ElementForms, LoadEvery16BitFloat) {
   }
 }
 
-// Compares results of which one element differs in its last bit.
+// Compares results, one element of which differs in its last bit.
 Agreement off_by_one(const Expectation& what) {
   std::vector<std::byte> expected(kElements * what.type.size);
   fill_expected(what, 0, kElements, expected.data());

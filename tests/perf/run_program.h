@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts hccl-perf, or a program that starts it, as a user would, and captures its output.
+// Starts hccl-perf, or a program that starts hccl-perf, as a user would, and captures the output.
 #pragma once
 
 #include "support/text_parts.h"
@@ -16,7 +16,7 @@ namespace hccl_perf {
 using hccl::test::expect_line;
 using hccl::test::expect_parts;
 
-// The words of a command line, given one by one, or as a line that is split at spaces.
+// The words of a command line, given one by one or as a line to be split at spaces.
 class CommandLine : public std::vector<std::string> {
  public:
   CommandLine(std::initializer_list<std::string> words) : std::vector<std::string>(words) {}
@@ -39,8 +39,8 @@ class Program {
  public:
   using Variables = std::vector<std::string>;  // "NAME=value", or "NAME" to unset it
 
-  // Starts `words[0]`, found in PATH, in the test's environment changed by `variables`. The program
-  // is killed when the test dies.
+  // Starts `words[0]`, looked up in PATH, in the test's environment with the changes in
+  // `variables`. If the test dies, the program is killed.
   explicit Program(const std::vector<std::string>& words, const Variables& variables = {});
   ~Program();
   Program(const Program&) = delete;
@@ -48,10 +48,9 @@ class Program {
 
   [[nodiscard]] pid_t pid() const { return pid_; }
   void signal(int number) const;
-  // Reads until stdout contains `text` or ends. Returns whether it contains `text`.
+  // Reads stdout until it contains `text` or ends. Returns true if it contains `text`.
   bool wait_for_output(const std::string& text);
-  // Reads both streams to their ends, which come when the last process that holds them has ended,
-  // and waits for the program.
+  // Waits for the program and reads both streams until the last process that holds them has exited.
   [[nodiscard]] Outcome wait();
 
  private:
@@ -66,11 +65,11 @@ class Program {
 // Returns the path of hccl-perf or of one of its links.
 [[nodiscard]] std::string program_path(const std::string& name = "hccl-perf");
 
-// Runs hccl-perf with `arguments` to its end.
+// Runs hccl-perf with `arguments` and waits for it.
 [[nodiscard]] Outcome run_hccl_perf(const CommandLine& arguments,
                                     const Program::Variables& variables = {});
 
-// Returns the words of each line of a table that is not a comment.
+// Returns the words of each table line that is not a comment.
 [[nodiscard]] std::vector<std::vector<std::string>> table_rows(const std::string& out);
 
 // Returns whether a program of that name is in PATH.

@@ -29,7 +29,7 @@ inline Traffic sample_traffic(const char* algorithm = "node", const char* transp
   return traffic;
 }
 
-// Returns the result of passes that each took the same time on every rank.
+// Returns the result of passes that took the same time on every rank.
 inline CellResult sample_cell(const std::vector<double>& nanoseconds) {
   CellResult cell;
   cell.iterations = 20;
@@ -69,7 +69,7 @@ inline Results sample_results(const Options& options, const std::vector<Row>& ro
   return results;
 }
 
-// A fixture with a directory of its own.
+// A fixture with a temporary directory.
 class TemporaryDirectory : public testing::Test {
  protected:
   void SetUp() override {
@@ -89,7 +89,7 @@ class TemporaryDirectory : public testing::Test {
   std::filesystem::path directory_;
 };
 
-// Makes streams write 1234.5 as 1.234,5 during its lifetime.
+// Makes streams print 1234.5 as 1.234,5 during its lifetime.
 class CommaLocale {
  public:
   CommaLocale() : previous_(std::locale::global(std::locale(std::locale(), new Commas))) {}

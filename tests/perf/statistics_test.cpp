@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests summaries of times and values derived from them.
+// Tests summaries of times, and values derived from times.
 
 #include "statistics.h"
 
@@ -13,7 +13,7 @@
 namespace hccl_perf {
 namespace {
 
-// Tests of summaries of times.
+// Tests summaries of times.
 
 TEST(AcrossRanks, SupportsEveryAverageAndNamesTheSlowestRank) {
   const AcrossRanks times = across_ranks({3.0, 1.0, 8.0, 4.0});
@@ -60,7 +60,7 @@ TEST(MedianDeviation, IgnoresAnOutlier) {
   EXPECT_EQ(median_deviation({5, 5, 5}), 0);
 }
 
-// Tests of the number of iterations for --min-time.
+// Tests the number of iterations for --min-time.
 
 TEST(IterationsFor, ExtrapolatesWithAMargin) {
   EXPECT_EQ(iterations_for(1.0, 20, 0.1), 220U);
@@ -73,7 +73,7 @@ TEST(IterationsFor, GrowsWithinBounds) {
   EXPECT_EQ(iterations_for(10.0, 20, 1e-9), 20000U);
 }
 
-// Tests of the part of a call that counts as overlapped.
+// Tests the part of a call that counts as overlapped.
 
 TEST(OverlapPercent, IsTheHiddenPartOfTheCall) {
   EXPECT_DOUBLE_EQ(overlap_percent(10, 10, 20), 0);    // one after the other

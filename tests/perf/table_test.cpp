@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the table's lines, which scripts written for nccl-tests read.
+// Tests the lines of the table, which scripts written for nccl-tests parse.
 #include "table.h"
 
 #include "sample_results.h"
