@@ -36,8 +36,7 @@ struct Counts {
   [[nodiscard]] bool operator==(const Counts&) const = default;
 };
 
-// The ratio of bus bandwidth to algorithm bandwidth: `whole`, plus `others` times the share of the
-// other ranks.
+// The ratio of bus bandwidth to algorithm bandwidth: whole + others * (ranks - 1) / ranks.
 struct BusFactor {
   double whole;
   double others;

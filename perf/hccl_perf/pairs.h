@@ -17,7 +17,7 @@ inline constexpr int kWindow = 64;
   return in_first_half(rank, ranks) ? rank + ranks / 2 : rank - ranks / 2;
 }
 
-// Queues a send from the first half and its answer. Like the next two functions, queues one call
+// Queues a send from the first half, and the reply. Like the next two functions, queues one call
 // between `call.rank` and its partner, and returns the result of hcclSend or hcclRecv.
 [[nodiscard]] hcclResult_t ping_pong(const Call& call, hcclComm_t communicator, void* stream);
 // Queues a send and a receive at the same time, in both directions.

@@ -39,7 +39,7 @@ class Session {
   using GetId = std::function<hcclUniqueId()>;
 
   // Acquires a device (`local_rank`'s module if it is free), joins as `rank` of `ranks`, and
-  // creates a stream. Counts the collectives that this object queues in `calls`.
+  // creates a stream. Counts in `calls` the collectives that this object queues.
   Session(int rank, int ranks, int local_rank, const GetId& get_id,
           std::atomic<std::uint64_t>& calls);
   ~Session();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures every reduction kernel, in the cache and past it, and copies of as many bytes between
-// the same buffers: no reduction can be faster than reading every input and writing every output
-// once. As in a program, each rank's buffers are allocated in the arena of its device, which
+// Measures every reduction kernel, in the cache and past it, and copies of the same number of bytes
+// between the same buffers: no reduction can be faster than reading every input and writing every
+// output once. As in a program, each rank's buffers are allocated in the arena of its device, which
 // decides at which offset in a page each buffer starts.
 //
 // Labels are reduce/REGIME/RANKS/TYPE/OPERATION and copy/REGIME/RANKS/HOW. report.py compares them.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The micro-benchmarks as tables: reduction kernels relative to copies of as many bytes, and the stream queue.
+"""The micro-benchmarks as tables: reduction kernels relative to copies of the same number of bytes, and the stream queue.
 
 Prints Markdown to standard output. docs/performance.md describes what is measured."""
 import argparse

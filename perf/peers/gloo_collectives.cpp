@@ -4,8 +4,8 @@
 //   gloo_collectives RANKS
 // `variant` selects the algorithm: 0, 1 = ring and bcube of gloo::allreduce; 2, 3, 4 =
 // AllreduceRing, AllreduceRingChunked and AllreduceHalvingDoubling; 5, 6, 7 = the same without
-// Gloo's thread, where each rank polls its connections itself, up to 64 KiB. Variants from 2 on
-// work in place: the input is copied only as often as necessary to keep sums from overflowing.
+// Gloo's thread, where each rank polls its connections itself, up to 64 KiB. Variants of 2 or
+// more work in place: the input is copied only as often as necessary to keep sums from overflowing.
 #include "child.h"
 #include "command.h"
 #include "processes.h"

@@ -151,7 +151,8 @@ def rows_of(samples):
     default, same = (f"write_bw {size}" for size in WRITES)
     in_mb = 1.048576
     for size in LARGE:
-        # An exchange moves the message in each direction, and a ring of two ranks moves as many bytes.
+        # An exchange moves the message once in each direction; an all-reduce on a ring of two ranks moves the same
+        # number of bytes.
         def rate(name, size=size):
             return f"{2 * size / median(name):.0f}"
 

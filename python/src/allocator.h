@@ -12,7 +12,7 @@ namespace hccl_torch {
 // memory is left.
 [[nodiscard]] at::Tensor empty(at::IntArrayRef size, const at::TensorOptions& options);
 
-// Does the same for an operation's temporary memory, which forked children do not need.
+// Returns the same for the temporary memory of an operation, which forked children do not keep.
 [[nodiscard]] at::Tensor empty_scratch(at::IntArrayRef size, at::ScalarType type);
 
 // Allocates all later CPU tensors of this process with at least `least_bytes` in shared memory. A

@@ -27,7 +27,7 @@ class Completer {
   Completer(const Completer&) = delete;
   Completer& operator=(const Completer&) = delete;
 
-  // The maximum time for which a callback can delay the end of a group.
+  // The maximum time that callbacks can delay the end of a group.
   static constexpr std::chrono::seconds kDrainTimeout{5};
 
   // Blocks until no callback runs and no work is left, but for at most `timeout`. Ignores the
@@ -35,14 +35,14 @@ class Completer {
   bool drain(std::chrono::milliseconds timeout = kDrainTimeout);
   // Does the same as drain(), and ends the threads.
   bool stop();
-  // Stops running callbacks: the futures of works that end from now on stay incomplete.
+  // Stops running callbacks: the futures of works that end later stay incomplete.
   void abandon();
   // Sets a function that the completer calls before it runs callbacks. After the function returns
   // false, no further callbacks run, because a thread that requests the lock of an ending
   // interpreter would never return. With null, callbacks always run.
   static void set_condition(bool (*can_run)());
 
-  // Ends `work` when it has run. Does not block.
+  // Ends `work` on another thread after the work has run. Does not block.
   void post(c10::intrusive_ptr<Work> work);
 
  private:
@@ -70,7 +70,7 @@ class Completer {
   // Wakes or starts a thread for the next work. Call it with the lock held.
   static void call_for_thread(const std::shared_ptr<State>& state);
 
-  // Returns 1 on a thread of this object, else 0.
+  // Returns 1 if called on a thread of this object, else 0.
   [[nodiscard]] int own() const;
 
   const std::shared_ptr<State> state_ = std::make_shared<State>();

@@ -22,7 +22,7 @@ class DeviceWorks {
   // Returns the singleton. It is never destroyed, because tensors are used until the process ends.
   [[nodiscard]] static DeviceWorks& instance();
 
-  // Returns whether any operations of this kind exist. Costs one load.
+  // Returns whether any operation uses tensors of the device. Costs one load.
   [[nodiscard]] bool any() const noexcept { return count_.load(std::memory_order_acquire) > 0; }
   // Returns the operations that use these bytes, except those of `own`.
   [[nodiscard]] std::vector<c10::intrusive_ptr<Work>> users_of(const MemoryRange& range,
@@ -30,7 +30,7 @@ class DeviceWorks {
   // Ends the operations that use these bytes. Blocks until they have run. Throws nothing, because
   // their works report failures. The caller must not hold a lock of a process group.
   void complete_users_of(const MemoryRange& range);
-  // Does the same for all operations.
+  // Ends all operations in the same way.
   void complete_all();
 
   void add(UnfinishedWorks& group);

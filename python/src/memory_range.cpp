@@ -46,8 +46,7 @@ MemoryRange::MemoryRange(const at::Tensor& tensor) {
 }
 
 // Each dimension repeats its inner part at every step, so the step that contains `from` is computed
-// one dimension at a time. A position after the last byte of a step counts as part of the next
-// step.
+// one dimension at a time. A position in the gap behind a step counts as part of the next step.
 std::optional<MemoryRange::Run> MemoryRange::run_from(const std::byte* from) const noexcept {
   if (from >= end_) return std::nullopt;
   std::int64_t rest = std::max<std::int64_t>(from - begin_, 0);

@@ -33,15 +33,15 @@ class MemoryRange {
   // Returns the first run that ends after `from`, without the bytes before `from`, or nothing if
   // there is none. Overlapping elements count as one run.
   [[nodiscard]] std::optional<Run> run_from(const std::byte* from) const noexcept;
-  // Returns false only if the ranges have no byte in common. May return true without an overlap for
-  // ranges with many runs.
+  // Returns false only if the ranges have no byte in common. For ranges with many runs, may return
+  // true although they do not overlap.
   [[nodiscard]] bool overlaps(const MemoryRange& other) const noexcept;
 
  private:
   struct Dimension {
     std::int64_t stride = 0;  // bytes
     std::int64_t size = 0;
-    std::int64_t extent = 0;  // number of bytes from the first to the last one within a step
+    std::int64_t extent = 0;  // number of bytes from the first to the last occupied byte of a step
   };
 
   [[nodiscard]] bool is_apart_by_distance(const MemoryRange& other) const noexcept;

@@ -266,10 +266,10 @@ bool Issue::await_writers_of(const at::Tensor& tensor, bool also_without_step, A
   return left != 0;
 }
 
-// Returns whether `writer` must end before this operation uses the memory. A message never waits
-// for a receive, unless it sends an HPU tensor: the other rank may need this message before it
-// sends the one for which the receive waits. An operation that overwrites a tensor need not wait
-// for operations of its own stream, see output().
+// Returns whether `writer` must end before this operation uses the memory. A message does not wait
+// for a receive, because the other rank may need this message before it sends the one that the
+// receive waits for. Only a send of an HPU tensor waits. An operation that overwrites a tensor need
+// not wait for operations of its own stream, see output().
 bool Issue::must_end_first(const Work& writer, bool is_hpu, Access access) const {
   if (writer.has_run()) return true;
   if (is_message_ && writer.has_messages()) return is_hpu && access == Access::reads;

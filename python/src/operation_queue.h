@@ -162,10 +162,9 @@ class Issue {
   enum class Access { reads, overwrites, changes };
 
   [[nodiscard]] bool needs_copy(const at::Tensor& tensor) const;
-  // Blocks until the earlier operations that must end before this one uses `tensor` have ended.
-  // These are operations that write to `tensor` in a step (or at all, if this operation `copies`
-  // the tensor) and, for an HPU tensor, operations on other streams. Returns whether it skipped
-  // some that are still running.
+  // Waits for the earlier operations that must end before this operation uses `tensor`: those that
+  // write to `tensor` in a step (or in any way, if this operation `copies` the tensor) and, for an
+  // HPU tensor, those on other streams. Returns whether it skipped operations that still run.
   bool order_behind_others(const at::Tensor& tensor, bool copies, Access access);
   bool await_writers_of(const at::Tensor& tensor, bool also_without_step, Access access);
   [[nodiscard]] bool must_end_first(const Work& writer, bool is_hpu, Access access) const;

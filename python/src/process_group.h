@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // c10d's backend "hccl": each method queues an operation on the group's stream and returns its
-// work. Tensors are in CPU memory. Methods throw c10::DistBackendError for calls that the library
-// refuses, and c10::TypeError for unsupported types and reductions.
+// work. Tensors are in CPU memory or on the emulated device. Methods throw c10::DistBackendError
+// for calls that the library refuses, and c10::TypeError for unsupported types and reductions.
 #pragma once
 
 #include "communicator.h"

@@ -126,7 +126,7 @@ class ReceiveMatcher {
   // Call the following functions without the lock.
   [[nodiscard]] Message receive_tagged(int source, Work& work);
   // Receives `bytes` bytes. Blocks until they have arrived. Gives up if the group is destroyed,
-  // unless the bytes are known to come (`is_coming`). Throws c10::DistBackendError.
+  // unless the sender is known to send the bytes (`is_coming`). Throws c10::DistBackendError.
   [[nodiscard]] at::Tensor receive_now(int source, std::int64_t bytes, Work& work, bool is_coming);
   void queue_receive(const Receive& receive, int source);
   // Ends a receive with the bytes of its message. Fails the receive if the tensor has a different

@@ -29,8 +29,8 @@ class _Exchange(torch.autograd.Function):
 
 
 def exchange(tensor: torch.Tensor, group: Any, scatter: int, gather: int) -> torch.Tensor:
-    """Returns this rank's part of the dimension ``scatter``, with the parts of the dimension ``gather`` from all
-    ranks, in rank order. Blocks until all ranks of the group have called it.
+    """Splits the dimension ``scatter`` among the ranks, and joins the ranks' parts of the dimension ``gather`` in rank
+    order. Blocks until all ranks of the group have called it.
 
     Raises:
         ValueError: the dimension ``scatter`` cannot be divided among the ranks.

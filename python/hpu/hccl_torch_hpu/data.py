@@ -20,8 +20,8 @@ class ImageFolderWithManifest(torch.utils.data.Dataset):
 
     Args:
         root: the folder that has the classes' folders. Classes are numbered in the order of their names.
-        transform: converts an image to an item's first part.
-        target_transform: converts the number of the class to an item's second part.
+        transform: converts an image to the first element of an item.
+        target_transform: converts the number of the class to the second element of an item.
         loader: loads an image from a path; with PIL, in RGB, if it is None.
         is_valid_file: returns whether a path is an image; the file name's extension decides if it is None.
         manifest: paths below ``root``, or a file with one path per line; all images if it is None.

@@ -38,7 +38,7 @@ def _inner(w1: Sequence[torch.Tensor], w2: Sequence[torch.Tensor], permuted: boo
 
 def _mix(hidden: torch.Tensor, routing: torch.Tensor, weights: torch.Tensor, expert: Expert, first: int,
          last: int) -> torch.Tensor:
-    """Adds the experts' results. Shapes depend on values only while no operations are being recorded."""
+    """Adds the experts' results. While operations are being recorded, no shape depends on values."""
     tokens = hidden.reshape(-1, hidden.size(-1))
     routing, weights = routing.reshape(tokens.size(0), -1), weights.reshape(tokens.size(0), -1)
     keeps_shapes = is_current_stream_capturing() or torch.compiler.is_compiling()

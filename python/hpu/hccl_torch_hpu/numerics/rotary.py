@@ -114,8 +114,8 @@ class RotaryPosEmbeddingHelperV3:
 
     @staticmethod
     def apply(p: torch.Tensor, rope_cache: torch.Tensor) -> torch.Tensor:
-        """Returns ``p`` of ``[length, batch, heads, size]`` with its positions embedded in the leading elements of its
-        last dimension, whose number is that of the table's cosines and sines. The other elements are unchanged.
+        """Returns ``p`` of ``[length, batch, heads, size]`` with its positions embedded in the first ``2 * pairs``
+        elements of its last dimension. The other elements are unchanged.
 
         Args:
             rope_cache: ``[positions, (batch,) pairs, 2]``, cosine and sine of each pair.
