@@ -16,9 +16,8 @@ namespace {
 
 void check_divisible(std::uint64_t count, int size) {
   if (count % static_cast<std::uint64_t>(size) == 0) return;
-  throw Error(hcclInvalidArgument,
-              text("count ", count, " is not a multiple of ", size,
-                   " ranks; pass the count of the whole buffer, a multiple of the ranks"));
+  throw Error(hcclInvalidArgument, text("count ", count, " is not a multiple of the ", size,
+                                        " ranks; pass the number of elements in the whole buffer"));
 }
 
 // Rejects counts whose byte sizes overflow.

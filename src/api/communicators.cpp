@@ -25,8 +25,8 @@ std::uint64_t hand_out(std::shared_ptr<comm::Communicator> communicator) {
   return handle;
 }
 
-// Throws Error(hcclInvalidUsage) if the thread's open group holds calls of the communicator, which
-// hcclGroupEnd could not queue after the communicator is destroyed.
+// Throws Error(hcclInvalidUsage) if the thread's open group holds calls of the communicator,
+// because hcclGroupEnd could not queue them after the communicator has been destroyed.
 void require_no_collected_calls(const comm::Communicator& communicator) {
   const comm::Group* const group = comm::Group::current();
   if (group == nullptr || !group->has_calls_of(communicator)) return;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives over blocks of different sizes, built from sends and receives that progress together,
-// or from one reduce for each block. Empty blocks take part too: if ranks pass different counts for
-// a block, the calls still match and fail as a mismatch; otherwise one rank would wait for a
-// message that is never sent. Also contains the probe for messages from any rank.
+// Collectives over blocks of different sizes, built from sends and receives that progress
+// concurrently, or from one reduce for each block. Empty blocks take part too: if ranks pass
+// different counts for a block, the calls still match and fail as a mismatch; otherwise one rank
+// would wait for a message that is never sent. Also contains the probe for messages from any rank.
 #include "api/queueing.h"
 #include "call/collective_call.h"
 

@@ -8,7 +8,7 @@
 using namespace hccl;
 using namespace hccl::api;
 
-// Does not check the device, because programs pass a rank there.
+// Does not check the device id, because some programs pass a rank instead.
 synStatus SYN_API_CALL synEventCreate(synEventHandle* pEventHandle, synDeviceId, uint32_t flags) {
   return syn_guard(__func__, [&] {
     runtime().require_initialized();

@@ -66,7 +66,7 @@ struct AsyncError {
 // The position of sends and receives relative to the collectives of their stream.
 struct MessagePlace {
   std::uint32_t ordinal = 0;     // of the stream, or the next free one if it has none yet
-  bool has_collectives = false;  // whether the stream has queued collectives before
+  bool has_collectives = false;  // whether collectives have been queued on the stream
 };
 
 // The part of a back end that serves one stream. The communicator queues the stream's calls, which
@@ -103,9 +103,9 @@ class Backend {
   Backend(const Backend&) = delete;
   Backend& operator=(const Backend&) = delete;
 
-  // Opens the back end's part of a stream, which exists until close_stream() or the end of the back
-  // end. A stream is closed only after all its calls have run. `stream` is an id that is never
-  // reused.
+  // Opens the back end's part of a stream, which exists until close_stream() or the destruction of
+  // the back end. A stream is closed only after all its calls have run. `stream` is an id that is
+  // never reused.
   [[nodiscard]] virtual BackendStream& open_stream(std::uint64_t stream) = 0;
   virtual void close_stream(BackendStream& stream) noexcept = 0;
 
@@ -141,7 +141,7 @@ class Backend {
   [[nodiscard]] virtual TrafficReport traffic(std::optional<int> peer) const = 0;
   // Returns the steps by which this rank would run a call.
   [[nodiscard]] virtual PlanSteps plan_of(const PlanRequest& request) const = 0;
-  // Return how a call with other ranks runs.
+  // Return the path of a call with other ranks, and the reason.
   [[nodiscard]] virtual CallPath path_of(const CollectiveCall& call) const = 0;
   [[nodiscard]] virtual CallPath path_of(const PointToPoint& call) const = 0;
 };

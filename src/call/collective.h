@@ -32,9 +32,8 @@ enum class RankSet : std::uint8_t { nobody, everybody, root, rank_0, rank_1 };
   return set == RankSet::nobody ? 0 : set == RankSet::everybody ? ranks : 1;
 }
 
-// A buffer consists of one block for each rank, or is one message. In an in-place call, the two
-// buffers are the same, unless only one of them has blocks: the other is then this rank's block of
-// that buffer.
+// A buffer holds one block for each rank, or a single message. In an in-place call, the two buffers
+// coincide; if only one of them has blocks, the other coincides with this rank's block in it.
 struct CollectiveTraits {
   const char* name;   // "all_reduce"
   RankSet senders;    // the ranks with an input
@@ -66,8 +65,8 @@ inline constexpr std::array<CollectiveTraits, 9> kCollectives{{
     {"point_to_point", RankSet::rank_0, RankSet::rank_1, false, false, false},
 }};
 
-// Returns the row of a collective, or the first row for a number that is not a
-// collective, which another process may send.
+// Returns the row of a collective. Returns the first row if the number, which may come from another
+// process, is not a collective.
 [[nodiscard]] constexpr const CollectiveTraits& traits(Collective collective) {
   const auto number = static_cast<std::size_t>(collective);
   return kCollectives[number < kCollectives.size() ? number : 0];

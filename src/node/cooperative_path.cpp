@@ -107,8 +107,8 @@ void CooperativePath::open_operation() {
 }
 
 // Blocks, for at most 100 ms, until no living peer stores into this rank's memory. If a peer is
-// still inside a tile then (stopped by a signal), moves the allocations to fresh pages; the peer
-// keeps the old ones.
+// still inside a tile after that time, because a signal has stopped it, moves the allocations to
+// fresh pages; the peer keeps the old pages.
 void CooperativePath::await_storing_peers() {
   const Deadline deadline = Deadline::after(std::chrono::milliseconds(100));
   for (int rank = 0; rank < node_.size(); ++rank) {

@@ -14,7 +14,7 @@ class EagerPath {
   EagerPath(NodeSegment& node, StallMonitor& stalls, CollectiveOperation& op)
       : node_(node), stalls_(stalls), op_(op) {}
 
-  // Runs the operation. Blocks until it is complete and returns true, or returns false once its
+  // Runs the operation. Blocks until it is complete and returns true, or returns false when its
   // wait budget is used up. Throws Error if it fails.
   bool run();
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the loop over a group's messages.
+// Advances a group's messages until all are complete.
 #include "node/exchange.h"
 
 #include "base/waiter.h"

@@ -20,14 +20,14 @@ namespace hccl::node {
 
 class Exchange {
  public:
-  // See Engine::exchange(). `steps`: how the messages of this group move.
+  // See Engine::exchange(). `steps`: performs the steps of this group's messages.
   Exchange(NodeSegment& node, StallMonitor& stalls, MessageSteps& steps, const StreamPlace& place,
            std::span<const PointToPoint> calls, GroupLookahead& ahead);
   ~Exchange();
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  // Runs the calls. Blocks until all are complete and returns true, or returns false once the wait
+  // Runs the calls. Blocks until all are complete and returns true, or returns false when the wait
   // budget is used up. Throws Error if a call fails.
   bool run();
 
@@ -42,7 +42,7 @@ class Exchange {
   ExchangeLookahead lookahead_;
   ExchangeWait wait_;
   std::size_t remaining_;  // calls that are not complete
-  bool failed_ = true;     // false once run() has returned
+  bool failed_ = true;     // false after run() has returned
 };
 
 }  // namespace hccl::node

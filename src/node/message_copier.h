@@ -25,8 +25,8 @@ class MessageCopier {
   static constexpr std::uint64_t kLongCopy = 16 << 10;
 
   // `staging`: the staging buffer for messages to host memory, or 0 if there are none. A copy
-  // bypasses the caches if copies of its length on all ranks together would touch more than about
-  // `cache_bytes`.
+  // bypasses the caches if copies of the same length on all ranks would together touch more than
+  // about `cache_bytes`.
   MessageCopier(NodeSegment& node, device::DeviceAddress staging, std::uint64_t cache_bytes)
       : node_(node), staging_(staging), cache_bytes_(cache_bytes) {}
 

@@ -23,7 +23,7 @@
 namespace hccl::node {
 
 struct Peer {
-  int number = -1;  // of the rank in the whole communicator, for texts
+  int number = -1;  // rank in the whole communicator, for texts
   std::shared_ptr<device::ArenaView> memory;
   int pid = 0;
   bool shares_pids = true;  // whether `pid` is valid in this process's pid namespace
@@ -74,8 +74,8 @@ class NodeSegment {
   }
   // Raises a fault for all ranks of the node. The fault's text is `why`, prefixed with this rank's
   // name. Keeps a fault that exists already, but fails the operations and wakes their waiters
-  // again, because the rank that raised the fault may have been stopped before it had done so.
-  // Further calls of the same rank do nothing.
+  // again, because the rank that raised the fault may have been stopped before it did so. Further
+  // calls of the same rank do nothing.
   void fail(hcclResult_t code, const char* why) noexcept;
 
   // Raises a fault because the process of `rank` has exited, unless the rank has departed. Called

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A slot's number is stored last, which posts the slot.
+// A slot is posted by storing its number, after everything else.
 #include "node/post.h"
 
 #include "node/address_range.h"

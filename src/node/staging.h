@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The copies between a rank's host memory, which peers cannot map, and a staging buffer that they
-// can.
+// can map.
 #pragma once
 
 #include <cstdint>

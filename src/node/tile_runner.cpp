@@ -95,7 +95,7 @@ bool TileRunner::all_peer_buffers(Visit visit) const {
 }
 
 // Maps the peers' buffers as a whole if this rank uses its buffer for the second time; otherwise
-// reused buffers would take page faults for hundreds of calls, until every process has accessed
+// reused buffers would cause page faults for hundreds of calls, until every process has accessed
 // every page. Buffers used for the first time are mapped tile by tile, because most processes never
 // access most of their pages. Returns false if the operation has ended before all buffers are
 // mapped.

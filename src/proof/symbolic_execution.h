@@ -30,7 +30,7 @@ class SymbolicExecution {
   struct Send {
     std::int32_t peer = 0;
     std::uint32_t transfer = 0;
-    std::uint32_t after_receives = 0;  // the receives of the step that a forward needs
+    std::uint32_t after_receives = 0;  // number of receives of the step that must precede a forward
     bool done = false;
   };
   struct Member {
