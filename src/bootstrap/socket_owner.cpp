@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queries sock_diag(7) for the peer's socket, whose local and remote addresses are this end's
+// Queries sock_diag(7) for the peer's socket. Its local and remote addresses are those of this end,
 // swapped.
 #include "bootstrap/socket_owner.h"
 

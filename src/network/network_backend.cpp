@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens the connections of streams, describes traffic and plans, and passes faults on: ranks of
-// this node see them in shared memory, ranks of other nodes receive them over the control link.
+// Opens the connections of streams, describes traffic and plans, and propagates faults: to ranks of
+// this node through shared memory, and to other nodes over the control link.
 #include "network/network_backend.h"
 
 #include "base/text.h"

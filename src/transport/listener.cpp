@@ -180,9 +180,9 @@ void Listener::remove(PendingList::iterator pending) {
   pending_.erase(pending);
 }
 
-// Stops accepting for a while. No pending connection is left to close, so only other parts of the
-// program can release descriptors. Until then, connections that wait to be accepted must not wake a
-// thread.
+// Stops accepting for kNoDescriptorsPause. No pending connection is left to close, so only other
+// parts of the program can release descriptors. During the pause, connections that wait to be
+// accepted must not wake a thread.
 void Listener::pause_accepting() {
   if (!paused_) {
     log(LogLevel::error, family_.name, "cannot accept connections for lack of descriptors or ",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream over one TCP connection. The kernel copies the bytes that are sent. Received bytes go
+// A stream over one TCP connection. Sent bytes are copied into the kernel. Received bytes go
 // directly to their destination, or into a buffer from which they are lent.
 #pragma once
 

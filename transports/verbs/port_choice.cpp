@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Excludes ports and GIDs to which there is an objection, and chooses the best of the others.
+// Rejects unusable ports and GIDs, each with a reason, and chooses the best of the others.
 #include "verbs/port_choice.h"
 
 #include "base/device_list.h"

@@ -43,7 +43,7 @@ struct QueuePairChange {
 };
 
 // Returns the largest MTU that both ports support. Throws Error(hcclInternalError) if it is below
-// 256 bytes, which is not the case for any port.
+// 256 bytes, the smallest MTU that a port can have.
 [[nodiscard]] ibv_mtu path_mtu(std::uint32_t own_bytes, std::uint32_t peer_bytes);
 
 [[nodiscard]] QueuePairChange to_initialized(const QueuePairParameters& parameters);
