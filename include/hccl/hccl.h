@@ -11,13 +11,13 @@
 //
 // Order. A collective returns as soon as it is queued. It runs on its stream (the synStreamHandle
 // in the last argument), in order with that stream's copies, memsets and events.
-// synStreamSynchronize(), synEventSynchronize() and the query calls report its completion or its
-// failure (synFailHccl); hcclCommGetAsyncError() reports the failure too. All ranks of a
-// communicator must issue its collectives in the same order with matching arguments; a mismatch
-// fails the communicator on all ranks before any output is written. A count of 0 is valid: such a
-// call moves no data but keeps its place in the order. A collective that is queued after a failed
-// copy on the same stream does not run, because its input may be wrong; the communicator then fails
-// on all ranks, and the error text names the copy (see "Failures" in synapse_api.h).
+// synStreamSynchronize(), synEventSynchronize(), synStreamQuery() and synEventQuery() report its
+// completion or its failure (synFailHccl); hcclCommGetAsyncError() reports the failure too. All
+// ranks of a communicator must issue its collectives in the same order with matching arguments; a
+// mismatch fails the communicator on all ranks before any output is written. A count of 0 is valid:
+// such a call moves no data but keeps its place in the order. A collective that is queued after a
+// failed copy on the same stream does not run, because its input may be wrong; the communicator
+// then fails on all ranks, and the error text names the copy (see "Failures" in synapse_api.h).
 //
 // Types. Collectives accept every hcclDataType_t, with hcclSum, hcclProd, hcclMin, hcclMax and
 // hcclAvg. Gaudi's library, like hccl under HCCL_STRICT=1, accepts only float, bfloat16, half,

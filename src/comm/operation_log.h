@@ -22,7 +22,7 @@ namespace hccl::comm {
 struct WorkId {
   std::uint64_t stream = 0;
   std::uint64_t ticket = 0;
-  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the operator for a null pointer
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 mistakes the operator for a null pointer
   friend auto operator<=>(const WorkId&, const WorkId&) = default;
 };
 
