@@ -163,8 +163,8 @@ void FrameConnection::send_openly(FrameType type, std::span<const std::byte> pay
   queue(encode_frame(type, payload), {});
 }
 
-// Sends as many bytes as the socket accepts before it returns: the reaction of another rank may
-// make this process exit, and bytes that are only queued would be lost.
+// Sends as many bytes as the socket accepts before queue() returns: the reaction of another rank
+// may make this process exit, and bytes that are only queued would be lost.
 void FrameConnection::queue(Bytes frame, const std::vector<int>& descriptors) {
   if (!socket_.valid() || self_) return;
   unsent_bytes_ += frame.size();

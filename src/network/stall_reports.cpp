@@ -69,8 +69,8 @@ int StallReports::departed_of(const std::vector<int>& ranks) const {
   return -1;
 }
 
-// Running calls answer for themselves. If no call runs, this rank waits for nothing, and the answer
-// is given here.
+// Calls in progress answer for themselves. Without one, this rank waits for nothing, and answers
+// here.
 void StallReports::on_inquiry() {
   asked_.fetch_add(1);
   if (calls_ == 0) answer({});

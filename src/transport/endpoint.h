@@ -110,8 +110,8 @@ class Endpoint {
   // Ends the stream in an orderly way. This must be the last call. Blocks until the peer has
   // received everything that was sent, the peer is lost, or the deadline has passed.
   virtual void finish(Deadline /*deadline*/) noexcept {}
-  // Aborts the stream. After it returns, the transport accesses neither sources nor destinations,
-  // and all other calls throw PeerLost.
+  // Aborts the stream. After cut() has returned, the transport accesses neither sources nor
+  // destinations, and all other calls throw PeerLost.
   virtual void cut() noexcept {}
 
   [[nodiscard]] virtual bool connected() const = 0;

@@ -93,7 +93,7 @@ class Transport {
 
   [[nodiscard]] const char* name() const { return name_; }
   // Returns the opaque address by which other ranks reach this rank, at most kMaxAddressBytes long.
-  // When this returns, the transport already accepts connections.
+  // The transport accepts connections by the time address() returns.
   [[nodiscard]] virtual const Bytes& address() const = 0;
   // Returns whether this rank and the rank with that address can use this transport. Both ranks get
   // the same result.
@@ -110,9 +110,9 @@ class Transport {
   // Registers memory, so that transfers from and to it need no copy. The memory must stay mapped at
   // its address, but its pages may be freed and replaced.
   virtual void register_memory(const Region& /*region*/) {}
-  // Drops all references to the pages of the region, which the file and the offset identify,
-  // because the pages have been freed. The caller guarantees that no transfer uses the pages until
-  // this returns.
+  // Drops all references to the pages of the region, because they have been freed. The file and the
+  // offset identify the pages. The caller guarantees that no transfer uses them until invalidate()
+  // has returned.
   virtual void invalidate(const Region& /*region*/) {}
   // Returns the condition that currently prevents the transport from working, if any. Does not
   // block.
