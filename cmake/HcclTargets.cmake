@@ -26,13 +26,13 @@ endif()
 find_package(Threads REQUIRED)
 find_package(hwy REQUIRED)
 
-# The warnings for all targets. They are errors only if the preset sets CMAKE_COMPILE_WARNING_AS_ERROR.
+# Sets the warnings of all targets. They are errors only if the preset sets CMAKE_COMPILE_WARNING_AS_ERROR.
 add_library(hccl_warnings INTERFACE)
 target_compile_options(hccl_warnings INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wformat=2 -Wundef
   $<$<COMPILE_LANGUAGE:CXX>:-Wsign-conversion;-Wold-style-cast;-Wnon-virtual-dtor;-Woverloaded-virtual;-Wcast-align>
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-Wduplicated-cond;-Wlogical-op>)
-# Gives false positives in the standard library unless the build is fully optimised and has no sanitizer.
+# -Wnull-dereference gives false positives in the standard library without full optimisation, and with sanitizers.
 if(NOT HCCL_SANITIZE)
   target_compile_options(hccl_warnings INTERFACE
     $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Wnull-dereference>)
@@ -85,13 +85,13 @@ endfunction()
 
 # hccl_test(<name> SOURCES <files> DEPENDS <layers> [LIBRARIES <targets>] [LABELS <labels>] [TIMEOUT <s>] [ARGS <args>] [LAYOUT <letters>] [LOCK <name>]
 #   [WAITS] [APART <filter> <label>])
-# Adds a GoogleTest program over the internal static library; it sees only the layers it names. Each of its cases is a
-# ctest test named <name>/<Suite.Case>, so that a skip or a time-out identifies it; TIMEOUT is per case.
+# Adds a GoogleTest program that links the internal static library and sees only the layers in DEPENDS. Each test case
+# is a ctest test named <name>/<Suite.Case>, so that ctest reports skips and time-outs per case. TIMEOUT is per case.
 # The target tests_<label> builds all programs with cases of that label.
 # LAYOUT: runs all cases a second time, on emulated nodes: the n-th letter names the node of rank n (HCCL_TEST_LAYOUT).
 # LOCK: no two cases with that name run at the same time.
 # WAITS: the cases mostly wait, so each takes only one of ctest's job slots instead of two.
-# APART: the cases that match the GoogleTest filter get that label instead.
+# APART: the cases that match the GoogleTest filter get <label> instead of LABELS.
 function(hccl_test name)
   cmake_parse_arguments(ARG "WAITS" "TIMEOUT;LAYOUT;LOCK" "SOURCES;DEPENDS;LIBRARIES;LABELS;ARGS;APART" ${ARGN})
   if(NOT ARG_TIMEOUT)

@@ -45,7 +45,7 @@ static uint64_t device_buffer(synDeviceId device) {
   return address;
 }
 
-// Adds vectors whose element i is i % 100 + rank. Returns the number of wrong sums.
+// All-reduces a vector whose element i is i % 100 + rank. Returns the number of wrong sums.
 static int all_reduce(synDeviceId device, hcclComm_t comm, int rank, int ranks) {
   synStreamHandle stream = NULL;
   float* host = NULL;

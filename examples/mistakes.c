@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shows the library's errors if one of two ranks makes a mistake: rank 1 makes it, and both print
-// their errors. Usage: mistakes count|late|stopped|killed|address
+// Shows the library's errors when rank 1 of two ranks makes a mistake. Both ranks print their
+// errors. Usage: mistakes count|late|stopped|killed|address
 #include <hccl.h>
 #include <synapse_api.h>
 
@@ -45,11 +45,11 @@ static int run_rank(int rank, const char* mistake, const int pipe_ends[2]) {
   char go = 0;  // rank 1 waits until rank 0 has called, so that the output is always the same
   if (rank == 1 && read(pipe_ends[0], &go, 1) != 1) return 1;
   const size_t count = rank == 1 ? make(mistake) : kCount;
-  // The call only queues the operation. It fails only if its own arguments are wrong.
+  // The call only queues the operation, so it fails only if its own arguments are wrong.
   hcclResult_t result = hcclAllReduce(data, data, count, hcclFloat, hcclSum, comm, stream);
   if (result != hcclSuccess) say(rank, "hcclAllReduce", result, hcclGetLastErrorMessage());
   if (rank == 0 && write(pipe_ends[1], &go, 1) != 1) return 1;
-  // Mistakes between ranks become visible when the program waits for the result.
+  // Failures that involve other ranks are reported when the program waits for the result.
   const synStatus status = synStreamSynchronize(stream);
   if (status != synSuccess) say(rank, "synStreamSynchronize", status, synGetLastErrorMessage());
   // The communicator stores the reason.

@@ -10,7 +10,7 @@
 
 enum { kCount = 1 << 20 };
 
-// Ends all ranks if a call has failed: when one rank calls MPI_Abort, mpirun ends the others.
+// Ends the job if a call has failed: MPI_Abort makes mpirun end all ranks.
 static void expect(int good, const char* what) {
   if (good) return;
   const int is_hccl = strncmp(what, "hccl", 4) == 0;
@@ -28,7 +28,7 @@ static hcclComm_t join(int rank, int ranks) {
   return comm;
 }
 
-// Adds vectors whose element i is i % 100 + rank. Returns the number of wrong sums.
+// All-reduces a vector whose element i is i % 100 + rank. Returns the number of wrong sums.
 static int all_reduce(synDeviceId device, hcclComm_t comm, int rank, int ranks) {
   const uint64_t bytes = kCount * sizeof(float);
   synStreamHandle stream = NULL;

@@ -47,7 +47,7 @@ class Ddp final : public GradientSync {
   std::size_t bucket_bytes_;
   NetworkWork work_;
   std::size_t begun_ = 0;  // number of gradients whose reduction is queued
-  std::size_t full_ = 0;   // number of gradients that are complete after the queued work
+  std::size_t full_ = 0;   // number of gradients that will be complete when the queued work has run
 };
 
 }  // namespace

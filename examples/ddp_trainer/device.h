@@ -103,7 +103,7 @@ class Buffer {
   // Returns the address of element `offset` as an argument for collectives.
   [[nodiscard]] void* device(std::size_t offset = 0) const {
     const std::uint64_t address = memory_.address() + offset * sizeof(Element);
-    return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): the API's way
+    return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): the API's type
   }
   // Returns the elements for kernels.
   [[nodiscard]] Element* host() const { return static_cast<Element*>(memory_.host()); }

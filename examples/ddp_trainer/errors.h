@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Imports the texts and errors that this project's programs share into this namespace.
+// Imports into this namespace the text() function and the errors that this project's programs
+// share.
 #pragma once
 
 #include "text.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ddp_trainer. With -g it starts its own processes; otherwise it is one of the processes of a
-// launcher.
+// ddp_trainer: starts its own processes (-g), or runs as one of the processes of a launcher.
 #include "board.h"
 #include "errors.h"
 #include "id_exchange.h"

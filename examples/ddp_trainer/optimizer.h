@@ -19,7 +19,7 @@ struct OptimizerOptions {
   float epsilon = 1e-8F;
   float weight_decay = 0;
 
-  // Returns the number of state floats per parameter.
+  // Returns the number of floats of optimizer state per parameter.
   [[nodiscard]] std::size_t states() const { return kind == Kind::sgd ? 1 : 2; }
 };
 

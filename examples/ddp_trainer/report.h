@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rank 0's report on a training: lines and a JSON file.
+// Rank 0's report on a training: lines of text and a JSON file.
 #pragma once
 
 #include "options.h"

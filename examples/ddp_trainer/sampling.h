@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Assigns samples to batches, and the samples of a batch to ranks.
+// Assigns the samples of an epoch to batches, and those of a batch to ranks.
 #pragma once
 
 #include <cstddef>
