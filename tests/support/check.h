@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks for code that runs inside a rank, where GoogleTest's are not available: a failed check
-// throws Failure, whose text is sent to the test program.
+// Checks for code that runs inside a rank, where GoogleTest's assertions are not available: a
+// failed check throws Failure, whose text is sent to the test program.
 #pragma once
 
 #include "text_parts.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interprets the ranks' schedules in turns. A message is a vector of words in a queue.
+// Interprets the ranks' schedules in turn. A message is a vector of words in a queue.
 #include "interpreter.h"
 
 #include "schedule/chunking.h"

@@ -14,7 +14,7 @@ using Words = std::vector<std::vector<std::uint64_t>>;
 // Returns the output of each rank, empty for a rank that has none. `channels` holds the schedules
 // of every channel, `count` is the number of elements of the message or of one block, and
 // `alignment` is that of Chunking. Rounds every fold of two elements to the type, and divides an
-// average once its sum is complete. Throws std::runtime_error if the schedules do not complete.
+// average after its sum is complete. Throws std::runtime_error if the schedules do not complete.
 [[nodiscard]] Words interpret(const std::vector<AllRanks>& channels, hcclDataType_t type,
                               hcclRedOp_t operation, const Words& inputs, std::uint64_t count,
                               std::uint32_t alignment);

@@ -31,7 +31,7 @@ class Messages {
   // Requires that every byte has its expected value. Call it after the streams have been
   // synchronised.
   void verify(synStreamHandle stream);
-  // Requires that every byte is as it was uploaded.
+  // Requires that no byte has changed since the upload.
   void verify_untouched(synStreamHandle stream);
 
  private:
@@ -40,7 +40,7 @@ class Messages {
     DeviceMemory memory;
     std::vector<std::byte> before, expected;
     std::vector<std::byte> host;  // the buffer if it is in host memory, else empty
-    bool viewed = false;          // the call gets the buffer's address in the host view
+    bool viewed = false;          // the call is passed the buffer's host-view address
     [[nodiscard]] void* address();
     int peer;
     bool received;

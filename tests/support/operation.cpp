@@ -147,8 +147,8 @@ void OperationRun::output(std::size_t first, std::span<std::uint64_t> words) con
   }
 }
 
-// Computes an output that consists of `part` elements of each rank's data, after the first
-// `skipped`.
+// Computes an output that consists of `part` elements of each rank's data, skipping the first
+// `skipped` of each.
 void OperationRun::output_of_parts(std::size_t part, std::size_t skipped, std::size_t first,
                                    std::span<std::uint64_t> words) const {
   while (!words.empty()) {
@@ -221,7 +221,7 @@ hcclResult_t OperationRun::queue_collective(synStreamHandle stream) {
       return hcclReduceScatter(send, receive, operation_.count, operation_.type,
                                operation_.reduction, group_.handle, stream);
     case Collective::reduce:
-      // The receive buffer matters at the root alone.
+      // Only the root's receive buffer matters.
       return hcclReduce(send, operation_.root == group_.rank ? receive : nullptr, operation_.count,
                         operation_.type, operation_.reduction, operation_.root, group_.handle,
                         stream);

@@ -65,7 +65,7 @@ class OperationRun {
   // Requires that every byte of both allocations has its expected value. Call it after the stream
   // has been synchronised.
   void verify() const;
-  // Requires that every byte is as it was uploaded.
+  // Requires that no byte has changed since the upload.
   void verify_untouched() const;
 
  private:

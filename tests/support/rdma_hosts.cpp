@@ -19,8 +19,7 @@
 namespace hccl::test {
 namespace {
 
-// The commands that undo all changes, one a line. They are in a file so that they survive a killed
-// test.
+// The commands that undo all changes, one a line. The file survives a killed test.
 constexpr const char* kJournal = "/run/hccl-rdma-hosts.undo";
 
 std::string keeper(int host) { return join("/run/rxe-nodes/", host, ".pid"); }
@@ -134,7 +133,7 @@ void RdmaHosts::cut(int host) const {
 void RdmaHosts::mend(int host) const { run(join("ip link set ", port(host), " up")); }
 
 void RdmaHosts::shut_interface(int host) const {
-  // The interface loses its IPv6 addresses, and the device the GIDs of all addresses.
+  // The interface loses its IPv6 addresses, and the device loses the GIDs of all addresses.
   const std::string words = join("on-node ", host, " ip ");
   change(join(words, "link set roce0 down"),
          join(words, "link set roce0 up && ", words, "addr add fd77::", host + 1,
@@ -183,7 +182,7 @@ void RdmaHosts::limit_frames(int host, int bytes) const {
   change(join(words, bytes), join(words, 9000));
 }
 
-// A switch drops long frames without notice. A smaller MTU of its port would be noticed, because a
+// A switch drops long frames silently. A smaller MTU on its port would not be silent, because a
 // veth reports it to the sender at the other end.
 void RdmaHosts::limit_frames_at_switch(int host, int bytes) const {
   const std::string device = join(" dev ", port(host), " root");

@@ -244,7 +244,7 @@ inline std::uint64_t scaled(hcclDataType_t type, std::uint64_t word, float facto
   });
 }
 
-// Returns the average for a complete sum, which is prescaled if the type is.
+// Returns the average that belongs to a complete sum. The sum is prescaled if the type is.
 inline std::uint64_t average_of_sum(hcclDataType_t type, std::uint64_t sum, std::size_t sources) {
   if (!is_prescaled(type)) return fold(type, hcclAvg, {sum}, sources);
   return scaled(type, sum, 1.0F / static_cast<float>(sources) / prescale_of(sources));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life cycle of a rank, as in programs.
+// The life cycle of a rank, as in real programs.
 #include "session.h"
 
 #include <algorithm>

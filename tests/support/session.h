@@ -50,7 +50,7 @@ class Session {
   // Destroys events, streams and communicators, releases the device and ends the runtime, in the
   // order in which programs do so. Requires that each call succeeds.
   void finish();
-  // Tells the session that its communicators have been aborted or destroyed.
+  // Call it after the communicators have been aborted or destroyed.
   void forget_communicators() { communicators_.clear(); }
 
  private:

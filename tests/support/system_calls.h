@@ -15,8 +15,8 @@ struct SystemCalls {
   std::vector<std::uint32_t> values{};
 };
 
-// Makes the selected system calls fail with `error` for good, in all threads of this process and in
-// its children. Throws Failure if the kernel does not support filters.
+// Makes the selected system calls fail permanently with `error`, in all threads of this process and
+// in its children. Throws Failure if the kernel does not support filters.
 void refuse_system_calls(const SystemCalls& calls, int error);
 
 }  // namespace hccl::test

@@ -10,7 +10,7 @@
 
 namespace hccl::test {
 
-// Expects that an Error that the function throws has the code `code`. Returns its text, or an empty
+// Expects any Error that the function throws to have the code `code`. Returns its text, or an empty
 // string if nothing is thrown.
 template <class Function>
 [[nodiscard]] std::string error_of(hcclResult_t code, const Function& function) {

@@ -32,8 +32,8 @@ std::optional<proof::Violation> violation_of(const Algorithm& algorithm,
   return proof::verify(all.shapes, all.schedules, algorithm.bound(all.shapes[0]));
 }
 
-// Expects that the verifier rejects, for one of `reasons`, each algorithm whose schedule `break_it`
-// changes, and that it changes those of at least `least` algorithms.
+// Expects that the verifier rejects every schedule that `break_it` changes, for one of `reasons`,
+// and that `break_it` changes the schedules of at least `least` algorithms.
 void expect_caught(std::size_t least, const std::set<Property>& reasons,
                    const std::function<bool(Schedule&)>& break_it) {
   std::set<std::string> names;
@@ -165,7 +165,8 @@ TEST(Violation, DifferentFoldOrderOnOneRankIsCaught) {
   EXPECT_EQ(violation->property, Property::same_bits) << violation->text;
 }
 
-// In place, these out-of-place schedules overwrite data that is still needed, which must be caught.
+// Run in place, these out-of-place schedules overwrite data that is still needed, which the
+// verifier must detect.
 TEST(Violation, OutOfPlaceScheduleRunInPlaceIsCaught) {
   for (const auto& [name, collective] : {std::pair{"one_shot", Collective::all_reduce},
                                          {"direct", Collective::all_reduce},

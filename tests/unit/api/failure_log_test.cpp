@@ -103,7 +103,7 @@ TEST_F(FailureLogTest, LogsRepetitionsOfEvictedFailure) {
   EXPECT_TRUE(logged);
 }
 
-TEST_F(FailureLogTest, LogsOnceOnlyFailureOnce) {
+TEST_F(FailureLogTest, NeverRepeatsFailureMarkedOnce) {
   FailedCall call = failure();
   call.once = true;
   log.note(call, kStart);
@@ -119,7 +119,7 @@ FailedCall held(std::string_view text) {
   return call;
 }
 
-TEST_F(FailureLogTest, OmitsTriesThatSuccessFollows) {
+TEST_F(FailureLogTest, OmitsFailedTriesBeforeSuccess) {
   log.note(held("module 0 is held"), kStart);
   log.note(held("module 1 is held"), kStart);
   log.forgive();

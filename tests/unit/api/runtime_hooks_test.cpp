@@ -14,7 +14,7 @@
 namespace hccl::api {
 namespace {
 
-TEST(RuntimeHooks, SucceedWhereThereIsNothingToDo) {
+TEST(RuntimeHooks, SucceedIfThereIsNothingToDo) {
   EXPECT_EQ(hcclInitDevice(0), hcclSuccess);
   EXPECT_EQ(hcclInitDevice(0), hcclSuccess);
   EXPECT_EQ(hcclInitDeviceGaudi(0), hcclSuccess);

@@ -86,7 +86,7 @@ TEST(FileDescriptor, PlaceholdersReserveStandardStreamNumbers) {
   }));
 }
 
-TEST(FileDescriptor, AreClosedInForkedChild) {
+TEST(FileDescriptor, IsClosedInForkedChild) {
   const FileDescriptor ours = open_null();
   const int others = open("/dev/null", O_RDWR | O_CLOEXEC);
   const int noted = open("/dev/null", O_RDWR | O_CLOEXEC);

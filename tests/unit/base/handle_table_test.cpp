@@ -15,12 +15,12 @@
 namespace hccl {
 namespace {
 
-class Noted {
+class Counted {
  public:
-  explicit Noted(std::atomic<int>& alive) : alive_(alive) { ++alive_; }
-  ~Noted() { --alive_; }
-  Noted(const Noted&) = delete;
-  Noted& operator=(const Noted&) = delete;
+  explicit Counted(std::atomic<int>& alive) : alive_(alive) { ++alive_; }
+  ~Counted() { --alive_; }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
 
  private:
   std::atomic<int>& alive_;
@@ -28,10 +28,10 @@ class Noted {
 
 class HandleTables : public testing::Test {
  protected:
-  std::uint64_t insert() { return table_.insert(std::make_shared<Noted>(alive_)); }
+  std::uint64_t insert() { return table_.insert(std::make_shared<Counted>(alive_)); }
 
   std::atomic<int> alive_{0};
-  HandleTable<Noted> table_{HandleKind::stream};
+  HandleTable<Counted> table_{HandleKind::stream};
 };
 
 TEST_F(HandleTables, HandleOfRemovedObjectFindsNothing) {

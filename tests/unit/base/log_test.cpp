@@ -170,9 +170,9 @@ TEST(Log, SurvivesFileSizeLimit) {
   EXPECT_EQ(status, 0);
 }
 
-// Returns 0 if no log line reaches a socket that replaces stderr, which the program closed before
-// or after the log was configured.
-int line_reaches_socket(bool closed_before) {
+// Returns 0 if no log line reaches a socket that has replaced stderr. `closed_before` selects
+// whether the program closes stderr before or after the log is configured.
+int check_that_no_line_reaches_socket(bool closed_before) {
   std::array<int, 2> ends{};
   if (closed_before) close(STDERR_FILENO);
   configure_log(Config{});
@@ -184,8 +184,8 @@ int line_reaches_socket(bool closed_before) {
 }
 
 TEST(Log, NeverWritesToProgramsSocket) {
-  EXPECT_EQ(test::status_in_child([] { return line_reaches_socket(true); }), 0);
-  EXPECT_EQ(test::status_in_child([] { return line_reaches_socket(false); }), 0);
+  EXPECT_EQ(test::status_in_child([] { return check_that_no_line_reaches_socket(true); }), 0);
+  EXPECT_EQ(test::status_in_child([] { return check_that_no_line_reaches_socket(false); }), 0);
 }
 
 }  // namespace

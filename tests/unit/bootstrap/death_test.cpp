@@ -145,7 +145,7 @@ std::string child_name(const testing::TestParamInfo<Child>& info) {
 INSTANTIATE_TEST_SUITE_P(Initialisation, Death,
                          testing::Values(Child::none, Child::forked, Child::raw), child_name);
 
-// Whenever a rank is killed, the other ranks must either all have the communicator, or all name the
+// Whenever a rank is killed, the other ranks must either all join the communicator or name the
 // victim.
 TEST(DeathAtAnyMoment, IsNamedUnlessAllOthersJoined) {
   std::mt19937 random(20260102);

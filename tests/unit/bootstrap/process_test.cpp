@@ -101,7 +101,7 @@ TEST(JoinProcesses, ConsecutiveRunsShareOnePort) {
   }
 }
 
-TEST(JoinProcesses, HostNameIPv4AndIPv6Work) {
+TEST(JoinProcesses, HostNameAndIpAddressesWork) {
   for (const char* host : {"localhost", "[::1]", "::1", "127.0.0.1"}) {
     Processes processes;
     const Environment environment{{"HCCL_COMM_ID", text(host, ':', free_port())}};

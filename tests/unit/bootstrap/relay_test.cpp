@@ -28,9 +28,9 @@ TEST_F(Relayed, UnchangedFramesLetRanksJoin) {
 
 class ChangedFrame : public Relayed, public testing::WithParamInterface<FrameType> {};
 
-class ChangedBeforeItJoins : public ChangedFrame {};
+class ChangedBeforeJoining : public ChangedFrame {};
 
-TEST_P(ChangedBeforeItJoins, PreventsJoining) {
+TEST_P(ChangedBeforeJoining, PreventsJoining) {
   const Relay relay(server(), GetParam());
   const Ending ending = try_join(encode(relay.id()), 2, 1);
   const bool by_server = GetParam() == FrameType::welcome;
@@ -44,9 +44,9 @@ TEST_P(ChangedBeforeItJoins, PreventsJoining) {
   if (!by_server) expect_all_joined(join_as_threads(id(), 2));
 }
 
-class ChangedAfterwards : public ChangedFrame {};
+class ChangedAfterJoining : public ChangedFrame {};
 
-TEST_P(ChangedAfterwards, FailsRendezvousAndNamesRank) {
+TEST_P(ChangedAfterJoining, FailsRendezvousAndNamesRank) {
   const Relay relay(server(), GetParam());
   const std::vector<Ending> endings = join_through(relay);
   EXPECT_EQ(endings[1].code, hcclSocketError) << endings[1].text;
@@ -63,11 +63,11 @@ std::string name_of(const testing::TestParamInfo<FrameType>& type) {
   return kNames.at(type.param);
 }
 
-INSTANTIATE_TEST_SUITE_P(Frames, ChangedBeforeItJoins,
+INSTANTIATE_TEST_SUITE_P(Frames, ChangedBeforeJoining,
                          testing::Values(FrameType::opening, FrameType::greeting, FrameType::hello,
                                          FrameType::welcome),
                          name_of);
-INSTANTIATE_TEST_SUITE_P(Frames, ChangedAfterwards,
+INSTANTIATE_TEST_SUITE_P(Frames, ChangedAfterJoining,
                          testing::Values(FrameType::table, FrameType::ready), name_of);
 
 }  // namespace

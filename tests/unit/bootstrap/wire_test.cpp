@@ -137,7 +137,7 @@ TEST(Messages, SurviveEncoding) {
   EXPECT_TRUE(entry->has_memory);
 }
 
-// From a message of another version, only the version is read.
+// Only the version must be read from an opening of another version.
 TEST(Messages, OpeningOfOtherVersionRevealsVersion) {
   Bytes later = serialize(Opening{kProtocolVersion + 1, random_secret(), {}, {}});
   later.resize(later.size() + 40);

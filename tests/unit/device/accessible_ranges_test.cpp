@@ -79,8 +79,8 @@ TEST(AccessibleRanges, DetectsHoleInKnownRange) {
   EXPECT_TRUE(ranges.admits(pages.address(9), 7 * kPage));
 }
 
-// Only the ends of a known range are rechecked, so it must stay admitted when pages in its middle
-// change.
+// Only the ends of a known range are rechecked, so the range must stay admitted when pages in its
+// middle change.
 TEST(AccessibleRanges, RemembersRangesAdmittedInSlices) {
   const Pages pages(16);
   AccessibleRanges ranges(HostAccess::write);

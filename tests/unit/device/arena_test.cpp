@@ -205,7 +205,7 @@ TEST(ArenaView, PopulatingAllocatesOnlyTheRange) {
   EXPECT_FALSE(view.populated(8192, 1));
 }
 
-// Checks whether the pages of which it is notified have been freed.
+// Records whether the pages are free when the watcher is notified.
 class ContentWatcher final : public PageWatcher {
  public:
   explicit ContentWatcher(Arena& arena) : arena_(arena) { arena_.watch(*this); }

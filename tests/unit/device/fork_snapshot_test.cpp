@@ -91,7 +91,7 @@ TEST_F(Fork, UnmapsMemoryUnlessKept) {
   EXPECT_TRUE(succeeds(start_child([&] { return !is_mapped(view_); })));
 }
 
-TEST_F(Fork, GivesEachChildASnapshot) {
+TEST_F(Fork, GivesEachChildItsOwnSnapshot) {
   arena_.keep_at_fork(address_, bytes_, true);
   std::vector<pid_t> children;
   std::array<int, 2> gate{};

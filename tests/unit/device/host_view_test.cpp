@@ -124,7 +124,7 @@ bool is_reserved_within(std::uint64_t bytes, std::uint64_t room) {
   return status == 1;
 }
 
-TEST(ViewSpace, LeavesAsMuchAddressSpaceToProgram) {
+TEST(ViewSpace, LeavesAtLeastAsMuchAddressSpaceFree) {
   constexpr std::uint64_t kBytes = 4096 * kMiB;
   EXPECT_FALSE(is_reserved_within(kBytes, kBytes / 2));
   EXPECT_FALSE(is_reserved_within(kBytes, kBytes + kBytes / 2));

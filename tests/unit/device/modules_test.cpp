@@ -184,7 +184,7 @@ TEST_F(HeldNames, HolderOfSameUserPreventsClaim) {
   EXPECT_EQ(result_of([&] { return claim(module_); }), "held");
 }
 
-TEST_F(HeldNames, SquatterPreventsNoAcquisition) {
+TEST_F(HeldNames, SquatterDoesNotPreventAcquisition) {
   const std::uint32_t module = 5;
   const Helper squatter([module] { hold(module); });
   EXPECT_EQ(result_of([module] {

@@ -82,7 +82,7 @@ TEST_F(FailedWork, FailedCollectiveHidesNoFailedCopy) {
 
 // The copy between the two captures is skipped, so a stream that waits for the second one lacks its
 // data and must fail.
-TEST_F(FailedWork, SkippedWorkFailsWaitersForIt) {
+TEST_F(FailedWork, SkippedWorkFailsItsWaiters) {
   int skipped = 0;
   int runs = 0;
   fail_with(*first_, "no luck");

@@ -202,7 +202,7 @@ TEST_F(Streams, FullBlockedQueueGrows) {
   EXPECT_EQ(stream_->synchronize(), Outcome::success);
 }
 
-// Records its number. Returns would_block to `leaves` opportunistic runs.
+// Records its number. Returns would_block for the first `leaves` opportunistic runs.
 struct RecordingCommand {
   std::vector<int>& seen;
   std::atomic<int>& opportunistic;

@@ -106,9 +106,9 @@ void apply(const Step& step, std::vector<Memory>& ranks) {
 }
 
 // The rest of a program, up to the last call that is "queued" at the moment.
-class Rest final : public CallLookahead {
+class RestOfProgram final : public CallLookahead {
  public:
-  Rest(const std::vector<CollectiveCall>& calls, std::size_t first, std::size_t end)
+  RestOfProgram(const std::vector<CollectiveCall>& calls, std::size_t first, std::size_t end)
       : calls_(calls), next_(first), end_(std::min(end, calls.size())) {}
   const CollectiveCall* next() override { return next_ < end_ ? &calls_[next_++] : nullptr; }
   bool has_next() const override { return next_ < end_; }
@@ -123,7 +123,7 @@ void execute_all(Engine& engine, Lane& lane, const std::vector<CollectiveCall>& 
   std::mt19937 random(seed);
   for (std::size_t at = 0; at < calls.size(); ++at) {
     if (random() % 32 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
-    Rest rest(calls, at + 1, at + 1 + random() % 40);
+    RestOfProgram rest(calls, at + 1, at + 1 + random() % 40);
     engine.execute(lane, calls[at], &rest);
   }
 }
@@ -168,7 +168,7 @@ TEST(Ahead, RandomProgramsEqualSequentialExecution) {
   }
 }
 
-// A rank that waits for the first of 40 calls on 40 buffers posts its part of the next ones, which
+// A rank that waits for the first of 40 calls on 40 buffers posts its part of the next calls, which
 // its peer must then complete without that rank.
 TEST(Ahead, PeerCompletesOperationsPostedByWaitingRank) {
   for (const std::size_t count : {std::size_t{4}, std::size_t{2'000}}) {
@@ -191,7 +191,7 @@ TEST(Ahead, PeerCompletesOperationsPostedByWaitingRank) {
     const auto lane1 = ranks.make_lane(1);
     lane0->attach();
     std::thread waiting([&] {
-      Rest rest(calls[0], 1, 40);
+      RestOfProgram rest(calls[0], 1, 40);
       ranks.engine(0).execute(*lane0, calls[0][0], &rest);
     });
     while (!lane0->has_posted(0, kMaxAhead)) std::this_thread::yield();
@@ -214,7 +214,7 @@ bool run_until_aborted(EngineRanks& ranks, int rank, std::size_t at) {
   return is_consistent_after_abort(ranks, rank, buffer, kCount, [&] {
     for (std::size_t next = 0; next < calls.size(); ++next) {
       if (rank == 0 && next == at) ranks.segment(0).fault().raise(hcclSystemError, "aborted");
-      Rest rest(calls, next + 1, calls.size());
+      RestOfProgram rest(calls, next + 1, calls.size());
       ranks.engine(rank).execute(*lane, calls[next], &rest);
     }
   });

@@ -176,7 +176,7 @@ void advance_some(PendingMessages& pending, std::mt19937& random) {
   }
 }
 
-// Groups that begin in any pattern must end in order.
+// Groups must end in the order in which they began, whatever the pattern.
 TEST(PendingMessages, KeepsItemsInOrder) {
   std::mt19937 random(7);
   PendingMessages pending;

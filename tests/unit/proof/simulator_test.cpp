@@ -88,7 +88,8 @@ TEST(Simulator, SharesCardAmongItsSenders) {
               kLatency + 4e6 / kBandwidth, 1e-9);
 }
 
-// Up and down must overlap, so that a card passes the tree's part three times instead of four.
+// The reduction up the tree and the broadcast down must overlap, so that a card carries its tree's
+// half of the message three times, not four.
 TEST(Simulator, OverlapsUpAndDownInDoubleTree) {
   const double bytes = 64e6;
   const double best = bytes / kBandwidth;

@@ -229,7 +229,7 @@ std::vector<std::int64_t> supported_targets() {
 INSTANTIATE_TEST_SUITE_P(Supported, Kernels, testing::ValuesIn(supported_targets()),
                          [](const auto& test) { return hwy::TargetName(test.param); });
 
-// Averages of all bytes must be exact for every number of ranks.
+// Averages of all byte values must be exact for every number of ranks.
 TEST(Averages, OfBytesAreExact) {
   std::array<std::byte, 256> all{}, zeros{}, result{};
   for (std::size_t value = 0; value < all.size(); ++value)

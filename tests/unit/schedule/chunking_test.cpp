@@ -30,7 +30,7 @@ constexpr std::array<std::uint64_t, 14> kCounts = {0,
                                                    (1ULL << 32) + 17,
                                                    (1ULL << 45) + 12'345};
 
-void expect_the_whole_once(std::uint64_t count, std::uint32_t parts, std::uint32_t alignment) {
+void expect_whole_covered_once(std::uint64_t count, std::uint32_t parts, std::uint32_t alignment) {
   const Cut cut(count, parts, alignment);
   EXPECT_EQ(cut.begin(0), 0U);
   EXPECT_EQ(cut.begin(parts), count);
@@ -48,7 +48,7 @@ TEST(Cut, PartsCoverWholeOnce) {
   for (const std::uint64_t count : kCounts) {
     for (const std::uint32_t parts : {1U, 2U, 3U, 7U, 64U, 1000U, 4096U}) {
       for (const std::uint32_t alignment : {1U, 4U, 16U, 64U})
-        expect_the_whole_once(count, parts, alignment);
+        expect_whole_covered_once(count, parts, alignment);
     }
   }
 }
@@ -108,7 +108,7 @@ std::vector<int> marked(Message message, Role role, std::uint64_t count, std::ui
   return marks;
 }
 
-void expect_the_buffers_once(const Message& of, std::uint64_t count) {
+void expect_buffers_covered_once(const Message& of, std::uint64_t count) {
   for (const Role role : {Role::input, Role::output}) {
     const std::uint64_t blocks =
         role == Role::input ? of.shape.blocks_in_input() : of.shape.blocks_in_output();
@@ -123,7 +123,7 @@ TEST(Chunking, ChunksOfAllChannelsCoverBufferOnce) {
       for (const std::uint32_t chunks : {1U, 3U, 8U}) {
         const Message of = message(collective, channels, chunks);
         for (const std::uint32_t count : {0U, 1U, 2U, 9U, 100U, 1000U})
-          expect_the_buffers_once(of, count);
+          expect_buffers_covered_once(of, count);
       }
     }
   }

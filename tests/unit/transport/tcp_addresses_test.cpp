@@ -93,7 +93,7 @@ TEST(TcpAddresses, SurviveEncoding) {
 TEST(TcpAddresses, TrySameSubnetFirst) {
   const TcpAddresses ours = addresses_of(1, {v4("eth0", {10, 1, 0, 7})});
   const auto usable = usable_addresses(ours, addresses_of(2, kMachine));
-  ASSERT_EQ(usable.size(), 3U);  // all but loopback, and IPv6, which this rank lacks
+  ASSERT_EQ(usable.size(), 3U);  // without loopback, and without IPv6, which this rank lacks
   EXPECT_EQ(usable[0].to_text(), "10.1.0.2:4000");
   EXPECT_EQ(usable[1].to_text(), "172.17.0.1:4000");
 }

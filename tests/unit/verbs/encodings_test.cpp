@@ -35,7 +35,7 @@ TEST(Immediate, EveryKindSurvivesEncoding) {
   }
 }
 
-TEST(Immediate, AnyBitsDecode) {
+TEST(Immediate, DecodesAnyBits) {
   std::mt19937 random(7);
   for (int i = 0; i < 100'000; ++i) {
     const auto bits = static_cast<std::uint32_t>(random());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests GIDs, and the ports of devices that have them.
+// Tests GIDs, and how the ports of devices are read.
 
 #include "verbs/ports.h"
 

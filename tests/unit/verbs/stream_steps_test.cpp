@@ -105,7 +105,7 @@ TEST_F(Steps, LimitAdvertsInFlight) {
     EXPECT_EQ(take(16 * kKiB), 16 * kKiB) << i;
   }
   wire_.run();
-  EXPECT_EQ(send_copied(16 * kKiB), 16 * kKiB);  // tells the peer that it has seen the adverts
+  EXPECT_EQ(send_copied(16 * kKiB), 16 * kKiB);  // reports that this end has seen the adverts
   EXPECT_EQ(near_->received(Kind::advert), static_cast<int>(kMaxAdverts));
   wire_.run();
   EXPECT_EQ(take(16 * kKiB), 16 * kKiB);

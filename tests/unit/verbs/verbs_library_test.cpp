@@ -31,7 +31,7 @@ std::string advice_of(const std::string& text) {
   return semicolon == std::string::npos ? "" : text.substr(semicolon + 2);
 }
 
-TEST(Causes, DescribeExceededRetries) {
+TEST(VerbsErrors, DescribeExceededRetries) {
   EXPECT_EQ(
       describe_completion(IBV_WC_RETRY_EXC_ERR, 129, ends_of_ranks()),
       "completion error 12 (transport retry counter exceeded), vendor error 129, between rank 0 "
@@ -42,7 +42,7 @@ TEST(Causes, DescribeExceededRetries) {
       "and, if so, whether `ping -M do -s 1060 10.77.0.2` gets through");
 }
 
-TEST(Causes, ExplainEveryCompletion) {
+TEST(VerbsErrors, ExplainEveryCompletion) {
   const VerbsLibrary* const library = verbs_library();
   for (int number = IBV_WC_SUCCESS; number <= IBV_WC_TM_RNDV_INCOMPLETE; ++number) {
     const auto status = static_cast<ibv_wc_status>(number);
@@ -58,7 +58,7 @@ TEST(Causes, ExplainEveryCompletion) {
   }
 }
 
-TEST(Causes, ExplainEveryEvent) {
+TEST(VerbsErrors, ExplainEveryEvent) {
   const VerbsLibrary* const library = verbs_library();
   for (int number = IBV_EVENT_CQ_ERR; number <= IBV_EVENT_WQ_FATAL; ++number) {
     const auto event = static_cast<ibv_event_type>(number);
@@ -75,7 +75,7 @@ TEST(Causes, ExplainEveryEvent) {
   EXPECT_EQ(describe_event(IBV_EVENT_DEVICE_FATAL, "rxe0", 0).find(" port "), std::string::npos);
 }
 
-TEST(Causes, ReportUnknownNumbers) {
+TEST(VerbsErrors, ReportUnknownNumbers) {
   const auto status = static_cast<ibv_wc_status>(31);
   const std::string text = describe_completion(status, 0, ends_of_ranks());
   EXPECT_TRUE(contains(text, "completion error 31 (unknown)")) << text;
@@ -85,7 +85,7 @@ TEST(Causes, ReportUnknownNumbers) {
   EXPECT_EQ(severity_of(event), Severity::device_gone);
 }
 
-TEST(Causes, RateEveryCompletion) {
+TEST(VerbsErrors, HaveSeverityForEveryCompletion) {
   const std::set<int> lost{IBV_WC_BAD_RESP_ERR,    IBV_WC_REM_ACCESS_ERR, IBV_WC_REM_OP_ERR,
                            IBV_WC_RETRY_EXC_ERR,   IBV_WC_REM_ABORT_ERR,  IBV_WC_RNR_RETRY_EXC_ERR,
                            IBV_WC_RESP_TIMEOUT_ERR};
@@ -100,7 +100,7 @@ TEST(Causes, RateEveryCompletion) {
   }
 }
 
-TEST(Causes, RateEveryEvent) {
+TEST(VerbsErrors, HaveSeverityForEveryEvent) {
   const std::set<int> own{IBV_EVENT_CQ_ERR, IBV_EVENT_QP_REQ_ERR, IBV_EVENT_QP_ACCESS_ERR,
                           IBV_EVENT_SRQ_ERR, IBV_EVENT_WQ_FATAL};
   const std::set<int> gone{IBV_EVENT_QP_FATAL, IBV_EVENT_DEVICE_FATAL};
@@ -113,7 +113,7 @@ TEST(Causes, RateEveryEvent) {
   }
 }
 
-TEST(Causes, NameMemlockLimit) {
+TEST(VerbsErrors, NameMemlockLimit) {
   EXPECT_EQ(memlock_advice(1 << 20, ENOMEM, "rxe0", 64 << 10),
             "cannot register 1048576 bytes with rxe0: Cannot allocate memory; the limit of locked "
             "memory is 64 KiB: raise `ulimit -l` (of a container: --ulimit memlock=-1), or "
@@ -123,7 +123,7 @@ TEST(Causes, NameMemlockLimit) {
   EXPECT_TRUE(contains(memlock_advice(1, ENOMEM, "rxe0", 0), "is 0 bytes:"));
 }
 
-TEST(Causes, AdviseOtherwiseWithoutMemlockLimit) {
+TEST(VerbsErrors, SuggestOtherCausesWithoutMemlockLimit) {
   const std::string unlimited = memlock_advice(4096, ENOMEM, "rxe0", RLIM_INFINITY);
   EXPECT_FALSE(contains(unlimited, "ulimit")) << unlimited;
   EXPECT_TRUE(contains(unlimited, "; free memory")) << unlimited;
@@ -135,7 +135,7 @@ TEST(Causes, AdviseOtherwiseWithoutMemlockLimit) {
   EXPECT_EQ(locked_memory_limit(), limit.rlim_cur);
 }
 
-// libibverbs must be loaded where it is installed, and its absence must be explained elsewhere.
+// libibverbs must be loaded where it is installed. Elsewhere, its absence must be explained.
 
 TEST(VerbsLibrary, ReportsMissingLibrary) {
   const LoadedLibrary library = load_verbs_library("libhccl-no-such-verbs.so.1");
