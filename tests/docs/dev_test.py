@@ -25,7 +25,7 @@ class Dev(unittest.TestCase):
         cases = "".join(f"<testcase name='t'><skipped/><system-out>{output}</system-out></testcase>" for output in outputs)
         report = self.folder / "tests.xml"
         report.write_text(f"<testsuite><testcase name='passed'/>{cases}</testsuite>")
-        shell = ["bash", "-c", f"source {DEV}; say_what_was_skipped {report}"]
+        shell = ["bash", "-c", f"source {DEV}; report_skips {report}"]
         return subprocess.run(shell, capture_output=True, text=True, check=True).stdout.strip()
 
     def test_no_test_is_skipped(self):
