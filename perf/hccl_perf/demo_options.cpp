@@ -104,7 +104,7 @@ void add_demo_options(CLI::App& app, Written& written) {
       ->type_name("SIZE")
       ->expected(2);
   add_number(app, "--size_range_inc", written.size_range_increment, {1, 40},
-             "multiply the size by 2 to this power each time (1)");
+             "factor between sizes, as an exponent of two (1)");
   app.add_flag("--no_correctness", written.no_correctness, "the same as -c 0");
   app.add_option("--measure", written.measure, "bw, or latency as with --latency")
       ->type_name("WHAT");

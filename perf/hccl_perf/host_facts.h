@@ -25,8 +25,8 @@ struct Variable {
   std::string value;
 };
 
-// Returns the HCCL_* variables that are set, sorted by name. The value of a secret is replaced by
-// "(set)".
+// Returns the HCCL_* variables that are set, sorted by name. The value of a secret is replaced
+// with "(set)".
 [[nodiscard]] std::vector<Variable> hccl_variables(const char* const* environment);
 
 [[nodiscard]] HostFacts host_facts();

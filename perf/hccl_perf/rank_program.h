@@ -21,7 +21,7 @@ struct RankPlace {
 
 struct RankOutcome {
   std::uint64_t wrong =
-      0;                // number of wrong elements in the run; at least those that this rank found
+      0;                // number of wrong elements in the run, or on this rank if that is larger
   bool slower = false;  // slower than the baseline; only rank 0 knows
 };
 

@@ -70,7 +70,7 @@ def kernel_ratios(times):
 
 
 def against_stores(times, stores):
-    """Returns the same for the kernels in cache, relative to the copies in `stores`."""
+    """Returns the result of kernel_ratios() for the kernels in cache, relative to the copies in `stores`."""
     rest = {name: each for name, each in times.items() if name.startswith("reduce/cache/")}
     return kernel_ratios(rest | stores)
 

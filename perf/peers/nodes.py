@@ -219,7 +219,7 @@ def show_sides(facts, field, command, seconds, runs):
         *(f"{peer} was not measured: {reason}" for peer, reason in field.missing.items()),
         f"{TIMES} best: the faster of Open MPI and Gloo. Settings of Open MPI: default, socket buffers of "
         f"{show_size(SOCKET_BUFFER)}, or large messages in sends of {show_size(LARGEST_SEND)}, with coll/tuned's own choice or "
-        "the algorithm named. raw exchange: as many bytes sent and received over one socket.",
+        "the algorithm named. raw exchange: the same number of bytes sent and received over one socket.",
         show_yardstick(runs)])
 
 

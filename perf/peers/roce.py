@@ -84,7 +84,7 @@ def tcp_socket(build, how):
 
 
 def open_mpi(build, what, size, calls):
-    """Returns the same for Open MPI. Returns None if it fails, as UCX occasionally does on this device."""
+    """Returns the median and the mean for Open MPI, or None if the run fails, as UCX occasionally does on this device."""
     argv = ["on-node", "0", "timeout", "60", "mpirun", "--allow-run-as-root", "--bind-to", "none", "--host", "node0,node1",
             "-np", "2", "--mca", "plm_rsh_agent", "/tmp/agent"]
     for name in UCX:
@@ -171,8 +171,8 @@ def show(options, samples, facts, seconds):
     latency, bandwidth, missed = rows_of(samples)
     command = " ".join(["./dev bench --rxe", *options.shown])
     parts = [show_run(facts, command, seconds, f"mpirun (Open MPI) {facts['mpi'].rsplit(' ', 1)[-1]} over UCX; "),
-             f"Goals: {len(latency) + len(bandwidth)} judged, {missed} missed. Ratios are medians of those within a round, "
-             "the rest medians over the rounds.",
+             f"Goals: {len(latency) + len(bandwidth)} judged, {missed} missed. Ratios are medians of the ratios within a round; "
+             "other values are medians over the rounds.",
              "### 8 bytes: half a round trip, microseconds",
              table(["bytes", "hccl", "ib_send_lat", "Open MPI, UCX", "hccl over TCP", "TCP socket, polled", "TCP socket, blocking",
                     "/ ib_send_lat", "must / aim"], latency),

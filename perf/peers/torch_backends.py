@@ -67,7 +67,7 @@ def show_race(samples):
               + " | ".join(columns) + " |")
     for side, name in SIDES.items():
         least = min(cells, key=lambda key: median_ratio(cells[key], side))
-        print(f"\nLeast of {name}: {median_ratio(cells[least], side):.3g} times as fast as gloo "
+        print(f"\nLowest ratio of {name}: {median_ratio(cells[least], side):.3g} times as fast as gloo "
               f"({least[0]}, {least[1]} ranks, {show_size(least[2])}).", end="")
     print()
 
@@ -92,7 +92,7 @@ def train(options):
 
 
 def show_training(results):
-    print("| model | mode | ranks | side | step | of it computing | relative to gloo |\n|---|---|---|---|---|---|---|")
+    print("| model | mode | ranks | side | step | of which computation | relative to gloo |\n|---|---|---|---|---|---|---|")
     for (model, mode, ranks), sides in results.items():
         for side, rounds in sides.items():
             together = statistics.median(one["together_ms"] for one in rounds)

@@ -160,8 +160,8 @@ void require_communicator(const LaunchEnvironment& launch, int threads) {
     if (ranks <= most) return;
     const std::string with = threads > 1 ? text(" with -t ", threads) : "";
     throw UsageError(text(launch.launcher, " started ", processes, " processes", where, ", which",
-                          with, " makes ", ranks, " ranks; a communicator has at most ", most,
-                          where));
+                          with, " makes ", ranks, " ranks, but a communicator allows at most ",
+                          most, where));
   };
   require(launch.size, kMostRanks, "");
   require(launch.local_size, kMostRanksOfNode, " on this node");

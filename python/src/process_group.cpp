@@ -319,8 +319,8 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::alltoall_base(at::Tensor& output, at
   if (output_sizes.empty() && input_sizes.empty()) {
     TORCH_CHECK_VALUE(input.nbytes() == output.nbytes() && input.numel() % getSize() == 0,
                       "hccl_torch: all_to_all_single without sizes needs an input and an output of "
-                      "equal size, which must be divisible by ",
-                      getSize(), " ranks");
+                      "equal size, divisible by the number of ranks, ",
+                      getSize());
     const at::Tensor from = issue.input(input);
     const at::Tensor to = issue.output(output, false);
     issue.call("hcclAlltoAll", [=, this] {

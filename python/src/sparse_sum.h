@@ -7,7 +7,7 @@
 
 namespace hccl_torch {
 
-// Replaces a COO tensor on every rank by the sum over all ranks. The ranks' elements may be at
+// Replaces a COO tensor on every rank with the sum over all ranks. The ranks' elements may be at
 // different positions. Blocks for the duration of several collectives of `group`. Throws
 // c10::DistBackendError.
 void sum_sparse(c10d::Backend& group, at::Tensor& tensor);

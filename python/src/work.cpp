@@ -19,7 +19,7 @@ namespace hccl_torch {
 
 namespace {
 
-// Returns the devices of the tensors, without the CPU. A future needs to know these devices.
+// Returns the devices of the tensors other than the CPU, which a future needs to know.
 std::vector<c10::Device> devices_of(const std::vector<at::Tensor>& tensors) {
   for (const at::Tensor& tensor : tensors) {
     if (tensor.defined() && tensor.is_hpu()) return {tensor.device()};

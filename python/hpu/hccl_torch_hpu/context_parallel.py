@@ -80,8 +80,8 @@ class DistributedAttention(torch.nn.Module):
             NotImplementedError: ``rotary_pos_emb`` has a value.
         """
         if rotary_pos_emb is not None:
-            raise NotImplementedError("DistributedAttention: rotary_pos_emb is not supported; turn queries and keys "
-                                      "before")
+            raise NotImplementedError("DistributedAttention: rotary_pos_emb is not supported; rotate queries and "
+                                      "keys before the call")
         whole = [_Exchange.apply(one, self.spg, self.scatter_idx, self.gather_idx) for one in (query, key, value)]
         return _Exchange.apply(self.local_attn(*whole, *args, **kwargs), self.spg, self.gather_idx, self.scatter_idx)
 

@@ -26,7 +26,8 @@ const DispatchKeySet kKeys(DispatchKey::HPU);
 
 void check_options(std::optional<at::Layout> layout, std::optional<at::Device> device) {
   TORCH_CHECK_NOT_IMPLEMENTED(layout.value_or(at::kStrided) == at::kStrided,
-                              "hccl_torch_hpu: the emulated device has no ", *layout, " tensors");
+                              "hccl_torch_hpu: the emulated device has no ", *layout,
+                              " tensors; create this one on the CPU");
   if (device) require_visible_device(*device);
 }
 

@@ -174,7 +174,7 @@ def make_graphed_callables(callables: Any, sample_args: Any, warmups: int = 0, a
     is_single = not isinstance(callables, tuple)
     for one, arguments in zip((callables,) if is_single else callables, (sample_args,) if is_single else sample_args):
         if not all(isinstance(argument, torch.Tensor) for argument in arguments):
-            raise TypeError("make_graphed_callables: sample_args must be tensors; pass other values by "
+            raise TypeError("make_graphed_callables: sample_args must be tensors; pass other values with "
                             "functools.partial")
         if isinstance(one, torch.nn.Module):
             if one._backward_hooks or one._forward_hooks or one._forward_pre_hooks:

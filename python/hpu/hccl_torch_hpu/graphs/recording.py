@@ -169,7 +169,7 @@ class HPUGraph:
             RuntimeError: this thread is already capturing.
         """
         if is_current_stream_capturing():
-            raise RuntimeError("hccl_torch_hpu: HPUGraph.capture_begin: a capture is under way; end it by "
+            raise RuntimeError("hccl_torch_hpu: HPUGraph.capture_begin: a capture is under way; end it with "
                                "capture_end()")
         self._pool = pool if pool is not None else graph_pool_handle()
         self._recorder = _Recorder(dry_run)

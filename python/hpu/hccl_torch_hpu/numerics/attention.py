@@ -69,7 +69,7 @@ def _check(trains: bool, mask: Any, is_causal: bool, valid_seq_len: Any, padding
            return_attn_probs: bool) -> None:
     if return_dropout_mask:
         raise NotImplementedError("FusedSDPA: return_dropout_mask is not supported; use torch.nn.functional.dropout "
-                                  "on the weights that return_attn_probs gives")
+                                  "on the weights that return_attn_probs returns")
     if return_attn_probs and trains:
         raise ValueError("FusedSDPA: return_attn_probs is for inference; call it under torch.no_grad()")
     if valid_seq_len is not None and (trains or not is_causal or mask is not None):

@@ -17,7 +17,7 @@ class RotaryPosEmbeddingMode(enum.Enum):
 
 
 def rotate(x: torch.Tensor, mode: int) -> torch.Tensor:
-    """Replaces each pair (a, b) by (-b, a)."""
+    """Replaces each pair (a, b) with (-b, a)."""
     if mode == RotaryPosEmbeddingMode.BLOCKWISE.value:
         first, second = x.chunk(2, dim=-1)
         return torch.cat((-second, first), dim=-1)

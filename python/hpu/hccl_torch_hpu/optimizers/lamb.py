@@ -23,7 +23,7 @@ class FusedLamb(SteppedOptimizer):
         set_grad_none: lets ``zero_grad()`` remove the gradients.
         max_grad_norm: scales the gradients so that their total norm is at most this value; no limit if it is None.
         use_lamb: also scales the steps of groups without weight decay.
-        fused: accepted.
+        fused: accepted and ignored.
         dtype: the type in which the norm of the gradients is computed; their own if it is None.
 
     Raises:
