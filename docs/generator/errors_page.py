@@ -252,8 +252,8 @@ def cases(path, root, function):
 
 
 def translations(root):
-    yield "\n## How codes translate\n\nA `syn` function translates an `hccl` code as follows, and an `hccl`"
-    yield "function a `syn` code:\n\n| from | to |\n|---|---|"
+    yield "\n## How codes translate\n\nA `syn` function that fails with an `hccl` code returns the code on the right, and so does an"
+    yield "`hccl` function that fails with a `syn` code:\n\n| from | to |\n|---|---|"
     for path, function, rest in (("src/api/guard.cpp", "synStatus status_of", "any other `hccl` code"),
                                  ("src/base/syn_error.h", "hcclResult_t result_of", "any other `syn` code")):
         for labels, result in cases(path, root, function):
