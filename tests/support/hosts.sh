@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Emulates hosts by network namespaces with addresses of their own. A veth pair connects each host to a bridge, which is
-# in a namespace of its own, so that nothing is visible in the machine's network. Needs root and iproute2.
+# Emulates hosts by network namespaces, each with its own address. A veth pair connects each host to a bridge. The bridge has
+# its own namespace, so that nothing is visible in the machine's network. Needs root and iproute2.
 #   hosts.sh up TAG HOSTS      makes hosts 0 to HOSTS-1; host N is namespace hccl-TAG-N, whose eth0 is 10.213.0.N+1.
 #                              TAG begins with the id of the process that uses the hosts, and a dash.
 #   hosts.sh down TAG          removes the hosts, and kills the processes that run there

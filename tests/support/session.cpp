@@ -66,14 +66,14 @@ Group Session::join_members(int slot, const std::vector<int>& members) {
 void Session::finish() { end(true); }
 
 void Session::end(bool strict) {
-  const auto judge = [strict](auto result) {
+  const auto check = [strict](auto result) {
     if (strict) succeed(result);
   };
   const auto end_all = [&](auto& handles, auto destroy) {
     while (!handles.empty()) {
       auto* const last = handles.back();
       handles.pop_back();
-      judge(destroy(last));
+      check(destroy(last));
     }
   };
   end_all(events_, synEventDestroy);
@@ -81,8 +81,8 @@ void Session::end(bool strict) {
   end_all(communicators_, hcclCommDestroy);
   const synDeviceId device = std::exchange(device_, SYN_INVALID_DEVICE_ID);
   if (device == SYN_INVALID_DEVICE_ID) return;
-  judge(synDeviceRelease(device));
-  if (!world_.threads) judge(synDestroy());
+  check(synDeviceRelease(device));
+  if (!world_.threads) check(synDestroy());
 }
 
 DeviceMemory::DeviceMemory(synDeviceId device, std::size_t bytes) : device_(device), size_(bytes) {

@@ -229,7 +229,8 @@ TEST_F(Environment, StoredValueOverridesAndIsValidated) {
   EXPECT_THROW(set_configuration_value("HCCL_TIMEOUT", "never"), Error);
   EXPECT_EQ(config()->operation_timeout, milliseconds(5'000));
   set_configuration_value("HCCL_TIMEOUT", "");
-  EXPECT_EQ(config()->operation_timeout, milliseconds(7'000)) << "the environment's value again";
+  EXPECT_EQ(config()->operation_timeout, milliseconds(7'000))
+      << "the environment's value must apply again";
   set_configuration_value("SOME_KEY", "some value");
   EXPECT_EQ(configuration_value("SOME_KEY"), "some value");
 }

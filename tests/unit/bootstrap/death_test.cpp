@@ -178,7 +178,7 @@ TEST(DeathAtAnyMoment, IsNamedUnlessAllOthersJoined) {
   }
 }
 
-FileDescriptor no_room(int) { throw Error(hcclOutOfMemory, "no room for the segment"); }
+FileDescriptor refuse_segment(int) { throw Error(hcclOutOfMemory, "no room for the segment"); }
 
 TEST(Failure, OfLeadersSegmentReachesAllRanks) {
   Processes processes;
@@ -189,8 +189,8 @@ TEST(Failure, OfLeadersSegmentReachesAllRanks) {
           const hcclUniqueId id =
               resolve_unique_id(rank == 0 ? create_unique_id() : hcclUniqueId{});
           report_error(report, [&] {
-            static_cast<void>(
-                join(id, 3, rank, contribution_of(rank), no_room, Deadline::after(kPatience)));
+            static_cast<void>(join(id, 3, rank, contribution_of(rank), refuse_segment,
+                                   Deadline::after(kPatience)));
           });
           // Rank 0 waits, because its exit is reported, too, and that report might arrive before
           // its error.

@@ -41,12 +41,12 @@ class Relay {
       pollfd wanted{listener_.get(), POLLIN, 0};
       if (poll(&wanted, 1, 5) != 1) continue;
       FileDescriptor rank(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-      connections.emplace_back([this, rank = std::move(rank)] { pass_on(rank); });
+      connections.emplace_back([this, rank = std::move(rank)] { relay_connection(rank); });
     }
     for (std::thread& connection : connections) connection.join();
   }
 
-  void pass_on(const FileDescriptor& rank) {
+  void relay_connection(const FileDescriptor& rank) {
     const FileDescriptor server = connect_to(server_);
     const std::array<const FileDescriptor*, 2> ends{&rank, &server};
     std::array<Bytes, 2> received;
@@ -60,13 +60,13 @@ class Relay {
         const ssize_t count = recv(ends[from]->get(), bytes.data(), bytes.size(), 0);
         if (count <= 0) return;
         received[from].insert(received[from].end(), bytes.begin(), bytes.begin() + count);
-        pass_frames(received[from], *ends[1 - from], change);
+        relay_frames(received[from], *ends[1 - from], change);
       }
     }
   }
 
-  static void pass_frames(Bytes& received, const FileDescriptor& to,
-                          std::optional<FrameType>& change) {
+  static void relay_frames(Bytes& received, const FileDescriptor& to,
+                           std::optional<FrameType>& change) {
     while (received.size() >= kFrameHeaderSize) {
       const auto header =
           parse_header(std::span(received).first<kFrameHeaderSize>(), kLargePayload);

@@ -89,11 +89,11 @@ class MessageStepsTest : public testing::Test {
     const PointToPoint in = receive(to, count);
     MessageItem sent = sender_.make_item(out);
     MessageItem received = receiver_.make_item(in);
-    EXPECT_FALSE(receiver_.ready(received)) << "nothing is offered";
+    EXPECT_FALSE(receiver_.ready(received)) << "no message is offered yet";
     ASSERT_TRUE(sender_.ready(sent));
     sender_.advance(sent);
     EXPECT_EQ(sent.state, MessageItem::State::offered);
-    EXPECT_FALSE(sender_.ready(sent)) << "nothing is taken";
+    EXPECT_FALSE(sender_.ready(sent)) << "the message has not been taken yet";
     ASSERT_TRUE(receiver_.ready(received));
     receiver_.advance(received);
     EXPECT_EQ(received.state, MessageItem::State::done);

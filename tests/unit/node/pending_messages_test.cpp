@@ -43,7 +43,7 @@ TEST(PendingMessages, FindsConflicts) {
   EXPECT_TRUE(pending.conflicts(call_of(Direction::receive, 110, 191)));
   EXPECT_FALSE(pending.conflicts(call_of(Direction::receive, 505, 1)))
       << "receives keep their order";
-  EXPECT_FALSE(pending.conflicts(call_of(Direction::send, 100, 10))) << "both only read";
+  EXPECT_FALSE(pending.conflicts(call_of(Direction::send, 100, 10))) << "sends only read memory";
   EXPECT_TRUE(pending.conflicts(call_of(Direction::send, 509, 10)));
   pending.close();
   EXPECT_FALSE(pending.open(1));

@@ -34,7 +34,7 @@ TEST_F(StallMonitorTest, FailsCommunicatorAtTimeout) {
   StallTimer timer(monitor);
   std::this_thread::sleep_for(2ms);
   check(timer);
-  EXPECT_FALSE(ranks_.segment(0).fault().raised()) << "the limits have not started";
+  EXPECT_FALSE(ranks_.segment(0).fault().raised()) << "the time limits have not started";
   timer.start();
   std::this_thread::sleep_for(2ms);
   check(timer);
@@ -63,7 +63,7 @@ TEST_F(StallMonitorTest, SleepsUntilNextLimit) {
   StallMonitor monitor(ranks_.segment(0), 0ms, 0ms);
   StallTimer unlimited(monitor);
   unlimited.start();
-  EXPECT_GT(unlimited.time_to_check(), 100ms) << "but not forever";
+  EXPECT_GT(unlimited.time_to_check(), 100ms) << "the sleep must be bounded";
   EXPECT_LT(unlimited.time_to_check(), 1min);
   monitor.wait_limit().set(10);
   StallTimer limited(monitor);

@@ -89,7 +89,7 @@ Message message(Collective collective, std::uint32_t channels, std::uint32_t blo
 }
 
 // Returns, for each element, the number of chunks of a role that contain it, over all channels.
-std::vector<int> marked(Message message, Role role, std::uint64_t count, std::uint64_t buffer) {
+std::vector<int> coverage(Message message, Role role, std::uint64_t count, std::uint64_t buffer) {
   std::vector<int> marks(buffer);
   Shape& shape = message.shape;
   for (shape.channel = 0; shape.channel < shape.channels; ++shape.channel) {
@@ -112,7 +112,7 @@ void expect_buffers_covered_once(const Message& of, std::uint64_t count) {
   for (const Role role : {Role::input, Role::output}) {
     const std::uint64_t blocks =
         role == Role::input ? of.shape.blocks_in_input() : of.shape.blocks_in_output();
-    for (const int mark : marked(of, role, count, count * blocks)) ASSERT_EQ(mark, 1);
+    for (const int mark : coverage(of, role, count, count * blocks)) ASSERT_EQ(mark, 1);
   }
 }
 

@@ -196,7 +196,7 @@ TEST_F(Endpoints, ImpossibleMessageIsInternalError) {
   // Sends direct data without an advert, as no sender of this version does.
   EXPECT_EQ(near().try_receive_into(within_a_granule(near_memory_, 100 * kKiB)), 0U);
   wire_.run();
-  EXPECT_TRUE(far().try_receive(1).empty()) << "polls the advert";
+  EXPECT_TRUE(far().try_receive(1).empty()) << "this call processes the advert";
   wire_.distort(encode({Immediate::Kind::direct, 1, 1}));
   EXPECT_EQ(far().try_send(std::as_bytes(std::span("a", 1))), 1U);
   wire_.distort(encode({Immediate::Kind::credit, 1, 1}));

@@ -62,7 +62,7 @@ class Traffic {
     EXPECT_TRUE(sender_.may_send());
     if (!behind_direct_) {
       EXPECT_GT(sender_.room(), kRingBytes - kCreditBytes)
-          << "at most an unreturned credit is missing";
+          << "less than one credit's bytes may be missing";
     }
     EXPECT_GE(sender_.room(), kCreditBytes);
     EXPECT_EQ(receiver_.held(), 0U);

@@ -213,7 +213,7 @@ TEST(PortChoice, ChoosesDevicesByName) {
   const std::vector<Port> ports{kFirst, kSecond};
   EXPECT_EQ(used(ports, devices("rxe1")), Texts{"rxe1:1/3"});
   EXPECT_EQ(used(ports, devices("rxe1,rxe0")), (Texts{"rxe1:1/3", "rxe0:1/3"}))
-      << "the preferred first";
+      << "the first name is preferred";
   EXPECT_EQ(used(ports, devices("rxe")), (Texts{"rxe0:1/3", "rxe1:1/3"}));
   EXPECT_EQ(used(ports, devices("=rxe0:1")), Texts{"rxe0:1/3"});
   EXPECT_EQ(used(ports, devices("^rxe0")), Texts{"rxe1:1/3"});

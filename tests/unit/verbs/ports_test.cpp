@@ -89,8 +89,8 @@ ibv_gid_entry entry(const GidBytes& bytes, ibv_gid_type type, unsigned interface
 class Ports : public testing::Test {
  protected:
   void TearDown() override {
-    EXPECT_EQ(verbs_.open_devices, 0) << "every device is closed";
-    EXPECT_EQ(verbs_.open_lists, 0) << "the list is freed";
+    EXPECT_EQ(verbs_.open_devices, 0) << "every device must be closed";
+    EXPECT_EQ(verbs_.open_lists, 0) << "the device list must be freed";
   }
   std::vector<Port> list() const { return list_ports(verbs_.library); }
 
@@ -184,7 +184,7 @@ TEST_F(Ports, SkipEmptyGids) {
   EXPECT_EQ(gids[1].interface, "lo");
   EXPECT_EQ(gids[2].index, 1023);
   EXPECT_EQ(gids[2].kind, Gid::Kind::infiniband);
-  EXPECT_EQ(gids[2].interface, "") << "of another network namespace";
+  EXPECT_EQ(gids[2].interface, "") << "its interface is in another network namespace";
 }
 
 // With an old library, or an old kernel under a new library, the GID table must be read from sysfs.
@@ -248,11 +248,11 @@ TEST_P(OldPorts, InfinibandIsNotRoce) {
   EXPECT_EQ(ports[0].gids[0].kind, Gid::Kind::infiniband);
 }
 
-std::string name_of_age(const testing::TestParamInfo<bool>& info) {
+std::string name_of_old_part(const testing::TestParamInfo<bool>& info) {
   return info.param ? "library" : "kernel";
 }
 
-INSTANTIATE_TEST_SUITE_P(Old, OldPorts, testing::Bool(), name_of_age);
+INSTANTIATE_TEST_SUITE_P(Old, OldPorts, testing::Bool(), name_of_old_part);
 
 }  // namespace
 }  // namespace hccl::verbs

@@ -31,7 +31,7 @@ class Cache : public testing::Test {
   void SetUp() override { start(3 * kGranule); }
   void TearDown() override {
     cache_.reset();
-    EXPECT_EQ(memory_.count(), 0U) << "nothing stays registered";
+    EXPECT_EQ(memory_.count(), 0U) << "no registration may remain";
     device_.reset();
     EXPECT_EQ(memory_.domains, 0);
     EXPECT_EQ(memory_.verbs().open_devices, 0);

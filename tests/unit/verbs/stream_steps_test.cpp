@@ -54,7 +54,7 @@ class Steps : public testing::Test {
     received_ += taken;
     return taken;
   }
-  [[nodiscard]] bool is_right() const {
+  [[nodiscard]] bool received_bytes_match() const {
     return std::equal(near_memory_.all().begin(),
                       near_memory_.all().begin() + static_cast<std::ptrdiff_t>(received_),
                       far_memory_.all().begin());
@@ -77,10 +77,10 @@ TEST_F(Steps, SwitchFromRingToDirectAndBack) {
   EXPECT_EQ(send(450 * kKiB), 450 * kKiB);  // 400 KiB of these go direct
   wire_.run();
   EXPECT_EQ(take(600 * kKiB), 600 * kKiB);
-  EXPECT_TRUE(is_right());
+  EXPECT_TRUE(received_bytes_match());
   EXPECT_EQ(far_->receiving().held(), 50 * kKiB);
   EXPECT_EQ(take(50 * kKiB), 50 * kKiB);
-  EXPECT_TRUE(is_right());
+  EXPECT_TRUE(received_bytes_match());
   EXPECT_EQ(far_->received(Kind::direct), static_cast<int>(400 * kKiB / kSlice) + 1);
   EXPECT_EQ(near_->received(Kind::advert), 1);
 }
@@ -90,7 +90,7 @@ TEST_F(Steps, RingAloneMayFillDestination) {
   EXPECT_EQ(send(100 * kKiB), 100 * kKiB);
   wire_.run();
   EXPECT_EQ(take(100 * kKiB), 100 * kKiB);
-  EXPECT_TRUE(is_right());
+  EXPECT_TRUE(received_bytes_match());
   EXPECT_EQ(send(50 * kKiB), 50 * kKiB) << "the advert arrives after everything has been sent";
   wire_.run();
   EXPECT_EQ(far_->lend(60 * kKiB).size(), 50 * kKiB) << "no caller waits for the rest";
@@ -113,7 +113,7 @@ TEST_F(Steps, LimitAdvertsInFlight) {
   wire_.run();
   near_->progress();
   EXPECT_EQ(near_->received(Kind::advert), static_cast<int>(kMaxAdverts) + 1);
-  EXPECT_TRUE(is_right());
+  EXPECT_TRUE(received_bytes_match());
 }
 
 TEST_F(Steps, AdvertiseNoShortDestinations) {
