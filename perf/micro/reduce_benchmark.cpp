@@ -44,8 +44,8 @@ class Buffers {
   std::span<std::byte* const> destinations() const { return destinations_; }
 
  private:
-  // Returns memory whose pages exist, filled with values that are 0.5 as float and about 0.5 as
-  // half and bfloat16.
+  // Returns memory with all pages faulted in, filled with values that are 0.5 as float and about
+  // 0.5 as half and bfloat16.
   std::byte* allocate(device::Arena& arena) const {
     const device::DeviceAddress address = arena.allocate(bytes_);
     std::byte* const host = arena.view()->at(arena.file_offset(address));

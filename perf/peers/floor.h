@@ -12,9 +12,9 @@
 
 namespace peers {
 
-// Page-aligned memory whose pages exist. Each buffer begins at a different cache line of its first
-// page: buffers that all start at the same offset within a page compete for the same sets of the
-// first-level cache, which takes up to twice the time.
+// Page-aligned memory with all pages faulted in. Each buffer begins at a different cache line of
+// its first page: buffers that all start at the same offset within a page compete for the same sets
+// of the first-level cache, which takes up to twice the time.
 class Buffer {
  public:
   Buffer(std::size_t count, std::size_t first_line);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes lines on stderr.
+// Writes lines to stderr.
 #include "report_error.h"
 
 #include "text.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes lines on stderr, each in one write so that lines of several ranks do not mix.
+// Writes lines to stderr, each in one write so that lines of several ranks do not mix.
 #pragma once
 
 #include <string>

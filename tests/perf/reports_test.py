@@ -171,7 +171,7 @@ class RunPlot(unittest.TestCase):
 
     def test_refuses_barriers_and_other_files(self):
         for run in ({"rows": [self.row(0, 900)]}, {"rows": []}, {}):
-            with self.assertRaisesRegex(ValueError, "sizes to draw over"):
+            with self.assertRaisesRegex(ValueError, "sizes to draw"):
                 plot.picture_of(run)
 
     def test_draws_loss_and_time_of_a_training(self):

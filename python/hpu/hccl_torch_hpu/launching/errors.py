@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The error that ends ``hccl-hpu`` with one line."""
+"""The exception for errors that ``hccl-hpu`` reports in one line before it exits."""
 
 
 class LaunchError(Exception):
