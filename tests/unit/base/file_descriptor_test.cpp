@@ -123,8 +123,8 @@ TEST(FileDescriptor, HighNumbersAreClosedInForkedChild) {
   EXPECT_TRUE(holds_in_child([&] { return !is_open(high.get()); }));
 }
 
-// Memory files must be sealed when they are made, and refused if another process passes one that is
-// not.
+// Memory files must be sealed when they are made, and refused if another process passes an unsealed
+// one.
 
 constexpr std::uint64_t kBytes = 65536;
 

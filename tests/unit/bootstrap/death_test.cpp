@@ -25,7 +25,7 @@ class Death : public testing::TestWithParam<Child> {
     if (GetParam() != Child::none) processes.leave_child(GetParam() == Child::raw);
   }
 
-  // Returns the id, which one rank, the maker, creates for all.
+  // Returns the id. The rank with `maker` creates it for all ranks.
   static hcclUniqueId shared_id(Board& board, bool maker) {
     if (maker) {
       board.id = create_unique_id();

@@ -30,7 +30,7 @@ class Frames : public testing::Test {
         FrameConnection::Limits{.payload = 1 << 22, .descriptors = 1024});
   }
 
-  // Returns the next frame that arrives on the right.
+  // Returns the next frame that arrives at right_.
   std::optional<Frame> next() {
     const Deadline deadline = Deadline::after(kPatience);
     while (!deadline.expired()) {

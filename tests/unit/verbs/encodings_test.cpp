@@ -59,7 +59,7 @@ TEST(Immediate, FieldsDoNotOverlap) {
 TEST(Immediate, HoldsWindowMaxima) {
   EXPECT_LE(kSlice, Immediate::kMaxBytes);
   const Immediate whole{Kind::credit, static_cast<std::uint32_t>(kRingBytes), kMaxMessages};
-  EXPECT_EQ(decode(encode(whole)), whole) << "a credit for everything at once";
+  EXPECT_EQ(decode(encode(whole)), whole) << "a credit for a whole ring and all messages";
   EXPECT_GT(Immediate::kMaxMessages, 2 * kMaxAdverts)
       << "the truncated number of adverts would be ambiguous";
 }

@@ -19,11 +19,11 @@ struct FakeWireFunctions {
     const std::lock_guard lock(wire_in_use->mutex_);
     errno = EMFILE;
     if (wire_in_use->faults.no_channel) return nullptr;
-    auto ring = std::make_unique<FakeWire::Channel>();
-    ring->channel.context = context;
-    ring->channel.fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
-    ibv_comp_channel* const channel = &ring->channel;
-    wire_in_use->channels_[channel] = std::move(ring);
+    auto owner = std::make_unique<FakeWire::Channel>();
+    owner->channel.context = context;
+    owner->channel.fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+    ibv_comp_channel* const channel = &owner->channel;
+    wire_in_use->channels_[channel] = std::move(owner);
     return channel;
   }
 

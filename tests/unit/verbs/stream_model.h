@@ -101,7 +101,8 @@ class StreamModel {
     EXPECT_LE(adverts_ - data.adverts, kMaxAdverts);
     seen_by_sender_as_reported_ = data.adverts;
     if (direct) {
-      EXPECT_EQ(data.address - address_, data.position - begin_) << "each byte has its own place";
+      EXPECT_EQ(data.address - address_, data.position - begin_)
+          << "bytes and addresses must correspond";
       EXPECT_GE(data.position, advertised_from_);
       EXPECT_LE(data.position + data.bytes, advertised_from_ + advertised_);
       EXPECT_TRUE(receiver_view_.arrive(data.bytes, window_.arrived(), window_.released()));
