@@ -20,8 +20,8 @@ class Dev(unittest.TestCase):
         self.folder = Path(folder.name)
 
     def skips(self, *outputs):
-        """Returns the report of a run in which one test passed and those with these outputs were
-        skipped."""
+        """Returns the report of a run in which one test passed and one skipped test printed each of
+        these outputs."""
         cases = "".join(f"<testcase name='t'><skipped/><system-out>{output}</system-out></testcase>" for output in outputs)
         report = self.folder / "tests.xml"
         report.write_text(f"<testsuite><testcase name='passed'/>{cases}</testsuite>")

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the ```console blocks of a document and compares their output with the expected one.
+"""Runs the ```console blocks of a document and compares their output with the documented output.
 
 Usage: run_blocks.py <document> <source tree> <prefix of an install tree> [<build tree>]
 
-All blocks of a document run in one shell, with PREFIX set, in an empty folder that has a copy of the
-source tree's examples and the build tree as build/release. A line that begins with "$ " is a
-command, one that begins with "> " continues it, and the others are its output, stderr included.
-Lines are compared in any order, since the order of the ranks' output varies. Process ids and this
-host's name are not compared, and a line "..." stands for any lines. A command must succeed. Ports of
-127.0.0.1 are replaced by free ones. Blocks that clone, build or test the project itself (git clone,
-./dev, cmake with a preset) are not run.
+All blocks of a document run in one shell, with PREFIX set, in an empty folder that has a copy of
+the source tree's examples and the build tree as build/release. A line that begins with "$ " is a
+command, one that begins with "> " continues it, and all other lines are its output, including
+stderr. Lines are compared in any order, because the order of the ranks' output varies. Process ids
+and this host's name are not compared, and a line "..." stands for any number of lines. A command
+must succeed. Ports of 127.0.0.1 are replaced by free ones. Blocks that clone, build or test the
+project itself (git clone, ./dev, cmake with a preset) are not run.
 """
 import os
 import re
@@ -28,7 +28,7 @@ END = "==== end of command"
 
 
 def commands(document):
-    """Returns [(line number, command, expected lines)] of all blocks."""
+    """Returns [(line number, command, expected lines)] for all blocks."""
     found, inside = [], False
     for number, line in enumerate(document.splitlines(), 1):
         if line.startswith("```"):

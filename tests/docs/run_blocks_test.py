@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that the runner of documents' blocks reports the errors of a document."""
+"""Tests that run_blocks.py reports the errors of a document."""
 import os
 import subprocess
 import sys

@@ -13,7 +13,7 @@ from launcher import Program, environment, run
 
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
 HCCL_HPU = str(Path(sys.executable).with_name("hccl-hpu"))
-LIMIT = 300  # seconds per program, most of which imports take
+LIMIT = 300  # seconds per program, spent mostly on imports
 EXACT = 1e-5
 BF16 = 1e-2
 
@@ -54,8 +54,8 @@ def hccl_hpu_apart(*words: str, folder: Path, seconds: float = LIMIT, command: t
 
 
 def one_after_another(*programs: tuple[str, ...]) -> list[str]:
-    """Returns the words that run programs in one process. Each program is its path and its
-    arguments."""
+    """Returns the command that runs several programs in one process. A program is given as its path
+    and arguments."""
     words = [str(SCRIPTS / "several.py")]
     for program in programs:
         words += [*program, "+"]
@@ -64,8 +64,8 @@ def one_after_another(*programs: tuple[str, ...]) -> list[str]:
 
 @functools.cache
 def alone(*words: str) -> dict:
-    """Runs a script in one process on the CPU, without an emulated device. Returns its report,
-    which is cached.
+    """Runs a script in one process on the CPU, without an emulated device. Returns its report and
+    caches it.
 
     Args:
         words: the script and its arguments; ``{folder}`` stands for a temporary folder.
@@ -76,15 +76,14 @@ def alone(*words: str) -> dict:
 
 @functools.cache
 def all_alone(*programs: tuple[str, ...]) -> list[dict]:
-    """Runs several programs in order in one such process. Returns their reports, which are
-    cached."""
+    """Runs several programs in order in one such process. Returns their reports and caches them."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, *[word.replace("{folder}", folder) for word in one_after_another(*programs)]]
         return reports_of(run(command, seconds=LIMIT, ACCELERATE_USE_CPU="1", **private(Path(folder))), len(programs))
 
 
 def reports_of(output: str, count: int) -> list[dict]:
-    """Returns the reports of ``count`` programs from the files that ``common.report`` has written,
+    """Reads the reports of ``count`` programs from the files that ``common.report`` has written,
     and deletes the files."""
     files = [Path(name) for name in re.findall(r"REPORT (\S+/report-\w+\.json)", output)]
     assert len(files) == count, output
@@ -100,7 +99,7 @@ def report_of(output: str) -> dict:
 
 
 def require_same_training(found: dict, expected: dict, tolerance: float = EXACT) -> None:
-    """Requires equal losses in every step and equal weights at the end."""
+    """Requires the same losses in every step and the same final weights."""
     assert len(found["losses"]) == len(expected["losses"]) > 1, (found["losses"], expected["losses"])
     for mine, theirs in zip(found["losses"], expected["losses"]):
         assert abs(mine - theirs) <= tolerance, (found["losses"], expected["losses"])

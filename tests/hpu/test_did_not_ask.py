@@ -40,8 +40,8 @@ print(json.dumps(state))
 
 
 def site(folder: Path, without: tuple[str, ...] = ()) -> Path:
-    """Makes a folder with links to this environment's packages, except those whose names begin with
-    ``without``, to replace the environment's own folder."""
+    """Creates a site folder with links to this environment's packages, except those whose names
+    begin with one of ``without``."""
     folder.mkdir()
     for entry in SITE.iterdir():
         if not entry.name.startswith(without):
@@ -60,7 +60,7 @@ def state(packages: Path, folder: Path, **variables: str) -> dict:
 
 
 def without_own(found: dict) -> dict:
-    """Returns a state without the variables that name the test or its folder."""
+    """Returns the state without the variables that name the test or its folder."""
     own = {"PYTEST_CURRENT_TEST", *private(Path())}
     return found | {"environment": {name: value for name, value in found["environment"].items() if name not in own}}
 
@@ -93,13 +93,13 @@ def test_changes_nothing_if_switched_off(value: str, packages: Path, untouched: 
 
 
 def test_the_switch_changes_the_state(packages: Path, tmp_path: Path) -> None:
-    """With the switch, the state must differ: the comparison above can fail."""
+    """With the switch, the state must differ, which proves that the comparison above can fail."""
     found = state(packages, tmp_path, HCCL_EMU_HPU="1")
     assert found["hpu"] and found["accelerator"].startswith("hpu") and found["registrations"]["HPU"] > 0
 
 
 def refused(packages: Path, folder: Path, **variables: str) -> str:
-    """Runs the launcher, which must fail. Returns its only line of output."""
+    """Runs the launcher, which must fail, and returns its only line of output."""
     said = python(packages, "-m", "hccl_torch_hpu.launch", "shell", "true", folder=folder, code=2, **variables)
     assert said.startswith("hccl-hpu: ") and said.count("\n") == 1, said
     return said

@@ -59,7 +59,7 @@ def test_run_keeps_what_the_user_has_set(script, tmp_path: Path) -> None:
 
 
 def test_quiet_run_prints_nothing_and_leaves_no_files(script, tmp_path: Path) -> None:
-    """After several processes, only the folder for version checks in the cache may be left."""
+    """After several processes, only the cache folder for version checks may be left."""
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     ended = hccl_hpu_apart("run", "-n", "2", script("print('only this')"), folder=tmp_path, HCCL_EMU_HPU_QUIET="1",
@@ -77,8 +77,8 @@ def test_verbose_names_the_variables(script, tmp_path: Path) -> None:
 
 
 def shown_by(*words, folder: Path) -> list[dict]:
-    """Returns what each process printed to stdout. Leaves stderr out, since torchrun warns there if
-    a node leaves before another."""
+    """Returns the stdout of each process. Omits stderr, where torchrun warns if a node leaves
+    before another."""
     ended = hccl_hpu_apart(*words, folder=folder)
     assert ended.code == 0, ended.errors
     return [json.loads(line) for line in ended.output.splitlines()]
@@ -107,8 +107,8 @@ def test_run_accepts_a_module(tmp_path: Path) -> None:
 @pytest.mark.parametrize("how, end, code", [([], "5", 5), ([], "kill", -9), (["-n", "2"], "7", 7),
                                             (["-n", "2"], "kill", 137), (["--nodes", "2x1"], "9", 9)])
 def test_exit_code(how: list[str], end: str, code: int, script, tmp_path: Path) -> None:
-    """The exit code must be the script's, and with several ranks a line must name the failed
-    one."""
+    """The exit code must be that of the script, and with several ranks, a line must name the failed
+    rank."""
     last = "1" if how else "0"
     ended = hccl_hpu_apart("run", *how, script(END), last, end, folder=tmp_path, HCCL_EMU_HPU_QUIET="1")
     assert ended.code == code, ended
@@ -129,8 +129,8 @@ def test_shell_is_the_users(tmp_path: Path) -> None:
 
 
 def test_version_checks_find_the_release(tmp_path: Path) -> None:
-    """In the shell, pip must be the environment's and list the release that Optimum requires.
-    Elsewhere it must not be listed."""
+    """In the shell, pip must be the environment's and must list the release that Optimum requires.
+    Outside the shell, pip must not list it."""
     listed = hccl_hpu("shell", "pip", "list", "--disable-pip-version-check", folder=tmp_path)
     assert [line.split() for line in listed.splitlines() if "habana-torch-plugin" in line] == [["habana-torch-plugin", "1.24.0"]]
     assert hccl_hpu("shell", "which", "pip", folder=tmp_path).strip() == str(Path(sys.executable).with_name("pip"))
@@ -163,7 +163,7 @@ MISTAKES = [
 
 @pytest.mark.parametrize("words, variables, said", MISTAKES)
 def test_usage_errors_are_one_line(words: list[str], variables: dict[str, str], said: str, script, tmp_path: Path) -> None:
-    """A mistake must cause one line on stderr and exit code 2, and must not start the script."""
+    """A usage error must print one line on stderr, exit with code 2, and not start the script."""
     path = script("print('started')")
     ended = hccl_hpu_apart(*[word.format(script=path) for word in words], folder=tmp_path,
                            **({"HCCL_EMU_HPU_QUIET": "1"} | variables))
@@ -172,7 +172,7 @@ def test_usage_errors_are_one_line(words: list[str], variables: dict[str, str], 
 
 @pytest.mark.parametrize("how", [["-n", "2"], ["--nodes", "2x1"]])
 def test_ranks_end_with_the_launcher(how: list[str], script, tmp_path: Path) -> None:
-    """SIGTERM must end the launcher and all processes that it has started."""
+    """SIGTERM must terminate the launcher and all processes that it has started."""
     path = script(f"import os, time; open(r'{tmp_path}/rank' + os.environ['RANK'], 'w').close(); time.sleep(300)")
     program = Program([HCCL_HPU, "run", *how, path], environment(**private(tmp_path)))
     try:

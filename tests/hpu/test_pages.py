@@ -13,9 +13,9 @@ from launcher import FOLDER, Program, environment, free_port
 PAGES = FOLDER.parents[1] / "docs/how-to"
 SETS = {"hpu-accelerate.md": "set_a", "hpu-transformers.md": "set_a", "hpu-lightning.md": "set_b",
         "hpu-lightning-multi-node.md": "set_b", "hpu-optimum.md": "set_c", "ci-for-gaudi-code.md": "set_a"}
-WORKFLOW = "ci-for-gaudi-code.md"  # the commands of its workflow run its program
+WORKFLOW = "ci-for-gaudi-code.md"  # the commands of the page's workflow run the page's program
 COMMAND = re.compile(r"# ((?:\w+=\S+ )*hccl-hpu .*)")
-PORT = "29500"  # the port in the pages, which each run replaces by a free one
+PORT = "29500"  # the port in the pages, which each run replaces with a free one
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -45,12 +45,12 @@ def start(command: str, folder: Path, port: str) -> Program:
         name, value = words.pop(0).split("=", 1)
         variables[name] = value
     assert words.pop(0) == "hccl-hpu", command
-    # Programs start in the folder of the page's files.
+    # Programs start in the folder that has the page's files.
     return Program(["env", "-C", str(folder), HCCL_HPU, *words], environment(**variables))
 
 
 def run_commands(commands: list[str], folder: Path) -> None:
-    """Runs commands of a page: those that name a node at the same time, others in order."""
+    """Runs the commands of a page: commands that name a node concurrently, others in order."""
     assert commands
     port = free_port()
     if all("NODE_RANK=" in command for command in commands):
@@ -72,7 +72,7 @@ def test_program_of_a_page_runs(text: str, tmp_path: Path) -> None:
 
 @pytest.mark.set_a
 def test_workflow_of_a_page_runs(tmp_path: Path) -> None:
-    """The workflow's steps that run programs must work with the script of its page."""
+    """The workflow steps that run programs must work with the script of the page."""
     yaml = pytest.importorskip("yaml", reason="needs PyYAML")
     workflow = yaml.safe_load(blocks(WORKFLOW, "yaml")[0])
     program = blocks(WORKFLOW, "python")[0]

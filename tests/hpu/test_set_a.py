@@ -46,7 +46,7 @@ def require_transformers(found: dict, expected: dict, processes: int, tolerance:
 
 
 def test_accelerate(expected: dict[str, dict], tmp_path: Path) -> None:
-    """A plain Accelerator() must find the devices, use DDP over hccl, and have the losses and
+    """A plain Accelerator() must find the devices, use DDP over hccl, and reach the losses and
     weights of one process on the CPU."""
     plain, half = reports_of(accelerate_launch(2, *one_after_another((ACCELERATE, "no"), (ACCELERATE, "bf16")),
                                                folder=tmp_path), 2)

@@ -21,7 +21,7 @@ def train(kind: str, folder: Path, *more: str, **variables: str) -> dict:
 @pytest.mark.parametrize("kind, devices", [("one", 1), ("two", 2), ("eight", 8), ("accelerator", 2), ("parallel", 2),
                                            ("bf16", 2)])
 def test_trainer(kind: str, devices: int, tmp_path: Path) -> None:
-    """Lightning must start the ranks, and all losses and weights must be those of one process on
+    """Lightning must start the ranks, and all losses and weights must equal those of one process on
     the CPU."""
     found = train(kind, tmp_path)
     assert found["device"] == "hpu" and found["accelerator"] == "HPUAccelerator", found

@@ -19,7 +19,7 @@ SPAWN = str(SCRIPTS / "spawn.py")
 @pytest.mark.parametrize("lazy", ["0", "1"])
 @pytest.mark.parametrize("processes, kind", [(2, "plain"), (2, "graphs"), (8, "graphs")])
 def test_fast_ddp(processes: int, kind: str, lazy: str, tmp_path: Path) -> None:
-    """Gradients must be right in every step, with HPU graphs and without, although the program does
+    """Gradients must be right in every step, with and without HPU graphs, although the program does
     not wait for the collective."""
     found = report_of(hccl_hpu("run", "-n", str(processes), FAST_DDP, kind, folder=tmp_path, PT_HPU_LAZY_MODE=lazy))
     assert found["world"] == processes
@@ -27,15 +27,15 @@ def test_fast_ddp(processes: int, kind: str, lazy: str, tmp_path: Path) -> None:
 
 
 def test_stale_gradients_are_detected(tmp_path: Path) -> None:
-    """The comparison above must notice graphs whose replay does nothing, which reuse the first
-    step's gradients."""
+    """The comparison above must detect graphs whose replay does nothing, so that every step reuses
+    the first step's gradients."""
     found = report_of(hccl_hpu("run", "-n", "2", FAST_DDP, "stale", folder=tmp_path))
     with pytest.raises(AssertionError):
         require_same_training(found, alone(FAST_DDP, "cpu"))
 
 
 def spawn(launcher: str, size: int, *program: str, folder: Path, **variables: str) -> dict:
-    """Runs a program as gaudi_spawn.py does, on a free port. Returns its report."""
+    """Runs a program on a free port, as gaudi_spawn.py does. Returns its report."""
     named = {"PET_MASTER_PORT": free_port(), "OMPI_MCA_btl_tcp_if_include": "lo", "OMPI_MCA_oob_tcp_if_include": "lo"}
     return report_of(hccl_hpu("shell", "python", SPAWN, launcher, str(size), *program, folder=folder, **(named | variables)))
 
@@ -52,7 +52,8 @@ MODES = {
 
 @pytest.mark.parametrize("size, mode", [*[(2, mode) for mode in MODES], (8, "fast_ddp")])
 def test_gaudi_trainer(size: int, mode: str, tmp_path: Path) -> None:
-    """Each strategy must give the results of one process of Transformers' Trainer on the CPU."""
+    """Each strategy must give the same results as Transformers' Trainer in one process on the
+    CPU."""
     arguments, lazy, tolerance = MODES[mode]
     found = spawn("torchrun", size, OPTIMUM, str(tmp_path / "out"), *arguments, folder=tmp_path, PT_HPU_LAZY_MODE=lazy)
     assert found["world"] == size and found["device"].startswith("hpu"), found

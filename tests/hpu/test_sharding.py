@@ -15,8 +15,8 @@ def test_two_devices_match_one_process(tmp_path: Path) -> None:
 
 
 def test_collectives_precede_readers_of_their_results(tmp_path: Path) -> None:
-    """All results must be in order. When a rank is then killed, the other one's error must name
-    that rank and the call."""
+    """Every read must see the result of the collective before it. After a rank is killed, the other
+    rank's error must name that rank and the call."""
     output = hccl_hpu("run", "-n", "2", str(SCRIPTS / "order.py"), folder=tmp_path, code=None)
     assert output.count("in order") == 2, output
     assert "all_reduce" in output and "rank 1" in output and "not reached" not in output, output

@@ -36,12 +36,12 @@ def check(root):
 
 
 def without_code(path):
-    """Returns the text of a page without its blocks of code. Line numbers stay unchanged."""
+    """Returns the text of a page without its code blocks. Line numbers stay unchanged."""
     return re.sub(r"^```.*?^```", lambda m: "\n" * m.group(0).count("\n"), path.read_text(), flags=re.M | re.S)
 
 
 def check_english(path):
-    """Reports phrases to reword, except at the beginning of questions."""
+    """Reports phrases to reword, except where they begin a question."""
     for number, line in enumerate(without_code(path).splitlines(), 1):
         for match, complaint in english.complaints(line):
             if not re.match(r"[^.!]*\?", line[match.end():]):
@@ -49,8 +49,8 @@ def check_english(path):
 
 
 def check_sources_exist(root, path, sources):
-    """Checks that a source in backquotes is the end of a file's path. Headers without a layer may
-    belong to other projects."""
+    """Checks that each source name in backquotes matches the end of a file's path. Headers without
+    a layer may belong to other projects."""
     for line, match in tree.numbered_matches(r"`((?:[\w-]+/)*[\w-]+\.(?:h|cpp))`", without_code(path)):
         name = match.group(1)
         is_ours = name.endswith(".cpp") or (root / "src" / name.split("/")[0]).is_dir()
@@ -75,9 +75,9 @@ def check_links(root, path):
 
 
 def anchors(text):
-    """Returns the anchors of headings: lower case, dashes for spaces, no punctuation. Leaves out
-    those with several dashes in a row and those of repeated headings, since site generators and
-    GitHub name them differently."""
+    """Returns the anchors of headings: lower case, dashes for spaces, no punctuation. Omits anchors
+    with several dashes in a row and those of repeated headings, because site generators and GitHub
+    name them differently."""
     text = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
     found = [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in re.findall(r"^#+\s+(.*)$", text, re.M)]
     return {anchor for anchor in found if "--" not in anchor and found.count(anchor) == 1}
@@ -88,8 +88,8 @@ def is_below(path, folder):
 
 
 def check_index(root):
-    """Checks that docs/README.md, or the README.md of a folder that it links to, links to each page
-    below docs/."""
+    """Checks that each page below docs/ is linked from docs/README.md or from the README.md of a
+    folder linked there."""
     start = (root / "docs/README.md").resolve()
     if not start.exists():
         return
@@ -107,7 +107,7 @@ def check_index(root):
 
 
 def check_pages_are_run(root):
-    """Checks that each how-to page has console blocks, which tests/docs runs, or is named by a test
+    """Checks that each how-to page has console blocks, which tests/docs runs, or is named in a test
     that runs its programs."""
     tests = "".join(path.read_text() for path in tree.files(root, "tests") if path.name in PAGE_TESTS)
     for path in tree.files(root, "docs/how-to"):

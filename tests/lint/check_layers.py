@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares every #include with the layer table of docs/architecture.md, which is the rule and its documentation."""
+"""Compares every #include with the layer table of docs/architecture.md, which both defines and
+documents the rule."""
 import re
 
 import tree
@@ -9,8 +10,8 @@ TABLE_HEADER = "| folder | may include | third party |"
 
 
 def read_table(text):
-    """Returns {folder: (layers it may include, third-party headers it may include)}; None stands
-    for 'anything'."""
+    """Returns {folder: (layers it may include, third-party headers it may include)}; None means
+    any."""
     rows = {}
     lines = iter(text.splitlines())
     for line in lines:

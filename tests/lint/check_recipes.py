@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the recipes of CONTRIBUTING.md: their files must exist, the files that mention a recipe's
-specimen must be listed, and a recipe must not list more files than its limit."""
+"""Checks the recipes of CONTRIBUTING.md: their files must exist, each recipe must list the files
+that mention its specimen, and must not list more files than its limit."""
 import re
 
 import tree

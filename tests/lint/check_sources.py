@@ -9,7 +9,7 @@ import tree
 
 LONGEST_FILE = 400
 
-# The only places that may catch exceptions, each with what it does with them.
+# The only places that may catch exceptions, and the way in which each handles them.
 MAY_CATCH = {
     "src/api/guard.h": "the C boundary: turns exceptions into a result code and the last error's text",
     "src/api/guard.cpp": "the C boundary",

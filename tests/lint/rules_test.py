@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests each rule of this folder on a small tree that breaks it, and on one that does not."""
+"""Tests each rule of this folder on a small tree that breaks the rule and on a clean one."""
 import tempfile
 import unittest
 from pathlib import Path

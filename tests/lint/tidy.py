@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs clang-tidy on what changed since the last release, or on everything with --all.
+"""Runs clang-tidy on the files changed since the last release, or on all files with --all.
 
 A changed header is checked through one source that includes it. Before the first release, the
-changes are those of the last commit and those that are not committed. A clean result is recorded by
-the hash of all its inputs (preprocessed text, checks, tool), so a later run skips unchanged files.
+changes are the last commit and the uncommitted changes. A clean result is recorded by the hash of
+all its inputs (preprocessed text, checks, tool), so a later run skips unchanged files.
 """
 import argparse
 import concurrent.futures
@@ -19,8 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TIDY = ["clang-tidy", "--quiet"]
-# The same configuration without the checks that GoogleTest's macros fail and those that do not
-# apply to tests.
+# The same configuration without checks that GoogleTest's macros fail or that do not apply to tests.
 TESTS_EXTRA = ["--checks=-cppcoreguidelines-avoid-goto,-cppcoreguidelines-pro-*,-readability-function-cognitive-complexity,"
                "-readability-static-accessed-through-instance,-readability-convert-member-functions-to-static"]
 
@@ -43,7 +42,7 @@ def changed_files():
 
 def units_showing(changed, units):
     """Returns the changed sources, and for each changed header a source that includes it,
-    preferably its own."""
+    preferably the source of the same name."""
     by_path = {Path(unit["file"]): unit for unit in units}
     chosen = {path for path in changed if path in by_path}
     for header in changed:
@@ -59,7 +58,7 @@ def units_showing(changed, units):
 
 
 def preprocessor(unit, *options):
-    """Returns the unit's compile command turned into one that only preprocesses."""
+    """Returns the unit's compile command, changed to preprocess only."""
     words = shlex.split(unit["command"])
     output = words.index("-o")
     words = [word for index, word in enumerate(words) if index not in (output, output + 1) and word != "-c"]
@@ -68,8 +67,8 @@ def preprocessor(unit, *options):
 
 
 def fingerprint(unit, version):
-    """Returns the hash of all inputs of a run of clang-tidy on the unit. Comments count, since they
-    include NOLINT."""
+    """Returns the hash of all inputs of a run of clang-tidy on the unit. The hash covers comments,
+    because they include NOLINT."""
     text = output_of(preprocessor(unit, "-E", "-C"), cwd=unit["directory"])
     parts = [version, (ROOT / ".clang-tidy").read_text(), Path(__file__).read_text(), text]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()

@@ -13,7 +13,7 @@ COUNTS = [0, 1, 3, 1023, 100_003]
 
 
 def values(rank: int, count: int, dtype: torch.dtype, seed: int = 0) -> torch.Tensor:
-    """Returns the input of a rank: small whole numbers, whose sums are exact in every type."""
+    """Returns the input of a rank: small integers, whose sums are exact in every type."""
     generator = torch.Generator().manual_seed(1000 * seed + rank)
     return torch.randint(0, 3, (count,), generator=generator).to(dtype)
 
@@ -23,14 +23,14 @@ def inputs(count: int, dtype: torch.dtype, seed: int = 0) -> list[torch.Tensor]:
 
 
 def strided(tensor: torch.Tensor) -> torch.Tensor:
-    """Returns the same elements as every third element of a larger tensor."""
+    """Returns a strided copy: the elements are every third element of a larger tensor."""
     whole = torch.zeros(3 * tensor.numel(), dtype=tensor.dtype)
     whole[::3] = tensor
     return whole[::3]
 
 
 def same(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Returns whether two tensors are equal, also in types that torch cannot compare."""
+    """Returns whether two tensors are equal, even in types that torch cannot compare."""
     flat = [tensor.clone(memory_format=torch.contiguous_format).view(torch.uint8) for tensor in (one, other)]
     return one.shape == other.shape and one.dtype == other.dtype and torch.equal(*flat)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of ranks whose group breaks. Each prints the errors that it gets, for the test to
-check."""
+"""Functions run by the ranks of a group that breaks. Each prints the errors that it gets, for the
+test to check."""
 import datetime
 import os
 import signal
@@ -11,7 +11,7 @@ import torch.distributed as dist
 
 
 def report(call) -> None:
-    """Makes a call that must fail, prints its error and duration, and ends the process."""
+    """Makes a call that must fail, prints its error and duration, and exits."""
     start = time.monotonic()
     try:
         call()
@@ -23,7 +23,7 @@ def report(call) -> None:
 
 
 def leave_rank_1(seconds: float) -> None:
-    """Makes rank 1 sleep for ``seconds`` and end."""
+    """Makes rank 1 sleep for ``seconds`` and exit."""
     if dist.get_rank() == 1:
         time.sleep(seconds)
         os._exit(7)
@@ -61,7 +61,7 @@ def stopped() -> None:
 
 
 def late() -> None:
-    """Lets rank 1 never make the call."""
+    """Makes a call on all ranks except rank 1."""
     leave_rank_1(30)
     report(lambda: dist.all_reduce(torch.ones(1000)))
 
@@ -80,7 +80,7 @@ def different_types() -> None:
 
 
 def aborted() -> None:
-    """Aborts on another thread, which must end a wait."""
+    """Aborts on another thread, which must unblock a wait."""
     import threading
 
     leave_rank_1(3)
@@ -100,7 +100,7 @@ def exit_without_destroy() -> None:
 
 
 def exit_with_work_in_flight() -> None:
-    """Ends rank 0 while its operation waits for the others."""
+    """Exits rank 0 while its operation waits for the other ranks."""
     if dist.get_rank() == 0:
         dist.all_reduce(torch.ones(1 << 20), async_op=True)
     raise SystemExit(0)
@@ -113,22 +113,22 @@ def exception_on_one_rank() -> None:
 
 
 def look_at(done) -> None:
-    """Takes Python's lock many times, as a callback."""
+    """A callback that takes the GIL many times."""
     for _ in range(20):
         time.sleep(0.001)
     done.value()
 
 
 def exit_during_callbacks() -> None:
-    """Ends the program while callbacks of futures run, like hooks of DistributedDataParallel, and
-    more are queued."""
+    """Exits while callbacks of futures run, like the hooks of DistributedDataParallel, and more are
+    queued."""
     for _ in range(60):
         dist.all_reduce(torch.ones(1000), async_op=True).get_future().then(look_at)
     raise SystemExit(3)
 
 
 def exit_with_pending_futures() -> None:
-    """Ends rank 0 while its futures wait for a rank that does not answer."""
+    """Exits rank 0 while its futures wait for a rank that does not answer."""
     if dist.get_rank() == 1:
         time.sleep(600)
     dist.irecv(torch.ones(1)).get_future().then(look_at)
@@ -160,14 +160,14 @@ def killed_sender() -> None:
 
 
 def late_messages() -> None:
-    """Lets rank 1 send nothing. Calls after the time-out must fail with the same reason."""
+    """Rank 1 sends nothing. Calls after the time-out must fail for the same reason."""
     leave_rank_1(30)
     print_errors(lambda: dist.recv(torch.ones(1), 1), lambda: dist.recv(torch.ones(1)), lambda: dist.send(torch.ones(1), 1))
     report(lambda: dist.all_reduce(torch.ones(1)))
 
 
 def used_after_abort() -> None:
-    """Makes calls on an aborted group, whose errors must name the abort."""
+    """Makes calls on an aborted group; their errors must name the abort."""
     leave_rank_1(3)
     dist.group.WORLD._get_backend(torch.device("cpu")).abort()
     print_errors(lambda: dist.send(torch.ones(1), 1), lambda: dist.recv(torch.ones(1)), lambda: dist.recv(torch.ones(1), 1, tag=3))

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of subgroups, of groups that are destroyed and created again, and of forks. Run on every
-rank."""
+"""Tests subgroups, groups that are destroyed and created again, and forks. Run on every rank."""
 import os
 import threading
 import time
@@ -14,7 +13,8 @@ from training import compare
 
 
 def subgroups() -> None:
-    """Disjoint and overlapping groups must work in each rank's own order."""
+    """Disjoint and overlapping groups must work even if each rank uses them in a different
+    order."""
     size, rank = dist.get_world_size(), dist.get_rank()
     pairs = [dist.new_group([0, 1]), dist.new_group([2, 3])]
     crossed = dist.new_group([1, 2])
@@ -41,8 +41,8 @@ def subgroups() -> None:
 
 
 def two_groups_at_once() -> None:
-    """Operations of two groups of the same ranks must work at the same time and from two
-    threads."""
+    """Operations of two groups of the same ranks must work concurrently, on one thread and on
+    two."""
     groups = [dist.new_group(), dist.new_group()]
     rank = dist.get_rank()
     works = [dist.all_reduce(torch.full((50_000,), float(rank)), group=groups[i % 2], async_op=True) for i in range(40)]
@@ -75,9 +75,9 @@ def held() -> tuple[int, int, int]:
 
 
 def leaves_nothing(action) -> None:
-    """Calls the action twenty times and checks that the process then holds no more resources. Waits
-    up to ten seconds, since the root server keeps those of a group until the slowest rank has left
-    it."""
+    """Calls the action twenty times and checks that the process then holds no more resources than
+    before. Waits up to ten seconds, because the root server keeps a group's resources until the
+    slowest rank has left."""
     for _ in range(3):
         action()
     before = held()
@@ -101,8 +101,7 @@ def groups_leak_nothing() -> None:
 
 
 def reinitialised() -> None:
-    """The default group must be able to be destroyed and created again twenty times without leaving
-    resources."""
+    """Destroying and recreating the default group twenty times must leak no resources."""
     def again() -> None:
         tensor = torch.ones(1000)
         dist.all_reduce(tensor, async_op=True).get_future().wait()
@@ -128,7 +127,7 @@ def start_child(action) -> int:
 
 
 def exit_code(child: int) -> int:
-    """Waits for a child. Returns its exit code, or the negative number of the signal that ended
+    """Waits for a child. Returns its exit code, or the negated number of the signal that killed
     it."""
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
@@ -156,7 +155,7 @@ def forks_with_shared_memory() -> None:
     def look() -> None:
         import time
 
-        time.sleep(0.2)  # the parent writes during this time
+        time.sleep(0.2)  # the parent writes in the meantime
         assert tensor[999_999].item() == 999_999
         tensor.add_(1)
         other = torch.ones(1_000_000)
@@ -185,7 +184,7 @@ def forks_beside_allocations() -> None:
         while not stopping.is_set():
             allocate_once()
 
-    # A child forked in the middle of the first call would wait forever for libtorch's
+    # A child forked during the first call would wait forever for the initialisation of libtorch's
     # function-local statics.
     allocate_once()
     assert bool((torch.full((20_000,), 3.0) == 3).all())
@@ -201,8 +200,8 @@ def forks_beside_allocations() -> None:
 
 
 def child_leaves_behind_receives() -> None:
-    """A child must exit normally after its parent has received from any rank and by tags. A receive
-    in the child must fail."""
+    """A child must exit normally if its parent has received from any rank and by tag before the
+    fork. A receive in the child must fail."""
     rank = dist.get_rank()
     tensor = torch.ones(3)
     if rank == 0:
@@ -276,8 +275,7 @@ def allocator_with_other_features(folder: str) -> None:
 
 
 def destroyed_while_receives_wait() -> None:
-    """Destroying a group must fail its receives that have no message, and complete their
-    futures."""
+    """Destroying a group must fail its unmatched receives and complete their futures."""
     peer = 1 - dist.get_rank()
     for arguments in ({"src": peer}, {"src": None}, {"src": peer, "tag": 5}):
         group, ended = dist.new_group(), []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs programs of several ranks, each a process, and kills any that are left."""
+"""Runs programs of several ranks, one process per rank, and kills processes that are left."""
 import os
 import signal
 import socket
@@ -12,8 +12,8 @@ FOLDER = Path(__file__).resolve().parent
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Returns the variables of a program under test, without the tests' own HCCL_* and with traffic
-    on loopback."""
+    """Returns the environment of a program under test, without the HCCL_* variables of the test and
+    with traffic on loopback."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith(("HCCL_", "TORCH_", "DDP_"))}
     return variables | {"OMP_NUM_THREADS": "1", "HCCL_SOCKET_IFNAME": "lo", "GLOO_SOCKET_IFNAME": "lo"} | more
 
@@ -26,7 +26,8 @@ class Program:
                                         cwd=FOLDER, start_new_session=True)
 
     def finish(self, seconds: float) -> tuple[int, str]:
-        """Returns the exit code and the output. Fails the test if the program has not ended after ``seconds``."""
+        """Returns the exit code and the output. Fails the test if the program has not exited after
+        ``seconds``."""
         try:
             output, _ = self.process.communicate(timeout=seconds)
             return self.process.returncode, output
@@ -46,7 +47,8 @@ class Program:
 
 
 def session_members(session: int) -> list[int]:
-    """Returns the pids of a session. All processes that a program starts are in its session."""
+    """Returns the pids of a session. All processes that a program starts are in the program's
+    session."""
     members = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -64,8 +66,8 @@ def torchrun(ranks: int, *arguments: str) -> list[str]:
 
 
 def run(command: list[str], *, seconds: float = 120, code: int | None = 0, **variables: str) -> str:
-    """Runs a command. Returns its output. Fails the test unless it ends in time with this exit code
-    (None: any)."""
+    """Runs a command. Returns its output. Fails the test unless the command exits in time with this
+    code (None: any code)."""
     returned, output = Program(command, environment(**variables)).finish(seconds)
     assert code is None or returned == code, f"{command} ended with {returned}:\n{output}"
     return output
@@ -73,17 +75,17 @@ def run(command: list[str], *, seconds: float = 120, code: int | None = 0, **var
 
 def run_ranks(ranks: int, functions: str, *arguments: str, backend: str = "hccl", **options) -> str:
     """Runs ``module:function,function...`` of this folder in order on several ranks of a group.
-    Returns their output, in which each function's name precedes its output."""
+    Returns the ranks' output, in which each function's name precedes its output."""
     return run(torchrun(ranks, str(FOLDER / "rank.py"), functions, backend, *arguments), **options)
 
 
-# torchrun runs Python unbuffered: print() writes each argument and each newline separately, so
-# lines of two ranks would mix in their common pipe.
+# torchrun runs Python unbuffered: print() writes each argument and each newline separately, so the
+# lines of two ranks could mix in their common pipe.
 WHOLE_LINES = "import sys; sys.stdout.reconfigure(line_buffering=True, write_through=False)\n"
 
 
 def run_program(ranks: int, text: str, folder: Path, **options) -> str:
-    """Runs a user program on several ranks. Returns their output, in which no lines are mixed."""
+    """Runs a user program on several ranks. Returns their output, with lines kept intact."""
     path = folder / "program.py"
     path.write_text(WHOLE_LINES + text)
     return run(torchrun(ranks, str(path)), **options)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests which receive gets which message: receives from any rank, by tags, and from the rank
+"""Tests the matching of receives and messages: receives from any rank, by tag, and from the rank
 itself. Run on every rank."""
 import ctypes
 import datetime
@@ -27,8 +27,8 @@ def number(count: int = 1) -> torch.Tensor:
 
 
 def directed_behind_any() -> None:
-    """A receive from any rank must get the first message, and a receive from rank 1 posted after it
-    the second."""
+    """A receive from any rank must get the first message, and a receive from rank 1 posted later
+    must get the second."""
     for count, tag in ((1, 0), (50_000, 0), (1, 5), (50_000, 5)):
         if dist.get_rank() == 0:
             tensors = [number(count) for _ in range(4)]
@@ -47,8 +47,8 @@ def directed_behind_any() -> None:
 
 
 def any_behind_directed() -> None:
-    """A receive from rank 1 must get the first message, and a receive from any rank posted after it
-    the second, while an earlier receive by another tag waits."""
+    """A receive from rank 1 must get the first message, and a receive from any rank posted later
+    must get the second, while an earlier receive with a different tag waits."""
     if dist.get_rank() == 0:
         tensors = [number() for _ in range(3)]
         works = [dist.irecv(tensors[0], 1, tag=5), dist.irecv(tensors[1], 1, tag=6), dist.irecv(tensors[2], tag=6)]
@@ -69,8 +69,8 @@ def any_behind_directed() -> None:
 
 
 def directed_waits_for_its_own_source() -> None:
-    """A receive from rank 1 that was queued behind one from any rank must only take a message of
-    rank 1."""
+    """A receive from rank 1 that was queued behind a receive from any rank must take only a message
+    from rank 1."""
     rank = dist.get_rank()
     if rank == 0:
         first, second = number(), number()
@@ -111,8 +111,8 @@ def unmatched_messages_stay_queued() -> None:
 
 
 def tags_beside_any() -> None:
-    """While a receive without a tag waits for any rank, messages with and without tags must be able
-    to overtake each other."""
+    """While a receive from any rank without a tag waits, messages with and without tags must be
+    able to overtake each other."""
     if dist.get_rank() == 0:
         plain, first, second = number(1000), number(1000), number(1000)
         works = [dist.irecv(plain), dist.irecv(first, 1, tag=5), dist.irecv(second, tag=6)]
@@ -162,7 +162,7 @@ def parts_of_one_tensor() -> None:
 
 
 def halo_exchange() -> None:
-    """Parts of a tensor must be received while other parts are sent, even if their elements
+    """Parts of a tensor must be receivable while other parts are sent, even if their elements
     interleave."""
     every = slice(None)
     parts = [  # shape, and pairs of received and sent parts
@@ -182,8 +182,8 @@ def halo_exchange() -> None:
 
 
 def received_twice() -> None:
-    """The second of two messages into the same memory must stay, and neither receive may wait for
-    the other's message."""
+    """Of two messages into the same memory, the second must remain, and neither receive may wait
+    for the other's message."""
     for first, second in ((slice(None), slice(None)), (slice(None, None, 2), slice(0, 10)), (slice(0, 10), slice(0, 10, 3)),
                           (slice(None, None, 2), slice(None, None, 3)), (slice(0, 60_000), slice(20, 30))):
         whole = torch.zeros(100_000)
@@ -203,7 +203,7 @@ def received_twice() -> None:
 
 
 def sent_during_its_broadcast() -> None:
-    """A tensor that a collective only reads can be sent at the same time."""
+    """A tensor that a collective only reads must be sendable at the same time."""
     tensor = torch.full((100_000,), float(dist.get_rank()))
     if dist.get_rank() == 0:
         works = [dist.broadcast(tensor, 0, async_op=True), dist.isend(tensor, 1)]
@@ -217,7 +217,7 @@ def sent_during_its_broadcast() -> None:
 
 def other_calls_overtake_a_waiting_call() -> None:
     """While a call waits for an earlier operation on its tensor, another thread must be able to
-    send a message that the other rank needs first."""
+    send a message that the other rank needs earlier."""
     tensor = torch.ones(1000, 2)[:, 0]
     if dist.get_rank() == 0:
         first = dist.all_reduce(tensor, async_op=True)
@@ -235,7 +235,7 @@ def other_calls_overtake_a_waiting_call() -> None:
 
 
 def mixed_traffic() -> None:
-    """Random receives from one rank or from any must get the messages of each rank and tag in
+    """Random receives, from one rank or from any, must get the messages of each rank and tag in
     order."""
     size, rank, rounds = dist.get_world_size(), dist.get_rank(), 60
     choices = random.Random(8)
@@ -268,7 +268,7 @@ def mixed_traffic() -> None:
 
 
 def to_itself() -> None:
-    """A rank must receive messages that it sends itself before or after the receive."""
+    """A rank must receive messages that it sends to itself before or after the receive."""
     rank = dist.get_rank()
     for count in (1, 50_000):
         for tag in (0, 4):
@@ -292,8 +292,8 @@ def to_itself() -> None:
 
 
 def to_itself_in_batches() -> None:
-    """A batch must pair sends and receives of a rank with itself, in either order. An unpaired one
-    must fail at once."""
+    """A batch must pair a rank's sends to itself with its receives, in either order. An unpaired
+    call must fail immediately."""
     rank = dist.get_rank()
     for receive_first in (True, False):
         tensor, sent = number(20), torch.full((20,), float(rank))
@@ -309,7 +309,7 @@ def to_itself_in_batches() -> None:
 
 
 def results_at_once() -> None:
-    """A receive without a message yet must know its tensor, and so must its future."""
+    """A pending receive must return its tensor as the result, and so must its future."""
     peer = 1 - dist.get_rank()
     for source, tag in ((peer, 0), (None, 0), (None, 6), (peer, 6)):
         tensor = number()
@@ -323,8 +323,7 @@ def results_at_once() -> None:
 
 
 def tags_in_batches() -> None:
-    """A batch must match messages by their tags, and those with equal tags in the order of the
-    calls."""
+    """A batch must match messages by tag, and messages with equal tags in call order."""
     rank, peer = dist.get_rank(), 1 - dist.get_rank()
     for count in (1, 50_000):
         sent = [torch.full((count,), 10.0 * rank + value) for value in range(5)]
@@ -337,7 +336,7 @@ def tags_in_batches() -> None:
 
 
 def self_receive_without_send_times_out() -> None:
-    """A receive from the rank itself without a message must end with the group's time-out."""
+    """A receive from the rank itself without a message must fail at the group's time-out."""
     rank = dist.get_rank()
     group = dist.new_group(timeout=datetime.timedelta(seconds=1))
     raises(dist.DistBackendError, "has sent itself no message", lambda: dist.irecv(number(), rank, group=group).wait())
@@ -346,7 +345,7 @@ def self_receive_without_send_times_out() -> None:
 
 
 def page_without_access(access: int) -> torch.Tensor:
-    """Returns a tensor of 16 pages, of which the ninth has only the given access."""
+    """Returns a tensor of 16 pages, the ninth of which has only the given access."""
     memory = mmap.mmap(-1, 16 * mmap.PAGESIZE)
     tensor = torch.frombuffer(memory, dtype=torch.float32)
     libc = ctypes.CDLL(None, use_errno=True)
@@ -355,7 +354,8 @@ def page_without_access(access: int) -> torch.Tensor:
 
 
 def inaccessible_memory() -> None:
-    """Memory that cannot be read or written must fail the call, and the group must keep working."""
+    """Memory that cannot be read or written must fail the call, and the group must remain
+    usable."""
     rank, peer = dist.get_rank(), 1 - dist.get_rank()
     closed, locked = page_without_access(0), page_without_access(mmap.PROT_READ)
     fine = torch.ones_like(locked)
@@ -399,8 +399,8 @@ def disjoint_from_a_collective() -> None:
 
 
 def behind_a_collective() -> None:
-    """A message that is already there must be stored only after an earlier collective on the same
-    tensor."""
+    """A message that has already arrived must be stored only after an earlier collective on the
+    same tensor."""
     rank = dist.get_rank()
     for count in (100, 50_000):
         message, other = torch.arange(count), torch.zeros(count, dtype=torch.int64)
@@ -427,7 +427,7 @@ def behind_a_collective() -> None:
 
 
 def gaps_are_untouched() -> None:
-    """A message from and to distant elements must only load the pages of the elements."""
+    """A message between widely spaced elements must touch only the pages of these elements."""
     memory = mmap.mmap(-1, 1 << 30)
     tensor = torch.frombuffer(memory, dtype=torch.float32)[:: 1 << 24]
     before = resident_bytes()
@@ -444,7 +444,7 @@ def resident_bytes() -> int:
 
 
 def memory_protected_later() -> None:
-    """If memory becomes read-only after a receive was posted, the receive must fail."""
+    """If memory becomes read-only after a receive is posted, the receive must fail."""
     libc = ctypes.CDLL(None, use_errno=True)
     for tag in (0, 3):
         memory = mmap.mmap(-1, 16 * mmap.PAGESIZE)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests operations beyond plain collectives: reductions, futures, counts and errors. Run on every
+"""Tests features beyond plain collectives: reductions, futures, counts and errors. Run on every
 rank."""
 import datetime
 import functools
@@ -22,7 +22,7 @@ def raises(error, text: str, call) -> None:
 
 
 def random_integers(rank: int, count: int, dtype: torch.dtype) -> torch.Tensor:
-    """Returns integers of random bits."""
+    """Returns integers with random bits."""
     generator = torch.Generator().manual_seed(rank)
     return torch.randint(0, 256, (count * dtype.itemsize,), generator=generator, dtype=torch.uint8).view(dtype)
 
@@ -64,8 +64,8 @@ def premultiplied_sums() -> None:
 
 
 def premultiplied_sums_of_other_types() -> None:
-    """The factor may have any type and must be converted to the tensor's. Integers do not have such
-    a sum."""
+    """The factor may have any type and must be converted to the tensor's type. Integers have no
+    premultiplied sum."""
     size, rank = dist.get_world_size(), dist.get_rank()
     for dtype in (torch.float16, torch.bfloat16, torch.float64, torch.complex64):
         for factor in (0.5, torch.tensor([0.5]), torch.tensor([0.5], dtype=torch.float64)):
@@ -86,7 +86,7 @@ def premultiplied_sums_of_other_types() -> None:
 
 
 def refused_reductions() -> None:
-    """A refusal must name the operation and the type, and the group must keep working."""
+    """A refusal must name the operation and the type, and the group must remain usable."""
     raises(TypeError, "all_reduce cannot reduce Float with BAND",
            lambda: dist.all_reduce(torch.zeros(3), op=dist.ReduceOp.BAND))
     raises(TypeError, "all_reduce cannot reduce Short with SUM", lambda: dist.all_reduce(torch.zeros(3, dtype=torch.int16)))
@@ -110,8 +110,8 @@ def large_messages() -> None:
 
 
 def operations_follow_each_other() -> None:
-    """Queued operations on one tensor must have the results of operations that are waited for one
-    by one."""
+    """Operations queued on one tensor must have the same results as operations that the program
+    waits for one by one."""
     size, rank = dist.get_world_size(), dist.get_rank()
     for count in (100, 30_000, 1_000_000):
         for make in (torch.empty, hccl_torch.empty, lambda n: torch.empty(2 * n)[::2]):
@@ -168,8 +168,8 @@ def any_source() -> None:
 
 
 def tags() -> None:
-    """Messages with tags must be received in any order, and messages without tags in the order of
-    the sends."""
+    """Messages with tags must be receivable in any order, and messages without tags in send
+    order."""
     size, rank = dist.get_world_size(), dist.get_rank()
     if rank == 0:
         for peer in range(1, size):
@@ -204,7 +204,7 @@ def tags() -> None:
 
 
 def messages_pass_collectives() -> None:
-    """A message that waits for its receiver must not delay a collective or a message of another
+    """A message that waits for its receiver must not delay a collective or a message from another
     rank."""
     size, rank = dist.get_world_size(), dist.get_rank()
     tensor = torch.full((1000,), float(rank))
@@ -242,7 +242,8 @@ def futures() -> None:
 
 
 def callbacks_that_wait() -> None:
-    """A callback may start a collective and wait for it, whose callback may do the same."""
+    """A callback may start a collective and wait for it, and that collective's callback may do the
+    same."""
     size, rank = dist.get_world_size(), dist.get_rank()
 
     def next_sum(depth: int, done):
@@ -346,7 +347,7 @@ def tensors_of_shared_memory() -> None:
 
 
 def exceptions_leave_groups_whole() -> None:
-    """After an error in a call, or inside coalesced calls, tensors must be unchanged and other
+    """After an error in a call or within coalesced calls, tensors must be unchanged and other
     groups must work."""
     size, rank = dist.get_world_size(), dist.get_rank()
     other = dist.new_group()
@@ -377,7 +378,7 @@ def c10d_options(root: int):
 
 
 def orders_of_copies() -> None:
-    """Results of operations that are not waited for must arrive in the order of the calls."""
+    """Results of operations that the program does not wait for must arrive in call order."""
     size, rank = dist.get_world_size(), dist.get_rank()
     parts = [torch.zeros(20_000) for _ in range(size)]
     works = [dist.all_gather(parts, torch.full((20_000,), float(10 * turn + rank)), async_op=True) for turn in range(3)]
@@ -396,7 +397,7 @@ def orders_of_copies() -> None:
 
 
 def futures_of_other_streams() -> None:
-    """The future of a waiting message must not delay those of collectives."""
+    """The future of a waiting message must not delay the futures of collectives."""
     rank = dist.get_rank()
     message = torch.zeros(1)
     if rank == 0:
@@ -410,8 +411,8 @@ def futures_of_other_streams() -> None:
 
 
 def bad_arguments() -> None:
-    """Bad arguments must raise a Python error on the calling rank only, and the group must keep
-    working."""
+    """Bad arguments must raise a Python error on the calling rank only, and the group must remain
+    usable."""
     size = dist.get_world_size()
     raises(ValueError, "needs an output of", lambda: dist.all_gather_into_tensor(torch.zeros(size * 3 + 1), torch.zeros(3)))
     raises(ValueError, "divisible by", lambda: dist.all_to_all_single(torch.zeros(size + 1), torch.zeros(size + 1)))

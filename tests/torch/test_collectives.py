@@ -12,8 +12,8 @@ OPERATIONS = ["bitwise_reductions", "premultiplied_sums", "premultiplied_sums_of
               "exceptions_leave_groups_whole", "orders_of_copies", "futures_of_other_streams", "bad_arguments"]
 
 
-# All functions of a kind share one launch, since starting Python on every rank takes longer than
-# most of them.
+# All functions of a kind share one launch, because starting Python on every rank takes longer than
+# most of the functions.
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_collectives(ranks: int) -> None:
     run_ranks(ranks, "collectives:" + ",".join(COLLECTIVES), seconds=300)

@@ -25,7 +25,7 @@ def programs() -> list:
 
 
 def arguments_of(command: str, path: Path) -> tuple[list[str], dict[str, str]]:
-    """Returns the words and the variables of a page's command."""
+    """Returns the words and the environment variables of a page's command."""
     words = shlex.split(command)
     variables = {}
     while "=" in words[0]:

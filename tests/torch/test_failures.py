@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests the error on every rank of a group that breaks, and that no resource is left."""
+"""Tests the errors on every rank of a group that breaks, and that no resource is left."""
 import re
 import signal
 import socket
@@ -18,7 +18,8 @@ def residue() -> set[str]:
 
 
 def ranks_alone(ranks: int, function: str, **variables: str) -> list[Program]:
-    """Starts ranks without a launcher, which would end all of them when the first one fails."""
+    """Starts ranks without a launcher, because a launcher would kill all ranks after the first
+    failure."""
     group = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
     return [Program([sys.executable, str(FOLDER / "rank.py"), f"failures:{function}", "hccl"],
                     environment(**group, RANK=str(rank), LOCAL_RANK=str(rank), **variables)) for rank in range(ranks)]
@@ -29,8 +30,8 @@ def outputs(programs: list[Program], seconds: float = 90) -> list[tuple[int, str
 
 
 def output_of_rank_0(function: str, code: int = 7, **variables: str) -> str:
-    """Runs two ranks until rank 0 has exited with ``code``, and kills the other. Returns the output
-    of rank 0."""
+    """Runs two ranks until rank 0 has exited with ``code``, and kills rank 1. Returns the output of
+    rank 0."""
     programs = ranks_alone(2, function, **variables)
     returned, output = programs[0].finish(60)
     programs[1].kill()

@@ -9,7 +9,7 @@ import pytest
 
 from launcher import FOLDER, Program, environment, free_port, run, run_program, torchrun
 
-LIMIT = 300  # seconds per program, most of which imports take
+LIMIT = 300  # seconds per program, spent mostly on imports
 
 
 def needs(*packages: str) -> None:
@@ -23,8 +23,8 @@ def without_caches(folder: Path) -> dict[str, str]:
     return {"HF_HUB_OFFLINE": "1", "HF_HOME": str(folder / "huggingface"), "TOKENIZERS_PARALLELISM": "false"}
 
 
-# Common to the programs below: all ranks must have the same weights, which must differ from the
-# initial ones.
+# Shared by the programs below: all ranks must have the same weights, which must differ from the
+# initial weights.
 EQUAL = """
 def require_trained_together(model, before):
     own = torch.cat([one.detach().flatten() for one in model.parameters()])
@@ -90,8 +90,8 @@ assert hccl_torch.stats()["all_reduce"]["calls"] >= 4
 def test_lightning(tmp_path: Path) -> None:
     """Lightning must take the backend from DDPStrategy and start the second rank. fit, validate and
     test must work, the last two in inference mode, and sync_dist=True must average values over the
-    ranks, integers included. Lightning does not destroy the group, so the processes exit with
-    it."""
+    ranks, integers included. Lightning does not destroy the group, so it still exists when the
+    processes exit."""
     needs("lightning")
     program = tmp_path / "program.py"
     program.write_text(LIGHTNING)
@@ -159,8 +159,8 @@ def require_trained_together(output: str) -> None:
 
 def test_accelerate_uses_an_existing_group(tmp_path: Path) -> None:
     """Without the patch, Accelerate on CPUs must use an existing group to wrap the model, shard the
-    data and gather, and must leave equal weights. Its own label for the backend is "gloo", which is
-    wrong but harmless."""
+    data and gather results, and the final weights must be equal. Accelerate labels the backend
+    "gloo", which is wrong but harmless."""
     needs("accelerate")
     require_trained_together(run_program(2, accelerate_program("Accelerator(cpu=True)", FIRST, "gloo"), tmp_path, seconds=LIMIT))
 
@@ -168,8 +168,8 @@ def test_accelerate_uses_an_existing_group(tmp_path: Path) -> None:
 @pytest.mark.parametrize("options", ["cpu=True, ", ""])
 def test_patched_accelerate_creates_the_group(options: str, tmp_path: Path) -> None:
     """With HCCL_TORCH_PATCH_ACCELERATE=1, Accelerate must use the backend that the program names.
-    Without the patch, cpu=True would raise ValueError, and its lack would train the ranks apart.
-    The program must announce the patch."""
+    Without the patch, cpu=True would raise ValueError, and omitting it would train the ranks
+    independently. The program must announce the patch."""
     needs("accelerate")
     output = run_program(2, accelerate_program(f"Accelerator({options}{KEYWORD})"), tmp_path, seconds=LIMIT,
                          HCCL_TORCH_PATCH_ACCELERATE="1")
@@ -220,8 +220,8 @@ assert len(caught) == 2 and "has no effect on this version of Accelerate" in str
 
 @pytest.mark.parametrize("program", [PATCHED_LATER, FOREIGN_VERSION])
 def test_patch_affects_nothing_else(program: str) -> None:
-    """The patch must apply to a module that was imported before, and must not affect a single
-    process. An unknown version of Accelerate must cause a warning and stay unchanged."""
+    """The patch must apply to an already imported module and must not affect a single process. An
+    unknown version of Accelerate must cause a warning and stay unpatched."""
     needs("accelerate")
     run([sys.executable, "-c", program], seconds=LIMIT)
 
@@ -246,8 +246,9 @@ except ValueError as error:
 
 
 def test_accelerate_without_the_patch(tmp_path: Path) -> None:
-    """Without the patch, a program that names the backend but not cpu=True trains its ranks apart:
-    our warning must name the remedy. A program that names both must get Accelerate's error."""
+    """Without the patch, a program that names the backend but not cpu=True trains its ranks
+    independently: our warning must name the remedy. A program that names both must get Accelerate's
+    error."""
     needs("accelerate")
     output = run_program(2, APART, tmp_path, seconds=LIMIT)
     assert output.count("so each rank will train alone; set HCCL_TORCH_PATCH_ACCELERATE=1") == 2, output
@@ -280,7 +281,7 @@ assert trainer.evaluate()["eval_loss"] > 0
 @pytest.mark.parametrize("patched", [False, True])
 def test_transformers_trainer(patched: bool, tmp_path: Path) -> None:
     """Transformers' Trainer must train and evaluate a tiny BERT on CPUs, with an existing group or,
-    with the patch, with only ddp_backend="hccl". Weights must be equal afterwards."""
+    with the patch, with only ddp_backend="hccl". The final weights must be equal."""
     needs("accelerate", "transformers")
     text = TRANSFORMERS.replace("{folder}", str(tmp_path / "out")).replace("{first}", "" if patched else FIRST)
     text = text.replace("{options}", ', ddp_backend="hccl"' if patched else "")
@@ -296,7 +297,7 @@ SCRIPTS = {"test_ops": [], "test_sync": [], "test_script": [], "test_ddp_comm_ho
 def test_accelerate_scripts(script: str, tmp_path: Path) -> None:
     """Accelerate's own scripts for several processes must pass unchanged on 2 ranks over hccl. They
     test gather, reduce and broadcast of nested tensors and objects; gradient accumulation; training
-    against one process; DDP's compression hooks; data loaders, Join and their state."""
+    compared with one process; DDP's compression hooks; data loaders and their state; and Join."""
     needs("accelerate", *SCRIPTS[script])
     path = Path(importlib.util.find_spec("accelerate").origin).parent / "test_utils/scripts" / f"{script}.py"
     if not path.exists():

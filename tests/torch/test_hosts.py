@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests ranks on hosts of their own: network namespaces, and machines with RoCE devices."""
+"""Tests ranks on separate hosts: network namespaces, and machines with RoCE devices."""
 import os
 import subprocess
 import sys

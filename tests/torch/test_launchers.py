@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests a program that only names the backend under each launcher, and proves that the library did
-the work."""
+"""Tests, under each launcher, a program that only names the backend, and proves that the library
+ran its collectives."""
 import shutil
 import sys
 from pathlib import Path
@@ -67,7 +67,7 @@ def test_statistics_count_library_calls(tmp_path: Path) -> None:
 
 
 def test_two_nodes_of_one_rank_each(tmp_path: Path) -> None:
-    """Ranks of two launchers must take each other for ranks on other hosts and use TCP over
+    """Ranks of two launchers must treat each other as ranks on different hosts and use TCP over
     loopback."""
     from launcher import Program, environment
 

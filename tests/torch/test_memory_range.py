@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests the byte ranges of tensors in the backend by a C++ program, since no Python is involved."""
+"""Tests the backend's byte ranges of tensors with a C++ program, because Python does not expose
+them."""
 import subprocess
 from pathlib import Path
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests training with DistributedDataParallel and what builds on it against one process with the
-whole batch."""
+"""Compares training with DistributedDataParallel and features built on it with training in one
+process on the whole batch."""
 import copy
 import os
 
@@ -13,7 +13,7 @@ import hccl_torch
 
 
 class Model(torch.nn.Module):
-    """A model of four layers, of which ``extra`` can be left out of a step."""
+    """A model of four layers; a step can skip the layer ``extra``."""
 
     def __init__(self, width: int = 32) -> None:
         super().__init__()
@@ -107,8 +107,8 @@ def custom_comm_hook() -> None:
 
 
 def accumulated() -> None:
-    """The gradients of two half batches, of which only the second is synchronised, must equal those
-    of the whole batch."""
+    """The accumulated gradients of two half batches, only the second of which is synchronised, must
+    equal those of the whole batch."""
     shared, alone = DistributedDataParallel(make_model()), make_model()
     data, target = (own_part(one) for one in make_data())
     with shared.no_sync():
@@ -234,7 +234,7 @@ def pipeline() -> None:
 
 
 def detail_reports_a_mismatch() -> None:
-    """With TORCH_DISTRIBUTED_DEBUG=DETAIL, different shapes must be reported before the call."""
+    """With TORCH_DISTRIBUTED_DEBUG=DETAIL, PyTorch must report different shapes before the call."""
     assert os.environ["TORCH_DISTRIBUTED_DEBUG"] == "DETAIL"
     compare()
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.utils._pytree import tree_flatten
 
-# Relative and absolute tolerance. Most results have equal bits.
+# Relative and absolute tolerance. Most results are bitwise equal.
 _TOLERANCES = {torch.bfloat16: (1.6e-2, 1e-2), torch.float16: (1.6e-2, 1e-2)}
 
 
@@ -44,11 +44,11 @@ def _shares_with(tensor: torch.Tensor, storages: list[int]) -> int:
 
 def require_same(device: object, host: object, device_inputs: object, host_inputs: object, what: str,
                  with_strides: bool = True, with_values: bool = True, with_history: bool = True) -> None:
-    """Raises Difference unless two results agree in everything that a program can see of them.
+    """Raises Difference unless two results agree in everything that a program can observe.
 
-    These are types, shapes, strides, values, lazy bits, versions, whether they are views, and which
-    input's storage they use. The results are trees of tensors. Without ``with_history``, views and
-    versions are not compared.
+    The results are trees of tensors. Compares types, shapes, strides, values, lazy bits, versions,
+    whether a result is a view, and which input's storage it uses. Without ``with_history``, views
+    and versions are not compared.
     """
     got, got_tree = tree_flatten(device)
     want, want_tree = tree_flatten(host)
@@ -80,8 +80,8 @@ def require_same(device: object, host: object, device_inputs: object, host_input
 
 
 class Arguments:
-    """The arguments of a call on the device and on the CPU, to compare how the call changes
-    them."""
+    """The arguments of a call on the device and on the CPU, used to compare the changes that the
+    call makes."""
 
     def __init__(self, device: object, host: object):
         self._device, self._host = device, host
@@ -92,8 +92,8 @@ class Arguments:
         return [one._version for one in tree_flatten(tree)[0] if isinstance(one, torch.Tensor) and not one.is_inference()]
 
     def require_changed_alike(self) -> None:
-        """Raises Difference unless values and extents agree and the arguments on both sides have
-        been written to equally often."""
+        """Raises Difference unless values and extents agree and the call wrote to the arguments
+        equally often on both sides."""
         device, host = ([one for one in tree_flatten(tree)[0] if isinstance(one, torch.Tensor)]
                         for tree in (self._device, self._host))
         require_same(device, host, (), (), "argument", with_history=False)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the faulty samples of PyTorch's database of operations, which the device must refuse as the
-database says."""
+"""Runs the faulty samples of PyTorch's database of operations. The device must refuse them with the
+errors in the database."""
 from __future__ import annotations
 
 import re

@@ -71,7 +71,7 @@ def check(info: ModuleInfo, training: bool, backward: bool) -> None:
         for number, (one, other) in enumerate(zip(got, want)):
             require(one.device.type == "hpu", f"result[{number}] is on {one.device}")
             require_equal_values(one, other, f"result[{number}]")
-        inputs = len(_tensors(device_arguments))  # some are leaves only on the CPU
+        inputs = len(_tensors(device_arguments))  # some tensors are leaves only on the CPU
         for number, (one, other) in enumerate(zip(gradients, want_gradients)):
             require(number < inputs or (one is None) == (other is None), f"gradient[{number}]: only one of them has it")
             if one is not None and other is not None:

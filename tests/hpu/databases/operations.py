@@ -49,7 +49,8 @@ def _inputs(sample: SampleInput) -> object:
 
 
 def _run_both(function: Callable, device: SampleInput, host: SampleInput) -> tuple[object, object] | None:
-    """Returns both results, or None if both the CPU and the device refuse the sample."""
+    """Runs the function on both samples. Returns both results, or None if both the CPU and the
+    device refuse the sample."""
     try:
         want = _call(function, host)
     except Exception:
@@ -62,7 +63,7 @@ def _run_both(function: Callable, device: SampleInput, host: SampleInput) -> tup
 
 
 def check_values(info: OpInfo, dtype: torch.dtype, change: Callable | None = None) -> None:
-    """Compares results, and arguments after the call."""
+    """Compares the results, and the arguments after the call."""
     if dtype not in info.dtypes:
         raise NotApplicable
     for sample, host in _samples(info, dtype, False):
@@ -182,7 +183,7 @@ def check_backward(info: OpInfo, dtype: torch.dtype, twice: bool = False) -> Non
         try:
             want = _gradients(info, host, twice)
         except Exception:
-            continue  # the CPU does not have any for this sample
+            continue  # the CPU has none for this sample
         got = _gradients(info, sample, twice)
         if not _compare_gradients(got, want, "gradient") or not twice:
             continue

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs PyTorch's database of optimizers on the device and on the CPU, and compares parameters after
-some steps."""
+"""Runs PyTorch's database of optimizers on the device and on the CPU, and compares the parameters
+after a few steps."""
 from __future__ import annotations
 
 from functools import partial

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs PyTorch's databases of operations, modules, optimizers and faulty calls on the emulated device.
 
-The entries run in forked processes, a few in each, so that a crash fails only one entry. Prints the
-counts of checks of each database, and each failure that is not in the list of exceptions. Exits
-with 1 if there is one, or if an exception is no longer needed.
+The entries run in forked processes, a few per process, so that a crash fails only one entry. Prints
+the number of checks of each database, and each failure that is not in the list of exceptions. Exits
+with 1 if there is such a failure or if an exception is no longer needed.
 """
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pathlib import Path
 _FOLDER = Path(__file__).resolve().parent
 _EXCEPTIONS = _FOLDER / "exceptions.txt"
 _BATCH = 15
-_TIME_LIMIT = 600.0  # seconds per batch, which takes a few on an idle processor
+_TIME_LIMIT = 600.0  # seconds per batch; a batch takes a few seconds on an idle processor
 
 
 _DATABASES = ("operations", "modules", "optimizers", "errors")
@@ -40,8 +40,8 @@ def _work(database: str, names: list[str], path: str) -> None:
 
 
 def _run_batch(database: str, names: list[str], folder: str) -> dict[str, dict[str, str]]:
-    """Runs entries in a process of their own, and the rest in another one if it crashes. Returns
-    their outcomes."""
+    """Runs the entries in a separate process and, if it crashes, the remaining entries in another
+    one. Returns their outcomes."""
     outcomes: dict[str, dict[str, str]] = {}
     rest = names
     while rest:
@@ -69,7 +69,7 @@ def _run_batch(database: str, names: list[str], folder: str) -> dict[str, dict[s
 def _run_all(database: str, names: list[str], jobs: int) -> dict[str, dict[str, str]]:
     from concurrent.futures import ThreadPoolExecutor
 
-    gc.freeze()  # so that garbage collections do not copy the pages of the forked processes
+    gc.freeze()  # so that garbage collections do not copy pages in the forked processes
     batches = [names[at:at + _BATCH] for at in range(0, len(names), _BATCH)]
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as pool:
         results = pool.map(lambda batch: _run_batch(database, batch, folder), batches)

@@ -18,8 +18,8 @@ TIME_LIMIT_S = 300
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# An installed package comes first, since it has the compiled extension. The sources suffice for
-# everything but the device.
+# An installed package takes precedence, because it has the compiled extension. The sources suffice
+# for everything except the device.
 if importlib.util.find_spec("hccl_torch") is None:
     sys.path.insert(0, str(ROOT / "python"))
 if importlib.util.find_spec("hccl_torch_hpu") is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests rules of PyTorch's devices that programs notice only if they break them or request
+"""Tests rules of PyTorch's devices that matter only to programs that break them or request
 determinism."""
 import threading
 from multiprocessing.reduction import ForkingPickler
@@ -20,7 +20,7 @@ def deterministic():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.complex64, torch.int64, torch.uint8, torch.bool])
 def test_new_memory_is_filled_if_algorithms_are_deterministic(deterministic, dtype):
-    """New memory must have NaN, or the largest integer, as on the CPU."""
+    """New memory must contain NaN, or the largest integer, as on the CPU."""
     def made(device):
         base = torch.zeros(2, 3, device=device).to(dtype)
         yield torch.empty(3, 4, dtype=dtype, device=device)
@@ -49,7 +49,7 @@ def test_list_operations_refuse_cpu_scalars():
     for call in (torch.stack, torch.cat, torch.hstack, torch.vstack):
         with pytest.raises(RuntimeError, match="two devices, hpu:0 and cpu"):
             call([other, number])
-    # Here, each tensor of the list is a separate operand.
+    # In a foreach operation, each tensor of the list is a separate operand.
     assert [one.item() for one in torch._foreach_mul([other, other], [number, number + 1])] == [2.0, 4.0]
     assert torch.arange(6, device="hpu").view(2, 3)[torch.tensor(1), torch.tensor([0, 2])].tolist() == [3, 5]
 

@@ -204,7 +204,8 @@ def test_linear_without_its_own_parameters(device):
 
 
 def scales_of(settings, amaxes, device):
-    """Returns the scale of the input after each step, whose largest magnitudes are ``amaxes``."""
+    """Returns the scale of the input after each step. ``amaxes`` holds the largest magnitude of
+    each step."""
     layer = te.Linear(4, 4, device=device)
     found = []
     for amax in amaxes:

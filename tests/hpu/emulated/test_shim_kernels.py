@@ -31,7 +31,7 @@ def make_qkv(device, heads=4, kv_heads=4, queries=5, keys=5, dtype=torch.float32
 
 
 def plain_attention(q, k, v, mask=None, scale=None):
-    """Returns attention by its formula, with a mask that is added."""
+    """Computes attention by its formula, with an additive mask."""
     repeat = q.size(1) // k.size(1)
     k, v = (one.repeat_interleave(repeat, dim=1) for one in (k, v))
     scores = q @ k.transpose(-1, -2) * (scale or 1 / math.sqrt(q.size(-1)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests optimizers against torch's, or against the formulas of their papers where torch lacks
+"""Tests optimizers against those of torch, or against the formulas of their papers if torch lacks
 them."""
 import copy
 

@@ -9,7 +9,7 @@ import pytest
 
 from conftest import HAS_DEVICE, TIME_LIMIT_S
 
-# Less than the limit of a test, so that this test can end both ranks itself.
+# Less than the time limit of a test, so that this test can terminate both ranks itself.
 LIMIT_OF_A_RANK_S = TIME_LIMIT_S / 2.5
 
 START = """

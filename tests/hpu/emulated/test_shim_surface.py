@@ -13,7 +13,7 @@ from conftest import HAS_DEVICE, SHIM
 NAMES = [line for line in (Path(__file__).parent / "surface.txt").read_text().splitlines()
          if line and not line.startswith("#")]
 
-# Names of torch.hpu, which the device's module defines.
+# Names of torch.hpu that the device's module defines.
 OF_THE_DEVICE = ("Event", "Stream", "stream", "current_device", "default_stream", "get_autocast_hpu_dtype",
                  "get_device_name", "get_rng_state",
                  "get_rng_state_all", "is_autocast_hpu_enabled", "manual_seed", "manual_seed_all", "mem_get_info",
@@ -22,8 +22,8 @@ OF_THE_DEVICE = ("Event", "Stream", "stream", "current_device", "default_stream"
 
 
 def resolve(name):
-    """Returns the object of a dotted name: imports its longest prefix that is a module, as programs
-    do, and takes the rest as attributes."""
+    """Returns the object of a dotted name: imports the longest prefix that is a module, as programs
+    do, and looks up the rest as attributes."""
     parts = name.split(".")
     for length in range(len(parts), 0, -1):
         module = ".".join(parts[:length])

@@ -21,7 +21,7 @@ def take_memory_away(rank: int, total: float) -> None:
                  lambda tensor: tensor.untyped_storage().resize_(0)):
         tensor = torch.full((_ELEMENTS,), float(rank + 1), device="hpu")
         if rank == 1:
-            time.sleep(0.3)  # the other ranks' calls are under way
+            time.sleep(0.3)  # the other ranks' calls are in progress
         work = dist.all_reduce(tensor, async_op=True)
         kept = tensor.view(-1) if rank == 1 else None
         if rank != 1:
@@ -46,7 +46,7 @@ def grow_under_a_collective(rank: int, total: float) -> None:
 
 
 def read_what_is_copied_back(rank: int, total: float) -> None:
-    """Reads results that a step copies to their place, while another thread completes the
+    """Reads results that the end of a step copies back, while another thread completes the
     collective."""
     small = torch.ones(4, device="hpu")
     for _ in range(_ROUNDS):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs programs in order in one process, which imports their common modules only once. Prints the
-number of each one's hccl calls.
+number of hccl calls of each program.
 
 several.py PROGRAM ARGUMENT... + PROGRAM ARGUMENT...
 """
@@ -13,7 +13,8 @@ import torch.distributed as dist
 
 
 def _forget() -> None:
-    """Resets everything but modules for the next program: process group and state of Accelerate."""
+    """Resets everything except modules for the next program: the process group and Accelerate's
+    state."""
     if dist.is_initialized():
         dist.destroy_process_group()
     if "accelerate" in sys.modules:

@@ -33,7 +33,7 @@ def _train(model: torch.nn.Module, batches: list, device: str) -> None:
 
 
 def _expected() -> dict[str, torch.Tensor]:
-    """Returns the weights that one process on the CPU computes from the whole batches."""
+    """Returns the weights that one process computes on the CPU from the whole batches."""
     model = make_model()
     _train(model, _batches(0, 1), "cpu")
     return model.state_dict()

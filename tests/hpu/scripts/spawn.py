@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts a program on several devices by Optimum's runner, as its gaudi_spawn.py does.
+"""Starts a program on several devices with Optimum's runner, as gaudi_spawn.py does.
 
 spawn.py torchrun|mpirun WORLD_SIZE PROGRAM [ARGUMENT...]
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains, validates and tests with Lightning and the Trainer that the first argument names.
+"""Trains, validates and tests with Lightning and the Trainer named by the first argument.
 
 train_lightning.py KIND [FOLDER]
 """
@@ -36,7 +36,7 @@ class Model(LightningModule):
 
     def loader(self):
         """Returns the data in the order of one process. The sampler that Lightning adds for several
-        ranks would shuffle it."""
+        ranks would shuffle the data."""
         world = dist.get_world_size() if is_distributed() else 1
         sampler = torch.utils.data.DistributedSampler(make_data(), shuffle=False) if is_distributed() else None
         return torch.utils.data.DataLoader(make_data(), batch_size=GLOBAL_BATCH // world, sampler=sampler)
@@ -45,7 +45,7 @@ class Model(LightningModule):
 
 
 class Watcher(Callback):
-    """Collects the loss of each step and checks the trained ranks, which may be processes that
+    """Collects the loss of each step and checks the training on every rank, including ranks that
     Lightning starts."""
 
     def __init__(self):
@@ -71,7 +71,7 @@ class Watcher(Callback):
 
 
 def trainer_of(kind: str, **more) -> Trainer:
-    """Returns a Trainer with the arguments that users of Gaudi write."""
+    """Returns a Trainer with the arguments that Gaudi users pass."""
     if kind in ("cpu", "cpu-bf16"):
         return Trainer(accelerator="cpu", devices=1, precision="bf16-mixed" if kind == "cpu-bf16" else "32-true", **more)
     if kind == "bare":

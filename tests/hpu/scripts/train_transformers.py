@@ -20,8 +20,8 @@ def make_bert() -> BertForSequenceClassification:
     model = BertForSequenceClassification(BertConfig(
         vocab_size=64, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64,
         hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0))
-    # The model's loss is a mean. Otherwise, Trainer takes it for a sum over all devices and
-    # multiplies it by their number.
+    # Tells Trainer that the model's loss is a mean. By default, Trainer takes the loss for a sum
+    # over all devices and multiplies it by their number.
     model.accepts_loss_kwargs = False
     return model
 
@@ -32,8 +32,8 @@ def make_sentences(count: int) -> list[dict]:
 
 
 def watched(trainer: type) -> type:
-    """Returns a trainer that records the loss of each step, since version 4 of Transformers logs
-    only four digits."""
+    """Returns a trainer that records the loss of each step, because Transformers 4 logs only four
+    digits."""
     class Watched(trainer):
         def __init__(self, *arguments, **named):
             super().__init__(*arguments, **named)
@@ -62,7 +62,7 @@ def main() -> None:
     parser.add_argument("more", nargs="*")
     options = parser.parse_args()
     more = {name: ast.literal_eval(value) for name, value in (one.split("=", 1) for one in options.more)}
-    # With a backend, Accelerate expects other processes.
+    # If a backend is set, Accelerate expects other processes.
     backend = "hccl" if "WORLD_SIZE" in os.environ else None
     arguments = TrainingArguments(options.folder, ddp_backend=backend, max_steps=STEPS, logging_steps=1, report_to=[],
                                   learning_rate=1e-2, adam_epsilon=1e-3,

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch's own tests of distributed backends, from its wheel, for the backend that BACKEND names.
 
-The suite has a list of the backends in PyTorch's tree, and skips tests for all others. Here it takes
-ours for gloo, so that it runs each test that gloo passes.
+The suite lists the backends in PyTorch's tree and skips tests for all others. This module makes the
+suite take our backend for gloo, so that it runs every test that gloo passes.
 """
 import os
 
 import torch
 
 BACKEND = os.environ["BACKEND"]
-DEVICE = os.environ.get("C10D_DEVICE", "cpu")  # where the tests' tensors lie
+DEVICE = os.environ.get("C10D_DEVICE", "cpu")  # device of the tests' tensors
 
 
 class LikeGloo(str):
-    """A name that also compares equal to gloo's."""
+    """A backend name that also compares equal to "gloo"."""
 
     def __eq__(self, other) -> bool:
         return str.__eq__(self, other) or other == "gloo"
@@ -26,7 +26,7 @@ class LikeGloo(str):
 
 
 class Environment(dict):
-    """The environment that the suite sees when it is imported and reads the name of its backend."""
+    """The environment that the suite reads at import, including the name of its backend."""
 
     def __getitem__(self, name):
         return LikeGloo(BACKEND) if name == "BACKEND" else super().__getitem__(name)
@@ -35,7 +35,7 @@ class Environment(dict):
 from torch.testing._internal import common_distributed  # noqa: E402
 
 common_distributed.DistTestCases.backend_feature["plugin"].add(BACKEND)
-common_distributed.TEST_HPU = False  # the tests for accelerators call CUDA by its name
+common_distributed.TEST_HPU = False  # the accelerator tests call CUDA by name
 real_environment = os.environ
 os.environ = Environment(os.environ)
 try:
@@ -43,8 +43,8 @@ try:
 finally:
     os.environ = real_environment
 
-# Tests that cannot pass with a backend outside PyTorch's tree, or that are not for tensors in CPU
-# memory.
+# Tests that cannot pass with a backend outside PyTorch's tree, or that do not support tensors in
+# CPU memory.
 NO_MONITORED_BARRIER = "torch.distributed.monitored_barrier refuses every backend but gloo"
 IMPOSSIBLE = {"test_ddp_logging_data_cpu": "PyTorch names every backend outside its tree \"custom\" in DDP's logging data",
               "test_monitored_barrier_gloo": NO_MONITORED_BARRIER,
@@ -63,8 +63,8 @@ class TestCollectives(distributed_test.TestDistBackend, distributed_test.Distrib
         if DEVICE == "hpu" and self._testMethodName in NO_SPARSE:
             self.skipTest(NO_SPARSE[self._testMethodName])
         if DEVICE != "cpu":
-            torch.set_default_device(DEVICE)  # also in the forked processes
+            torch.set_default_device(DEVICE)  # inherited by the forked processes
             self.addCleanup(torch.set_default_device, None)
         super().setUp()
-        # Forked processes do not import PyTorch anew.
+        # Forked processes do not import PyTorch again.
         self._start_processes(torch.multiprocessing.get_context("fork").Process)

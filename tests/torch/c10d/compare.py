@@ -3,7 +3,7 @@
 with tensors on the CPU and on the emulated device.
 
 Prints a table of the counts, the reasons for skipped tests, and the tests that differ. Exits with 1
-if a test passes with the first of the two and fails with the second.
+if a test passes with the first setup and fails with the second.
 """
 import argparse
 import collections
@@ -43,7 +43,7 @@ def outcome_of(case: ElementTree.Element) -> Outcome:
 
 
 def run_suite(setup: Setup, ranks: int, options: argparse.Namespace) -> dict[str, Outcome]:
-    """Runs the suite. Returns the outcome of each test by its name."""
+    """Runs the suite. Returns the outcome of each test by name."""
     with tempfile.TemporaryDirectory() as folder:
         for name in ("barrier", "test_dir", "init_dir"):
             (Path(folder) / name).mkdir()
