@@ -309,7 +309,7 @@ def to_itself_in_batches() -> None:
 
 
 def results_at_once() -> None:
-    """A pending receive must return its tensor as the result, and so must its future."""
+    """The result of a pending receive and that of its future must be the receive's tensor."""
     peer = 1 - dist.get_rank()
     for source, tag in ((peer, 0), (None, 0), (None, 6), (peer, 6)):
         tensor = number()

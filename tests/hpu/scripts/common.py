@@ -59,8 +59,8 @@ def require_trained_together(model: torch.nn.Module, before: torch.Tensor, steps
 
 def report(model: torch.nn.Module, losses: list[float], **more) -> None:
     """Writes the results that the test compares, including every weight, to a file whose name rank
-    0 prints: the results as a line would be too long and could mix with the lines of other ranks in
-    their common pipe."""
+    0 prints. A line with all the results could mix with the lines of other ranks in their common
+    pipe."""
     if rank() == 0:
         world = dist.get_world_size() if is_distributed() else 1
         with tempfile.NamedTemporaryFile("w", prefix="report-", suffix=".json", delete=False) as file:

@@ -26,7 +26,7 @@ class LikeGloo(str):
 
 
 class Environment(dict):
-    """The environment that the suite reads at import, including the name of its backend."""
+    """An environment for the import of the suite, in which BACKEND is a LikeGloo name."""
 
     def __getitem__(self, name):
         return LikeGloo(BACKEND) if name == "BACKEND" else super().__getitem__(name)
