@@ -6,9 +6,9 @@
 //          [place=in] [mode=latency] [variant=3]
 //   verify collective=all_reduce bytes=4096 [place=in] [variant=3]
 //
-// One line of JSON answers each command; end of input ends the driver. `bytes` is the size column
-// of nccl-tests: the buffer of all_reduce and broadcast, the whole output of all_gather, the whole
-// input of reduce_scatter.
+// The driver answers each command with one line of JSON, and ends at end of input. `bytes` is the
+// size column of nccl-tests: the buffer of all_reduce and broadcast, the whole output of
+// all_gather, the whole input of reduce_scatter.
 #pragma once
 
 #include <cstddef>

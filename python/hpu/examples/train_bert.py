@@ -25,7 +25,7 @@ def make_model() -> BertForSequenceClassification:
     torch.manual_seed(0)
     model = BertForSequenceClassification(BertConfig(
         vocab_size=WORDS, hidden_size=128, num_hidden_layers=2, num_attention_heads=4, intermediate_size=256))
-    # The model's loss is a mean. Without this setting, Trainer takes the loss for a sum over all devices, and
+    # The model's loss is a mean. Without this setting, Trainer assumes that the loss is a sum over all devices, and
     # multiplies it by the number of devices.
     model.accepts_loss_kwargs = False
     return model
