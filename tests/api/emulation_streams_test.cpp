@@ -127,7 +127,7 @@ TEST_F(StreamWork, IsBusyUntilItCompletes) {
   const std::uint64_t position = queued();
   for (const std::uint64_t timeout : {0ull, 1ull, 20ull}) {
     EXPECT_EQ(wait(0, position, timeout), hcclBusy);
-    EXPECT_EQ(hcclGetLastErrorMessage(), nullptr) << "an answer, not a failure";
+    EXPECT_EQ(hcclGetLastErrorMessage(), nullptr) << "hcclBusy is an answer, not a failure";
   }
   open_ = true;
   EXPECT_EQ(wait(0, position, HCCL_EMULATION_NO_TIMEOUT - 1), hcclSuccess);

@@ -71,7 +71,7 @@ def run(text, folder, prefix):
         os.killpg(shell.pid, signal.SIGKILL)
         output, _ = shell.communicate()
         print(output)
-        raise SystemExit(f"not done after {TIME_LIMIT} s") from None
+        raise SystemExit(f"not finished after {TIME_LIMIT} s") from None
     parts = re.split(rf"^{END} (\d+)\n", output, flags=re.M)
     return [(part, int(status)) for part, status in zip(parts[0::2], parts[1::2])]
 
@@ -93,7 +93,7 @@ def differences(expected, output):
         else:
             yield f"did not print: {line}"
     if not any(line.strip() == "..." for line in expected):
-        yield from (f"printed as well: {line}" for line in rest)
+        yield from (f"unexpected output: {line}" for line in rest)
 
 
 def main():

@@ -45,7 +45,7 @@ class Blocks(unittest.TestCase):
         self.assert_wrong("did not print: 8", "```console", "$ echo 7", "8", "```")
 
     def test_extra_output_is_reported(self):
-        self.assert_wrong("printed as well: two", "```console", "$ echo one; echo two >&2", "one", "```")
+        self.assert_wrong("unexpected output: two", "```console", "$ echo one; echo two >&2", "one", "```")
 
     def test_failing_command_is_reported(self):
         self.assert_wrong("exit status 3", "```console", "$ (exit 3)", "```")

@@ -259,14 +259,14 @@ RANK_TEST(Abort, UnblocksAFinalizeBehindAnotherCommunicator, 2) {
     succeed(second.queue(stream));
     std::atomic<bool> done{false};
     std::thread waiter([&] {
-      require(hcclCommFinalize(behind.handle) == hcclSystemError, "finalize tells of the abort");
+      require(hcclCommFinalize(behind.handle) == hcclSystemError, "finalize reports the abort");
       done = true;
     });
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     require(!done, "nothing was queued that can wait");
     succeed(hcclCommAbort(behind.handle));
     waiter.join();  // while the other communicator's work still waits
-    require(synStreamQuery(stream) == synBusy, "the other communicator went on waiting");
+    require(synStreamQuery(stream) == synBusy, "the other communicator still waits");
     succeed(hcclCommAbort(group.handle));
     expect_sync_fails(stream);
     session.forget_communicators();

@@ -40,10 +40,10 @@ void drop_ptrace() {
 // it.
 void set_up_container() {
   require(mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0, "private mounts");
-  require(mount("proc", "/proc", "proc", 0, nullptr) == 0, "a /proc of its own");
+  require(mount("proc", "/proc", "proc", 0, nullptr) == 0, "a private /proc");
   require(mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=64m") == 0, "a small /dev/shm");
   const rlimit locked{8U << 20, 8U << 20};
-  require(setrlimit(RLIMIT_MEMLOCK, &locked) == 0, "a limit of locked memory");
+  require(setrlimit(RLIMIT_MEMLOCK, &locked) == 0, "setting the limit of locked memory");
   drop_ptrace();
   require(getpid() == 1, "the first process of its namespace");
 }
@@ -103,7 +103,7 @@ class Containers : public testing::Test {
  protected:
   void SetUp() override {
     if (status_in_child([] { return unshare(CLONE_NEWPID | CLONE_NEWNS) == 0; }) != 0)
-      GTEST_SKIP() << "needs namespaces: a right that containers lack";
+      GTEST_SKIP() << "needs namespaces: this container may not create them";
   }
 };
 

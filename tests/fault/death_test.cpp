@@ -142,7 +142,7 @@ RANK_BODY(others_continue) {
   OperationRun kept(session, pair, all_reduce_of(5000));
   succeed(kept.queue(stream));
   const synStatus status = synStreamSynchronize(stream);
-  require(result == hcclSystemError || status == synFailHccl, "a fault shows");
+  require(result == hcclSystemError || status == synFailHccl, "the fault is reported");
   kept.verify();
   await_async_error(group);
   expect_failed(group, hcclSystemError, 2);

@@ -32,7 +32,7 @@ void expect_usable_remains(Session& session, const Group& group, synStreamHandle
   require_equal(
       number(hcclAllReduce(buffer, buffer, 10, hcclFloat32, hcclSum, group.handle, stream)),
       number(code), "a later all-reduce");
-  require(hcclGetLastErrorMessage() != nullptr, "a later call has a text");
+  require(hcclGetLastErrorMessage() != nullptr, "a later call has an error text");
   require_equal(number(hcclBarrier(group.handle, stream)), number(code), "a later barrier");
 
   const std::vector<std::byte> before(4096, std::byte{0x5A});

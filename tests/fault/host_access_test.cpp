@@ -50,7 +50,7 @@ class FlawedMemory {
     void* mapped = MAP_FAILED;
     if (flaw == Flaw::past_the_end) {
       const int file = memfd_create("short", MFD_CLOEXEC);
-      require(ftruncate(file, kProbedBytes / 2) == 0, "the length of a file");
+      require(ftruncate(file, kProbedBytes / 2) == 0, "setting the file's size");
       mapped = mmap(nullptr, kProbedBytes, kProtection, MAP_SHARED, file, 0);
       close(file);
     } else {

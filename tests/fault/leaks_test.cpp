@@ -86,7 +86,8 @@ void run_lifecycle(const Session& session, const Group& control, synStreamHandle
   succeed(synStreamSynchronize(stream));
   if (round % 2 == 0) succeed(synStreamDestroy(own));
   succeed(round % 3 == 0 ? hcclCommAbort(communicator) : hcclCommDestroy(communicator));
-  if (leaves_calls) require_equal(synStreamSynchronize(own), synFailHccl, "calls that were left");
+  if (leaves_calls)
+    require_equal(synStreamSynchronize(own), synFailHccl, "calls left in the queue");
   if (round % 2 != 0) succeed(synStreamDestroy(own));
 }
 

@@ -32,7 +32,7 @@ std::size_t shared_memory_in_use() {
     if (!gone && target.starts_with("/memfd:") && stat(entry.path().c_str(), &status) == 0)
       files[status.st_ino] = static_cast<std::size_t>(status.st_blocks) * 512;
   }
-  require(!files.empty(), "a device's memory is a file in memory");
+  require(!files.empty(), "device memory is a memory file");
   std::size_t bytes = 0;
   for (const auto& [inode, size] : files) bytes += size;
   return bytes;
@@ -42,7 +42,7 @@ std::size_t shared_memory_in_use() {
 void limit_address_space() {
   if (sanitized()) return;
   const rlimit limit{rlim_t{16'000'000} * 1024, rlim_t{16'000'000} * 1024};
-  require(setrlimit(RLIMIT_AS, &limit) == 0, "a limit of the address space");
+  require(setrlimit(RLIMIT_AS, &limit) == 0, "setting the limit of the address space");
 }
 
 RankFunction within_limits(RankBody body) {
@@ -91,7 +91,7 @@ RankFunction holes(const Sizes& sizes) {
     std::vector<std::byte> result(kMiB);
     download(stream, receive.address() + sizes.receive_bytes - kMiB, result);
     succeed(synStreamSynchronize(stream));
-    require(result == std::vector<std::byte>(kMiB), "nothing plus nothing is nothing");
+    require(result == std::vector<std::byte>(kMiB), "the sum of zeros is zero");
   });
 }
 
@@ -125,7 +125,7 @@ RANK_BODY(sparse) {
   succeed(synMemCopyAsync(stream, receive.address(), kBytes, host_address(result.data()),
                           DRAM_TO_HOST));
   succeed(synStreamSynchronize(stream));
-  require(result == expected, "islands of data are reduced where they are");
+  require(result == expected, "islands of data are reduced at their offsets");
 }
 
 // A short call on host memory has a staging buffer of 1 MiB, of which only the pages in use may be
@@ -166,7 +166,7 @@ RANK_TEST(DeviceMemorySize, FollowsTheEnvironment, 1,
   std::uint64_t free_before = 0;
   std::uint64_t total = 0;
   succeed(synDeviceGetMemoryInfo(session.device(), &free_before, &total));
-  require_equal(total, std::uint64_t{64} * kMiB, "the memory asked for");
+  require_equal(total, std::uint64_t{64} * kMiB, "the requested memory");
   std::uint64_t address = 0;
   expect_code(synDeviceMalloc(session.device(), total + 1, 0, 0, &address), synOutOfDeviceMemory);
   const DeviceMemory all(session.device(), free_before);
@@ -177,10 +177,11 @@ RANK_TEST(DeviceMemorySize, FollowsTheEnvironment, 1,
 class NoThreads {
  public:
   NoThreads() {
-    require(pthread_getattr_default_np(&usual_) == 0, "the attributes of threads");
+    require(pthread_getattr_default_np(&usual_) == 0, "thread attributes");
     pthread_attr_t endless = usual_;
-    require(pthread_attr_setstacksize(&endless, std::size_t{1} << 60) == 0, "a length of stacks");
-    require(pthread_setattr_default_np(&endless) == 0, "attributes of threads");
+    require(pthread_attr_setstacksize(&endless, std::size_t{1} << 60) == 0,
+            "setting the stack size");
+    require(pthread_setattr_default_np(&endless) == 0, "thread attributes");
   }
   ~NoThreads() {
     pthread_setattr_default_np(&usual_);
@@ -212,7 +213,7 @@ void first_call_without_threads(World& world) {
     {
       const NoThreads limit;
       require_equal(hcclAllReduce(buffer, buffer, 64, hcclInt8, hcclSum, alone, stream),
-                    hcclSystemError, "a call without a thread");
+                    hcclSystemError, "a call without a worker thread");
     }
     if (!destroys) succeed(hcclAllReduce(buffer, buffer, 64, hcclInt8, hcclSum, alone, stream));
     while (synStreamQuery(stream) == synBusy) std::this_thread::yield();

@@ -41,7 +41,7 @@ void expect_refusal(const World& world, int culprit) {
   const hcclResult_t result = hcclCommInitRank(&communicator, world.size, id, world.rank);
   expect_code(result, hcclSystemError);
   const std::string message = last_hccl_message();
-  require(contains(message, kRefusal), join("joining failed otherwise: ", message));
+  require(contains(message, kRefusal), join("joining failed with a different error: ", message));
   require(names_rank(message, culprit), join("does not name rank ", culprit, ": ", message));
 }
 

@@ -29,15 +29,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (parts && !is_numeric(parts->host)) {
     const auto again = parse_host_and_port(text('[', parts->host, "]:", parts->port));
     fuzz::check(again && again->host == parts->host && again->port == parts->port,
-                "host and port survive being written down");
+                "host and port survive printing");
     return 0;
   }
   try {
     const auto addresses = bootstrap::parse_comm_id(value);
-    fuzz::check(parts.has_value(), "what has an address is of the form");
+    fuzz::check(parts.has_value(), "an id with an address is well-formed");
     fuzz::check(addresses.size() == 1 && addresses[0].port == parts->port, "one address");
     fuzz::check(bootstrap::parse_comm_id(addresses[0].to_text()) == addresses,
-                "an address survives being written down");
+                "an address survives printing");
   } catch (const Error& error) {
     fuzz::check(!parts, "a numeric address needs no look-up");
     fuzz::check(error.code() == hcclInvalidArgument, "a bad value is an invalid argument");

@@ -52,13 +52,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       ++received;
       fuzz::check(frame->payload.size() <= kMostPayload, "no frame is too large");
     }
-    fuzz::check(frames->ended(), "the end of the connection is seen");
+    fuzz::check(frames->ended(), "the end of the connection is detected");
     fuzz::accepted = received > 0 && !frames->broke_rules();
     if (sent.only_frames) {
       fuzz::check(received == sent.whole_frames && !frames->broke_rules(),
-                  "every frame arrives, wherever it was cut");
+                  "every frame arrives, wherever it was split");
     }
   }
-  fuzz::check(fuzz::open_descriptors() == before, "no descriptor stays");
+  fuzz::check(fuzz::open_descriptors() == before, "no descriptor leaks");
   return 0;
 }

@@ -106,7 +106,7 @@ std::optional<bootstrap::Frame> await_frame(bootstrap::EventLoop& loop,
   while (true) {
     std::optional<bootstrap::Frame> frame = connection.receive();
     if (frame || connection.ended()) return frame;
-    check(!deadline.expired(), "a frame comes, or the connection ends");
+    check(!deadline.expired(), "a frame arrives or the connection ends");
     loop.run_one(deadline);
   }
 }

@@ -17,8 +17,8 @@ void try_message(std::span<const std::byte> bytes) {
   if (!message) return;
   const Bytes first = serialize(*message);
   const auto again = parse<Message>(first);
-  fuzz::check(again.has_value(), "what was accepted is accepted again");
-  fuzz::check(serialize(*again) == first, "a message survives encoding");
+  fuzz::check(again.has_value(), "an accepted message is accepted again");
+  fuzz::check(serialize(*again) == first, "a message survives a round trip");
 }
 
 template <class... Messages>
@@ -36,7 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
              Announcements, Waiting, RankMessage, Refusal>(*data, bytes);
   FrameSeal seal(FrameSeal::Party::rank, fuzz::fixed_key(), {}, {});
   Frame frame{FrameType::hello, {bytes.begin(), bytes.end()}, {}};
-  fuzz::check(!seal.open(frame), "nobody guesses a code");
+  fuzz::check(!seal.open(frame), "no authentication code can be guessed");
   static_cast<void>(may_become_hello(bytes));
   return 0;
 }

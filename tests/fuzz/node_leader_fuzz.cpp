@@ -55,7 +55,7 @@ class Leader final : PendingConnections::Owner {
     pending_.reject(pending, "is a fuzzer");
   }
   void on_pending_forged(PendingConnections::Pending&) override {}
-  void on_no_room(int) override { fuzz::check(false, "there is room"); }
+  void on_no_room(int) override { fuzz::check(false, "the ring has free space"); }
   [[nodiscard]] std::string describe(const FrameConnection&) const override { return "a fuzzer"; }
 
   static void say(const FileDescriptor& socket, std::span<const std::byte> bytes,
@@ -64,12 +64,12 @@ class Leader final : PendingConnections::Owner {
   }
 
   static bool take(const Frame& frame) {
-    fuzz::check(frame.descriptors.size() <= 2, "a rank brings two descriptors");
+    fuzz::check(frame.descriptors.size() <= 2, "a rank passes two descriptors");
     const auto message = frame.type == FrameType::contribution
                              ? parse<ContributionMessage>(frame.payload)
                              : std::nullopt;
     if (!message) return false;
-    fuzz::check(message->blob.size() <= frame.payload.size(), "no bytes out of nothing");
+    fuzz::check(message->blob.size() <= frame.payload.size(), "no bytes appear from nowhere");
     fuzz::accepted = frame.descriptors.size() == (message->has_memory ? 2U : 1U);
     return fuzz::accepted;
   }
@@ -97,6 +97,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     leader.close_all();
   }
-  fuzz::check(fuzz::open_descriptors() == before, "no descriptor stays");
+  fuzz::check(fuzz::open_descriptors() == before, "no descriptor leaks");
   return 0;
 }

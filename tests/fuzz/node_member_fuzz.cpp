@@ -39,7 +39,7 @@ void follow(FileDescriptor socket) {
       return;
     }
   } catch (const Error& error) {
-    fuzz::check(error.code() != hcclSuccess, "an error is none");
+    fuzz::check(error.code() != hcclSuccess, "an error has a failure code");
   }
 }
 
@@ -55,6 +55,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     connection.far.reset();
     follow(std::move(connection.near));
   }
-  fuzz::check(fuzz::open_descriptors() == before, "no descriptor stays");
+  fuzz::check(fuzz::open_descriptors() == before, "no descriptor leaks");
   return 0;
 }

@@ -72,7 +72,7 @@ void join(FileDescriptor socket) {
     static_cast<void>(client.finish({}));
     fuzz::accepted = true;
   } catch (const Error& error) {
-    fuzz::check(error.code() != hcclSuccess, "an error is none");
+    fuzz::check(error.code() != hcclSuccess, "an error has a failure code");
     client.leave({error.code(), error.what()});
   }
 }
@@ -90,6 +90,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   shutdown(connection.far.get(), SHUT_WR);
   join(std::move(connection.near));
   connection.far.reset();
-  fuzz::check(fuzz::open_descriptors() == before, "no descriptor stays");
+  fuzz::check(fuzz::open_descriptors() == before, "no descriptor leaks");
   return 0;
 }

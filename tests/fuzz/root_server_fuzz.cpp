@@ -48,7 +48,7 @@ void await_control_thread() {
     const std::future<void> turned = done.get_future();
     ControlThread::instance().post([&done] { done.set_value(); });
     fuzz::check(turned.wait_for(kPatience) == std::future_status::ready,
-                "the control thread is alive");
+                "the control thread responds");
   }
 }
 

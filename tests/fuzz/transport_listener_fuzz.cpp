@@ -62,8 +62,8 @@ class Play {
         guest = {};
     }
     if (const auto socket = claim_->poll()) {
-      fuzz::check(!received_, "a stream comes once");
-      fuzz::check(answered_, "nobody comes without proof");
+      fuzz::check(!received_, "a stream is accepted once");
+      fuzz::check(answered_, "nobody connects without a proof");
       received_ = true;
     }
   }
@@ -126,6 +126,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     fuzz::accepted = play.received();
   }
-  fuzz::check(fuzz::open_descriptors() == before, "no descriptor stays");
+  fuzz::check(fuzz::open_descriptors() == before, "no descriptor leaks");
   return 0;
 }

@@ -15,7 +15,8 @@ void try_offer(std::span<const std::byte> bytes) {
   const auto published = tcp::parse_tcp_addresses(bytes);
   fuzz::accepted = published.has_value();
   if (!published) return;
-  fuzz::check(std::ranges::equal(tcp::serialize(*published), bytes), "addresses survive encoding");
+  fuzz::check(std::ranges::equal(tcp::serialize(*published), bytes),
+              "addresses survive a round trip");
   fuzz::check(tcp::usable_addresses(*published, *published).size() == published->addresses.size(),
               "within one network every address is usable");
 }
@@ -25,13 +26,13 @@ void try_handshake(std::span<const std::byte> bytes) {
   transport::ConnectorHandshake handshake(own, {0, 1, {}});
   while (!bytes.empty() && handshake.state() == transport::Handshake::State::in_progress) {
     const std::size_t count = std::min(bytes.size(), handshake.wanted());
-    fuzz::check(count > 0, "who still talks wants to hear more");
+    fuzz::check(count > 0, "a rank that still sends also still receives");
     fuzz::check(handshake.take(bytes.first(count)).empty(), "nothing is proved to an unknown peer");
     bytes = bytes.subspan(count);
   }
   fuzz::accepted = false;
   fuzz::check(handshake.state() != transport::Handshake::State::done,
-              "no unknown peer is believed");
+              "no unknown peer is accepted");
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ bool try_decode(const hcclUniqueId& id) {
     const UniqueId again = decode(encode(decoded));
     fuzz::check(again.kind == decoded.kind && again.secret == decoded.secret &&
                     again.addresses == decoded.addresses,
-                "an id survives encoding");
+                "an id survives a round trip");
     fuzz::check(again.key() == decoded.key(), "equal ids have equal keys");
     fuzz::check(!decoded.addresses.empty(), "an id has an address");
     return true;

@@ -17,8 +17,8 @@ void try_address(std::span<const std::byte> bytes) {
   fuzz::accepted = address.has_value();
   if (!address) return;
   fuzz::check(std::ranges::equal(verbs::serialize(*address), bytes),
-              "an address survives encoding");
-  fuzz::check(address->tcp_port != 0, "somebody listens at the port");
+              "an address survives a round trip");
+  fuzz::check(address->tcp_port != 0, "a server listens on the port");
   const Address listener = verbs::tcp_address(*address);
   fuzz::check(listener.port == address->tcp_port, "the port is that of the address");
   fuzz::check(!listener.to_text().empty(), "an address has a text");
@@ -30,8 +30,8 @@ void try_info(std::span<const std::byte> bytes) {
   const auto info = verbs::parse_qp_info(bytes);
   fuzz::accepted = info.has_value();
   if (!info) return;
-  fuzz::check(bytes.size() == verbs::kQpInfoBytes, "info have one size");
-  fuzz::check(std::ranges::equal(verbs::serialize(*info), bytes), "info survive encoding");
+  fuzz::check(bytes.size() == verbs::kQpInfoBytes, "the info has a fixed size");
+  fuzz::check(std::ranges::equal(verbs::serialize(*info), bytes), "the info survives a round trip");
   fuzz::check(info->queue_pair < 1U << 24 && info->first_packet < 1U << 24,
               "numbers fit the packets");
   fuzz::check(info->mtu >= 256 && info->mtu <= 4096, "there is such a port");

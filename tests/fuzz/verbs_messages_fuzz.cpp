@@ -69,7 +69,7 @@ class Play {
     if (const std::size_t direct_room = sender_view_.direct_room(written_); direct_room > 0) {
       bytes = std::min(bytes, direct_room);
       const std::uint64_t at = sender_view_.address(written_) - advert_.address;
-      fuzz::check(at + bytes <= advert_.bytes, "nothing goes beyond what was advertised");
+      fuzz::check(at + bytes <= advert_.bytes, "nothing exceeds the advertised bytes");
       sender_.send_direct();
     } else {
       bytes = std::min(bytes, sender_.room());
@@ -83,11 +83,11 @@ class Play {
     const bool open = receiver_view_.open();
     std::size_t count =
         open ? receiver_view_.ring_first(receiver_.released(), receiver_.held()) : receiver_.held();
-    fuzz::check(count <= receiver_.held(), "no byte is read that has not come");
+    fuzz::check(count <= receiver_.held(), "no byte is read before it arrives");
     count = std::min(count, most);
     if (count > 0) {
       receiver_.lend(count);
-      fuzz::check(receiver_.release(count) == count, "what is lent can be released");
+      fuzz::check(receiver_.release(count) == count, "lent bytes can be released");
       if (open) take_advertised(count, false);
     } else if (open) {
       take_advertised(std::min(most, receiver_view_.direct()), true);
@@ -97,7 +97,8 @@ class Play {
     fuzz::check(count <= advertised_, "no more is taken than was advertised");
     advertised_ -= count;
     receiver_view_.take(count, direct);
-    fuzz::check(receiver_view_.open() == (advertised_ > 0), "an advert is open until all is taken");
+    fuzz::check(receiver_view_.open() == (advertised_ > 0),
+                "an advert stays open until all its bytes are taken");
   }
 
   void advertise(std::size_t bytes) {
@@ -109,14 +110,15 @@ class Play {
     if (!receiver_.credit_due()) return;
     const Immediate credit = receiver_.take_credit();
     fuzz::check(decode(encode(credit)) == credit, "a credit fits a message");
-    fuzz::check(!receiver_.credit_due(), "a credit is told once");
+    fuzz::check(!receiver_.credit_due(), "a credit is reported once");
   }
 
   void check_bounds() const {
-    fuzz::check(sender_.room() <= kRingBytes, "there is no more room than the ring has");
-    fuzz::check(receiver_.held() <= kRingBytes, "the ring holds no more than it can");
-    fuzz::check(receiver_.lent() <= receiver_.held(), "no more is lent than has come");
-    fuzz::check(receiver_view_.direct() <= advertised_, "no more comes direct than was advertised");
+    fuzz::check(sender_.room() <= kRingBytes, "the free space is at most the ring's size");
+    fuzz::check(receiver_.held() <= kRingBytes, "the ring holds at most its capacity");
+    fuzz::check(receiver_.lent() <= receiver_.held(), "no more is lent than has arrived");
+    fuzz::check(receiver_view_.direct() <= advertised_,
+                "no more direct bytes arrive than were advertised");
   }
 
   SendWindow sender_;

@@ -184,7 +184,7 @@ std::vector<CallCount> count_calls(const Pairing& pairing) {
   for (CallCount count; file >> count.phase >> count.function >> count.calls;)
     counts.push_back(count);
   unlink(path.c_str());
-  if (counts.empty()) throw Failure("the interposer has counted nothing");
+  if (counts.empty()) throw Failure("the interposer has counted no calls");
   return counts;
 }
 

@@ -32,7 +32,7 @@ def check(root):
     yield from check_pages_are_run(root)
     yield from check_docstrings(root)
     for path, _ in generate.stale(root):
-        yield path, 1, "is not what docs/generate.py makes of the sources; ./dev format mends it"
+        yield path, 1, "differs from the output of docs/generate.py: run ./dev format"
 
 
 def without_code(path):
@@ -69,7 +69,7 @@ def check_links(root, path):
         if not document.exists():
             yield path, line, f"link to {target}, which does not exist"
         elif is_below(path, root / "docs") and not (is_below(document, root / "docs") and document.is_file()):
-            yield path, line, f"link to {target}, which a site made of docs/ does not have; name the file in backquotes"
+            yield path, line, f"link to {target}, which a site made of docs/ does not have: name the file in backquotes instead"
         elif anchor and document.suffix == ".md" and anchor not in anchors(document.read_text()):
             yield path, line, f"link to {target}: no such heading"
 
@@ -103,7 +103,7 @@ def check_index(root):
                 open_pages.append(linked)
     for path in tree.files(root, "docs"):
         if path.suffix == ".md" and path.resolve() not in seen:
-            yield path, 1, "is in no index: docs/README.md, or the README.md of its folder, must link to it"
+            yield path, 1, "is in no index: link to it from docs/README.md or from the README.md of its folder"
 
 
 def check_pages_are_run(root):
@@ -143,7 +143,7 @@ def check_variables(root):
         elif (rows[name][1] or "") != default:
             yield root / ENVIRONMENT, rows[name][0], f"{name}: the default in {VARIABLES} is '{default}'"
     for name in rows.keys() - read:
-        yield root / ENVIRONMENT, rows[name][0], f"{name} is not among the variables of {VARIABLES}"
+        yield root / ENVIRONMENT, rows[name][0], f"{name} is not in the table of {VARIABLES}"
 
 
 def check_docstrings(root):
@@ -157,7 +157,7 @@ def check_docstrings(root):
         for line, match in tree.numbered_matches(r"((?:^//.*\n)+)", text):
             found = [labels.index(label) for label in re.findall(rf"^// ({'|'.join(labels)}): ", match.group(1), re.M)]
             if found != sorted(set(found)):
-                yield path, line, "a docstring's labels are 'Blocks:', 'In place:' and 'Errors:', once each and in this order"
+                yield path, line, "a docstring may have the labels 'Blocks:', 'In place:' and 'Errors:', each once and in this order"
     for path in sorted((root / "src/api").glob("*.cpp")):
         for line, match in tree.numbered_matches(r'require_pointer\(\w+, "(\w+)"\)', path.read_text()):
             if match.group(1) not in declared:

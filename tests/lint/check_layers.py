@@ -68,17 +68,17 @@ def forbidden(quote, header, folder, row, layers, third_party):
     first = header.split("/")[0]
     if quote == '"':
         if ".." in header.split("/"):
-            return "includes name the layer, never a way up"
+            return "an include must name the layer, not a parent path"
         if (folder + "/").startswith(PRODUCT) and "/" not in header:
-            return "inside src and transports a header is included with its layer's name"
+            return "within src and transports, an include must begin with the layer's name"
         own = folder.startswith(PRODUCT) and first == layer_of(folder)
         if first in layers and "/" in header and not own and allowed_layers is not None and first not in allowed_layers:
-            return "its row of the layer table does not list that layer"
+            return "its row in the layer table does not list that layer"
         return None
     for name in third_party:
         if (header == name or header.startswith(name.rstrip("/") + "/")) and allowed_third_party is not None \
                 and name not in allowed_third_party:
-            return "its row of the layer table does not list that library"
+            return "its row in the layer table does not list that library"
     return None
 
 

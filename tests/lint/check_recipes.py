@@ -45,7 +45,7 @@ def listed(text, recipe):
     return paths
 
 
-def knowing(root, recipe):
+def files_that_mention(root, recipe):
     for place in recipe.scope:
         for path in [root / place] if (root / place).is_file() else tree.files(root, place):
             if path.suffix in tree.SOURCE_SUFFIXES | {".map", ".txt", ".md"} and recipe.pattern.search(path.read_text()):
@@ -58,14 +58,14 @@ def check(root):
     for recipe in RECIPES:
         paths = listed(text, recipe)
         if paths is None:
-            yield document, 1, f"there is no recipe '{recipe.heading}'"
+            yield document, 1, f"no recipe '{recipe.heading}'"
             continue
         if len(paths) > recipe.most:
-            yield document, 1, f"'{recipe.heading}' takes {len(paths)} files, more than {recipe.most}"
+            yield document, 1, f"'{recipe.heading}' lists {len(paths)} files, more than {recipe.most}"
         for name in paths:
             if not (root / name).exists():
                 yield document, 1, f"'{recipe.heading}' lists {name}, which does not exist"
-        for path in knowing(root, recipe):
+        for path in files_that_mention(root, recipe):
             name = path.relative_to(root).as_posix()
             if not any(name == listed_path or name.startswith(listed_path.rstrip("/") + "/") for listed_path in paths):
                 yield path, 1, f"the recipe '{recipe.heading}' of {DOCUMENT} does not list this file"

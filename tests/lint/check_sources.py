@@ -69,13 +69,13 @@ def check(root):
 
 def check_licence(path, text):
     if "SPDX-License-Identifier: Apache-2.0" not in "\n".join(text.splitlines()[:3]):
-        yield path, 1, "its first lines lack 'SPDX-License-Identifier: Apache-2.0'"
+        yield path, 1, "the first three lines lack 'SPDX-License-Identifier: Apache-2.0'"
 
 
 def check_length(path, name, text):
     lines = text.count("\n")
     if lines > LONGEST_FILE:
-        yield path, lines, f"{lines} lines; a file has one job and at most {LONGEST_FILE} lines"
+        yield path, lines, f"{lines} lines, more than {LONGEST_FILE}: split the file by task"
 
 
 def check_english(path, text):
@@ -107,20 +107,20 @@ def check_class_names(root):
         for line, match in tree.numbered_matches(CLASS, path.read_text()):
             other = defined.setdefault(match.group(1), path)
             if other != path:
-                yield path, line, f"{match.group(1)} is also a class of {other.relative_to(root)}: one word, one meaning"
+                yield path, line, f"{match.group(1)} is also a class of {other.relative_to(root)}: rename one of them"
     for path in tree.sources(root, "src", "transports"):
         for line, match in tree.numbered_matches(NESTED_CLASS, path.read_text()):
             if other := defined.get(match.group(1)):
-                yield path, line, f"{match.group(1)} is also a class of {other.relative_to(root)}: one word, one meaning"
+                yield path, line, f"{match.group(1)} is also a class of {other.relative_to(root)}: rename one of them"
 
 
 def check_product_code(path, name, code):
     if name not in MAY_CATCH:
         for line, _ in tree.numbered_matches(r"\bcatch\s*\(", code):
-            yield path, line, "catch belongs to the places that MAY_CATCH names (tests/lint/check_sources.py)"
+            yield path, line, "catch is allowed only in the files of MAY_CATCH (tests/lint/check_sources.py)"
     if name != "src/base/config.cpp":
         for line, _ in tree.numbered_matches(r"\b(secure_)?getenv\s*\(|\benviron\b", code):
-            yield path, line, "the environment is read in src/base/config.cpp alone"
+            yield path, line, "only src/base/config.cpp may read the environment"
     if name not in MAY_DEFINE_FUNCTION_MACROS:
         for line, match in tree.numbered_matches(r"^[ \t]*#[ \t]*define[ \t]+(\w+)\(", code):
             yield path, line, f"function-like macro {match.group(1)}: write a function"

@@ -118,7 +118,7 @@ class Rules(unittest.TestCase):
 
     def test_include_with_a_parent_path(self):
         self.write("src/base/b.h", LICENCE + '#include "../device/a.h"\n')
-        self.assert_one(check_layers, "never a way up")
+        self.assert_one(check_layers, "not a parent path")
 
     def test_include_without_its_layer(self):
         self.write("src/base/b.h", LICENCE + '#include "c.h"\n')

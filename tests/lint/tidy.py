@@ -40,7 +40,7 @@ def changed_files():
     return [ROOT / name for name in names]
 
 
-def units_showing(changed, units):
+def units_covering(changed, units):
     """Returns the changed sources, and for each changed header a source that includes it,
     preferably the source of the same name."""
     by_path = {Path(unit["file"]): unit for unit in units}
@@ -101,7 +101,7 @@ def main():
     units = [unit for unit in units if not Path(unit["file"]).is_relative_to(ROOT / "build")]  # generated
     units = [unit for unit in units if Path(unit["file"]).suffix == ".cpp"]
     if not options.all:
-        units = units_showing(changed_files(), units)
+        units = units_covering(changed_files(), units)
     version = output_of(["clang-tidy", "--version"])
     complaints = ran = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:

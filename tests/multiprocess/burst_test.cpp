@@ -119,7 +119,7 @@ class Burst {
     for (std::size_t buffer = 0; buffer < kBurstBuffers; ++buffer) {
       const auto& expected = expected_[static_cast<std::size_t>(group_.rank)][buffer];
       require(std::memcmp(host_[buffer].data(), expected.data(), host_[buffer].size()) == 0,
-              "a buffer is what one call after the other gives");
+              "the buffer equals that of calls made one by one");
     }
   }
 
@@ -214,7 +214,7 @@ RANK_BODY(slices_past_a_full_queue) {
   }
   for (std::size_t at = 0; at < kLong; ++at) {
     const float expected = 2 * static_cast<float>(at % 1'000'003) + 1;
-    require(host[kLong + at] == expected, "each slice is reduced in its place");
+    require(host[kLong + at] == expected, "each slice is reduced in place");
   }
 }
 

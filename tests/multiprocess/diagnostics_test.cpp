@@ -219,7 +219,7 @@ RANK_TEST(Blocking, CopiesBeforeARefusedCopyComplete, 1, with("HCCL_BLOCKING", "
   const synStatus returned = synMemCopyAsyncMultiple(stream, from.data(), sizes.data(), to.data(),
                                                      HOST_TO_DRAM, from.size());
   require_equal(code(returned), code(synInvalidArgument), "the last copy");
-  require(synStreamQuery(stream) == synSuccess, "the call has waited for the first ones");
+  require(synStreamQuery(stream) == synSuccess, "the call has waited for the earlier copies");
 }
 
 // Queues failing work without HCCL_BLOCKING, and launches a kernel with it.

@@ -153,7 +153,7 @@ RankFunction receive_over_send(std::size_t bytes) {
         succeed(synStreamSynchronize(streams[1]));
       }
       succeed(synStreamSynchronize(streams[0]));
-      require(got == (group.rank == 0 ? back : fresh), "not what was sent");
+      require(got == (group.rank == 0 ? back : fresh), "not the sent data");
     }
   });
 }

@@ -92,7 +92,7 @@ RANK_TEST(KeepAtFork, GivesChildrenSnapshotsDuringCollectives, std::vector{1, 3}
   for (int round = 5; round < 8; ++round) reduce(buffers, group, stream, round);
   close(gate[0]);
   close(gate[1]);
-  for (const pid_t child : children) require(succeeds(child), "a child finds what it kept");
+  for (const pid_t child : children) require(succeeds(child), "the child finds the kept memory");
   require(holds_sum(buffers, group.size(), 7), "children write their own memory");
   reduce(buffers, group, stream, 8);
 }
@@ -122,7 +122,7 @@ RANK_TEST(KeepAtFork, WorksInAThreadDuringCollectives, std::vector{1, 3}) {
   });
   for (int round = 0; round < 12; ++round) reduce(buffers, group, stream, round);
   forking.join();
-  require_equal(good, 8, "children that found what they kept");
+  require_equal(good, 8, "children that found the kept memory");
 }
 
 // Trimmed pages must read as zeros on every rank, whether one rank or all ranks trim, a part of a
@@ -154,7 +154,7 @@ RANK_TEST(Trim, LeavesZerosOnAllRanks, std::vector{1, 3}) {
     constexpr std::size_t kPage = 4096 / sizeof(std::uint32_t);
     const auto is_right = [&](std::uint32_t got) { return got == others; };
     require(std::all_of(buffers.output + kPage, buffers.output + (kWords - kPage), is_right),
-            join("round ", round, ": what was given back is not zeros"));
+            join("round ", round, ": trimmed memory is not zero"));
   }
 }
 

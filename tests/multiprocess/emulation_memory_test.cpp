@@ -124,7 +124,7 @@ RANK_TEST(ViewAsBuffer, CanBeSourceOrDestinationOfACopy, 1) {
   check(target, "from view to view");
   succeed(synMemCopyAsync(stream, host_address(source), kFloatsSize - 8, from.address() + 8,
                           HOST_TO_DRAM));
-  check(source + 8, "from a view to where it shows");
+  check(source + 8, "from a view to its own device address");
   succeed(synMemsetD8Async(host_address(target), 0x11, kFloatsSize, stream));
   wanted.assign(kFloatsSize, std::byte{0x11});
   check(target, "a fill of a view");

@@ -90,7 +90,7 @@ RANK_TEST(Emulation, RefusesBadArguments, 1) {
   expect_refused(hcclEmulationHostView(memory.address(), 1000, nullptr), "view is null");
   expect_refused(hcclEmulationHostView(memory.address(), 1001, &view), "by 1 bytes");
   expect_refused(hcclEmulationHostView(host_address(&view), 1, &view), "is not a device address");
-  require(view == nullptr, "a refused call gives no view");
+  require(view == nullptr, "a refused call returns no view");
 }
 
 }  // namespace

@@ -163,7 +163,7 @@ RANK_TEST(Groups, OutliveTheirCommunicator, 1) {
     succeed(hcclGroupEnd());
     download(stream, to.address(), got);
     succeed(synStreamSynchronize(stream));
-    require(got == sent, "what was queued runs");
+    require(got == sent, "the queued calls run");
   }
 }
 
@@ -182,7 +182,8 @@ RankFunction destroyed_in_its_own_group(bool with_collective) {
       succeed(world.rank == 0 ? hcclSend(buffer.data(), 10, hcclFloat32, 1, group.handle, stream)
                               : hcclRecv(buffer.data(), 10, hcclFloat32, 0, group.handle, stream));
     }
-    require_equal(hcclCommDestroy(group.handle), hcclInvalidUsage, "destroying what is in use");
+    require_equal(hcclCommDestroy(group.handle), hcclInvalidUsage,
+                  "destroying a communicator in use");
     require(contains(last_hccl_message(), "hcclGroupEnd"), last_hccl_message());
     succeed(hcclCommDestroy(idle.handle));
     succeed(hcclGroupEnd());

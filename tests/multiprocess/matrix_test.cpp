@@ -69,7 +69,7 @@ TEST(Control, EveryRankDetectsWrongInput) {
     } catch (const Failure&) {
       noticed = true;
     }
-    require(noticed, "a wrong element is not noticed");
+    require(noticed, "a wrong element went undetected");
   });
   EXPECT_EQ(failures(run_ranks(3, unlike)), "");
 }

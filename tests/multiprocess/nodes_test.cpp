@@ -122,7 +122,8 @@ TEST(LargeValues, AreAveragedBetweenNodesAsOnOne) {
         const auto mean = static_cast<std::uint16_t>(fold(
             pair.type, hcclSum,
             {scaled(pair.type, pair.values[0], 0.5F), scaled(pair.type, pair.values[1], 0.5F)}));
-        require(values == std::vector<std::uint16_t>(count, mean), join("a mean is ", values[0]));
+        require(values == std::vector<std::uint16_t>(count, mean),
+                join("an average is ", values[0]));
       }
     }
   };

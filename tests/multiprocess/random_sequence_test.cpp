@@ -28,7 +28,7 @@ class Program {
     synchronize(streams_);
     for (const OperationRun& run : runs_) run.verify();
     for (const Fill& fill : fills_) {
-      require(fill.got == fill.expected, "a memset ran in order with the copy behind it");
+      require(fill.got == fill.expected, "the memset ran before the copy queued after it");
     }
     for (synEventHandle event : events_) {
       succeed(synEventQuery(event));

@@ -23,7 +23,8 @@ std::optional<LaunchEnvironment> find(const Variables& variables) {
 TEST(LaunchEnvironment, IsEmptyWithoutALauncher) {
   EXPECT_FALSE(find({}));
   EXPECT_FALSE(find({{"RANK", "1"}}));
-  EXPECT_FALSE(find({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}})) << "a batch script is no step";
+  EXPECT_FALSE(find({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}))
+      << "a batch script is not a step";
   EXPECT_FALSE(find({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_STEP_ID", ""}}));
   EXPECT_FALSE(find({{"PMIX_RANK", "0"}, {"PMIX_NAMESPACE", ""}}));
 }

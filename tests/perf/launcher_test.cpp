@@ -139,7 +139,7 @@ TEST(Launch, EndsQuietlyWhenItsOutputIsClosed) {
   });
   EXPECT_EQ(status, 128 + SIGPIPE);
   EXPECT_EQ(said, "");
-  EXPECT_TRUE(board.record(1).reported) << "or it says that rank 0 has failed, if it is faster";
+  EXPECT_TRUE(board.record(1).reported) << "otherwise rank 1 may print that rank 0 has failed";
 }
 
 TEST(Launch, ReportsAKilledChildToOtherChildren) {

@@ -110,7 +110,7 @@ TEST(UnderTorchrunVariables, RefusesMoreRanksThanACommunicatorHas) {
     expect_line(first.err, {named});
     const Outcome other = run_as_rank("1", size, arguments);
     EXPECT_EQ(other.status, 2) << size;
-    EXPECT_EQ(other.err, "") << "rank 0 says it for all";
+    EXPECT_EQ(other.err, "") << "rank 0 prints for all ranks";
   }
 }
 

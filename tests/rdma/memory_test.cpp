@@ -74,7 +74,7 @@ std::uint64_t one_round(const Session& session, const Group& group, synStreamHan
   std::vector<std::byte> got(expected.size());
   download(stream, output.address(), got);
   succeed(synStreamSynchronize(stream));
-  require(got == expected, join("round ", round, " with ", bytes, " bytes has other contents"));
+  require(got == expected, join("round ", round, " with ", bytes, " bytes has wrong contents"));
   return locked_kib();
 }
 
@@ -105,15 +105,15 @@ void come_and_go(World& world, const Layout& layout, int rounds) {
   }
   constexpr std::uint64_t kTwoBuffersKib = 2 * static_cast<std::uint64_t>(kMost) >> 10;
   require(early > 0, "registered memory counts as locked");
-  require(late <= early + kTwoBuffersKib, join("locked memory grows: ", early, ", ", late, " KiB"));
+  require(late <= early + kTwoBuffersKib, join("locked memory grew: ", early, ", ", late, " KiB"));
   for (const char* kind : {"qp", "cq", "mr"})
     require(!RdmaHosts::resources(host, kind, getpid()).empty(), join("there is a ", kind));
   proof.report(group);
   world.board->barrier(0, world.size);
   session.forget_communicators();
   succeed(hcclCommDestroy(group.handle));
-  require_equal(all_resources(host), std::string(), "what is left on the device");
-  require_equal(locked_kib(), std::uint64_t{0}, "what is left locked");
+  require_equal(all_resources(host), std::string(), "resources left on the device");
+  require_equal(locked_kib(), std::uint64_t{0}, "memory that is still locked");
   world.report(join(early, ", ", late, " KiB locked at most"));
   session.finish();
 }

@@ -87,7 +87,7 @@ TEST_F(RdmaNeighbours, DoNotPinReplacedPages) {
     std::thread user([&] { use(neighbour.address(), group, beside, 20 * rounds); });
     const int wrong = come_and_go(session, group, stream, rounds);
     user.join();
-    require_equal(wrong, 0, "messages with the contents of others");
+    require_equal(wrong, 0, "messages with wrong contents");
   });
 }
 

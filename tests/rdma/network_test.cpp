@@ -106,7 +106,7 @@ TEST_F(RdmaNetwork, ADeletedDeviceStaysUsableUntilDestroy) {
           const Operation operation{.count = 10'000, .nodes = {"a", "b"}};
           run_and_verify(session, group, stream, operation);
         }
-        require(world.rank == 0 || RdmaHosts::has_device(1), "it waits for this process");
+        require(world.rank == 0 || RdmaHosts::has_device(1), "the device waits for this process");
         session.finish();
         for (int i = 0; world.rank == 1 && i < 100 && RdmaHosts::has_device(1); ++i)
           std::this_thread::sleep_for(std::chrono::milliseconds(100));

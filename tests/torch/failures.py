@@ -22,7 +22,7 @@ def report(call) -> None:
     os._exit(8)
 
 
-def leave_rank_1(seconds: float) -> None:
+def exit_rank_1_after(seconds: float) -> None:
     """Makes rank 1 sleep for ``seconds`` and exit."""
     if dist.get_rank() == 1:
         time.sleep(seconds)
@@ -62,7 +62,7 @@ def stopped() -> None:
 
 def late() -> None:
     """Makes a call on all ranks except rank 1."""
-    leave_rank_1(30)
+    exit_rank_1_after(30)
     report(lambda: dist.all_reduce(torch.ones(1000)))
 
 
@@ -83,7 +83,7 @@ def aborted() -> None:
     """Aborts on another thread, which must unblock a wait."""
     import threading
 
-    leave_rank_1(3)
+    exit_rank_1_after(3)
     threading.Timer(0.5, lambda: dist.group.WORLD._get_backend(torch.device("cpu")).abort()).start()
     report(lambda: dist.all_reduce(torch.ones(1000)))
 
@@ -112,7 +112,7 @@ def exception_on_one_rank() -> None:
     report(lambda: dist.all_reduce(torch.ones(1000)))
 
 
-def look_at(done) -> None:
+def take_gil(done) -> None:
     """A callback that takes the GIL many times."""
     for _ in range(20):
         time.sleep(0.001)
@@ -123,7 +123,7 @@ def exit_during_callbacks() -> None:
     """Exits while callbacks of futures run, like the hooks of DistributedDataParallel, and more are
     queued."""
     for _ in range(60):
-        dist.all_reduce(torch.ones(1000), async_op=True).get_future().then(look_at)
+        dist.all_reduce(torch.ones(1000), async_op=True).get_future().then(take_gil)
     raise SystemExit(3)
 
 
@@ -131,9 +131,9 @@ def exit_with_pending_futures() -> None:
     """Exits rank 0 while its futures wait for a rank that does not answer."""
     if dist.get_rank() == 1:
         time.sleep(600)
-    dist.irecv(torch.ones(1)).get_future().then(look_at)
-    dist.irecv(torch.ones(1), 1, tag=4).get_future().then(look_at)
-    dist.all_reduce(torch.ones(1 << 20), async_op=True).get_future().then(look_at)
+    dist.irecv(torch.ones(1)).get_future().then(take_gil)
+    dist.irecv(torch.ones(1), 1, tag=4).get_future().then(take_gil)
+    dist.all_reduce(torch.ones(1 << 20), async_op=True).get_future().then(take_gil)
     raise SystemExit(3)
 
 
@@ -143,11 +143,11 @@ def exit_after_the_programs_exit_handler() -> None:
 
     def reduce_again() -> None:
         tensor = torch.ones(1000)
-        dist.all_reduce(tensor, async_op=True).get_future().then(look_at).wait()
+        dist.all_reduce(tensor, async_op=True).get_future().then(take_gil).wait()
         print(f"rank {dist.get_rank()}: {tensor[0].item()}", flush=True)
 
     atexit.register(reduce_again)
-    dist.all_reduce(torch.ones(1000), async_op=True).get_future().then(look_at)
+    dist.all_reduce(torch.ones(1000), async_op=True).get_future().then(take_gil)
     raise SystemExit(3)
 
 
@@ -161,14 +161,14 @@ def killed_sender() -> None:
 
 def late_messages() -> None:
     """Rank 1 sends nothing. Calls after the time-out must fail for the same reason."""
-    leave_rank_1(30)
+    exit_rank_1_after(30)
     print_errors(lambda: dist.recv(torch.ones(1), 1), lambda: dist.recv(torch.ones(1)), lambda: dist.send(torch.ones(1), 1))
     report(lambda: dist.all_reduce(torch.ones(1)))
 
 
 def used_after_abort() -> None:
     """Makes calls on an aborted group; their errors must name the abort."""
-    leave_rank_1(3)
+    exit_rank_1_after(3)
     dist.group.WORLD._get_backend(torch.device("cpu")).abort()
     print_errors(lambda: dist.send(torch.ones(1), 1), lambda: dist.recv(torch.ones(1)), lambda: dist.recv(torch.ones(1), 1, tag=3))
     report(lambda: dist.all_reduce(torch.ones(1000)))

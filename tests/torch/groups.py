@@ -67,26 +67,26 @@ def two_groups_at_once() -> None:
     assert not errors, errors
 
 
-def held() -> tuple[int, int, int]:
+def held_resources() -> tuple[int, int, int]:
     """Returns the numbers of descriptors, threads and shared-memory files of this process."""
     status = open("/proc/self/status").read()
     threads = int(next(line for line in status.splitlines() if line.startswith("Threads")).split()[1])
     return len(os.listdir("/proc/self/fd")), threads, len(os.listdir("/dev/shm"))
 
 
-def leaves_nothing(action) -> None:
+def require_no_leak(action) -> None:
     """Calls the action twenty times and checks that the process then holds no more resources than
     before. Waits up to ten seconds, because the root server keeps a group's resources until the
     slowest rank has left."""
     for _ in range(3):
         action()
-    before = held()
+    before = held_resources()
     for _ in range(20):
         action()
     deadline = time.monotonic() + 10
-    while any(one > other + 2 for one, other in zip(held(), before)) and time.monotonic() < deadline:
+    while any(one > other + 2 for one, other in zip(held_resources(), before)) and time.monotonic() < deadline:
         time.sleep(0.01)
-    after = held()
+    after = held_resources()
     assert all(one <= other + 2 for one, other in zip(after, before)), (before, after)
 
 
@@ -97,7 +97,7 @@ def groups_leak_nothing() -> None:
         dist.all_reduce(tensor, group=group, async_op=True).get_future().wait()
         dist.destroy_process_group(group)
 
-    leaves_nothing(use_group)
+    require_no_leak(use_group)
 
 
 def reinitialised() -> None:
@@ -109,7 +109,7 @@ def reinitialised() -> None:
         dist.destroy_process_group()
         dist.init_process_group("hccl")
 
-    leaves_nothing(again)
+    require_no_leak(again)
 
 
 def start_child(action) -> int:
@@ -172,7 +172,7 @@ def forks_with_shared_memory() -> None:
     assert torch.equal(total, tensor * dist.get_world_size())
 
 
-def forks_beside_allocations() -> None:
+def forks_during_allocations() -> None:
     """Forks must work while other threads allocate and free shared memory."""
     hccl_torch.install_allocator()
     stopping = threading.Event()
@@ -199,7 +199,7 @@ def forks_beside_allocations() -> None:
         thread.join()
 
 
-def child_leaves_behind_receives() -> None:
+def child_exits_after_parent_receives() -> None:
     """A child must exit normally if its parent has received from any rank and by tag before the
     fork. A receive in the child must fail."""
     rank = dist.get_rank()
@@ -274,7 +274,7 @@ def allocator_with_other_features(folder: str) -> None:
     assert hccl_torch.memory_stats()["reused"] > 0
 
 
-def destroyed_while_receives_wait() -> None:
+def destroyed_with_pending_receives() -> None:
     """Destroying a group must fail its unmatched receives and complete their futures."""
     peer = 1 - dist.get_rank()
     for arguments in ({"src": peer}, {"src": None}, {"src": peer, "tag": 5}):
@@ -287,7 +287,7 @@ def destroyed_while_receives_wait() -> None:
         assert ended, arguments
 
 
-def destroyed_while_a_message_waits() -> None:
+def destroyed_with_a_pending_message() -> None:
     """A message must arrive even if its sender destroys the group long before the receive."""
     group = dist.new_group()
     tensor = torch.full((100_000,), float(dist.get_rank()))

@@ -109,7 +109,7 @@ def large_messages() -> None:
         assert same(tensor, sum(all_inputs[1:], all_inputs[0].clone()).to(dtype))
 
 
-def operations_follow_each_other() -> None:
+def dependent_operations() -> None:
     """Operations queued on one tensor must have the same results as operations that the program
     waits for one by one."""
     size, rank = dist.get_world_size(), dist.get_rank()
@@ -203,7 +203,7 @@ def tags() -> None:
         sent.wait()
 
 
-def messages_pass_collectives() -> None:
+def messages_overtake_collectives() -> None:
     """A message that waits for its receiver must not delay a collective or a message from another
     rank."""
     size, rank = dist.get_world_size(), dist.get_rank()
@@ -241,7 +241,7 @@ def futures() -> None:
     assert work.get_future().done() and work.is_success()
 
 
-def callbacks_that_wait() -> None:
+def waiting_callbacks() -> None:
     """A callback may start a collective and wait for it, and that collective's callback may do the
     same."""
     size, rank = dist.get_world_size(), dist.get_rank()
@@ -346,7 +346,7 @@ def tensors_of_shared_memory() -> None:
     assert hccl_torch.memory_stats()["cached_bytes"] == 0
 
 
-def exceptions_leave_groups_whole() -> None:
+def exceptions_keep_groups_usable() -> None:
     """After an error in a call or within coalesced calls, tensors must be unchanged and other
     groups must work."""
     size, rank = dist.get_world_size(), dist.get_rank()
@@ -377,7 +377,7 @@ def c10d_options(root: int):
     return options
 
 
-def orders_of_copies() -> None:
+def results_arrive_in_call_order() -> None:
     """Results of operations that the program does not wait for must arrive in call order."""
     size, rank = dist.get_world_size(), dist.get_rank()
     parts = [torch.zeros(20_000) for _ in range(size)]

@@ -17,7 +17,7 @@ def residue() -> set[str]:
     return {entry.name for entry in Path("/dev/shm").iterdir()}
 
 
-def ranks_alone(ranks: int, function: str, **variables: str) -> list[Program]:
+def start_ranks(ranks: int, function: str, **variables: str) -> list[Program]:
     """Starts ranks without a launcher, because a launcher would kill all ranks after the first
     failure."""
     group = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
@@ -32,7 +32,7 @@ def outputs(programs: list[Program], seconds: float = 90) -> list[tuple[int, str
 def output_of_rank_0(function: str, code: int = 7, **variables: str) -> str:
     """Runs two ranks until rank 0 has exited with ``code``, and kills rank 1. Returns the output of
     rank 0."""
-    programs = ranks_alone(2, function, **variables)
+    programs = start_ranks(2, function, **variables)
     returned, output = programs[0].finish(60)
     programs[1].kill()
     programs[1].finish(10)
@@ -53,7 +53,7 @@ def require_complete(output: str, rank: int, operation: str, *more: str) -> None
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_killed_rank(ranks: int) -> None:
     before = residue()
-    results = outputs(ranks_alone(ranks, "killed"))
+    results = outputs(start_ranks(ranks, "killed"))
     assert results[1][0] == -signal.SIGKILL
     for rank in set(range(ranks)) - {1}:
         assert results[rank][0] == 7, results[rank][1]
@@ -70,7 +70,7 @@ def test_stopped_rank_times_out() -> None:
 
 @pytest.mark.parametrize("function", ["different_sizes", "different_calls", "different_types"])
 def test_mismatch(function: str) -> None:
-    for rank, (code, output) in enumerate(outputs(ranks_alone(2, function))):
+    for rank, (code, output) in enumerate(outputs(start_ranks(2, function))):
         assert code == 7, output
         require_complete(output, rank, "all_reduce|hccl_torch: broadcast" if rank else "all_reduce", "rank 1", "rank 0")
 
@@ -109,12 +109,12 @@ def test_exit_without_destroy() -> None:
 
 
 def test_exit_with_work_in_flight() -> None:
-    for code, output in outputs(ranks_alone(2, "exit_with_work_in_flight"), seconds=60):
+    for code, output in outputs(start_ranks(2, "exit_with_work_in_flight"), seconds=60):
         assert code == 0, output
 
 
 def test_exit_during_callbacks() -> None:
-    for code, output in outputs(ranks_alone(2, "exit_during_callbacks"), seconds=60):
+    for code, output in outputs(start_ranks(2, "exit_during_callbacks"), seconds=60):
         assert code == 3 and "terminate" not in output, output
 
 
@@ -124,12 +124,12 @@ def test_exit_with_pending_futures() -> None:
 
 
 def test_exit_after_the_programs_exit_handler() -> None:
-    for rank, (code, output) in enumerate(outputs(ranks_alone(2, "exit_after_the_programs_exit_handler"), seconds=60)):
+    for rank, (code, output) in enumerate(outputs(start_ranks(2, "exit_after_the_programs_exit_handler"), seconds=60)):
         assert code == 3 and f"rank {rank}: 2.0" in output, output
 
 
 def test_exception_on_one_rank() -> None:
-    results = outputs(ranks_alone(2, "exception_on_one_rank"), seconds=60)
+    results = outputs(start_ranks(2, "exception_on_one_rank"), seconds=60)
     assert results[1][0] == 1 and "on purpose" in results[1][1]
     assert results[0][0] == 7, results[0][1]
     require_complete(results[0][1], 0, "all_reduce", "rank 1")

@@ -12,9 +12,9 @@ def test_subgroups() -> None:
 
 
 @pytest.mark.parametrize("function", ["two_groups_at_once", "groups_leak_nothing", "reinitialised",
-                                      "forks_with_shared_memory", "forks_beside_allocations",
-                                      "child_leaves_behind_receives", "destroyed_while_receives_wait",
-                                      "destroyed_while_a_message_waits"])
+                                      "forks_with_shared_memory", "forks_during_allocations",
+                                      "child_exits_after_parent_receives", "destroyed_with_pending_receives",
+                                      "destroyed_with_a_pending_message"])
 def test_two_ranks(function: str) -> None:
     run_ranks(2, f"groups:{function}")
 

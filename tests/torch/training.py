@@ -41,7 +41,7 @@ def make_data() -> tuple[torch.Tensor, torch.Tensor]:
     return torch.randn(rows, 16, generator=generator), torch.randn(rows, 1, generator=generator)
 
 
-def own_part(tensor: torch.Tensor) -> torch.Tensor:
+def rank_part(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.tensor_split(dist.get_world_size())[dist.get_rank()]
 
 
@@ -71,7 +71,7 @@ def compare(tolerance: float = 1e-6, uses_extra=lambda step: True, hook=None, **
         shared.register_comm_hook(None, hook)
     data, target = make_data()
     train(alone, (data, target), uses_extra=uses_extra)
-    train(shared, (own_part(data), own_part(target)), uses_extra=uses_extra)
+    train(shared, (rank_part(data), rank_part(target)), uses_extra=uses_extra)
     difference = (parameters_of(alone) - parameters_of(shared.module)).abs().max().item()
     assert difference <= tolerance, difference
     require_equal_on_all_ranks(shared)
@@ -110,7 +110,7 @@ def accumulated() -> None:
     """The accumulated gradients of two half batches, only the second of which is synchronised, must
     equal those of the whole batch."""
     shared, alone = DistributedDataParallel(make_model()), make_model()
-    data, target = (own_part(one) for one in make_data())
+    data, target = (rank_part(one) for one in make_data())
     with shared.no_sync():
         (torch.nn.functional.mse_loss(shared(data[:4]), target[:4]) / 2).backward()
     (torch.nn.functional.mse_loss(shared(data[4:]), target[4:]) / 2).backward()
@@ -122,7 +122,7 @@ def accumulated() -> None:
 def uneven_inputs() -> None:
     """Join must let ranks with more batches than others finish."""
     shared = DistributedDataParallel(make_model())
-    data, target = (own_part(one) for one in make_data())
+    data, target = (rank_part(one) for one in make_data())
     optimizer = torch.optim.SGD(shared.parameters(), lr=0.1)
     with shared.join():
         for _ in range(3 + dist.get_rank()):
@@ -138,7 +138,7 @@ def zero_redundancy() -> None:
     shared, alone = DistributedDataParallel(make_model()), make_model()
     data, target = make_data()
     for model, parts, optimizer in (
-            (shared, (own_part(data), own_part(target)),
+            (shared, (rank_part(data), rank_part(target)),
              ZeroRedundancyOptimizer(shared.parameters(), optimizer_class=torch.optim.AdamW, lr=1e-2)),
             (alone, (data, target), torch.optim.AdamW(alone.parameters(), lr=1e-2))):
         for _ in range(10):
@@ -161,7 +161,7 @@ def fully_sharded() -> None:
         fully_shard(shared, mesh=mesh, mp_policy=policy)
         data, target = make_data()
         train(alone, (data, target), steps=10)
-        train(shared, (own_part(data), own_part(target)), steps=10)
+        train(shared, (rank_part(data), rank_part(target)), steps=10)
         whole = torch.cat([one.full_tensor().detach().flatten() for one in shared.parameters()])
         difference = (parameters_of(alone) - whole).abs().max().item()
         assert difference <= tolerance, (policy, difference)
@@ -199,7 +199,7 @@ def checkpoint(folder: str) -> None:
     import torch.distributed.checkpoint as checkpoints
 
     model = DistributedDataParallel(make_model())
-    train(model, tuple(own_part(one) for one in make_data()), steps=3)
+    train(model, tuple(rank_part(one) for one in make_data()), steps=3)
     saved = copy.deepcopy(model.module.state_dict())
     checkpoints.save(model.module.state_dict(), checkpoint_id=folder)
     fresh = make_model().state_dict()

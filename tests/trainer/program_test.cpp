@@ -36,7 +36,7 @@ TEST_P(Seeds, LearnTheDigits) {
   words >> end >> loss >> values[0] >> accuracy >> values[1] >> speed >> values[2];
   EXPECT_TRUE(words) << outcome.out;
   EXPECT_EQ(loss + " " + accuracy + " " + speed, "loss test-accuracy samples/s");
-  EXPECT_FALSE(words >> end) << "the last line is not the last";
+  EXPECT_FALSE(words >> end) << "a later line follows the final one";
   EXPECT_LT(values[0], 0.2);
   EXPECT_GE(values[1], 0.97);
 }

@@ -136,7 +136,7 @@ bool Mover::send_some(Sending& sending) {
                                                         std::span(scratch_).subspan(half)};
   const std::size_t sent = random_() % 2 == 0 ? sending.endpoint->try_send(scratch_)
                                               : sending.endpoint->try_send_parts(parts);
-  require(sent <= size, "no more is taken than was offered");
+  require(sent <= size, "no more is accepted than offered");
   // After a flush, sent bytes may be overwritten.
   if (sending.endpoint->flushed()) std::ranges::fill(scratch_, std::byte{0xee});
   sending.done += sent;
@@ -151,7 +151,7 @@ bool Mover::receive_some(Receiving& receiving) {
   std::size_t got = 0;
   if (lent) {
     const auto view = receiving.endpoint->try_receive(size);
-    require(view.size() <= size, "no more is lent than was asked for");
+    require(view.size() <= size, "no more is lent than requested");
     // Only a part of the view is released; the rest must be lent again.
     got = view.empty() ? 0 : 1 + random_() % view.size();
     check_pattern(view, receiving.stream, receiving.done);
@@ -159,7 +159,7 @@ bool Mover::receive_some(Receiving& receiving) {
   } else {
     scratch_.assign(size, std::byte{0xdd});
     got = receiving.endpoint->try_receive_into(scratch_);
-    require(got <= size, "no more comes than was asked for");
+    require(got <= size, "no more arrives than requested");
     check_pattern(std::span(scratch_).first(got), receiving.stream, receiving.done);
   }
   receiving.done += got;
@@ -181,7 +181,7 @@ void Mover::wait_for(const std::vector<Sending>& sends, const std::vector<Receiv
     }
   }
   const auto outcome = wait_set_.wait(entries, Deadline::after(kPatience));
-  require(outcome == WaitSet::WakeReason::ready, "bytes move before the time is up");
+  require(outcome == WaitSet::WakeReason::ready, "bytes move before the deadline");
 }
 
 void Mover::run(std::vector<Sending> sends, std::vector<Receiving> receives) {
@@ -222,7 +222,7 @@ std::string loss_of(Endpoint& endpoint) {
       static_cast<void>(wait_set.wait({&entry, 1}, deadline));
     }
   } catch (const PeerLost& lost) {
-    require_equal(lost.peer(), endpoint.peer(), "the peer that is lost");
+    require_equal(lost.peer(), endpoint.peer(), "the lost peer");
     return lost.what();
   }
   throw Failure("the peer was not lost in half a minute");

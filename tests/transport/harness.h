@@ -146,7 +146,8 @@ template <class Function>
 class EveryWay : public testing::TestWithParam<Way> {
  protected:
   void SetUp() override {
-    if (GetParam().v6 && !has_ipv6()) GTEST_SKIP() << "needs ipv6: no address of it here";
+    if (GetParam().v6 && !has_ipv6())
+      GTEST_SKIP() << "needs ipv6: this machine has no IPv6 address";
     const std::string why_not = why_missing(GetParam());
     if (!why_not.empty()) GTEST_SKIP() << "needs rdma: " << why_not;
   }

@@ -146,7 +146,7 @@ TEST_P(Loss, AnIncompleteElementIsAnError) {
     connect(*endpoint);
     WaitSet wait_set;
     static_cast<void>(loss_in([&] {
-      require(endpoint->try_receive(4).size() < 4, "the element is not whole");
+      require(endpoint->try_receive(4).size() < 4, "the element is incomplete");
       const WaitSet::Entry entry{endpoint.get(), {true, false}};
       static_cast<void>(wait_set.wait({&entry, 1}, Deadline::after(std::chrono::seconds(30))));
     }));
@@ -199,29 +199,33 @@ TEST_P(Loss, AWaitEndsWhenWokenOrAtItsDeadline) {
       while (true) {
         const auto outcome = wait_set.wait(entries, deadline);
         if (outcome != WaitSet::WakeReason::ready) return outcome;
-        require_equal(unanswered->try_send({}), 0U, "what is sent");
+        require_equal(unanswered->try_send({}), 0U, "the bytes sent");
       }
     };
     const auto a_moment = [] { return Deadline::after(std::chrono::milliseconds(20)); };
-    require(outcome_within(a_moment()) == WaitSet::WakeReason::expired, "the deadline ends it");
+    require(outcome_within(a_moment()) == WaitSet::WakeReason::expired,
+            "the deadline ends the wait");
     wait_set.ring();
     wait_set.ring();
-    require(outcome_within(Deadline::never()) == WaitSet::WakeReason::rung, "rung before");
-    require(outcome_within(a_moment()) == WaitSet::WakeReason::expired, "rings count once");
+    require(outcome_within(Deadline::never()) == WaitSet::WakeReason::rung,
+            "woken before the wait");
+    require(outcome_within(a_moment()) == WaitSet::WakeReason::expired,
+            "several wake-ups count as one");
     std::thread other([&] {
       usleep(20'000);
       wait_set.ring();
     });
-    require(outcome_within(Deadline::never()) == WaitSet::WakeReason::rung, "rung meanwhile");
+    require(outcome_within(Deadline::never()) == WaitSet::WakeReason::rung,
+            "woken during the wait");
     other.join();
     // A wake-up must end a wait even if an endpoint is ready.
     world.board->barrier(0, 2);
-    require_equal(endpoint->try_send(pattern(1, 0)), 1U, "what is sent");
+    require_equal(endpoint->try_send(pattern(1, 0)), 1U, "the bytes sent");
     while (wait_set.wait({entries.data(), 1}, Deadline::never()) != WaitSet::WakeReason::ready) {
     }
     wait_set.ring();
     require(wait_set.wait(entries, Deadline::never()) == WaitSet::WakeReason::rung,
-            "rung and ready");
+            "woken and ready");
     require(wait_set.wait(entries, Deadline::never()) == WaitSet::WakeReason::ready, "ready alone");
     world.board->barrier(0, 2);
   });
@@ -271,7 +275,7 @@ TEST(CutLink, IsDetectedByAWaiter) {
 TEST(CutLink, IsDetectedByAWaiterWithUnacknowledgedData) {
   expect_cut_is_noticed([](Endpoint& endpoint) {
     const auto bytes = pattern(100, 0);
-    require_equal(endpoint.try_send(bytes), bytes.size(), "what was sent");
+    require_equal(endpoint.try_send(bytes), bytes.size(), "the bytes sent");
     const std::string loss = loss_of(endpoint);
     require(contains(loss, "no answer for too long"), loss);
   });

@@ -48,7 +48,7 @@ void receive_all(Endpoint& endpoint, std::span<std::byte> bytes, WaitSet& wait_s
     bytes = bytes.subspan(got);
     if (got > 0) continue;
     const WaitSet::Entry entry{&endpoint, {true, false}};
-    require(wait_set.wait({&entry, 1}, deadline) == WaitSet::WakeReason::ready, "bytes come");
+    require(wait_set.wait({&entry, 1}, deadline) == WaitSet::WakeReason::ready, "bytes arrive");
   }
 }
 
@@ -88,7 +88,7 @@ TEST_P(Memory, RegisteredMemoryIsSentFromAndReceivedInto) {
       const auto untouched = [](std::byte byte) { return byte == std::byte{0xdd}; };
       require(std::ranges::all_of(all.first(to), untouched) &&
                   std::ranges::all_of(all.subspan(to + size), untouched),
-              "nothing else is stored to");
+              "no other byte is written");
     }
   });
 }

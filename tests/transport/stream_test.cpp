@@ -131,7 +131,7 @@ TEST_P(Stream, AViewGrowsToAWholeElement) {
         const WaitSet::Entry entry{&endpoint, {true, false}};
         require(wait_set.wait({&entry, 1}, Deadline::after(std::chrono::seconds(30))) ==
                     WaitSet::WakeReason::ready,
-                "the element becomes whole");
+                "the element becomes complete");
       }
       check_pattern(view, 0, 3 + i * step);
       endpoint.release(step);

@@ -75,7 +75,7 @@ TEST_P(UnknownPeers, GarbageIsRefusedNamingItsSource) {
     const std::string request = "GET / HTTP/1.1\r\n\r\n";
     say(socket, std::as_bytes(std::span(request)));
     std::byte byte{};
-    require(recv(socket.get(), &byte, 1, 0) <= 0, "it is closed at once");
+    require(recv(socket.get(), &byte, 1, 0) <= 0, "it is closed immediately");
   });
   std::string source = GetParam().v6 ? "[::1]:" : "127.0.0.1:";
   if (GetParam().name == std::string("shm")) source = "process ";

@@ -13,7 +13,7 @@ _ELEMENTS = 1 << 20
 _ROUNDS = 20
 
 
-def take_memory_away(rank: int, total: float) -> None:
+def replace_memory_in_use(rank: int, total: float) -> None:
     """Replaces or frees the memory of a tensor that a collective uses, and allocates other
     memory."""
     other = torch.zeros(4, device="hpu")
@@ -33,7 +33,7 @@ def take_memory_away(rank: int, total: float) -> None:
         assert (host == 100.0 * dist.get_world_size()).all(), host
 
 
-def grow_under_a_collective(rank: int, total: float) -> None:
+def grow_during_a_collective(rank: int, total: float) -> None:
     """Grows storages that collectives write to."""
     for grow in (lambda tensor: tensor.resize_(2 * _ELEMENTS),
                  lambda tensor: tensor.untyped_storage().resize_(8 * _ELEMENTS)):
@@ -45,7 +45,7 @@ def grow_under_a_collective(rank: int, total: float) -> None:
         assert (tensor[:_ELEMENTS] == total).all(), tensor
 
 
-def read_what_is_copied_back(rank: int, total: float) -> None:
+def read_results_copied_back(rank: int, total: float) -> None:
     """Reads results that the end of a step copies back, while another thread completes the
     collective."""
     small = torch.ones(4, device="hpu")
@@ -59,7 +59,7 @@ def read_what_is_copied_back(rank: int, total: float) -> None:
         thread.join()
 
 
-def write_to_what_is_sent(rank: int, total: float) -> None:
+def write_to_pending_message(rank: int, total: float) -> None:
     """Lets a message and a collective write to a tensor whose earlier message has not been received
     yet."""
     def receive(tensor: torch.Tensor, other: torch.Tensor) -> None:
@@ -84,7 +84,7 @@ def write_to_what_is_sent(rank: int, total: float) -> None:
         dist.barrier()
 
 
-def use_what_is_received_later(rank: int, total: float) -> None:
+def use_pending_receives(rank: int, total: float) -> None:
     """Uses tensors that wait for a message by its tag or from any rank."""
     uses = ((lambda tensor: tensor.mul_(2), 10.0), (lambda tensor: dist.all_reduce(tensor, op=dist.ReduceOp.AVG), 5.0),
             (lambda tensor: dist.broadcast(tensor, 1), 5.0))
@@ -122,11 +122,11 @@ def main() -> None:
         dist.broadcast(gathered[:7], src=0, group=other, async_op=True)  # the same memory
         assert gathered[:7].cpu().tolist() == [0.0] * 7 and gathered[-1].item() == world * (world - 1)
         del tensor, gathered  # frees memory that operations use
-    take_memory_away(rank, total)
-    grow_under_a_collective(rank, total)
-    read_what_is_copied_back(rank, total)
-    write_to_what_is_sent(rank, total)
-    use_what_is_received_later(rank, total)
+    replace_memory_in_use(rank, total)
+    grow_during_a_collective(rank, total)
+    read_results_copied_back(rank, total)
+    write_to_pending_message(rank, total)
+    use_pending_receives(rank, total)
     print("in order", flush=True)
     mine = torch.ones(_ELEMENTS, device="hpu")
     dist.all_reduce(mine)
