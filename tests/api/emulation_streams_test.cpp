@@ -79,7 +79,7 @@ class StreamWork : public testing::Test {
 };
 
 // Records the arguments of callbacks.
-struct Told {
+struct Notification {
   std::atomic<int> calls{0};
   std::atomic<int> result{-1};
   std::string message;
@@ -87,19 +87,19 @@ struct Told {
   hcclResult_t inner = hcclInternalError;  // result of the calls that the callback makes
 
   static void call(hcclResult_t result, const char* message, void* argument) {
-    auto& told = *static_cast<Told*>(argument);
-    told.message = message;
-    if (told.stream != nullptr) {
+    auto& notification = *static_cast<Notification*>(argument);
+    notification.message = message;
+    if (notification.stream != nullptr) {
       std::uint64_t position = 0;
-      told.inner = hcclEmulationLaunch(told.stream, do_nothing, nullptr);
-      if (told.inner == hcclSuccess)
-        told.inner = hcclEmulationStreamPosition(told.stream, &position, nullptr);
-      if (told.inner == hcclSuccess)
-        told.inner =
-            hcclEmulationStreamWait(told.stream, position - 1, position, HCCL_EMULATION_NO_TIMEOUT);
+      notification.inner = hcclEmulationLaunch(notification.stream, do_nothing, nullptr);
+      if (notification.inner == hcclSuccess)
+        notification.inner = hcclEmulationStreamPosition(notification.stream, &position, nullptr);
+      if (notification.inner == hcclSuccess)
+        notification.inner = hcclEmulationStreamWait(notification.stream, position - 1, position,
+                                                     HCCL_EMULATION_NO_TIMEOUT);
     }
-    told.result = static_cast<int>(result);
-    ++told.calls;
+    notification.result = static_cast<int>(result);
+    ++notification.calls;
   }
   void await() const {
     while (calls == 0) sleep_briefly();
@@ -166,50 +166,55 @@ TEST_F(StreamWork, FailsWithItsOwnTextOnly) {
 }
 
 TEST_F(StreamWork, NotifiesOnceAndAllowsCallsFromTheCallback) {
-  Told told;
-  told.stream = stream_;
+  Notification notification;
+  notification.stream = stream_;
   ASSERT_EQ(hcclEmulationLaunch(stream_, wait_for_flag, &open_), hcclSuccess);
   const std::uint64_t position = queued();
-  ASSERT_EQ(hcclEmulationStreamNotify(stream_, 0, position, Told::call, &told), hcclSuccess);
-  EXPECT_EQ(told.calls, 0);
+  ASSERT_EQ(hcclEmulationStreamNotify(stream_, 0, position, Notification::call, &notification),
+            hcclSuccess);
+  EXPECT_EQ(notification.calls, 0);
   open_ = true;
-  told.await();
-  EXPECT_EQ(told.result, hcclSuccess);
-  EXPECT_EQ(told.message, "");
-  EXPECT_EQ(told.inner, hcclSuccess);
-  Told again;  // for work that has already run
-  ASSERT_EQ(hcclEmulationStreamNotify(stream_, 0, position, Told::call, &again), hcclSuccess);
+  notification.await();
+  EXPECT_EQ(notification.result, hcclSuccess);
+  EXPECT_EQ(notification.message, "");
+  EXPECT_EQ(notification.inner, hcclSuccess);
+  Notification again;  // for work that has already run
+  ASSERT_EQ(hcclEmulationStreamNotify(stream_, 0, position, Notification::call, &again),
+            hcclSuccess);
   again.await();
   EXPECT_EQ(again.result, hcclSuccess);
   initialized_ = false;
   EXPECT_EQ(synDestroy(), synSuccess);
-  EXPECT_EQ(told.calls, 1);
+  EXPECT_EQ(notification.calls, 1);
   EXPECT_EQ(again.calls, 1);
 }
 
 TEST_F(StreamWork, NotifiesOfAFailure) {
   queue_failing_copy();
-  Told told;
-  ASSERT_EQ(hcclEmulationStreamNotify(stream_, 0, queued(), Told::call, &told), hcclSuccess);
-  told.await();
-  EXPECT_EQ(told.result, hcclInvalidArgument);
-  EXPECT_NE(told.message.find("copy from the host"), std::string::npos) << told.message;
+  Notification notification;
+  ASSERT_EQ(hcclEmulationStreamNotify(stream_, 0, queued(), Notification::call, &notification),
+            hcclSuccess);
+  notification.await();
+  EXPECT_EQ(notification.result, hcclInvalidArgument);
+  EXPECT_NE(notification.message.find("copy from the host"), std::string::npos)
+      << notification.message;
   EXPECT_EQ(synStreamSynchronize(stream_), synSuccess) << "the failure counts as reported";
 }
 
 TEST_F(StreamWork, NotifiesBeforeTheRuntimeIsDestroyed) {
   constexpr int kCalls = 100;
-  std::vector<Told> told(kCalls);
+  std::vector<Notification> notifications(kCalls);
   ASSERT_EQ(hcclEmulationLaunch(stream_, wait_for_flag, &open_), hcclSuccess);
-  for (Told& one : told) {
+  for (Notification& one : notifications) {
     ASSERT_EQ(hcclEmulationLaunch(stream_, do_nothing, nullptr), hcclSuccess);
-    ASSERT_EQ(hcclEmulationStreamNotify(stream_, 0, queued(), Told::call, &one), hcclSuccess);
+    ASSERT_EQ(hcclEmulationStreamNotify(stream_, 0, queued(), Notification::call, &one),
+              hcclSuccess);
   }
   open_ = true;
   ASSERT_EQ(synStreamDestroy(stream_), synSuccess);
   initialized_ = false;
   ASSERT_EQ(synDestroy(), synSuccess);
-  for (const Told& one : told) {
+  for (const Notification& one : notifications) {
     EXPECT_EQ(one.calls, 1);
     EXPECT_EQ(one.result, hcclSuccess);
   }
@@ -218,14 +223,15 @@ TEST_F(StreamWork, NotifiesBeforeTheRuntimeIsDestroyed) {
 // Calls and exit must not hang in a forked process, which has no callback thread, nor while that
 // thread runs a callback.
 TEST_F(StreamWork, DoesNotDelayProcessExit) {
-  Told told;
-  ASSERT_EQ(hcclEmulationStreamNotify(stream_, 0, 0, Told::call, &told), hcclSuccess);
-  told.await();
+  Notification notification;
+  ASSERT_EQ(hcclEmulationStreamNotify(stream_, 0, 0, Notification::call, &notification),
+            hcclSuccess);
+  notification.await();
   const int status = hccl::test::status_in_child([&]() -> int {
-    const bool refused =
-        wait(0, 0) == hcclInvalidUsage &&
-        hcclEmulationStreamNotify(stream_, 0, 0, Told::call, &told) == hcclInvalidUsage;
-    std::exit(refused && told.calls == 1 ? 0 : 1);
+    const bool refused = wait(0, 0) == hcclInvalidUsage &&
+                         hcclEmulationStreamNotify(stream_, 0, 0, Notification::call,
+                                                   &notification) == hcclInvalidUsage;
+    std::exit(refused && notification.calls == 1 ? 0 : 1);
   });
   EXPECT_EQ(status, 0);
 }
@@ -237,17 +243,20 @@ TEST_F(StreamWork, RefusesInvalidRanges) {
     ASSERT_NE(hcclGetLastErrorMessage(), nullptr);
     EXPECT_NE(std::strstr(hcclGetLastErrorMessage(), part), nullptr) << hcclGetLastErrorMessage();
   };
-  Told told;
+  Notification notification;
   expect_refused(wait(0, position + 1), "up_to is");
   expect_refused(wait(position + 1, position), "after is");
   expect_refused(hcclEmulationStreamWait(nullptr, 0, 0, 0), "unknown stream");
   expect_refused(hcclEmulationStreamPosition(nullptr, nullptr, nullptr), "unknown stream");
-  expect_refused(hcclEmulationStreamNotify(nullptr, 0, 0, Told::call, &told), "unknown stream");
-  expect_refused(hcclEmulationStreamNotify(stream_, 0, position + 1, Told::call, &told),
-                 "up_to is");
-  expect_refused(hcclEmulationStreamNotify(stream_, 0, 0, nullptr, &told), "callback is null");
+  expect_refused(hcclEmulationStreamNotify(nullptr, 0, 0, Notification::call, &notification),
+                 "unknown stream");
+  expect_refused(
+      hcclEmulationStreamNotify(stream_, 0, position + 1, Notification::call, &notification),
+      "up_to is");
+  expect_refused(hcclEmulationStreamNotify(stream_, 0, 0, nullptr, &notification),
+                 "callback is null");
   expect_refused(hcclEmulationSetTimeout(nullptr, 1), "unknown communicator");
-  EXPECT_EQ(told.calls, 0);
+  EXPECT_EQ(notification.calls, 0);
 }
 
 TEST_F(StreamWork, HasATimeLimitWithOneRank) {

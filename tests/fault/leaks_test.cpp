@@ -91,7 +91,7 @@ void run_lifecycle(const Session& session, const Group& control, synStreamHandle
   if (round % 2 != 0) succeed(synStreamDestroy(own));
 }
 
-RankFunction come_and_go(int rounds) {
+RankFunction create_and_destroy(int rounds) {
   return [rounds](World& world) {
     constexpr int kWarmUp = 30;
     Session session(world);
@@ -130,7 +130,7 @@ RankFunction come_and_go(int rounds) {
 TEST(Leaks, DoNotOccurWhenCommunicatorsComeAndGo) {
   const int rounds = scaled(200);
   const RankOptions options{.seconds = 280};
-  const auto outcomes = run_ranks(2, come_and_go(rounds), options);
+  const auto outcomes = run_ranks(2, create_and_destroy(rounds), options);
   EXPECT_EQ(failures(outcomes), "");
   for (const RankOutcome& outcome : outcomes) {
     for (const std::string& report : outcome.reports)

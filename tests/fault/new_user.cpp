@@ -35,14 +35,14 @@ struct Rank {
     return reinterpret_cast<void*>(memory + offset);
   }
   // Prints and returns the code, and continues even after an error, as many programs do.
-  int say(const char* call, int code) const {
+  int report(const char* call, int code) const {
     std::printf("rank %d: %s -> %d\n", number, call, code);
     std::fflush(stdout);
     return code;
   }
-  void need(const char* call, int code) const {
+  void require_success(const char* call, int code) const {
     if (code == 0) return;
-    say(call, code);
+    report(call, code);
     std::exit(1);
   }
 };
@@ -65,7 +65,7 @@ void await_end(const Rank& rank) {
 hcclUniqueId agree_on_id(const Rank& rank) {
   hcclUniqueId id{};
   if (rank.number == 0) {
-    rank.need("hcclGetUniqueId", hcclGetUniqueId(&id));
+    rank.require_success("hcclGetUniqueId", hcclGetUniqueId(&id));
     pass_on(rank, &id, sizeof(id));
   } else {
     take(rank, &id, sizeof(id));
@@ -74,32 +74,35 @@ hcclUniqueId agree_on_id(const Rank& rank) {
 }
 
 void start(Rank& rank) {
-  rank.need("synInitialize", synInitialize());
-  rank.need("synDeviceAcquire", synDeviceAcquire(&rank.device, nullptr));
-  rank.need("synStreamCreateGeneric", synStreamCreateGeneric(&rank.stream, rank.device, 0));
-  rank.need("synDeviceMalloc", synDeviceMalloc(rank.device, 2 * kBytes, 0, 0, &rank.memory));
+  rank.require_success("synInitialize", synInitialize());
+  rank.require_success("synDeviceAcquire", synDeviceAcquire(&rank.device, nullptr));
+  rank.require_success("synStreamCreateGeneric",
+                       synStreamCreateGeneric(&rank.stream, rank.device, 0));
+  rank.require_success("synDeviceMalloc",
+                       synDeviceMalloc(rank.device, 2 * kBytes, 0, 0, &rank.memory));
 }
 
 void join(Rank& rank) {
   start(rank);
-  rank.need("hcclCommInitRank", hcclCommInitRank(&rank.comm, 2, agree_on_id(rank), rank.number));
+  rank.require_success("hcclCommInitRank",
+                       hcclCommInitRank(&rank.comm, 2, agree_on_id(rank), rank.number));
 }
 
 void join_alone(Rank& rank) {
   start(rank);
   hcclUniqueId id{};
-  rank.need("hcclGetUniqueId", hcclGetUniqueId(&id));
-  rank.need("hcclCommInitRank", hcclCommInitRank(&rank.comm, 1, id, 0));
+  rank.require_success("hcclGetUniqueId", hcclGetUniqueId(&id));
+  rank.require_success("hcclCommInitRank", hcclCommInitRank(&rank.comm, 1, id, 0));
 }
 
 int all_reduce(const Rank& rank, const void* from, void* to, std::size_t count,
                hcclDataType_t type = hcclFloat32) {
-  return rank.say("hcclAllReduce",
-                  hcclAllReduce(from, to, count, type, hcclSum, rank.comm, rank.stream));
+  return rank.report("hcclAllReduce",
+                     hcclAllReduce(from, to, count, type, hcclSum, rank.comm, rank.stream));
 }
 
 void synchronize(const Rank& rank) {
-  rank.say("synStreamSynchronize", synStreamSynchronize(rank.stream));
+  rank.report("synStreamSynchronize", synStreamSynchronize(rank.stream));
 }
 
 struct Mistake {
@@ -138,15 +141,15 @@ MISTAKE(wrong_type, 2) {
 
 MISTAKE(wrong_root, 2) {
   join(rank);
-  rank.say("hcclBroadcast", hcclBroadcast(rank.data(), rank.data(), kCount, hcclFloat32,
-                                          rank.number, rank.comm, rank.stream));
+  rank.report("hcclBroadcast", hcclBroadcast(rank.data(), rank.data(), kCount, hcclFloat32,
+                                             rank.number, rank.comm, rank.stream));
   synchronize(rank);
 }
 
 MISTAKE(root_out_of_range, 1) {
   join_alone(rank);
-  rank.say("hcclBroadcast",
-           hcclBroadcast(rank.data(), rank.data(), kCount, hcclFloat32, 5, rank.comm, rank.stream));
+  rank.report("hcclBroadcast", hcclBroadcast(rank.data(), rank.data(), kCount, hcclFloat32, 5,
+                                             rank.comm, rank.stream));
 }
 
 MISTAKE(garbage_pointer, 1) {
@@ -169,33 +172,33 @@ MISTAKE(stream_of_another_device, 1) {
 
 MISTAKE(destroyed_stream, 1) {
   join_alone(rank);
-  rank.need("synStreamDestroy", synStreamDestroy(rank.stream));
+  rank.require_success("synStreamDestroy", synStreamDestroy(rank.stream));
   all_reduce(rank, rank.data(), rank.data(), kCount);
 }
 
 MISTAKE(destroyed_communicator, 1) {
   join_alone(rank);
-  rank.need("hcclCommDestroy", hcclCommDestroy(rank.comm));
+  rank.require_success("hcclCommDestroy", hcclCommDestroy(rank.comm));
   all_reduce(rank, rank.data(), rank.data(), kCount);
 }
 
 MISTAKE(rank_out_of_range, 1) {
   start(rank);
   hcclUniqueId id{};
-  rank.need("hcclGetUniqueId", hcclGetUniqueId(&id));
-  rank.say("hcclCommInitRank", hcclCommInitRank(&rank.comm, 2, id, 2));
+  rank.require_success("hcclGetUniqueId", hcclGetUniqueId(&id));
+  rank.report("hcclCommInitRank", hcclCommInitRank(&rank.comm, 2, id, 2));
 }
 
 MISTAKE(sizes_differ, 2) {
   start(rank);
   const hcclUniqueId id = agree_on_id(rank);
-  rank.say("hcclCommInitRank", hcclCommInitRank(&rank.comm, 2 + rank.number, id, rank.number));
+  rank.report("hcclCommInitRank", hcclCommInitRank(&rank.comm, 2 + rank.number, id, rank.number));
 }
 
 MISTAKE(rank_claimed_twice, 2) {
   start(rank);
   const hcclUniqueId id = agree_on_id(rank);
-  rank.say("hcclCommInitRank", hcclCommInitRank(&rank.comm, 2, id, 0));
+  rank.report("hcclCommInitRank", hcclCommInitRank(&rank.comm, 2, id, 0));
 }
 
 // Rank 0 creates the id and exits before rank 1 joins.
@@ -204,33 +207,33 @@ MISTAKE(id_of_an_earlier_run, 2) {
   const hcclUniqueId id = agree_on_id(rank);
   if (rank.number == 0) return;
   await_end(rank);
-  rank.say("hcclCommInitRank", hcclCommInitRank(&rank.comm, 2, id, rank.number));
+  rank.report("hcclCommInitRank", hcclCommInitRank(&rank.comm, 2, id, rank.number));
 }
 
 MISTAKE(missing_rank, 2) {
   start(rank);
   const hcclUniqueId id = agree_on_id(rank);
   if (rank.number == 1) return await_end(rank);
-  rank.say("hcclCommInitRank", hcclCommInitRank(&rank.comm, 2, id, rank.number));
+  rank.report("hcclCommInitRank", hcclCommInitRank(&rank.comm, 2, id, rank.number));
 }
 
 MISTAKE(forgotten_group_end, 2) {
   join(rank);
-  if (rank.number == 1) rank.need("hcclGroupStart", hcclGroupStart());
+  if (rank.number == 1) rank.require_success("hcclGroupStart", hcclGroupStart());
   all_reduce(rank, rank.data(), rank.data(), kCount);
   synchronize(rank);
-  rank.say("hcclCommDestroy", hcclCommDestroy(rank.comm));
+  rank.report("hcclCommDestroy", hcclCommDestroy(rank.comm));
 }
 
 MISTAKE(group_end_without_start, 1) {
   join_alone(rank);
-  rank.say("hcclGroupEnd", hcclGroupEnd());
+  rank.report("hcclGroupEnd", hcclGroupEnd());
 }
 
 MISTAKE(send_without_receive, 2) {
   join(rank);
   if (rank.number == 1) return await_end(rank);
-  rank.say("hcclSend", hcclSend(rank.data(), kCount, hcclFloat32, 1, rank.comm, rank.stream));
+  rank.report("hcclSend", hcclSend(rank.data(), kCount, hcclFloat32, 1, rank.comm, rank.stream));
   synchronize(rank);
 }
 
@@ -256,28 +259,28 @@ MISTAKE(killed_peer, 2) {
 
 MISTAKE(initialized_twice, 1) {
   start(rank);
-  rank.say("synInitialize", synInitialize());
+  rank.report("synInitialize", synInitialize());
 }
 
 MISTAKE(not_initialized, 1) {
-  rank.say("synDeviceAcquire", synDeviceAcquire(&rank.device, nullptr));
+  rank.report("synDeviceAcquire", synDeviceAcquire(&rank.device, nullptr));
 }
 
 MISTAKE(no_device, 1) {
-  rank.need("synInitialize", synInitialize());
+  rank.require_success("synInitialize", synInitialize());
   hcclUniqueId id{};
-  rank.need("hcclGetUniqueId", hcclGetUniqueId(&id));
-  rank.say("hcclCommInitRank", hcclCommInitRank(&rank.comm, 1, id, 0));
+  rank.require_success("hcclGetUniqueId", hcclGetUniqueId(&id));
+  rank.report("hcclCommInitRank", hcclCommInitRank(&rank.comm, 1, id, 0));
 }
 
 // The test sets a variable to a wrong value or misspells its name.
-void initialize(Rank& rank) { rank.say("synInitialize", synInitialize()); }
+void initialize(Rank& rank) { rank.report("synInitialize", synInitialize()); }
 MISTAKE(bad_value, 1) { initialize(rank); }
 MISTAKE(misspelt_variable, 1) { initialize(rank); }
 
 MISTAKE(unknown_algorithm, 2) {
   start(rank);
-  rank.say("hcclCommInitRank", hcclCommInitRank(&rank.comm, 2, agree_on_id(rank), rank.number));
+  rank.report("hcclCommInitRank", hcclCommInitRank(&rank.comm, 2, agree_on_id(rank), rank.number));
 }
 
 MISTAKE(overlapping_buffers, 1) {
@@ -287,21 +290,21 @@ MISTAKE(overlapping_buffers, 1) {
 
 MISTAKE(freed_buffer, 1) {
   join_alone(rank);
-  rank.need("synDeviceFree", synDeviceFree(rank.device, rank.memory, 0));
+  rank.require_success("synDeviceFree", synDeviceFree(rank.device, rank.memory, 0));
   all_reduce(rank, rank.data(), rank.data(), kCount);
 }
 
 MISTAKE(freed_twice, 1) {
   start(rank);
-  rank.need("synDeviceFree", synDeviceFree(rank.device, rank.memory, 0));
-  rank.say("synDeviceFree", synDeviceFree(rank.device, rank.memory, 0));
+  rank.require_success("synDeviceFree", synDeviceFree(rank.device, rank.memory, 0));
+  rank.report("synDeviceFree", synDeviceFree(rank.device, rank.memory, 0));
 }
 
 MISTAKE(held_device, 2) {
-  rank.need("synInitialize", synInitialize());
+  rank.require_success("synInitialize", synInitialize());
   char go = 0;
   if (rank.number == 1) take(rank, &go, 1);
-  rank.say("synDeviceAcquireByModuleId", synDeviceAcquireByModuleId(&rank.device, 3));
+  rank.report("synDeviceAcquireByModuleId", synDeviceAcquireByModuleId(&rank.device, 3));
   if (rank.number == 0) pass_on(rank, &go, 1);
   if (rank.number == 0) static_cast<void>(read(rank.from_peer, &go, 1));
 }
@@ -309,27 +312,28 @@ MISTAKE(held_device, 2) {
 MISTAKE(copy_out_of_range, 1) {
   start(rank);
   std::vector<float> host(4 * kCount);
-  rank.say("synMemCopyAsync",
-           synMemCopyAsync(rank.stream, reinterpret_cast<std::uint64_t>(host.data()), 4 * kBytes,
-                           rank.memory, HOST_TO_DRAM));
+  rank.report("synMemCopyAsync",
+              synMemCopyAsync(rank.stream, reinterpret_cast<std::uint64_t>(host.data()), 4 * kBytes,
+                              rank.memory, HOST_TO_DRAM));
 }
 
 MISTAKE(copy_to_nowhere, 1) {
   start(rank);
-  rank.say("synMemCopyAsync", synMemCopyAsync(rank.stream, rank.memory, kBytes, 16, DRAM_TO_HOST));
+  rank.report("synMemCopyAsync",
+              synMemCopyAsync(rank.stream, rank.memory, kBytes, 16, DRAM_TO_HOST));
   synchronize(rank);
 }
 
 MISTAKE(no_reduction, 1) {
   join_alone(rank);
-  rank.say("hcclAllReduce", hcclAllReduce(rank.data(), rank.data(), kCount, hcclFloat32, hcclOpNone,
-                                          rank.comm, rank.stream));
+  rank.report("hcclAllReduce", hcclAllReduce(rank.data(), rank.data(), kCount, hcclFloat32,
+                                             hcclOpNone, rank.comm, rank.stream));
 }
 
 MISTAKE(compute_graph, 1) {
   start(rank);
   synGraphHandle graph = nullptr;
-  rank.say("synGraphCreate", synGraphCreate(&graph, synDeviceGaudi2));
+  rank.report("synGraphCreate", synGraphCreate(&graph, synDeviceGaudi2));
 }
 
 int run(const Mistake& mistake) {

@@ -68,7 +68,7 @@ pid_t serve_in_child(const FileDescriptor& listener) {
   return child;
 }
 
-void rage(World& world, Weather weather) {
+void attack_server(World& world, Weather weather) {
   const hcclUniqueId id = world.board->await_id(0);
   if (weather == Weather::calm) {
     world.board->counter(kStarted) = 1;
@@ -92,7 +92,7 @@ void rage(World& world, Weather weather) {
 }
 
 void join_once(World& world, Weather weather) {
-  if (world.rank == kRanks) return rage(world, weather);
+  if (world.rank == kRanks) return attack_server(world, weather);
   Session session(world);
   const hcclUniqueId id = share_id(world);
   world.board->await(kStarted, 1);

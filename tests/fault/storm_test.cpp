@@ -84,7 +84,7 @@ std::string settled_resources() {
   return last;
 }
 
-void rage(World& world) {
+void attack_server(World& world) {
   Storm storm(world.board->await_id(0), kStormRanks, test_seed());
   storm.add_silent(kSilent);
   storm.attack(kStep);
@@ -102,7 +102,7 @@ void rage(World& world) {
 
 void join_in_storm(World& world, bool storm) {
   if (world.rank == kUnknownPeer) {
-    if (storm) rage(world);
+    if (storm) attack_server(world);
     return;
   }
   Session session(world);
@@ -142,9 +142,9 @@ TEST_P(UnknownPeers, DelayNoRankAndLeakNothing) {
   if (!GetParam()) {
     EXPECT_EQ(stormy[kUnknownPeer].reports.at(0), "0") << "failed connections";
   }
-  const std::string& said = stormy[0].stderr_text;
-  EXPECT_GE(count_of(said, "rejected a connection from 127.9."), 1U) << said;
-  EXPECT_LE(count_of(said, "\n"), 100U) << said;
+  const std::string& printed = stormy[0].stderr_text;
+  EXPECT_GE(count_of(printed, "rejected a connection from 127.9."), 1U) << printed;
+  EXPECT_LE(count_of(printed, "\n"), 100U) << printed;
 }
 
 // Leaves rank 0 no free descriptor until the flood is over: the server must wait and must not flood
@@ -244,9 +244,9 @@ TEST_P(UnknownPeers, ThatClaimATakenRankAreRefusedNamingBoth) {
   const int first = stranger_refused ? kClaimed : kUnknownPeer;
   ASSERT_EQ(outcomes[static_cast<std::size_t>(first)].reports.size(), 0U);
   ASSERT_EQ(outcomes[static_cast<std::size_t>(refused)].reports.size(), 1U);
-  const std::string said = outcomes[static_cast<std::size_t>(refused)].reports[0];
+  const std::string printed = outcomes[static_cast<std::size_t>(refused)].reports[0];
   const auto pid = [&](int index) { return pids.at(static_cast<std::size_t>(index)); };
-  for (const std::string& text : {said, outcomes[0].stderr_text}) {
+  for (const std::string& text : {printed, outcomes[0].stderr_text}) {
     EXPECT_TRUE(contains(text, join("rank 3 is already taken by pid ", pid(first), " on host ")))
         << text;
     EXPECT_TRUE(contains(text, join(" and pid ", pid(refused), " on host "))) << text;

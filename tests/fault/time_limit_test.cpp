@@ -35,19 +35,19 @@ void require_names_cause(const std::string& text, const std::string& call) {
     require(contains(text, part), join("no '", part, "' in: ", text));
 }
 
-struct Told {
-  std::atomic<bool> came{false};
+struct Notification {
+  std::atomic<bool> arrived{false};
   hcclResult_t result = hcclSuccess;
   std::string message;
 
   static void call(hcclResult_t result, const char* message, void* argument) {
-    auto& told = *static_cast<Told*>(argument);
-    told.result = result;
-    told.message = message;
-    told.came = true;
+    auto& notification = *static_cast<Notification*>(argument);
+    notification.result = result;
+    notification.message = message;
+    notification.arrived = true;
   }
   void await() const {
-    while (!came) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (!arrived) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 };
 
@@ -68,10 +68,10 @@ RANK_BODY(one_call_fails) {
   succeed(working.queue(stream));
   const std::uint64_t behind = queued(stream);
   if (world.rank != kLate) {
-    Told failed;
-    Told succeeded;
-    succeed(hcclEmulationStreamNotify(stream, between, behind, Told::call, &succeeded));
-    succeed(hcclEmulationStreamNotify(stream, before, between, Told::call, &failed));
+    Notification failed;
+    Notification succeeded;
+    succeed(hcclEmulationStreamNotify(stream, between, behind, Notification::call, &succeeded));
+    succeed(hcclEmulationStreamNotify(stream, before, between, Notification::call, &failed));
     for (const std::uint64_t timeout : {HCCL_EMULATION_NO_TIMEOUT, std::uint64_t{30'000}}) {
       expect_code(hcclEmulationStreamWait(stream, before, between, timeout), hcclSystemError);
       require_names_cause(hcclGetLastErrorMessage(), "all_reduce(1000");
@@ -82,7 +82,7 @@ RANK_BODY(one_call_fails) {
     succeed(hcclEmulationStreamWait(stream, between, behind, HCCL_EMULATION_NO_TIMEOUT));
     succeeded.await();
     expect_code(succeeded.result, hcclSuccess);
-    require_equal(succeeded.message, std::string(), "told");
+    require_equal(succeeded.message, std::string(), "the message");
     succeed(synStreamSynchronize(stream));
     failing.verify_untouched();
   } else {

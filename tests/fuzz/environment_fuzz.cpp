@@ -31,11 +31,11 @@ void expect_sane(const Config& config) {
 // Checks that the error about a refused value begins with the variable's name and is a short text
 // without control characters.
 void expect_clear(const Error& error, const std::string& name) {
-  const std::string_view said = error.what();
+  const std::string_view message = error.what();
   fuzz::check(error.code() == hcclInvalidArgument, "a bad value is an invalid argument");
-  fuzz::check(said.starts_with(name), "the variable is named");
-  fuzz::check(said.size() < 500, "a short text");
-  fuzz::check(std::ranges::none_of(said, [](unsigned char c) { return c < 0x20 || c == 0x7f; }),
+  fuzz::check(message.starts_with(name), "the variable is named");
+  fuzz::check(message.size() < 500, "a short text");
+  fuzz::check(std::ranges::none_of(message, [](unsigned char c) { return c < 0x20 || c == 0x7f; }),
               "no control characters");
 }
 

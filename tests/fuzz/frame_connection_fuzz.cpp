@@ -18,7 +18,7 @@ struct Sent {
   bool only_frames = true;
 };
 
-void say(int socket, const fuzz::Step& step, Sent& sent) {
+void send_step(int socket, const fuzz::Step& step, Sent& sent) {
   if (step.action % 2 == 0) {
     sent.only_frames = false;
     if (!step.bytes.empty()) fuzz::send_bytes(socket, step.bytes, step.detail);
@@ -40,7 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fuzz::Connection connection = fuzz::make_connection();
     Sent sent;
     for (const fuzz::Step& step : fuzz::read_play(fuzz::bytes_of(data, size), kMostSteps)) {
-      say(connection.far.get(), step, sent);
+      send_step(connection.far.get(), step, sent);
     }
     connection.far.reset();
     EventLoop loop;

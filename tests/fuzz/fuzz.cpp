@@ -88,8 +88,8 @@ Connection make_connection() {
 bool send_bytes(int socket, std::span<const std::byte> bytes, std::size_t descriptors) {
   constexpr std::size_t kMost = 253;  // descriptors in one message (SCM_MAX_FD)
   descriptors = std::min(descriptors, kMost);
-  Bytes said(bytes.begin(), bytes.end());
-  iovec part{said.data(), said.size()};
+  Bytes copy(bytes.begin(), bytes.end());
+  iovec part{copy.data(), copy.size()};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
@@ -97,7 +97,7 @@ bool send_bytes(int socket, std::span<const std::byte> bytes, std::size_t descri
   const std::vector<int> all(descriptors, some_file());
   if (descriptors > 0) attach_descriptors(message, control.bytes, all);
   return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) ==
-         static_cast<ssize_t>(said.size());
+         static_cast<ssize_t>(copy.size());
 }
 
 std::optional<bootstrap::Frame> await_frame(bootstrap::EventLoop& loop,

@@ -72,8 +72,8 @@ void add_texts(const fs::path& root) {
         "LOG_LEVEL_HCL=0", "HCCL_DEBUG=Trace", "HCCL_DEBUG_FILE=/tmp/%h-%p",
         "HCCL_DEVICE_TYPE=gaudi3", "HCCL_DEVICE_MEMORY=16TiB", "HCCL_DEVICE_COUNT=64",
         "HCCL_STRICT=true"}) {
-    const std::string said = assignment;
-    environment.add("valid-" + said.substr(0, said.find('=')), said);
+    const std::string setting = assignment;
+    environment.add("valid-" + setting.substr(0, setting.find('=')), setting);
   }
   environment.add("invalid-timeout", std::string("HCCL_TIMEOUT=1e9"));
   environment.add("invalid-memory", std::string("HCCL_DEVICE_MEMORY=18446744073709551615T"));

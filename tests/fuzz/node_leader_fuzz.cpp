@@ -27,12 +27,12 @@ class Leader final : PendingConnections::Owner {
     FileDescriptor& socket = sockets_.at((step.action >> 4) % sockets_.size());
     if (step.action % 4 == 3) return socket.reset();
     if (!socket.valid()) socket = connect_to_node(name_);
-    if (step.action % 4 == 0) return say(socket, step.bytes, step.detail);
+    if (step.action % 4 == 0) return send_to(socket, step.bytes, step.detail);
     const Bytes frame = encode_frame(FrameType::contribution, step.bytes, step.detail);
     const std::size_t cut = step.action % 4 == 2 ? frame.size() / 2 : frame.size();
-    say(socket, std::span(frame).first(cut), step.detail);
+    send_to(socket, std::span(frame).first(cut), step.detail);
     serve();
-    say(socket, std::span(frame).subspan(cut), 0);
+    send_to(socket, std::span(frame).subspan(cut), 0);
   }
 
   void serve() {
@@ -58,8 +58,8 @@ class Leader final : PendingConnections::Owner {
   void on_no_room(int) override { fuzz::check(false, "the ring has free space"); }
   [[nodiscard]] std::string describe(const FrameConnection&) const override { return "a fuzzer"; }
 
-  static void say(const FileDescriptor& socket, std::span<const std::byte> bytes,
-                  std::size_t descriptors) {
+  static void send_to(const FileDescriptor& socket, std::span<const std::byte> bytes,
+                      std::size_t descriptors) {
     if (!bytes.empty()) fuzz::send_bytes(socket.get(), bytes, descriptors);
   }
 

@@ -13,11 +13,11 @@ using namespace hccl::bootstrap;
 
 constexpr std::size_t kMostSteps = 40;
 
-void say(int socket, const fuzz::Step& step) {
+void send_step(int socket, const fuzz::Step& step) {
   const int action = step.action % 3;
   const FrameType type = action == 1 ? FrameType::entry : FrameType::control_block;
-  const Bytes said = action == 0 ? step.bytes : encode_frame(type, step.bytes, step.detail);
-  if (!said.empty()) fuzz::send_bytes(socket, said, step.detail);
+  const Bytes sent = action == 0 ? step.bytes : encode_frame(type, step.bytes, step.detail);
+  if (!sent.empty()) fuzz::send_bytes(socket, sent, step.detail);
 }
 
 ProcessIdentity process(int pid) { return {pid, 1, "host", "node"}; }
@@ -50,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   {
     fuzz::Connection connection = fuzz::make_connection();
     for (const fuzz::Step& step : fuzz::read_play(fuzz::bytes_of(data, size), kMostSteps)) {
-      say(connection.far.get(), step);
+      send_step(connection.far.get(), step);
     }
     connection.far.reset();
     follow(std::move(connection.near));

@@ -24,7 +24,7 @@ class Server {
  public:
   explicit Server(int socket) : socket_(socket) {}
 
-  void say(const fuzz::Step& step) {
+  void perform(const fuzz::Step& step) {
     const std::span<const std::byte> bytes(step.bytes);
     switch (step.action % 4) {
       case 0:
@@ -84,7 +84,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::Connection connection = fuzz::make_connection();
   Server server(connection.far.get());
   for (const fuzz::Step& step : fuzz::read_play(fuzz::bytes_of(data, size), kMostSteps)) {
-    server.say(step);
+    server.perform(step);
   }
   // Leaves the rank's messages unread, like a stopped server.
   shutdown(connection.far.get(), SHUT_WR);

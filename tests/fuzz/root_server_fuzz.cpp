@@ -74,44 +74,43 @@ class Play {
   explicit Play(const Address& server) : server_(server) {}
 
   void act(const fuzz::Step& step) {
-    Speaker& speaker = speakers_.at((step.action >> 4) % speakers_.size());
+    Peer& peer = peers_.at((step.action >> 4) % peers_.size());
     if (step.action % 4 == 3) {
-      speaker = {};
+      peer = {};
       return;
     }
-    if (!speaker.socket.valid()) speaker.socket = connect_to(server_);
+    if (!peer.socket.valid()) peer.socket = connect_to(server_);
     if (step.action % 4 == 0) {
-      speaker.spoke = true;
-      return say(speaker.socket, step.bytes);
+      peer.has_sent = true;
+      return send_all(peer.socket, step.bytes);
     }
     const bool hello = step.action % 4 == 2;
     // After other bytes, an opening has no use: the server closes the connection or waits for more
     // bytes.
-    if (hello && !std::exchange(speaker.spoke, true))
-      speaker.seal = open_connection(speaker.socket);
-    speaker.spoke = true;
+    if (hello && !std::exchange(peer.has_sent, true)) peer.seal = open_connection(peer.socket);
+    peer.has_sent = true;
     const FrameType type = hello ? FrameType::hello : static_cast<FrameType>(step.detail);
-    const Bytes frame = speaker.seal ? fuzz::sealed(*speaker.seal, type, step.bytes)
-                                     : encode_frame(type, step.bytes);
+    const Bytes frame =
+        peer.seal ? fuzz::sealed(*peer.seal, type, step.bytes) : encode_frame(type, step.bytes);
     const std::size_t cut = hello ? std::min<std::size_t>(step.detail, frame.size()) : frame.size();
-    say(speaker.socket, std::span(frame).first(cut));
+    send_all(peer.socket, std::span(frame).first(cut));
     if (hello) await_control_thread();
-    say(speaker.socket, std::span(frame).subspan(cut));
+    send_all(peer.socket, std::span(frame).subspan(cut));
   }
 
  private:
-  struct Speaker {
+  struct Peer {
     FileDescriptor socket;
-    bool spoke = false;
+    bool has_sent = false;
     std::optional<FrameSeal> seal;
   };
 
-  static void say(const FileDescriptor& socket, std::span<const std::byte> bytes) {
+  static void send_all(const FileDescriptor& socket, std::span<const std::byte> bytes) {
     if (!bytes.empty()) fuzz::send_bytes(socket.get(), bytes);
   }
 
   Address server_;
-  std::array<Speaker, 4> speakers_;
+  std::array<Peer, 4> peers_;
 };
 
 // Joins as a rank and returns the server's answer: a welcome, or a refusal with its reason.

@@ -43,23 +43,23 @@ class Play {
   }
 
   void take(const fuzz::Step& step) {
-    Guest& guest = guests_[step.detail % kConnections];
+    Sender& sender = senders_[step.detail % kConnections];
     switch (step.action % 5) {
       case 0:
-        connect_anew(guest);
+        reconnect(sender);
         break;
       case 1:
-        guest.knows = false;
-        say(guest, step.bytes);
+        sender.knows = false;
+        send_to(sender, step.bytes);
         break;
       case 2:
-        say_hello(guest, step.bytes);
+        send_hello(sender, step.bytes);
         break;
       case 3:
-        answer(guest);
+        answer(sender);
         break;
       default:
-        guest = {};
+        sender = {};
     }
     if (const auto socket = claim_->poll()) {
       fuzz::check(!received_, "a stream is accepted once");
@@ -70,47 +70,48 @@ class Play {
   [[nodiscard]] bool received() const { return received_; }
 
  private:
-  struct Guest {
+  struct Sender {
     FileDescriptor socket;
     Bytes hello;
     bool knows = false;  // has sent only valid messages
   };
 
-  void connect_anew(Guest& guest) {
-    guest = {};
-    guest.socket = FileDescriptor(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  void reconnect(Sender& sender) {
+    sender = {};
+    sender.socket = FileDescriptor(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     const SocketAddress where = shm::abstract_address(name_);
-    fuzz::check(connect(guest.socket.get(), where.get(), where.length) == 0, "it connects");
-    guest.knows = true;
+    fuzz::check(connect(sender.socket.get(), where.get(), where.length) == 0, "it connects");
+    sender.knows = true;
   }
 
-  static void say(const Guest& guest, std::span<const std::byte> bytes) {
-    if (!guest.socket.valid() || bytes.empty()) return;
-    static_cast<void>(!send(guest.socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL));
+  static void send_to(const Sender& sender, std::span<const std::byte> bytes) {
+    if (!sender.socket.valid() || bytes.empty()) return;
+    static_cast<void>(!send(sender.socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL));
   }
 
-  static void say_hello(Guest& guest, const Bytes& key) {
-    guest.hello = ConnectorHandshake(own(), StreamKey{0, 1, {}}).hello();
-    for (std::size_t i = 0; i < key.size() && kKeyAt + i < guest.hello.size(); ++i) {
-      guest.hello[kKeyAt + i] = key[i];
+  static void send_hello(Sender& sender, const Bytes& key) {
+    sender.hello = ConnectorHandshake(own(), StreamKey{0, 1, {}}).hello();
+    for (std::size_t i = 0; i < key.size() && kKeyAt + i < sender.hello.size(); ++i) {
+      sender.hello[kKeyAt + i] = key[i];
     }
-    say(guest, guest.hello);
+    send_to(sender, sender.hello);
   }
 
-  void answer(Guest& guest) {
+  void answer(Sender& sender) {
     std::array<std::byte, 48> challenge{};
-    if (!guest.knows || recv(guest.socket.get(), challenge.data(), 48, MSG_DONTWAIT) != 48) return;
+    if (!sender.knows || recv(sender.socket.get(), challenge.data(), 48, MSG_DONTWAIT) != 48)
+      return;
     const std::string_view who = "hccl transport connector";
     const std::array<std::span<const std::byte>, 3> parts{
-        std::as_bytes(std::span(who)), guest.hello, std::span(challenge).first(16)};
+        std::as_bytes(std::span(who)), sender.hello, std::span(challenge).first(16)};
     answered_ = true;
-    say(guest, hmac(own().secret, parts));
+    send_to(sender, hmac(own().secret, parts));
   }
 
   shm::SocketName name_;
   std::shared_ptr<Listener> listener_;
   std::optional<InboundConnection> claim_;
-  std::array<Guest, kConnections> guests_;
+  std::array<Sender, kConnections> senders_;
   bool answered_ = false;
   bool received_ = false;
 };

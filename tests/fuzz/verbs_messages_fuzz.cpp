@@ -25,7 +25,7 @@ class Play {
     switch (step.action % 6) {
       case 0:
         received_ = true;
-        fits = hear(decode(reader.u32()));
+        fits = on_immediate(decode(reader.u32()));
         break;
       case 1:
         advert_ = {reader.u64(), reader.u64(), reader.u32(), reader.u32()};
@@ -41,7 +41,7 @@ class Play {
         advertise(reader.u32());
         break;
       default:
-        tell();
+        return_credit();
     }
     if (fits) check_bounds();
     return fits;
@@ -49,7 +49,7 @@ class Play {
   [[nodiscard]] bool received() const { return received_; }
 
  private:
-  bool hear(const Immediate& message) {
+  bool on_immediate(const Immediate& message) {
     switch (message.kind) {
       case Immediate::Kind::data:
         return receiver_.arrive(message.bytes);
@@ -106,7 +106,7 @@ class Play {
     advertised_ = bytes;
     receiver_view_.advertise(bytes);
   }
-  void tell() {
+  void return_credit() {
     if (!receiver_.credit_due()) return;
     const Immediate credit = receiver_.take_credit();
     fuzz::check(decode(encode(credit)) == credit, "a credit fits a message");

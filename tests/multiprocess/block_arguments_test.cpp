@@ -18,8 +18,8 @@ RANK_TEST(BlockArguments, AreChecked, 2) {
   const auto at = [](const DeviceMemory& memory, std::size_t byte = 0) {
     return device_pointer(memory.address() + byte);
   };
-  const auto invalid = [](hcclResult_t result, const std::string& said) {
-    expect_code(result, hcclInvalidArgument, said);
+  const auto invalid = [](hcclResult_t result, const std::string& part) {
+    expect_code(result, hcclInvalidArgument, part);
   };
   const Counts tens{10, 10}, overlapping{0, 9}, huge{10, std::uint64_t{1} << 61},
       long_ones{10, 600};

@@ -52,13 +52,13 @@ TEST(Explain, LogsThePathOfEachKindOfCallOncePerNode) {
   const auto outcomes =
       run_ranks(kTwoRanks, in_session(calls_of_all_kinds), with("HCCL_EXPLAIN", "1"));
   EXPECT_EQ(failures(outcomes), "");
-  const std::string& said = outcomes[0].stderr_text;
+  const std::string& printed = outcomes[0].stderr_text;
   for (const char* line :
        {"all_reduce of 8 to 15 B in device memory: eager, because ",
         "all_reduce of 16384 to 32767 B in device memory: cooperative, because ",
         "all_reduce of 16384 to 32767 B in host memory: host staging, then cooperative, because ",
         "point_to_point of 8 to 15 B in device memory: mailbox, because "})
-    EXPECT_EQ(count_of(said, line), 1U) << line << "\n" << said;
+    EXPECT_EQ(count_of(printed, line), 1U) << line << "\n" << printed;
   EXPECT_EQ(count_of(outcomes[1].stderr_text, "explain:"), 0U) << outcomes[1].stderr_text;
 }
 
@@ -92,12 +92,13 @@ TEST(LogLevels, TraceLogsQueueStartAndEndOfEachOperation) {
   const auto outcomes =
       run_ranks(kTwoRanks, in_session(calls_of_all_kinds), with("HCCL_DEBUG", "TRACE"));
   EXPECT_EQ(failures(outcomes), "");
-  const std::string& said = outcomes[1].stderr_text;
-  EXPECT_EQ(count_of(said, "rank 1: queued all_reduce(2, float, sum), 8 B, as work "), 3U) << said;
-  EXPECT_EQ(count_of(said, "rank 1: started all_reduce(2, float, sum), work "), 3U) << said;
-  EXPECT_EQ(count_of(said, "rank 1: ended all_reduce(2, float, sum), work "), 3U) << said;
-  EXPECT_EQ(count_of(said, "rank 1: ended all_reduce(4096, float, sum), work "), 6U) << said;
-  EXPECT_EQ(count_of(said, "rank 1: ended recv(2, float) from rank 0, work "), 1U) << said;
+  const std::string& printed = outcomes[1].stderr_text;
+  EXPECT_EQ(count_of(printed, "rank 1: queued all_reduce(2, float, sum), 8 B, as work "), 3U)
+      << printed;
+  EXPECT_EQ(count_of(printed, "rank 1: started all_reduce(2, float, sum), work "), 3U) << printed;
+  EXPECT_EQ(count_of(printed, "rank 1: ended all_reduce(2, float, sum), work "), 3U) << printed;
+  EXPECT_EQ(count_of(printed, "rank 1: ended all_reduce(4096, float, sum), work "), 6U) << printed;
+  EXPECT_EQ(count_of(printed, "rank 1: ended recv(2, float) from rank 0, work "), 1U) << printed;
 }
 
 // Queues a copy that fails when it runs, because its host address is not mapped.
@@ -150,9 +151,9 @@ TEST(FailedCalls, InALoopAreLoggedInFewLines) {
   const RankOptions options{.capture_stderr = true};
   const auto outcomes = run_ranks(1, in_session(many_failing_copies), options);
   EXPECT_EQ(failures(outcomes), "");
-  const std::string& said = outcomes[0].stderr_text;
-  EXPECT_TRUE(contains(said, "copy to the host failed: hcclInvalidArgument (7): ")) << said;
-  EXPECT_LT(count_of(said, "\n"), 30U) << said;
+  const std::string& printed = outcomes[0].stderr_text;
+  EXPECT_TRUE(contains(printed, "copy to the host failed: hcclInvalidArgument (7): ")) << printed;
+  EXPECT_LT(count_of(printed, "\n"), 30U) << printed;
 }
 
 // Calls an all-reduce with a different count on each rank.

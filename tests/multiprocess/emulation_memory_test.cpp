@@ -51,9 +51,9 @@ TEST(ViewAsBuffer, IsUsedWithoutStaging) {
   for (const int ranks : {1, 3}) {
     const auto outcomes = run_ranks(ranks, in_session(run_on_views), options);
     EXPECT_EQ(failures(outcomes), "") << ranks;
-    const std::string& said = outcomes[0].stderr_text;
-    EXPECT_TRUE(contains(said, "in device memory")) << said;
-    EXPECT_FALSE(contains(said, "in host memory")) << said;
+    const std::string& printed = outcomes[0].stderr_text;
+    EXPECT_TRUE(contains(printed, "in device memory")) << printed;
+    EXPECT_FALSE(contains(printed, "in host memory")) << printed;
   }
 }
 
@@ -81,7 +81,7 @@ RANK_TEST(ViewAsBuffer, EndsWhereItsAllocationEnds, 1) {
 
 RANK_TEST(DeviceAddress, IsFoundForEveryAddressOfAView, 1) {
   const DeviceMemory memory(session.device(), kFloatsSize);
-  const DeviceMemory unseen(session.device(), kFloatsSize);
+  const DeviceMemory without_view(session.device(), kFloatsSize);
   std::byte* const view = bytes_of(memory);
   std::uint64_t address = 0;
   succeed(hcclEmulationDeviceAddress(view, kFloatsSize, &address));

@@ -66,7 +66,7 @@ struct Shape {
   Counts counts, displacements;
   bool implied = false;  // contiguous blocks in order, passed as a null pointer
 
-  [[nodiscard]] const std::uint64_t* told() const {
+  [[nodiscard]] const std::uint64_t* displacements_or_null() const {
     return implied ? nullptr : displacements.data();
   }
   [[nodiscard]] std::size_t extent() const {
@@ -145,8 +145,8 @@ void gather(Context& context) {
       recv.expect(type, shape.displacements[from] + i, context.word(type, from, 0, i));
   }
   succeed(hcclEmulationAllGatherV(in_place ? recv.at(mine * size_of(type)) : send.at(), recv.at(),
-                                  shape.counts.data(), shape.told(), type, context.group.handle,
-                                  context.stream));
+                                  shape.counts.data(), shape.displacements_or_null(), type,
+                                  context.group.handle, context.stream));
   succeed(synStreamSynchronize(context.stream));
   send.verify(context.stream, "what was sent");
   recv.verify(context.stream, join("all-gather of ", name_of(type), in_place ? " in place" : ""));
@@ -179,7 +179,7 @@ void scatter(Context& context) {
   }
   succeed(hcclEmulationReduceScatterV(
       send.at(), in_place ? send.at(mine * size_of(type)) : recv.at(), shape.counts.data(),
-      shape.told(), type, op, context.group.handle, context.stream));
+      shape.displacements_or_null(), type, op, context.group.handle, context.stream));
   succeed(synStreamSynchronize(context.stream));
   const std::string what = join("reduce-scatter of ", name_of(type), ' ', name_of(op));
   send.verify(context.stream, what + ", what was sent");
@@ -213,9 +213,10 @@ void exchange(Context& context, bool grouped) {
       recv.expect(type, received.displacements[from] + i, context.word(type, from, rank, i));
   }
   if (grouped) succeed(hcclGroupStart());
-  succeed(hcclEmulationAlltoAllV(send.at(), sent.counts.data(), sent.told(), recv.at(),
-                                 received.counts.data(), received.told(), type,
-                                 context.group.handle, context.stream));
+  succeed(hcclEmulationAlltoAllV(send.at(), sent.counts.data(), sent.displacements_or_null(),
+                                 recv.at(), received.counts.data(),
+                                 received.displacements_or_null(), type, context.group.handle,
+                                 context.stream));
   if (grouped) {
     succeed(hcclAllReduce(reduced.at(), reduced.at(), 100, hcclUint8, hcclMax, context.group.handle,
                           context.stream));

@@ -28,7 +28,7 @@ using namespace std::chrono_literals;
 
 struct Launched {
   int status = 0;
-  std::string said;  // stderr of launch() and its children
+  std::string printed;  // stderr of launch() and its children
 };
 
 Launched launch_captured(const LaunchPlan& plan, Board& board,
@@ -103,13 +103,13 @@ TEST(Launch, SpreadsProcessesOverNodesInEvenBlocks) {
 
 TEST(Launch, WrongDataFailsTheRunWithoutEndingOtherChildren) {
   Board board(3, 0);
-  const auto [status, said] = launch_captured({3, 1, 0}, board, [&](const ChildLinks& links) {
+  const auto [status, printed] = launch_captured({3, 1, 0}, board, [&](const ChildLinks& links) {
     if (links.process != 1)
       std::this_thread::sleep_for(1200ms);  // longer than survivors may run after a failure
     return finish(board, links.process, links.process == 1 ? 1 : 0);
   });
   EXPECT_EQ(status, 1);
-  EXPECT_EQ(said, "");
+  EXPECT_EQ(printed, "");
   EXPECT_EQ(board.failure(), "");
 }
 
@@ -132,19 +132,19 @@ TEST(Launch, PrefersAFailureToOtherStatuses) {
 
 TEST(Launch, EndsQuietlyWhenItsOutputIsClosed) {
   Board board(2, 0);
-  const auto [status, said] = launch_captured({2, 1, 0}, board, [](const ChildLinks& links) {
+  const auto [status, printed] = launch_captured({2, 1, 0}, board, [](const ChildLinks& links) {
     if (links.process == 0) raise(SIGPIPE);
     sleep_for_ever();
     return 0;
   });
   EXPECT_EQ(status, 128 + SIGPIPE);
-  EXPECT_EQ(said, "");
+  EXPECT_EQ(printed, "");
   EXPECT_TRUE(board.record(1).reported) << "otherwise rank 1 may print that rank 0 has failed";
 }
 
 TEST(Launch, ReportsAKilledChildToOtherChildren) {
   Board board(4, 0);
-  const auto [status, said] =
+  const auto [status, printed] =
       launch_captured({4, 1, 0}, board, [&](const ChildLinks& links) -> int {
         if (links.process == 2) raise(SIGKILL);
         PeerWatch watch(board, links.process, 1, links.notice, 0);
@@ -153,37 +153,37 @@ TEST(Launch, ReportsAKilledChildToOtherChildren) {
   EXPECT_EQ(status, 1);
   const std::string failure = board.failure();
   expect_parts(failure, {"rank 2 (pid ", "was killed by signal 9"});
-  expect_parts(said, {"rank 0: gives up: rank 2 (pid ", "rank 1: gives up: rank 2",
-                      "rank 3: gives up: rank 2"});
+  expect_parts(printed, {"rank 0: gives up: rank 2 (pid ", "rank 1: gives up: rank 2",
+                         "rank 3: gives up: rank 2"});
 }
 
 TEST(Launch, AddsTheCulpritToOtherErrors) {
   Board board(2, 0);
-  const auto [status, said] =
+  const auto [status, printed] =
       launch_captured({2, 1, 0}, board, [&](const ChildLinks& links) -> int {
         if (links.process == 1) raise(SIGABRT);
         while (board.failure().empty()) std::this_thread::sleep_for(1ms);
         fail_rank(board, 0, true, "the connection is gone");
       });
   EXPECT_EQ(status, 1);
-  expect_parts(said, {"rank 0: the connection is gone (rank 1 (pid ", "was killed by signal 6"});
+  expect_parts(printed, {"rank 0: the connection is gone (rank 1 (pid ", "was killed by signal 6"});
 }
 
 TEST(Launch, KillsAChildThatDoesNotEndAfterAFailure) {
   Board board(2, 0);
-  const auto [status, said] =
+  const auto [status, printed] =
       launch_captured({2, 1, 0}, board, [&](const ChildLinks& links) -> int {
         if (links.process == 0) return 1;  // without setting `finished`
         raise(SIGSTOP);
         sleep_for_ever();
       });
   EXPECT_EQ(status, 1);
-  expect_parts(said, {"rank 0 (pid ", "exited with status 1 before the end", "rank 1 (pid "});
+  expect_parts(printed, {"rank 0 (pid ", "exited with status 1 before the end", "rank 1 (pid "});
 }
 
 TEST(Launch, NamesUnfinishedRanksAtTheTimeout) {
   Board board(3, 0);
-  const auto [status, said] =
+  const auto [status, printed] =
       launch_captured({3, 1, 0.3}, board, [&](const ChildLinks& links) -> int {
         if (links.process == 1) return finish(board, 1, 0);
         board.record(links.process).phase = Phase::timing;
@@ -192,20 +192,21 @@ TEST(Launch, NamesUnfinishedRanksAtTheTimeout) {
         sleep_for_ever();
       });
   EXPECT_EQ(status, 1);
-  expect_parts(said, {"not finished after 0.3 s (-T): rank 0 (pid ", "timing 1 MiB", ", stopped)"});
-  EXPECT_EQ(said.find("rank 1 (pid"), std::string::npos) << said;
+  expect_parts(printed,
+               {"not finished after 0.3 s (-T): rank 0 (pid ", "timing 1 MiB", ", stopped)"});
+  EXPECT_EQ(printed.find("rank 1 (pid"), std::string::npos) << printed;
 }
 
 TEST(Launch, NamesAllRanksOfAThreadedProcess) {
   Board board(4, 0);
-  const auto [status, said] =
+  const auto [status, printed] =
       launch_captured({2, 2, 0}, board, [&](const ChildLinks& links) -> int {
         if (links.process == 1) raise(SIGKILL);
         PeerWatch watch(board, 0, 2, links.notice, 0);
         sleep_for_ever();
       });
   EXPECT_EQ(status, 1);
-  expect_parts(said, {"ranks 2,3 (pid ", "rank 1: gives up"});
+  expect_parts(printed, {"ranks 2,3 (pid ", "rank 1: gives up"});
 }
 
 TEST(Launch, ChildrenDieWithTheirParent) {

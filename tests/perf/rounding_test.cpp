@@ -165,7 +165,7 @@ TEST(Rounding, AppliesToTheRanksPartOfAReduceScatter) {
 
 // Requires that a fault in the largest contribution is detected in every element, or in half of the
 // elements for float16 products, which are near the smallest number of the type.
-void expect_seen_in_the_largest(const Expectation& what,
+void expect_detected_in_largest(const Expectation& what,
                                 const std::function<void(Words&, std::size_t)>& spoil) {
   const Agreement found = agreement(what, [&](Words words) {
     spoil(words, largest(what, words));
@@ -176,8 +176,8 @@ void expect_seen_in_the_largest(const Expectation& what,
 }
 
 // Requires that a fault in any single rank's contribution is detected in more than one element.
-void expect_seen_in_one_rank(const Expectation& what,
-                             const std::function<void(Words&, std::size_t)>& spoil) {
+void expect_detected_in_any_rank(const Expectation& what,
+                                 const std::function<void(Words&, std::size_t)>& spoil) {
   for (std::size_t rank = 0; rank < kRoundingRanks; ++rank) {
     const Agreement found = agreement(what, [&](Words words) {
       spoil(words, rank);
@@ -193,27 +193,28 @@ void leave_out(Words& words, std::size_t rank) {
 
 void take_twice(Words& words, std::size_t rank) { words.push_back(words[rank]); }
 
-void take_anothers(Words& words, std::size_t rank) {
+void use_another_rank(Words& words, std::size_t rank) {
   words[rank] = words[(rank + 1) % kRoundingRanks];
 }
 
 TEST(Rounding, DoesNotHideAMissingContribution) {
   for_each_rounded(kRoundingRanks, [](const Expectation& what) {
-    if (what.reduction.code != hcclProd) expect_seen_in_the_largest(what, leave_out);
-    expect_seen_in_one_rank(what, leave_out);
+    if (what.reduction.code != hcclProd) expect_detected_in_largest(what, leave_out);
+    expect_detected_in_any_rank(what, leave_out);
   });
 }
 
 TEST(Rounding, DoesNotHideAContributionCountedTwice) {
   for_each_rounded(kRoundingRanks, [](const Expectation& what) {
-    if (what.reduction.code != hcclProd) expect_seen_in_the_largest(what, take_twice);
-    expect_seen_in_one_rank(what, take_twice);
+    if (what.reduction.code != hcclProd) expect_detected_in_largest(what, take_twice);
+    expect_detected_in_any_rank(what, take_twice);
   });
 }
 
 TEST(Rounding, DoesNotHideAWrongRanksContribution) {
-  for_each_rounded(kRoundingRanks,
-                   [](const Expectation& what) { expect_seen_in_one_rank(what, take_anothers); });
+  for_each_rounded(kRoundingRanks, [](const Expectation& what) {
+    expect_detected_in_any_rank(what, use_another_rank);
+  });
 }
 
 TEST(Rounding, DoesNotHideAFlippedHighBitOfALargeContribution) {
@@ -222,7 +223,7 @@ TEST(Rounding, DoesNotHideAFlippedHighBitOfALargeContribution) {
                          : what.type.code == hcclBfloat16 ? 7
                          : what.type.code == hcclFloat32  ? 23
                                                           : 52;
-    expect_seen_in_the_largest(what, [mantissa](Words& words, std::size_t rank) {
+    expect_detected_in_largest(what, [mantissa](Words& words, std::size_t rank) {
       words[rank] ^= std::uint64_t{1} << (mantissa - 1);
     });
   });

@@ -15,7 +15,7 @@ namespace hccl::test {
 namespace {
 
 constexpr std::size_t kBytes = 64 << 10;
-std::atomic<bool> holes_take_long{false};
+std::atomic<bool> slow_holes{false};
 
 }  // namespace
 }  // namespace hccl::test
@@ -23,7 +23,7 @@ std::atomic<bool> holes_take_long{false};
 // Replaces the library's fallocate() and punches holes slowly, to give a defect time to show.
 // NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): the system's are reserved
 extern "C" int fallocate(int file, int mode, off_t offset, off_t length) {
-  if (hccl::test::holes_take_long && (mode & FALLOC_FL_PUNCH_HOLE) != 0)
+  if (hccl::test::slow_holes && (mode & FALLOC_FL_PUNCH_HOLE) != 0)
     std::this_thread::sleep_for(std::chrono::milliseconds(3));
   return static_cast<int>(syscall(SYS_fallocate, file, mode, offset, length));
 }
@@ -42,14 +42,15 @@ void use(std::uint64_t neighbour, const Group& group, synStreamHandle stream, in
 
 // Makes the library return freed pages to the system, which happens at an allocation after the last
 // queued work that can access them.
-void let_pages_leave(const Session& session) {
+void return_freed_pages(const Session& session) {
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   const DeviceMemory another(session.device(), std::size_t{4} << 20);
 }
 
 // Rank 0 allocates, sends and frees a buffer in each round; rank 1 receives into the same buffer
 // each time. Returns the number of wrong messages.
-int come_and_go(const Session& session, const Group& group, synStreamHandle stream, int rounds) {
+int exchange_freed_buffers(const Session& session, const Group& group, synStreamHandle stream,
+                           int rounds) {
   int wrong = 0;
   const DeviceMemory kept(session.device(), kBytes);
   std::vector<std::byte> got(kBytes);
@@ -62,7 +63,7 @@ int come_and_go(const Session& session, const Group& group, synStreamHandle stre
         succeed(hcclSend(memory.pointer(), kBytes, hcclUint8, 1, group.handle, stream));
         succeed(synStreamSynchronize(stream));
       }
-      let_pages_leave(session);
+      return_freed_pages(session);
     } else {
       succeed(hcclRecv(kept.pointer(), kBytes, hcclUint8, 0, group.handle, stream));
       download(stream, kept.address(), got);
@@ -83,9 +84,9 @@ TEST_F(RdmaNeighbours, DoNotPinReplacedPages) {
     const std::vector<std::byte> nothing(kBytes);
     upload(beside, nothing, neighbour.address());
     succeed(synStreamSynchronize(beside));
-    holes_take_long = true;
+    slow_holes = true;
     std::thread user([&] { use(neighbour.address(), group, beside, 20 * rounds); });
-    const int wrong = come_and_go(session, group, stream, rounds);
+    const int wrong = exchange_freed_buffers(session, group, stream, rounds);
     user.join();
     require_equal(wrong, 0, "messages with wrong contents");
   });

@@ -6,10 +6,12 @@ from launcher import run_ranks
 
 COLLECTIVES = ["all_reduce", "averages_and_booleans", "broadcast", "reduce", "gathers", "scatters", "all_to_all",
                "messages"]
-OPERATIONS = ["bitwise_reductions", "premultiplied_sums", "premultiplied_sums_of_other_types", "refused_reductions", "large_messages", "dependent_operations", "coalesced_calls",
-              "any_source", "tags", "messages_overtake_collectives", "futures", "waiting_callbacks", "inference_tensors",
-              "complex_tensors", "sparse_sums", "sequence_numbers", "statistics", "tensors_of_shared_memory",
-              "exceptions_keep_groups_usable", "results_arrive_in_call_order", "futures_of_other_streams", "bad_arguments"]
+OPERATIONS = ["bitwise_reductions", "premultiplied_sums", "premultiplied_sums_of_other_types", "refused_reductions",
+              "large_messages", "dependent_operations", "coalesced_calls", "any_source", "tags",
+              "messages_overtake_collectives", "futures", "waiting_callbacks", "inference_tensors", "complex_tensors",
+              "sparse_sums", "sequence_numbers", "statistics", "tensors_of_shared_memory",
+              "exceptions_keep_groups_usable", "results_arrive_in_call_order", "futures_of_other_streams",
+              "bad_arguments"]
 
 
 # All functions of a kind share one launch, because starting Python on every rank takes longer than

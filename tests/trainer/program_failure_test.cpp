@@ -20,7 +20,7 @@ using hccl::test::expect_line;
 using hccl::test::expect_parts;
 
 // Returns the uncompressed data with the class of one sample changed.
-std::string digits_with_another_class() {
+std::string digits_with_changed_class() {
   std::string all;
   const Dataset digits = read_digits(TRAINER_DATA);
   for (std::size_t i = 0; i < digits.size(); ++i) {
@@ -141,7 +141,7 @@ TEST(Ranks, WithDifferentSettingsDoNotTrain) {
                      "starts after step 0, rank 0 after step 11");
   expect_both_refuse({}, {"--seed", "2"}, "has different settings from rank 0");
   expect_both_refuse({}, {"--mode", "sharded"}, "mode sharded");
-  std::ofstream(folder.file("data")) << digits_with_another_class();
+  std::ofstream(folder.file("data")) << digits_with_changed_class();
   expect_both_refuse({}, {"--data", folder.file("data")}, "reads different data from rank 0");
   expect_both_refuse({}, {"--data", folder.file("none")}, "none: No such file");
   EXPECT_EQ(contents_of(state), before);
@@ -254,7 +254,7 @@ TEST(BadInput, InACheckpointIsReportedAndLeavesItUnchanged) {
   const std::string before = contents_of(path);
   expect_refused({"--epochs", "2", "--hidden", "33", "--checkpoint", path},
                  "belongs to a different training");
-  std::ofstream(folder.file("data")) << digits_with_another_class();
+  std::ofstream(folder.file("data")) << digits_with_changed_class();
   expect_refused(
       {"--epochs", "2", "--hidden", "32", "--checkpoint", path, "--data", folder.file("data")},
       "belongs to a training with different data");

@@ -247,7 +247,7 @@ void cut_connections() {
   require(cut == 1, "the connection is found");
 }
 
-void expect_cut_is_noticed(const std::function<void(Endpoint&)>& survivor) {
+void expect_cut_is_detected(const std::function<void(Endpoint&)>& survivor) {
   const auto outcomes = run_ranks(2, [&](World& world) {
     transport::ConnectionLimits limits;
     limits.silence = std::chrono::seconds(1);
@@ -264,7 +264,7 @@ void expect_cut_is_noticed(const std::function<void(Endpoint&)>& survivor) {
 }
 
 TEST(CutLink, IsDetectedByAWaiter) {
-  expect_cut_is_noticed([](Endpoint& endpoint) {
+  expect_cut_is_detected([](Endpoint& endpoint) {
     const std::string loss = loss_of(endpoint);
     require(contains(loss, "no answer for too long"), loss);
   });
@@ -273,7 +273,7 @@ TEST(CutLink, IsDetectedByAWaiter) {
 // A sender must detect the cut by missing acknowledgements, because keep-alive sends no probes
 // while data is unacknowledged.
 TEST(CutLink, IsDetectedByAWaiterWithUnacknowledgedData) {
-  expect_cut_is_noticed([](Endpoint& endpoint) {
+  expect_cut_is_detected([](Endpoint& endpoint) {
     const auto bytes = pattern(100, 0);
     require_equal(endpoint.try_send(bytes), bytes.size(), "the bytes sent");
     const std::string loss = loss_of(endpoint);
@@ -282,7 +282,7 @@ TEST(CutLink, IsDetectedByAWaiterWithUnacknowledgedData) {
 }
 
 TEST(CutLink, IsDetectedByABlockedSender) {
-  expect_cut_is_noticed([](Endpoint& endpoint) {
+  expect_cut_is_detected([](Endpoint& endpoint) {
     Mover mover;
     const std::string loss = loss_in([&] {
       mover.run({{&endpoint, 0, std::uint64_t{1} << 40}}, {});

@@ -63,7 +63,7 @@ FileDescriptor raw_connection(const Member& member) {
   return socket;
 }
 
-void say(const FileDescriptor& socket, std::span<const std::byte> bytes) {
+void send_raw(const FileDescriptor& socket, std::span<const std::byte> bytes) {
   require(send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
               static_cast<ssize_t>(bytes.size()),
           "the unknown peer speaks");
@@ -73,7 +73,7 @@ TEST_P(UnknownPeers, GarbageIsRefusedNamingItsSource) {
   const std::string log = log_of_acceptor([](Member& member) {
     const FileDescriptor socket = raw_connection(member);
     const std::string request = "GET / HTTP/1.1\r\n\r\n";
-    say(socket, std::as_bytes(std::span(request)));
+    send_raw(socket, std::as_bytes(std::span(request)));
     std::byte byte{};
     require(recv(socket.get(), &byte, 1, 0) <= 0, "it is closed immediately");
   });
@@ -114,11 +114,11 @@ TEST_P(UnknownPeers, AConnectorWithoutTheSecretIsRefused) {
     other.secret.fill(std::byte{0x43});
     const transport::ConnectorHandshake unknown_peer(other, {0, 1, {}});
     const FileDescriptor socket = raw_connection(member);
-    say(socket, unknown_peer.hello());
+    send_raw(socket, unknown_peer.hello());
     std::array<std::byte, 48> challenge{};
     require(recv(socket.get(), challenge.data(), challenge.size(), MSG_WAITALL) == 48,
             "it is challenged");
-    say(socket, std::span(challenge).last(32));  // not a valid proof
+    send_raw(socket, std::span(challenge).last(32));  // not a valid proof
     std::byte verdict{};
     require(recv(socket.get(), &verdict, 1, 0) <= 0, "it is refused");
   });
