@@ -13,7 +13,7 @@ case $language in
 esac
 failed=0
 
-# compile <standard> <name> compiles stdin; the name is for the error message.
+# compile <standard> <name> compiles stdin. The error message shows the name.
 compile() {
   standard=$1
   what=$2

@@ -39,7 +39,7 @@ void expect_missing_rank(hcclResult_t result);
   return {.environment = std::move(environment), .capture_stderr = true};
 }
 
-// Puts the rank on a node of its own. Must precede the rank's first call into the library.
+// Puts the rank on a separate node. Must precede the rank's first call into the library.
 inline void move_to_own_node(const World& world) {
   setenv("HCCL_NODE_ID", join("test-", getppid(), world.rank).c_str(), 1);
 }

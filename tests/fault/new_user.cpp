@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t kCount = 1000;
 constexpr std::uint64_t kBytes = kCount * sizeof(float);
 
-// One of two processes. Resources that the mistake leaves open end with the process.
+// One of two processes. Resources that the mistake leaves open are released when the process exits.
 struct Rank {
   int number = 0;
   int from_peer = -1;  // this and to_peer are ends of pipes

@@ -28,8 +28,8 @@ namespace {
 constexpr std::size_t kMostOpen = 300;
 constexpr int kConnectMilliseconds = 5000;
 
-Bytes bytes_of(std::string_view said) {
-  const auto bytes = std::as_bytes(std::span(said));
+Bytes bytes_of(std::string_view text) {
+  const auto bytes = std::as_bytes(std::span(text));
   return {bytes.begin(), bytes.end()};
 }
 
@@ -95,8 +95,8 @@ Bytes Storm::garbage() {
 // as in a replay.
 Bytes Storm::hello(int rank, int size) {
   using bootstrap::FrameSeal;
-  const bootstrap::Hello said{rank, size, bootstrap::ProcessIdentity::mine(), random_secret()};
-  const Bytes payload = serialize(said);
+  const bootstrap::Hello claim{rank, size, bootstrap::ProcessIdentity::mine(), random_secret()};
+  const Bytes payload = serialize(claim);
   const Bytes opening =
       serialize(bootstrap::Opening{bootstrap::kProtocolVersion, random_secret(), {}, {}});
   FrameSeal seal(FrameSeal::Party::rank, key_, opening, opening);
@@ -141,10 +141,10 @@ void Storm::add_silent(int count) {
 
 void Storm::attack(int count) {
   for (int i = 0; i < count; ++i) {
-    const Bytes said = next_bytes();
+    const Bytes sent = next_bytes();
     FileDescriptor socket = connect_once();
     if (!socket.valid()) continue;
-    static_cast<void>(send(socket.get(), said.data(), said.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
+    static_cast<void>(send(socket.get(), sent.data(), sent.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
     if (random_() % 2 == 0) continue;
     open_.push_back(std::move(socket));
     if (open_.size() > kMostOpen) open_.pop_front();

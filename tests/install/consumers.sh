@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds and runs programs from outside against an install tree, one way per call.
+# Builds an external program against an install tree in one of several ways, and runs it.
 # Usage: consumers.sh <prefix> <source folder> <way>
 set -euo pipefail
 prefix=$1 source=$2 way=$3
@@ -13,7 +13,7 @@ unset "${!HCCL_@}"
 
 fail() { echo "$*"; exit 1; }
 
-# As every Gaudi program is built: an include folder, a library folder, one library.
+# The usual build of a Gaudi program: an include folder, a library folder, one library.
 build_cxx11() {
   g++ -std=gnu++0x -I "$prefix/include/habanalabs" "$source/examples/${1:-overlap}.cpp" -o program \
     -L "$prefix/lib/habanalabs" -lSynapse -lpthread
@@ -40,31 +40,31 @@ way_pkg_config() {
 }
 
 way_find_package() {
-  unset LD_LIBRARY_PATH  # the imported target brings the path along
+  unset LD_LIBRARY_PATH  # the imported target sets the run path
   cmake -S "$here/find_package" -B build -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DPROGRAM="$source/examples/all_reduce.c"
   cmake --build build
   build/program 3
 }
 
-# The program must start where the real library is: one name, no versions.
+# The program must also start with the vendor's library: it may need only one library name and no symbol versions.
 way_needed() {
   build_cxx11
   readelf -d program | grep -q 'NEEDED.*\[libSynapse.so\]' || fail "the program does not need libSynapse.so"
-  readelf -d program | grep 'NEEDED' | grep -v 'libSynapse' | grep -iE 'hccl|hwy|asio' && fail "it needs more than that"
+  readelf -d program | grep 'NEEDED' | grep -v 'libSynapse' | grep -iE 'hccl|hwy|asio' && fail "the program needs another library"
   readelf -d "$prefix/lib/habanalabs/libSynapse.so" | grep -q 'SONAME.*\[libSynapse.so\]' || fail "wrong SONAME"
-  readelf -V program | grep -i 'File: libSynapse' && fail "the program wants versions of libSynapse.so"
-  nm -D program | grep -E ' U (hccl|syn)' | grep '@' && fail "a symbol is wanted in a version"
-  readelf -d program "$prefix/lib/habanalabs/libSynapse.so" | grep -E 'RPATH|RUNPATH' && fail "a path is built in"
+  readelf -V program | grep -i 'File: libSynapse' && fail "the program needs symbol versions of libSynapse.so"
+  nm -D program | grep -E ' U (hccl|syn)' | grep '@' && fail "the program needs a versioned symbol"
+  readelf -d program "$prefix/lib/habanalabs/libSynapse.so" | grep -E 'RPATH|RUNPATH' && fail "a library search path is built in"
   true
 }
 
-# What the documents say must be on a host where it runs: docs/how-to/build-without-debian.md.
+# The library may need only what docs/how-to/build-without-debian.md requires of the host.
 way_runtime_libraries() {
   local library
   for library in $(readelf -d "$prefix/lib/habanalabs/libSynapse.so" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p'); do
     case $library in
       libc.so.* | libm.so.* | libgcc_s.so.* | libstdc++.so.* | libhwy.so.* | ld-linux*) ;;
-      libpthread.so.* | libdl.so.* | librt.so.*) ;;  # parts of the C library until glibc 2.34
+      libpthread.so.* | libdl.so.* | librt.so.*) ;;  # separate libraries before glibc 2.34
       *) fail "libSynapse.so needs $library, which docs/how-to/build-without-debian.md does not list" ;;
     esac
   done

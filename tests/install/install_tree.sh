@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs a build and moves the tree: nothing in it may know where it was installed to.
+# Installs a build and moves the tree: no file in it may depend on the original prefix.
 # Usage: install_tree.sh <cmake> <build folder> <prefix>
 set -euo pipefail
 cmake=$1 build=$2 prefix=$3

@@ -29,8 +29,8 @@ void expect_survivors_name_rank_1(const Outcome& outcome, const std::vector<int>
     const std::string start = "hccl-perf: rank " + std::to_string(rank) + ": ";
     const std::size_t line = outcome.err.find(start);
     ASSERT_NE(line, std::string::npos) << "rank " << rank << " printed nothing:\n" << outcome.err;
-    const std::string said = outcome.err.substr(line, outcome.err.find('\n', line) - line);
-    expect_parts(said, {"rank 1"});
+    const std::string line_of_rank = outcome.err.substr(line, outcome.err.find('\n', line) - line);
+    expect_parts(line_of_rank, {"rank 1"});
   }
 }
 
