@@ -222,7 +222,7 @@ TEST_F(StreamWork, NotifiesBeforeTheRuntimeIsDestroyed) {
 
 // Calls and exit must not hang in a forked process, which has no callback thread, nor while that
 // thread runs a callback.
-TEST_F(StreamWork, DoesNotDelayProcessExit) {
+TEST_F(StreamWork, DoesNotHangAtExit) {
   Notification notification;
   ASSERT_EQ(hcclEmulationStreamNotify(stream_, 0, 0, Notification::call, &notification),
             hcclSuccess);

@@ -61,7 +61,7 @@ TEST(Version, RefusesANullPointer) {
 }
 
 TEST(LastError, PersistsUntilTheNextCallOfItsApi) {
-  EXPECT_NE(hcclGroupEnd(), hcclSuccess);  // without a start
+  EXPECT_NE(hcclGroupEnd(), hcclSuccess);  // no group was started
   EXPECT_NE(synErrorDestroy(nullptr), synSuccess);
   (void)hcclGetErrorString(hcclUnsupported);
   (void)synGetErrorString(synUnsupported);
@@ -78,7 +78,7 @@ TEST(LastError, PersistsUntilTheNextCallOfItsApi) {
 }
 
 TEST(LastError, IsPerThread) {
-  EXPECT_NE(hcclGroupEnd(), hcclSuccess);  // without a start
+  EXPECT_NE(hcclGroupEnd(), hcclSuccess);  // no group was started
   EXPECT_NE(synErrorDestroy(nullptr), synSuccess);
   std::thread([] {
     EXPECT_EQ(hcclGetLastErrorMessage(), nullptr);

@@ -49,7 +49,7 @@ void expect_unsupported(const Function<synStatus>& function) {
 
 }  // namespace
 
-TEST(Unsupported, GraphFunctionsNameThemselves) {
+TEST(Unsupported, GraphFunctionErrorsNameTheFunction) {
   EXPECT_EQ(std::size(kGraphFunctions), 89U);
   for (const auto& function : kGraphFunctions) expect_unsupported(function);
 }

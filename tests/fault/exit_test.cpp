@@ -85,7 +85,7 @@ TEST(Exit, WithWorkInFlightEndsEveryRank) {
 
 // If the last rank destroys the communicator while the others make another call, their error must
 // name the last rank.
-RANK_TEST(Exit, OfANeededRankNamesIt, 3) {
+RANK_TEST(Exit, ErrorNamesARankThatLeftEarly, 3) {
   const DeviceMemory memory(session.device(), 4 << 20);
   void* const buffer = memory.pointer();
   const auto reduce = [&] {

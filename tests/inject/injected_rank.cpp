@@ -113,7 +113,7 @@ class Rank {
     return done && judge(received, 1, static_cast<float>(peer));
   }
 
-  // Returns whether each element i is factor * i + first.
+  // Returns whether every element i equals factor * i + first.
   [[nodiscard]] bool judge(const std::vector<float>& data, float factor, float first) {
     for (std::size_t i = 0; i < data.size(); ++i) {
       if (data[i] == factor * static_cast<float>(i) + first) continue;

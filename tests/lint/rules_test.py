@@ -58,7 +58,7 @@ class Rules(unittest.TestCase):
         for check in (check_layers, check_sources, check_docs):
             self.assertEqual(self.findings(check), [])
 
-    def test_recipes(self):
+    def test_recipe_findings(self):
         lists = ""
         for recipe in check_recipes.RECIPES:
             lists += f"### {recipe.heading}\n- `src/a.h`: it.\n\n"
@@ -75,12 +75,12 @@ class Rules(unittest.TestCase):
         self.write("CONTRIBUTING.md", lists.replace("### A collective\n", ""))
         self.assert_one(check_recipes, "no recipe 'A collective'")
 
-    def test_class_name_with_two_meanings(self):
+    def test_duplicate_class_name(self):
         self.write("src/base/a.h", LICENCE + "class Stage {};\nclass Other;\n")
         self.write("src/device/b.h", LICENCE + "enum class Stage : int { one };\nstruct A {\n  struct Other {};\n};\n")
         self.assert_one(check_sources, "Stage is also a class of src/base/a.h")
 
-    def test_nested_class_with_the_name_of_another(self):
+    def test_nested_class_with_a_used_name(self):
         self.write("src/base/a.h", LICENCE + "class Stage {};\n")
         self.write("src/device/b.h", LICENCE + "struct A {\n  struct Stage;\n};\n")
         self.assert_one(check_sources, "Stage is also a class of src/base/a.h")

@@ -72,7 +72,7 @@ RANK_TEST(BlockArguments, AreChecked, 2) {
 
 // A group holds at most 1024 calls per stream. A collective whose messages exceed this limit must
 // be refused as a whole and must leave the group unchanged.
-RANK_TEST(BlockArguments, ThatOverflowAGroupAreNotPartlyQueued, 2) {
+RANK_TEST(BlockArguments, ThatOverflowAGroupAreNotQueuedInPart, 2) {
   const DeviceMemory memory(session.device(), 4096);
   void* const buffer = memory.pointer();
   void* const other = device_pointer(memory.address() + 2048);

@@ -221,7 +221,7 @@ TEST_F(Devices, DefaultToTheAcquiredOnes) {
   EXPECT_EQ(hcclCommDestroy(comms[1]), hcclSuccess);
 }
 
-TEST_F(Devices, InAnInvalidListAreRefused) {
+TEST_F(Devices, RefuseAnInvalidList) {
   expect_refused(2, {0, 9});
   expect_refused(2, {0, -1});
   expect_refused(2, {1, 1});

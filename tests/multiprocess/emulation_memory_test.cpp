@@ -59,7 +59,7 @@ TEST(ViewAsBuffer, IsUsedWithoutStaging) {
 
 // A buffer within a view must not extend beyond its allocation, even if another allocation follows
 // directly.
-RANK_TEST(ViewAsBuffer, EndsWhereItsAllocationEnds, 1) {
+RANK_TEST(ViewAsBuffer, EndsWithItsAllocation, 1) {
   const DeviceMemory memory(session.device(), kFloatsSize);
   const DeviceMemory next(session.device(), kFloatsSize);
   std::byte* const view = bytes_of(memory);

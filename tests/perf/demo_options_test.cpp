@@ -53,7 +53,7 @@ TEST(DemoOptions, StartRanksOnlyOnThisMachine) {
   expect_error({"all_reduce", "--nranks", "8", "-g", "8"}, "--nranks and --ngpus");
 }
 
-TEST(DemoOptions, DoNotContradictOthers) {
+TEST(DemoOptions, RefuseContradictions) {
   expect_error({"broadcast", "--test", "all_reduce"}, "--test all_reduce");
   expect_error({"all_reduce", "--size", "1m", "-b", "1m"}, "--size and --minbytes");
   expect_error({"all_reduce", "--size", "1m", "--size_range", "1m", "2m"},

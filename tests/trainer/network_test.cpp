@@ -67,7 +67,7 @@ TEST_F(Derivatives, MatchFiniteDifferences) {
   EXPECT_GT(steep, 50);
 }
 
-TEST_F(Derivatives, ScoresCountHits) {
+TEST_F(Derivatives, ScoresCountCorrectSamples) {
   network_.forward(parameters_.data(), input_.data(), kRows);
   const Score score = network_.score(classes_, kRows);
   EXPECT_EQ(score.samples, static_cast<std::int64_t>(kRows));

@@ -117,7 +117,7 @@ TEST_P(Memory, NewPagesOfRegisteredMemoryAreUsed) {
   });
 }
 
-TEST_P(Memory, NothingIsStoredAfterACut) {
+TEST_P(Memory, NothingIsWrittenAfterACut) {
   run(2, [](World& world) {
     Member member(world, GetParam());
     const SharedBuffer buffer(member.transport());

@@ -103,7 +103,7 @@ TEST_P(Opening, InvalidEndpointsAreRefused) {
   EXPECT_THROW(static_cast<void>(connector->open(1, {}, malformed)), Error);
 }
 
-TEST(Reach, SharedMemoryEndsAtTheNode) {
+TEST(Reach, SharedMemoryDoesNotCrossNodes) {
   const Way way{"shm", "shm"};
   transport::Settings settings = settings_for(1, 2, way);
   const auto here = make_transport(way, settings);

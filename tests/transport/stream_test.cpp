@@ -147,7 +147,7 @@ TEST_P(Stream, ALentViewSurvivesMoreData) {
       const std::uint64_t begin = 16 * i;
       if (world.rank == 0) {
         mover.run({{&endpoint, 0, begin + 8, 0, begin}}, {});
-        world.board->barrier(0, 2);  // rank 1 has seen the first half
+        world.board->barrier(0, 2);  // rank 1 holds a view of the first half
         mover.run({{&endpoint, 0, begin + 16, 0, begin + 8}}, {});
         world.board->barrier(0, 2);
         world.board->barrier(0, 2);
