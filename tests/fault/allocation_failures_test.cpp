@@ -189,7 +189,7 @@ TEST(AllocationFailures, InSharedMappingsReleaseTheLock) {
   EXPECT_NE(device::ArenaView::open(file), nullptr);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, AllocationFailure, testing::ValuesIn(every_arrangement()),
+INSTANTIATE_TEST_SUITE_P(Arrangements, AllocationFailure, testing::ValuesIn(every_arrangement()),
                          arrangement_name);
 
 }  // namespace

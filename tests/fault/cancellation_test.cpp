@@ -135,7 +135,8 @@ RANK_TEST(CancelledUnderBlocking, CallsCompleteFirst, 2,
   require(host == std::vector<float>(kCount, 2.0F), "the sum");
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, Cancelled, testing::ValuesIn(every_arrangement()), arrangement_name);
+INSTANTIATE_TEST_SUITE_P(Arrangements, Cancelled, testing::ValuesIn(every_arrangement()),
+                         arrangement_name);
 
 }  // namespace
 }  // namespace hccl::test

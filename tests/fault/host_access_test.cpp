@@ -203,7 +203,7 @@ TEST_P(HostAccess, ReadOnlyRootBroadcastsInPlace) {
   }));
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, HostAccess, testing::ValuesIn(every_arrangement()),
+INSTANTIATE_TEST_SUITE_P(Arrangements, HostAccess, testing::ValuesIn(every_arrangement()),
                          arrangement_name);
 
 }  // namespace

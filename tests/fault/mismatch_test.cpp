@@ -88,7 +88,7 @@ TEST_P(Mismatch, OfThreadsNamesTheOddOne) {
 
 std::string name_of_case(const testing::TestParamInfo<Case>& info) { return info.param.what; }
 
-INSTANTIATE_TEST_SUITE_P(What, Mismatch, testing::ValuesIn(cases()), name_of_case);
+INSTANTIATE_TEST_SUITE_P(Differences, Mismatch, testing::ValuesIn(cases()), name_of_case);
 
 }  // namespace
 }  // namespace hccl::test

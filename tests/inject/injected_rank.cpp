@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One of two ranks, against the public API alone: it starts, makes calls with checked data, and
-// ends. It continues to the end after a failure, as a careful program does, and exits with the most
-// severe status.
+// The program of one of two ranks, which uses only the public API. It makes calls and checks their
+// data. After a failure, it still cleans up, as a careful program does. It exits with the most
+// severe status that occurred.
 //
 //   injected_rank <rank> <fd>   rank 0 writes the unique id to the descriptor, rank 1 reads it
 #include "exit_status.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that fail one system call of the library once: both ranks must succeed with right data, or
-// a call must return an error with a text within its deadline. No rank may crash, hang or get wrong
+// Makes one system call of the library fail once: both ranks must succeed with right data, or a
+// call must return an error with a text within its deadline. No rank may crash, hang or get wrong
 // data. Runs a random sample of all injections and prints its seed; HCCL_TEST_SCALE=1000 runs all
 // of them.
 #include "check.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A preloaded library that fails the n-th call of one function in one phase of a rank's program, or
-// counts the calls. It ignores calls that do not come from libSynapse.so.
+// A preloaded library that makes the n-th call of one function in one phase of a rank's program
+// fail, or counts the calls. It ignores calls that do not come from libSynapse.so.
 //
-//   INJECT=<phase>/<function>/<n>/<errno>   fails the n-th call, from 1 on, with this errno
+//   INJECT=<phase>/<function>/<n>/<errno>   fails call n, counted from 1, with this errno
 //   INJECT_COUNTS=<path>                    writes lines "<phase> <function> <calls>" at exit
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

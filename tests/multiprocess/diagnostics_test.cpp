@@ -194,8 +194,8 @@ RANK_TEST(Blocking, AGroupWaitsAtItsEnd, kTwoRanks, with("HCCL_BLOCKING", "1")) 
   require(synStreamQuery(stream) == synSuccess, "the group's end has waited");
 }
 
-// If a group has a rank's send to itself without a receive, the send must fail, and the group's end
-// must wait for the group's other calls.
+// If a group holds a send to the calling rank itself without a receive, this send must fail, and
+// the group's end must wait for the other calls.
 RANK_TEST(Blocking, AFailedGroupWaitsForItsQueuedCalls, kTwoRanks, with("HCCL_BLOCKING", "1")) {
   constexpr std::size_t kCount = std::size_t{4} << 20;
   const DeviceMemory memory(session.device(), kCount * sizeof(float));

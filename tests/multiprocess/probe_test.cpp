@@ -77,8 +77,7 @@ TEST(Probe, ReportsEveryMessage) {
   }
 }
 
-// If all senders have pending messages, as many probes as there are senders must report each of
-// them.
+// If every sender has a pending message, one round of probes must report each sender once.
 RANK_TEST(Probe, ServesSendersInTurn, 4) {
   constexpr int kEach = 5;
   Messages messages(session, group);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A preloaded library between hccl-perf and the library that breaks results, which the check must
-// notice, or a rank. PERF_TEST_FAULT chooses the fault:
+// A library preloaded between hccl-perf and the library. It corrupts results, which the check must
+// detect, or kills a rank. PERF_TEST_FAULT selects the fault:
 //   short | long          every all-reduce omits its last element | writes one element too many
-//   shifted               every message is sent from one element further on
-//   missing:R             rank R contributes only poison to all-reduces that are not in place
-//   rotate                all-reduces that are not in place reduce the last rank's input first
+//   shifted               every message is sent from an address one element too high
+//   missing:R             rank R contributes only poison to out-of-place all-reduces
+//   rotate                out-of-place all-reduces reduce the last rank's input first
 //   die:R | stall:R       rank R kills itself | blocks forever at its third all-reduce
 //   die_early:R           rank R kills itself when it joins
 #include <hccl.h>

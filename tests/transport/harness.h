@@ -48,8 +48,8 @@ struct Way {
 // A rank's transport, and the addresses of all ranks.
 class Member {
  public:
-  // Makes the transport and exchanges addresses. Collective: blocks until all ranks of the world
-  // have called it.
+  // Creates the transport and exchanges addresses. Collective: blocks until all ranks of the world
+  // have called the constructor.
   Member(World& world, const Way& way, const transport::ConnectionLimits& limits = {});
 
   [[nodiscard]] std::unique_ptr<Endpoint> open(int peer, ConnectionId connection = {}) {
