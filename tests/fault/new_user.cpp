@@ -29,7 +29,7 @@ struct Rank {
   synDeviceId device = 0;
   synStreamHandle stream = nullptr;
   hcclComm_t comm = nullptr;
-  std::uint64_t memory = 0;  // of 2 * kBytes
+  std::uint64_t memory = 0;  // address of 2 * kBytes of device memory
 
   [[nodiscard]] void* data(std::uint64_t offset = 0) const {
     return reinterpret_cast<void*>(memory + offset);

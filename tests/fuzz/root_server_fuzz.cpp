@@ -33,8 +33,8 @@ FileDescriptor connect_to(const Address& address) {
   FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const linger at_once{1, 0};  // so that thousands of connections leave no port in TIME_WAIT
   setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
-  const int on =
-      1;  // the second part of a frame must not wait for the first part's acknowledgement
+  // The second part of a frame must not wait for the first part's acknowledgement.
+  const int on = 1;
   setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   const SocketAddress where = to_socket_address(address);
   fuzz::check(connect(socket.get(), where.get(), where.length) == 0, "the server can be reached");

@@ -85,7 +85,7 @@ def write_to_pending_message(rank: int, total: float) -> None:
 
 
 def use_pending_receives(rank: int, total: float) -> None:
-    """Uses tensors that wait for a message by its tag or from any rank."""
+    """Uses tensors with pending receives by tag or from any rank."""
     uses = ((lambda tensor: tensor.mul_(2), 10.0), (lambda tensor: dist.all_reduce(tensor, op=dist.ReduceOp.AVG), 5.0),
             (lambda tensor: dist.broadcast(tensor, 1), 5.0))
     for asked in ({"src": 0, "tag": 5}, {"src": None, "tag": 0}, {"src": None, "tag": 5}):
