@@ -11,7 +11,7 @@ OPENING, CLOSING = "({[", ")}]"
 NAMES = {
     "system_error_text": "system error", "advice_on": "advice", "advice_on_mapping": "advice", "advice_on_thread": "advice", "gai_strerror(status)": "system error", "error.message()": "system error",
     "error.what()": "reason", "own.text": "reason", "failure->text": "reason", "leader.why()": "reason",
-    "where": "address", "to_text": "address", "session.remote": "address",
+    "where": "address", "to_text": "address", "to_text(gid.kind)": "kind", "row.algorithm->name": "algorithm", "session.remote": "address",
     "interface.address.host_text()": "address", "entry.address.host_text()": "address",
     "rank_text": "rank (pid, host)", "describe_rank": "rank (pid, host)", "description": "creator of the id (pid, host)",
     "describe(interfaces)": "interfaces", "describe(*entry)": "allocation", "describe": "call", "call_text": "call", "posted_calls_text": "calls",

@@ -325,7 +325,7 @@ synStatus SYN_API_CALL synProfilerGetTrace(synTraceType type, const synDeviceId 
                                            synTraceFormat format, void* buffer, size_t* size,
                                            size_t* numEntries);
 
-// Writes the time in nanoseconds on the clock that stamps events.
+// Writes the time in nanoseconds on the clock that timestamps events.
 synStatus SYN_API_CALL synProfilerGetCurrentTimeNS(uint64_t* nanoTime);
 
 // Add the program's own entries to the trace: a measurement that starts at `nanoTime`, optionally

@@ -60,13 +60,13 @@ void require_sealed(const FileDescriptor& file, std::uint64_t bytes, const std::
   if (seals < 0 || (seals & kSeals) != kSeals) {
     throw Error(hcclSystemError, text(owner, " sent shared memory that it can still resize (",
                                       seals < 0 ? "not a memory file" : "not sealed",
-                                      "); install the same hccl on all ranks"));
+                                      "); install the same version of hccl on all ranks"));
   }
   const std::uint64_t actual = file_identity(file).bytes;
   if (actual != bytes) {
     throw Error(hcclSystemError,
                 text(owner, " sent ", actual, " bytes of shared memory instead of ", bytes,
-                     "; install the same hccl on all ranks"));
+                     "; install the same version of hccl on all ranks"));
   }
 }
 

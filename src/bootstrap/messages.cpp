@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parses openings. Reads only the version of an opening of another protocol version.
+// Parses opening messages. Reads only the version if it is another protocol version.
 #include "bootstrap/messages.h"
 
 namespace hccl::bootstrap {

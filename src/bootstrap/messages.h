@@ -57,7 +57,7 @@ struct Welcome {
 // a code without a text, because texts from unauthenticated processes are not shown to users.
 struct Refusal {
   enum Reason : std::uint8_t {
-    other_version = 1,  // the opening is of another protocol version
+    other_version = 1,  // the opening message has another protocol version
     other_key,          // the hello's code is wrong
     other_user,         // a process on the server's machine that may belong to another user
   };
@@ -183,7 +183,7 @@ template <class Message>
   if (!reader.complete()) return std::nullopt;
   return message;
 }
-// Reads only the version of an opening of another protocol version.
+// Reads only the version if it is another protocol version.
 template <>
 [[nodiscard]] std::optional<Opening> parse(std::span<const std::byte> bytes);
 

@@ -29,7 +29,7 @@ class PendingConnections final : private FrameConnection::Owner {
   struct Pending {
     std::shared_ptr<FrameConnection> connection;
     Deadline deadline;
-    std::optional<Opening> opening;  // set after it has arrived, if the protocol has openings
+    std::optional<Opening> opening;  // set after that message has arrived
   };
 
   class Owner {
@@ -56,7 +56,8 @@ class PendingConnections final : private FrameConnection::Owner {
     std::size_t connections = 64;
     Deadline::Duration time = std::chrono::seconds(10);
     FrameConnection::Limits frames;
-    bool expects_hello = false;  // whether to reject bytes that cannot become an opening or a hello
+    // If true, bytes that cannot become an opening message or a hello are rejected.
+    bool expects_hello = false;
   };
 
   // Throws Error(hcclSystemError) if the socket cannot be watched.

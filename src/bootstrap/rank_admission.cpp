@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connection proceeds from the opening to the greeting to the hello. The server sends its
-// greeting only after an opening, so that a silent peer learns nothing.
+// A connection proceeds from the opening message to the greeting to the hello. The server sends
+// its greeting only after an opening message, so that a silent peer learns nothing.
 #include "bootstrap/rank_admission.h"
 
 #include "base/log.h"
@@ -24,9 +24,11 @@ namespace hccl::bootstrap {
 namespace {
 
 constexpr const char* kUnreadableOpening =
-    "sent an opening that this version cannot read; if it is a rank, install the same hccl there";
+    "sent an opening message that this version cannot read; if it is a rank, install the same "
+    "version of hccl on its host";
 constexpr const char* kUnreadableHello =
-    "sent a hello that this version cannot read; if it is a rank, install the same hccl there";
+    "sent a hello message that this version cannot read; if it is a rank, install the same "
+    "version of hccl on its host";
 
 // Returns the maximum number of pending connections. It is small, because other parts of this
 // process need descriptors too, and because the kernel makes the thread wait for an RCU grace
@@ -71,7 +73,7 @@ void RankAdmission::on_accepted(FileDescriptor socket, const SocketAddress& from
   }
   const auto heard = std::span(buffer).first(count > 0 ? static_cast<std::size_t>(count) : 0);
   if (!may_become_hello(heard))
-    return cut_off(socket, peer, "sent bytes that are not an hccl hello");
+    return cut_off(socket, peer, "sent bytes that are not a hello message of hccl");
   const auto opening = first_payload(heard, FrameType::opening);
   if (opening && !parse<Opening>(*opening)) return cut_off(socket, peer, kUnreadableOpening);
   const int on = 1;

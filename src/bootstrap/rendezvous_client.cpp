@@ -241,7 +241,7 @@ void RendezvousClient::give_up() {
                : text("rank ", hello_.rank, ": not all ranks had joined after ",
                       search_.elapsed_seconds(), " s, and the server at ", server_.where(), " (",
                       server_.description(),
-                      ") does not report which are missing; check whether it hangs, or raise "
+                      ") does not report which are missing; check whether it is hung, or raise "
                       "HCCL_INIT_TIMEOUT")});
 }
 

@@ -61,7 +61,7 @@ class RendezvousClient {
   void read_welcome(const Frame& frame);
   // Logs the server's report of the missing ranks.
   void note_missing(const Frame& frame);
-  // Returns the next frame that concerns the caller. Throws a failure that the server reports.
+  // Returns the next frame that concerns the caller. If the server reports a failure, throws it.
   [[nodiscard]] std::optional<Frame> next_frame();
   void check_server();
   void await_last_words();

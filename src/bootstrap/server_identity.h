@@ -36,7 +36,7 @@ struct ServerIdentity {
   [[noreturn]] void throw_protocol_error() const;
   // Throws the reason that the server gives for refusing this rank.
   [[noreturn]] void throw_refusal(const Frame& frame) const;
-  // Throws a failure that the server reports. Quotes the text if the server has not been
+  // If the server reports a failure, throws it. Quotes the text if the server has not been
   // authenticated.
   [[noreturn]] void throw_failure(const Failure& failure) const;
 };

@@ -63,8 +63,8 @@ std::string trouble_text(int why) {
   if (why == EADDRINUSE) advice = "choose a free port, or end the other process";
   if (foreign) {
     advice =
-        "call hcclGetUniqueId on the machine that has it, or set HCCL_COMM_ID to an address "
-        "of this one";
+        "call hcclGetUniqueId on the machine that has this address, or set HCCL_COMM_ID to an "
+        "address of this machine";
   }
   throw Error(foreign ? hcclInvalidArgument : hcclSocketError,
               text("HCCL_COMM_ID=\"", comm_id, "\": ", trouble_text(why), "; ", advice));

@@ -66,8 +66,8 @@ struct FrameHeader {
 // announce a payload of more than `most` bytes.
 [[nodiscard]] std::optional<FrameHeader> parse_header(
     std::span<const std::byte, kFrameHeaderSize> bytes, std::size_t most);
-// Returns whether the bytes may be the start of an opening or a hello, the only frames that a rank
-// sends before it has joined. One wrong byte is enough to reject a foreign sender.
+// Returns whether the bytes may be the start of an opening message or a hello, the only frames that
+// a rank sends before it has joined. One wrong byte is enough to reject a foreign sender.
 [[nodiscard]] bool may_become_hello(std::span<const std::byte> bytes);
 // Returns the payload of the frame at the beginning of the bytes, if the frame is complete and of
 // this type.

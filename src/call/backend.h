@@ -56,8 +56,8 @@ struct Offer {
   std::uint64_t bytes = 0;
 };
 
-// The fault that ended a communicator, or a condition that prevents it from working now; the code
-// is hcclSuccess if there is neither.
+// The fault that ended a communicator, or the reason why it cannot work at present; the code is
+// hcclSuccess if there is neither.
 struct AsyncError {
   hcclResult_t code = hcclSuccess;
   std::string text;
@@ -117,7 +117,7 @@ class Backend {
   // Returns whether the communicator has ended with a fault.
   [[nodiscard]] virtual bool failed() const = 0;
   virtual void throw_if_failed() const = 0;
-  // Returns the fault, or else the condition that prevents calls from working now.
+  // Returns the fault, or else the reason why calls cannot proceed at present.
   [[nodiscard]] virtual AsyncError async_error() const = 0;
   // Raises a fault on all ranks, unless there is one already. The fault's text consists of the name
   // of this rank and `why`.

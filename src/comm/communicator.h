@@ -97,8 +97,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Throws the communicator's fault if it has one.
   void throw_if_failed() const { backend_->throw_if_failed(); }
   [[nodiscard]] bool failed() const { return backend_->failed(); }
-  // Returns the code of the fault, or else of the condition that prevents calls from working now,
-  // or hcclSuccess.
+  // Returns the code of the fault, or else of the reason why calls cannot proceed at present, or
+  // hcclSuccess.
   [[nodiscard]] hcclResult_t async_error() const { return backend_->async_error().code; }
   // Returns the text of that error, or null if there is none. The text lives as long as the
   // communicator.

@@ -57,7 +57,8 @@ std::string why_unlike(int own_rank, const CallHeader& own, int peer, const Call
   if (theirs.format != CallHeader::kFormat) {
     return text(
         "rank ", own_rank, " in ", ours, ": rank ", peer,
-        " sent data that is not a call header of this version; install the same hccl on all ranks");
+        " sent data that is not a call header of this version; install the same version of hccl on "
+        "all ranks");
   }
   if (!are_alike) {
     return text("op ", own.number, ": rank ", own_rank, ' ', ours, " but rank ", peer, ' ',

@@ -33,7 +33,8 @@ class Routes {
   [[nodiscard]] std::unique_ptr<transport::Endpoint> open(int peer,
                                                           transport::ConnectionId connection);
 
-  // Returns the problem that keeps a transport in use from working now. Does not block.
+  // If one of the transports in use cannot work at present, returns the reason; otherwise returns a
+  // Trouble with hcclSuccess. Does not block.
   [[nodiscard]] transport::Trouble trouble() const;
   [[nodiscard]] const std::vector<std::unique_ptr<transport::Transport>>& transports() const {
     return transports_;

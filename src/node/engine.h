@@ -45,10 +45,11 @@ class Engine {
   bool execute(Lane& lane, const CollectiveCall& call, CallLookahead* ahead = nullptr,
                Staging* staging = nullptr);
 
-  // Runs sends and receives with other ranks concurrently, in stream order. `place`: the position
-  // of the calls in their stream. `ahead`: the later groups of that stream. `staging`: a staging
-  // buffer of kExchangeStagingBytes for calls on host memory, or 0 if there are none. Blocks and
-  // returns as execute() does. Throws Error if one of the calls fails.
+  // Runs a group of sends to and receives from other ranks. The calls of the group run
+  // concurrently; the group as a whole runs in stream order. `place`: the position of the calls in
+  // their stream. `ahead`: the later groups of that stream. `staging`: a staging buffer of
+  // kExchangeStagingBytes for calls on host memory, or 0 if there are none. Blocks and returns as
+  // execute() does. Throws Error if one of the calls fails.
   bool exchange(const StreamPlace& place, std::span<const PointToPoint> calls,
                 GroupLookahead& ahead, device::DeviceAddress staging = 0);
 

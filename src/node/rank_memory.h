@@ -13,8 +13,8 @@ namespace hccl::node {
 // The longest range that as_source() can return.
 inline constexpr std::uint64_t kMaxSourceBytes = 256 << 10;
 
-// Returns the content of a range of this rank's memory file, and maps its pages if the content is
-// data.
+// Returns whether a range of this rank's memory file consists of data, a hole or both. Maps the
+// range's pages if it consists of data only.
 [[nodiscard]] device::Content resolve_content(device::Arena& arena, std::uint64_t file_offset,
                                               std::uint64_t bytes);
 // Copies this rank's device memory to `destination`. Returns whether that memory holds data, holes

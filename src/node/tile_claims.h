@@ -18,8 +18,9 @@ class TileClaims {
     std::uint32_t claimed;  // including this tile
   };
   // Returns the first free tile at or after the start of the worker's share of the tiles, or else
-  // the first free tile of all. A worker thus tends to get the same tiles in each call, so their
-  // data may still be in its nearest cache. Returns nothing if all tiles are claimed.
+  // the first free tile. A worker thus tends to get the same tiles in each call, so their data may
+  // still be in its nearest cache. With more than 32 tiles, claims tiles in order and ignores the
+  // worker's share. Returns nothing if all tiles are claimed.
   [[nodiscard]] std::optional<Claim> next(std::uint32_t worker, std::uint32_t workers) const {
     if (tiles_ > kBits) {
       if (claimed_ >= tiles_) return std::nullopt;

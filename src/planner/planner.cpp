@@ -102,7 +102,7 @@ std::string Planner::reason(const Request& request) const {
   if (!forced_.empty() && chosen.algorithm->name == forced_)
     return text("HCCL_ALGO=", forced_, " forces it");
   const std::string unforced = forced_.empty() ? ""
-                                               : text("HCCL_ALGO=", forced_, " has no ",
+                                               : text("HCCL_ALGO=", forced_, " does not support ",
                                                       name_of(request.collective), ", and ");
   if (chosen.algorithm->hierarchical())
     return "all nodes have the same number of ranks, so each node reduces its own data first";

@@ -73,7 +73,7 @@ std::string row_text(Collective collective, std::uint64_t bytes, int ranks) {
       row.most_bytes == kAny ? "for all larger sizes" : text("up to ", row.most_bytes, " B");
   const std::string most_ranks =
       row.most_ranks == kAnyRanks ? "" : text(" and ", row.most_ranks, " ranks");
-  return text("the table selects it ", sizes, most_ranks);
+  return text("the table selects ", row.algorithm->name, ' ', sizes, most_ranks);
 }
 
 bool is_hierarchical(std::uint64_t bytes, int ranks) {

@@ -14,8 +14,8 @@ namespace hccl::planner {
 [[nodiscard]] const algorithms::Algorithm& algorithm_for(Collective collective, std::uint64_t bytes,
                                                          int ranks);
 
-// Returns a text with the bounds of the row that algorithm_for() finds, such as "the table selects
-// it up to 16384 B and 8 ranks".
+// Returns a text with the algorithm and the bounds of the row that algorithm_for() finds, such as
+// "the table selects one_shot up to 16384 B and 8 ranks".
 [[nodiscard]] std::string row_text(Collective collective, std::uint64_t bytes, int ranks);
 
 // Returns whether an all-reduce is hierarchical if all nodes have the same number of ranks, at

@@ -127,7 +127,9 @@ Bytes AcceptorHandshake::answer_hello() {
   const Bytes start = preamble();
   const std::size_t known = std::min(start.size(), received().size());
   if (!std::ranges::equal(received().first(known), std::span(start).first(known))) {
-    refuse("did not send this version's handshake; if it is a rank, install the same hccl there");
+    refuse(
+        "did not send this version's handshake; if it is a rank, install the same version of hccl "
+        "on its host");
     return {};
   }
   if (!is_whole()) return {};

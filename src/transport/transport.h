@@ -73,7 +73,7 @@ struct Region {
   std::uint64_t offset = 0;  // position of `address` in the file
 };
 
-// A temporary condition that prevents a transport from working.
+// The reason why a transport cannot work at present.
 struct Trouble {
   hcclResult_t code = hcclSuccess;  // hcclSuccess: no trouble
   std::string text;
@@ -114,8 +114,8 @@ class Transport {
   // offset identify the pages. The caller guarantees that no transfer uses them until invalidate()
   // has returned.
   virtual void invalidate(const Region& /*region*/) {}
-  // Returns the condition that currently prevents the transport from working, if any. Does not
-  // block.
+  // If the transport cannot work at present, returns the reason; otherwise returns a Trouble with
+  // hcclSuccess. Does not block.
   [[nodiscard]] virtual Trouble trouble() { return {}; }
   // Returns one line for each device or address that was chosen or rejected, with the reason.
   [[nodiscard]] virtual std::vector<std::string> remarks() const { return {}; }

@@ -61,7 +61,8 @@ class Fixture {
     const std::string text = async_message(group.handle);
     require(contains(text, "all_reduce(5000, float, sum) did not run"), text);
     require(contains(text, cause), text);
-    // Between nodes, a rank may already have reduced data of other ranks.
+    // On several nodes, the other ranks may already have reduced data into their buffers when they
+    // learn of the failure.
     const bool one_node = node_of(0).empty();
     if (one_node || failed_copy) require(read(stream) == before_, "nothing was written");
   }

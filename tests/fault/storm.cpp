@@ -91,8 +91,8 @@ Bytes Storm::garbage() {
   return bytes;
 }
 
-// Returns an opening, and a hello whose authentication code does not match the server's greeting,
-// as in a replay.
+// Returns an opening message, and a hello whose authentication code does not match the server's
+// greeting, as in a replay.
 Bytes Storm::hello(int rank, int size) {
   using bootstrap::FrameSeal;
   const bootstrap::Hello claim{rank, size, bootstrap::ProcessIdentity::mine(), random_secret()};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fuzzes a root server over up to four TCP connections. The low nibble of a step's action selects
 // what to do, the high nibble the connection: 0 sends the bytes, 1 sends a frame of type `detail`,
-// 2 sends a hello in two parts, split at `detail`, preceded by an opening if none was sent, 3
-// closes the connection. Frames after an opening carry their authentication codes. At the end, the
-// server must still answer a rank.
+// 2 sends a hello in two parts, split at `detail`, preceded by an opening message if none was
+// sent, 3 closes the connection. Frames after an opening message carry their authentication codes.
+// At the end, the server must still answer a rank.
 #include "bootstrap/control_thread.h"
 #include "bootstrap/frame_connection.h"
 #include "bootstrap/messages.h"
@@ -58,7 +58,8 @@ std::shared_ptr<FrameConnection> connection_over(EventLoop& loop, FileDescriptor
                                            FrameConnection::Limits{.payload = kLargePayload});
 }
 
-// Sends an opening and waits for the greeting. Returns nothing if the connection ends instead.
+// Sends an opening message and waits for the greeting. Returns nothing if the connection ends
+// instead.
 std::optional<FrameSeal> open_connection(const FileDescriptor& socket) {
   const Bytes opening = serialize(Opening{});
   fuzz::send_bytes(socket.get(), encode_frame(FrameType::opening, opening));
@@ -85,8 +86,8 @@ class Play {
       return send_all(peer.socket, step.bytes);
     }
     const bool hello = step.action % 4 == 2;
-    // After other bytes, an opening has no use: the server closes the connection or waits for more
-    // bytes.
+    // After other bytes, an opening message has no use: the server closes the connection or waits
+    // for more bytes.
     if (hello && !std::exchange(peer.has_sent, true)) peer.seal = open_connection(peer.socket);
     peer.has_sent = true;
     const FrameType type = hello ? FrameType::hello : static_cast<FrameType>(step.detail);

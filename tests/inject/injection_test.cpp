@@ -117,8 +117,8 @@ bool is_passing(const Injection& injection) {
          (sends && (injection.error == ENOBUFS || injection.error == ENOMEM));
 }
 
-// A single transient error must not fail or delay a call; a delay would exceed the ranks' time
-// limits.
+// A single transient error must not fail or delay a call; the test would detect a delay, which
+// would exceed the ranks' time limits.
 TEST_P(Injections, OfTransientErrorsAreHarmless) {
   const Pairing pairing = GetParam();
   std::vector<Injection> injections = injections_into(count_calls(pairing));

@@ -69,7 +69,8 @@ TEST(Explain, LogsTheAlgorithmAndItsReason) {
   EXPECT_EQ(failures(planned), "");
   EXPECT_TRUE(
       contains(planned[0].stderr_text,
-               "schedule one_shot over shm, 1 channel, because the table selects it up to 16384 B"))
+               "schedule one_shot over shm, 1 channel, because the table selects one_shot up to "
+               "16384 B"))
       << planned[0].stderr_text;
   options.environment.emplace_back("HCCL_ALGO", "ring");
   const auto forced = run_ranks(kTwoRanks, in_session(calls_of_all_kinds), options);

@@ -16,7 +16,8 @@ constexpr std::array<std::size_t, 3> kLargeCountsOfMany{1000, 20'011, 70'001};  
 constexpr std::array<std::size_t, 3> kLargeCountsOfNodes{1000, 3001, 9001};
 constexpr std::array<std::size_t, 5> kOffsets{0, 1, 3, 7, 33};
 
-// Returns `count`, or less if the larger buffer, of `size` parts, would have too many elements.
+// Returns `count`, or a smaller count if a buffer of the collective consists of `size` blocks of
+// `count` elements and would thus have too many elements.
 std::size_t bounded(std::size_t count, Collective collective, int size) {
   const bool parts = collective == Collective::all_gather ||
                      collective == Collective::reduce_scatter ||

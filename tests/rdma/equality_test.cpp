@@ -19,7 +19,8 @@ namespace {
 // An all-reduce over verbs must give the same bits as over TCP, because the algorithm determines
 // the order of additions.
 
-// Counts of a few bytes, several slices, and several channels, all odd.
+// Odd element counts: for a call of a few bytes, for one of several slices, and for one over
+// several channels.
 constexpr std::array<std::size_t, 3> kCounts{3, 20'001, 300'007};
 
 std::size_t bytes_of_all() {

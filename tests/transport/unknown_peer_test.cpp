@@ -16,8 +16,8 @@ namespace {
 
 class UnknownPeers : public EveryWay {
  protected:
-  // Runs `mischief` on rank 0, before or after rank 0 opens its stream to rank 1. Returns the
-  // stderr of rank 1, which accepts.
+  // Runs `mischief` on rank 0: after rank 0 has opened its streams to rank 1 if `stream_first`,
+  // else before. Returns the stderr of rank 1, which accepts the connections.
   static std::string log_of_acceptor(const std::function<void(Member&)>& mischief,
                                      bool stream_first = false) {
     const RankOptions options{.capture_stderr = true};

@@ -99,8 +99,8 @@ class ReceiveWindow {
   [[nodiscard]] bool credit_due() const {
     return released_ - returned_ >= kCreditBytes || messages_ >= kCreditMessages;
   }
-  // Returns whether credit can be deferred until the receiver is idle: the peer can still send half
-  // of its messages and is not waiting for room.
+  // Returns whether credit can be deferred until the receiver is idle: less than kCreditBytes of
+  // room would be returned, and the peer may still send more than half of kMaxMessages.
   [[nodiscard]] bool credit_can_wait() const {
     return released_ - returned_ < kCreditBytes && messages_ < kMaxMessages / 2;
   }

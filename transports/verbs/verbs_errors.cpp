@@ -22,7 +22,7 @@ struct Cause {
 };
 
 constexpr const char* kReport = "report this with the versions of hccl, the kernel and the driver";
-constexpr const char* kSameVersion = "install the same hccl on all ranks";
+constexpr const char* kSameVersion = "install the same version of hccl on all ranks";
 constexpr const char* kSeePeer = "look at the other rank's messages";
 constexpr const char* kSeeKernel = "look for the device in the output of `dmesg`";
 constexpr const char* kNothing = "no action is needed";

@@ -174,7 +174,7 @@ def is_autocast_hpu_enabled() -> bool:
 
 
 def set_autocast_hpu_enabled(enabled: bool) -> None:
-    """Switches autocasting on the device on or off."""
+    """Enables or disables autocasting for the device."""
     torch.set_autocast_enabled("hpu", enabled)
 
 

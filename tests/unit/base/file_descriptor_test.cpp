@@ -151,7 +151,7 @@ TEST(SharedMemory, RefusesResizableFile) {
        {0, F_SEAL_SHRINK, F_SEAL_SHRINK | F_SEAL_GROW, F_SEAL_GROW | F_SEAL_SEAL}) {
     EXPECT_EQ(refusal_of(file_with_seals(seals)),
               "rank 3 sent shared memory that it can still resize (not sealed); install the same "
-              "hccl on all ranks")
+              "version of hccl on all ranks")
         << seals;
   }
 }
@@ -164,9 +164,10 @@ TEST(SharedMemory, RefusesOtherKindsOfFile) {
 
 TEST(SharedMemory, RefusesWrongSize) {
   const FileDescriptor file = create_memory_file("test", kBytes);
-  EXPECT_EQ(refusal_of(file, 2 * kBytes),
-            "rank 3 sent 65536 bytes of shared memory instead of 131072; install the same hccl on "
-            "all ranks");
+  EXPECT_EQ(
+      refusal_of(file, 2 * kBytes),
+      "rank 3 sent 65536 bytes of shared memory instead of 131072; install the same version of "
+      "hccl on all ranks");
 }
 
 }  // namespace

@@ -137,7 +137,7 @@ TEST(Messages, SurviveEncoding) {
   EXPECT_TRUE(entry->has_memory);
 }
 
-// Only the version must be read from an opening of another version.
+// If an opening message has another version, the parser must read only that version.
 TEST(Messages, OpeningOfOtherVersionRevealsVersion) {
   Bytes later = serialize(Opening{kProtocolVersion + 1, random_secret(), {}, {}});
   later.resize(later.size() + 40);
