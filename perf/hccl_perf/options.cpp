@@ -78,7 +78,7 @@ void check_ranks(const Options& options) {
     const std::string nodes = options.nodes > 1 ? text(" --nodes ", options.nodes) : "";
     throw UsageError(text("-g ", options.processes, " -t ", options.threads, nodes, " makes ",
                           ranks, " ranks on a node, but a communicator allows at most ",
-                          kMostRanksOfNode, " there"));
+                          kMostRanksOfNode, " ranks on a node"));
   }
 }
 

@@ -136,7 +136,8 @@ c10::intrusive_ptr<Work> OperationQueue::defer(c10d::OpType type, const char* na
   require_dense(tensor, name);
   TORCH_CHECK_WITH(DistBackendError, !communicator_->is_in_forked_child(), "hccl_torch: ", name,
                    " on ", communicator_->describe(),
-                   " in a forked process, which is not a member of it; create a group there");
+                   " in a forked process, which is not a member of the group; create a group in "
+                   "the forked process");
   if (part_of(type) == kReceive) {
     require_writable(tensor, name);
   } else {

@@ -54,7 +54,7 @@ FileDescriptor listen_on_any(const UniqueId& id) {
 std::string trouble_text(int why) {
   if (why == EADDRNOTAVAIL) return "not an address of this machine";
   if (why == EADDRINUSE) return "another process listens on that port";
-  return text("cannot listen there: ", system_error_text(why));
+  return text("cannot listen on this address: ", system_error_text(why));
 }
 
 [[noreturn]] void refuse_comm_id(const std::string& comm_id, int why) {

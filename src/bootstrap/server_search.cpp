@@ -132,7 +132,7 @@ void ServerSearch::give_up() const {
       text("rank ", server_.joining_rank, " found no server at ", server_.where(), " within ",
            elapsed_seconds(), " s (", troubles(), "); ",
            server_.address.port != 0
-               ? "check whether the program that listens there is stopped, hangs or is not hccl"
+               ? "check whether the program that listens there is stopped, is hung or is not hccl"
                : "start the rank that calls hcclGetUniqueId",
            ", or raise HCCL_INIT_TIMEOUT"));
 }

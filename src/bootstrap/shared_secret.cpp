@@ -124,7 +124,8 @@ void check_without_secret(const UniqueId& id, const Config& config) {
   warn_once(
       warned,
       text("HCCL_COMM_ID is ", id.addresses.front().to_text(), ", on another machine, and ",
-           "the ranks share no secret: anyone who answers there or intercepts the connection can ",
+           "the ranks share no secret: anyone who answers at this address or intercepts the "
+           "connection can ",
            "read and change their data; set HCCL_SECRET_FILE to a copy of one file on every rank"));
 }
 

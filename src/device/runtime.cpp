@@ -110,8 +110,8 @@ std::shared_ptr<Device> Runtime::acquire(std::optional<std::uint32_t> module) {
     if (!claim) {
       throw SynError(synUnavailable,
                      text("module ", *module, " is held by ", holder_text(*module),
-                          "; release it there or acquire another module, or set HCCL_NODE_ID to "
-                          "emulate a second node"));
+                          "; release the module in that process, acquire another module, or set "
+                          "HCCL_NODE_ID to emulate a second node"));
     }
   } else {
     module = 0;

@@ -82,7 +82,7 @@ constexpr std::array kMistakes{
     Mistake{"unknown_algorithm", kJoin, "HCCL_ALGO='fastest'", "set it to one of ring, tree",
             "HCCL_ALGO=fastest"},
     Mistake{"held_device", "synDeviceAcquireByModuleId failed: synUnavailable (24)",
-            "module 3 is held by pid ", "(new_user); release it there"},
+            "module 3 is held by pid ", "(new_user); release the module in that process"},
     Mistake{"copy_out_of_range", "synMemCopyAsync failed: ", "exceeds allocation",
             "check the count"},
     Mistake{"copy_to_nowhere", "synStreamSynchronize failed: synFail (26)", "host address 0x10",

@@ -25,7 +25,7 @@ def _refusing(reduce: Callable) -> Callable:
     def reduce_unless_on_device(value: Any) -> Any:
         if value.device.type == "hpu":
             raise RuntimeError("hccl_torch_hpu: a tensor on hpu:0 cannot be sent to another process, which has a device of "
-                               "its own; send tensor.cpu(), and move it to the device there")
+                               "its own; send tensor.cpu(), and move it to the device in the other process")
         return reduce(value)
 
     return reduce_unless_on_device

@@ -27,7 +27,7 @@ const DispatchKeySet kKeys(DispatchKey::HPU);
 void check_options(std::optional<at::Layout> layout, std::optional<at::Device> device) {
   TORCH_CHECK_NOT_IMPLEMENTED(layout.value_or(at::kStrided) == at::kStrided,
                               "hccl_torch_hpu: the emulated device has no ", *layout,
-                              " tensors; create this one on the CPU");
+                              " tensors; create the tensor on the CPU");
   if (device) require_visible_device(*device);
 }
 
