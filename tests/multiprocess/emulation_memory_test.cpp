@@ -89,15 +89,15 @@ RANK_TEST(DeviceAddress, IsFoundForEveryAddressOfAView, 1) {
   succeed(hcclEmulationDeviceAddress(view + 1001, kFloatsSize - 1001, &address));
   require_equal(address, memory.address() + 1001, "the address within a view");
   require_refused(hcclEmulationDeviceAddress(view + 1, kFloatsSize, &address), "by 1 bytes");
-  require_refused(hcclEmulationDeviceAddress(&address, 8, &address), "in no host view");
-  require_refused(hcclEmulationDeviceAddress(nullptr, 1, &address), "in no host view");
+  require_refused(hcclEmulationDeviceAddress(&address, 8, &address), "is not in a host view");
+  require_refused(hcclEmulationDeviceAddress(nullptr, 1, &address), "is not in a host view");
   require_refused(hcclEmulationDeviceAddress(view, 1, nullptr), "is null");
   std::uint64_t freed = 0;
   succeed(synDeviceMalloc(session.device(), kFloatsSize, 0, 0, &freed));
   void* gone = nullptr;
   succeed(hcclEmulationHostView(freed, kFloatsSize, &gone));
   succeed(synDeviceFree(session.device(), freed, 0));
-  require_refused(hcclEmulationDeviceAddress(gone, 1, &address), "in no host view");
+  require_refused(hcclEmulationDeviceAddress(gone, 1, &address), "is not in a host view");
 }
 
 // Views must be usable as source and destination of a copy, even if the ranges overlap.

@@ -143,7 +143,7 @@ TEST(JoinProcesses, DifferentSizeFailsAllRanks) {
     start_rank(processes, rank, rank == 2 ? 4 : 3, with_port(port));
   }
   for (const int rank : {0, 1, 2}) {
-    processes.expect_reported(rank, hcclInvalidArgument, "says 4");
+    processes.expect_reported(rank, hcclInvalidArgument, "passes 4");
   }
 }
 
