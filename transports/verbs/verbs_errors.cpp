@@ -39,7 +39,7 @@ constexpr std::array kCompletions{
           "the queue pair was given a request that it does not support", kReport},
     Cause{"local EE context operation error", Severity::own_fault, kUnused, kReport},
     Cause{"local protection error", Severity::own_fault,
-          "the memory of a request is no longer registered, or not for this use", kReport},
+          "the memory of a request is not, or no longer, registered for this use", kReport},
     Cause{"Work Request Flushed Error", Severity::ignorable,
           "the queue pair had failed or was closed before this request was carried out",
           "look for the first error on this connection; it gives the cause"},

@@ -186,7 +186,7 @@ TEST_F(Endpoints, CutLosesStreamAtBothEnds) {
   EXPECT_NE(receiving_throws(near()).find("this rank cut the stream because a call failed"),
             std::string::npos);
   EXPECT_EQ(thrown_by([&] { static_cast<void>(near().try_send(part)); }).find("lost: "), 0U);
-  EXPECT_TRUE(near().flushed()) << "the memory is no longer read";
+  EXPECT_TRUE(near().flushed()) << "a stream that was cut still reads the memory";
   EXPECT_EQ(receiving_throws(far()).find("lost: "), 0U);
   far().cut();
 }

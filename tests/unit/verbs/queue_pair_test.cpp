@@ -121,7 +121,8 @@ TEST_F(QueuePairs, NotifyOnceForEachArm) {
   EXPECT_FALSE(has_notification(far()));
   post_immediate(3);
   wire_.run();
-  EXPECT_FALSE(has_notification(far())) << "the pair is no longer armed";
+  EXPECT_FALSE(has_notification(far()))
+      << "the queue pair notified although it was not armed again";
   EXPECT_TRUE(far().arm());
   post_immediate(4);
   wire_.run();
