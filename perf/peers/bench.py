@@ -48,6 +48,8 @@ def parse_arguments():
     parser.add_argument("--quick", action="store_true", help="fewer rounds, shorter cells")
     parser.add_argument("--in-place", action="store_true", help="use one buffer to send and to receive")
     parser.add_argument("--queued", action="store_true", help="measure only calls queued back to back")
+    parser.add_argument("--host", action="store_true",
+                        help="measure only calls queued back to back on ordinary host memory, like the peers' buffers")
     parser.add_argument("--busy", action="store_true", help="measure only all_reduce, beside a busy loop pinned to one core")
     parser.add_argument("--latency", action="store_true", help="measure only all_reduce with a synchronise after each call")
     parser.add_argument("--json", metavar="FILE", help="write every sample, in nanoseconds")
@@ -59,7 +61,7 @@ def parse_arguments():
     options.shown = shown_arguments(sys.argv[1:], {"--build", "--json", "--plot", "--write"})
     options.survey = len(options.collective) == len(ALGORITHMS)
     options.rounds = options.rounds or (2 if options.quick else 3 if options.survey else 5)
-    if options.write and not options.plot:
+    if options.write and not options.plot and not options.host:
         options.plot = os.path.splitext(options.write)[0] + ".svg"
     ranks_fit = min(options.ranks) >= 1 and max(options.ranks) <= 64
     if options.rounds < 1 or seconds_for(options, "all_reduce") <= 0 or not ranks_fit:
@@ -68,6 +70,11 @@ def parse_arguments():
         if not os.path.isdir(os.path.dirname(path) or "."):
             parser.error(f"{path}: no such folder")
     return options
+
+
+def page_section(options):
+    """Returns the name of the section of docs/performance.md that holds the results."""
+    return "host" if options.host else "bench"
 
 
 def seconds_for(options, collective):
@@ -84,7 +91,7 @@ def least_size(collective, ranks):
 def sizes_for(options, section, collective, ranks):
     if collective == "barrier":
         return [0]
-    default = {"queued": SIZES, "latency": LATENCY_SIZES, "busy": BUSY_SIZES}[section]
+    default = {"queued": SIZES, "host": SIZES, "latency": LATENCY_SIZES, "busy": BUSY_SIZES}[section]
     if options.survey and collective != "all_reduce":
         default = OTHER_SIZES
     return [size for size in options.sizes or default if size >= least_size(collective, ranks)]
@@ -109,6 +116,22 @@ def race_queued(options, collective, ranks):
                 race.round(number)
             perf.round(cells)
         return cells
+
+
+def race_host(options, collective, ranks):
+    in_place = options.in_place or collective == "broadcast"
+    with OneNode(f"{options.build}/bin", ranks, collective, with_floor=False, in_host_memory=True) as field:
+        races = []
+        for size in sizes_for(options, "host", collective, ranks):
+            progress(f"host memory, {collective}, {ranks} ranks, {size} bytes: choosing settings")
+            races.append(Race(field, collective, size, seconds_for(options, collective), in_place=in_place))
+            if 0 < size <= VERIFY_UP_TO:
+                races[-1].verify()
+        for number in range(options.rounds):
+            progress(f"host memory, {collective}, {ranks} ranks: round {number + 1} of {options.rounds}")
+            for race in races:
+                race.round(number)
+        return [race.cell for race in races]
 
 
 def race_latency(options, collective, ranks):
@@ -161,13 +184,15 @@ def undisturbed_rounds(field, loop, collective, sizes, seconds, rounds):
     return cells
 
 
-RACES = {"queued": race_queued, "latency": race_latency, "busy": race_busy}
+RACES = {"queued": race_queued, "host": race_host, "latency": race_latency, "busy": race_busy}
+BY_DEFAULT = ("queued", "latency", "busy")
 
 
 def plan_sections(options):
     """Returns [(section, collective, ranks)] in the order in which they are run."""
-    chosen = [name for name in RACES if getattr(options, name)] or list(RACES)
-    plan = [("queued", collective, ranks) for collective in options.collective for ranks in options.ranks]
+    chosen = [name for name in RACES if getattr(options, name)] or BY_DEFAULT
+    plan = [(section, collective, ranks) for collective in options.collective for ranks in options.ranks
+            for section in ("queued", "host")]
     if "all_reduce" in options.collective and not options.in_place:
         plan += [(section, "all_reduce", ranks) for ranks in options.ranks for section in ("latency", "busy")]
     return [part for part in plan if part[0] in chosen and sizes_for(options, *part)]
@@ -184,7 +209,7 @@ def main():
     require_built(options.build, ("hccl_collectives", "memory_floor"), command)
     require_built(options.build, ("mpi_collectives",), command, " (was libopenmpi-dev installed when CMake configured the build?)")
     if options.write:
-        require_section(options.write, "bench")
+        require_section(options.write, page_section(options))
     end_on_signals()
     facts = all_facts()
     warn_of_load(facts)
@@ -207,9 +232,10 @@ def main():
     if options.plot:
         write_plot(options.plot, sections)
     if options.write:
-        image = os.path.relpath(options.plot, os.path.dirname(options.write) or ".")
-        closing.append(f"![hccl's time relative to Open MPI's best setting and to the memory floor]({image})")
-        write_section(options.write, "bench",
+        if not options.host:
+            image = os.path.relpath(options.plot, os.path.dirname(options.write) or ".")
+            closing.append(f"![hccl's time relative to Open MPI's best setting and to the memory floor]({image})")
+        write_section(options.write, page_section(options),
                       closing + [show_section(section, cells) for section, cells in sections])
     return 0 if reached or not options.check else 1
 

@@ -223,13 +223,14 @@ class Field:
 class OneNode(Field):
     """Ranks that share memory, and the memory floor."""
 
-    def __init__(self, binaries, ranks, collective, with_floor=True):
+    def __init__(self, binaries, ranks, collective, with_floor=True, in_host_memory=False):
         self.collective = collective
         self.with_floor = with_floor
+        self.in_host_memory = in_host_memory
         super().__init__(binaries, ranks)
 
     def start_sides(self):
-        self.start_ours()
+        self.start_ours(*(["--host-memory"] if self.in_host_memory else []))
         self.default = Side(self.start_mpi("Open MPI, default", {}), "default")
         tuned = self.start_mpi("Open MPI, tuned", TUNED)
         self.mpi = [self.default, *self.mpi_sides(tuned, self.collective, "tuned")]

@@ -22,6 +22,16 @@ GOALS = {
                    (2, 32 * KIB, 2 * MIB, "best", 0.5, 0.35),
                    (2, 2 * MIB, ANY, "floor", 1.25, 1.1)],
     "barrier": [],
+    # all_reduce on ordinary host memory; "others" holds for the other collectives.
+    "host": [(2, 8, 8, "best", 1.3, 1.0),
+             (2, 512, 512, "best", 0.9, 0.7),
+             (2, 4 * KIB, 4 * KIB, "best", 1.0, 0.8),
+             (2, 32 * KIB, 256 * KIB, "best", 0.85, 0.6),
+             (2, 2 * MIB, ANY, "best", 0.8, 0.6),
+             (8, 0, 512, "best", 0.7, 0.3),
+             (8, 4 * KIB, 4 * KIB, "best", 0.9, 0.4),
+             (8, 32 * KIB, 256 * KIB, "best", 0.5, 0.3),
+             (8, 2 * MIB, ANY, "best", 0.6, 0.4)],
     "others": [(None, KIB, ANY, "best", 1.0, None), (None, 4 * MIB, ANY, "floor", 1.3, 1.15)],
     "busy": [(2, 0, ANY, "undisturbed", 3.0, 2.0),
              (8, 0, 4 * KIB, "best", 1.0, 0.7),
@@ -36,5 +46,7 @@ GOALS = {
 
 def goals_of(section, cell):
     name = section if section in GOALS else cell.collective
+    if section == "host" and cell.collective != "all_reduce":
+        name = "others"
     return [tuple(goal) for ranks, least, largest, *goal in GOALS.get(name, GOALS["others"])
             if ranks in (None, cell.ranks) and least <= cell.size <= largest]

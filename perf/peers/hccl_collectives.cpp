@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // hccl's side of the comparison, which uses only the public API: calls queued on a stream with one
 // synchronise for each batch, under the command protocol of command.h.
-//   hccl_collectives -g RANKS [--nodes NODES]
+//   hccl_collectives -g RANKS [--nodes NODES] [--host-memory]
 // Several nodes share the ranks evenly and communicate over loopback.
 #include "child.h"
 #include "command.h"
@@ -13,9 +13,11 @@
 #include <synapse_api.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <stdexcept>
 #include <string>
@@ -50,7 +52,8 @@ void check(synStatus status, const char* call) {
 
 class HcclEngine final : public Engine {
  public:
-  HcclEngine(Meeting& meeting, int rank) : rank_(rank), ranks_(meeting.board.ranks) {
+  HcclEngine(Meeting& meeting, int rank, bool in_host_memory)
+      : rank_(rank), ranks_(meeting.board.ranks), in_host_memory_(in_host_memory) {
     check(synInitialize(), "synInitialize");
     if (synDeviceAcquireByModuleId(&device_, static_cast<synModuleId>(rank)) != synSuccess)
       check(synDeviceAcquire(&device_, nullptr), "synDeviceAcquire");
@@ -105,6 +108,13 @@ class HcclEngine final : public Engine {
   static void* pointer(std::uint64_t device) { return reinterpret_cast<void*>(device); }
 
   void reallocate(std::size_t count) {
+    if (in_host_memory_) {
+      host_ = {std::vector<float>(count), std::vector<float>(count)};
+      send_ = address(host_[0].data());
+      recv_ = address(host_[1].data());
+      capacity_ = count;
+      return;
+    }
     for (std::uint64_t* buffer : {&send_, &recv_}) {
       if (*buffer != 0) check(synDeviceFree(device_, *buffer, 0), "synDeviceFree");
       check(synDeviceMalloc(device_, count * sizeof(float), 0, 0, buffer), "synDeviceMalloc");
@@ -113,7 +123,9 @@ class HcclEngine final : public Engine {
   }
 
   void copy(std::uint64_t from, std::uint64_t to, std::size_t count, synDmaDir direction) {
-    if (count > 0) {
+    if (in_host_memory_) {
+      std::memcpy(pointer(to), pointer(from), count * sizeof(float));
+    } else if (count > 0) {
       check(synMemCopyAsync(stream_, from, count * sizeof(float), to, direction),
             "synMemCopyAsync");
       check(synStreamSynchronize(stream_), "synStreamSynchronize");
@@ -183,6 +195,8 @@ class HcclEngine final : public Engine {
   std::size_t capacity_ = 0;
   std::uint64_t send_ = 0;
   std::uint64_t recv_ = 0;
+  const bool in_host_memory_;
+  std::array<std::vector<float>, 2> host_;  // the buffers, if they are in host memory
 };
 
 // Makes this process part of a node. Nodes on the same machine differ only in their names. Call it
@@ -193,14 +207,14 @@ void join_node(int node) {
   setenv("HCCL_NODE_ID", name.c_str(), 1);
 }
 
-int run_ranks(int ranks, int nodes) {
+int run_ranks(int ranks, int nodes, bool in_host_memory) {
   const hccl_perf::Shared<Meeting> meeting;
   initialise(meeting->board, ranks);
   const std::string title =
       "hccl, public API" + (nodes > 1 ? ", " + std::to_string(nodes) + " nodes" : std::string());
   return run_processes("hccl_collectives", ranks, [&](int rank) {
     if (nodes > 1) join_node(rank / (ranks / nodes));
-    HcclEngine engine(*meeting, rank);
+    HcclEngine engine(*meeting, rank, in_host_memory);
     return serve(meeting->board, rank, engine, title);
   });
 }
@@ -219,6 +233,8 @@ int main(int argc, char** argv) {
   app.add_option("--nodes", nodes,
                  "number of emulated nodes on loopback, with equal numbers of ranks")
       ->check(CLI::Range(1, peers::kMaxRanks));
+  bool in_host_memory = false;
+  app.add_flag("--host-memory", in_host_memory, "put the buffers into ordinary host memory");
   CLI11_PARSE(app, argc, argv);
   if (ranks % nodes != 0) {
     std::fprintf(stderr, "hccl_collectives: %d ranks cannot be divided evenly among %d nodes\n",
@@ -226,7 +242,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    return peers::run_ranks(ranks, nodes);
+    return peers::run_ranks(ranks, nodes, in_host_memory);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "hccl_collectives: %s\n", error.what());
     return 1;

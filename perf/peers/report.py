@@ -11,6 +11,7 @@ from page import machine_facts, output_of, show_run, table
 
 TITLES = {
     "queued": "{collective}, {ranks} ranks: calls queued back to back",
+    "host": "{collective}, {ranks} ranks: calls queued back to back on ordinary host memory",
     "busy": "{collective}, {ranks} ranks, beside a busy loop pinned to one core",
     "latency": "{collective}, {ranks} ranks: call and synchronise each, against a blocking call",
     "nodes": "{collective}, {ranks} nodes of one rank: calls queued back to back",
