@@ -56,7 +56,7 @@ hcclResult_t hcclEmulationCheckMemory(const void* memory, uint64_t size, int wri
                   text("memory ", memory, " + ", size,
                        " bytes is not in the address space; pass memory of this process"));
     }
-    device::require_host_access(
+    device::check_host_access(
         address, size, writable != 0 ? device::HostAccess::write : device::HostAccess::read,
         "memory");
   });

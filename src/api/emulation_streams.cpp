@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "device/notifier.h"
+#include "device/verified_buffers.h"
 
 #include <algorithm>
 #include <chrono>
@@ -59,7 +60,10 @@ hcclResult_t hcclEmulationStreamPosition(void* stream_handle, uint64_t* queued,
   return queueing_guard(__func__, [&] {
     const StreamPin stream = find_stream(stream_handle);
     // Reads `completed` first, so that it never exceeds `queued`.
-    if (completed != nullptr) *completed = stream->progress()->completed();
+    if (completed != nullptr) {
+      *completed = stream->progress()->completed();
+      device::HostEpoch::advance();
+    }
     if (queued != nullptr) *queued = stream->pushed();
   });
 }
@@ -70,6 +74,7 @@ hcclResult_t hcclEmulationStreamWait(void* stream_handle, uint64_t after, uint64
     const StreamPin stream = find_stream(stream_handle);
     check_range(*stream, after, up_to);
     if (!wait_for(*stream, up_to, timeout_ms)) return hcclBusy;
+    device::HostEpoch::advance();
     const auto failure = stream->progress()->failure_in(after, up_to);
     if (failure == nullptr) return hcclSuccess;
     stream->progress()->report(after, up_to, stream->pushed());

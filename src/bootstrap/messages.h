@@ -25,7 +25,7 @@
 
 namespace hccl::bootstrap {
 
-inline constexpr std::uint32_t kProtocolVersion = 2;
+inline constexpr std::uint32_t kProtocolVersion = 3;
 inline constexpr int kMostRanks = 4096;
 inline constexpr std::size_t kMostBlob = std::size_t{1} << 20;
 

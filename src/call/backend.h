@@ -109,8 +109,12 @@ class Backend {
   [[nodiscard]] virtual BackendStream& open_stream(std::uint64_t stream) = 0;
   virtual void close_stream(BackendStream& stream) noexcept = 0;
 
-  // Returns whether calls on host memory go through a staging buffer in device memory.
-  [[nodiscard]] virtual bool stages_host_memory() const = 0;
+  // Waits, for at most a second, until no other rank reads the stream's staging buffer. Call when
+  // all calls of the stream have run. Returns false if the buffer must not be freed.
+  [[nodiscard]] virtual bool release_staging(BackendStream& /*stream*/) noexcept { return true; }
+  // Return whether this rank's host memory goes through a staging buffer in device memory.
+  [[nodiscard]] virtual bool needs_staging(const CollectiveCall& call) const = 0;
+  [[nodiscard]] virtual bool needs_staging(const PointToPoint& call) const = 0;
   // Returns whether ranks share cores. If they do, a rank should queue many calls before it waits.
   [[nodiscard]] virtual bool ranks_share_cores() const = 0;
 

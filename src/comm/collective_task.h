@@ -19,7 +19,7 @@ class CollectiveTask {
 
   // Returns whether the preceding collective on `stream` may begin this one early.
   [[nodiscard]] bool can_follow_on(const BackendStream& stream) const {
-    return &stream_ == &stream && staging_ == 0;
+    return &stream_ == &stream;
   }
   [[nodiscard]] const CollectiveCall& call() const { return call_; }
 

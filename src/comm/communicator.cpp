@@ -9,6 +9,7 @@
 #include "comm/plan_text.h"
 #include "comm/point_to_point_task.h"
 #include "device/stream.h"
+#include "device/verified_buffers.h"
 #include "device/work_failure.h"
 #include "node/host_staging.h"
 
@@ -34,7 +35,15 @@ Communicator::Communicator(const hcclUniqueId& id, int size, int rank,
       backend_(std::move(backend)),
       operation_log_(std::move(log)) {}
 
-Communicator::~Communicator() = default;
+Communicator::~Communicator() {
+  for (const auto& used : streams_) free_staging(*used);
+}
+
+// Leaks the staging buffer if another rank may still read it.
+void Communicator::free_staging(UsedStream& used) const noexcept {
+  if (used.staging && !backend_->release_staging(*used.backend))
+    static_cast<void>(used.staging.release());
+}
 
 void Communicator::check_usable(const device::Stream& stream) const {
   backend_->throw_if_failed();
@@ -74,16 +83,17 @@ void Communicator::forget_stream(std::uint64_t id) {
     forgotten = std::move(*found);
     streams_.erase(found);
   }
+  free_staging(*forgotten);
   backend_->close_stream(*forgotten->backend);
 }
 
 bool Communicator::is_staged(const CollectiveCall& call) const {
-  return backend_->stages_host_memory() && node::uses_host_memory(call, rank_, size_);
+  return backend_->needs_staging(call);
 }
 
 // A message to the rank itself is a copy, which may need staging whatever the back end.
 bool Communicator::is_staged(const PointToPoint& call) const {
-  return (backend_->stages_host_memory() || call.peer == rank_) && node::uses_host_memory(call);
+  return call.peer == rank_ ? node::uses_host_memory(call) : backend_->needs_staging(call);
 }
 
 std::uint64_t Communicator::staging_of(UsedStream& on, bool needed) const {
@@ -252,6 +262,7 @@ void Communicator::finalize() {
       stream->progress()->wait_until(ticket, Deadline::after(kLook));
     }
   }
+  device::HostEpoch::advance();
 }
 
 void Communicator::watch(const FileDescriptor& process, int peer) {

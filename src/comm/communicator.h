@@ -159,6 +159,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Returns the address of the stream's staging buffer, or 0 if none is `needed`. Throws
   // Error(hcclOutOfMemory).
   [[nodiscard]] std::uint64_t staging_of(UsedStream& on, bool needed) const;
+  void free_staging(UsedStream& used) const noexcept;
   // Keeps the communicator alive until all its calls that are queued on the stream have run.
   void outlive_calls_of(device::Stream& stream);
 

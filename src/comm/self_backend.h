@@ -4,6 +4,7 @@
 
 #include "call/backend.h"
 #include "device/arena.h"
+#include "node/host_staging.h"
 
 namespace hccl::comm {
 
@@ -14,7 +15,12 @@ class SelfBackend final : public Backend {
 
   [[nodiscard]] BackendStream& open_stream(std::uint64_t /*stream*/) override { return stream_; }
   void close_stream(BackendStream& /*stream*/) noexcept override {}
-  [[nodiscard]] bool stages_host_memory() const override { return true; }
+  [[nodiscard]] bool needs_staging(const CollectiveCall& call) const override {
+    return node::uses_host_memory(call, 0, 1);
+  }
+  [[nodiscard]] bool needs_staging(const PointToPoint& call) const override {
+    return node::uses_host_memory(call);
+  }
   [[nodiscard]] bool ranks_share_cores() const override { return false; }
 
   // A call cannot fail the communicator, because no other rank takes part in it.

@@ -13,7 +13,7 @@ class StagingBuffer {
   // The arena must outlive the buffer. Throws Error(hcclOutOfMemory).
   explicit StagingBuffer(device::Arena& arena)
       : arena_(arena),
-        address_(arena.allocate(node::kExchangeStagingBytes, "a staging buffer for host memory")) {}
+        address_(arena.allocate(node::kStagingBytes, "a staging buffer for host memory")) {}
   ~StagingBuffer() {
     arena_.release(address_, [] { return true; });
   }

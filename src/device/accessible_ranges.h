@@ -4,6 +4,7 @@
 #pragma once
 
 #include "device/host_memory.h"
+#include "device/verified_buffers.h"
 
 #include <array>
 #include <cstddef>
@@ -27,9 +28,15 @@ class AccessibleRanges {
   // Takes about 1.5 us for any length. Does not detect that only pages in between have been
   // protected.
   void recheck(std::uint64_t address, std::uint64_t bytes);
+  // Calls recheck(), unless it has done so for this buffer in the current host epoch.
+  void recheck_once(std::uint64_t address, std::uint64_t bytes) {
+    if (rechecked_.contains(address, bytes)) return;
+    recheck(address, bytes);
+    rechecked_.insert(address, bytes);
+  }
   // Returns true if every page of the range is mapped and admits the access. Populates the range if
-  // it is not known. Makes no system call for a known range, so call recheck() before each series
-  // of accesses. Returns false if the kernel cannot populate ranges.
+  // it is not known. Makes no system call for a known range, so call recheck() or recheck_once()
+  // before each series of accesses. Returns false if the kernel cannot populate ranges.
   [[nodiscard]] bool admits(std::uint64_t address, std::uint64_t bytes);
 
  private:
@@ -45,6 +52,7 @@ class AccessibleRanges {
   void erase(std::size_t first, std::size_t last);
 
   const HostAccess access_;
+  VerifiedBuffers rechecked_;
   std::size_t count_ = 0;
   std::array<Interval, kMaxRanges> ranges_{};  // sorted, disjoint, not adjacent
 };

@@ -35,8 +35,6 @@ constexpr std::size_t kPiece = ArenaView::kLongestSpan;
                    "; free memory on this host"));
 }
 
-// Minimum size of a copy with plain loads and stores. Below this size, a system call costs little.
-constexpr std::size_t kLeastPlainCopy = 2048;
 // Minimum size of a copy for which pages are checked. Below this size, a system call costs less
 // than the check.
 constexpr std::size_t kLeastCheckedCopy = 32 << 10;
@@ -45,8 +43,8 @@ constexpr std::size_t kLeastCheckedCopy = 32 << 10;
 // would end the process.
 bool can_copy_plainly(HostAccess access, HostCheck check, const void* host, const ArenaView& view,
                       std::uint64_t offset, std::size_t bytes) {
-  const std::size_t least = check == HostCheck::by_copy ? kLeastCheckedCopy : kLeastPlainCopy;
-  if (bytes < least || !view.populated(offset, bytes)) return false;
+  if (check == HostCheck::by_copy && bytes < kLeastCheckedCopy) return false;
+  if (!view.populated(offset, bytes)) return false;
   const auto address = reinterpret_cast<std::uint64_t>(host);
   AccessibleRanges& ranges = AccessibleRanges::of_this_thread(access);
   if (check == HostCheck::by_copy) ranges.recheck(address, bytes);
@@ -78,13 +76,11 @@ void move_all(std::size_t bytes, const char* what, const void* host, Transfer tr
 }  // namespace
 
 HostCheck recheck_host_buffer(std::uint64_t address, std::uint64_t bytes, HostAccess access) {
-  if (bytes < kLeastCheckedCopy) return HostCheck::by_copy;
-  AccessibleRanges::of_this_thread(access).recheck(address, bytes);
+  AccessibleRanges::of_this_thread(access).recheck_once(address, bytes);
   return HostCheck::by_caller;
 }
 
 void populate_for_copies(Arena& arena, DeviceAddress address, std::size_t bytes) {
-  if (bytes < kLeastPlainCopy) return;
   ArenaView& view = *arena.view();
   const std::uint64_t offset = arena.file_offset(address);
   if (!view.populated(offset, bytes)) view.populate(offset, bytes, true);

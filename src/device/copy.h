@@ -34,8 +34,7 @@ void copy_to_host(Arena& arena, void* destination, DeviceAddress source, std::si
 void copy_to_host(ArenaView& memory, void* destination, std::uint64_t offset, std::size_t bytes,
                   HostCheck check = HostCheck::by_copy);
 // Populates device memory that is used repeatedly, such as a staging buffer, so that copies to and
-// from this memory need no system call. Does nothing for pieces too short to benefit. Throws
-// Error(hcclOutOfMemory).
+// from this memory need no system call. Throws Error(hcclOutOfMemory).
 void populate_for_copies(Arena& arena, DeviceAddress address, std::size_t bytes);
 void copy_on_device(Arena& arena, DeviceAddress destination, DeviceAddress source,
                     std::size_t bytes);

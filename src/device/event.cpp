@@ -4,6 +4,7 @@
 
 #include "base/syn_error.h"
 #include "device/stream.h"
+#include "device/verified_buffers.h"
 
 #include <chrono>
 
@@ -43,6 +44,7 @@ Capture Event::capture() const {
 Outcome Event::synchronize(std::string* reason) const {
   const Capture captured = capture();
   Stream::wait_for(captured);
+  HostEpoch::advance();
   const Outcome outcome = captured.outcome(reason);
   if (outcome != Outcome::success) {
     const auto stream = captured.stream.lock();
@@ -58,6 +60,7 @@ bool Event::query(Outcome* outcome, std::string* reason) const {
     if (const auto stream = captured.stream.lock()) stream->hurry();
     return false;
   }
+  HostEpoch::advance();
   *outcome = captured.outcome(reason);
   return true;
 }
@@ -72,6 +75,7 @@ std::uint64_t Event::time() const {
   const std::uint64_t time = stamp_->load(std::memory_order_acquire);
   if (time == 0)
     throw SynError(synBusy, "the event's work is not complete; synchronise with the event first");
+  HostEpoch::advance();
   return time;
 }
 

@@ -7,6 +7,7 @@
 #include "base/retry.h"
 #include "base/text.h"
 #include "device/accessible_ranges.h"
+#include "device/verified_buffers.h"
 
 #include <array>
 #include <cerrno>
@@ -85,6 +86,12 @@ std::optional<std::uint64_t> first_inaccessible(std::uint64_t address, std::uint
   return std::nullopt;
 }
 
+VerifiedBuffers& verified_by_this_thread(HostAccess access) {
+  thread_local VerifiedBuffers readable;
+  thread_local VerifiedBuffers writable;
+  return access == HostAccess::write ? writable : readable;
+}
+
 }  // namespace
 
 std::uint64_t system_page_bytes() {
@@ -93,10 +100,13 @@ std::uint64_t system_page_bytes() {
 }
 
 void check_host_range(std::uint64_t address, std::uint64_t bytes, const char* what) {
+  thread_local VerifiedBuffers verified;
+  if (verified.contains(address, bytes)) return;
   if (address == 0)
     throw Error(hcclInvalidArgument, text(what, " is null; pass device or host memory"));
   const bool wraps = bytes > std::numeric_limits<std::uint64_t>::max() - address;
-  if (!wraps && is_mapped(address) && (bytes <= 1 || is_mapped(address + bytes - 1))) return;
+  if (!wraps && is_mapped(address) && (bytes <= 1 || is_mapped(address + bytes - 1)))
+    return verified.insert(address, bytes);
   throw Error(hcclInvalidArgument,
               text(what, " 0x", std::hex, address, std::dec, " + ", bytes,
                    " bytes is neither in device memory nor mapped host memory; pass an address "
@@ -105,6 +115,24 @@ void check_host_range(std::uint64_t address, std::uint64_t bytes, const char* wh
 
 void require_host_access(std::uint64_t address, std::uint64_t bytes, HostAccess access,
                          const char* what) {
+  VerifiedBuffers& known = verified_by_this_thread(access);
+  if (known.contains(address, bytes)) return;
+  check_host_access(address, bytes, access, what);
+  known.insert(address, bytes);
+}
+
+bool has_host_access(std::uint64_t address, std::uint64_t bytes, HostAccess access) {
+  VerifiedBuffers& known = verified_by_this_thread(access);
+  if (known.contains(address, bytes)) return true;
+  AccessibleRanges& ranges = AccessibleRanges::of_this_thread(access);
+  ranges.recheck(address, bytes);
+  if (!ranges.admits(address, bytes)) return false;
+  known.insert(address, bytes);
+  return true;
+}
+
+void check_host_access(std::uint64_t address, std::uint64_t bytes, HostAccess access,
+                       const char* what) {
   if (bytes == 0) return;
   AccessibleRanges& ranges = AccessibleRanges::of_this_thread(access);
   ranges.recheck(address, bytes);

@@ -10,7 +10,8 @@ namespace hccl::device {
 [[nodiscard]] std::uint64_t system_page_bytes();
 
 // Throws Error(hcclInvalidArgument), which names `what`, if nothing is mapped at the beginning or
-// the end of the range. Does not detect a hole in between; copies do.
+// the end of the range. Does not detect a hole in between; copies do. Asks the kernel once per
+// thread, buffer and host epoch (HostEpoch).
 void check_host_range(std::uint64_t address, std::uint64_t bytes, const char* what);
 
 enum class HostAccess : std::uint8_t { read, write };
@@ -20,7 +21,13 @@ enum class HostAccess : std::uint8_t { read, write };
 // thread has found accessible before (AccessibleRanges); otherwise checks every page. Throws
 // Error(hcclInvalidArgument), which names `what` and the first inaccessible address, and
 // Error(hcclSystemError) if no descriptor is left for the check.
+void check_host_access(std::uint64_t address, std::uint64_t bytes, HostAccess access,
+                       const char* what);
+// Calls check_host_access(), but only once per thread, buffer and host epoch (HostEpoch).
 void require_host_access(std::uint64_t address, std::uint64_t bytes, HostAccess access,
                          const char* what);
+// Returns whether require_host_access() would succeed. May return false for accessible memory on
+// kernels that cannot populate pages on request.
+[[nodiscard]] bool has_host_access(std::uint64_t address, std::uint64_t bytes, HostAccess access);
 
 }  // namespace hccl::device

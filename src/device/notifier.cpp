@@ -5,6 +5,7 @@
 #include "base/process.h"
 #include "base/quiet_thread.h"
 #include "device/stream.h"
+#include "device/verified_buffers.h"
 
 #include <algorithm>
 #include <chrono>
@@ -75,6 +76,7 @@ bool Notifier::take_due(Due& due) {
 void Notifier::give(const Due& due) {
   const Notification& what = due.notification;
   const auto failure = due.progress->failure_in(what.after, what.up_to);
+  HostEpoch::advance();
   if (failure == nullptr) return what.callback(hcclSuccess, "", what.argument);
   const auto stream = due.stream.lock();
   due.progress->report(what.after, what.up_to, stream ? stream->pushed() : what.up_to);

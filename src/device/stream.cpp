@@ -6,6 +6,7 @@
 #include "base/cancellation.h"
 #include "base/syn_error.h"
 #include "device/device.h"
+#include "device/verified_buffers.h"
 
 #include <algorithm>
 
@@ -31,6 +32,7 @@ void Stream::close() {
     has_run_all = queued() == 0;
   }
   worker_.stop();
+  HostEpoch::advance();
   std::vector<DestroyCallback> callbacks;
   {
     const std::lock_guard lock(destroy_callbacks_mutex_);
@@ -142,6 +144,7 @@ Outcome Stream::synchronize(std::string* reason) {
   const std::uint64_t after = progress_->reported();
   const std::uint64_t ticket = pushed();
   run_until(ticket);
+  HostEpoch::advance();
   const Outcome outcome = progress_->outcome(after, ticket, reason);
   if (outcome != Outcome::success) progress_->set_reported(ticket, pushed());
   return outcome;
@@ -154,6 +157,7 @@ bool Stream::query(Outcome* outcome, std::string* reason) {
     hurry();
     return false;
   }
+  HostEpoch::advance();
   *outcome = progress_->outcome(after, ticket, reason);
   return true;
 }

@@ -51,7 +51,8 @@ class NetworkBackend final : public Backend {
   [[nodiscard]] BackendStream& open_stream(std::uint64_t stream) override;
   void close_stream(BackendStream& stream) noexcept override;
   // Returns false, because calls access the program's memory directly.
-  [[nodiscard]] bool stages_host_memory() const override { return false; }
+  [[nodiscard]] bool needs_staging(const CollectiveCall& /*call*/) const override { return false; }
+  [[nodiscard]] bool needs_staging(const PointToPoint& /*call*/) const override { return false; }
   [[nodiscard]] bool ranks_share_cores() const override { return !segment_->cores().exclusive; }
 
   [[nodiscard]] bool failed() const override { return segment_->fault().raised(); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A range of device memory that a call reads or writes. Overlapping ranges keep a call from
+// A range of memory that a call reads or writes. Overlapping ranges keep a call from
 // beginning ahead of its turn.
 #pragma once
 

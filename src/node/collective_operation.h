@@ -7,9 +7,9 @@
 #include "call/lookahead.h"
 #include "device/arena.h"
 #include "node/control_block.h"
+#include "node/host_staging.h"
 #include "node/lane.h"
 #include "node/slicing.h"
-#include "node/staging.h"
 
 #include <atomic>
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace hccl::node {
 
 struct CollectiveOperation {
   CollectiveOperation(Lane& lane_in, const CollectiveCall& call_in, int rank, int ranks,
-                      std::uint32_t number_in, Staging* staging_in = nullptr)
+                      std::uint32_t number_in, HostStaging* staging_in = nullptr)
       : lane(lane_in),
         call(call_in),
         number(number_in),
@@ -35,7 +35,7 @@ struct CollectiveOperation {
   Lane& lane;
   const CollectiveCall& call;
   const std::uint32_t number;  // on the lane
-  Staging* const staging;      // null if this rank's buffers are device memory
+  HostStaging* const staging;  // null if this rank's buffers are device memory
   Slicing slicing;             // this rank's own until all ranks have posted, then the common one
   std::uint32_t slice_number = 0;  // of the current slice
   const std::uint64_t part_bytes;  // sent by each sending rank
@@ -44,6 +44,11 @@ struct CollectiveOperation {
   device::Placement send;  // of the buffers in this rank's memory file
   device::Placement recv;
   device::Content content = device::Content::data;  // of the send buffer
+
+  // The step of other ranks for which this rank waits on the host-memory path; null if none.
+  std::atomic<std::uint32_t> SliceCounters::*awaited_counter = nullptr;
+  std::uint32_t awaited_count = 0;
+  bool awaits_only_senders = false;
 
   CallLookahead* ahead = nullptr;
   bool looked_ahead = false;  // `ahead` returns each call only once
@@ -62,23 +67,25 @@ struct CollectiveOperation {
 // operation keeps its number.
 class LaneTurn {
  public:
-  LaneTurn(Lane& lane, bool eager) : lane_(lane), eager_(eager) {}
+  // `uses_state`: whether the operation uses the lane's state word.
+  LaneTurn(Lane& lane, bool uses_state) : lane_(lane), uses_state_(uses_state) {}
   ~LaneTurn() {
     if (suspended_) return;
-    if (eager_) {
-      lane_.finish_eager();
-    } else {
+    if (uses_state_) {
       lane_.finish_cooperative();
+    } else {
+      lane_.finish_eager();
     }
   }
   LaneTurn(const LaneTurn&) = delete;
   LaneTurn& operator=(const LaneTurn&) = delete;
 
   void suspend() { suspended_ = true; }
+  void set_uses_state(bool uses_state) { uses_state_ = uses_state; }
 
  private:
   Lane& lane_;
-  const bool eager_;
+  bool uses_state_;
   bool suspended_ = false;
 };
 
@@ -86,8 +93,9 @@ class LaneTurn {
 // rank that is known to have posted is not checked again.
 class PostedRanks {
  public:
-  PostedRanks(const Lane& lane, int ranks, std::uint32_t slice = 0)
-      : lane_(lane), ranks_(ranks), slice_(slice) {}
+  // `slices`: the number of slices for which a rank must be ready; 0 if it need only have posted.
+  PostedRanks(const Lane& lane, int ranks, std::uint32_t slices = 0)
+      : lane_(lane), ranks_(ranks), slices_(slices) {}
 
   [[nodiscard]] bool all_posted() {
     while (next_ < ranks_ && lane_.has_posted(next_) && has_slice(lane_.slot(next_))) ++next_;
@@ -96,12 +104,12 @@ class PostedRanks {
 
  private:
   [[nodiscard]] bool has_slice(const Slot& slot) const {
-    return slice_ == 0 || slot.slice.load(std::memory_order_seq_cst) >= slice_;
+    return slot.slice.load(std::memory_order_seq_cst) >= slices_;
   }
 
   const Lane& lane_;
   const int ranks_;
-  const std::uint32_t slice_;
+  const std::uint32_t slices_;
   int next_ = 0;
 };
 

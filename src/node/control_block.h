@@ -57,7 +57,8 @@ struct alignas(64) Slot {
   std::uint64_t count;
   std::uint64_t send_offset, recv_offset;  // in the rank's memory file
   std::uint32_t recv_serial;
-  std::atomic<std::uint32_t> slice;  // that the rank is ready for, in a sliced operation
+  // The number of slices that the rank is ready for, in a sliced operation; otherwise 1.
+  std::atomic<std::uint32_t> slice;
   std::byte payload[16];
 };
 static_assert(sizeof(Slot) == 64 && offsetof(Slot, payload) == 48);
@@ -103,6 +104,15 @@ struct alignas(64) CurrentTile {
   std::atomic<std::uint32_t> number{0};  // of the tile that the rank is storing, plus one; 0: none
 };
 
+// A rank's steps in the operations of a lane that take the host-memory path: the number of
+// slices for which the rank has filled its staging buffer, reduced its share, and finished reading
+// the staging buffers of other ranks. The counters wrap.
+struct alignas(64) SliceCounters {
+  std::atomic<std::uint32_t> filled{0};
+  std::atomic<std::uint32_t> folded{0};
+  std::atomic<std::uint32_t> released{0};
+};
+
 struct ControlHeader {
   std::uint32_t ranks = 0;
   std::uint32_t first_number = 0;  // of every lane's first operation
@@ -139,9 +149,15 @@ class ControlBlock {
         static_cast<std::size_t>(source) * header().ranks + static_cast<std::size_t>(destination);
     return *reinterpret_cast<Mailbox*>(lane_base(kLanes) + index * sizeof(Mailbox));
   }
+  // Returns an array with one element per rank.
+  [[nodiscard]] SliceCounters* slice_counters(std::uint32_t index) const {
+    return reinterpret_cast<SliceCounters*>(lane_base(index) + sizeof(LaneBlock) +
+                                            header().ranks * sizeof(CurrentTile));
+  }
   // Returns an array of kSlots rows, each with one slot per rank.
   [[nodiscard]] std::byte* slots(std::uint32_t index) const {
-    return lane_base(index) + sizeof(LaneBlock) + header().ranks * sizeof(CurrentTile);
+    return lane_base(index) + sizeof(LaneBlock) +
+           header().ranks * (sizeof(CurrentTile) + sizeof(SliceCounters));
   }
   // Returns the slot of `rank` for the lane's operation `number`.
   [[nodiscard]] Slot& slot(std::uint32_t index, std::uint32_t number, int rank) const {
@@ -153,7 +169,8 @@ class ControlBlock {
  private:
   [[nodiscard]] static std::size_t lane_bytes(int ranks) {
     return sizeof(LaneBlock) +
-           static_cast<std::size_t>(ranks) * (sizeof(CurrentTile) + kSlots * Slot::kStride);
+           static_cast<std::size_t>(ranks) *
+               (sizeof(CurrentTile) + sizeof(SliceCounters) + kSlots * Slot::kStride);
   }
   [[nodiscard]] std::byte* lane_base(std::uint32_t index) const {
     return base_ + sizeof(ControlHeader) + index * lane_bytes(static_cast<int>(header().ranks));

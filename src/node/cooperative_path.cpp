@@ -22,9 +22,9 @@ bool CooperativePath::run() {
     op_.send = {mine.send_offset, mine.send_serial};
     op_.recv = {mine.recv_offset, mine.recv_serial};
   } else {
-    if (op_.staging != nullptr) op_.staging->fill(op_.slice());
     post(node_, op_);
   }
+  if (op_.staging != nullptr) make_slice_ready();
   do {
     if (!gather()) return false;
     if (is_in(LaneBlock::open)) tiles_.run();
@@ -44,9 +44,11 @@ bool CooperativePath::run() {
 // Waits until all ranks have posted the current slice, and opens it. Returns false if the wait
 // budget is used up before the operation has begun.
 bool CooperativePath::gather() {
-  PostedRanks ranks(op_.lane, node_.size(), op_.slice_number);
+  PostedRanks ranks(op_.lane, node_.size(), op_.slice_number + 1);
   if (is_in(LaneBlock::gathering) && !ranks.all_posted()) {
     prepost(node_, op_);
+    // Ranks on the host-memory path may sleep until all ranks have posted.
+    if (op_.slice_number == 0) ring_if_all_posted(node_, op_);
     const auto can_begin = [&] { return !is_in(LaneBlock::gathering) || ranks.all_posted(); };
     // A suspended operation restarts from its first slice, so it may be suspended only before its
     // second slice.
@@ -84,9 +86,13 @@ bool CooperativePath::next_slice() {
   ++op_.slice_number;
   op_.lane.finish_slice();
   tiles_.plan_slice();
-  if (op_.staging != nullptr) op_.staging->fill(op_.slice());
-  op_.lane.slot(node_.rank()).slice.store(op_.slice_number, std::memory_order_seq_cst);
+  make_slice_ready();
   return true;
+}
+
+void CooperativePath::make_slice_ready() {
+  if (op_.staging != nullptr) op_.staging->fill(op_.slice());
+  op_.lane.slot(node_.rank()).slice.store(op_.slice_number + 1, std::memory_order_seq_cst);
 }
 
 void CooperativePath::open_operation() {

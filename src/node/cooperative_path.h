@@ -26,6 +26,9 @@ class CooperativePath {
  private:
   bool gather();
   bool next_slice();
+  // Fills the staging buffer, if there is one, and publishes that this rank's part of the current
+  // slice is ready.
+  void make_slice_ready();
   void agree_on_slices();
   void open_operation();
   void await_storing_peers();

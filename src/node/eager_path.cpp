@@ -2,6 +2,7 @@
 // Copies or reduces the result chunk by chunk.
 #include "node/eager_path.h"
 
+#include "device/host_memory.h"
 #include "node/call_match.h"
 #include "node/chunk_map.h"
 #include "node/operation_wait.h"
@@ -18,7 +19,6 @@ namespace hccl::node {
 bool EagerPath::run() {
   Lane& lane = op_.lane;
   if (!lane.posted(op_.number)) {
-    if (op_.staging != nullptr) op_.staging->fill(op_.slice());
     post(node_, op_);
     ring_if_all_posted(node_, op_);
   }
@@ -34,17 +34,26 @@ bool EagerPath::run() {
     node_.fault().raise(hcclInvalidUsage, mismatch_text(lane, node_.size()));
     node_.fault().throw_error();
   }
-  if (op_.recv_bytes != 0) store_result();
-  if (op_.staging != nullptr) op_.staging->drain(op_.slice());
+  if (op_.recv_bytes != 0 && !keeps_own_data(op_.call, node_.rank())) store_result();
   return true;
 }
 
-void EagerPath::store_result() const {
+std::byte* EagerPath::accessible_result() const {
+  const std::uint64_t address = op_.call.recv;
+  if (!device::is_device_address(address)) {
+    device::require_host_access(address, op_.recv_bytes, device::HostAccess::write,
+                                "receive buffer");
+    return reinterpret_cast<std::byte*>(address);
+  }
   device::Arena& arena = node_.arena();
   device::ArenaView& memory = *arena.view();
-  const std::uint64_t at = arena.locate(op_.call.recv).file_offset;
+  const std::uint64_t at = arena.locate(address).file_offset;
   if (!memory.populated(at, op_.recv_bytes)) memory.populate(at, op_.recv_bytes, true);
-  std::byte* destination = memory.at(at);
+  return memory.at(at);
+}
+
+void EagerPath::store_result() const {
+  std::byte* destination = accessible_result();
   const ChunkMap map(op_.call, node_.size());
   const std::size_t bytes = op_.slicing.buffer_bytes(false, 1);
   const int chunks = recv_chunks(op_.call, node_.size());

@@ -7,6 +7,8 @@
 #include "node/node_segment.h"
 #include "node/stall_monitor.h"
 
+#include <cstddef>
+
 namespace hccl::node {
 
 class EagerPath {
@@ -19,6 +21,8 @@ class EagerPath {
   bool run();
 
  private:
+  // Returns a pointer to the receive buffer, to which this rank can write. Throws Error.
+  [[nodiscard]] std::byte* accessible_result() const;
   void store_result() const;
 
   NodeSegment& node_;

@@ -6,6 +6,7 @@
 #include "node/cooperative_path.h"
 #include "node/eager_path.h"
 #include "node/exchange.h"
+#include "node/host_path.h"
 #include "node/message_steps.h"
 
 #include <atomic>
@@ -13,18 +14,26 @@
 namespace hccl::node {
 
 bool Engine::execute(Lane& lane, const CollectiveCall& call, CallLookahead* ahead,
-                     Staging* staging) {
+                     HostStaging* staging) {
   lane.attach();
   CollectiveOperation op(lane, call, node_.rank(), node_.size(), lane.number(), staging);
   op.ahead = ahead;
-  LaneTurn turn(lane, op.eager());
+  LaneTurn turn(lane, !op.eager());
   // Peers may have begun or completed an operation to which this rank has posted, so this rank runs
   // such an operation even after a fault.
   if (node_.fault().raised() && !lane.posted(op.number)) node_.fault().throw_error();
   RankRecord& record = node_.own_record();
   record.in_operation.store(lane.ordinal() + 1, std::memory_order_relaxed);
-  const bool complete = op.eager() ? EagerPath(node_, stalls_, op).run()
-                                   : CooperativePath(node_, stalls_, cache_bytes_, op).run();
+  bool complete = false;
+  if (op.eager()) {
+    complete = EagerPath(node_, stalls_, op).run();
+  } else if (staging != nullptr &&
+             HostPath(node_, stalls_, cache_bytes_, op, lane.slices_done()).run()) {
+    turn.set_uses_state(false);
+    complete = true;
+  } else {
+    complete = CooperativePath(node_, stalls_, cache_bytes_, op).run();
+  }
   if (!complete) turn.suspend();
   record.in_operation.store(0, std::memory_order_relaxed);
   return complete;

@@ -9,9 +9,9 @@
 #include "call/lookahead.h"
 #include "call/point_to_point.h"
 #include "device/arena.h"
+#include "node/host_staging.h"
 #include "node/mailboxes.h"
 #include "node/node_segment.h"
-#include "node/staging.h"
 #include "node/stall_monitor.h"
 #include "node/stream_place.h"
 
@@ -43,7 +43,7 @@ class Engine {
   // blocking; another call with the same arguments then resumes the operation. Throws Error if the
   // operation fails.
   bool execute(Lane& lane, const CollectiveCall& call, CallLookahead* ahead = nullptr,
-               Staging* staging = nullptr);
+               HostStaging* staging = nullptr);
 
   // Runs a group of sends to and receives from other ranks. The calls of the group run
   // concurrently; the group as a whole runs in stream order. `place`: the position of the calls in
@@ -59,7 +59,7 @@ class Engine {
   // afterwards.
   [[nodiscard]] WaitLimit& wait_limit() { return stalls_.wait_limit(); }
 
-  // Returns whether a call on device memory goes through the slots.
+  // Returns whether a call goes through the slots.
   [[nodiscard]] static bool is_eager(const CollectiveCall& call, int ranks) {
     return send_bytes(call, ranks) <= Slot::kPayloadBytes;
   }

@@ -3,6 +3,8 @@
 // signal.
 #include "node/host_staging.h"
 
+#include "node/control_block.h"
+
 namespace hccl::node {
 namespace {
 
@@ -21,6 +23,10 @@ bool uses_host_memory(const CollectiveCall& call, int rank, int ranks) {
   return sends_host_memory(call, rank, ranks) || receives_host_memory(call, rank, ranks);
 }
 
+bool needs_staging(const CollectiveCall& call, int rank, int ranks) {
+  return send_bytes(call, ranks) > Slot::kPayloadBytes && uses_host_memory(call, rank, ranks);
+}
+
 bool uses_host_memory(const PointToPoint& call) {
   return !device::is_device_address(call.address) && call.bytes() != 0;
 }
@@ -28,24 +34,26 @@ bool uses_host_memory(const PointToPoint& call) {
 HostStaging::HostStaging(device::Arena& arena, device::DeviceAddress buffer,
                          const CollectiveCall& call, int rank, int ranks)
     : arena_(arena),
+      buffer_(buffer),
       call_(call),
       slicing_(call, ranks, true),
       ranks_(ranks),
       stages_send_(sends_host_memory(call, rank, ranks)),
-      stages_recv_(receives_host_memory(call, rank, ranks)),
+      drains_(receives_host_memory(call, rank, ranks)),
+      stages_recv_(drains_ || (stages_send_ && call.send == call.recv)),
       staged_(call) {
   if (stages_send_) {
     staged_.send = buffer;
     send_check_ =
         device::recheck_host_buffer(call.send, send_bytes(call, ranks), device::HostAccess::read);
   }
-  if (stages_recv_) {
+  if (drains_) {
     recv_check_ =
         device::recheck_host_buffer(call.recv, recv_bytes(call, ranks), device::HostAccess::write);
   }
   // An in-place call stays in place: one half of the staging buffer serves both directions.
   const bool in_place = stages_send_ && call.send == call.recv;
-  if (in_place || stages_recv_) staged_.recv = in_place ? buffer : buffer + kStagingHalfBytes;
+  if (stages_recv_) staged_.recv = in_place ? buffer : buffer + kStagingHalfBytes;
 }
 
 void HostStaging::fill(const Slice& slice) {
@@ -60,7 +68,7 @@ void HostStaging::fill(const Slice& slice) {
 }
 
 void HostStaging::drain(const Slice& slice) {
-  if (!stages_recv_) return;
+  if (!drains_) return;
   for (int chunk = 0; chunk < recv_chunks(call_, ranks_); ++chunk) {
     const std::uint64_t to = call_.recv + slicing_.buffer_bytes(false, chunk) + slice.first_byte;
     const device::DeviceAddress from = staged_.recv + slicing_.buffer_bytes(true, chunk);

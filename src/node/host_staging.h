@@ -6,16 +6,18 @@
 #include "call/point_to_point.h"
 #include "device/copy.h"
 #include "node/slicing.h"
-#include "node/staging.h"
 
 namespace hccl::node {
 
 // Returns whether `rank` reads or writes host memory in the call.
 [[nodiscard]] bool uses_host_memory(const CollectiveCall& call, int rank, int ranks);
 [[nodiscard]] bool uses_host_memory(const PointToPoint& call);
+// Returns whether `rank` uses host memory that does not fit into its slot.
+[[nodiscard]] bool needs_staging(const CollectiveCall& call, int rank, int ranks);
 
-// Stages the host memory of one collective while it runs.
-class HostStaging final : public Staging {
+// Copies a rank's host memory, which peers cannot map, through a staging buffer, which they can.
+// Serves one collective.
+class HostStaging {
  public:
   HostStaging(device::Arena& arena, device::DeviceAddress buffer, const CollectiveCall& call,
               int rank, int ranks);
@@ -23,18 +25,26 @@ class HostStaging final : public Staging {
   // Returns the call with the staging buffer in place of this rank's host memory.
   [[nodiscard]] const CollectiveCall& staged_call() const { return staged_; }
 
-  [[nodiscard]] bool stages_send() const override { return stages_send_; }
-  [[nodiscard]] bool stages_recv() const override { return stages_recv_; }
-  void fill(const Slice& slice) override;
-  void drain(const Slice& slice) override;
+  // Returns the call with the addresses that the program has passed.
+  [[nodiscard]] const CollectiveCall& host_call() const { return call_; }
+  [[nodiscard]] device::DeviceAddress buffer() const { return buffer_; }
+  [[nodiscard]] bool stages_send() const { return stages_send_; }
+  [[nodiscard]] bool stages_recv() const { return stages_recv_; }
+  // fill() copies the data that this rank sends in a slice into the staging buffer; drain() copies
+  // the data received there to the program's memory. The slice's parts of all chunks are contiguous
+  // in the staging buffer, at Slicing::offset_in(). Throw Error.
+  void fill(const Slice& slice);
+  void drain(const Slice& slice);
 
  private:
   device::Arena& arena_;
+  const device::DeviceAddress buffer_;
   const CollectiveCall& call_;
   const Slicing slicing_;
   const int ranks_;
   const bool stages_send_;
-  const bool stages_recv_;
+  const bool drains_;       // whether this rank's result goes to host memory
+  const bool stages_recv_;  // also for the root of an in-place broadcast, which drains nothing
   device::HostCheck send_check_ = device::HostCheck::by_copy;
   device::HostCheck recv_check_ = device::HostCheck::by_copy;
   CollectiveCall staged_;

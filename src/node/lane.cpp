@@ -24,7 +24,8 @@ Lane::Lane(ControlBlock control, int rank, std::uint32_t ordinal)
       ranks_(control.header().ranks),
       number_(control.header().first_number),
       posted_end_(control.header().first_number),
-      cooperative_number_(control.header().first_number) {}
+      cooperative_number_(control.header().first_number),
+      slices_done_(control.header().first_number) {}
 
 void Lane::lock_pool() {
   // If the holder dies, the communicator fails, which ends this wait. The deadline ends the wait
@@ -59,6 +60,10 @@ void Lane::initialise(LaneBlock& block, std::uint32_t index) {
   }
   for (std::size_t rank = 0; rank < ranks_; ++rank) {
     control_.current_tiles(index)[rank].number.store(0, std::memory_order_relaxed);
+    SliceCounters& counters = control_.slice_counters(index)[rank];
+    for (std::atomic<std::uint32_t>* counter :
+         {&counters.filled, &counters.folded, &counters.released})
+      counter->store(first, std::memory_order_relaxed);
   }
   block.claimed.store(std::uint64_t{first} << 32, std::memory_order_relaxed);
   block.tiles_done.store(0, std::memory_order_relaxed);
@@ -89,7 +94,25 @@ void Lane::attach() {
   }
   block_ = &control_.lane(*mine);
   current_tiles_ = control_.current_tiles(*mine);
+  slice_counters_ = control_.slice_counters(*mine);
   slots_ = control_.slots(*mine);
+}
+
+// Counts the slice of a call that this rank has begun ahead of its turn, and perhaps abandoned.
+bool Lane::staging_is_released() const {
+  if (block_ == nullptr) return true;
+  const auto precedes = [](std::uint32_t a, std::uint32_t b) {
+    return static_cast<std::int32_t>(a - b) < 0;
+  };
+  const std::uint32_t filled = slice_counters_[rank_].filled.load(std::memory_order_seq_cst);
+  const std::uint32_t used = precedes(slices_done_, filled) ? filled : slices_done_;
+  for (std::size_t rank = 0; rank < ranks_; ++rank) {
+    if (static_cast<int>(rank) != rank_ &&
+        precedes(slice_counters_[rank].released.load(std::memory_order_seq_cst), used)) {
+      return false;
+    }
+  }
+  return true;
 }
 
 Lane::~Lane() {

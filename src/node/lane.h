@@ -41,6 +41,7 @@ class Lane {
   [[nodiscard]] std::atomic<std::uint32_t>& current_tile(int rank) const {
     return current_tiles_[rank].number;
   }
+  [[nodiscard]] SliceCounters& slice_counters(int rank) const { return slice_counters_[rank]; }
   // Returns whether `rank` has posted its part of an operation.
   [[nodiscard]] bool has_posted(int rank, std::uint32_t number) const {
     // Sequentially consistent, like posting and the check for sleepers.
@@ -78,7 +79,13 @@ class Lane {
   }
   // Ends a slice that is not the operation's last.
   void finish_slice() { ++cooperative_number_; }
+  // Ends an operation that did not use the lane's state word.
   void finish_eager() { ++number_; }
+  // Returns the number of slices of complete operations that took the host-memory path.
+  [[nodiscard]] std::uint32_t slices_done() const { return slices_done_; }
+  void finish_slices(std::uint32_t count) { slices_done_ += count; }
+  // Returns whether no other rank still reads this rank's staging buffer.
+  [[nodiscard]] bool staging_is_released() const;
   void finish_cooperative() {
     ++number_;
     ++cooperative_number_;
@@ -97,11 +104,13 @@ class Lane {
   std::uint32_t ordinal_;
   LaneBlock* block_ = nullptr;
   CurrentTile* current_tiles_ = nullptr;
+  SliceCounters* slice_counters_ = nullptr;
   std::byte* slots_ = nullptr;
   std::size_t ranks_;
   std::uint32_t number_;
   std::uint32_t posted_end_;  // the first operation to which this rank has not posted
   std::uint32_t cooperative_number_;
+  std::uint32_t slices_done_;
   std::array<std::uint64_t, 64> seen_{};
 };
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <thread>
 #include <utility>
 
 namespace hccl::node {
@@ -48,6 +49,18 @@ class NodeBackend::NodeStream final : public BackendStream {
     return backend_.engine_.exchange(at, calls, ahead, staging);
   }
 
+  [[nodiscard]] bool release_staging() const noexcept {
+    if (lane_ == nullptr) return true;
+    // Ranks that have died never release it.
+    const Deadline deadline =
+        Deadline::after(std::chrono::milliseconds(backend_.failed() ? 50 : 1000));
+    while (!lane_->staging_is_released()) {
+      if (deadline.expired()) return false;
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+    return true;
+  }
+
  private:
   NodeBackend& backend_;
   std::unique_ptr<Lane> lane_;                // null before the first collective
@@ -73,6 +86,16 @@ void NodeBackend::close_stream(BackendStream& stream) noexcept {
   closed = std::move(*found);
   streams_.erase(found);
 }
+
+bool NodeBackend::release_staging(BackendStream& stream) noexcept {
+  return dynamic_cast<NodeStream&>(stream).release_staging();
+}
+
+bool NodeBackend::needs_staging(const CollectiveCall& call) const {
+  return node::needs_staging(call, segment_->rank(), segment_->size());
+}
+
+bool NodeBackend::needs_staging(const PointToPoint& call) const { return uses_host_memory(call); }
 
 AsyncError NodeBackend::async_error() const {
   if (!failed()) return {};
@@ -116,8 +139,8 @@ CallPath NodeBackend::path_of(const CollectiveCall& call) const {
                 text("the input of ", send_bytes(call, ranks), " B ",
                      eager ? "fits into a slot of " : "is larger than a slot of ",
                      Slot::kPayloadBytes, " B")};
-  if (!uses_host_memory(call, segment_->rank(), ranks)) return path;
-  return {"host staging, then " + path.name, "peers cannot map host memory, and " + path.reason};
+  if (!needs_staging(call)) return path;
+  return {"host staging", "peers cannot map host memory, and " + path.reason};
 }
 
 CallPath NodeBackend::path_of(const PointToPoint& call) const {
@@ -125,7 +148,7 @@ CallPath NodeBackend::path_of(const PointToPoint& call) const {
     return {"mailbox", text("the message has ", call.bytes(), " B, which fits into the mailbox of ",
                             Message::kPayloadBytes, " B")};
   }
-  if (uses_host_memory(call)) return {"host staging", "peers cannot map host memory"};
+  if (needs_staging(call)) return {"host staging", "peers cannot map host memory"};
   return {"copy by the receiver",
           text("the message has ", call.bytes(), " B, more than the mailbox of ",
                Message::kPayloadBytes, " B")};

@@ -19,7 +19,9 @@ class NodeBackend final : public Backend {
 
   [[nodiscard]] BackendStream& open_stream(std::uint64_t stream) override;
   void close_stream(BackendStream& stream) noexcept override;
-  [[nodiscard]] bool stages_host_memory() const override { return true; }
+  [[nodiscard]] bool release_staging(BackendStream& stream) noexcept override;
+  [[nodiscard]] bool needs_staging(const CollectiveCall& call) const override;
+  [[nodiscard]] bool needs_staging(const PointToPoint& call) const override;
   [[nodiscard]] bool ranks_share_cores() const override { return !segment_->cores().exclusive; }
 
   [[nodiscard]] bool failed() const override { return segment_->fault().raised(); }

@@ -62,7 +62,14 @@ std::string OperationWait::delay_of(int rank, bool all_posted) const {
     return text(" is in an operation of its stream ", operation - 1, " of this communicator");
   }
   if (!all_posted) return {};
-  if (lane.slot(rank).slice.load(std::memory_order_relaxed) < op_.slice_number)
+  if (op_.awaited_counter != nullptr) {
+    if (op_.awaits_only_senders && !sends(op_.call, rank)) return {};
+    const std::uint32_t count = (lane.slice_counters(rank).*op_.awaited_counter).load();
+    return static_cast<std::int32_t>(count - op_.awaited_count) < 0
+               ? " is copying its host memory and gets no processor time"
+               : "";
+  }
+  if (lane.slot(rank).slice.load(std::memory_order_relaxed) <= op_.slice_number)
     return " is copying its host memory and gets no processor time";
   if (lane.current_tile(rank).load(std::memory_order_relaxed) != 0)
     return " is computing its part and gets no processor time";

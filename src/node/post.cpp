@@ -2,6 +2,7 @@
 // A slot is posted by storing its number, after everything else.
 #include "node/post.h"
 
+#include "device/host_memory.h"
 #include "node/address_range.h"
 #include "node/rank_memory.h"
 
@@ -26,7 +27,8 @@ void publish(const NodeSegment& node, const CollectiveOperation& op) {
   slot.recv_offset = op.recv.file_offset;
   slot.send_serial = op.send.serial;
   slot.recv_serial = op.recv.serial;
-  slot.slice.store(0, std::memory_order_relaxed);
+  // The first slice of a staged operation is ready when the staging buffer is filled.
+  slot.slice.store(op.staging != nullptr && !op.eager() ? 0 : 1, std::memory_order_relaxed);
   // Sequentially consistent, like the sleepers' registration: either the sleepers see the number,
   // or this rank sees the sleepers.
   slot.number.store(op.number, std::memory_order_seq_cst);
@@ -39,7 +41,10 @@ bool is_in_page_tables(const NodeSegment& node, const CollectiveOperation& op) {
   device::Arena& arena = node.arena();
   const device::ArenaView& memory = *arena.view();
   const auto populated = [&](std::uint64_t address, std::uint64_t bytes) {
-    return bytes == 0 || memory.populated(arena.locate(address).file_offset, bytes);
+    if (bytes == 0) return true;
+    if (!device::is_device_address(address))
+      return device::has_host_access(address, bytes, device::HostAccess::read);
+    return memory.populated(arena.locate(address).file_offset, bytes);
   };
   return populated(op.call.send, op.send_bytes) &&
          (op.eager() || populated(op.call.recv, op.recv_bytes));
@@ -61,7 +66,9 @@ void post(NodeSegment& node, CollectiveOperation& op) {
     }
     if (op.send_bytes != 0) {
       op.send = arena.locate(op.call.send);
-      op.content = resolve_content(arena, op.send.file_offset, op.send_bytes);
+      // A staging buffer is filled after it has been posted.
+      if (!op.stages_send())
+        op.content = resolve_content(arena, op.send.file_offset, op.send_bytes);
     }
   }
   publish(node, op);
@@ -95,7 +102,12 @@ void prepost(NodeSegment& node, CollectiveOperation& op) {
     CollectiveOperation next(op.lane, *call, node.rank(), node.size(), op.number + distance);
     result = {call->recv, next.recv_bytes};
     if (op.lane.posted(next.number)) continue;
-    if (next.eager() != op.eager() || !is_in_page_tables(node, next)) return;
+    if (next.eager() != op.eager() || needs_staging(*call, node.rank(), node.size())) return;
+    if (!is_in_page_tables(node, next)) return;
+    // Another process may write to host memory before it enters the barrier.
+    if (op.call.collective == Collective::barrier &&
+        uses_host_memory(*call, node.rank(), node.size()))
+      return;
     if (next.eager()) {
       const AddressRange source{call->send, next.send_bytes};
       const auto end = unfinished.begin() + distance;

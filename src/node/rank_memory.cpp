@@ -24,6 +24,11 @@ device::Content resolve_content(device::Arena& arena, std::uint64_t file_offset,
 
 device::Content load(device::Arena& arena, device::DeviceAddress address, std::uint64_t bytes,
                      std::byte* destination) {
+  if (!device::is_device_address(address)) {
+    device::require_host_access(address, bytes, device::HostAccess::read, "send buffer");
+    std::memcpy(destination, reinterpret_cast<const void*>(address), bytes);
+    return device::Content::data;
+  }
   const std::uint64_t file_offset = arena.locate(address).file_offset;
   const device::Content content = resolve_content(arena, file_offset, bytes);
   if (content == device::Content::data) {

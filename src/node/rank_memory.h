@@ -17,8 +17,8 @@ inline constexpr std::uint64_t kMaxSourceBytes = 256 << 10;
 // range's pages if it consists of data only.
 [[nodiscard]] device::Content resolve_content(device::Arena& arena, std::uint64_t file_offset,
                                               std::uint64_t bytes);
-// Copies this rank's device memory to `destination`. Returns whether that memory holds data, holes
-// or both.
+// Copies this rank's device or host memory to `destination`. Returns whether that memory holds
+// data, holes or both. Throws Error, also if the host memory cannot be read.
 device::Content load(device::Arena& arena, device::DeviceAddress address, std::uint64_t bytes,
                      std::byte* destination);
 // Returns a pointer for reading a range of a rank's memory. `content`: the content that the rank

@@ -4,12 +4,17 @@
 #pragma once
 
 #include "call/collective_call.h"
-#include "node/staging.h"
 
 #include <algorithm>
 #include <cstdint>
 
 namespace hccl::node {
+
+// Part of every chunk of a call's buffers.
+struct Slice {
+  std::uint64_t first_byte = 0;
+  std::uint64_t bytes = 0;
+};
 
 // One half of a staging buffer holds the data that a rank sends, the other the data that it
 // receives. A half is small enough that a slice stays in the cache between the copies and the
@@ -18,6 +23,11 @@ inline constexpr std::uint64_t kStagingHalfBytes = 512 << 10;
 // The offset of a page for short messages, which follows the halves.
 inline constexpr std::uint64_t kShortMessagesOffset = 2 * kStagingHalfBytes;
 inline constexpr std::uint64_t kExchangeStagingBytes = kShortMessagesOffset + 4096;
+// The offset of the segments that HostPath uses. They are separate, because peers may still read
+// them when this rank's next call begins.
+inline constexpr std::uint64_t kHostPathOffset = kExchangeStagingBytes;
+inline constexpr std::uint64_t kHostPathBytes = 1 << 20;
+inline constexpr std::uint64_t kStagingBytes = kHostPathOffset + kHostPathBytes;
 
 class Slicing {
  public:

@@ -85,36 +85,41 @@ void expect_bad_memory(Session& session, const Group& group, synStreamHandle str
   expect_usable_remains(session, group, stream, hcclInvalidArgument);
 }
 
-// Returns a rank function that calls `queue` with the group, the stream, flawed memory and a valid
-// buffer of kProbedBytes, and requires the error about the flaw.
-template <class Queue>
-RankFunction with_flawed_memory(Flaw flaw, Queue queue) {
+// An all-reduce of the whole memory, or of a few elements of the flawed page.
+RankFunction all_reduce(Flaw flaw, bool receives, bool is_small = false) {
   return in_session([=](RANK_PARAMETERS) {
     const FlawedMemory flawed(flaw);
     std::vector<std::byte> good(kProbedBytes);
-    in_order(world, [&] { succeed(queue(group, stream, flawed.get(), good.data())); });
+    void* const bad = is_small ? flawed.flawed_page() : flawed.get();
+    void* const send = group.rank == 1 && !receives ? bad : good.data();
+    void* const receive = group.rank == 1 && receives ? bad : good.data();
+    in_order(world, [&] {
+      succeed(hcclAllReduce(send, receive, is_small ? 16 : kProbedBytes / 4, hcclFloat32, hcclSum,
+                            group.handle, stream));
+    });
     expect_bad_memory(session, group, stream, flawed);
   });
 }
 
-RankFunction all_reduce(Flaw flaw, bool receives) {
-  return with_flawed_memory(
-      flaw, [=](const Group& group, synStreamHandle stream, void* flawed, void* good) {
-        void* const send = group.rank == 1 && !receives ? flawed : good;
-        void* const receive = group.rank == 1 && receives ? flawed : good;
-        return hcclAllReduce(send, receive, kProbedBytes / 4, hcclFloat32, hcclSum, group.handle,
-                             stream);
-      });
+RankFunction message(Flaw flaw, bool receives) {
+  return in_session([=](RANK_PARAMETERS) {
+    const FlawedMemory flawed(flaw);
+    std::vector<std::byte> good(kProbedBytes);
+    void* const buffer = group.rank == 1 ? flawed.get() : good.data();
+    const int peer = 1 - group.rank;
+    in_order(world, [&] {
+      succeed((group.rank == 1) == receives
+                  ? hcclRecv(buffer, kProbedBytes, hcclInt8, peer, group.handle, stream)
+                  : hcclSend(buffer, kProbedBytes, hcclInt8, peer, group.handle, stream));
+    });
+    expect_bad_memory(session, group, stream, flawed);
+  });
 }
 
-RankFunction message(Flaw flaw, bool receives) {
-  return with_flawed_memory(
-      flaw, [=](const Group& group, synStreamHandle stream, void* flawed, void* good) {
-        void* const buffer = group.rank == 1 ? flawed : good;
-        return (group.rank == 1) == receives
-                   ? hcclRecv(buffer, kProbedBytes, hcclInt8, 1 - group.rank, group.handle, stream)
-                   : hcclSend(buffer, kProbedBytes, hcclInt8, 1 - group.rank, group.handle, stream);
-      });
+TEST_P(HostAccess, OfASmallCallIsAnError) {
+  for (const Flaw flaw : {Flaw::read_only, Flaw::no_access, Flaw::past_the_end})
+    run(all_reduce(flaw, true, true));
+  for (const Flaw flaw : {Flaw::no_access, Flaw::past_the_end}) run(all_reduce(flaw, false, true));
 }
 
 TEST_P(HostAccess, ToUnwritableOutputIsAnError) {

@@ -5,6 +5,7 @@
 #include "messages.h"
 #include "rank_test.h"
 
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <thread>
@@ -39,15 +40,17 @@ class HolePages {
 };
 
 // Returns a rank function in which rank 1's send or receive buffer has an unmapped page in the
-// middle.
+// middle. Rank 1 calls last: otherwise its failure could refuse the calls of other ranks.
 RankFunction bad_page(bool receives) {
   return in_session([receives](RANK_PARAMETERS) {
     const DeviceMemory memory(session.device(), 4 * kMiB);
     const HolePages bad(4 * kMiB);
     void* const good = memory.pointer();
     const bool odd = world.rank == 1;
+    if (odd) world.board->barrier(0, world.size);
     succeed(hcclAllReduce(odd && !receives ? bad.get() : good, odd && receives ? bad.get() : good,
                           kMiB, hcclFloat32, hcclSum, group.handle, stream));
+    if (!odd) world.board->barrier(0, world.size);
     expect_code(synStreamSynchronize(stream), synFailHccl);
     expect_failed(group, hcclInvalidArgument, 1);
     const std::string text = hcclCommGetAsyncErrorMessage(group.handle);
@@ -137,7 +140,7 @@ RANK_TEST(HostMemory, WithoutRoomForAStagingBufferIsRefusedCleanly, 2,
       expect_code(result, hcclOutOfMemory, "staging buffer for host memory");
     };
     refused(hcclSend(buffer, host.size(), hcclInt8, 1, group.handle, first));
-    refused(hcclAllReduce(buffer, buffer, 100, hcclInt8, hcclMax, group.handle, first));
+    refused(hcclAllReduce(buffer, buffer, host.size(), hcclInt8, hcclMax, group.handle, first));
     succeed(hcclGroupStart());
     refused(hcclSend(buffer, host.size(), hcclInt8, 1, group.handle, first));
     succeed(hcclGroupEnd());
@@ -148,6 +151,72 @@ RANK_TEST(HostMemory, WithoutRoomForAStagingBufferIsRefusedCleanly, 2,
                           : hcclRecv(buffer, host.size(), hcclInt8, 0, group.handle, first));
   succeed(synStreamSynchronize(first));
   succeed(synStreamSynchronize(second));
+}
+
+// Memory that an earlier call has used may be unmapped or protected when that call is complete. A
+// later call on it must be an error, however small it is.
+RANK_TEST(HostMemory, UnmappedOrProtectedBetweenSmallCallsIsAnError, 2) {
+  constexpr std::size_t kBytes = 4096;
+  constexpr std::size_t kCount = 16;
+  void* const page =
+      mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  std::array<float, kCount> good{};
+  const auto all_reduce = [&](void* send, void* receive) {
+    return hcclAllReduce(send, receive, kCount, hcclFloat32, hcclSum, group.handle, stream);
+  };
+  for (int call = 0; call < 3; ++call) succeed(all_reduce(page, page));
+  succeed(synStreamSynchronize(stream));
+  if (world.rank == 1) {
+    require(munmap(page, kBytes) == 0, "unmapping the page");
+    expect_code(all_reduce(page, good.data()), hcclInvalidArgument, "mapped host memory");
+    require(mmap(page, kBytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == page,
+            "mapping the page read-only");
+  }
+  succeed(all_reduce(page, good.data()));
+  succeed(synStreamSynchronize(stream));
+  world.board->barrier(0, 2);
+  if (world.rank == 0) succeed(all_reduce(good.data(), good.data()));
+  world.board->barrier(1, 2);
+  if (world.rank == 1) succeed(all_reduce(good.data(), page));
+  static_cast<void>(synStreamSynchronize(stream));
+  await_async_error(group);
+  expect_failed(group, hcclInvalidArgument, 1);
+  const std::string text = hcclCommGetAsyncErrorMessage(group.handle);
+  require(contains(text, "receive buffer") && contains(text, "cannot be written"), text);
+}
+
+// The staging buffer holds one slice of the root's data. No slice may be stored behind it.
+RANK_TEST(HostMemory, InPlaceBroadcastToADeviceWritesNothingAtTheRoot, 2) {
+  std::vector<std::byte> sent(6 * kMiB);
+  for (std::size_t at = 0; at < sent.size(); ++at) sent[at] = static_cast<std::byte>(at * 31 >> 3);
+  std::vector<std::byte> buffer = sent;
+  succeed(hcclBroadcast(buffer.data(), buffer.data(), kMiB, hcclInt8, 0, group.handle, stream));
+  const DeviceMemory memory(session.device(), sent.size());
+  const std::vector<std::byte> poison(sent.size(), std::byte{0x5A});
+  upload(stream, poison, memory.address());
+  void* const on_device = memory.pointer();
+  void* const own = world.rank == 0 ? buffer.data() : on_device;
+  succeed(hcclBroadcast(own, own, sent.size(), hcclInt8, 0, group.handle, stream));
+  std::vector<std::byte> after(sent.size());
+  download(stream, memory.address(), after);
+  succeed(synStreamSynchronize(stream));
+  require(after == (world.rank == 0 ? poison : sent), "the device memory");
+  require(buffer == sent || world.rank != 0, "the root's buffer");
+}
+
+// Ranks other than the root may pass any receive pointer to a reduce.
+RANK_TEST(HostMemory, QueuedReducesIgnoreTheReceivePointerOfOtherRanks, 3) {
+  constexpr std::size_t kCount = 5'000;
+  const std::vector<float> send(kCount, 1.0F);
+  std::vector<float> recv(kCount + 1);
+  for (int call = 0; call < 40; ++call) {
+    void* const unaligned = reinterpret_cast<std::byte*>(recv.data()) + 4;
+    void* const target = world.rank == call % 3 || call % 2 == 0 ? unaligned : nullptr;
+    succeed(hcclReduce(send.data(), target, kCount, hcclFloat32, hcclSum, call % 3, group.handle,
+                       stream));
+  }
+  succeed(synStreamSynchronize(stream));
+  require(recv[1] == 3.0F && recv[kCount] == 3.0F, "the sum");
 }
 
 RANK_TEST(HostMemory, IsRefusedInStrictMode, 1,

@@ -40,6 +40,7 @@ RANK_BODY(calls_of_all_kinds) {
   for (int round = 0; round < 3; ++round) {
     all_reduce(group, stream, memory.address(), kSmall);
     all_reduce(group, stream, memory.address(), kLarge);
+    all_reduce(group, stream, host_address(host.data()), kSmall);
     all_reduce(group, stream, host_address(host.data()), kLarge);
   }
   void* const data = memory.pointer();
@@ -56,7 +57,8 @@ TEST(Explain, LogsThePathOfEachKindOfCallOncePerNode) {
   for (const char* line :
        {"all_reduce of 8 to 15 B in device memory: eager, because ",
         "all_reduce of 16384 to 32767 B in device memory: cooperative, because ",
-        "all_reduce of 16384 to 32767 B in host memory: host staging, then cooperative, because ",
+        "all_reduce of 8 to 15 B in host memory: eager, because ",
+        "all_reduce of 16384 to 32767 B in host memory: host staging, because ",
         "point_to_point of 8 to 15 B in device memory: mailbox, because "})
     EXPECT_EQ(count_of(printed, line), 1U) << line << "\n" << printed;
   EXPECT_EQ(count_of(outcomes[1].stderr_text, "explain:"), 0U) << outcomes[1].stderr_text;
@@ -94,10 +96,10 @@ TEST(LogLevels, TraceLogsQueueStartAndEndOfEachOperation) {
       run_ranks(kTwoRanks, in_session(calls_of_all_kinds), with("HCCL_DEBUG", "TRACE"));
   EXPECT_EQ(failures(outcomes), "");
   const std::string& printed = outcomes[1].stderr_text;
-  EXPECT_EQ(count_of(printed, "rank 1: queued all_reduce(2, float, sum), 8 B, as work "), 3U)
+  EXPECT_EQ(count_of(printed, "rank 1: queued all_reduce(2, float, sum), 8 B, as work "), 6U)
       << printed;
-  EXPECT_EQ(count_of(printed, "rank 1: started all_reduce(2, float, sum), work "), 3U) << printed;
-  EXPECT_EQ(count_of(printed, "rank 1: ended all_reduce(2, float, sum), work "), 3U) << printed;
+  EXPECT_EQ(count_of(printed, "rank 1: started all_reduce(2, float, sum), work "), 6U) << printed;
+  EXPECT_EQ(count_of(printed, "rank 1: ended all_reduce(2, float, sum), work "), 6U) << printed;
   EXPECT_EQ(count_of(printed, "rank 1: ended all_reduce(4096, float, sum), work "), 6U) << printed;
   EXPECT_EQ(count_of(printed, "rank 1: ended recv(2, float) from rank 0, work "), 1U) << printed;
 }

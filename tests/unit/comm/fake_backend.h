@@ -9,6 +9,7 @@
 #include "comm/communicator.h"
 #include "device/device.h"
 #include "device/stream.h"
+#include "node/host_staging.h"
 
 #include <list>
 #include <memory>
@@ -44,7 +45,12 @@ class FakeBackend final : public Backend {
   void close_stream(BackendStream& stream) noexcept override {
     note(text("close ", static_cast<Stream&>(stream).name()));
   }
-  bool stages_host_memory() const override { return stages; }
+  bool needs_staging(const CollectiveCall& call) const override {
+    return stages && node::uses_host_memory(call, 0, 2);
+  }
+  bool needs_staging(const PointToPoint& call) const override {
+    return stages && node::uses_host_memory(call);
+  }
   bool ranks_share_cores() const override { return false; }
   bool failed() const override { return fault.has_value(); }
   void throw_if_failed() const override {

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Remembers which host buffers have been verified, so that a series of calls on the same buffers
+// asks the kernel about each of them once.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace hccl::device {
+
+// The time between two moments at which the program learns that queued work is complete. A program
+// may unmap or protect the memory of complete work, so buffers are verified again in each epoch.
+// Thread safety: any thread.
+class HostEpoch {
+ public:
+  [[nodiscard]] static std::uint64_t current() noexcept {
+    return count.load(std::memory_order_relaxed);
+  }
+  // Call before the program is told that work is complete.
+  static void advance() noexcept { count.fetch_add(1, std::memory_order_relaxed); }
+
+ private:
+  static inline std::atomic<std::uint64_t> count{1};  // of epochs
+};
+
+// Buffers that have been verified in the current epoch. May forget a buffer.
+class VerifiedBuffers {
+ public:
+  [[nodiscard]] bool contains(std::uint64_t address, std::uint64_t bytes) const noexcept {
+    const Verified& known = buffers_[index(address)];
+    return known.address == address && known.bytes >= bytes && known.epoch == HostEpoch::current();
+  }
+  void insert(std::uint64_t address, std::uint64_t bytes) noexcept {
+    buffers_[index(address)] = {address, bytes, HostEpoch::current()};
+  }
+
+ private:
+  struct Verified {
+    std::uint64_t address = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t epoch = 0;  // none
+  };
+
+  [[nodiscard]] static std::size_t index(std::uint64_t address) noexcept {
+    return (address >> 3) * 0x9e3779b97f4a7c15u >> 58;
+  }
+
+  std::array<Verified, 64> buffers_;
+};
+
+}  // namespace hccl::device

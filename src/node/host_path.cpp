@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank fills a segment of its staging buffer, folds its share of the slice, and drains the shares
+// of the others. Each of these steps is counted in shared memory. A rank fills the next slice
+// before it folds the current one, so that peers seldom wait for it.
+#include "node/host_path.h"
+
+#include "base/scope_exit.h"
+#include "device/copy.h"
+#include "device/host_memory.h"
+#include "node/address_range.h"
+#include "node/call_match.h"
+#include "node/post.h"
+#include "reduce/reduce.h"
+
+#include <array>
+#include <cstring>
+
+namespace hccl::node {
+namespace {
+
+constexpr std::uint64_t kTileBytes = 64 << 10;
+
+std::byte* pointer(std::uint64_t address) { return reinterpret_cast<std::byte*>(address); }
+
+void copy(std::byte* to, const std::byte* from, std::uint64_t bytes, bool bypasses_cache) {
+  reduce::copy_tile(from, {&to, 1}, bytes,
+                    bypasses_cache ? reduce::StorePolicy::streaming : reduce::StorePolicy::cached);
+}
+
+// Returns whether a counter that wraps has reached `count`.
+bool reached(const std::atomic<std::uint32_t>& counter, std::uint32_t count) {
+  return static_cast<std::int32_t>(counter.load(std::memory_order_seq_cst) - count) >= 0;
+}
+
+}  // namespace
+
+HostPath::HostPath(NodeSegment& node, StallMonitor& stalls, std::uint64_t cache_bytes,
+                   CollectiveOperation& op, std::uint32_t first)
+    : node_(node),
+      stalls_(stalls),
+      cache_bytes_(cache_bytes),
+      op_(op),
+      call_(op.staging->host_call()),
+      slices_(call_, node.size()),
+      wait_(node, stalls, op),
+      first_slice_(first),
+      bypasses_cache_(recv_bytes(call_, node.size()) * static_cast<std::uint64_t>(node.size()) >
+                      cache_bytes) {}
+
+// Fills the first slice before it knows whether all ranks use host memory, because each further
+// wait for all ranks costs a round of context switches if they share cores.
+bool HostPath::run() {
+  check_access();
+  begin();
+  await_posts();
+  if (!all_use_host_memory()) {
+    op_.lane.slice_counters(node_.rank()).filled.store(first_slice_, std::memory_order_relaxed);
+    return false;
+  }
+  for (int peer = 0; peer < node_.size(); ++peer) {
+    const Slot& slot = op_.lane.slot(op_.number, peer);
+    if (peer != node_.rank() && sends(call_, peer))
+      node_.memory(peer).follow(slot.send_offset, kStagingBytes, slot.send_serial);
+  }
+  const std::uint32_t count = slices_.count();
+  // Even if the operation fails, this rank may have begun the next one, whose slices are numbered
+  // after these, and no longer reads its peers' staging buffers.
+  const ScopeExit at_end([&] {
+    op_.lane.finish_slices(count);
+    publish(&SliceCounters::released, first_slice_ + count);
+  });
+  for (std::uint32_t slice = 0; slice < count; ++slice) {
+    if (slice + 1 < count) fill(slice + 1);
+    fold(slice);
+    if (slice + 1 == count) begin_next();
+    drain(slice);
+  }
+  return true;
+}
+
+void HostPath::begin() {
+  if (!op_.lane.posted(op_.number)) post(node_, op_);
+  if (!reached(op_.lane.slice_counters(node_.rank()).filled, first_slice_ + 1)) fill(0);
+}
+
+// After a fault, the lane's number advances past operations that are not complete, so slots must
+// not be reused.
+void HostPath::begin_next() {
+  if (op_.ahead == nullptr || node_.fault().raised() || op_.lane.posted(op_.number + 1)) return;
+  const int rank = node_.rank();
+  const int ranks = node_.size();
+  const CollectiveCall* const call = op_.ahead->next();
+  if (call == nullptr || !needs_staging(*call, rank, ranks)) return;
+  const bool writes = receives(call_, rank) && !keeps_own_data(call_, rank);
+  const AddressRange result{call_.recv, writes ? recv_bytes(call_, ranks) : 0};
+  const AddressRange source{call->send, sends(*call, rank) ? send_bytes(*call, ranks) : 0};
+  if (result.overlaps(source)) return;
+  // Nothing below may fail, because the error would belong to the next call.
+  const bool uses_device = (source.bytes != 0 && device::is_device_address(call->send)) ||
+                           (receives(*call, rank) && device::is_device_address(call->recv));
+  if (uses_device || (source.bytes != 0 && !device::has_host_access(source.first, source.bytes,
+                                                                    device::HostAccess::read))) {
+    return;
+  }
+  HostStaging staging(node_.arena(), op_.staging->buffer(), *call, rank, ranks);
+  CollectiveOperation next(op_.lane, staging.staged_call(), rank, ranks, op_.number + 1, &staging);
+  HostPath path(node_, stalls_, cache_bytes_, next, first_slice_ + slices_.count());
+  if (path.can_begin()) path.begin();
+}
+
+bool HostPath::can_begin() const {
+  device::Arena& arena = node_.arena();
+  const device::ArenaView& memory = *arena.view();
+  const std::uint64_t segment = arena.file_offset(op_.staging->buffer()) + segment_of(0);
+  const auto chunks = static_cast<std::uint64_t>(send_chunks(call_, node_.size()));
+  const bool is_filled = op_.stages_send() || call_.traits().reduces;
+  return (!is_filled || memory.populated(segment, chunks * slices_.slice(0).bytes)) &&
+         (op_.recv_bytes == 0 ||
+          memory.populated(arena.file_offset(op_.call.recv), op_.recv_bytes)) &&
+         have_reached(&SliceCounters::released, first_slice_ + 1 - HostSlices::kSegments, false);
+}
+
+void HostPath::check_access() const {
+  const int ranks = node_.size();
+  const int rank = node_.rank();
+  const auto is_on_host = [](std::uint64_t address) { return !device::is_device_address(address); };
+  if (sends(call_, rank) && is_on_host(call_.send)) {
+    device::require_host_access(call_.send, send_bytes(call_, ranks), device::HostAccess::read,
+                                "send buffer");
+  }
+  if (receives(call_, rank) && !keeps_own_data(call_, rank) && is_on_host(call_.recv)) {
+    device::require_host_access(call_.recv, recv_bytes(call_, ranks), device::HostAccess::write,
+                                "receive buffer");
+  }
+}
+
+void HostPath::await_posts() {
+  PostedRanks ranks(op_.lane, node_.size());
+  const auto ended = [&] { return ranks.all_posted() || op_.lane.failed(); };
+  if (!ended()) wait_.wait_until(ended);
+  if (!ranks.all_posted()) node_.fault().throw_error();
+  if (calls_match(op_.lane, op_.call, node_.size())) return;
+  node_.fault().raise(hcclInvalidUsage, mismatch_text(op_.lane, node_.size()));
+  node_.fault().throw_error();
+}
+
+bool HostPath::all_use_host_memory() const {
+  const bool only_root_sends = call_.traits().senders == RankSet::root;
+  for (int rank = 0; rank < node_.size(); ++rank) {
+    const std::uint8_t memory = op_.lane.slot(op_.number, rank).memory;
+    if (sends(call_, rank) && !send_is_staged(memory)) return false;
+    // The root of a broadcast receives nothing from other ranks.
+    const bool only_sends = only_root_sends && rank == call_.root;
+    if (receives(call_, rank) && !only_sends && !recv_is_staged(memory)) return false;
+  }
+  return true;
+}
+
+void HostPath::await(Counter counter, std::uint32_t count, bool only_senders) {
+  const auto all_reached = [&] { return have_reached(counter, count, only_senders); };
+  if (all_reached()) return;
+  op_.awaited_counter = counter;
+  op_.awaited_count = count;
+  op_.awaits_only_senders = only_senders;
+  wait_.wait_until([&] { return all_reached() || op_.lane.failed(); });
+  op_.awaited_counter = nullptr;
+  if (!all_reached()) node_.fault().throw_error();
+}
+
+bool HostPath::have_reached(Counter counter, std::uint32_t count, bool only_senders) const {
+  for (int rank = 0; rank < node_.size(); ++rank) {
+    const bool counts = !only_senders || sends(call_, rank);
+    if (counts && !reached(op_.lane.slice_counters(rank).*counter, count)) return false;
+  }
+  return true;
+}
+
+void HostPath::publish(Counter counter, std::uint32_t count) {
+  (op_.lane.slice_counters(node_.rank()).*counter).store(count, std::memory_order_seq_cst);
+  op_.lane.block().bell.ring();
+}
+
+std::uint64_t HostPath::segment_of(std::uint32_t slice) const {
+  return kHostPathOffset +
+         (first_slice_ + slice) % HostSlices::kSegments * HostSlices::kSegmentBytes;
+}
+
+std::byte* HostPath::staged(int rank, std::uint32_t slice, std::uint64_t offset,
+                            std::uint64_t bytes) const {
+  const std::uint64_t at = op_.lane.slot(op_.number, rank).send_offset + segment_of(slice) + offset;
+  device::ArenaView& memory = node_.memory(rank);
+  if (!memory.populated(at, bytes)) memory.populate(at, bytes, rank == node_.rank());
+  return memory.at(at);
+}
+
+// Overwrites a segment of the staging buffer only when all ranks have released its previous slice.
+void HostPath::fill(std::uint32_t slice) {
+  const std::uint32_t number = first_slice_ + slice;
+  if (op_.stages_send() || call_.traits().reduces)
+    await(&SliceCounters::released, number + 1 - HostSlices::kSegments);
+  const int rank = node_.rank();
+  const Slice all = slices_.slice(slice);
+  if (op_.stages_send()) {
+    const auto copy_in = [&](int chunk, std::uint64_t first, std::uint64_t bytes) {
+      if (bytes == 0) return;
+      const std::uint64_t from = call_.send + slices_.offset_of(chunk) + all.first_byte + first;
+      copy(staged(rank, slice, slices_.staged_offset_of(chunk) + first, bytes), pointer(from),
+           bytes, false);
+    };
+    if (call_.traits().has_blocks_in_input) {
+      for (int chunk = 0; chunk < node_.size(); ++chunk) {
+        if (chunk != rank) copy_in(chunk, 0, all.bytes);
+      }
+    } else if (call_.traits().reduces) {
+      const Slice own = slices_.share(all, rank);
+      copy_in(0, 0, own.first_byte);
+      copy_in(0, own.first_byte + own.bytes, all.bytes - own.first_byte - own.bytes);
+    } else {
+      copy_in(0, 0, all.bytes);
+    }
+  }
+  publish(&SliceCounters::filled, number + 1);
+}
+
+void HostPath::fold(std::uint32_t slice) {
+  const CollectiveTraits& traits = call_.traits();
+  if (!traits.reduces) return;
+  const std::uint32_t number = first_slice_ + slice;
+  await(&SliceCounters::filled, number + 1);
+  const int rank = node_.rank();
+  const Slice all = slices_.slice(slice);
+  const int chunk = traits.has_blocks_in_input ? rank : 0;
+  const Slice own = traits.has_blocks_in_input ? Slice{0, all.bytes} : slices_.share(all, rank);
+  const bool others_receive =
+      !traits.has_blocks_in_input && (receivers(call_, node_.size()) > 1 || !receives(call_, rank));
+  for (std::uint64_t done = 0; done < own.bytes; done += kTileBytes) {
+    const std::uint64_t bytes = std::min(kTileBytes, own.bytes - done);
+    const std::uint64_t at = own.first_byte + done;
+    const std::uint64_t in_stage = slices_.staged_offset_of(chunk) + at;
+    std::array<const std::byte*, kMaxRanks> sources;
+    for (int peer = 0; peer < node_.size(); ++peer) {
+      sources[static_cast<std::size_t>(peer)] =
+          peer == rank ? pointer(call_.send + slices_.offset_of(chunk) + all.first_byte + at)
+                       : staged(peer, slice, in_stage, bytes);
+    }
+    std::array<std::byte*, 2> destinations;
+    std::size_t count = 0;
+    if (others_receive) destinations[count++] = staged(rank, slice, in_stage, bytes);
+    if (receives(call_, rank)) destinations[count++] = pointer(call_.recv + all.first_byte + at);
+    reduce::reduce_tile(call_.data_type(), call_.reduction(),
+                        {sources.data(), static_cast<std::size_t>(node_.size())},
+                        {destinations.data(), count}, reduce::elements_in(call_.data_type(), bytes),
+                        reduce::StorePolicy::cached);
+  }
+  publish(&SliceCounters::folded, number + 1);
+}
+
+void HostPath::drain(std::uint32_t slice) {
+  const CollectiveTraits& traits = call_.traits();
+  const std::uint32_t number = first_slice_ + slice;
+  const int rank = node_.rank();
+  const Slice all = slices_.slice(slice);
+  const auto copy_out = [&](int peer, int chunk, std::uint64_t staged_at, std::uint64_t first,
+                            std::uint64_t bytes) {
+    if (bytes == 0) return;
+    copy(pointer(call_.recv + slices_.offset_of(chunk) + all.first_byte + first),
+         staged(peer, slice, staged_at, bytes), bytes, bypasses_cache_);
+  };
+  copy_own_chunk(slice);
+  if (receives(call_, rank) && traits.reduces && !traits.has_blocks_in_input) {
+    await(&SliceCounters::folded, number + 1);
+    for (int step = 1; step < node_.size(); ++step) {
+      const int peer = (rank + step) % node_.size();
+      const Slice share = slices_.share(all, peer);
+      copy_out(peer, 0, share.first_byte, share.first_byte, share.bytes);
+    }
+  } else if (receives(call_, rank) && !traits.reduces && !keeps_own_data(call_, rank)) {
+    await(&SliceCounters::filled, number + 1, true);
+    for (int step = 1; step < node_.size(); ++step) {
+      const int peer = (rank + step) % node_.size();
+      if (!sends(call_, peer)) continue;
+      const int from = traits.has_blocks_in_input ? rank : 0;
+      const int to = traits.has_blocks_in_output ? peer : 0;
+      copy_out(peer, to, slices_.staged_offset_of(from), 0, all.bytes);
+    }
+  }
+  publish(&SliceCounters::released, number + 1);
+}
+
+// Copies the data that this rank sends to itself.
+void HostPath::copy_own_chunk(std::uint32_t slice) const {
+  const CollectiveTraits& traits = call_.traits();
+  const int rank = node_.rank();
+  if (traits.reduces || !sends(call_, rank) || !receives(call_, rank)) return;
+  const Slice all = slices_.slice(slice);
+  const std::uint64_t from =
+      call_.send + (traits.has_blocks_in_input ? slices_.offset_of(rank) : 0) + all.first_byte;
+  const std::uint64_t to =
+      call_.recv + (traits.has_blocks_in_output ? slices_.offset_of(rank) : 0) + all.first_byte;
+  if (from == to) return;
+  if (device::is_device_address(to)) {  // of the root of a broadcast
+    device::copy_to_device(node_.arena(), to, pointer(from), all.bytes);
+  } else {
+    copy(pointer(to), pointer(from), all.bytes, bypasses_cache_);
+  }
+}
+
+}  // namespace hccl::node

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The path of larger collectives whose buffers all lie in host memory. Peers cannot map that
+// memory, so each rank copies the data that its peers need into its own staging buffer, slice by
+// slice, and copies the peers' results out of their staging buffers.
+#pragma once
+
+#include "node/collective_operation.h"
+#include "node/host_slices.h"
+#include "node/node_segment.h"
+#include "node/operation_wait.h"
+#include "node/stall_monitor.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace hccl::node {
+
+// Each rank reduces its own share of every slice, for which it accesses its own input and output in
+// place. A rank never writes to another rank's memory.
+class HostPath {
+ public:
+  // `op` must have a staging buffer. `first`: the number of slices of the lane's earlier
+  // operations.
+  HostPath(NodeSegment& node, StallMonitor& stalls, std::uint64_t cache_bytes,
+           CollectiveOperation& op, std::uint32_t first);
+
+  // Posts the operation, and blocks until all ranks have posted it. If the buffers of all ranks lie
+  // in host memory, runs the operation, blocks until this rank's part is complete, and returns
+  // true. Otherwise returns false, and the operation must take the cooperative path. Throws Error
+  // if the operation fails.
+  bool run();
+
+ private:
+  using Counter = std::atomic<std::uint32_t> SliceCounters::*;
+
+  // Throws Error if this rank cannot read or write its buffers.
+  void check_access() const;
+  // Posts the operation, if this rank has not done so, and fills its first slice.
+  void begin();
+  // Begins the next call of the stream, if it is staged too and reads no result of this one. Ranks
+  // that share cores then need one round of context switches per call instead of two.
+  void begin_next();
+  // Returns whether begin() can neither block nor fail.
+  [[nodiscard]] bool can_begin() const;
+  void await_posts();
+  [[nodiscard]] bool all_use_host_memory() const;
+  void fill(std::uint32_t slice);
+  void fold(std::uint32_t slice);
+  void drain(std::uint32_t slice);
+  void copy_own_chunk(std::uint32_t slice) const;
+  // Returns whether `counter` of every rank, or of the senders only, is at least `count`.
+  [[nodiscard]] bool have_reached(Counter counter, std::uint32_t count, bool only_senders) const;
+  // Blocks until have_reached() returns true.
+  void await(Counter counter, std::uint32_t count, bool only_senders = false);
+  void publish(Counter counter, std::uint32_t count);
+
+  // Returns the offset, in a staging buffer, of the segment that `slice` uses.
+  [[nodiscard]] std::uint64_t segment_of(std::uint32_t slice) const;
+  // Returns a pointer to `bytes` bytes at `offset` in that segment of a rank's staging buffer.
+  [[nodiscard]] std::byte* staged(int rank, std::uint32_t slice, std::uint64_t offset,
+                                  std::uint64_t bytes) const;
+
+  NodeSegment& node_;
+  StallMonitor& stalls_;
+  const std::uint64_t cache_bytes_;
+  CollectiveOperation& op_;
+  const CollectiveCall& call_;  // with the addresses of host memory
+  const HostSlices slices_;
+  OperationWait wait_;
+  const std::uint32_t first_slice_;
+  const bool bypasses_cache_;  // for results
+};
+
+}  // namespace hccl::node

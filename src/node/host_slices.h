@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cuts a collective on host memory into slices that fit into a segment of a rank's staging buffer,
+// and each slice of a reduction into one share per rank. Pure; the same on all ranks.
+#pragma once
+
+#include "call/collective_call.h"
+#include "node/slicing.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace hccl::node {
+
+class HostSlices {
+ public:
+  // Consecutive slices use the segments of a staging buffer in turn.
+  static constexpr std::uint32_t kSegments = 4;
+  static constexpr std::uint64_t kSegmentBytes = kHostPathBytes / kSegments;
+
+  HostSlices(const CollectiveCall& call, int ranks)
+      : ranks_(static_cast<std::uint64_t>(ranks)),
+        chunks_(static_cast<std::uint64_t>(send_chunks(call, ranks))),
+        chunk_bytes_(chunk_bytes(call, ranks)) {
+    // The segments of all ranks together fit into the inner caches.
+    constexpr std::uint64_t kBytesOfAllRanks = 512 << 10;
+    const std::uint64_t segment =
+        std::clamp<std::uint64_t>(kBytesOfAllRanks / ranks_, 32 << 10, kSegmentBytes);
+    slice_bytes_ = std::min(chunk_bytes_, std::max<std::uint64_t>(segment / chunks_ / 64, 1) * 64);
+  }
+
+  [[nodiscard]] std::uint32_t count() const {
+    return static_cast<std::uint32_t>((chunk_bytes_ + slice_bytes_ - 1) / slice_bytes_);
+  }
+  [[nodiscard]] Slice slice(std::uint32_t number) const {
+    const std::uint64_t first = number * slice_bytes_;
+    return {first, std::min(slice_bytes_, chunk_bytes_ - first)};
+  }
+  // Returns the part of a slice, relative to its beginning, that `rank` reduces.
+  [[nodiscard]] Slice share(const Slice& slice, int rank) const {
+    const std::uint64_t most = ((slice.bytes + ranks_ - 1) / ranks_ + 63) / 64 * 64;
+    const std::uint64_t first = std::min(static_cast<std::uint64_t>(rank) * most, slice.bytes);
+    return {first, std::min(most, slice.bytes - first)};
+  }
+  // Returns the offset of a chunk in a program's buffer, and of its slice in a staging buffer.
+  [[nodiscard]] std::uint64_t offset_of(int chunk) const {
+    return static_cast<std::uint64_t>(chunk) * chunk_bytes_;
+  }
+  [[nodiscard]] std::uint64_t staged_offset_of(int chunk) const {
+    return static_cast<std::uint64_t>(chunk) * slice_bytes_;
+  }
+
+ private:
+  std::uint64_t ranks_;
+  std::uint64_t chunks_;
+  std::uint64_t chunk_bytes_;
+  std::uint64_t slice_bytes_ = 0;
+};
+
+}  // namespace hccl::node

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests collectives on host memory with ranks that are threads: results over several slices,
+// wrap-around of the counters, mixed memory, mismatches and aborts.
+#include "node/host_path.h"
+
+#include "engine_ranks.h"
+#include "node/host_staging.h"
+
+#include <atomic>
+#include <chrono>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace hccl::node {
+namespace {
+
+std::uint64_t address_of(const std::vector<float>& values) {
+  return reinterpret_cast<std::uint64_t>(values.data());
+}
+
+// A rank's lane and the staging buffer of its stream.
+class HostRank {
+ public:
+  HostRank(EngineRanks& ranks, int rank)
+      : ranks_(ranks),
+        rank_(rank),
+        lane_(ranks.make_lane(rank)),
+        staging_(ranks.arena(rank).allocate(kStagingBytes)) {}
+
+  void run(const CollectiveCall& call) {
+    HostStaging staging(ranks_.arena(rank_), staging_, call, rank_, ranks_.size());
+    ranks_.engine(rank_).execute(*lane_, staging.staged_call(), nullptr, &staging);
+  }
+  void run_on_device(const CollectiveCall& call) { ranks_.engine(rank_).execute(*lane_, call); }
+
+ private:
+  EngineRanks& ranks_;
+  const int rank_;
+  const std::unique_ptr<Lane> lane_;
+  const device::DeviceAddress staging_;
+};
+
+std::vector<std::vector<float>> random_inputs(int ranks, std::size_t count) {
+  std::vector<std::vector<float>> inputs;
+  inputs.reserve(static_cast<std::size_t>(ranks));
+  for (int rank = 0; rank < ranks; ++rank)
+    inputs.push_back(random_values(count, static_cast<unsigned>(rank) + 1));
+  return inputs;
+}
+
+// Runs `rounds` all-reduces of `count` floats, the odd ones in place. In every third, rank 0's
+// buffers are in device memory.
+void check_all_reduces_on_host(EngineRanks& ranks, std::size_t count, int rounds) {
+  const auto inputs = random_inputs(ranks.size(), count);
+  const std::vector<float> expected = sum_in_rank_order(inputs);
+  std::atomic<int> wrong{0};
+  ranks.run([&](int rank) {
+    HostRank self(ranks, rank);
+    for (int round = 0; round < rounds; ++round) {
+      std::vector<float> send = inputs[static_cast<std::size_t>(rank)];
+      std::vector<float> recv(count, -1.0F);
+      const bool in_place = round % 2 == 1;
+      if (rank == 0 && round % 3 == 2) {
+        const std::uint64_t from = ranks.upload(rank, send);
+        const std::uint64_t to = in_place ? from : ranks.upload(rank, recv);
+        self.run_on_device(all_reduce_call(count, from, to));
+        recv = ranks.read(rank, to, count);
+      } else {
+        self.run(all_reduce_call(count, address_of(send), address_of(in_place ? send : recv)));
+        if (in_place) recv = send;
+      }
+      if (!same_bits(recv, expected)) ++wrong;
+    }
+  });
+  EXPECT_EQ(wrong, 0) << count;
+}
+
+TEST(HostPath, AllReducesOfEverySizeSumInRankOrder) {
+  for (const int size : {2, 3, 8}) {
+    EngineRanks ranks(size);
+    for (const std::size_t count : {261u, 1025u, 40'000u, 300'001u})
+      check_all_reduces_on_host(ranks, count, 6);
+  }
+}
+
+TEST(HostPath, CountersWrap) {
+  for (const std::uint32_t first : {0x7ffffff8u, 0xfffffff8u, 0xfffffffdu}) {
+    EngineRanks ranks(3, first);
+    check_all_reduces_on_host(ranks, 5'000, 20);
+  }
+}
+
+TEST(HostPath, MismatchIsReportedToAllAndWritesNothing) {
+  for (const std::size_t odd_count : {3u, 5'000u}) {
+    EngineRanks ranks(3);
+    std::atomic<int> reported{0};
+    ranks.run([&](int rank) {
+      HostRank self(ranks, rank);
+      const std::size_t count = rank == 1 ? odd_count : 6'000;
+      const std::vector<float> send = random_values(6'000, 1);
+      const std::vector<float> recv(6'000, 7.0F);
+      const CollectiveCall call = all_reduce_call(count, address_of(send), address_of(recv));
+      try {
+        needs_staging(call, rank, 3) ? self.run(call) : self.run_on_device(call);
+      } catch (const Error& error) {
+        const bool is_named =
+            std::string_view(error.what()).find("rank 1 all_reduce(") != std::string_view::npos;
+        reported += is_named && same_bits(recv, std::vector<float>(6'000, 7.0F)) ? 1 : 0;
+      }
+    });
+    EXPECT_EQ(reported, 3);
+  }
+}
+
+// The roots of a chain of broadcasts change, so each rank runs ahead of its peers at times. A rank
+// must not fill a part of its staging buffer that a peer still reads.
+TEST(HostPath, RootsThatRunAheadOverwriteNothing) {
+  constexpr std::size_t kCount = 90'001;
+  constexpr int kRounds = 60;
+  EngineRanks ranks(3);
+  std::atomic<int> wrong{0};
+  ranks.run([&](int rank) {
+    HostRank self(ranks, rank);
+    for (int round = 0; round < kRounds; ++round) {
+      const int root = round / 5 % 3;
+      std::vector<float> buffer =
+          random_values(kCount, rank == root ? 100U + static_cast<unsigned>(round) : 1U);
+      CollectiveCall call = all_reduce_call(kCount, address_of(buffer), address_of(buffer));
+      call.collective = Collective::broadcast;
+      call.operation = hcclOpNone;
+      call.root = root;
+      self.run(call);
+      if (!same_bits(buffer, random_values(kCount, static_cast<unsigned>(100 + round)))) ++wrong;
+    }
+  });
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(HostPath, AbortWakesWaitersAndLeavesTheirBuffers) {
+  constexpr std::size_t kCount = 2'000'000;
+  EngineRanks ranks(3);
+  std::atomic<int> aborted{0};
+  ranks.run([&](int rank) {
+    HostRank self(ranks, rank);
+    std::vector<float> buffer(kCount, 1.0F);
+    const CollectiveCall call = all_reduce_call(kCount, address_of(buffer), address_of(buffer));
+    try {
+      for (int round = 0;; ++round) {
+        if (rank == 1 && round == 3) ranks.segment(rank).fault().raise(hcclSystemError, "aborted");
+        self.run(call);
+      }
+    } catch (const Error& error) {
+      aborted += error.what() == std::string_view("aborted") ? 1 : 0;
+    }
+    const std::vector<float> pattern(kCount, 5.0F);
+    buffer = pattern;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    EXPECT_TRUE(same_bits(buffer, pattern));
+  });
+  EXPECT_EQ(aborted, 3);
+}
+
+}  // namespace
+}  // namespace hccl::node
