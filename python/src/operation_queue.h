@@ -113,8 +113,8 @@ class Issue {
     has_called_ = true;
     if (is_coalesced_) {
       queue_.coalesced_calls_.push_back({[function, call] { check(call(), function); }, {}});
-    } else {
-      check(call(), function);
+    } else if (call() != hcclSuccess) {
+      work_->throw_failed();
     }
   }
   // Declares that the operation consists of messages. Call it before input() and output().

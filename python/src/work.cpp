@@ -177,11 +177,13 @@ std::string Work::describe() const {
                   communicator_->describe());
 }
 
+void Work::throw_failed() const {
+  C10_THROW_ERROR(DistBackendError, c10::str(describe(), " failed: ", last_reason()));
+}
+
 std::exception_ptr Work::end(hcclResult_t result) noexcept {
   try {
-    if (result != hcclSuccess) {
-      C10_THROW_ERROR(DistBackendError, c10::str(describe(), " failed: ", last_reason()));
-    }
+    if (result != hcclSuccess) throw_failed();
     for (const auto& step : operation_.steps) step();
     return nullptr;
   } catch (...) {

@@ -102,6 +102,9 @@ class Work final : public c10d::Work {
   void end_alone() noexcept;
   // Blocks until the operation has run, and ends it and the operations before it. Throws nothing.
   void complete() noexcept;
+  // Throws c10::DistBackendError, which names the operation, for the library's last failure on this
+  // thread.
+  [[noreturn]] void throw_failed() const;
   // Completes the future of an operation that has ended, which runs its callbacks. Drops works that
   // have ended.
   void complete_future() noexcept;
