@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Helpers that keep the folders' CMakeLists.txt declarative, and the dependency rule that makes a forbidden include fail.
+# The functions hccl_layer() and hccl_test() for the folders' CMakeLists.txt, and the settings of all targets.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -26,13 +26,13 @@ endif()
 find_package(Threads REQUIRED)
 find_package(hwy REQUIRED)
 
-# Sets the warnings of all targets. They are errors only if the preset sets CMAKE_COMPILE_WARNING_AS_ERROR.
+# The warnings of all targets. Warnings are errors only if the preset sets CMAKE_COMPILE_WARNING_AS_ERROR.
 add_library(hccl_warnings INTERFACE)
 target_compile_options(hccl_warnings INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wformat=2 -Wundef
   $<$<COMPILE_LANGUAGE:CXX>:-Wsign-conversion;-Wold-style-cast;-Wnon-virtual-dtor;-Woverloaded-virtual;-Wcast-align>
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-Wduplicated-cond;-Wlogical-op>)
-# -Wnull-dereference gives false positives in the standard library without full optimisation, and with sanitizers.
+# In the standard library, -Wnull-dereference gives false positives without full optimisation and with sanitizers.
 if(NOT HCCL_SANITIZE)
   target_compile_options(hccl_warnings INTERFACE
     $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Wnull-dereference>)
@@ -45,7 +45,7 @@ if(HCCL_SANITIZE)
   add_compile_options(-fsanitize=${HCCL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${HCCL_SANITIZE})
   if(HCCL_SANITIZE MATCHES thread)
-    # Asio's handlers use fences, which the race detector does not support. The library does not rely on them.
+    # -Wtsan warns of Asio's fences, which ThreadSanitizer does not support. hccl does not rely on these fences.
     add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Wno-tsan>)
   endif()
 endif()
@@ -58,9 +58,10 @@ if(HCCL_FUZZ)
 endif()
 
 # hccl_layer(<name> [NOT_SHIPPED] SOURCES <files> DEPENDS <layers> [LIBRARIES <targets>])
-# Makes a folder of src/ an object library. Its headers become visible as "<name>/x.h" through an include root with
-# this folder alone, so its code sees only the layers in DEPENDS: a forbidden include does not compile.
-# NOT_SHIPPED: makes a static library for tests and tools, which the shared library does not contain.
+# Makes an object library of the current folder. An include root with this folder alone makes its headers visible as
+# "<name>/x.h". The layer sees only its own root and those of the layers in DEPENDS, so a forbidden include does not
+# compile.
+# NOT_SHIPPED: makes a static library for tests and tools instead, which is not a part of the shared library.
 function(hccl_layer name)
   cmake_parse_arguments(ARG "NOT_SHIPPED" "" "SOURCES;DEPENDS;LIBRARIES" ${ARGN})
   set(root ${PROJECT_BINARY_DIR}/layers/${name})
@@ -90,7 +91,7 @@ endfunction()
 # The target tests_<label> builds all programs with cases of that label.
 # LAYOUT: runs all cases a second time, on emulated nodes: the n-th letter names the node of rank n (HCCL_TEST_LAYOUT).
 # LOCK: no two cases with that name run at the same time.
-# WAITS: the cases mostly wait, so each takes only one of ctest's job slots instead of two.
+# WAITS: the cases mostly wait, so each takes one of ctest's job slots instead of two.
 # APART: the cases that match the GoogleTest filter get <label> instead of LABELS.
 function(hccl_test name)
   cmake_parse_arguments(ARG "WAITS" "TIMEOUT;LAYOUT;LOCK" "SOURCES;DEPENDS;LIBRARIES;LABELS;ARGS;APART" ${ARGN})

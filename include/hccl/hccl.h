@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The HCCL API: communicators and collective operations between devices.
 //
-// Buffers. A buffer is a device address, returned by synDeviceMalloc() or inside such an
-// allocation, cast to a pointer. Unlike Gaudi's library, hccl also accepts ordinary host memory of
-// the process, at the cost of two more copies; HCCL_STRICT=1 refuses such buffers. Counts are
-// numbers of elements, never of bytes. The caller owns the buffers. Until an operation has
-// completed on its stream, its inputs must not change, its outputs are undefined, and the memory
-// must stay mapped. If a host buffer does not permit the access, the communicator fails on all
-// ranks with hcclInvalidArgument, and the error text names the address.
+// Buffers. A buffer argument is a device address cast to a pointer: an address that
+// synDeviceMalloc() returned, or one inside that allocation. Unlike Gaudi's library, hccl also
+// accepts ordinary host memory of the process, which may cost additional copies; HCCL_STRICT=1
+// refuses such buffers. Counts are numbers of elements, never of bytes. The caller owns the
+// buffers. Until an operation has completed on its stream, its inputs must not change, its outputs
+// are undefined, and the memory must stay mapped. If the process may not read a host input or write
+// a host output, the communicator fails on all ranks with hcclInvalidArgument, and the error text
+// names the address.
 //
 // Order. A collective returns as soon as it is queued. It runs on its stream (the synStreamHandle
 // in the last argument), in order with that stream's copies, memsets and events.
@@ -15,29 +16,30 @@
 // completion or its failure (synFailHccl); hcclCommGetAsyncError() reports the failure too. All
 // ranks of a communicator must issue its collectives in the same order with matching arguments; a
 // mismatch fails the communicator on all ranks before any output is written. A count of 0 is valid:
-// such a call moves no data but keeps its place in the order. A collective that is queued after a
-// failed copy on the same stream does not run, because its input may be wrong; the communicator
-// then fails on all ranks, and the error text names the copy (see "Failures" in synapse_api.h).
+// the call moves no data, but all ranks must make it. A collective that is queued after a failed
+// copy on the same stream does not run, because its input may be wrong; the communicator then fails
+// on all ranks, and the error text names the copy (see "Failures" in synapse_api.h).
 //
-// Types. Collectives accept every hcclDataType_t, with hcclSum, hcclProd, hcclMin, hcclMax and
-// hcclAvg. Gaudi's library, like hccl under HCCL_STRICT=1, accepts only float, bfloat16, half,
-// int32 and uint32, and neither hcclProd nor hcclAvg.
+// Types. Collectives accept every hcclDataType_t, and the reductions hcclSum, hcclProd, hcclMin,
+// hcclMax and hcclAvg. Gaudi's library supports only float, bfloat16, half, int32 and uint32, and
+// neither hcclProd nor hcclAvg. HCCL_STRICT=1 refuses what Gaudi's library does not support.
 //
-// Errors. A call that returns an error has queued nothing, and hcclGetLastErrorMessage() describes
-// the error. In addition to the errors that their docstrings list under "Errors:", all collectives,
-// sends and receives return
-// - hcclInvalidArgument for an unknown communicator, a null stream, an out-of-range data type,
+// Errors. A collective, send or receive that returns an error has queued nothing, unless
+// HCCL_BLOCKING=1 makes it return the failure of the queued work. hcclGetLastErrorMessage()
+// describes the error. In addition to the errors that their docstrings list under "Errors:", all
+// collectives, sends and receives return
+// - hcclInvalidArgument for an unknown communicator or stream, an out-of-range data type,
 //   reduction, root or peer, or a buffer that is not mapped, extends past its allocation, or
 //   overlaps the other buffer in a way that the function does not allow;
-// - hcclInvalidUsage for a stream that does not exist;
 // - hcclOutOfMemory if a buffer is in host memory and the device has no room for the staging buffer
-//   (1 MiB for each stream of a communicator);
+//   (about 2 MiB for each stream of a communicator);
 // - the code of the failure if the communicator has already failed.
 //
-// Threads. Any number of host threads may call the library; calls on one stream are processed one
+// Threads. Any number of host threads may call the library; calls on one stream take effect one
 // after the other. pthread_cancel() takes effect when the thread leaves the library, and does not
 // shorten a blocking call. In a child forked from a process that has initialised the library, every
-// call returns hcclInvalidUsage. Functions without a "Blocks:" line do not block.
+// call returns hcclInvalidUsage. Functions without a "Blocks:" line do not block, except that a
+// call that queues work waits while its stream's queue is full.
 //
 // Example. An all-reduce of `count` floats on one of `n` ranks, each of which has acquired a device
 // (synapse_api.h); rank 0 has passed `id`, from hcclGetUniqueId(), to the others:
@@ -90,16 +92,19 @@ const char* hcclGetLastErrorMessage(void);
 
 // Creates the id of a new communicator and starts its rendezvous in this process. Call it on one
 // rank only, and pass the id to the other ranks out of band (a file, MPI, a key-value store). This
-// process must live until every rank has joined; an id that is never used keeps its socket open
+// process must live until every rank has joined. The socket of an id that is never used stays open
 // until the process ends. With HCCL_COMM_ID=address:port, the first id that the process creates
 // uses that address, and the other ranks may pass an all-zero id.
-// Blocks: no.
-// Errors: hcclInvalidArgument if `id` is null; hcclSocketError if the address cannot be used.
+// Blocks: for at most 2 s, while another process listens on the address in HCCL_COMM_ID.
+// Errors: hcclInvalidArgument if `id` is null, or if this machine does not have the address in
+// HCCL_COMM_ID or an interface in HCCL_SOCKET_IFNAME; hcclSocketError if the process cannot listen
+// on the address.
 hcclResult_t hcclGetUniqueId(hcclUniqueId* id);
 
-// Joins the communicator of `id` as `rank` of `nranks` and stores its handle in `comm`. Needs
-// synInitialize() and an acquired device. Ranks may join in any order, even before the process that
-// created the id. The handle is valid until hcclCommDestroy() or hcclCommAbort().
+// Joins, as rank `rank` of `nranks`, the communicator that `id` identifies, and stores the handle
+// in `comm`. Needs synInitialize() and an acquired device: uses the device that the calling thread
+// acquired last, or else the process's first. Ranks may join in any order, even before the process
+// that created the id. The handle is valid until hcclCommDestroy() or hcclCommAbort().
 // Blocks: until all ranks have joined, at most HCCL_INIT_TIMEOUT.
 // Errors: hcclInvalidArgument if `comm` is null, `nranks` < 1, `rank` is not in [0, nranks), or
 // hcclGetUniqueId() did not create the id and HCCL_COMM_ID is not set; hcclInvalidUsage without a
@@ -107,17 +112,18 @@ hcclResult_t hcclGetUniqueId(hcclUniqueId* id);
 // hcclSocketError if a rank, which the text names, has died or cannot be reached.
 hcclResult_t hcclCommInitRank(hcclComm_t* comm, int nranks, hcclUniqueId id, int rank);
 
-// Creates a communicator of `ndev` devices that this process holds and stores their handles in
-// comm[0] ... comm[ndev - 1]. Rank i is devlist[i] (a synDeviceId), or device i if `devlist` is
-// null. Gaudi's library always returns hcclInvalidUsage, as hccl does under HCCL_STRICT=1.
+// Creates a communicator whose ranks are `ndev` devices that this process holds, and stores their
+// handles in comm[0] ... comm[ndev - 1]. Rank i uses device devlist[i] (a synDeviceId), or device i
+// if `devlist` is null. Gaudi's library always returns hcclInvalidUsage, as hccl does under
+// HCCL_STRICT=1.
 // Blocks: until the devices have joined, at most HCCL_INIT_TIMEOUT.
 // Errors: hcclInvalidArgument if `comm` is null, `ndev` < 1, or a device is not acquired by this
 // process or listed twice; otherwise those of hcclCommInitRank().
 hcclResult_t hcclCommInitAll(hcclComm_t* comm, int ndev, const int* devlist);
 
-// Waits for everything queued on the communicator, on any stream. May be called more than once, and
-// does not replace hcclCommDestroy().
-// Blocks: until the work has completed or the communicator fails.
+// Waits until all work that is queued on the communicator, on any stream, has run. May be called
+// more than once. Does not free the communicator: call hcclCommDestroy() as well.
+// Blocks: until the work has run or the communicator fails.
 // Errors: hcclInvalidArgument for an unknown communicator; the code of hcclCommGetAsyncError() if
 // the communicator has failed on any rank, even if this rank's own work had completed before.
 hcclResult_t hcclCommFinalize(hcclComm_t comm);
@@ -133,7 +139,7 @@ hcclResult_t hcclCommDestroy(hcclComm_t comm);
 // return, and the handle is invalid afterwards. May be called while other threads wait for the
 // communicator's operations. (Gaudi's library waits for queued work, like hcclCommDestroy().)
 // Blocks: no.
-// Errors: those of hcclCommDestroy().
+// Errors: hcclInvalidArgument if the communicator is null, unknown or already destroyed.
 hcclResult_t hcclCommAbort(hcclComm_t comm);
 
 // Writes the communicator's state to `asyncError`: hcclSuccess while it works, or the code of its
@@ -143,9 +149,9 @@ hcclResult_t hcclCommAbort(hcclComm_t comm);
 // Errors: hcclInvalidArgument for an unknown communicator or a null `asyncError`.
 hcclResult_t hcclCommGetAsyncError(hcclComm_t comm, hcclResult_t* asyncError);
 
-// Returns the text of the error that hcclCommGetAsyncError() last reported, or null if there is
-// none or the communicator is unknown. The text stays valid until the communicator is destroyed; do
-// not free it.
+// Returns the text of the error that hcclCommGetAsyncError() reports at present, or null if there
+// is none or the communicator is unknown. The text stays valid until the communicator is destroyed;
+// do not free it.
 const char* hcclCommGetAsyncErrorMessage(hcclComm_t comm);
 
 // Writes the number of ranks of the communicator to `count`.
@@ -157,7 +163,7 @@ hcclResult_t hcclCommCount(hcclComm_t comm, int* count);
 // Errors: hcclInvalidArgument for an unknown communicator or a null `device`.
 hcclResult_t hcclCommSynDevice(hcclComm_t comm, int* device);
 
-// Writes the rank to which this communicator handle belongs to `rank`.
+// Writes this communicator handle's rank to `rank`.
 // Errors: hcclInvalidArgument for an unknown communicator or a null `rank`.
 hcclResult_t hcclCommUserRank(hcclComm_t comm, int* rank);
 
@@ -200,25 +206,25 @@ hcclResult_t hcclReduceScatter(const void* sendbuff, void* recvbuff, size_t recv
 hcclResult_t hcclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
                            hcclDataType_t datatype, hcclComm_t comm, void* stream_handle);
 
-// Sends part p of `sendbuff` to rank p and stores the part received from rank p as part p of
-// `recvbuff`. `count` is the number of elements in each buffer, which consists of n parts of count
-// / n elements.
+// Sends block p of `sendbuff` to rank p, and stores the block from rank p as block p of `recvbuff`,
+// for every rank p. Each buffer has `count` elements, in n blocks of count / n elements.
 // In place: sendbuff == recvbuff, which Gaudi's library does not support and HCCL_STRICT=1 refuses.
 // Errors: hcclInvalidArgument if `count` is not a multiple of n.
 hcclResult_t hcclAlltoAll(const void* sendbuff, void* recvbuff, size_t count,
                           hcclDataType_t datatype, hcclComm_t comm, void* stream_handle);
 
-// Queues a barrier: the stream continues after the streams of all ranks have reached theirs. Does
-// not block the host. Gaudi's library returns hcclUnsupported, as does hccl under HCCL_STRICT=1.
+// Queues a barrier: later work on the stream runs only after the streams of all ranks have reached
+// their barriers. Does not block the host. Gaudi's library returns hcclUnsupported, as does hccl
+// under HCCL_STRICT=1.
 hcclResult_t hcclBarrier(hcclComm_t comm, void* stream_handle);
 
 // ---- Point to point and groups ----------------------------------------------------------------
 
-// Sends `count` elements to rank `peer`, which must receive the same count and type. Sends and
-// receives between two ranks match in the order of the calls, regardless of their streams. A send
-// completes when the peer has received the elements; outside a group it occupies its stream until
-// then. A rank may send to itself only within a group, in which the sends to itself and the
-// receives from itself on one stream are paired in order.
+// Sends `count` elements to rank `peer`, which must receive the same count and type. Sends from one
+// rank to another match the receives in the order of the calls, regardless of streams. A send
+// completes when its buffer may be overwritten, which may be as late as the peer's receive. Outside
+// a group, the send occupies its stream until then. A rank may send to itself only within a group:
+// on each stream, its first send to itself is paired with its first receive from itself, and so on.
 // Errors: hcclInvalidUsage on both ranks, reported after the calls have returned (see "Order"), if
 // count or type differs; hcclInternalError from hcclGroupEnd() if a rank's message to itself lacks
 // its send or its receive.
@@ -232,10 +238,10 @@ hcclResult_t hcclRecv(void* recvbuff, size_t count, hcclDataType_t datatype, int
 // Begin and end a group of the calling thread. Operations that the thread issues within the group
 // are collected, and the outermost hcclGroupEnd() queues them together. When that call succeeds,
 // the operations are queued, but need not have completed. The sends and receives of a group
-// progress concurrently, so ranks that exchange messages in one group cannot block each other;
-// collectives keep their order and run before the messages. Groups nest. A group may have at most
-// 1024 calls on each stream. A call in a group reports its argument errors immediately; the group
-// stays open.
+// progress concurrently, so ranks that exchange messages in one group cannot block each other. The
+// collectives of a group run in the order of the calls, and before its sends and receives on the
+// same stream. Groups nest. A group may have at most 1024 calls on each stream. A call in a group
+// reports its argument errors immediately; the group stays open.
 // Errors: hcclInvalidUsage from hcclGroupEnd() without a matching hcclGroupStart(), and from the
 // 1025th call on a stream; hcclInvalidArgument from hcclGroupEnd() if a stream was destroyed within
 // the group.
@@ -249,8 +255,8 @@ hcclResult_t hcclGroupEnd(void);
 // the memory is at offset addr % 4096. The dma-buf keeps its pages allocated even after the memory
 // is freed. Returns 0 on success.
 // Errors: hcclInvalidArgument (positive) if `fd` is null; otherwise negative codes:
-// -hcclInvalidArgument for a range that is not within one allocation, -hcclUnsupported if the
-// system cannot create dma-bufs, which requires /dev/udmabuf.
+// -hcclInvalidArgument for a range that is empty or not within one allocation, -hcclUnsupported if
+// the system cannot create dma-bufs, which requires /dev/udmabuf.
 int hcclLookupDMABuff(uint64_t addr, uint64_t size, int* fd);
 
 // Has no effect, because acquiring a device also prepares it for communication. Both arguments must

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that only emulated devices have: kernels that are host functions of the program, host
-// views of device memory, and reports on the traffic of a communicator. A program that also runs on
-// real devices should call these functions in one place, where it can use synLaunch() instead. For
-// C99 and C++.
+// Functions that only emulated devices have, for C99 and C++: kernels that are host functions of
+// the program, host views of device memory, reports on the traffic of a communicator, and others. A
+// program that also runs on real devices should call these functions in one place, where it can
+// call synLaunch() instead on a real device.
 #ifndef HCCL_EMULATION_H_
 #define HCCL_EMULATION_H_
 
@@ -18,10 +18,11 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
-// Bitwise reductions: values of hcclRedOp_t that hcclAllReduce(), hcclReduce() and
-// hcclReduceScatter() accept for integer types. On booleans (0 or 1 in an hcclUint8) they are the
-// logical and, or, and exclusive or. The call returns hcclInvalidArgument for a floating-point type
-// and, under HCCL_STRICT=1, for every type, because Gaudi's library has no such reductions.
+// Bitwise reductions: values of hcclRedOp_t that hcclAllReduce(), hcclReduce(), hcclReduceScatter()
+// and hcclEmulationReduceScatterV() accept for integer types. For booleans (0 or 1 in an hcclUint8)
+// they are the logical and, or, and exclusive or. The call returns hcclInvalidArgument for a
+// floating-point type and, under HCCL_STRICT=1, for every type, because Gaudi's library has no such
+// reductions.
 #ifdef __cplusplus
 #define hcclEmulationBitAnd static_cast<hcclRedOp_t>(64)
 #define hcclEmulationBitOr static_cast<hcclRedOp_t>(65)
@@ -34,80 +35,83 @@ extern "C" {
 
 // ---- Kernels and device memory ------------------------------------------------------------------
 
-// Queues `kernel(arguments)` on a stream, in order with its copies, events and collectives. The
-// kernel runs on a thread of the library or on one that waits for the stream, so it must neither
-// throw nor call the library; obtain the host views that it needs before the launch. The caller
-// owns `arguments`, which must live until the kernel has run. The kernel does not run after a
-// failed copy (see "Failures" in synapse_api.h), but it does run after a failed collective.
+// Queues `kernel(arguments)` on a stream, in order with the stream's copies, events and
+// collectives. The kernel runs on a thread of the library or on a thread of the program that waits
+// for the stream. Therefore it must neither throw nor call the library; get the host views that it
+// needs before the launch. The caller owns `arguments`, which must live until the kernel has run.
+// The kernel does not run after a failed copy (see "Failures" in synapse_api.h), but it does run
+// after a failed collective.
 // Blocks: no.
 // Errors: hcclInvalidArgument for an unknown stream or a null kernel.
 hcclResult_t hcclEmulationLaunch(void* stream_handle, void (*kernel)(void* arguments),
                                  void* arguments);
 
 // Writes to `*view` a host pointer to the `size` bytes of device memory at `device_address`, which
-// must lie inside one allocation. Every call for the same memory returns the same pointer, which
-// stays valid until the memory is freed, even if the library moves the underlying pages after a
-// failure. Work that is queued after a write to the view sees the write. Calls treat an address in
-// the view as the device address of that memory, so the view may be the buffer of a collective, a
-// message or a copy. For this purpose, the first call reserves an address range as large as the
-// device memory. If the system refuses the reservation, or if RLIMIT_AS would then leave the
-// process less address space than this size, an address in a view is treated as a buffer in host
-// memory instead.
+// must lie inside one allocation. Every call for the same memory returns the same pointer. The
+// pointer stays valid until the memory is freed, even if the library moves the underlying pages
+// after a failure. Work that is queued after a write to the view sees the write. The view may be
+// passed as the buffer of a collective, a message or a copy: calls treat an address in the view as
+// the device address of that memory. For this purpose, the first call reserves an address range as
+// large as the device memory. Without this range, calls treat an address in a view as ordinary host
+// memory. The range is missing if the system refuses the reservation, or if RLIMIT_AS would leave
+// the process less free address space than the size of the range.
 // Blocks: no.
 // Errors: hcclInvalidArgument if the range is not in one allocation; hcclOutOfMemory if the range
 // cannot be mapped.
 hcclResult_t hcclEmulationHostView(uint64_t device_address, uint64_t size, void** view);
 
-// Writes to `*device_address` the device address of the `size` bytes at `view`: the reverse of
-// hcclEmulationHostView().
+// Writes to `*device_address` the device address of the memory that a host view shows at `view`:
+// the reverse of hcclEmulationHostView().
 // Blocks: no.
 // Errors: hcclInvalidArgument if `view` is not in a host view of currently allocated memory, if the
-// range extends past its allocation, or for a null pointer.
+// `size` bytes extend past the allocation, or for a null pointer.
 hcclResult_t hcclEmulationDeviceAddress(const void* view, uint64_t size, uint64_t* device_address);
 
-// Sets whether processes that are forked from now on inherit the `size` bytes of device memory at
-// `device_address`, which must lie inside one allocation. With `keep` 1, a child gets a private
-// copy, as of the moment of the fork, at the same address in the host view; the copy is ordinary
-// memory of the child and of the child's own children. With `keep` 0, the default, that address
+// Sets whether processes that are forked from now on get a copy of the `size` bytes of device
+// memory at `device_address`, which must lie inside one allocation. With `keep` 1, a child gets a
+// private copy, as of the moment of the fork, at the same address in the host view. The copy is
+// ordinary memory, which the child's own children inherit. With `keep` 0, the default, that address
 // range is not mapped in the child. Freeing the memory ends the setting.
 //
 // A fork copies the kept ranges, without their holes, while the forking thread waits: tens of ms
 // for 64 MiB on an idle machine, up to seconds per GiB on a busy one. Meanwhile all other uses of
 // this rank's device memory wait: its calls, the work of its streams, and therefore collectives of
-// other ranks. The copy may or may not contain writes that are in progress during the fork. The
-// fork proceeds after at most 10 s plus 1 s for each GiB; if the copy is not complete by then, the
-// child has none of the memory. The child also has none if the process has fewer than two free file
-// descriptors. If the system has no memory for the copy of a range, the child lacks that range. In
-// the last two cases, a warning is written to stderr. Memory that the child lacks is not mapped in
-// the child.
+// other ranks. The copy may or may not contain writes that are in progress during the fork.
+//
+// The copy may fail in three ways. The fork proceeds after at most 10 s plus 1 s for each GiB; if
+// the copy is not complete by then, the child gets no copy at all. If the process has fewer than
+// two free file descriptors, the child gets no copy at all, and a warning is written to stderr. If
+// the system has no memory for the copy of a range, the child lacks that range, and a warning is
+// written to stderr. Memory that the child lacks is not mapped in the child.
 //
 // vfork(), posix_spawn() and clone() are not affected. Handlers of pthread_atfork() may call the
-// library in the parent, unless they were registered before the library was loaded: such handlers
-// run while device memory is locked, and must neither call the library nor take a lock that another
-// thread holds while it calls the library.
+// library in the parent, unless they were registered before the library was loaded. Such early
+// handlers run while device memory is locked, and must neither call the library nor take a lock
+// that another thread holds while it calls the library.
 // Blocks: only while another thread forks.
 // Errors: hcclInvalidArgument if the range is not in one allocation; hcclOutOfMemory if its view
 // cannot be mapped.
 hcclResult_t hcclEmulationKeepAtFork(uint64_t device_address, uint64_t size, int keep);
 
 // Returns to the system the whole pages (of 4096 bytes, as in the host view) within `size` bytes of
-// device memory, which must lie inside one allocation. These pages read as zeros from then on and
-// are allocated again when written. The rest of the range keeps its contents, and all addresses
-// stay valid. No rank may have work queued or running that uses the range: wait for the streams
-// first. The next calls on buffers of the allocation check all their pages again, so trim rarely,
-// and large ranges at a time.
+// device memory at `device_address`, which must lie inside one allocation. These pages read as
+// zeros from then on and are allocated again when written. The rest of the range keeps its
+// contents, and all addresses stay valid. No rank may have work queued or running that uses the
+// range: wait for the streams first. Trim rarely and large ranges at a time, because the next calls
+// on the allocation check all its pages again.
 // Blocks: no.
 // Errors: hcclInvalidArgument if the range is not in one allocation; hcclSystemError if the system
 // refuses.
 hcclResult_t hcclEmulationTrim(uint64_t device_address, uint64_t size);
 
 // Checks that this process can read `size` bytes of its memory at `memory`, and also write them if
-// `writable` is 1. Code that is about to access the memory directly can thus avoid SIGSEGV and
-// SIGBUS. Preserves the contents of the memory, even while other threads and processes store to it,
-// but faults its pages in: pages that were never touched are allocated if `writable` is 1, and
-// pages of a file are read. Therefore pass only the bytes that are used, not a range with large
-// gaps. Checks every page that the calling thread has not yet found accessible. If it has found all
-// of them accessible before, checks only the mapping and the first and the last page.
+// `writable` is 1. A program that calls this function before it accesses memory of unknown origin
+// avoids SIGSEGV and SIGBUS. Preserves the contents of the memory, even while other threads and
+// processes store to it. Faults its pages in: pages that were never touched are allocated if
+// `writable` is 1, and pages of a file are read. Therefore pass only the bytes that are used, not a
+// range with large gaps. Checks every page that the calling thread has not yet found accessible. If
+// the thread has found all of them accessible before, checks only the mapping and the first and the
+// last page.
 // Blocks: for as long as the system takes to fault the pages in.
 // Errors: hcclInvalidArgument if the memory is null, not mapped, protected or past the end of its
 // file (the text names the first such page); hcclSystemError if no descriptor is available for the
@@ -116,23 +120,23 @@ hcclResult_t hcclEmulationCheckMemory(const void* memory, uint64_t size, int wri
 
 // ---- Traffic, plans and time limits -------------------------------------------------------------
 
-// The path that this rank's calls on a communicator take, and the traffic that completed calls have
-// sent over transports since the communicator was created.
+// The path that this rank's calls on a communicator take, and the number of bytes and transfers by
+// which its completed calls have used transports since the communicator was created.
 typedef struct hcclEmulationTraffic_t {
-  // The path of the last call: "node" if all ranks share one node's memory, "copy" if there is one
-  // rank, otherwise the name of its algorithm; "none" before the first call.
+  // "node" if all ranks share one node's memory, "copy" if there is one rank. Otherwise the name of
+  // the last call's algorithm, or "none" before the first call.
   char algorithm[32];
-  // "memory" for "node" and "copy", otherwise the transport to the peer. For all peers, each
-  // transport is named once, as in "shm+tcp".
+  // "memory" for the paths "node" and "copy", otherwise the transport to the peer. For all peers,
+  // names each transport once, as in "shm+tcp".
   char transport[32];
-  uint64_t bytes_sent;  // payload, and a header of 32 bytes per call on each connection
+  uint64_t bytes_sent;  // payload, headers of 32 bytes, signals of 1 byte
   uint64_t bytes_received;
   uint64_t sends;  // calls of the transport that moved at least one byte
   uint64_t receives;
 } hcclEmulationTraffic_t;
 
 // Writes to `*traffic` this rank's traffic with rank `peer`, or with all other ranks if `peer` is
-// -1. Calls in progress are not counted yet.
+// -1. Does not count calls in progress.
 // Blocks: no.
 // Errors: hcclInvalidArgument for an unknown communicator, a `peer` that is not another rank of the
 // communicator, or a null pointer.
@@ -149,19 +153,20 @@ typedef struct hcclEmulationPlanRequest_t {
 } hcclEmulationPlanRequest_t;
 
 // Writes to `buffer` a description of how this rank would run a call on the communicator now: the
-// algorithm, the transports, and the steps in every channel. Writes at most `size` bytes, including
-// a terminating zero. Sets `*length` to the length of the whole text without the zero; the text is
-// truncated if that is more than `size` - 1. `buffer` may be null if `size` is 0. Sends nothing.
+// algorithm, the transports, and the steps in every channel. Sends nothing. Writes at most `size`
+// bytes, including a terminating zero. Sets `*length` to the length of the whole text without the
+// zero. If this length is more than `size` - 1, the text in `buffer` is truncated. `buffer` may be
+// null if `size` is 0.
 // Blocks: no.
 // Errors: hcclInvalidArgument for an unknown communicator or collective, a root that is not one of
-// its ranks, or a null pointer.
+// the communicator's ranks, or a null pointer.
 hcclResult_t hcclEmulationPlan(hcclComm_t comm, const hcclEmulationPlanRequest_t* request,
                                char* buffer, uint64_t size, uint64_t* length);
 
-// Sets how long calls of this rank on the communicator wait for other ranks before they fail, in
-// milliseconds; 0 means no limit. The new limit replaces HCCL_TIMEOUT for waits that begin from now
-// on. Other ranks and communicators keep their limits, but when a wait on one rank times out, the
-// communicator fails on all ranks. Any thread may call it at any time.
+// Sets the time, in milliseconds, for which calls of this rank on the communicator wait for other
+// ranks before they fail; 0 means no limit. Replaces HCCL_TIMEOUT for waits that begin from now on.
+// Does not change the limits of other ranks and communicators, but if a wait of one rank times out,
+// the communicator fails on all ranks. May be called by any thread at any time.
 // Blocks: no.
 // Errors: hcclInvalidArgument for an unknown communicator.
 hcclResult_t hcclEmulationSetTimeout(hcclComm_t comm, uint64_t milliseconds);
@@ -169,9 +174,10 @@ hcclResult_t hcclEmulationSetTimeout(hcclComm_t comm, uint64_t milliseconds);
 // ---- Positions in streams -----------------------------------------------------------------------
 // A stream numbers the pieces of work queued on it from 1. If `*queued` is first A and later B, the
 // work in (A, B] was queued in between. If A is read before a call and B after it, and no other
-// thread queues work on the stream meanwhile, (A, B] is the work of that call. A call queues one
-// piece or more. Recording an event, or making a stream wait for an event, queues a piece only
-// where one is needed. A call in an open group queues nothing before hcclGroupEnd().
+// thread queues work on the stream meanwhile, (A, B] is the work of that call. A call queues at
+// least one piece, with two exceptions: recording an event, or making a stream wait for an event,
+// queues a piece only if one is needed, and a call in an open group queues nothing before
+// hcclGroupEnd().
 
 // Writes to `*queued` the position of the last piece of work that has been queued on the stream,
 // and to `*completed` the position up to which all work has run. Either pointer may be null. Wakes
@@ -192,12 +198,12 @@ hcclResult_t hcclEmulationStreamPosition(void* stream_handle, uint64_t* queued,
 // - the code of the failure if work in the range has failed. hcclGetLastErrorMessage() gives its
 //   text. A failed copy takes precedence over a failed collective.
 //
-// With HCCL_EMULATION_NO_TIMEOUT the calling thread runs the work itself, as in
+// With HCCL_EMULATION_NO_TIMEOUT, the calling thread runs the work itself, as in
 // synStreamSynchronize(). Calls with other ranks then fail after HCCL_TIMEOUT or the limit of
 // hcclEmulationSetTimeout(). With any other limit, the calling thread runs only work that need not
-// wait for other ranks, leaves the rest to the stream's own thread and sleeps, so that it returns
-// in time whatever the other ranks do. With 0, the call polls, and makes the stream's own thread
-// start pending work at once.
+// wait for other ranks, and leaves the rest to the stream's own thread. So it returns in time
+// whatever the other ranks do. With 0, the call polls, and makes the stream's own thread start
+// pending work at once.
 //
 // A failure that is returned counts as reported, as by synEventSynchronize() (see "Failures" in
 // synapse_api.h), and is returned again for the same range. A stream remembers the last 256 runs of
@@ -210,22 +216,23 @@ hcclResult_t hcclEmulationStreamWait(void* stream_handle, uint64_t after, uint64
                                      uint64_t timeout_ms);
 
 // Calls `callback` exactly once, when the work up to position `up_to` has run. Passes the result
-// that hcclEmulationStreamWait() would return for (after, up_to], which then counts as reported,
-// and the text of that result, which is "" for hcclSuccess and valid only during the callback. The
-// work starts even if no thread waits for it.
+// that hcclEmulationStreamWait() would return for (after, up_to], and its text. A failure then
+// counts as reported. The text is "" for hcclSuccess, and valid only during the callback. The work
+// starts even if no thread waits for it.
 //
-// One thread of the library runs all callbacks one after the other, in order of positions for each
-// stream, even if the work has already run. Signals are blocked on that thread. Callbacks may call
-// the library. They must not throw, and should not block, because a blocked callback delays the
-// others. A callback may run after the stream has been destroyed or the communicator aborted,
-// because both calls first let the work run or fail; `argument` must live until the callback has
-// run. No callback runs in a forked child, or if this call fails.
+// One thread of the library runs all callbacks one after the other, even those for work that has
+// already run. Callbacks for the same stream run in the order of their positions. Signals are
+// blocked on that thread. Callbacks may call the library. They must not throw, and should not
+// block, because a blocked callback delays the others. A callback may run after the stream has been
+// destroyed or the communicator aborted, because both calls first let the work run or fail;
+// `argument` must live until the callback has run. No callback runs in a forked child, or if this
+// call fails.
 //
 // synDestroy() returns after all callbacks have run, unless a callback calls synDestroy(). The
 // caller of synDestroy() must therefore not hold a lock that a callback takes. At process exit, an
-// atexit() handler that the first call of this function registers ends the callbacks. It waits at
-// most 200 ms for a running callback; callbacks that have not begun do not run. Exit handlers
-// registered after it run before it, while callbacks still run.
+// atexit() handler ends the callbacks: it waits at most 200 ms for a running callback, and
+// callbacks that have not begun do not run. The first call of this function registers the handler.
+// Exit handlers that are registered later run earlier, while callbacks still run.
 // Blocks: no.
 // Errors: those of hcclEmulationStreamWait(); hcclInvalidArgument for a null callback;
 // hcclSystemError or hcclOutOfMemory if the thread cannot be started or there is no memory.
@@ -245,9 +252,9 @@ hcclResult_t hcclEmulationStreamNotify(void* stream_handle, uint64_t after, uint
 // equivalent to n reduces, or to n sends and n receives, including one of each with the rank
 // itself, and each of these counts towards the limit of calls on the stream. If two ranks pass
 // different counts for the same block, their calls and the communicator fail with hcclInvalidUsage
-// before that block is written; other blocks may have been written. Errors are those of all
-// collectives (see hccl.h), and hcclInvalidArgument for null counts, blocks of an output that
-// overlap, an output that overlaps an input other than in place, and sizes above 2^63 bytes.
+// before that block is written; other blocks may have been written. The errors are those of all
+// collectives (see hccl.h), and hcclInvalidArgument for null counts, output blocks that overlap
+// each other, an output that overlaps an input in any way but in place, and sizes above 2^63 bytes.
 
 // Gathers the blocks of all ranks on every rank: rank r sends counts[r] elements, which are stored
 // at displacements[r] of `recvbuff`. All ranks pass the same counts; displacements may differ.
@@ -266,8 +273,8 @@ hcclResult_t hcclEmulationReduceScatterV(const void* sendbuff, void* recvbuff,
                                          void* stream_handle);
 
 // Sends send_counts[p] elements from send_displacements[p] of `sendbuff` to rank p, and stores the
-// recv_counts[p] elements that rank p sends at recv_displacements[p] of `recvbuff`. A rank must
-// expect from each rank as many elements as that rank sends.
+// recv_counts[p] elements from rank p at recv_displacements[p] of `recvbuff`, for every rank p. For
+// each pair of ranks, the sender's count and the receiver's count must be equal.
 // In place: never.
 hcclResult_t hcclEmulationAlltoAllV(const void* sendbuff, const uint64_t* send_counts,
                                     const uint64_t* send_displacements, void* recvbuff,
@@ -278,14 +285,14 @@ hcclResult_t hcclEmulationAlltoAllV(const void* sendbuff, const uint64_t* send_c
 
 // Waits, for at most `timeout_ms` milliseconds (0 polls), until another rank of the communicator
 // has offered this rank a message for which no receive has been called. Writes the sending rank to
-// `*source` and the message's size in bytes to `*bytes`, which may be null. The next hcclRecv()
-// from that rank receives this message, which stays offered until then. A message is offered as
-// soon as its hcclSend() starts to run on the sender's stream. If receives from a rank are queued,
-// messages from that rank are reported only after those receives have completed. Successive probes
-// report the ranks round robin. Only one thread at a time may probe and then receive, because two
-// threads might get the same message. Returns hcclBusy and writes nothing when the time has elapsed
-// (immediately in a communicator of one rank). Returns the code of the failure if the communicator
-// fails or has failed.
+// `*source` and the message's size in bytes to `*bytes`, unless `bytes` is null. The message stays
+// offered; the next hcclRecv() from that rank receives it. A message is offered as soon as its
+// hcclSend() starts to run on the sender's stream. If receives from a rank are queued, messages
+// from that rank are reported only after those receives have completed. Successive probes report
+// the ranks round robin. Only one thread at a time may probe and then receive, because two threads
+// might get the same message. Returns hcclBusy and writes nothing when the time has elapsed; in a
+// communicator of one rank, immediately. Returns the code of the failure if the communicator fails
+// or has failed.
 // Blocks: for at most `timeout_ms`. hcclCommAbort() ends the wait. hcclCommDestroy() does not: it
 // returns, but the probe keeps waiting until its time has elapsed.
 // Errors: hcclInvalidArgument for an unknown communicator or a null `source`.

@@ -20,12 +20,12 @@
 #define HCCL_UNIQUE_ID_MAX_BYTES 1024
 
 // A communicator handle: one rank's membership in a group of ranks. It is a macro, because programs
-// test for it with #ifdef and build other types from it.
+// test for the macro with #ifdef and build other types from it.
 #define hcclComm_t void*
 
-// Identifies a communicator that its ranks are about to create. One rank creates the id. The
-// program passes to the other ranks either the whole structure, or `length` and the first `length`
-// bytes of `internal`. The id is plain data, valid in any process and on any host.
+// Identifies a communicator. The id is plain data, valid in any process and on any host.
+// hcclGetUniqueId() creates it on one rank, and the program passes it to the other ranks before
+// they join: either the whole structure, or `length` and the first `length` bytes of `internal`.
 typedef struct hcclUniqueId {
   uint8_t internal[HCCL_UNIQUE_ID_MAX_BYTES];
   size_t length;
@@ -53,15 +53,15 @@ typedef enum hcclResult_t {
   hcclPortDown = 16
 } hcclResult_t;
 
-// Fixes the underlying type in C++. Without it, an enumeration could not hold the bitwise
-// reductions of hccl_emulation.h, which need more bits than the enumerators below.
+// Fixes the underlying type in C++. Otherwise, an enumeration could not hold the bitwise reductions
+// of hccl_emulation.h, which need more bits than the enumerators of hcclRedOp_t.
 #ifdef __cplusplus
 #define HCCL_OF_TYPE_INT : int
 #else
 #define HCCL_OF_TYPE_INT
 #endif
 
-// Reductions. In NCCL, minimum and maximum have each other's values: translate reductions by name.
+// Reductions. NCCL has swapped values for minimum and maximum: translate reductions by name.
 typedef enum hcclRedOp_t HCCL_OF_TYPE_INT {
   hcclSum = 0,
   hcclProd = 1,

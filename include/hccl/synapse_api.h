@@ -3,15 +3,17 @@
 // synapse_graph_api.h, which this header includes.
 //
 // Every function returns synSuccess or an error code, and synGetLastErrorMessage() describes the
-// cause. The docstrings list the codes that are specific to a function. All functions return
-// - synUninitialized before synInitialize() and after synDestroy(), except for synInitialize(),
-//   synDriverGetVersion(), the configuration and the error text functions;
+// cause. The docstrings list the codes that are specific to a function. The functions of the
+// runtime also return
+// - synUninitialized before synInitialize() and after synDestroy(). The functions for the driver
+//   version, configuration, error texts, stream affinity, kernel libraries and profiling do not
+//   check this;
 // - synInvalidArgument for a null pointer to a result, and for a device that is not acquired;
 // - synFail in a child forked from a process that has initialised the library.
 //
 // Sizes are in bytes unless a docstring says elements. Functions do not block unless their
-// docstring has a line "Blocks:". Any thread may call; calls on one stream are processed one after
-// the other.
+// docstring has a line "Blocks:", except that a call that queues work waits while its stream's
+// queue is full. Any thread may call; calls on one stream take effect one after the other.
 //
 // A copy to a device and back:
 //
@@ -61,7 +63,9 @@ extern "C" {
 // synAlreadyInitialized from a further call if HABANA_DISABLE_DOUBLE_SYN_INITIALIZE is set.
 synStatus SYN_API_CALL synInitialize(void);
 
-// Releases the devices that are still held and ends the runtime, which may be started again.
+// Runs all queued work, releases the devices that are still held and ends the runtime.
+// synInitialize() may start it again.
+// Blocks: until the queued work has run.
 synStatus SYN_API_CALL synDestroy(void);
 
 // Writes the driver version as text, truncated to `len` bytes including the terminating zero.
@@ -71,8 +75,9 @@ synStatus SYN_API_CALL synDriverGetVersion(char* pDriverVersion, int len);
 
 // Acquires the device with this module id for the process and stores its device id in `pDeviceId`.
 // synDeviceRelease() releases the device.
-// Errors: synDeviceAlreadyAcquired if the process holds a device; synUnavailable if another process
-// holds the device; synNoDeviceFound if there is no such module.
+// Errors: synUnavailable if the device is held, by this or another process; synNoDeviceFound if
+// there is no such module; under HCCL_STRICT=1, synDeviceAlreadyAcquired if the process already
+// holds a device.
 synStatus SYN_API_CALL synDeviceAcquireByModuleId(synDeviceId* pDeviceId, synModuleId moduleId);
 
 // Acquires the device at a PCI address ("dddd:bb:dd.f"), or the first free one if `pciBus` is null
@@ -85,18 +90,19 @@ synStatus SYN_API_CALL synDeviceAcquire(synDeviceId* pDeviceId, const char* pciB
 synStatus SYN_API_CALL synDeviceAcquireByDeviceType(synDeviceId* pDeviceId,
                                                     synDeviceType deviceType);
 
-// Waits for the device's streams, frees its streams, events, memory and mappings, and releases the
-// device.
+// Waits for the work of the device's streams, destroys these streams, frees the device's memory and
+// releases the device.
 // Blocks: until the queued work has run.
 synStatus SYN_API_CALL synDeviceRelease(synDeviceId deviceId);
 
 // Waits until all streams of the device have run the work queued so far.
-// Blocks: until then.
+// Blocks: until the work has run.
 // Errors: those of synStreamSynchronize() if any of that work failed.
 synStatus SYN_API_CALL synDeviceSynchronize(synDeviceId deviceId);
 
-// Write the number of devices on this host, free or acquired: of all types, of one type, or of each
-// type (in an array indexed by synDeviceType).
+// Write the number of devices on this host, whether free or acquired. synDeviceGetCount() counts
+// all devices, and synDeviceGetCountByDeviceType() those of one type. synDeviceCount() writes one
+// number for each type, at the index of its synDeviceType.
 synStatus SYN_API_CALL synDeviceGetCount(uint32_t* pCount);
 synStatus SYN_API_CALL synDeviceGetCountByDeviceType(uint32_t* pCount, synDeviceType deviceType);
 synStatus SYN_API_CALL synDeviceCount(uint32_t count[synDeviceTypeSize]);
@@ -109,12 +115,12 @@ synStatus SYN_API_CALL synDeviceGetModuleIDs(uint32_t* pDeviceModuleIds, uint32_
 synStatus SYN_API_CALL synDeviceGetMemoryInfo(synDeviceId deviceId, uint64_t* free,
                                               uint64_t* total);
 
-// Describe an acquired device. The second form adds fields; see the structures.
+// Describe an acquired device. For the fields, see the structures.
 synStatus SYN_API_CALL synDeviceGetInfo(synDeviceId deviceId, synDeviceInfo* pDeviceInfo);
 synStatus SYN_API_CALL synDeviceGetInfoV2(synDeviceId deviceId, synDeviceInfoV2* pDeviceInfo);
 
-// Write one value for each of `querySize` attributes. The second and third forms need no acquired
-// device.
+// Write one value for each of `querySize` attributes. synDeviceGetAttribute() needs an acquired
+// device, the others do not.
 synStatus SYN_API_CALL synDeviceGetAttribute(uint64_t* pRetVal,
                                              const synDeviceAttribute* deviceAttr,
                                              const unsigned querySize, synDeviceId deviceId);
@@ -127,8 +133,8 @@ synStatus SYN_API_CALL synDeviceTypeGetAttribute(uint64_t* pRetVal,
                                                  const unsigned querySize,
                                                  synDeviceType deviceType);
 
-// Write the name of the device's family in capitals ("GAUDI2"), or its PCI address, truncated to
-// `len` bytes including the terminating zero.
+// Write the name of the device's family in capitals ("GAUDI2"), or its PCI address, as text. The
+// text is truncated to `len` bytes including the terminating zero.
 synStatus SYN_API_CALL synDeviceGetName(char* pName, int len, synDeviceId deviceId);
 synStatus SYN_API_CALL synDeviceGetPCIBusId(char* pPciBusId, int len, synDeviceId deviceId);
 
@@ -141,8 +147,8 @@ synStatus SYN_API_CALL synDeviceGetPCIBusId(char* pPciBusId, int len, synDeviceI
 synStatus SYN_API_CALL synDeviceMalloc(synDeviceId deviceId, uint64_t size, uint64_t reqAddr,
                                        uint32_t flags, uint64_t* buffer);
 
-// Frees the allocation that starts at `buffer`. Queued work that uses the memory still runs to
-// completion on it.
+// Frees the allocation that starts at `buffer`. Work that is already queued may still use the
+// memory.
 // Errors: synInvalidArgument if `buffer` is not the start of an allocation.
 synStatus SYN_API_CALL synDeviceFree(synDeviceId deviceId, uint64_t buffer, uint32_t flags);
 
@@ -186,14 +192,14 @@ synStatus SYN_API_CALL synMemsetD32Async(uint64_t pDeviceMem, const uint32_t val
 
 // ---- Streams ----------------------------------------------------------------------------------
 
-// Failures. A copy or memset that fails leaves wrong data behind. Therefore the work queued after
-// it does not run, on the same stream or on streams that wait for an event recorded after it:
-// copies, memsets and kernels fail for the same reason, and a collective fails its communicator on
-// all ranks. This state ends on all of these streams when synStreamSynchronize(),
+// Failures. A copy or memset that fails leaves wrong data behind. Therefore later work does not run
+// if it is queued on the same stream, or on a stream that waits for an event recorded after the
+// failure: copies, memsets and kernels fail for the same reason, and a collective fails its
+// communicator on all ranks. This state ends on all of these streams when synStreamSynchronize(),
 // synEventSynchronize() or synDeviceSynchronize() has reported the failure on one of them; work
-// queued from then on runs. An event keeps the failure of the work before it until it is recorded
-// again after new work. Queries report a failure without ending this state. A failed collective
-// stops only its communicator; the stream goes on.
+// queued from then on runs. Queries report a failure without ending this state. An event keeps the
+// failure of the work that it captured until the event is recorded again after new work. A failed
+// collective fails its communicator but does not stop its stream.
 
 // Creates a stream: a queue of copies, memsets, event records, event waits and collectives, which
 // run one after the other. `flags` must be 0. The stream exists until synStreamDestroy(), or until
@@ -210,9 +216,9 @@ synStatus SYN_API_CALL synStreamCreate(synStreamHandle* pStreamHandle, synDevice
 // Blocks: until the work has run.
 synStatus SYN_API_CALL synStreamDestroy(synStreamHandle streamHandle);
 
-// Waits until the work queued so far has completed. Several threads may wait. Each stream that a
-// failure affects reports it once.
-// Blocks: until then.
+// Waits until the work queued so far has completed. Several threads may wait at the same time. A
+// failure is reported once on each stream that it affects.
+// Blocks: until the work has completed.
 // Errors: synFail if a copy or memset in that work failed, else synFailHccl if a collective in it
 // failed; the text describes the failure.
 synStatus SYN_API_CALL synStreamSynchronize(synStreamHandle streamHandle);
@@ -221,14 +227,14 @@ synStatus SYN_API_CALL synStreamSynchronize(synStreamHandle streamHandle);
 // Errors: those of synStreamSynchronize().
 synStatus SYN_API_CALL synStreamQuery(synStreamHandle streamHandle);
 
-// Makes work queued on the stream from now on wait for the work that the event captured when it was
-// last recorded. An event that was never recorded counts as complete. The host does not wait.
-// `flags` must be 0.
+// Makes work that is queued on the stream from now on wait for the work that the event captured
+// when it was last recorded. An event that was never recorded counts as complete. The host does not
+// wait. `flags` must be 0.
 synStatus SYN_API_CALL synStreamWaitEvent(synStreamHandle streamHandle, synEventHandle eventHandle,
                                           const uint32_t flags);
 
-// Set and get the engines that a stream prefers, as a bit mask, and get the masks that exist. Masks
-// have no effect on emulated devices: synStreamGetAffinity() always writes 1.
+// Set and get the engines that a stream prefers, as a bit mask, and get the masks that exist. The
+// masks have no effect on emulated devices, and synStreamGetAffinity() always writes 1.
 synStatus SYN_API_CALL synStreamSetAffinity(synDeviceId deviceId, synStreamHandle pStreamHandle,
                                             uint64_t streamAffinityMask);
 synStatus SYN_API_CALL synStreamGetAffinity(synDeviceId deviceId, synStreamHandle pStreamHandle,
@@ -241,7 +247,7 @@ synStatus SYN_API_CALL synDeviceGetNextStreamAffinity(synDeviceId deviceId,
 // ---- Events -----------------------------------------------------------------------------------
 
 // Creates an event. `flags` is 0 or EVENT_COLLECT_TIME; the device id is not checked. The event
-// exists until synEventDestroy(), or until the device is released.
+// exists until synEventDestroy() or synDestroy().
 synStatus SYN_API_CALL synEventCreate(synEventHandle* pEventHandle, synDeviceId deviceId,
                                       const uint32_t flags);
 
@@ -257,8 +263,8 @@ synStatus SYN_API_CALL synEventRecord(synEventHandle eventHandle, synStreamHandl
 // Errors: those of synEventSynchronize().
 synStatus SYN_API_CALL synEventQuery(synEventHandle eventHandle);
 
-// Waits until the captured work has completed. Several threads may wait.
-// Blocks: until then.
+// Waits until the captured work has completed. Several threads may wait at the same time.
+// Blocks: until the work has completed.
 // Errors: synFail if a copy or memset in that work failed, else synFailHccl if a collective in it
 // failed; the text describes the failure.
 synStatus SYN_API_CALL synEventSynchronize(synEventHandle eventHandle);
@@ -266,9 +272,9 @@ synStatus SYN_API_CALL synEventSynchronize(synEventHandle eventHandle);
 // Writes the time in nanoseconds from the completion of the start event to that of the end event.
 // If `eventHandleEnd` is null, writes the time at which the start event completed, on the clock of
 // synProfilerGetCurrentTimeNS().
-// Errors: synObjectNotInitialized if an event was not recorded; synBusy if one is not complete;
-// synInvalidArgument if one was not created with EVENT_COLLECT_TIME, or if the end event completed
-// first; synUnavailable if the time is no longer kept.
+// Errors: synObjectNotInitialized if an event was not recorded; synBusy if an event is not
+// complete; synInvalidArgument if an event was not created with EVENT_COLLECT_TIME, or if the end
+// event completed before the start event.
 synStatus SYN_API_CALL synEventElapsedTime(uint64_t* pNanoSeconds,
                                            const synEventHandle eventHandleStart,
                                            const synEventHandle eventHandleEnd);
@@ -276,14 +282,15 @@ synStatus SYN_API_CALL synEventElapsedTime(uint64_t* pNanoSeconds,
 // ---- Configuration and errors -----------------------------------------------------------------
 
 // Writes the value of a configuration key (the name of an environment variable) as text to
-// `configValue`, at most `valueSize` bytes including the terminating zero; boolean keys yield "0"
-// or "1".
+// `configValue`, truncated to `valueSize` bytes including the terminating zero. Boolean keys yield
+// "0" or "1".
 // Errors: synInvalidArgument for an unknown key; `configValue` is then empty.
 synStatus SYN_API_CALL synConfigurationGet(const char* configurationName, char* configValue,
                                            uint64_t valueSize);
 
 // Sets the value of a configuration key for this process.
-// Errors: synInvalidArgument if the variable of that name does not accept the value.
+// Errors: synInvalidArgument if the key is a variable of the library that does not accept the
+// value.
 synStatus SYN_API_CALL synConfigurationSet(const char* configurationName, const char* configValue);
 
 // Writes a short text for a status, truncated to `len` bytes including the terminating zero;
@@ -295,14 +302,14 @@ synStatus SYN_API_CALL synStatusGetBriefDescription(synStatus status, char* stat
 // text. Do not free it.
 const char* SYN_API_CALL synGetErrorString(synStatus status);
 
-// Return the status and the text of this thread's last syn call: synSuccess and an empty text if it
-// succeeded. The text is never null and stays valid until the thread's next syn call. Neither
-// function clears the error.
+// Return the status and the text of this thread's last syn call; after a successful call,
+// synSuccess and an empty text. The text is never null and stays valid until the thread's next syn
+// call. Neither function clears the error.
 synStatus SYN_API_CALL synGetLastError(void);
 const char* SYN_API_CALL synGetLastErrorMessage(void);
 
-// Writes `msg` (may be null) and the state of every stream and communicator to the log, and aborts
-// the process. `flags` is ignored.
+// Writes `msg`, unless it is null, and the state of every stream and communicator to the log, and
+// aborts the process. `flags` is ignored.
 synStatus SYN_API_CALL synDumpStateAndTerminate(const char* msg, uint64_t flags);
 
 // Reports how many bytes of device memory a framework's own allocator uses at a given time. The
@@ -312,9 +319,9 @@ synStatus SYN_API_CALL synUpdateMemoryConsumption(uint64_t usedMemory, uint64_t 
 // ---- Profiler ---------------------------------------------------------------------------------
 
 // Collect a trace between start and stop. Call synProfilerGetTrace() twice: first with a null
-// `buffer`, to get the numbers of bytes and entries that the buffer must hold, then with a buffer
-// of that size, to fill it. An emulated device records nothing, so it needs no memory, and its
-// traces have no bytes and no entries.
+// `buffer`, to get the number of bytes and of entries in the trace, then with a buffer of that
+// size, to fill it. An emulated device records nothing, so it needs no memory, and its traces are
+// empty.
 // Errors: synInvalidArgument for an unknown synTraceType.
 synStatus SYN_API_CALL synProfilerQueryRequiredMemory(synDeviceId deviceId,
                                                       uint32_t* bytesRequired);
@@ -328,9 +335,9 @@ synStatus SYN_API_CALL synProfilerGetTrace(synTraceType type, const synDeviceId 
 // Writes the time in nanoseconds on the clock that timestamps events.
 synStatus SYN_API_CALL synProfilerGetCurrentTimeNS(uint64_t* nanoTime);
 
-// Add the program's own entries to the trace: a measurement that starts at `nanoTime`, optionally
-// with arguments and for a named thread, or an event with a start and an end. `args` holds
-// `argsSize` strings, alternately a name and its value.
+// Add the program's own entries to the trace. A measurement starts at `nanoTime`, and may have
+// arguments and the name of a thread. An event has a start and an end. `args` holds `argsSize`
+// strings, alternately a name and its value.
 synStatus SYN_API_CALL synProfilerAddCustomMeasurement(const char* description, uint64_t nanoTime);
 synStatus SYN_API_CALL synProfilerAddCustomMeasurementArgs(const char* description,
                                                            uint64_t nanoTime, const char** args,

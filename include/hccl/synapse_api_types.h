@@ -35,7 +35,7 @@ typedef uint64_t synNodeId;  // a node of a compute graph, not a machine
 static const synModuleId INVALID_MODULE_ID SYN_MAYBE_UNUSED = 0xFFFFFFFFU;
 static const synDeviceId SYN_INVALID_DEVICE_ID SYN_MAYBE_UNUSED = 0xFFFFFFFFU;
 
-// The direction of a copy, which determines which of its addresses are device addresses.
+// The direction of a copy: determines whether each of its addresses is a host or a device address.
 typedef enum synDmaDir {
   HOST_TO_DRAM = 0,
   DRAM_TO_HOST = 1,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Types shared by the whole Synapse API: status codes, device and data types, tensor geometry, and
-// the dimension limits they are built on. Values and layouts are fixed: programs built against
-// other releases rely on them.
+// the limits of tensor dimensions. Values and layouts are fixed: programs built against other
+// releases rely on them.
 #ifndef HCCL_SYNAPSE_COMMON_TYPES_H_
 #define HCCL_SYNAPSE_COMMON_TYPES_H_
 
@@ -90,7 +90,7 @@ typedef enum synStatus {
   synFailTpcKernels = 47
 } synStatus;
 
-// Families of accelerators. The value 3 is not used.
+// Families of accelerators. No family has the value 3.
 typedef enum synDeviceType {
   synDeviceGreco = 1,
   synDeviceGoya2 = synDeviceGreco,
@@ -170,8 +170,8 @@ typedef struct synTensorDeviceFullLayout {
   synDataType deviceDataType;
 } synTensorDeviceFullLayout;
 
-// The description of a tensor for the graph compiler. The type is incomplete, because no code that
-// runs on emulated devices creates one.
+// The description of a tensor for the graph compiler. The type is incomplete, because emulated
+// devices have no graph compiler.
 typedef struct synTensorDescriptor synTensorDescriptor;
 
 typedef enum synQuantizationProperty {

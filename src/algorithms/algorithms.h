@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The builders of schedules, one file per algorithm. A builder is a pure function of a shape, whose
-// `collective` it ignores, and accepts any number of ranks and any root. Users select an algorithm
-// by its name in the catalogue.
+// The builders of schedules, one file per algorithm. A builder is a pure function of a shape. It
+// ignores Shape::collective, and accepts any number of ranks and any root. Users select an
+// algorithm by its name in the catalogue.
 #pragma once
 
 #include "schedule/schedule.h"

@@ -15,9 +15,10 @@ struct Family {
   std::vector<std::int32_t> children;
 };
 
-// Returns the neighbours of `place` in the in-order binary tree over places 1 .. count. The root of
-// a subtree is its k-th place, where k is the largest power of two that does not exceed the size of
-// the subtree. Odd places are leaves. The parent of the tree's root is place 0.
+// Returns the neighbours of `place` in the in-order binary tree over places 1 .. count. Places are
+// numbered from the root of the collective (numbering.h). The root of a subtree is its k-th place,
+// where k is the largest power of two that does not exceed the size of the subtree. Odd places are
+// leaves. The parent of the tree's root is place 0.
 [[nodiscard]] inline Family family_in_order(std::int32_t count, std::int32_t place) {
   const auto top = [](std::int32_t size) {
     return static_cast<std::int32_t>(std::bit_floor(static_cast<std::uint32_t>(size)));
@@ -28,7 +29,7 @@ struct Family {
     return family;
   }
   std::int32_t parent = 0;
-  std::int32_t before = 0;  // the place before the subtree
+  std::int32_t before = 0;  // the last place before the subtree
   std::int32_t size = count;
   while (place != before + top(size)) {
     parent = before + top(size);
@@ -44,8 +45,9 @@ struct Family {
 }
 
 // Returns the neighbours of the shape's rank in its channel's tree. The root of the collective is
-// the parent of both trees' roots. The second tree renumbers places 1 .. n - 1 so that odd and even
-// places exchange roles: it mirrors them if n is odd, and shifts them by one if n is even.
+// the parent of both trees' roots. The second tree, that of odd channels, has the places 1 .. n - 1
+// renumbered so that odd places and even places exchange roles: mirrored if n is odd, shifted by
+// one if n is even.
 [[nodiscard]] inline Family family_in_tree(const schedule::Shape& shape) {
   const std::int32_t others = shape.rank_count - 1;
   const bool second = shape.channel % 2 == 1;

@@ -78,7 +78,7 @@ Bound dissemination(const Scale& s) {
 
 // Each tree carries half of the data.
 constexpr Knobs kTwoTrees{.channels = 2, .pipelined = true};
-// The channels of a hierarchical call are pipelined through its phases.
+// With several channels, the phases of a hierarchical call overlap.
 constexpr Knobs kPhases{.channels = 4};
 
 constexpr std::array kFlat = {

@@ -10,7 +10,7 @@
 
 namespace hccl::algorithms {
 
-// The arguments of a bound.
+// The values from which a bound is computed.
 struct Scale {
   double n = 1;      // number of ranks
   double log_n = 0;  // binary logarithm of n, rounded up
@@ -26,8 +26,8 @@ struct Knobs {
 struct Algorithm {
   std::string_view name;
   Collective collective;
-  // The builder and the bound of a hierarchical algorithm are those of the algorithm that it uses
-  // across nodes (hierarchical.h).
+  // A hierarchical algorithm has the builder and the bound of its algorithm across nodes
+  // (hierarchical.h).
   Schedule (*build)(const Shape&);
   schedule::Bound (*bound_at)(const Scale&);
   Knobs knobs{};
@@ -37,8 +37,8 @@ struct Algorithm {
   [[nodiscard]] schedule::Bound bound(const Shape& shape) const;
 };
 
-// Returns all algorithms, the flat ones first. Ranks identify an algorithm to each other by its
-// index in this list.
+// Returns all algorithms, the flat ones first. Ranks identify an algorithm to each other by the
+// algorithm's index in this list.
 [[nodiscard]] std::span<const Algorithm> catalogue();
 // Returns the algorithms that are not hierarchical. Their schedules depend on the shape alone.
 [[nodiscard]] std::span<const Algorithm> flat();

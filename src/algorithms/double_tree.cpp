@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Double binary tree: P. Sanders, J. Speck and J. L. Träff, "Two-tree algorithms for full bandwidth
-// broadcast, reduction and scan", 2009. The channels alternate between two trees, each of which
-// carries half of the data; an inner node of one tree is a leaf of the other. A message takes about
-// log2(n) hops up or down a tree. A rank has at most three peers in a tree. An all-reduce goes up
-// and down the tree in `pipeline` chunks, and a rank sends and receives at most three times the
-// tree's part.
+// broadcast, reduction and scan", 2009. The channels alternate between two trees, so that each tree
+// carries half of the data. An inner node of one tree is a leaf of the other. A message takes about
+// log2(n) hops up or down a tree. A rank has at most three peers in a tree. An all-reduce cuts the
+// tree's data into `pipeline` chunks, which go up and then down the tree. A rank sends at most
+// three times the tree's data, and receives at most three times that data.
 #include "algorithms/algorithms.h"
 #include "algorithms/binary_tree.h"
 #include "schedule/builder.h"
@@ -66,8 +66,8 @@ Schedule tree_reduce(const Shape& shape) {
 }
 
 // Step t carries chunk t up and chunk t - 1 down, both slice by slice through the whole tree. The
-// lag of one chunk is the same for all ranks: if it were shorter near the root, parent and child
-// would wait for each other in different steps.
+// lag of one chunk is the same for all ranks. If the lag were shorter near the root, parent and
+// child would wait for each other in different steps.
 Schedule tree_all_reduce(const Shape& shape) {
   const Family family = family_in_tree(shape);
   const std::uint32_t chunks = shape.pipeline;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Halving and doubling on any number of ranks: J. L. Träff, "Optimal, non-pipelined reduce-scatter
 // and allreduce algorithms", arXiv:2410.14234, 2024. Each step of the reduce-scatter halves the
-// number of chunks that a rank still has to reduce; the all-gather reverses these steps. Each of
-// the two takes ceil(log2 n) steps and moves n - 1 of n chunks.
+// number of chunks that a rank still has to reduce; the all-gather reverses these steps. The
+// reduce-scatter and the all-gather each take ceil(log2 n) steps and move all chunks but one.
 #include "algorithms/algorithms.h"
 #include "algorithms/numbering.h"
 #include "schedule/builder.h"
@@ -20,8 +20,8 @@ using schedule::Span;
 namespace {
 
 // Splits the `count` chunks from place `first` onwards, which may wrap around, into one or two
-// contiguous runs, and calls function(chunk, place, count) for each run. Places number the chunks
-// in the circle, starting with the rank's own chunk.
+// contiguous runs, and calls function(chunk, place, count) for each run. The place of a chunk is
+// its distance from the rank's own chunk, modulo the number of chunks.
 template <class Function>
 void for_runs(const Shape& shape, std::int32_t first, std::int32_t count, Function function) {
   const std::int32_t begin = rank_at(shape, first);
@@ -37,11 +37,12 @@ std::vector<std::int32_t> sizes_of(std::int32_t rank_count) {
   return sizes;
 }
 
-// Adds the steps of a reduce-scatter. In a step from `size` to `left` chunks, a rank sends its
-// chunks from place `left` onwards to the rank at distance `left`, whose first chunks they are, and
-// receives its own first chunks from the rank at distance -left. held(chunk, place, count) returns
-// the span of partial results. If the number of chunks is odd, one chunk takes no part in the first
-// step; `keep_odd` copies it to make it contiguous with the others.
+// Adds the steps of a reduce-scatter. After a step, the rank still has to reduce the `left` chunks
+// that start at place 0. In the step, the rank sends its other chunks to the rank at distance
+// `left`, and receives as many chunks, which start at place 0, from the rank at distance -left.
+// held(chunk, place, count) returns the span of partial results. If the number of chunks is odd,
+// the first step neither sends nor receives the chunk at the last remaining place. `keep_odd`
+// copies that chunk to the partial results.
 template <class Held>
 void halve(ScheduleBuilder& builder, const Shape& shape, Held held, const Span& result,
            bool keep_odd) {

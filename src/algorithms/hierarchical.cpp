@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hierarchical all-reduce: a direct reduce-scatter on each node, an all-reduce along each rail, and
-// a direct all-gather on each node. A rail consists of the ranks with the same place on all nodes;
-// there are as many rails as the smallest node has ranks. Takes two steps more than the rails'
-// algorithm. Across nodes, a rank sends that algorithm's data divided by the number of rails.
+// a direct all-gather on each node. A rail consists of the ranks with the same index on their
+// nodes. There are as many rails as the smallest node has ranks. Takes two steps more than the
+// algorithm along the rails. Across nodes, a rank sends as much as in that algorithm, divided by
+// the number of rails.
 #include "algorithms/hierarchical.h"
 
 #include "algorithms/numbering.h"
@@ -21,7 +22,7 @@ using schedule::Span;
 
 namespace {
 
-// The node of a rank, its place among the node's ranks, and the number of rails.
+// The node of a rank, the rank's index among the node's ranks, and the number of rails.
 struct Position {
   Position(std::int32_t rank, std::span<const std::int32_t> node_sizes)
       : rails(*std::min_element(node_sizes.begin(), node_sizes.end())) {
@@ -45,8 +46,8 @@ Shape rail_shape(const Shape& shape, std::size_t node, std::size_t nodes) {
   return rail;
 }
 
-// Applies the rail's schedule to the rail's chunks of the output and to the ranks of the
-// communicator.
+// Translates a rail's schedule: its chunks become the rail's chunks of the output, and its ranks
+// become ranks of the communicator.
 class Rail {
  public:
   Rail(const Position& position, std::span<const std::int32_t> node_sizes, const Schedule& schedule)

@@ -7,8 +7,9 @@
 namespace hccl::algorithms {
 
 // Return the schedule and the bound of a hierarchical all-reduce. `node_sizes` holds the number of
-// ranks of each node, at least one; ranks are numbered node by node. `rails` is an all-reduce of
-// the catalogue, which runs across nodes, among the ranks with the same place on their nodes.
+// ranks of each node, at least one; ranks are numbered node by node. `rails` is the all-reduce of
+// the catalogue that runs across nodes, along each rail. A rail consists of one rank per node: the
+// ranks with the same index on their nodes.
 [[nodiscard]] Schedule hierarchical_all_reduce(const Shape& shape,
                                                std::span<const std::int32_t> node_sizes,
                                                const Algorithm& rails);

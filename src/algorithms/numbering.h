@@ -6,20 +6,20 @@
 
 namespace hccl::algorithms {
 
-// Returns value modulo count, for values of at least -count.
+// Returns `value` modulo `count`. `value` must be at least -`count`.
 [[nodiscard]] constexpr std::int32_t circular(std::int32_t value, std::int32_t count) {
   return (value + count) % count;
 }
-// Returns the rank at `distance` from the shape's rank, for distances of at least -rank_count.
+// Returns the rank at `distance` from the shape's rank. `distance` must be at least -rank_count.
 [[nodiscard]] inline std::int32_t rank_at(const schedule::Shape& shape, std::int32_t distance) {
   return circular(shape.rank + distance, shape.rank_count);
 }
-// Returns the number of a rank's chunk.
+// Returns the number of the chunk that belongs to a rank.
 [[nodiscard]] constexpr std::uint32_t chunk_of(std::int32_t rank) {
   return static_cast<std::uint32_t>(rank);
 }
 
-// Convert between ranks and places, which are counted from the root: the root has place 0.
+// Convert between a rank and its place: the rank's distance from the root, modulo rank_count.
 [[nodiscard]] inline std::int32_t place_after_root(const schedule::Shape& shape) {
   return rank_at(shape, -shape.root);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pairwise all-to-all: in round k, ranks whose numbers add up to k modulo n exchange their blocks,
 // as in a round-robin tournament. R. Thakur, R. Rabenseifner and W. Gropp, "Optimization of
-// collective communication operations in MPICH", 2005, describe it for powers of two. Takes n - 1
-// steps of one block. In place, takes one more step, because a block is copied to scratch before
-// the peer's block replaces it.
+// collective communication operations in MPICH", 2005, describe this algorithm for powers of two.
+// Takes n - 1 steps of one block. An in-place call takes one more step, because each block is
+// copied to scratch before the peer's block replaces it.
 #include "algorithms/algorithms.h"
 #include "algorithms/numbering.h"
 #include "schedule/builder.h"

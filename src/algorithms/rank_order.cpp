@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the fold ((x0 + x1) + x2) + ..., in which this rank's own data has its place in the order.
+// Builds the fold ((x0 + x1) + x2) + ..., where xi is the data of the group's i-th rank.
 #include "algorithms/rank_order.h"
 
 namespace hccl::algorithms {
@@ -20,7 +20,7 @@ void receive_in_rank_order(schedule::ScheduleBuilder& builder, std::int32_t rank
       sum = into;
     } else if (i == 0 && below > 1) {
       builder.receive(peer, sum);
-    } else if (i == 0 || (i == 1 && below == 0)) {  // own data and the peer's come first
+    } else if (i == 0 || (i == 1 && below == 0)) {  // x0 + x1, one of them this rank's data
       builder.receive_reduce(peer, into, own);
     } else {
       builder.receive_reduce(peer, sum, sum);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reduces, in rank order, the data that every rank of a group sends to this rank. The same order
-// applies within a node (docs/explanation/numerics.md).
+// Adds receives that reduce the data of a group of ranks in rank order, which is also the order
+// within a node (docs/explanation/numerics.md).
 #pragma once
 
 #include "schedule/builder.h"
@@ -13,8 +13,8 @@ struct RankGroup {
 };
 
 // Adds the receives that set `into` to the reduction of `own` and the data of the group's other
-// ranks. If `same_memory` (`own` and `into` are the same memory), the reduction of the lower ranks'
-// data is kept in scratch, from slot 0 onwards.
+// ranks. `same_memory`: whether `own` and `into` are the same memory. If so, the partial result of
+// the lower ranks is kept in scratch, from slot 0 onwards.
 void receive_in_rank_order(schedule::ScheduleBuilder& builder, std::int32_t rank,
                            const RankGroup& group, const schedule::Span& into,
                            const schedule::Span& own, bool same_memory);

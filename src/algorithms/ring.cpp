@@ -14,8 +14,8 @@ using schedule::output;
 using schedule::ScheduleBuilder;
 using schedule::scratch;
 
-// In step s of the first half, rank r sends chunk r - s - 1 and receives chunk r - s - 2. A rank's
-// chunk therefore starts at the next rank and reaches its own rank last, fully reduced.
+// In step s of the first half, rank r sends chunk r - s - 1 and receives chunk r - s - 2. Chunk r
+// therefore starts at rank r + 1 and reaches rank r last, fully reduced.
 Schedule ring_all_reduce(const Shape& shape) {
   const std::int32_t next = rank_at(shape, 1);
   const std::int32_t previous = rank_at(shape, -1);
@@ -36,7 +36,7 @@ Schedule ring_all_reduce(const Shape& shape) {
   return std::move(builder).finish();
 }
 
-// The first half of the all-reduce alone. Partial results are in scratch, because the output has
+// The first half of the ring all-reduce. Partial results are in scratch, because the output has
 // room for one block only.
 Schedule ring_reduce_scatter(const Shape& shape) {
   const auto block = [&](std::int32_t behind) { return chunk_of(rank_at(shape, -behind)); };

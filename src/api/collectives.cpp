@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The collective calls. Each validates its arguments once, queues the work and returns.
+// The collective calls: each validates its arguments, queues the work and returns.
 #include "api/queueing.h"
 #include "call/collective_call.h"
 #include "reduce/reduce.h"
@@ -20,7 +20,7 @@ void check_divisible(std::uint64_t count, int size) {
                                         " ranks; pass the number of elements in the whole buffer"));
 }
 
-// Rejects counts whose byte sizes overflow.
+// Refuses a count whose size in bytes, times the number of ranks, exceeds 2^63 - 1.
 void check_count(const CollectiveCall& call, int size) {
   const std::uint64_t largest = std::numeric_limits<std::int64_t>::max();
   const std::uint64_t element =
@@ -32,12 +32,13 @@ void check_count(const CollectiveCall& call, int size) {
 void check_buffers(const comm::Communicator& communicator, const CollectiveCall& call) {
   const std::uint64_t send_bytes = hccl::send_bytes(call, communicator.size());
   const std::uint64_t recv_bytes = hccl::recv_bytes(call, communicator.size());
-  if (send_bytes == 0) return;  // nothing will be touched
+  if (send_bytes == 0) return;  // no memory is accessed
   check_memory(communicator, call.send, send_bytes, "sendbuff");
   if (!receives(call, communicator.rank())) return;
   check_memory(communicator, call.recv, recv_bytes, "recvbuff");
   if (is_in_place(call, communicator.rank(), communicator.size())) return;
-  // With any other overlap, the output would overwrite input that is still to be read.
+  // If the buffers overlap in any other way, the output would overwrite input that is still to be
+  // read.
   const std::uint64_t begin = std::max(call.send, call.recv);
   const std::uint64_t end = std::min(call.send + send_bytes, call.recv + recv_bytes);
   if (begin >= end) return;
@@ -46,8 +47,8 @@ void check_buffers(const comm::Communicator& communicator, const CollectiveCall&
                    " bytes; use separate buffers or the in-place form"));
 }
 
-// Submits a collective. `check` validates the arguments that only this collective has. The call
-// passed to `check` holds device addresses where the program passed addresses of host views.
+// Submits a collective. Replaces addresses in host views by device addresses. Then
+// check(communicator, call) checks the arguments that only this collective has.
 template <class Check>
 hcclResult_t submit_collective(Callee callee, const CollectiveCall& call, hcclComm_t comm,
                                void* stream, Check check) {
@@ -67,7 +68,7 @@ CollectiveCall make_call(Collective collective, const void* send, void* recv, st
                          hcclDataType_t type, hcclRedOp_t operation = hcclOpNone, int root = -1) {
   CollectiveCall call;
   call.collective = collective;
-  // A value outside its enumeration must stay invalid when it is narrowed to 8 bits.
+  // An invalid value must stay invalid in 8 bits.
   call.type = static_cast<unsigned>(type) < hcclNumTypes ? static_cast<std::uint8_t>(type) : 0xff;
   call.operation =
       static_cast<unsigned>(operation) <= 0xff ? static_cast<std::uint8_t>(operation) : 0xff;

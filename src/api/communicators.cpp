@@ -25,8 +25,8 @@ std::uint64_t hand_out(std::shared_ptr<comm::Communicator> communicator) {
   return handle;
 }
 
-// Throws Error(hcclInvalidUsage) if the thread's open group holds calls of the communicator,
-// because hcclGroupEnd could not queue them after the communicator has been destroyed.
+// Throws Error(hcclInvalidUsage) if the thread's open group has calls of the communicator:
+// hcclGroupEnd could not queue them once the communicator is destroyed.
 void require_no_collected_calls(const comm::Communicator& communicator) {
   const comm::Group* const group = comm::Group::current();
   if (group == nullptr || !group->has_calls_of(communicator)) return;
@@ -36,7 +36,7 @@ void require_no_collected_calls(const comm::Communicator& communicator) {
 }
 
 // Returns the devices of hcclCommInitAll, by rank. Throws Error(hcclInvalidArgument) if `count` is
-// not positive or `ids` names a device twice.
+// not positive, or if `ids` names a device twice or one that this process does not hold.
 std::vector<std::shared_ptr<device::Device>> devices_of(int count, const int* ids) {
   if (count < 1)
     throw Error(hcclInvalidArgument, text("ndev is ", count, "; pass the number of devices"));
@@ -72,8 +72,6 @@ hcclResult_t hcclCommInitRank(hcclComm_t* comm, int nranks, hcclUniqueId commId,
   });
 }
 
-// Each device joins on a thread of its own, as if it were in its own process. If one of them cannot
-// join, no communicator is created.
 hcclResult_t hcclCommInitAll(hcclComm_t* comm, int ndev, const int* devlist) {
   return guard(__func__, [&] {
     require_pointer(comm, "comm");
@@ -91,7 +89,7 @@ hcclResult_t hcclCommInitAll(hcclComm_t* comm, int ndev, const int* devlist) {
 
 hcclResult_t hcclCommFinalize(hcclComm_t comm) {
   return guard(__func__, [&] {
-    // Waits without a pin, because an abort waits until no call holds a pin.
+    // Waits without a pin, because an abort waits for pins.
     const auto communicator = find_communicator(comm).shared();
     communicator->finalize();
     communicator->throw_if_failed();
@@ -105,23 +103,22 @@ hcclResult_t hcclCommDestroy(hcclComm_t comm) {
           "hcclCommDestroy while this thread has an open group: its calls have not been queued; "
           "call hcclGroupEnd first");
     }
-    // The handle stays valid until the work is done, so that another thread can abort the
+    // The handle stays valid until the work has run, so that another thread can abort the
     // communicator.
     const auto communicator = find_communicator(comm).shared();
     require_no_collected_calls(*communicator);
     communicator->finalize();
     if (comm::communicators().remove(to_number(comm))) return communicator->leave();
-    // Another thread has removed the handle meanwhile. If it aborted the communicator, that ended
-    // the wait above, and the call succeeds; if it destroyed the communicator, the handle is
-    // unknown.
+    // Another thread has removed the handle meanwhile. If that thread aborted the communicator,
+    // this call succeeds. If it destroyed the communicator, the handle is unknown.
     if (!communicator->failed()) static_cast<void>(find_communicator(comm));
   });
 }
 
 hcclResult_t hcclCommAbort(hcclComm_t comm) {
   return guard(__func__, [&] {
-    // Raises the fault first, to end the calls that still use the communicator, because remove()
-    // waits for those calls.
+    // First raises the fault, which ends the calls that still use the communicator, because
+    // remove() waits for them.
     find_communicator(comm)->fail("called hcclCommAbort");
     if (const auto communicator = comm::communicators().remove(to_number(comm)))
       communicator->leave();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exports device memory as a DMA buffer: hcclLookupDMABuff.
+// Exports device memory as a dma-buf: hcclLookupDMABuff.
 #include "device/dma_buffer.h"
 
 #include "api/guard.h"
@@ -10,8 +10,8 @@
 using namespace hccl;
 using namespace hccl::api;
 
-// Returns an int rather than a result code. Callers test for a negative value, so the codes of
-// failures are negative, except the code for a null `fd`, which is positive.
+// Returns an int, because callers test for a negative value: error codes are negative, except the
+// code for a null `fd`.
 int hcclLookupDMABuff(uint64_t addr, uint64_t size, int* fd) {
   if (fd == nullptr) {
     return guard(__func__, [] {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives over blocks of different sizes, built from sends and receives that progress
-// concurrently, or from one reduce for each block. Empty blocks take part too: if ranks pass
-// different counts for a block, the calls still match and fail as a mismatch; otherwise one rank
-// would wait for a message that is never sent. Also contains the probe for messages from any rank.
+// Collectives over blocks of different sizes, which run as concurrent sends and receives, or as one
+// reduce for each block; and the probe for messages. Empty blocks are sent and reduced too. So if
+// ranks pass different counts for a block, their calls meet and fail as a mismatch, and no rank
+// waits for a message that is never sent.
 #include "api/queueing.h"
 #include "call/collective_call.h"
 
@@ -41,7 +41,7 @@ struct BlockLayout {
   [[nodiscard]] const Block& of(int rank) const { return blocks[static_cast<std::size_t>(rank)]; }
 };
 
-// An array of counts or displacements, with the name of the parameter.
+// An array of counts or displacements, with its name in error texts.
 struct Numbers {
   const std::uint64_t* values;
   const char* name;
@@ -55,7 +55,7 @@ void refuse_in_strict_mode() {
 }
 
 // Returns the blocks of a buffer. Throws Error if `counts` is null, if a block ends past 2^63
-// bytes, or if the memory from the buffer's start to the end of its last block is not valid.
+// bytes, or if the memory from the start of the buffer to the end of its last block is not valid.
 BlockLayout lay_out(const comm::Communicator& communicator, std::uint64_t buffer, const char* name,
                     hcclDataType_t type, const Numbers& counts,
                     const std::uint64_t* displacements) {
@@ -81,7 +81,7 @@ BlockLayout lay_out(const comm::Communicator& communicator, std::uint64_t buffer
   return layout;
 }
 
-// Throws Error if the memory of this rank's own block is not valid.
+// Throws Error if the memory of `block` is not valid.
 void check_own(const comm::Communicator& communicator, const Block& block, const char* name) {
   if (block.bytes != 0) check_memory(communicator, block.address, block.bytes, name);
 }
@@ -102,7 +102,8 @@ std::vector<Block> sorted(std::vector<Block> blocks) {
   return blocks;
 }
 
-// Throws Error(hcclInvalidArgument) if an output overlaps another output or an input.
+// Throws Error(hcclInvalidArgument) if an output block overlaps another output block or an input
+// block.
 void check_apart(const BlockLayout& read, const BlockLayout& written) {
   const std::vector<Block> outputs = sorted(written.blocks);
   for (std::size_t i = 1; i < outputs.size(); ++i) {
@@ -110,17 +111,16 @@ void check_apart(const BlockLayout& read, const BlockLayout& written) {
       refuse_overlap(outputs[i - 1], written.name, outputs[i], written.name);
   }
   for (const Block& input : read.blocks) {
-    // The outputs are sorted and do not overlap each other: if the first output that ends after the
-    // input's start does not overlap the input, none does.
+    // The outputs are sorted and do not overlap each other. So if any output overlaps the input,
+    // the first output that ends after the start of the input does.
     const auto found = std::ranges::upper_bound(outputs, input.address, {}, &Block::end);
     if (found != outputs.end() && input.overlaps(*found))
       refuse_overlap(input, read.name, *found, written.name);
   }
 }
 
-// Returns a send to, and a receive from, every rank, including this rank. Each rank begins with
-// itself and continues with the ranks after it, so that the ranks do not all read from the same
-// rank first.
+// Returns a send to every rank and a receive from every rank, including this one. The order starts
+// at this rank, so that the ranks do not all read from the same rank first.
 std::vector<PointToPoint> messages_of(const comm::Communicator& communicator, hcclDataType_t type,
                                       const BlockLayout& sent, const BlockLayout& received) {
   const int ranks = communicator.size();
@@ -218,7 +218,7 @@ hcclResult_t hcclEmulationProbe(hcclComm_t comm, uint64_t timeout_ms, int* sourc
   return guard(__func__, [&] {
     if (source == nullptr)
       throw Error(hcclInvalidArgument, "source is null; pass the address of a variable");
-    // Waits without a pin, because an abort waits until no call holds a pin.
+    // Waits without a pin, because an abort waits for pins.
     const std::shared_ptr<comm::Communicator> communicator = find_communicator(comm).shared();
     constexpr std::uint64_t kMost = std::numeric_limits<std::int32_t>::max();  // 24 days
     const std::chrono::milliseconds timeout(std::min(timeout_ms, kMost));

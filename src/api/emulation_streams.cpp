@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of hccl_emulation.h that observe the work of streams or wait for it, and the call that
-// sets how long a communicator's calls wait for other ranks.
+// The functions of hccl_emulation.h that observe the work of streams or wait for it, and
+// hcclEmulationSetTimeout.
 #include "api/guard.h"
 #include "api/handles.h"
 #include "base/deadline.h"
@@ -19,7 +19,8 @@ using namespace hccl::api;
 
 namespace {
 
-// Throws Error(hcclInvalidArgument) unless all work of the range has been queued.
+// Throws Error(hcclInvalidArgument) unless after <= up_to and the work up to `up_to` has been
+// queued.
 void check_range(const device::Stream& stream, std::uint64_t after, std::uint64_t up_to) {
   if (after > up_to) {
     throw Error(hcclInvalidArgument, text("after is ", after, ", greater than up_to, which is ",
@@ -32,7 +33,7 @@ void check_range(const device::Stream& stream, std::uint64_t after, std::uint64_
   }
 }
 
-// Longer than any program waits, but short enough that the deadline does not overflow.
+// Ten years: longer than any program waits, and short enough that the deadline does not overflow.
 constexpr std::uint64_t kLongestWaitMs = 10ull * 365 * 24 * 3600 * 1000;
 
 bool wait_for(device::Stream& stream, std::uint64_t up_to, std::uint64_t timeout_ms) {
@@ -59,7 +60,7 @@ hcclResult_t hcclEmulationStreamPosition(void* stream_handle, uint64_t* queued,
                                          uint64_t* completed) {
   return queueing_guard(__func__, [&] {
     const StreamPin stream = find_stream(stream_handle);
-    // Reads `completed` first, so that it never exceeds `queued`.
+    // `completed` is read first, so that it never exceeds `queued`.
     if (completed != nullptr) {
       *completed = stream->progress()->completed();
       device::HostEpoch::advance();

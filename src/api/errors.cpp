@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Versions, and the calls that explain codes and last errors. The calls for last errors do not run
-// in a guard, because the guard would clear the errors that they return.
+// Versions, the texts of codes, and the last errors. The functions that return last errors do not
+// run in a guard, which would clear the error.
 #include "api/copy_text.h"
 #include "api/guard.h"
 #include "api/last_error.h"

@@ -20,7 +20,7 @@ std::uint64_t hash_of(std::string_view text) {
   return hash;
 }
 
-// A number as text, without the heap.
+// Formats a number as text without the heap.
 class Digits {
  public:
   template <class Number>
@@ -45,7 +45,7 @@ FailureLog::Entry& FailureLog::entry_of(const FailedCall& call, Entry& evicted) 
   for (Entry& entry : entries_) {
     if (entry.function == call.function && entry.code == call.code && entry.text_hash == text_hash)
       return entry;
-    if (entry.said < oldest->said) oldest = &entry;  // an unused one is older than all others
+    if (entry.said < oldest->said) oldest = &entry;  // unused entries count as oldest
   }
   evicted = *oldest;
   *oldest = {call.function, call.code_name, call.code, text_hash, 0,
@@ -168,8 +168,7 @@ void FailureLog::write_failure(const FailedCall& call, std::uint64_t repeats) {
               {call.function, " failed: ", call.code_name, " (", code.view(), "): ", call.text});
     return;
   }
-  // Leaves out the number of the code: log_parts() takes at most eight parts, and a second call
-  // would write a second line, which could end up among other ranks' lines.
+  // The number of the code is left out, because log_parts() takes at most eight parts.
   log_parts(call.level, "api",
             {call.function, " failed: ", call.code_name, ", repeated ", Digits(repeats).view(),
              times(repeats), ": ", call.text});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Logs which calls failed and why, for programs that print only codes. Limits repetition, so that a
-// loop of failing calls cannot flood the log.
+// Logs which calls failed and why, for programs that print only codes. Limits the number of lines,
+// so that a loop of failing calls cannot flood the log.
 #pragma once
 
 #include "api/last_error.h"
@@ -23,41 +23,42 @@ struct FailedCall {
   int code = 0;
   std::string_view text;
   LogLevel level = LogLevel::warning;
-  bool once = false;  // repetitions are not logged
-  // The program may expect this failure, because it tries one module after another until one is
-  // free. The failure is logged unless the thread's next try succeeds.
+  bool once = false;  // log only the first failure, no repetitions
+  // The call is a try: the program tries one module after another until one is free, so it may
+  // expect this failure. The failure is logged unless the thread's next try succeeds.
   bool tries = false;
 };
 
-// Allocates and throws nothing, so it works when memory is short and while static objects are
-// destroyed. Holds no lock while it writes, because a write to stderr may block until its reader
-// drains the pipe. Thread safety: any thread.
+// Neither allocates memory nor throws, so it works when memory is short and while static objects
+// are destroyed. Holds no lock while it writes, because a write to stderr may block until the
+// pipe's reader drains the pipe. Thread safety: any thread.
 class FailureLog {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  // A failure repeats an earlier one if function, code and text are equal. A repeated failure is
-  // logged again, with the number of repetitions, only when kPeriod has passed since it was logged
-  // last.
+  // The minimum time between two lines about the same failure. Two failures are the same if
+  // function, code and text are equal. The later line states how often the failure was repeated in
+  // between.
   static constexpr std::chrono::seconds kPeriod{10};
-  // The maximum number of lines within kPeriod; further failures are only counted.
+  // The maximum number of lines about failures in a kPeriod. Failures beyond it are counted but not
+  // logged.
   static constexpr int kMostLines = 20;
 
-  // Logs a failed call. A failed try (FailedCall::tries) is kept instead: the same thread's next
-  // try with another failure replaces it, and forgive() drops it. The kept try is logged when its
-  // thread repeats it or fails in a call that is not a try, when another thread fails in any call,
-  // or when flush() is called.
+  // Logs a failed call, or counts it (see kPeriod and kMostLines). Does not log a failed try
+  // (FailedCall::tries) yet, but keeps it. The kept try is dropped by forgive(), or if its thread's
+  // next try fails in another way, which replaces it. The kept try is logged when its thread
+  // repeats it or fails in a call that is not a try, when another thread fails in any call, or when
+  // flush() is called.
   void note(const FailedCall& call, TimePoint now) noexcept;
-  // Drops the kept try if the calling thread made it. Call when that thread's next try has
-  // succeeded.
+  // Drops the kept try if the calling thread made it. Call when a try of this thread has succeeded.
   void forgive() noexcept;
-  // Logs the kept try, and how often each failure was repeated since it was logged last. Does not
-  // block: omits lines that would have to wait for another thread or for the reader of stderr.
+  // Logs the kept try, and the number of repetitions of each failure that are not logged yet. Does
+  // not block: omits lines that would have to wait for another thread or for the reader of stderr.
   void flush() noexcept;
 
  private:
   struct Entry {
-    const char* function = nullptr;  // null: unused
+    const char* function = nullptr;  // null: the entry is unused
     const char* code_name = nullptr;
     int code = 0;
     std::uint64_t text_hash = 0;
@@ -66,19 +67,19 @@ class FailureLog {
     LogLevel level = LogLevel::warning;
     bool once = false;
   };
-  static constexpr std::size_t kEntries = 256;  // more than there are functions
+  static constexpr std::size_t kEntries = 256;  // more than the number of functions
 
   // The lines to write after a failure, in this order.
   struct Lines {
-    Entry evicted;               // with repetitions that are not logged yet
-    std::uint64_t withheld = 0;  // failures in the last period that were not logged
-    bool failure = false;        // the failure itself
-    std::uint64_t repeats = 0;   // since it was logged last
+    Entry evicted;               // another failure, whose repetitions are not logged yet
+    std::uint64_t withheld = 0;  // failures of the previous period that were not logged
+    bool failure = false;        // whether to log the failure itself
+    std::uint64_t repeats = 0;   // of the failure, since it was last logged
   };
 
-  // A failed try that is kept, with its text.
+  // The kept try.
   struct Try {
-    FailedCall call;  // function null: none
+    FailedCall call;  // function null: no try is kept
     std::array<char, LastError::kCapacity> text{};
     TimePoint time;
     pthread_t thread = 0;
@@ -92,11 +93,11 @@ class FailureLog {
 
   // Call with the lock held.
   void keep(const FailedCall& call, TimePoint now);
-  // Moves the kept try, with the lines to write, to `kept`.
+  // Moves the kept try, with the lines to write, to `kept`. Does nothing if no try is kept.
   void take_kept(Try& kept);
   [[nodiscard]] Lines lines_for(const FailedCall& call, TimePoint now);
-  // Returns the entry of the same failure. If there is none, returns an unused entry, or the one
-  // that was logged longest ago, whose content moves to `evicted`.
+  // Returns the entry of the failure. If it has none, gives it an unused entry, or the entry whose
+  // failure was logged longest ago; the old content moves to `evicted`.
   [[nodiscard]] Entry& entry_of(const FailedCall& call, Entry& evicted);
   [[nodiscard]] bool may_write(TimePoint now, Lines& lines);
 
@@ -111,7 +112,7 @@ class FailureLog {
   std::array<Entry, kEntries> entries_{};
   TimePoint period_start_;
   int lines_ = 0;               // in this period
-  std::uint64_t withheld_ = 0;  // failures beyond kMostLines
+  std::uint64_t withheld_ = 0;  // failures in this period that were not logged
   Try kept_{};
 };
 

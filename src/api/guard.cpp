@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns exceptions into codes, texts and log lines. Nothing here may throw: texts are copied, never
-// built.
+// Turns exceptions into codes, texts and log lines. Nothing here may throw, so texts are copied but
+// never built.
 #include "api/guard.h"
 
 #include "api/failure_log.h"
@@ -27,7 +27,7 @@ constexpr const char* kOutOfMemory =
 constexpr const char* kUnknownException =
     "an exception of unknown type was thrown; report this bug";
 
-// Returns the status that is closest in meaning to a result.
+// Returns the synStatus that is closest in meaning to `result`.
 constexpr synStatus status_of(hcclResult_t result) noexcept {
   switch (result) {
     case hcclSuccess:
@@ -60,8 +60,8 @@ constexpr synStatus status_of(hcclResult_t result) noexcept {
 
 constinit FailureLog failure_log;
 
-// Reads the log's environment variables, which nothing else reads before synInitialize(). If the
-// log's file cannot be opened, the line goes to stderr.
+// Reads the environment variables of the log, because a call may fail before synInitialize() reads
+// them. If the log file cannot be opened, lines go to stderr.
 void prepare_log() noexcept {
   try {
     load_log_settings();
@@ -73,8 +73,8 @@ void prepare_log() noexcept {
 
 void report(const FailedCall& call) noexcept {
   if (is_forked_child()) {
-    // Does not use the failure log, because another thread may have held its lock when this process
-    // was forked.
+    // Does not use the failure log: another thread of the parent may have held its lock at the
+    // fork.
     static std::atomic_flag reported;
     if (log_enabled(call.level) && !reported.test_and_set())
       log_parts(call.level, "api", {call.function, " failed: ", call.code_name, ": ", call.text});
@@ -168,7 +168,7 @@ void log_failed_work(const char* name, hcclResult_t code, const char* text) noex
 void forgive_unavailable_module() noexcept { failure_log.forgive(); }
 
 void report_repeated_failures() noexcept {
-  if (!is_forked_child()) failure_log.flush();  // the failures are the parent's
+  if (!is_forked_child()) failure_log.flush();  // a child has the parent's failures
 }
 
 }  // namespace hccl::api

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The boundary between C++ and C: every exported function runs its body in a guard, the only place
-// where exceptions become codes, last-error texts and log lines. In a successful call, a guard
-// costs two stores and one branch.
+// The boundary between C++ and C. Every exported function runs its body in a guard, the only place
+// where exceptions become codes, last-error texts and log lines.
 #pragma once
 
 #include "api/last_error.h"
@@ -23,26 +22,25 @@ struct Callee {
       : name(name_in), level(level_in), tries_modules(tries_modules_in) {}
 
   const char* name;
-  LogLevel level;      // of the line about its failure
+  LogLevel level;      // of the log line about a failure of the function
   bool tries_modules;  // see trying_modules()
 };
 
-// Returns the Callee of a function that programs call to probe for something. Its failure is
-// expected and logged at level info.
+// Returns the Callee of a function that programs call to find out whether something exists. Its
+// failures are expected, and logged at level info.
 [[nodiscard]] constexpr Callee probe(const char* name) { return {name, LogLevel::info}; }
 
-// Returns the Callee of a function by which programs try one module after another until one is
-// free. A failure because a module is held is logged only if the thread does not acquire a device
+// Returns the Callee of a function with which programs try one module after another until one is
+// free. If a module is held, the failure is logged only if the thread does not acquire a device
 // afterwards.
 [[nodiscard]] constexpr Callee trying_modules(const char* name) {
   return {name, LogLevel::warning, true};
 }
-// Call when this thread has acquired a device: drops the kept failure of an earlier try that found
-// a module held.
+// Drops this thread's kept failure to acquire a module. Call when the thread has acquired a device.
 void forgive_unavailable_module() noexcept;
 
-// Returns the Callee of a function that forwards to another exported function, which logs the
-// failure.
+// Returns the Callee of a function that calls another exported function. The other function logs
+// the failure.
 [[nodiscard]] constexpr Callee forwarder(const char* name) { return {name, LogLevel::debug}; }
 
 // Turn the current exception into a code, this thread's last error, and a line in the log. Call
@@ -55,19 +53,19 @@ void forgive_unavailable_module() noexcept;
 [[nodiscard]] hcclResult_t refuse_hccl_in_forked_child(Callee callee) noexcept;
 [[nodiscard]] synStatus refuse_syn_in_forked_child(Callee callee) noexcept;
 
-// Logs the failure of a function that does not set the last error. Returns `status`.
+// Logs the failure of a function that does not set the last error, and returns `status`.
 [[nodiscard]] synStatus log_failure(Callee callee, synStatus status, const char* text) noexcept;
 
-// Logs the failure of queued work, which comes after the call that queued it. `name` is a string
-// literal.
+// Logs the failure of work that was queued by a call that succeeded. `name` is a string literal.
 void log_failed_work(const char* name, hcclResult_t code, const char* text) noexcept;
 
-// Flushes the failure log, except in a forked child, where the recorded failures are the parent's.
+// Flushes the failure log. Does nothing in a forked child, where the recorded failures are the
+// parent's.
 void report_repeated_failures() noexcept;
 
-// Runs `body`, which returns an hcclResult_t or nothing (hcclSuccess). For calls that only queue
-// work: does not block cancellation of the thread, because that costs 10 ns. The few slow paths of
-// these calls block cancellation themselves.
+// Runs `body`, which returns an hcclResult_t, or nothing if it always succeeds. For calls that only
+// queue work: does not block cancellation of the thread, because that would cost 10 ns. The few
+// slow paths of these calls block cancellation themselves.
 template <class Body>
 [[nodiscard]] hcclResult_t queueing_guard(Callee callee, Body&& body) noexcept {
   last_hccl_error.clear();
@@ -85,15 +83,15 @@ template <class Body>
   }
 }
 
-// Runs `body` as queueing_guard() does, and blocks cancellation of the thread meanwhile.
+// Runs `body` like queueing_guard(), with cancellation of the thread blocked.
 template <class Body>
 [[nodiscard]] hcclResult_t guard(Callee callee, Body&& body) noexcept {
   const CancellationBlock block;
   return queueing_guard(callee, body);
 }
 
-// Like the two guards above, for syn functions. A status that `body` returns, such as synBusy,
-// becomes the last status without a text, and is not logged.
+// Like queueing_guard(), for syn functions. A status that `body` returns, such as synBusy, becomes
+// the last status, with an empty text, and is not logged.
 template <class Body>
 [[nodiscard]] synStatus syn_queueing_guard(Callee callee, Body&& body) noexcept {
   last_syn_error.clear();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks up the objects behind the handles and ids of the C API. Throws an error for an unknown one.
+// Finds the objects that the handles and ids of the C API identify. Throws Error if there is none.
 #pragma once
 
 #include "api/copy_text.h"
@@ -26,7 +26,7 @@ using CommunicatorPin = HandleTable<comm::Communicator>::Pin;
 using StreamPin = HandleTable<device::Stream>::Pin;
 using EventPin = HandleTable<device::Event>::Pin;
 
-// Convert between a handle and its number. A handle has a pointer type but is never dereferenced.
+// Convert between a handle and its number. Handles have pointer types but are never dereferenced.
 template <class Handle>
 [[nodiscard]] Handle to_handle(std::uint64_t value) {
   return reinterpret_cast<Handle>(value);
@@ -37,8 +37,8 @@ template <class Handle>
 
 [[nodiscard]] inline device::Runtime& runtime() { return device::Runtime::instance(); }
 
-// Returns the device whose memory contains `address`, which the program passed as the parameter
-// `name`. Throws Error(hcclInvalidArgument) if `address` is not a device address.
+// Returns the device whose memory contains `address`. `name` is the parameter's name in the error
+// text. Throws Error(hcclInvalidArgument) if `address` is not a device address.
 [[nodiscard]] inline std::shared_ptr<device::Device> device_with(std::uint64_t address,
                                                                  const char* name) {
   if (!device::is_device_address(address)) {
@@ -62,14 +62,13 @@ template <class Found>
   return require_communicator(comm::communicators().pin(to_number(comm)));
 }
 
-// Returns a hold instead of a pin, for a group: the program may destroy the communicator before the
-// group ends.
+// Returns a hold, not a pin: a group keeps the communicator, which the program may destroy before
+// the group ends.
 [[nodiscard]] inline comm::CommunicatorHold hold_communicator(hcclComm_t comm) {
   return require_communicator(comm::communicators().hold(to_number(comm)));
 }
 
-// Returns `found`. Throws SynError(synInvalidArgument), which hccl functions report as
-// hcclInvalidArgument, if no stream was found.
+// Returns `found`, or throws SynError(synInvalidArgument) if no stream was found.
 template <class Found>
 [[nodiscard]] Found require_stream(Found found) {
   if (!found)
@@ -100,20 +99,20 @@ template <class Found>
   return pin;
 }
 
-// Throws SynError(synInvalidArgument) with the parameter's name if `pointer` is null.
+// Throws SynError(synInvalidArgument) if `pointer`, the parameter `name`, is null.
 inline void require_pointer(const void* pointer, const char* name) {
   if (pointer == nullptr) throw SynError(synInvalidArgument, text(name, " is null"));
 }
 
-// Copies `value` to `out`, the parameter `name`, a buffer of `len` bytes. Throws
-// SynError(synInvalidArgument) if `out` is null or `len` is less than 1.
+// Copies `value` to `out`, a buffer of `len` bytes, truncated. Throws SynError(synInvalidArgument)
+// if `out`, the parameter `name`, is null or `len` is less than 1.
 inline void give_text(std::string_view value, char* out, int len, const char* name) {
   require_pointer(out, name);
   if (len <= 0) throw SynError(synInvalidArgument, "len must be at least 1");
   copy_text(value, out, static_cast<std::size_t>(len));
 }
 
-// Returns the status of work that has ended. Throws SynError with the reason if it failed.
+// Returns synSuccess if the work has succeeded. Throws SynError with the reason if it has failed.
 [[nodiscard]] inline synStatus status_of(device::Outcome outcome, const std::string& reason) {
   if (outcome == device::Outcome::success) return synSuccess;
   if (outcome == device::Outcome::collective_failed)
@@ -124,7 +123,7 @@ inline void give_text(std::string_view value, char* out, int len, const char* na
                       reason));
 }
 
-// Blocks until a stream, an event or a device has completed its work. Throws SynError if work
+// Blocks until a stream, an event or a device has completed its work. Throws SynError if work has
 // failed.
 template <class Awaited>
 [[nodiscard]] synStatus synchronize(Awaited& awaited) {
@@ -133,8 +132,8 @@ template <class Awaited>
   return status_of(outcome, reason);
 }
 
-// With HCCL_BLOCKING, blocks until the work that a syn function has queued on the stream has run;
-// blocks cancellation of the thread meanwhile. Throws SynError.
+// With HCCL_BLOCKING, blocks until all work on the stream has run, with cancellation of the thread
+// blocked. Throws SynError if work has failed.
 inline void wait_if_blocking(device::Stream& stream) {
   if (!blocking_mode()) [[likely]]
     return;
@@ -142,8 +141,8 @@ inline void wait_if_blocking(device::Stream& stream) {
   static_cast<void>(synchronize(stream));
 }
 
-// Returns the status of a stream or an event, synBusy if it is not complete. Throws SynError if
-// work failed.
+// Returns synSuccess if the work of a stream or an event has completed, and synBusy if not. Throws
+// SynError if work has failed.
 template <class Awaited>
 [[nodiscard]] synStatus query(Awaited& awaited) {
   device::Outcome outcome{};

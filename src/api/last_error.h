@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The error text of a thread's last call: one slot for the hccl functions and one for the syn
-// functions, so that clean-up calls of one API do not clear the message of the other. The slots are
-// plain storage without constructor or destructor, so they work in static destructors and at exit,
-// and clearing one is a single store.
+// The error text of a thread's last call. The hccl functions have one slot and the syn functions
+// another, so that clean-up calls of one API do not clear the text of the other. The slots are
+// plain storage without constructor or destructor, so they work in static destructors and at exit.
 #pragma once
 
 #include <synapse_common_types.h>
@@ -13,7 +12,8 @@ namespace hccl::api {
 
 class LastError {
  public:
-  // Has room for the text of a fault, at most 1024 bytes, and the prefix that syn functions add.
+  // Enough for the text of a fault, which has at most 1024 bytes, and the prefix that syn functions
+  // add.
   static constexpr std::size_t kCapacity = 1280;
 
   void clear() noexcept {
@@ -28,7 +28,7 @@ class LastError {
   [[nodiscard]] const char* text() const noexcept { return text_; }
 
  private:
-  synStatus status_ = synSuccess;  // of the last syn call; unused in the hccl slot
+  synStatus status_ = synSuccess;  // of the last syn call; synSuccess in the slot of hccl functions
   char text_[kCapacity] = {};
 };
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The common part of the calls that queue work on a communicator: checks their arguments and queues
-// the work.
+// Checks the arguments of a call on a communicator and queues the call.
 #pragma once
 
 #include "api/guard.h"
@@ -45,14 +44,14 @@ inline void check_reduction(hcclRedOp_t operation, hcclDataType_t type) {
   }
 }
 
-// Returns the device address that an address in a host view stands for, or `address` itself if it
-// is not in a host view.
+// Returns the device address of the memory that a host view shows at `address`. Returns `address`
+// itself if it is not in a host view.
 [[nodiscard]] inline std::uint64_t behind_view(const comm::Communicator& communicator,
                                                std::uint64_t address) {
   return communicator.device().arena().behind_view(address);
 }
 
-// Checks a buffer in device memory or, without HCCL_STRICT=1, in host memory. Throws Error.
+// Checks a buffer, which may be in host memory unless HCCL_STRICT=1 is set. Throws Error.
 inline void check_memory(const comm::Communicator& communicator, std::uint64_t address,
                          std::uint64_t bytes, const char* name) {
   if (device::is_device_address(address)) {
@@ -67,24 +66,24 @@ inline void check_memory(const comm::Communicator& communicator, std::uint64_t a
   device::check_host_range(address, bytes, name);
 }
 
-// Throws Error(hcclInvalidArgument) unless `rank` is one of `size` ranks. `name` is "root" or
-// "peer".
+// Throws Error(hcclInvalidArgument) unless `rank` is one of `size` ranks. `name` is the parameter's
+// name.
 inline void check_rank(int rank, int size, const char* name) {
   if (rank < 0 || rank >= size)
     throw Error(hcclInvalidArgument, text(name, " is ", rank, " in a communicator of size ", size,
                                           "; pass 0 to ", size - 1));
 }
 
-// With HCCL_BLOCKING, blocks until the queued work has run. Releases the pin first, because an
-// abort waits for pins. Throws Error.
+// Blocks until all work on the stream has run. Releases the pin first, because an abort waits for
+// pins. Throws Error if work has failed.
 inline void wait_for(CommunicatorPin communicator, const StreamPin& stream) {
   const std::shared_ptr<comm::Communicator> kept = communicator.shared();
   { const CommunicatorPin released = std::move(communicator); }
   comm::wait_for_streams({&stream.shared(), 1}, {&kept, 1});
 }
 
-// Runs one call: finds its stream and communicator, then queues the call that `make` returns, or
-// keeps it in the open group. `make` checks the arguments against the communicator.
+// Runs one function of the API. Finds the stream and the communicator, and queues the call that
+// `make` returns, or keeps it in the open group. `make` checks the call's arguments.
 template <class Make>
 hcclResult_t submit(Callee callee, hcclDataType_t type, hcclComm_t comm, const void* stream,
                     Make make) {
@@ -99,7 +98,7 @@ hcclResult_t submit(Callee callee, hcclDataType_t type, hcclComm_t comm, const v
       return group->keep(std::move(communicator), std::move(on), call);
     }
     const StreamPin on = find_stream(stream);
-    on->make_room();  // may block: not while holding a pin, which an abort waits for
+    on->make_room();  // may block, so pin the communicator later: an abort waits for its pins
     CommunicatorPin communicator = find_communicator(comm);
     communicator->enqueue(*on, make(*communicator));
     if (blocking_mode()) [[unlikely]]

@@ -17,8 +17,7 @@ using hccl::Error;
 
 namespace {
 
-// Throws SynError with the status and the text of a failed syn function, because that failure has
-// not set the last error of the hccl functions.
+// Turns the failure of a syn function into the exception for an hccl function.
 hcclResult_t forward(synStatus status) {
   if (status == synSuccess) return hcclSuccess;
   throw hccl::SynError(status, synGetLastErrorMessage());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// C++ functions that profilers and tools of the original runtime look up by their mangled names, so
-// names and parameter types are fixed. This header is not installed, because programs have no use
-// for these functions.
+// C++ functions that profilers and tools of the original runtime look up by their mangled names.
+// Therefore the names and the parameter types are fixed. Not installed, because programs do not
+// call these functions.
 #pragma once
 
 #include <hccl_types.h>
@@ -24,33 +24,33 @@ inline constexpr std::uint64_t HCCL_InfinityWait = ~std::uint64_t{0};
 
 #pragma GCC visibility push(default)
 
-// Do nothing and succeed: acquiring a device prepares it, and releasing it undoes that.
+// Do nothing and succeed: acquiring a device prepares it, and releasing the device undoes that.
 hcclResult_t hcclInitDevice(const synDeviceId deviceId);
 hcclResult_t hcclInitDeviceGaudi(const synDeviceId deviceId);
 hcclResult_t hcclDestroyDevice(const synDeviceId deviceId = 0);
 
-// For events of the transport below a stream. Fail, because emulated devices have no such events.
+// Fail: emulated devices have no events of the transport below a stream.
 hcclResult_t hcclEventRecord(hcclEventHandle* eventHandle, synStreamHandle streamHandle);
 hcclResult_t hcclSynchronizeEvent(const hcclEventHandle& eventHandle,
                                   std::uint64_t microSeconds = HCCL_InfinityWait);
 
-// Do nothing and succeed: the call that queues work also submits it.
+// Do nothing and succeed: work is submitted by the call that queues it.
 hcclResult_t hcclFlushSubmissions(synStreamHandle streamHandle);
 hcclResult_t hcclFlushSubmissionsAllStreams();
 
-// Wait for a stream, or for all streams of the process's device.
+// Wait for a stream, or for all streams of the process's first device.
 hcclResult_t hcclSynchronizeStream(synStreamHandle streamHandle);
 hcclResult_t hcclSynchronizeAllStreams();
 
-// For reports of device failures. Have no effect: a failure belongs to a communicator, so there is
-// no process-wide state to dump or reset.
+// Do nothing: a failure belongs to a communicator, so the process has no failure state to dump or
+// reset.
 hcclResult_t hcclDFA(DfaStatus& dfaStatus, void (*dfaLogFunc)(int, const char*));
 hcclResult_t hcclDfaUpdateState(DfaPhase dfaPhase);
 
 // Writes the version text, truncated to `len` bytes including the terminating zero.
 hcclResult_t hcclGetVersionString(char* pVersion, const unsigned len);
 
-// For benchmarks and traces. Do nothing: there is no command buffer to fill and no trace to mark.
+// Do nothing: there is no command buffer to fill and no trace to mark.
 bool hcclIsACcbHalfFull(const unsigned archStreamIdx);
 void hcclSetTraceMarker(const synStreamHandle streamHandle, std::uint32_t value);
 

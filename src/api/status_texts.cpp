@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of the codes' texts. A program may pass any number as a code, so every value has a
-// text.
+// Tables of the texts of codes. Programs may pass any number as a code, so every number has a text.
 #include "api/status_texts.h"
 
 #include <algorithm>

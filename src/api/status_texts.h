@@ -10,8 +10,8 @@ namespace hccl::api {
 // Returns the text of a result code; never null. Values that are not result codes share one text.
 [[nodiscard]] const char* result_text(hcclResult_t result) noexcept;
 
-// Returns the text of a status in the same way. The text is shorter than
-// STATUS_DESCRIPTION_MAX_SIZE.
+// Returns the text of a status; never null. Values that are not statuses share one text. A text is
+// shorter than STATUS_DESCRIPTION_MAX_SIZE.
 [[nodiscard]] const char* status_text(synStatus status) noexcept;
 
 // Return the name of a code, such as "hcclInvalidUsage" or "synFailHccl"; never null.

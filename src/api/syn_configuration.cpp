@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starting and ending the runtime, and its configuration keys.
+// Starts and ends the runtime, and accesses its configuration keys.
 #include "api/copy_text.h"
 #include "api/guard.h"
 #include "api/handles.h"

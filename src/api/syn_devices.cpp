@@ -30,7 +30,6 @@ std::uint32_t count_of_type(synDeviceType type) {
              : 0;
 }
 
-// `callee` is the function that the program has called.
 synStatus give_count(Callee callee, uint32_t* pCount, synDeviceType type) {
   return syn_guard(callee, [&] {
     runtime().require_initialized();
@@ -83,8 +82,7 @@ void give_attributes(uint64_t* out, const synDeviceAttribute* which, unsigned co
   for (unsigned at = 0; at < count; ++at) out[at] = attribute(which[at], memory);
 }
 
-// Writes the attributes that are the same for all emulated devices. `callee` is the function that
-// the program has called.
+// Writes attributes that are the same for all emulated devices.
 synStatus give_common_attributes(Callee callee, uint64_t* out, const synDeviceAttribute* which,
                                  unsigned count) {
   return syn_guard(callee, [&] {
@@ -94,7 +92,7 @@ synStatus give_common_attributes(Callee callee, uint64_t* out, const synDeviceAt
   });
 }
 
-// Fills the fields of synDeviceInfo, with which synDeviceInfoV2 begins.
+// Fills in the fields that synDeviceInfo and synDeviceInfoV2 have in common.
 template <class Info>
 void fill_info(device::Arena& arena, Info& info) {
   info = Info{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events.
+// The functions for events.
 #include "api/guard.h"
 #include "api/handles.h"
 

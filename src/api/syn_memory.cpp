@@ -16,8 +16,8 @@ using namespace hccl::api;
 
 namespace {
 
-// The host ranges that the program has mapped or allocated, each with a count, because programs may
-// map a range more than once.
+// The host memory that the program has mapped or allocated. Counts how often, because programs may
+// map the same memory more than once.
 class HostRanges {
  public:
   void add(const void* pointer) {
@@ -51,16 +51,16 @@ void check_flags(uint32_t flags) {
   if (flags != 0) throw SynError(synInvalidArgument, text("flags is ", flags, "; pass 0"));
 }
 
-// Records why a copy or a fill has failed, for the calls that fail as a consequence. Also logs the
-// reason, because there may be no such call. Does not use the heap, because the reason may be a
-// lack of memory.
+// Records why a copy or a fill has failed, for later work that fails because of it. Also logs the
+// reason, because there may be no later work. Does not use the heap, because memory may have run
+// out.
 void note_failure(const char* name, hcclResult_t code, const char* why) noexcept {
   device::explain_failure(code, why);
   log_failed_work(name, code, why);
 }
 
-// Queues a copy or a fill; `name` is its name in texts. `work` runs in stream order and throws
-// Error if it fails.
+// Queues a copy or a fill. `name` is its name in texts. `work` runs in stream order and throws an
+// exception if it fails.
 template <class Work>
 void enqueue(device::Stream& stream, const char* name, uint64_t bytes, Work work) {
   log(LogLevel::trace, "device", "queued ", name, " of ", bytes, " B on stream ", stream.id());
@@ -82,7 +82,7 @@ void enqueue_copy(device::Stream& stream, uint64_t src, uint64_t size, uint64_t 
                   synDmaDir direction) {
   if (size == 0) return;
   device::Arena& arena = stream.device().arena();
-  // An address in a host view means the device memory behind it.
+  // Replaces an address in a host view by the device address behind it.
   const bool from_view = arena.behind_view(src) != src;
   const bool to_view = arena.behind_view(dst) != dst;
   src = arena.behind_view(src);
@@ -112,8 +112,8 @@ void enqueue_copy(device::Stream& stream, uint64_t src, uint64_t size, uint64_t 
   }
 }
 
-// Queues copies. If one of them is not valid, throws; the copies before it stay queued or, with
-// HCCL_BLOCKING, have run.
+// Queues copies in order. Throws at the first one that is not valid; the copies before it stay
+// queued or, with HCCL_BLOCKING, have run.
 void enqueue_copies(device::Stream& stream, const uint64_t* src, const uint64_t* size,
                     const uint64_t* dst, synDmaDir direction, uint64_t copies) {
   try {
@@ -122,7 +122,7 @@ void enqueue_copies(device::Stream& stream, const uint64_t* src, const uint64_t*
   } catch (...) {
     if (blocking_mode()) {
       const CancellationBlock block;
-      stream.run_until(stream.pushed());  // later calls report a failure of these copies
+      stream.run_until(stream.pushed());  // failures of these copies are reported by later calls
     }
     throw;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The profiler's calls, so that programs run even with profiling turned on: an emulated device
-// records nothing, and returns traces without entries.
+// The calls of the profiler. They exist so that programs can run with profiling turned on, but
+// record nothing.
 #include "api/guard.h"
 #include "api/handles.h"
 
@@ -26,7 +26,7 @@ synStatus start_or_stop(Callee callee, synTraceType type, synDeviceId device) {
   });
 }
 
-// Accepts an entry that the program adds to the trace, and drops it.
+// Checks the arguments of an entry that the program adds to the trace. Does not store the entry.
 synStatus accept(Callee callee, const char* description) {
   return syn_guard(callee, [&] {
     runtime().require_initialized();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls by which a program reports its memory use, queries kernel libraries, or logs its state
-// and aborts.
+// Reports of memory use, the list of kernel libraries, and the dump of the library's state.
 #include "api/guard.h"
 #include "api/handles.h"
 #include "base/log.h"
@@ -47,7 +46,7 @@ synStatus SYN_API_CALL synDumpStateAndTerminate(const char* msg, uint64_t) {
   });
 }
 
-// Ignores the figures, which only Gaudi's monitoring uses.
+// Only monitoring tools for Gaudi use these numbers.
 synStatus SYN_API_CALL synUpdateMemoryConsumption(uint64_t, uint64_t) {
   return syn_guard(__func__, [] { runtime().require_initialized(); });
 }

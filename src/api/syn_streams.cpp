@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams.
+// The functions for streams.
 #include "api/guard.h"
 #include "api/handles.h"
 
@@ -10,7 +10,6 @@ using namespace hccl::api;
 
 namespace {
 
-// `callee` is the function that the program has called.
 synStatus create_stream(Callee callee, synStreamHandle* pStreamHandle, synDeviceId deviceId,
                         uint32_t flags) {
   return syn_guard(callee, [&] {
@@ -41,8 +40,8 @@ synStatus SYN_API_CALL synStreamDestroy(synStreamHandle streamHandle) {
   return syn_guard(__func__, [&] {
     {
       const StreamPin pin = find_stream(streamHandle);
-      // Runs the work while the handle is still known, because other threads may need the handle to
-      // make progress.
+      // Runs the work before the handle becomes invalid, because other threads may need the stream
+      // to make progress.
       pin->run_until(pin->pushed());
     }
     const auto stream = runtime().streams().remove(to_number(streamHandle));
@@ -69,7 +68,7 @@ synStatus SYN_API_CALL synStreamWaitEvent(synStreamHandle streamHandle, synEvent
   });
 }
 
-// Affinity chooses among the engines of a real device; on an emulated one no mask has an effect.
+// Affinity selects engines of a real device, and has no effect here.
 synStatus SYN_API_CALL synStreamSetAffinity(synDeviceId deviceId, synStreamHandle pStreamHandle,
                                             uint64_t) {
   return syn_guard(__func__, [&] {

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fails the calls of functions that are exported because programs look them up, but are not
-// available in this version. Each function passes its own __func__, so that the last error names
-// it.
+// Fails the functions that are exported because programs look them up, but that are not available
+// in this version. Each function passes its own __func__.
 #pragma once
 
 #include <hccl_types.h>
 
 namespace hccl::api {
 
-// Sets a last error that names `function`. Returns hcclUnsupported.
+// Sets the last error to a text that names `function`. Returns hcclUnsupported.
 [[nodiscard]] hcclResult_t unsupported_hccl(const char* function) noexcept;
 
-// Sets a last error that names `function`. Returns synUnsupported.
+// Sets the last error to a text that names `function`. Returns synUnsupported.
 [[nodiscard]] synStatus unsupported_syn(const char* function) noexcept;
 
 }  // namespace hccl::api

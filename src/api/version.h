@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The release whose interface this library provides, as a text for programs that ask for one. The
-// text says that devices are emulated.
+// The version text that the library reports: the release of the runtime whose interface it
+// provides, and a suffix that says that the devices are emulated.
 #pragma once
 
 namespace hccl::api {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unix sockets in the abstract namespace, whose names have no file and disappear with the socket.
+// Unix sockets in the abstract namespace: their names are not files, and disappear with the socket.
 #pragma once
 
 #include "base/address.h"
@@ -18,16 +18,16 @@ namespace hccl {
 // Returns the prefix followed by the bytes as hexadecimal digits.
 [[nodiscard]] std::string abstract_name(std::string_view prefix, std::span<const std::byte> bytes);
 
-// Returns the address of a socket. `name` has at most 107 bytes and omits the leading zero byte
-// that makes an address abstract.
+// Returns the socket address for a name of at most 107 bytes. Adds the leading zero byte that makes
+// the address abstract.
 [[nodiscard]] SocketAddress abstract_address(std::string_view name) noexcept;
 
 // Returns a non-blocking socket that listens on the name. Throws Error(hcclSystemError).
 [[nodiscard]] FileDescriptor listen_on_abstract(std::string_view name);
 
-// Returns the user who has bound the name, whether or not the socket listens. Returns nothing if no
-// socket in this network namespace has the name, or if the kernel does not report its owner (before
-// Linux 5.3, or without unix_diag).
+// Returns the user whose socket is bound to the name, even if that socket does not listen. Returns
+// nothing if no socket in this network namespace has the name, or if the kernel does not report the
+// owner (before Linux 5.3, or without unix_diag).
 [[nodiscard]] std::optional<uid_t> user_of_abstract_socket(std::string_view name) noexcept;
 
 }  // namespace hccl

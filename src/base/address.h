@@ -18,7 +18,7 @@ struct Address {
 
   [[nodiscard]] bool is_loopback() const;
   [[nodiscard]] bool is_link_local() const;
-  // Returns whether both have the same IP address. Ignores ports and scopes.
+  // Returns whether the IP addresses are equal. Ignores ports and scopes.
   [[nodiscard]] bool same_host(const Address& other) const;
   [[nodiscard]] std::string host_text() const;
   [[nodiscard]] std::string to_text() const;  // such as "127.0.0.1:5000" or "[::1]:5000"
@@ -26,7 +26,7 @@ struct Address {
   friend bool operator==(const Address&, const Address&) = default;
 };
 
-// An address in the form that socket calls take.
+// An address in the form that the socket functions take.
 struct SocketAddress {
   sockaddr_storage storage{};
   socklen_t length = sizeof(sockaddr_storage);
@@ -39,8 +39,8 @@ struct SocketAddress {
 // Returns 0.0.0.0:0 for a family other than AF_INET and AF_INET6.
 [[nodiscard]] Address from_socket_address(const sockaddr* address);
 
-// Returns whether an interface of this machine has the address. Returns true if no socket can be
-// created for the check.
+// Returns whether an interface of this machine has the address. Also returns true if the process
+// cannot create the socket for the check.
 [[nodiscard]] bool is_of_this_machine(const Address& address) noexcept;
 
 [[nodiscard]] Address local_address(int socket);

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// pthread_cancel() unwinds a thread from inside a system call. The library's functions must not be
-// unwound, because other threads and ranks wait for their work. So cancellation is deferred until
-// the library returns.
+// pthread_cancel() may unwind a thread inside a system call. The library's functions must not be
+// unwound, because other threads and ranks wait for their work. Therefore cancellation is deferred
+// until the library returns.
 #pragma once
 
 #include <pthread.h>
 
 namespace hccl {
 
-// Defers cancellation of the calling thread while the object lives. A cancellation request stays
-// pending.
+// Defers cancellation of the calling thread while the object lives.
 class CancellationBlock {
  public:
   CancellationBlock() noexcept { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the environment, and holds the configuration in force. A variable set to an empty string
-// counts as unset.
+// Reads the environment, and holds the configuration in force. An empty variable counts as unset.
 #include "base/config.h"
 
 #include "base/error.h"
@@ -33,8 +32,7 @@ struct Store {
 
 std::atomic<bool> strict{false};
 
-// The store is never destroyed, because static destructors of the application may still call the
-// library.
+// Never destroyed, because static destructors of the program may still call the library.
 Store& store() {
   static Store* const instance = new Store;
   return *instance;
@@ -48,7 +46,7 @@ std::optional<std::string> raw_value(const std::map<std::string, std::string>& s
   return std::nullopt;
 }
 
-// Reads every valid variable into `result`. Returns the error for the first one that is not valid.
+// Reads all valid variables into `result`. Returns an error for the first one that is not valid.
 std::optional<Error> parse_into(Config& result, const std::map<std::string, std::string>& stored) {
   std::optional<Error> refusal;
   for (const Variable& variable : variables()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The values of all environment variables that the library reads. No other file calls getenv.
+// The values of the environment variables that the library reads. No other file calls getenv.
 #pragma once
 
 #include <atomic>
@@ -23,8 +23,8 @@ struct Config {
   std::optional<std::string> node_id;  // HCCL_NODE_ID: emulates several nodes on one machine
   std::string algorithm;               // HCCL_ALGO: forces an algorithm; empty: the planner chooses
   std::string transport;        // HCCL_TRANSPORT: forces a transport; empty: the best for each peer
-  bool explain = false;         // HCCL_EXPLAIN
-  bool blocking = false;        // HCCL_BLOCKING: calls that queue work wait for it
+  bool explain = false;         // HCCL_EXPLAIN: log the path of each kind of call, and the reason
+  bool blocking = false;        // HCCL_BLOCKING: calls that queue work also wait for it
   std::string secret;           // HCCL_SECRET: the secret shared by the ranks that use HCCL_COMM_ID
   std::string secret_file;      // HCCL_SECRET_FILE: the path of a file that contains the secret
   bool require_secret = false;  // HCCL_REQUIRE_SECRET
@@ -40,24 +40,23 @@ struct Config {
   std::uint64_t device_memory =
       0;  // HCCL_DEVICE_MEMORY bytes (K/M/G/T suffixes); 0: 96 GiB or 128 GiB by type
   int device_count = 8;                   // HCCL_DEVICE_COUNT 1..64: devices per node
-  bool strict = false;                    // HCCL_STRICT: reject what the real library rejects
+  bool strict = false;                    // HCCL_STRICT: refuse what Gaudi's library refuses
   bool refuse_double_initialize = false;  // HABANA_DISABLE_DOUBLE_SYN_INITIALIZE
 };
 
-// Parses the environment. Throws Error(hcclInvalidArgument), which names the variable and the
-// accepted form.
+// Parses the environment and the values of synConfigurationSet, which take precedence. Throws
+// Error(hcclInvalidArgument), which names the variable and the accepted values.
 [[nodiscard]] Config parse_environment();
 
-// Reads the environment again and makes the result the process's configuration. Called by
+// Parses the environment again and puts the result in force for this process. Called by
 // synInitialize. Throws like parse_environment().
 void load_config();
 
-// Returns the configuration in force, or loads it if there is none. Throws like
-// parse_environment().
+// Returns the configuration in force. If there is none, first calls load_config().
 [[nodiscard]] std::shared_ptr<const Config> config();
 
-// Configures the log from its own environment variables if no configuration is in force, that is,
-// before synInitialize or after synInitialize has failed because of another variable. Throws
+// Configures the log from its environment variables if no configuration is in force: before
+// synInitialize, or after synInitialize has failed because of another variable. Throws
 // Error(hcclInvalidArgument) if HCCL_DEBUG_FILE cannot be opened.
 void load_log_settings();
 
@@ -65,20 +64,20 @@ void load_log_settings();
 [[nodiscard]] bool strict_mode() noexcept;
 
 // Returns Config::blocking of the configuration in force, without a lock. Inline, because every
-// call that queues work reads it.
+// call that queues work checks it.
 extern constinit std::atomic<bool> blocking_calls;
 [[nodiscard]] inline bool blocking_mode() noexcept {
   return blocking_calls.load(std::memory_order_relaxed);
 }
 
-// Returns the value of a configuration key as synConfigurationGet reports it: the one that
-// synConfigurationSet stored, else the environment's, else the default. Returns nothing for an
-// unknown key.
+// Returns the value of a configuration key as synConfigurationGet reports it: the value that
+// synConfigurationSet stored, else the value in the environment, else the default. Returns nothing
+// for an unknown key.
 [[nodiscard]] std::optional<std::string> configuration_value(const std::string& key);
 void set_configuration_value(const std::string& key, const std::string& value);
 
-// Returns the HCCL_* variables of the environment that are not known (is_known_variable()), quoted
-// and separated by commas.
+// Returns the names of the HCCL_* variables in the environment that is_known_variable() does not
+// know, quoted and separated by commas.
 [[nodiscard]] std::string unknown_variables();
 
 }  // namespace hccl

@@ -12,7 +12,7 @@ class Deadline {
   using Clock = std::chrono::steady_clock;
   using Duration = Clock::duration;
 
-  // Returns a deadline `limit` from now, or one that never expires if `limit` is zero or less.
+  // Returns a deadline `limit` from now, or one that never expires if `limit` is zero or negative.
   [[nodiscard]] static Deadline after(Duration limit) {
     return limit <= Duration::zero() ? never() : Deadline(Clock::now() + limit);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The RDMA devices that HCCL_IB_HCA names, in the notation of NCCL_IB_HCA: comma-separated prefixes
+// The list of RDMA devices in HCCL_IB_HCA, in the notation of NCCL_IB_HCA: comma-separated prefixes
 // of device names, each optionally with a port ("mlx5_0:1"). A leading "=" requires exact names. A
 // leading "^" or "^=" excludes the listed devices.
 #pragma once
@@ -20,10 +20,10 @@ struct DeviceList {
 
   bool all_but = false;
   bool exact = false;
-  std::vector<Entry> entries;  // empty: no list was given, so every device matches
+  std::vector<Entry> entries;  // empty: no list is set, so every device matches
 
-  // Returns the position of the first entry that matches, regardless of `all_but`. Port 0 matches
-  // entries with any port.
+  // Returns the index of the first entry that matches, whether or not the list excludes its
+  // devices. If `port` is 0, ignores the ports of the entries.
   [[nodiscard]] std::optional<std::size_t> position_of(std::string_view device, int port) const;
   [[nodiscard]] bool names(std::string_view device, int port) const;
 };

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Remedies for failed system calls, by error number.
+// Remedies for failed system calls, by errno value.
 #pragma once
 
 #include <string>
 
 namespace hccl {
 
-// Returns a remedy for this errno value, or `otherwise` if the value alone does not suggest one.
+// Returns a remedy for the errno value, or `otherwise` if the value does not suggest one.
 [[nodiscard]] std::string advice_on(int error, const char* otherwise);
 
-// Returns a remedy for a failed mmap or mremap, where ENOMEM more often means a limit than a lack
+// Returns a remedy for a failed mmap or mremap. There, ENOMEM more often means a limit than a lack
 // of memory.
 [[nodiscard]] std::string advice_on_mapping(int error);
 
-// Returns a remedy for a failed start of a thread.
+// Returns a remedy for a failure to start a thread.
 [[nodiscard]] std::string advice_on_thread(int error);
 
 }  // namespace hccl

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Little-endian fields of messages between ranks. Every length that is read is checked.
+// Little-endian fields of messages between ranks.
 #pragma once
 
 #include <array>
@@ -35,8 +35,8 @@ class WireWriter {
 };
 
 // Reads the fields of a message in the order in which they were written. After a read past the end,
-// or of a text longer than its limit, all reads return zeros, and ok() and complete() return false.
-// Check complete() before using any value.
+// or of a text longer than its limit, ok() and complete() return false, and further reads return
+// zeros or nothing. Check complete() before using any value.
 class WireReader {
  public:
   explicit WireReader(std::span<const std::byte> bytes) : rest_(bytes) {}
@@ -59,7 +59,7 @@ class WireReader {
   }
 
   [[nodiscard]] bool ok() const { return ok_; }
-  // Returns whether every field was present and no bytes are left over.
+  // Returns whether all reads have succeeded and no bytes are left.
   [[nodiscard]] bool complete() const { return ok_ && rest_.empty(); }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The set of descriptors to close in a forked child: one bit per descriptor number. Takes no lock,
-// because any thread may fork at any time.
+// The set of descriptors that forked children close, as a bitmap. Takes no lock, because any thread
+// may fork at any time.
 #include "base/file_descriptor.h"
 
 #include "base/errno_advice.h"
@@ -19,9 +19,9 @@
 namespace hccl {
 namespace {
 
-// The kernel assigns the lowest free number, so only a process with a million open files reaches
-// this limit. Descriptors beyond it are not remembered. Words of the bitmap that were never written
-// take no memory.
+// The set does not include descriptors from this number on. The kernel assigns the lowest free
+// number, so only a process with a million open files gets such a descriptor. Words of the bitmap
+// that were never written take no memory.
 constexpr int kMostDescriptors = 1 << 20;
 constexpr int kBitsPerWord = 64;
 
@@ -73,8 +73,9 @@ int FileDescriptor::release() noexcept {
 void FileDescriptor::reset() noexcept {
   const int fd = std::exchange(fd_, -1);
   if (fd < 0) return;
-  // Forget the descriptor before closing it, because its number may be reused at once. In a forked
-  // child the descriptor has already been forgotten and closed, and its number may be in use again.
+  // Remove the descriptor from the set before closing it, because another thread may get the same
+  // number at once. In a forked child, the descriptor is already closed, and its number may be in
+  // use again.
   if (fd >= kMostDescriptors || forget(fd)) close(fd);
 }
 

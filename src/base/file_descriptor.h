@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file descriptor with one owner. Forked children close every descriptor that the library holds,
-// so that a child that outlives its parent does not keep the parent's sockets, module or device
+// A file descriptor with one owner. Forked children close every descriptor that the library holds.
+// Otherwise a child that outlives its parent would keep the parent's sockets, module and device
 // memory alive.
 #pragma once
 
@@ -9,16 +9,16 @@
 
 namespace hccl {
 
-// Moves a new descriptor to a number above the standard streams, because a program that has closed
-// a standard stream may still write to its number. Returns the new number, or -1 with errno set and
-// `fd` closed if no number is free. If `fd` is -1, returns -1.
+// Moves a new descriptor to a number above those of the standard streams, because a program that
+// has closed a standard stream may still write to that stream's number. Returns the new number. If
+// no number is free, closes `fd` and returns -1 with errno set. Returns -1 if `fd` is -1.
 [[nodiscard]] int above_standard_streams(int fd) noexcept;
 
 class FileDescriptor {
  public:
   FileDescriptor() = default;
-  // Takes ownership of `fd` (-1: none) and moves it above the standard streams. If that fails, the
-  // object is invalid and errno is set.
+  // Takes ownership of `fd` (-1: none), and moves it above the standard streams. If the move fails,
+  // the object is invalid and errno is set.
   explicit FileDescriptor(int fd) noexcept;
   FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   FileDescriptor& operator=(FileDescriptor&& other) noexcept {
@@ -44,9 +44,9 @@ class FileDescriptor {
   int fd_ = -1;
 };
 
-// While the object lives, occupies the numbers of standard streams that the program has closed, so
-// that code that opens descriptors itself (Asio, libibverbs) gets other numbers. Reads and writes
-// on the occupied numbers fail as before.
+// While the object lives, occupies the numbers of the standard streams that the program has closed.
+// So code that opens descriptors itself (Asio, libibverbs) gets other numbers. Reads and writes of
+// the occupied numbers fail as before.
 class StandardStreamPlaceholders {
  public:
   StandardStreamPlaceholders() noexcept;
@@ -58,11 +58,12 @@ class StandardStreamPlaceholders {
   std::array<int, 3> taken_{-1, -1, -1};
 };
 
-// Makes forked children close a descriptor that has another owner, such as an Asio socket.
+// close_in_forked_children() makes forked children close a descriptor that is not in a
+// FileDescriptor, such as an Asio socket. forget_in_forked_children() undoes that.
 void close_in_forked_children(int fd) noexcept;
 void forget_in_forked_children(int fd) noexcept;
 
-// Closes all descriptors that forked children must close. Called by the fork handler in the child.
+// Closes all descriptors that forked children must close. Called in the child by the fork handler.
 // Async-signal-safe.
 void close_remembered_descriptors() noexcept;
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registers the objects of one class that this process has created for memory files, at most one
-// per file.
+// Keeps at most one object of a class for each memory file in this process.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -15,15 +14,15 @@ namespace hccl {
 template <class Object>
 class FileRegistry {
  public:
-  // Returns this process's registry for the class. It is never destroyed, because static
-  // destructors of programs may use it.
+  // Returns this process's registry for the class. Never destroyed, because static destructors of
+  // programs may use it.
   [[nodiscard]] static FileRegistry& instance() {
     static auto* registry = new FileRegistry;
     return *registry;
   }
 
-  // Returns the file's object, or creates it with make(identity) if there is none. Thread safety:
-  // any thread.
+  // Returns the file's object. If there is none, creates it with make(identity). Thread safety: any
+  // thread.
   template <class Make>
   [[nodiscard]] std::shared_ptr<Object> get(const FileDescriptor& file, Make make) {
     const FileIdentity identity = file_identity(file);
@@ -34,16 +33,16 @@ class FileRegistry {
         if (auto known = found->second.lock()) return known;
       }
     }
-    // Create the object without the lock: if there is no memory for the entry, the object's
-    // destructor runs, and takes the lock.
+    // Create the object without the lock: if make() or the insertion fails, the object's destructor
+    // runs and takes the lock.
     const std::shared_ptr<Object> made = make(identity);
     const std::lock_guard lock(mutex_);
     auto& entry = objects_[identity];
-    if (auto known = entry.lock()) return known;  // another thread created it first
+    if (auto known = entry.lock()) return known;  // another thread was faster
     entry = made;
     return made;
   }
-  // Removes the entries of destroyed objects. Called by each object's destructor.
+  // Removes the entries of destroyed objects. Called by the destructor of each object.
   void forget_expired() {
     const std::lock_guard lock(mutex_);
     std::erase_if(objects_, [](const auto& entry) { return entry.second.expired(); });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opaque handles for the C API. A handle consists of a kind, an index and a generation, and is
-// never a pointer. So a stale, foreign or doubly destroyed handle causes an error instead of
-// undefined behaviour. A look-up takes no lock.
+// never a pointer. So the use of a handle of another kind, or of a destroyed object, is an error
+// and not undefined behaviour. A look-up takes no lock.
 #pragma once
 
 #include <array>
@@ -16,8 +16,7 @@
 
 namespace hccl {
 
-// The kind of object that a handle identifies. The low four bits of a handle hold the kind, so that
-// a handle of one kind is never accepted as another.
+// The kind of object that a handle identifies. The low four bits of a handle hold its kind.
 enum class HandleKind : std::uint8_t { stream = 1, event, communicator };
 
 template <class T>
@@ -35,7 +34,7 @@ class HandleTable {
   static constexpr std::size_t kChunks = 1024;
 
  public:
-  // Keeps an object alive while a call uses it; remove() waits for the last pin.
+  // Keeps an object alive while a call uses it. remove() waits until all pins are released.
   class Pin {
    public:
     Pin() = default;
@@ -67,7 +66,7 @@ class HandleTable {
   HandleTable(const HandleTable&) = delete;
   HandleTable& operator=(const HandleTable&) = delete;
 
-  // Returns a handle of the object, or 0 if a million handles are already alive.
+  // Returns a new handle of the object, or 0 if a million handles are alive.
   [[nodiscard]] std::uint64_t insert(std::shared_ptr<T> object) {
     const std::lock_guard lock(mutex_);
     std::size_t index = 0;
@@ -98,8 +97,8 @@ class HandleTable {
     return pinned;
   }
 
-  // Keeps an object alive as a pin does, but remove() does not wait for holds. For owners that
-  // release the object only when the program asks for it. The table must outlive the hold.
+  // Keeps an object alive like a pin, but remove() does not wait for holds. For groups, which keep
+  // objects from one call of the program to the next. The table must outlive the hold.
   class Hold {
    public:
     Hold() = default;
@@ -122,7 +121,7 @@ class HandleTable {
     T* operator->() const noexcept { return slot_->object.get(); }
     T& operator*() const noexcept { return *slot_->object; }
     [[nodiscard]] const std::shared_ptr<T>& shared() const noexcept { return slot_->object; }
-    // Returns whether `handle` is the held handle and is still alive.
+    // Returns whether `handle` is the held handle and its object has not been removed.
     [[nodiscard]] bool is(std::uint64_t handle) const noexcept {
       return table_ != nullptr && handle_ == handle &&
              is_alive(slot_->state.load(std::memory_order_acquire), handle);
@@ -147,8 +146,8 @@ class HandleTable {
     return {this, handle, slot};
   }
 
-  // Removes the object, so that later look-ups fail. Blocks until the last pin is released. Returns
-  // null if the handle is not alive.
+  // Removes the object from the table: from now on, look-ups of the handle fail. Blocks until all
+  // pins are released. Returns null if the handle is not alive.
   [[nodiscard]] std::shared_ptr<T> remove(std::uint64_t handle) {
     Entry* slot = find(handle);
     if (slot == nullptr) return nullptr;
@@ -176,8 +175,8 @@ class HandleTable {
  private:
   using Chunk = std::array<Entry, kChunk>;
 
-  // Gives up a hold. If it was the last hold on an object that remove() has removed, frees the slot
-  // for the next handle.
+  // Releases a hold. If it was the last hold of a removed object, frees the slot for another
+  // object.
   void let_go(Entry& slot, std::uint64_t handle) noexcept {
     const std::uint64_t before = slot.state.fetch_sub(kHold, std::memory_order_acq_rel);
     if ((before & (kAlive | (kAlive - kHold))) != kHold) return;
@@ -191,16 +190,16 @@ class HandleTable {
     return (state & ~(kGeneration - 1)) | (index + 1) << 4 | kind_;
   }
   static std::size_t index_of(std::uint64_t handle) noexcept {
-    return ((handle & 0xffffffffu) >> 4) - 1;  // wraps to a huge index for a null handle
+    return ((handle & 0xffffffffu) >> 4) - 1;  // huge for the null handle
   }
   static bool is_alive(std::uint64_t state, std::uint64_t handle) noexcept {
     return (state & kAlive) != 0 && state >> 32 == handle >> 32;
   }
-  // Returns the slot of an index that insert() has assigned.
+  // Returns the slot at an index that insert() has used.
   Entry& existing(std::size_t index) noexcept {
     return (*chunks_[index / kChunk].load(std::memory_order_acquire))[index % kChunk];
   }
-  // Returns the slot of the handle, ignoring its generation, or null if there is no such slot.
+  // Returns the slot at the handle's index, or null if there is none. Ignores the generation.
   Entry* find(std::uint64_t handle) noexcept {
     const std::size_t index = index_of(handle);
     if (index >= kChunk * kChunks || (handle & 15) != kind_) return nullptr;

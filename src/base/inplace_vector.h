@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A vector of trivially copyable values with a fixed capacity, stored inside the object: a subset
-// of C++26's inplace_vector.
+// A vector of trivially copyable values that stores at most kMost values inside the object: a
+// subset of C++26's inplace_vector.
 #pragma once
 
 #include <array>

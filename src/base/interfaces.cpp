@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists the interfaces with getifaddrs(), and selects one by name prefix.
+// Lists the interfaces with getifaddrs(), and chooses one by name.
 #include "base/interfaces.h"
 
 #include "base/errno_advice.h"
@@ -21,8 +21,7 @@
 namespace hccl {
 namespace {
 
-// Name prefixes of bridges and tunnels of containers and virtual machines, which other hosts cannot
-// reach.
+// Prefixes of the names of virtual interfaces: see is_virtual().
 constexpr std::array<std::string_view, 3> kVirtual{"docker", "tunl", "virbr"};
 constexpr std::string_view kLoopback = "lo";
 
@@ -49,7 +48,7 @@ std::string describe(const std::vector<Interface>& interfaces) {
 }
 
 // Calls visit(prefix) for each of the comma-separated prefixes until a call returns true. Returns
-// whether one did.
+// whether a call has returned true.
 template <class Visit>
 bool any_prefix(const std::string& prefixes, Visit visit) {
   for (std::size_t start = 0; start <= prefixes.size();) {
@@ -72,9 +71,9 @@ std::optional<Interface> by_prefix(const std::vector<Interface>& interfaces,
   return match;
 }
 
-// Throws Error(hcclSystemError) if loopback is down, as in a new network namespace, and either no
-// other interface is up or `prefixes` names only loopback. No value of HCCL_SOCKET_IFNAME helps
-// then.
+// Throws Error(hcclSystemError) if loopback is down and no other interface can be chosen, because
+// none is up or `prefixes` names only loopback. No value of HCCL_SOCKET_IFNAME would help. Loopback
+// is down in a new network namespace.
 void refuse_loopback_that_is_down(const std::vector<Interface>& interfaces,
                                   std::string_view prefixes) {
   const bool is_up =
@@ -130,8 +129,8 @@ std::string connection_text(const Address& local, const Address& remote) {
 }
 
 bool is_virtual(const Interface& candidate) {
-  // A veth interface leads to another host if it has an address of that host's subnet. With only a
-  // link-local address, it leads to a container.
+  // A veth interface whose address is link-local belongs to a container. With any other address, it
+  // may lead to another host.
   if (candidate.name.starts_with("veth")) return candidate.address.is_link_local();
   return std::ranges::any_of(
       kVirtual, [&](std::string_view prefix) { return candidate.name.starts_with(prefix); });

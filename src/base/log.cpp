@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing a log line takes no lock and no heap memory, so that a failing process can still report
-// the reason.
+// Writes log lines without a lock and without heap memory, so that a failing process can still
+// report the reason.
 #include "base/log.h"
 
 #include "base/log_output.h"
@@ -25,7 +25,7 @@ namespace {
 constexpr std::array<const char*, 7> kLevelNames{"TRACE", "DEBUG", "INFO", "WARN",
                                                  "ERROR", "FATAL", "OFF"};
 
-// Text in a buffer on the stack. Truncates text that does not fit.
+// A text in a buffer on the stack, truncated to the size of the buffer.
 class LineStart {
  public:
   LineStart& operator<<(std::string_view part) noexcept {

@@ -21,17 +21,17 @@ void configure_log(const Config& config);
 // Lines below this level are not written. Set by configure_log().
 extern constinit std::atomic<LogLevel> log_threshold;
 
-// Returns whether lines of the level are written. Cheap enough for hot paths: one relaxed load.
+// Returns whether lines of this level are written. Costs one relaxed load.
 [[nodiscard]] inline bool log_enabled(LogLevel level) noexcept {
   return level >= log_threshold.load(std::memory_order_relaxed) && level != LogLevel::off;
 }
 
-// Writes "hccl <LEVEL> <host>:<pid> <subsystem>: <message>\n" in one write(2). Ignores the
-// threshold, but writes nothing if the log is off.
+// Writes "hccl <LEVEL> <host>:<pid> <subsystem>: <message>\n" in one system call. Ignores the
+// threshold, but writes nothing if it is LogLevel::off.
 void log_line(LogLevel level, const char* subsystem, const std::string& message) noexcept;
 
-// Writes a line like log_line(), with a message of at most eight parts. Does not use the heap, so
-// it works when memory is short.
+// Writes a line like log_line(). The message is the concatenation of at most eight parts. Does not
+// use the heap, so it works when memory is short.
 void log_parts(LogLevel level, const char* subsystem,
                std::initializer_list<std::string_view> parts) noexcept;
 
@@ -42,7 +42,7 @@ void log(LogLevel level, const char* subsystem, const Parts&... parts) noexcept 
   try {
     log_line(level, subsystem, text(parts...));
   } catch (const std::bad_alloc&) {
-    // The line is lost: there is no memory for it.
+    // There is no memory for the line, so it is lost.
   }
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rejects a log file that is not a regular file. Stops writing to stderr if the program has reused
-// its number for something that is not an output, such as a socket.
+// Opens the log file, and checks that stderr is still an output before each write.
 #include "base/log_output.h"
 
 #include "base/cancellation.h"
@@ -27,11 +26,11 @@ namespace {
 constexpr int kNowhere = -1;
 
 std::atomic<int> destination{STDERR_FILENO};
-// Used only by choose_log_output(). Never closed, so that the number is not reused while another
-// thread writes to it.
+// The descriptor of the log file, which choose_log_output() opens. Never closed, because its number
+// could then be reused while another thread writes to it.
 int log_file_descriptor = -1;
 
-// Identify the file that stderr referred to when it was chosen as the destination.
+// Identify the file behind stderr at the time of choose_stderr().
 std::atomic<std::uint64_t> stderr_device{0};
 std::atomic<std::uint64_t> stderr_inode{0};
 
@@ -56,8 +55,8 @@ std::string expanded_path(const std::string& pattern) {
                    "; set it to the path of a regular file that this process may write"));
 }
 
-// Opens the file of the pattern. With O_NONBLOCK, opening a FIFO without a reader fails instead of
-// blocking. Throws Error(hcclInvalidArgument).
+// Opens the file that the pattern names. O_NONBLOCK makes opening a FIFO without a reader fail
+// instead of block. Throws Error(hcclInvalidArgument).
 int open_regular_file(const std::string& pattern) {
   constexpr int kFlags =
       O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK;
@@ -93,9 +92,9 @@ void choose_stderr() noexcept {
   destination.store(open ? STDERR_FILENO : kNowhere, std::memory_order_relaxed);
 }
 
-// Returns false if the program has closed stderr and its number now belongs to something other than
-// a regular file, a pipe or a character device such as a terminal. A program may redirect stderr to
-// any of these three.
+// Returns false if stderr is closed or its number belongs to something that is not an output, such
+// as a socket. Accepts a regular file, a pipe or a character device, to which the program may have
+// redirected stderr.
 bool is_still_stderr() noexcept {
   struct stat status {};
   if (fstat(STDERR_FILENO, &status) != 0) return false;
@@ -106,8 +105,8 @@ bool is_still_stderr() noexcept {
   return S_ISREG(status.st_mode) || S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode);
 }
 
-// While the object lives, blocks the signals with which a failed write by this thread would end the
-// process.
+// Blocks SIGPIPE and SIGXFSZ in this thread while the object lives, and discards those that a write
+// has raised. Otherwise a failed write would end the process.
 class WriteSignalBlock {
  public:
   WriteSignalBlock() noexcept {
@@ -118,7 +117,7 @@ class WriteSignalBlock {
     sigpending(&pending);
     for (const int signal : {SIGPIPE, SIGXFSZ}) {
       if (sigismember(&pending, signal) == 1)
-        sigdelset(&signals_, signal);  // pending before the write, so not discarded
+        sigdelset(&signals_, signal);  // already pending: must not be discarded
     }
     pthread_sigmask(SIG_BLOCK, &signals_, &before_);
   }
@@ -143,7 +142,7 @@ void choose_log_output(const std::string& pattern) {
   choose_file(pattern);
 }
 
-// Does not complete a short write, because a second write could land after another rank's line.
+// Does not complete a partial write, because a second write could follow another rank's line.
 void write_log_line(std::span<const iovec> parts) noexcept {
   const CancellationBlock no_cancellation;
   const int saved_errno = errno;

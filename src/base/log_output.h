@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses the destination of log lines: stderr, or the file that HCCL_DEBUG_FILE names. Never
-// writes to a descriptor that the program has reused for something else, and never lets SIGPIPE end
-// the process.
+// The destination of log lines: stderr, or the file that HCCL_DEBUG_FILE names. Nothing is written
+// to stderr if the program has reused its number for something that is not an output, such as a
+// socket. A failed write does not end the process by a signal.
 #pragma once
 
 #include <span>
@@ -11,18 +11,18 @@
 
 namespace hccl {
 
-// Opens the file of this pattern (%h: host, %p: process id) for all later lines; an empty pattern
-// selects stderr, or no output if stderr is closed at the time of the call. Creates the file with
-// access for its owner only. Throws Error(hcclInvalidArgument) for a file that cannot be written,
-// and for a symbolic link, a directory, a FIFO or a device, because another user may have put it
-// there.
+// Makes the file that `pattern` names (%h: host, %p: process id) the destination of later lines. An
+// empty pattern selects stderr, or no output if stderr is closed at the time of the call. Creates
+// the file with access for its owner only. Throws Error(hcclInvalidArgument) if the file cannot be
+// opened for writing or is not a regular file: another user may have put a symbolic link, FIFO or
+// device there.
 void choose_log_output(const std::string& pattern);
 
-// Writes the parts as one line, in one system call. Never raises SIGPIPE or SIGXFSZ; a line that
-// cannot be written is lost. Preserves errno.
+// Writes the parts as one line, in one system call. Loses the line if it cannot be written. Never
+// raises SIGPIPE or SIGXFSZ. Preserves errno.
 void write_log_line(std::span<const iovec> parts) noexcept;
 
-// Returns true if writing a line now would block until a pipe or a terminal is read.
+// Returns whether writing a line now would block until the reader of a pipe or terminal catches up.
 [[nodiscard]] bool log_would_wait() noexcept;
 
 }  // namespace hccl

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strict parsers for the values of settings: each returns nothing unless the whole text is valid.
+// Strict parsers for the values of settings. A parser returns nothing unless the whole text is
+// valid.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +41,8 @@ struct HostAndPort {
   std::uint16_t port = 0;
 };
 
-// Parses "host:port", split at the last colon. An IPv6 host is bare or in brackets.
+// Parses "host:port" with a port from 1 to 65535. The last colon separates the two. An IPv6 host
+// may be in brackets.
 [[nodiscard]] inline std::optional<HostAndPort> parse_host_and_port(std::string_view value) {
   const std::size_t colon = value.rfind(':');
   if (colon == std::string_view::npos) return std::nullopt;
@@ -54,8 +56,8 @@ struct HostAndPort {
   return HostAndPort{std::string(host), static_cast<std::uint16_t>(*port)};
 }
 
-// Parses seconds, such as "30" or "0.5". Rounds up to whole milliseconds, so that no small limit
-// becomes zero, which means no limit.
+// Parses seconds, such as "30" or "0.5". Rounds up to whole milliseconds, so that a small limit
+// does not become 0, which means no limit.
 [[nodiscard]] inline std::optional<std::chrono::milliseconds> parse_seconds(
     std::string_view value) {
   constexpr std::uint64_t kMostSeconds = 1'000'000'000;
@@ -75,7 +77,8 @@ struct HostAndPort {
   return std::chrono::milliseconds(static_cast<std::int64_t>(*whole * 1000 + thousandths));
 }
 
-// Parses a number with an optional binary suffix: K, KB, KiB, and likewise for M, G and T.
+// Parses a number with an optional binary suffix: K, KB or KiB, and likewise for M, G and T.
+// Ignores the case of the suffix.
 [[nodiscard]] inline std::optional<std::uint64_t> parse_bytes(std::string_view value) {
   const std::size_t digits = std::min(value.find_first_not_of("0123456789"), value.size());
   const auto number = parse_number(value.substr(0, digits));

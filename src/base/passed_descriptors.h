@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes descriptors with messages over unix sockets (SCM_RIGHTS).
+// Sends and receives file descriptors with messages over unix sockets (SCM_RIGHTS).
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -13,18 +13,19 @@
 
 namespace hccl {
 
-// A control buffer with room for the descriptors of one message.
+// A control buffer that holds the descriptors of one message.
 template <std::size_t Count>
 struct alignas(cmsghdr) DescriptorBuffer {
   std::array<std::byte, CMSG_SPACE(Count * sizeof(int))> bytes{};
 };
 
-// Attaches one or more descriptors to a message. `buffer` must have room for them and outlive the
-// message.
+// Attaches one or more descriptors to a message. `buffer` has room for all of them (see
+// DescriptorBuffer), and must outlive the message.
 void attach_descriptors(msghdr& message, std::span<std::byte> buffer,
                         std::span<const int> descriptors) noexcept;
-// Appends the descriptors that have arrived with a message to `taken`. Returns false if some of
-// them were lost because this process has reached its limit of open files.
+// Appends the descriptors that have arrived with a message to `taken`. Returns false if some were
+// lost, because the control buffer was too small or this process has reached its limit of open
+// files.
 [[nodiscard]] bool take_descriptors(msghdr& message, std::deque<FileDescriptor>& taken);
 
 }  // namespace hccl

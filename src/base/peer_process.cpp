@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Obtains pidfds from pids and from unix sockets.
+// Gets pidfds for pids and for peers of unix sockets.
 #include "base/peer_process.h"
 
 #include <poll.h>

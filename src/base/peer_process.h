@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Refers to other processes by pidfd: a descriptor that becomes readable when the last thread of
-// the process has ended, and that is never reused for another process.
+// Identifies other processes by pidfds. A pidfd becomes readable when the last thread of its
+// process has ended, and never refers to another process.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -22,18 +22,18 @@ namespace hccl {
 [[nodiscard]] FileDescriptor open_process(pid_t pid) noexcept;
 
 // Returns a pidfd for the process at the other end of a connected unix socket, or an invalid
-// descriptor if that process has exited. Works across pid namespaces if the kernel has
-// SO_PEERPIDFD.
+// descriptor if that process has exited. If the kernel has SO_PEERPIDFD, works across pid
+// namespaces.
 [[nodiscard]] FileDescriptor peer_process(int unix_socket) noexcept;
 
-// Returns the credentials of the process that was at the other end when the socket was connected.
+// Returns the credentials that the peer's process had when the socket was connected.
 [[nodiscard]] std::optional<ucred> peer_credentials(int unix_socket) noexcept;
 [[nodiscard]] std::optional<uid_t> peer_user(int unix_socket) noexcept;
 
 // How long to wait for a connection to close after the process at its other end has exited. On a
-// busy machine, the exit can be reported before the last TCP data of the process arrives; the
-// connection always closes after that data. The wait is limited, because a child of the process may
-// keep the connection open.
+// busy machine, the exit can be reported before the last TCP data of the process arrives; the end
+// of the connection always arrives after this data. The wait is limited, because a child of the
+// process may keep the connection open.
 constexpr std::chrono::milliseconds kLastWords{200};
 
 [[nodiscard]] bool has_exited(const FileDescriptor& process) noexcept;

@@ -28,11 +28,10 @@ std::atomic<bool> forked_child{false};
 std::atomic<bool> guarded{false};
 std::atomic<const ForkHooks*> fork_hooks{nullptr};
 
-// This thread's cancellation state before its fork. Cancellation is disabled during the fork,
-// because it would unwind the stack through the handlers.
+// The cancellation state of this thread before its fork. Cancellation is disabled during the fork,
+// because it would unwind the stack through the fork handlers.
 thread_local int cancellation_before = PTHREAD_CANCEL_ENABLE;
-// The hooks whose `before` has run for the fork in progress. Other hooks may be installed
-// meanwhile.
+// The hooks for the fork in progress. set_fork_hooks() may set others meanwhile.
 thread_local const ForkHooks* running_hooks = nullptr;
 
 void prepare_fork() {
@@ -57,16 +56,16 @@ void enter_forked_child() {
 
 int registration_error = ENOMEM;  // until the registration has succeeded
 
-// Registers the fork handlers when the library is loaded, before the program and other libraries
-// that link to this one can register theirs. Prepare handlers run in reverse order of registration:
-// theirs run before the library is locked, so they may call the library, and may take locks under
-// which they call it elsewhere. After the fork, the library is unlocked before their handlers run.
+// Registers the fork handlers when the library is loaded, before the program and the libraries that
+// use this one can register handlers. Prepare handlers run in reverse order of registration, the
+// handlers after the fork in order of registration. So the handlers of the program run only while
+// the library is not locked, and may call the library.
 [[gnu::constructor]] void register_fork_handlers() {
   registration_error = pthread_atfork(prepare_fork, resume_parent, enter_forked_child);
 }
 
-// Returns the beginning of a small file without the trailing newline, or an empty text if the file
-// cannot be read.
+// Returns the beginning of a small file without its trailing newline. Returns an empty text if the
+// file cannot be read.
 std::string first_bytes(const std::string& path) {
   const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.valid()) return {};
@@ -98,8 +97,8 @@ std::string host_name() {
   return name.data();
 }
 
-// No two machines have the same boot id. Containers on one machine share the boot id, but may have
-// separate network namespaces, between which abstract sockets are not visible.
+// Two machines never have the same boot id. Containers of one machine have the same boot id, but
+// may have separate network namespaces, which do not see each other's abstract sockets.
 std::string network_identity() {
   std::string boot = first_bytes("/proc/sys/kernel/random/boot_id");
   if (boot.empty()) boot = host_name();
@@ -123,7 +122,7 @@ std::string node_identity() {
 
 std::string process_name(int pid) {
   std::string name = first_bytes(text("/proc/", pid, "/comm"));
-  // A program may choose any bytes as its name.
+  // The name of a program may contain any bytes.
   for (char& letter : name) {
     if (std::isprint(static_cast<unsigned char>(letter)) == 0) letter = '?';
   }

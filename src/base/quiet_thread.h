@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts the library's threads. All signals are blocked in these threads, because signals belong to
-// the program's threads.
+// Starts the library's threads with all signals blocked, so that the program's own threads handle
+// the signals.
 #pragma once
 
 #include "base/errno_advice.h"
@@ -16,8 +16,8 @@
 
 namespace hccl {
 
-// Blocks all signals in the calling thread while the object lives. Threads started meanwhile
-// inherit the signal mask.
+// Blocks all signals in the calling thread while the object lives, and in threads that it starts
+// meanwhile.
 class SignalBlock {
  public:
   SignalBlock() noexcept {

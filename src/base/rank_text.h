@@ -7,7 +7,7 @@
 
 namespace hccl {
 
-// Returns "rank 3" or "ranks 0-2,5". `ranks` are in ascending order.
+// Returns "rank 3" or "ranks 0-2,5". `ranks` must be in ascending order.
 [[nodiscard]] std::string rank_list(const std::vector<int>& ranks);
 
 // Returns "rank 3 (pid 4242, host a)".

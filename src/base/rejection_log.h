@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Logs rejected connections, at a limited rate so that no peer can fill the disk with log lines.
+// Logs rejected connections, at a limited rate, so that a peer cannot fill the disk.
 #pragma once
 
 #include "base/log.h"
@@ -18,9 +18,9 @@ class RejectionLog {
   RejectionLog(const RejectionLog&) = delete;
   RejectionLog& operator=(const RejectionLog&) = delete;
 
-  // Logs a rejected connection, unless kMostPerPeriod lines have been logged in this period. `who`
-  // returns the name of the other end, and is called only if a line is written. `why` is a clause
-  // that follows the word "it".
+  // Logs a rejected connection, or only counts it if kMostPerPeriod lines have been logged in this
+  // period. who() returns the name of the other end, and is called only for a line. `why` completes
+  // "rejected a connection from ...: it".
   template <class Name>
   void report(const Name& who, std::string_view why) {
     const auto now = std::chrono::steady_clock::now();
@@ -37,8 +37,8 @@ class RejectionLog {
     log(LogLevel::warning, subsystem_, "rejected a connection from ", who(), ": it ", why);
   }
 
-  // Logs the number of rejections that were not logged. Called by the destructor and at the start
-  // of each period.
+  // Logs how many rejections were only counted. Called by the destructor and at the start of each
+  // period.
   void report_omitted() {
     const int omitted = std::exchange(omitted_, 0);
     if (omitted > 0) log(LogLevel::warning, subsystem_, "rejected ", omitted, " more connections");

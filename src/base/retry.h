@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handles system calls that fail only temporarily: because of a signal, or for lack of kernel
-// memory.
+// Repeats system calls that a signal has interrupted, or that have failed because the kernel was
+// short of memory.
 #pragma once
 
 #include <cerrno>
@@ -11,22 +11,22 @@
 
 namespace hccl {
 
-// Returns whether a call failed because the kernel was temporarily short of memory. poll(2) does
-// not report when memory is available again: retry after kShortagePause.
+// Returns whether a call failed because the kernel was short of memory. Retry the call after
+// kShortagePause, because poll(2) does not report when memory is available again.
 [[nodiscard]] constexpr bool is_memory_shortage(int error) noexcept {
   return error == ENOBUFS || error == ENOMEM;
 }
 inline constexpr std::chrono::milliseconds kShortagePause{5};
 
-// Returns whether a call failed because descriptors or kernel memory ran out.
+// Returns whether a call failed because there were no free descriptors or no kernel memory.
 [[nodiscard]] constexpr bool is_resource_shortage(int error) noexcept {
   return error == EMFILE || error == ENFILE || is_memory_shortage(error);
 }
 
-// Repeats a call that returns a negative value and sets errno: at once if a signal interrupted it,
-// and up to kShortageRetries times, after pauses that double, if kernel memory was short. Blocks
-// for at most 63 ms. For small messages that cannot be sent later; a caller that can retry later
-// must do so instead.
+// Makes a call that returns a negative value and sets errno if it fails. Repeats the call at once
+// if a signal has interrupted it. If kernel memory is short, repeats it up to kShortageRetries
+// times, after pauses that double. Blocks for at most 63 ms. Only for callers that cannot retry the
+// call later.
 template <class Call>
 ssize_t retried(Call call) noexcept {
   constexpr int kShortageRetries = 6;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes secrets from getrandom(2), which needs no descriptor.
+// Gets secrets from getrandom(2), which needs no descriptor.
 #include "base/secret.h"
 
 #include "base/errno_advice.h"

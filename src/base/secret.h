@@ -13,8 +13,8 @@ using Secret = std::array<std::byte, 16>;
 // Returns 128 random bits from the kernel. Throws Error(hcclSystemError).
 [[nodiscard]] Secret random_secret();
 
-// Compares two byte strings in a time that does not depend on where they differ, so that the timing
-// tells an unauthenticated peer nothing.
+// Compares two byte strings. How long this takes does not depend on where they differ, so a peer
+// that guesses at a secret learns nothing from the time.
 [[nodiscard]] bool equal_in_constant_time(std::span<const std::byte> a,
                                           std::span<const std::byte> b);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements SHA-256 as written in FIPS 180-4, without optimisation, because only a few hundred
-// bytes are hashed per connection.
+// Implements SHA-256 as written in FIPS 180-4. Not optimised, because a connection hashes only a
+// few hundred bytes.
 #include "base/sha256.h"
 
 #include <algorithm>

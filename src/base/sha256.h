@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHA-256 (FIPS 180-4) and HMAC (RFC 2104), with which ranks prove that they know a secret without
-// sending it.
+// SHA-256 (FIPS 180-4) and HMAC (RFC 2104). Ranks use HMAC to prove that they know a secret without
+// sending the secret.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ namespace hccl {
 
 using Digest = std::array<std::byte, 32>;
 
-// An incremental hash. Call finish() at most once.
+// An incremental hash. finish() may be called only once.
 class Sha256 {
  public:
   void update(std::span<const std::byte> data);

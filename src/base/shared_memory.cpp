@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates memory files, and maps each at most once per process.
+// Creates and checks memory files, and maps each at most once per process.
 #include "base/shared_memory.h"
 
 #include "base/errno_advice.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Anonymous shared memory (memfd). It has no name, so kill -9 leaves nothing behind, and the size
-// limit of /dev/shm does not apply.
+// Anonymous shared memory (memfd). It has no name, so a killed process leaves nothing behind, and
+// the size limit of /dev/shm does not apply.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -16,13 +16,13 @@ namespace hccl {
 // Error(hcclOutOfMemory) or Error(hcclSystemError).
 [[nodiscard]] FileDescriptor create_memory_file(const char* name, std::uint64_t bytes);
 
-// Checks a memory file from another process before it is mapped: a process that could still shrink
-// the file could make this one fail with SIGBUS. Throws Error(hcclSystemError), which names
+// Checks a memory file from another process before it is mapped. If that process could still shrink
+// the file, it could make this process fail with SIGBUS. Throws Error(hcclSystemError), which names
 // `owner`, unless the file has the seals of create_memory_file() and exactly `bytes` bytes.
 void require_sealed(const FileDescriptor& file, std::uint64_t bytes, const std::string& owner);
 
-// Identifies the file of a descriptor. Equal for all descriptors of the same memory file, in every
-// process.
+// Identifies the file that a descriptor refers to. All descriptors of one memory file, in any
+// process, have the same identity.
 struct FileIdentity {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
@@ -32,8 +32,8 @@ struct FileIdentity {
 };
 [[nodiscard]] FileIdentity file_identity(const FileDescriptor& file);
 
-// A whole memory file, mapped once per process: ranks that are threads of one process use the same
-// addresses.
+// A mapping of a whole memory file. A process maps each file once, so ranks that are threads of one
+// process use the same addresses.
 class SharedSegment {
  public:
   [[nodiscard]] static std::shared_ptr<SharedSegment> map(const FileDescriptor& file);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exception for failures with an exact synStatus. Its result code is the one that hccl
-// functions return for that status.
+// The exception for a failure that has an exact synStatus.
 #pragma once
 
 #include "base/error.h"
@@ -11,7 +10,7 @@
 
 namespace hccl {
 
-// Returns the result code that an hccl function returns after the runtime has returned `status`.
+// Returns the result code that an hccl function returns for a failure with this status.
 [[nodiscard]] constexpr hcclResult_t result_of(synStatus status) noexcept {
   switch (status) {
     case synSuccess:

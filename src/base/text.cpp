@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formats values and system errors.
+// Quotes values and describes errno values.
 #include "base/text.h"
 
 #include <system_error>

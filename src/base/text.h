@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds messages from parts, because the supported compilers do not all have <format>.
+// Concatenates values into a text, because some supported compilers lack <format>.
 #pragma once
 
 #include <sstream>
@@ -15,8 +15,8 @@ template <class... Parts>
   return out.str();
 }
 
-// Returns the value in quotes and on one line: replaces characters other than printable ASCII with
-// '?', and truncates the value to 200 characters.
+// Returns the value in quotes, truncated to 200 characters. Replaces all characters but printable
+// ASCII by '?', so the result has one line.
 [[nodiscard]] std::string quoted(std::string_view value);
 
 // Returns the description of an errno value. Thread-safe, unlike strerror().

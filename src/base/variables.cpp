@@ -71,7 +71,7 @@ std::optional<EmulatedDevice> device_type(const std::string& value) {
 
 // ---- readers
 
-// Parses the text with `Parse` and assigns the result.
+// Assigns the result of `Parse`.
 template <auto Member, auto Parse>
 bool assign(Config& config, const std::string& value) {
   const auto parsed = Parse(value);
@@ -79,7 +79,7 @@ bool assign(Config& config, const std::string& value) {
   return parsed.has_value();
 }
 
-// Assigns the text itself if `IsValid` accepts it.
+// Assigns the text if `IsValid` accepts it.
 template <auto Member, auto IsValid>
 bool keep(Config& config, const std::string& value) {
   if (!IsValid(value)) return false;
@@ -116,8 +116,7 @@ constexpr Reader text_of(const char* accepted) {
   return {keep<Member, IsValid>, accepted};
 }
 
-// Accepts any name and converts it to lower case. The code that uses the name checks whether the
-// name exists.
+// Accepts any name and converts it to lower case. The user of the name checks whether it exists.
 template <std::string Config::*Member>
 constexpr Reader name(const char* accepted) {
   return {assign<Member, lower_case>, accepted};
@@ -128,7 +127,8 @@ constexpr Reader kLogLevel{assign<&Config::log_level, numbered_level>,
 
 // ---- tables
 
-// In increasing order of precedence: each row overrides the rows above it.
+// In the order in which they are read: each row overrides the rows above it that set the same
+// member.
 constexpr std::array kVariables{
     Variable{"HCCL_COMM_ID", "",
              text_of<&Config::comm_id, parse_host_and_port>(
@@ -141,7 +141,7 @@ constexpr std::array kVariables{
                  "prefixes of RDMA device names, each optionally with :port, comma separated; "
                  "a leading = requires exact names, a leading ^ excludes the devices, e.g. mlx5 or "
                  "=rxe0:1 or ^mlx5_1")},
-    // The address vector of a queue pair has one byte for the GID index.
+    // A queue pair has one byte for the index of its GID.
     Variable{"HCCL_IB_GID_INDEX",
              "",
              {assign<&Config::ib_gid_index, number_within<0, 255>>, "a number from 0 to 255"}},
@@ -181,7 +181,7 @@ constexpr std::array kVariables{
              flag<&Config::refuse_double_initialize>()},
 };
 
-// Configuration keys of other software stacks that programs query with synConfigurationGet.
+// Configuration keys of Gaudi's software that programs query with synConfigurationGet.
 struct ForeignKey {
   const char* name;
   const char* unset;
@@ -211,8 +211,8 @@ constexpr std::array kForeignKeys{
     ForeignKey{"HCL_FABRIC_FLUSH", "1"},
 };
 
-// HCCL_* names that belong to hccl_demo or to PyTorch's backend, or that old programs set although
-// they no longer have an effect. A name that ends in * matches all names with that prefix.
+// HCCL_* names of hccl_demo and of PyTorch's backend, and names that old programs set although they
+// no longer have an effect. A trailing * matches any rest of the name.
 constexpr std::array<std::string_view, 19> kOthersVariables{
     "HCCL_RANK",
     "HCCL_NRANKS",

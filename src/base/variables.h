@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The environment variables that the library reads, as the rows of a table.
+// The environment variables that the library reads, as a table.
 #pragma once
 
 #include "base/config.h"
@@ -11,24 +11,27 @@
 namespace hccl {
 
 struct Reader {
-  // Stores the value in its member of the configuration. Returns false if the value is not valid.
+  // Stores the value in the configuration. Returns false if the value is not valid.
   bool (*read)(Config&, const std::string&);
-  const char* accepted;  // completes "...: set it to"
+  const char* accepted;  // the accepted values; follows "set it to" in the error text
 };
 
 struct Variable {
   const char* name;
-  const char* unset;  // synConfigurationGet's result while the variable is not set
+  const char* unset;  // the value that synConfigurationGet reports if the variable is not set
   Reader reader;
 };
 
-// Returns all variables in the order in which they are read; each overrides the ones before it.
+// Returns all variables, in the order in which they are read. A later variable overrides an earlier
+// one that sets the same member of Config.
 [[nodiscard]] std::span<const Variable> variables();
 
-// Returns the value of a configuration key that has not been set, or nothing for an unknown key.
+// Returns the value that a configuration key has while it is not set, or nothing for an unknown
+// key.
 [[nodiscard]] std::optional<std::string> unset_value(const std::string& key);
 
-// Returns whether the library or another program known to it reads the variable.
+// Returns whether the name is known: as a variable of the library, or of other software that uses
+// HCCL_* names.
 [[nodiscard]] bool is_known_variable(const std::string& name);
 
 }  // namespace hccl

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time limit of a communicator's waits for other ranks: HCCL_TIMEOUT, until the program sets
-// another limit. A wait keeps the limit that was in force when it began.
+// The time limit of a communicator's waits for other ranks: HCCL_TIMEOUT, unless the program sets
+// another one. A change does not affect waits in progress.
 #pragma once
 
 #include "base/deadline.h"
@@ -14,12 +14,12 @@ namespace hccl {
 
 class WaitLimit {
  public:
-  // The limit in force when a wait began. Determines the wait's deadline and its error text.
+  // The limit of one wait. Determines the deadline and the error text of the wait.
   struct Value {
     std::chrono::milliseconds time{0};  // 0: no limit
     bool by_program = false;
 
-    // Returns the remedy for a time-out message: how to raise the limit.
+    // Returns the end of the text of a time-out: how to raise the limit.
     [[nodiscard]] const char* remedy() const {
       return by_program ? "raise the limit that hcclEmulationSetTimeout has set"
                         : "raise HCCL_TIMEOUT";
@@ -29,8 +29,8 @@ class WaitLimit {
   explicit WaitLimit(std::chrono::milliseconds environment)
       : packed_(static_cast<std::uint64_t>(environment.count()) << 1) {}
 
-  // Sets the limit for waits that begin from now on. Caps the limit at ten years, so that the
-  // deadline of a wait is a valid time. Thread safety: any thread.
+  // Sets the limit for waits that begin from now on. Limits above ten years become ten years, so
+  // that deadlines do not overflow. Thread safety: any thread.
   void set(std::uint64_t milliseconds) noexcept {
     constexpr std::uint64_t kMost = 10ull * 365 * 24 * 3600 * 1000;
     packed_.store(std::min(milliseconds, kMost) << 1 | 1, std::memory_order_relaxed);

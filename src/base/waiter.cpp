@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements the ladder's steps, and the futex calls of the doorbell.
+// Implements the waits, and the futex calls of the doorbell.
 #include "base/waiter.h"
 
 #include <ctime>

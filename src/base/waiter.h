@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a thread waits for another thread: it pauses and yields a limited number of times (the
-// ladder), then sleeps on a futex. No thread spins without a limit, because there may be more ranks
-// than cores.
+// How a thread waits for another thread: it pauses and then yields a limited number of times (the
+// ladder), and then sleeps on a futex. No thread spins without a limit, because ranks may outnumber
+// cores.
 #pragma once
 
 #include <atomic>
@@ -10,36 +10,38 @@
 
 namespace hccl {
 
-// The number of pauses, and then of yields, before a thread sleeps.
+// The number of pauses and of yields before a thread sleeps.
 struct WaitLadder {
   std::uint32_t pauses = 0;
   std::uint32_t yields = 0;
   const char* name = "sleeping";  // for the log
 
-  // For waiters that each have a core: pause for about a microsecond before yielding. Longer pauses
-  // brought no gain, and took two thirds more time when another program held one of the cores.
+  // For threads that have a core each. The pauses before the first yield take about a microsecond.
+  // With more pauses, calls were not faster, and took two thirds longer when another program used
+  // one of the cores.
   static constexpr WaitLadder spinning() { return {40, 1000, "spinning"}; }
-  // For waiters that share cores: yield the core at once, and repeatedly for about a millisecond.
+  // For threads that share cores: yield at once, and repeat that for about a millisecond.
   static constexpr WaitLadder yielding() { return {0, 1000, "yielding"}; }
-  // For waiters that share cores with threads of other scheduling groups, which sched_yield() does
-  // not let run. For example, torchrun starts each rank in a session of its own, and so in a
-  // scheduling group of its own. A thread that yields then keeps its core for the rest of its time
-  // slice, about 3 ms; a thread that sleeps releases the core.
+  // For threads that share cores with threads of other scheduling groups. sched_yield() does not
+  // let threads of other groups run: the yielding thread keeps its core for the rest of its time
+  // slice, about 3 ms. A thread that sleeps releases the core. For example, torchrun starts each
+  // rank in a session of its own, and so in a scheduling group of its own.
   static constexpr WaitLadder sleeping() { return {0, 0, "sleeping"}; }
-  // Returns how the threads of this process wait for each other. They yield, which lets all of them
-  // run, until a communicator finds that ranks of other scheduling groups share the cores; then
-  // they sleep.
+  // Returns the ladder for threads of this process that wait for each other: yielding(), or
+  // sleeping() after share_cores_with_other_groups() has been called.
   [[nodiscard]] static WaitLadder within_process() noexcept;
-  // Makes within_process() return sleeping() from now on.
+  // Makes within_process() return sleeping() from now on. Called when a communicator finds that its
+  // ranks share cores but not a scheduling group.
   static void share_cores_with_other_groups() noexcept;
 };
 
-// How long a wait for work that can be resumed later may last: no limit; the whole ladder but no
-// sleep; or only the pauses of the ladder, if it has any.
+// How long a wait may last before the thread must do something else. unlimited: no limit. no_sleep:
+// until the ladder is used up. pauses_only: until the pauses of the ladder are used up; if the
+// ladder has no pauses, same as no_sleep.
 enum class WaitBudget : std::uint8_t { unlimited, no_sleep, pauses_only };
 
-// One wait. poll_again() pauses or yields and returns true, or returns false when the ladder or the
-// budget is used up. The caller must then sleep or return.
+// One wait. poll_again() pauses or yields and returns true. Once the ladder or the budget is used
+// up, it returns false, and the caller must sleep or return.
 class Waiter {
  public:
   explicit Waiter(WaitLadder ladder) noexcept : ladder_(ladder) {}
@@ -50,13 +52,14 @@ class Waiter {
   std::uint32_t step_ = 0;
 };
 
-// A futex doorbell that may lie in shared memory. The ringer stores its change before it calls
-// ring(). The sleeper registers, checks for the change once more, and then sleeps. No wake-up is
-// lost, because registering and checking for sleepers are both sequentially consistent.
+// A futex on which threads sleep, also in shared memory. The thread that rings first stores its
+// change and then calls ring(). A sleeper first registers, then checks for the change, and then
+// sleeps. Registering and the check for sleepers are both sequentially consistent, so no wake-up is
+// lost.
 class Doorbell {
  public:
-  // Returns whether a thread sleeps or is about to sleep. The caller must have stored its change
-  // with seq_cst order.
+  // Returns whether a thread sleeps or is about to sleep. Call after a change that was stored with
+  // seq_cst order.
   [[nodiscard]] bool has_sleepers() const noexcept {
     return sleepers_.load(std::memory_order_seq_cst) != 0;
   }
@@ -66,7 +69,8 @@ class Doorbell {
   }
   void ring_always(int count = kEverybody) noexcept;
 
-  // Sleeps until ring() is called or `timeout` has passed. Returns at once if `ready()` is true.
+  // Sleeps until ring() is called or `timeout` has passed; may wake up early. Does not sleep if
+  // `ready()` is true.
   template <class Ready>
   void sleep(std::chrono::nanoseconds timeout, Ready ready) noexcept {
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
@@ -84,8 +88,8 @@ class Doorbell {
   std::atomic<std::uint32_t> sleepers_{0};
 };
 
-// A lock for critical sections of a few dozen instructions. A thread that finds the lock taken
-// pauses, then yields.
+// A lock for critical sections of a few dozen instructions. A thread that waits for the lock
+// pauses, and then yields.
 class SpinLock {
  public:
   void lock() noexcept;

@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiles the non-template code of Asio in this one file.
+// Compiles Asio's non-template code.
 #include <asio/impl/src.hpp>

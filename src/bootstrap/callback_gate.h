@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs callbacks on the control thread until the gate is closed.
+// Runs callbacks on the control thread until close() is called.
 #pragma once
 
 #include "bootstrap/control_thread.h"
@@ -23,8 +23,8 @@ class CallbackGate {
     callback();
   }
 
-  // Closes the gate, so that no further callback begins. Blocks until a running callback has ended,
-  // unless called from that callback. Thread safety: any thread.
+  // Prevents all later callbacks. Blocks until a running callback has ended, unless called from
+  // that callback. Thread safety: any thread.
   void close() {
     std::unique_lock lock(mutex_);
     closed_ = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resolves host names. Numeric addresses need no name server.
+// Resolves host names. Numeric addresses are parsed without asking a name server.
 #include "bootstrap/comm_id.h"
 
 #include "base/config.h"
@@ -62,8 +62,7 @@ Answer ask_name_servers(const std::string& comm_id, const std::string& host) {
 std::vector<Address> look_up(const std::string& comm_id, const std::string& host) {
   Answer answer = ask(host, AI_NUMERICHOST);
   if (answer.status != 0) answer = ask_name_servers(comm_id, host);
-  // A minimal system (a fresh chroot) may lack /etc/hosts, but the name "localhost" has a fixed
-  // meaning.
+  // A minimal system, such as a fresh chroot, may lack /etc/hosts. "localhost" must work there too.
   if (answer.status != 0 && host == "localhost") answer = ask("127.0.0.1", AI_NUMERICHOST);
   if (answer.status != 0)
     refuse(comm_id, text("no address for ", quoted(host), ": ", gai_strerror(answer.status)));

@@ -9,11 +9,11 @@
 
 namespace hccl::bootstrap {
 
-// Returns the addresses that "address:port" resolves to, each with that port. The text is split at
-// its last colon. The address is an IPv4 address, an IPv6 address with or without brackets, or a
-// host name, whose IPv4 addresses come first in the result. Blocks while a name is resolved. Throws
-// Error(hcclInvalidArgument), or Error(hcclSocketError) if no name server answers in time; the text
-// names HCCL_COMM_ID.
+// Parses "address:port", split at the last colon. Returns at most kMostAddresses addresses with
+// that port, IPv4 before IPv6. The address may be a host name, an IPv4 address, or an IPv6 address
+// with or without brackets. Blocks while a name is resolved, for at most HCCL_INIT_TIMEOUT. Throws
+// Error(hcclSocketError) if no name server answers in time, and Error(hcclInvalidArgument) for a
+// text that cannot be parsed or resolved.
 [[nodiscard]] std::vector<Address> parse_comm_id(const std::string& comm_id);
 
 }  // namespace hccl::bootstrap

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's end of its connection to the root server. The connection belongs to the control thread,
-// which shares ownership of the state, so that the link and the connection may end in either order.
+// A rank's end of its connection to the root server. The control thread uses the state, which owns
+// itself while it has a connection; so the link may be destroyed before the connection ends.
 #include "bootstrap/control_link.h"
 
 #include "base/interfaces.h"
@@ -92,8 +92,8 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, FrameConn
     gate.call([&] { callbacks.fault(code, what); });
   }
 
-  // Reports that this rank leaves. The rank in the server's process then stays until the server has
-  // notified the others.
+  // Reports that this rank leaves. The rank in the server's process leaves only when its report
+  // comes back from the server: by then, the server has notified all other ranks.
   void announce_departure() {
     leaving = true;
     if (!connection) return leave();
@@ -101,16 +101,16 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, FrameConn
     if (rank != server_rank) leave();
   }
 
-  // Closes the connection, so that the other ranks treat this rank as lost. Without memory, this is
-  // the only way to report a fault.
+  // Closes the connection, so that the server reports this rank as lost. raise() reports a fault in
+  // this way if no memory is left.
   void hang_up() {
     if (connection) connection->close();
     connection.reset();
     alive.reset();
   }
 
-  // Sets `left` after the last frame has been sent, because the process may exit when `left` is
-  // set.
+  // Sets `left` after the last frame has been sent, because the process may exit as soon as `left`
+  // is set.
   void leave() {
     if (std::exchange(has_left, true)) return;
     const auto self = shared_from_this();
@@ -126,7 +126,7 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, FrameConn
   const bool server_is_known;
   const Callbacks callbacks;
   std::shared_ptr<FrameConnection> connection;
-  std::shared_ptr<State> alive;  // keeps the owner alive while there is a connection
+  std::shared_ptr<State> alive;  // refers to this object while it has a connection
   bool server_departed = false;
   bool leaving = false;
   bool has_left = false;
@@ -148,7 +148,7 @@ ControlLink::ControlLink(LinkSocket socket, Callbacks callbacks)
 ControlLink::~ControlLink() {
   if (is_forked_child()) {
     static_cast<void>(new (std::nothrow) std::shared_ptr<State>(
-        std::move(state_)));  // the parent's thread uses it
+        std::move(state_)));  // leaked: it uses an epoll set of the parent
     return;
   }
   state_->gate.close();

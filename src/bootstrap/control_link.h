@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The link over which the ranks of several nodes exchange faults, departures and stall reports
-// after initialisation.
+// After initialisation, the ranks of several nodes exchange faults, departures and stall reports
+// over control links.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -18,55 +18,56 @@
 
 namespace hccl::bootstrap {
 
-// The connection to the root server that a rank keeps after it has joined, to be passed to a
-// ControlLink.
+// A rank's connection to the root server after the rank has joined, to be passed to a ControlLink.
 struct LinkSocket {
-  FrameConnection::Detached connection;  // without a socket if all ranks are on one node
-  int rank = -1;                         // this rank
-  int server_rank = -1;                  // the rank in the server's process, or -1 if there is none
-  std::string server;                    // describes the server's process
-  bool server_is_known =
-      false;  // a key or the kernel has confirmed the server; otherwise its texts are quoted
+  FrameConnection::Detached connection;  // its socket is invalid if this rank keeps no link
+  int rank = -1;
+  int server_rank = -1;  // the rank in the server's process, or -1 if there is none
+  std::string server;    // describes the server's process
+  // True if a key or the kernel has confirmed the server. Otherwise the server's texts are quoted.
+  bool server_is_known = false;
 };
 
-// A rank's link to the root server after initialisation. It notifies the ranks of several nodes of
-// faults, of departures, and of lost ranks and nodes. A rank or node is lost when its connection
-// ends or no longer answers keep-alives.
+// A rank's link to the root server after initialisation. The server relays faults and departures to
+// all ranks, and reports ranks and nodes as lost if their connections end or no longer answer
+// keep-alives.
 class ControlLink {
  public:
   // All callbacks run on the control thread.
   struct Callbacks {
-    // Called at most once, when the communicator has failed on another rank.
+    // Called when another rank has reported a fault, when a rank is lost, or when the connection to
+    // the server has failed. May be called more than once.
     std::function<void(hcclResult_t code, const std::string& text)> fault;
     // Called when a rank has left the communicator.
     std::function<void(int rank)> departed = nullptr;
-    // Called when a rank has asked why its call does not complete. Must call answer() for each call
-    // of this rank.
+    // Called when a rank has asked why its call does not complete. answer() must then be called, on
+    // any thread, for each call in which this rank waits.
     std::function<void()> inquiry = nullptr;
-    // Delivers the answer to ask_who_is_missing(): a clause that names the ranks at the root of the
-    // stall.
+    // Called with the answer to ask_who_is_missing(): a clause that names the ranks at the root of
+    // the stall.
     std::function<void(const std::string& root_cause)> verdict = nullptr;
   };
 
   ControlLink(LinkSocket socket, Callbacks callbacks);
-  // Reports that this rank leaves. Blocks until the report has been sent, but for at most a second,
-  // and until a callback in progress has returned. The process may exit afterwards without causing
-  // a fault on other ranks.
+  // Reports that this rank leaves, so that the end of its process causes no fault on other ranks.
+  // Blocks until a callback in progress has returned, and then, for at most a second, until the
+  // report has been sent.
   ~ControlLink();
   ControlLink(const ControlLink&) = delete;
   ControlLink& operator=(const ControlLink&) = delete;
 
-  // Disables the callbacks: after cancel() has returned, none is running and none will start, even
-  // if others still hold the link. If called from a callback, does not wait for that callback.
+  // Prevents all later callbacks, even if other owners keep the link. Blocks until a callback in
+  // progress has returned, unless called from that callback.
   void cancel() noexcept;
-  // Reports a fault to the other nodes. If memory has run out, closes the connection instead, which
-  // the other nodes treat as the loss of this rank. Thread safety: any thread.
+  // Reports a fault, which the server relays to all ranks. If no memory is left, closes the
+  // connection instead, and the server reports this rank as lost. Thread safety: any thread.
   void raise(hcclResult_t code, const std::function<std::string()>& make_text) noexcept;
-  // Asks all ranks which calls they wait in, because the call `waiting` of this rank does not
-  // complete. The verdict follows within half a second if the server can be reached. Throws
-  // std::bad_alloc. Thread safety: any thread.
+  // Asks the server why the call `waiting` of this rank does not complete. The server queries all
+  // ranks. Within half a second it sends a verdict or, if the calls of the ranks do not match, a
+  // fault. Throws std::bad_alloc. Thread safety: any thread.
   void ask_who_is_missing(const Waiting& waiting);
-  // Answers an inquiry. Throws std::bad_alloc. Thread safety: any thread.
+  // Sends one call of this rank to the server, in answer to an inquiry. Throws std::bad_alloc.
+  // Thread safety: any thread.
   void answer(const Waiting& waiting);
 
  private:

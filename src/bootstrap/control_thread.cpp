@@ -26,8 +26,8 @@ namespace hccl::bootstrap {
 namespace {
 
 constexpr std::size_t kStackSize = std::size_t{512} << 10;
-// How long the exit of the process waits for the thread, which may be in a callback that waits for
-// a lock of the exiting thread.
+// The longest time for which the exit of the process waits for the control thread. A callback may
+// be waiting for a lock that the exiting thread holds.
 constexpr std::chrono::milliseconds kExitPatience{200};
 
 // Allocates from the memory of a ReservedPost.
@@ -161,7 +161,8 @@ void* ControlThread::run(void* self) {
     try {
       state.loop.context().run();
     } catch (const std::exception& error) {
-      // A failure on one connection (lack of memory or descriptors) must not end the others.
+      // An exception from one connection, for lack of memory or descriptors, must not end the
+      // others.
       log(LogLevel::error, "control", "a task of the control thread failed: ", error.what());
       again = true;
     }

@@ -12,7 +12,8 @@
 
 namespace hccl::bootstrap {
 
-// Memory for one post() that cannot fail. It is a member of the object to which the task belongs.
+// Memory for one post() that allocates nothing. It is a member of the object on which the task
+// works.
 class ReservedPost {
  public:
   static constexpr std::size_t kBytes = 192;
@@ -22,8 +23,8 @@ class ReservedPost {
   alignas(std::max_align_t) std::array<std::byte, kBytes> room_;
 };
 
-// The thread starts on the first call of start(). Thread safety: any thread may call any member,
-// even while the process exits, when tasks no longer run.
+// Thread safety: any thread may call any member, even during the exit of the process, when tasks
+// are no longer run.
 class ControlThread {
  public:
   // Returns the only instance, which is never destroyed, so that destructors of other objects can
@@ -34,19 +35,20 @@ class ControlThread {
   ControlThread& operator=(const ControlThread&) = delete;
 
   // Starts the thread unless it is running. Throws Error(hcclInvalidUsage) in a forked child or
-  // while the process exits, Error(hcclSystemError) if the thread cannot be started.
+  // while the process exits, and Error(hcclSystemError) if the thread cannot be started.
   void start();
-  // Ends the thread. Blocks until the task in progress has ended, unless called from that task.
-  // Servers, links and watches resume when start() is called again.
+  // Ends the thread. Blocks until the task in progress has ended, unless called from that task;
+  // during the exit of the process, blocks for at most 200 ms. Servers, links and watches resume
+  // when start() is called again.
   void stop() noexcept;
-  // Runs `task` on the thread; if the thread is stopped, after the next start(). Throws
-  // std::bad_alloc.
+  // Runs `task` on the thread, or after the next start() if the thread is stopped. Does not block.
+  // Throws std::bad_alloc.
   void post(std::function<void()> task);
-  // Runs task(owner) on the thread likewise, but allocates nothing: use it for tasks that must run
-  // even when no memory is left. `reserved` is a member of the owner and can be used only once.
+  // Does the same with task(owner), but allocates nothing: for tasks that must run even when no
+  // memory is left. `reserved` is a member of `owner`, and can be used only once.
   void post(ReservedPost& reserved, std::shared_ptr<void> owner,
             void (*task)(void* owner)) noexcept;
-  // Returns whether the caller is the control thread.
+  // Returns whether the calling thread is the control thread.
   [[nodiscard]] bool is_current() const noexcept;
   [[nodiscard]] EventLoop& loop() noexcept;
 

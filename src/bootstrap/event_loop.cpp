@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handlers share ownership of the state of their timer or wait, so that the object may be destroyed
-// before its handler runs.
+// A handler shares ownership of the state of its timer or wait, which may be destroyed before the
+// handler runs.
 #include "bootstrap/event_loop.h"
 
 #include "base/errno_advice.h"
@@ -19,7 +19,7 @@
 
 namespace hccl::bootstrap {
 
-// Only one thread runs the context, so Asio need not wake others.
+// context{1}: only one thread runs the context, so Asio need not wake other threads.
 struct EventLoop::State {
   asio::io_context context{1};
   asio::executor_work_guard<asio::io_context::executor_type> work{context.get_executor()};
@@ -45,8 +45,8 @@ void EventLoop::open() {
 bool EventLoop::run_one(Deadline deadline) {
   asio::io_context& context = state_->context;
   if (deadline.is_never()) return context.run_one() > 0;
-  // Even after the deadline, handle data that has arrived: this process may have been stopped in
-  // the meantime.
+  // If the deadline has passed, still handles data that has arrived: this process may have been
+  // stopped until now.
   return context.run_one_until(deadline.time()) > 0 || context.poll_one() > 0;
 }
 
@@ -57,7 +57,7 @@ struct LoopTimer::State {
 
   asio::steady_timer timer;
   std::function<void()> call;
-  std::uint64_t starts = 0;  // detects a late handler of a cancelled timer, which may see no error
+  std::uint64_t starts = 0;  // a handler with an older number belongs to a cancelled start
 };
 
 LoopTimer::LoopTimer(EventLoop& loop) : state_(std::make_shared<State>(loop)) {}

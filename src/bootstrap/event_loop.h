@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An Asio event loop with timers and descriptor waits. Only their implementations include Asio.
+// An event loop with timers and descriptor waits. Hides Asio, which only .cpp files include.
 #pragma once
 
 #include "base/deadline.h"
@@ -23,8 +23,8 @@ class EventLoop {
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
 
-  // Opens the loop's descriptors (epoll, eventfd, timerfd), which the first timer or wait would
-  // otherwise open. Later calls do nothing. Throws Error(hcclSystemError).
+  // Opens the loop's descriptors (epoll, eventfd, timerfd) now, so that a failure is thrown here
+  // and not by the first timer or wait. Later calls do nothing. Throws Error(hcclSystemError).
   void open();
   // Runs the next handler. Blocks until a handler is ready or the deadline has passed. Returns
   // whether a handler ran.
@@ -54,7 +54,8 @@ class LoopTimer {
   std::shared_ptr<State> state_;
 };
 
-// Waits for events on a descriptor that it does not own. Destroying the object cancels its waits.
+// Waits for events on a descriptor, but does not own the descriptor. Destroying the object cancels
+// its waits.
 class DescriptorWait {
  public:
   explicit DescriptorWait(EventLoop& loop);
@@ -64,12 +65,12 @@ class DescriptorWait {
 
   // Registers the descriptor with the loop. Returns 0, or the errno of the failure.
   [[nodiscard]] int watch(int fd);
-  // Call the function once, when the descriptor becomes readable or writable, or has an error. At
-  // most one wait of each kind may be pending.
+  // Calls `call` once, when the descriptor becomes readable (writable) or has an error. At most one
+  // wait of each kind may be pending.
   void when_readable(std::function<void()> call);
   void when_writable(std::function<void()> call);
-  // Cancels the waits and removes the descriptor from the loop. Call it before the descriptor is
-  // closed.
+  // Cancels the waits and removes the descriptor from the loop. Must be called before the
+  // descriptor is closed.
   void close() noexcept;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports a lost connection after a delay, because the other ranks of the node may report the
-// cause, and because the connections of a lost node end one by one.
+// Reports a lost connection only after kLastWords: another rank of the node may report the cause
+// first, and the connections of a lost node end one by one.
 #include "bootstrap/fault_relay.h"
 
 #include "base/peer_process.h"

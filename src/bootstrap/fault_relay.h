@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The root server's task after the initialisation of a communicator on several nodes: relays
-// departures and the first fault to all ranks. A connection that ends without a departure counts as
-// a fault.
+// Runs on the root server after initialisation: relays departures and the first fault to all ranks.
+// A connection that ends without a departure is a fault.
 #pragma once
 
 #include "bootstrap/event_loop.h"
@@ -26,7 +25,7 @@ class FaultRelay {
   void connection_ended(int rank, const std::string& why);
   // Relays the failure to all ranks, unless a failure has already been relayed.
   void spread(const Failure& failure);
-  // Discards the losses that have not been relayed yet.
+  // Discards losses that have not been relayed yet.
   void stop() { last_words_.cancel(); }
   [[nodiscard]] const std::set<int>& departed() const { return departed_; }
 

@@ -163,8 +163,8 @@ void FrameConnection::send_openly(FrameType type, std::span<const std::byte> pay
   queue(encode_frame(type, payload), {});
 }
 
-// Sends as many bytes as the socket accepts before queue() returns: the reaction of another rank
-// may make this process exit, and bytes that are only queued would be lost.
+// Sends at once as many bytes as the socket accepts. If other ranks react to this frame by ending
+// the job, this process may exit, and bytes still in the queue are lost.
 void FrameConnection::queue(Bytes frame, const std::vector<int>& descriptors) {
   if (!socket_.valid() || self_) return;
   unsent_bytes_ += frame.size();

@@ -22,9 +22,6 @@ namespace hccl::bootstrap {
 
 // Thread safety: only the thread that runs the loop. No member blocks unless its comment says so.
 // No member throws on an error of the peer; ended() and why() report such errors.
-//
-// Only the private members that read and write assume a plain socket. With TLS, they would call an
-// asio::ssl::stream, and Detached would hold the stream's state.
 class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
  public:
   class Owner {
@@ -33,22 +30,22 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
     Owner(const Owner&) = delete;
     Owner& operator=(const Owner&) = delete;
     virtual ~Owner() = default;
-    // Called when data has arrived or the connection has ended. Must call receive() until that
-    // returns nothing.
+    // Called when data has arrived or the connection has ended. Must call connection.receive()
+    // until it returns nothing.
     virtual void on_activity(FrameConnection& connection) = 0;
   };
 
   struct Limits {
-    std::size_t payload = kSmallPayload;  // maximum per received frame
-    std::size_t descriptors = 0;          // maximum number received ahead of their frame
-    std::size_t unsent = std::size_t{64} << 20;
+    std::size_t payload = kSmallPayload;         // bytes per received frame
+    std::size_t descriptors = 0;                 // received, but not yet returned with a frame
+    std::size_t unsent = std::size_t{64} << 20;  // bytes queued to send
   };
   struct Ends {
     Address own;
     Address peer;
   };
-  // A connection detached from its loop, to be resumed on another one. If `seal` is set, a frame
-  // with a valid code has been received.
+  // A connection without a loop, to be continued on another loop. If `seal` is set, a frame with a
+  // valid code must have been received.
   struct Detached {
     FileDescriptor socket;
     Bytes received;
@@ -61,15 +58,16 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   FrameConnection(const FrameConnection&) = delete;
   FrameConnection& operator=(const FrameConnection&) = delete;
 
-  // Sets the owner. Without one, the caller must check for activity after each
-  // EventLoop::run_one().
+  // Sets the object that is told about activity. If there is none, call receive() and ended() after
+  // each EventLoop::run_one().
   void set_owner(Owner* owner) { owner_ = owner; }
-  // From now on, sends an authentication code with every frame and requires one on every frame
-  // received. Exception: a refusal that arrives before any valid frame may lack a code, because the
-  // keys may differ. After a valid frame, a refusal without a code is treated as forged.
+  // Sends an authentication code with every later frame, and requires a valid code on every frame
+  // received. A refusal may lack a code if no valid frame has arrived before it, because the two
+  // ends may have different keys.
   void authenticate(const FrameSeal& seal) { seal_ = seal; }
 
-  // Returns the next frame if all of it has arrived; otherwise starts to read.
+  // Returns the next frame if it has arrived completely. Otherwise returns nothing, and continues
+  // to read on the loop.
   [[nodiscard]] std::optional<Frame> receive();
   // Returns the bytes that have arrived but have not been returned by receive().
   [[nodiscard]] std::span<const std::byte> unread() const { return received_; }
@@ -79,13 +77,13 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   // until has_unsent() returns false.
   void send(FrameType type, std::span<const std::byte> payload,
             const std::vector<int>& descriptors = {});
-  // Does the same for a caller that sends one payload to many ranks. `digest`: the payload's
-  // SHA-256.
+  // Does the same with a digest that the caller has computed once for many ranks. `digest`: SHA-256
+  // of the payload.
   void send(FrameType type, std::span<const std::byte> payload, const Digest& digest);
   // Sends a frame without an authentication code, even after authenticate().
   void send_openly(FrameType type, std::span<const std::byte> payload);
-  // Retries sends that failed because the kernel had no memory. Blocks for up to 63 ms: use it only
-  // for the last frames before the process may exit.
+  // Retries a send that failed because the kernel had no memory. Blocks for up to 63 ms, so call it
+  // only before the process may exit.
   void insist();
   [[nodiscard]] bool has_unsent() const { return !unsent_.empty(); }
 
@@ -94,10 +92,10 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   [[nodiscard]] bool ended() const { return ended_; }
   // Returns the reason for the end, as a clause whose subject is the peer.
   [[nodiscard]] const std::string& why() const { return why_; }
-  // Returns whether the peer sent bytes that no process of this library sends.
+  // Returns whether the peer sent bytes that hccl never sends.
   [[nodiscard]] bool broke_rules() const { return broke_rules_; }
-  // Returns whether a frame's code was wrong: either the peer does not know the key, or a third
-  // party on the path has changed the frame. The connection can still send.
+  // Returns whether a frame had a wrong authentication code: the peer does not know the key, or
+  // somebody on the path has changed the frame. The connection can still send.
   [[nodiscard]] bool forged() const { return forged_; }
 
   // Enables keep-alives, which detect within ten seconds that the peer's host can no longer be
@@ -108,8 +106,8 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   void finish(std::function<void()> done = nullptr);
   // Removes the owner and closes the connection.
   void close();
-  // Detaches the connection from its loop, with nothing left to send. The object is unusable
-  // afterwards.
+  // Detaches the connection from its loop. Call it when has_unsent() returns false. The object is
+  // unusable afterwards.
   [[nodiscard]] Detached detach();
 
   // Valid until the connection is closed.

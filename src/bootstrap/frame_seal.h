@@ -14,8 +14,9 @@
 namespace hccl::bootstrap {
 
 // Computes and checks the authentication codes of one end. A code is HMAC(key of the direction,
-// frame number, type, SHA-256(payload)). Both directions' keys are derived from HMAC(key, opening,
-// greeting), and thus from the nonces of both ends. With an empty key, the codes prove nothing.
+// frame number, type, SHA-256(payload)). The keys of both directions are derived from HMAC(key,
+// opening, greeting), and thus from the nonces of both ends. With an empty key, the codes prove
+// nothing.
 class FrameSeal {
  public:
   enum class Party : std::uint8_t { rank, server };
@@ -26,8 +27,8 @@ class FrameSeal {
 
   // Returns the code of the next frame that this end sends.
   [[nodiscard]] Digest next_code(FrameType type, const Digest& payload);
-  // Checks and removes the code of the next frame that this end receives. Returns false if it is
-  // wrong.
+  // Checks and removes the code of the next frame that this end receives. Returns false if the code
+  // is wrong.
   [[nodiscard]] bool open(Frame& frame);
 
  private:
@@ -42,8 +43,8 @@ class FrameSeal {
   Sequence received_;
 };
 
-// Returns the communicator's secret, with which the transports authenticate. It is derived from the
-// key and the table's salt, so it never crosses the network unless the key is empty.
+// Returns the secret with which the transports of a communicator authenticate, derived from the key
+// and the table's salt. If the key is empty, everybody who sees the salt can derive the secret.
 [[nodiscard]] Secret communicator_secret(std::span<const std::byte> key, const Secret& salt);
 
 }  // namespace hccl::bootstrap

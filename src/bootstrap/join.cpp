@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Performs the steps of joining a communicator.
+// Joins in two steps: the rendezvous, then the exchange on the node. A single rank needs neither.
 #include "bootstrap/join.h"
 
 #include "base/error.h"
@@ -18,8 +18,8 @@
 namespace hccl::bootstrap {
 namespace {
 
-// The maximum time that a failing root waits before it exits, so that ranks that are still starting
-// receive the failure first.
+// The longest time for which join() waits in the server's process before it throws. The process may
+// then exit, so ranks that are still starting must receive the failure during this time.
 constexpr std::chrono::milliseconds kFarewell{400};
 
 void validate(int size, int rank, const Contribution& mine) {
@@ -62,8 +62,8 @@ RankTable rendezvous(const UniqueId& id, const Hello& hello, FileDescriptor list
   const bool may_serve = id.kind == UniqueId::Kind::fixed_address && hello.rank == 0;
   try {
     client.join([&]() -> std::string {
-      // With a fixed address, rank 0 need not have called hcclGetUniqueId, so start the server
-      // here.
+      // With a fixed address, rank 0 need not have called hcclGetUniqueId, so the server may have
+      // to start here.
       if (!may_serve) return {};
       const std::string trouble = ServerRegistry::instance().create_if_absent(id);
       return trouble.empty() ? "" : text("rank 0 cannot run the server itself: ", trouble);

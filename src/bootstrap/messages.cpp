@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parses opening messages. Reads only the version if it is another protocol version.
+// Parses openings. If the protocol version is another one, reads no other field, because that
+// version may have other fields.
 #include "bootstrap/messages.h"
 
 namespace hccl::bootstrap {

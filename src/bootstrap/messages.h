@@ -29,11 +29,11 @@ inline constexpr std::uint32_t kProtocolVersion = 3;
 inline constexpr int kMostRanks = 4096;
 inline constexpr std::size_t kMostBlob = std::size_t{1} << 20;
 
-using SocketName = Secret;  // of an abstract unix socket: 128 random bits
+using SocketName = Secret;  // 128 random bits that name an abstract unix socket
 
-// The first message of each end: the rank's opening and the server's greeting. Each end fills in
-// the addresses that its own kernel reports; they disagree if a device on the path translates
-// addresses.
+// The first message of each end: the rank's opening and the server's greeting. `here` and `there`
+// are the two ends' addresses as the sender's kernel reports them. If a device on the path
+// translates addresses, the reports of the two ends differ.
 struct Opening {
   std::uint32_t version = kProtocolVersion;
   Secret nonce{};
@@ -50,30 +50,30 @@ struct Hello {
 
 struct Welcome {
   ProcessIdentity server;
-  int server_rank = -1;  // the rank of the server's process, -1 until it is known
+  int server_rank = -1;  // the rank in the server's process, or -1 if none has joined yet
 };
 
-// The reason why the server rejects a connection whose rank is not yet known. The reason is sent as
-// a code without a text, because texts from unauthenticated processes are not shown to users.
+// The reason why the server rejects a connection. It is a number, not a text, because users are not
+// shown texts from unauthenticated processes.
 struct Refusal {
   enum Reason : std::uint8_t {
     other_version = 1,  // the opening message has another protocol version
-    other_key,          // the hello's code is wrong
-    other_user,         // a process on the server's machine that may belong to another user
+    other_key,          // the hello has a wrong authentication code
+    other_user,         // a process on the server's machine, of another or an unknown user
   };
   Reason reason = other_version;
 
   friend bool operator==(const Refusal&, const Refusal&) = default;
 };
 
-// The reason why a rendezvous has failed or a rank may not join. The ranks throw it as Error(code,
-// text).
+// An error for the ranks to throw as Error(code, text). Verdicts and reports of missing ranks also
+// use this struct.
 struct Failure {
   hcclResult_t code = hcclInternalError;
   std::string text;
 };
 
-// The failure reported when a frame with a wrong code arrives on an authenticated connection.
+// The text of the failure if a frame with a wrong authentication code arrives after a valid frame.
 inline constexpr const char* kForgedFrame =
     "a frame of its connection was changed on the way; find the program or device that rewrites "
     "traffic between the hosts, then start all ranks again";
@@ -112,7 +112,6 @@ struct RankMessage {
   int rank = -1;
 };
 
-// The announcements of all ranks, in rank order.
 struct Announcements {
   std::vector<Bytes> by_rank;
 };
@@ -173,8 +172,7 @@ template <class Message>
   return writer.take();
 }
 
-// Returns the message. Returns nothing if a field is missing or out of bounds, or bytes are left
-// over.
+// Returns the message, or nothing if a field is missing or out of bounds, or bytes are left over.
 template <class Message>
 [[nodiscard]] std::optional<Message> parse(std::span<const std::byte> bytes) {
   FieldReader reader(bytes);
@@ -183,7 +181,7 @@ template <class Message>
   if (!reader.complete()) return std::nullopt;
   return message;
 }
-// Reads only the version if it is another protocol version.
+// Parses an opening. If the protocol version is another one, reads no other field.
 template <>
 [[nodiscard]] std::optional<Opening> parse(std::span<const std::byte> bytes);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schedules the reports about ranks that have not joined while others wait for them. The first
-// report comes early, because a rank that was never started is missing from the beginning; the
-// second comes after HCCL_HANG_REPORT.
+// Schedules at most two reports about ranks that have not joined while others wait for them. The
+// first comes after 5 s or less, because a rank that was never started is missing from the
+// beginning. The second comes after HCCL_HANG_REPORT.
 #pragma once
 
 #include <algorithm>

@@ -28,8 +28,7 @@ constexpr std::size_t kMostOfOthers = 64;  // pending connections beyond those o
 // Unlimited, because the leader queues all entries for every rank at once.
 constexpr std::size_t kAnyUnsent = std::numeric_limits<std::size_t>::max();
 
-// Returns a pidfd of this process, which identifies it even in pid namespaces where its pid has no
-// meaning.
+// Returns a pidfd of this process. A pidfd is valid in every pid namespace; a pid is not.
 FileDescriptor own_process() {
   FileDescriptor process = open_process(getpid());
   if (!process.valid()) {
@@ -159,7 +158,7 @@ bool NodeExchange::take_contribution(PendingConnections::Pending& pending, Frame
       frame.descriptors.size() != (message->has_memory ? 2U : 1U)) {
     return false;
   }
-  // Prefer the kernel's pidfd of the peer. Old kernels provide none for a rank in another pid
+  // Prefers the kernel's pidfd of the peer. Old kernels provide none for a rank in another pid
   // namespace.
   FileDescriptor process = peer_process(pending.connection->fd());
   if (!process.valid()) process = std::move(frame.descriptors.back());

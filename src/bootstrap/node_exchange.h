@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exchange between the ranks of each node, over abstract unix sockets: bytes, and descriptors
-// of device memory, processes and the shared segment. The lowest rank of the node leads.
+// Exchanges data between the ranks of a node, over abstract unix sockets: bytes, and descriptors of
+// device memory, processes and the shared segment. The lowest rank of the node is the leader.
 #pragma once
 
 #include "bootstrap/frame_connection.h"
@@ -27,14 +27,14 @@ class NodeExchange final : private PendingConnections::Owner {
 
   [[nodiscard]] RankTable run(Contribution mine, const MakeControl& make_control);
 
-  // Processes a frame from the leader, as run() does on the other ranks. Returns whether it was the
-  // last frame. Throws Error if the frame is malformed or comes too early.
+  // Processes a frame from the leader; called by run(), and directly by tests. Returns whether it
+  // was the last frame. Throws Error if the frame is malformed or arrives too early.
   [[nodiscard]] bool take_from_leader(Frame& frame);
 
  private:
   void on_accepted(FileDescriptor socket, const SocketAddress& peer) override;
   void on_pending_frame(PendingConnections::Pending& pending, Frame& frame) override;
-  void on_pending_forged(PendingConnections::Pending&) override {}  // their frames have no codes
+  void on_pending_forged(PendingConnections::Pending&) override {}  // there are no codes
   void on_no_room(int error) override;
   [[nodiscard]] std::string describe(const FrameConnection& connection) const override;
 
@@ -55,8 +55,9 @@ class NodeExchange final : private PendingConnections::Owner {
   int leader_ = 0;
   FileDescriptor listener_;
   Deadline::Duration limit_;
-  std::optional<PendingConnections> pending_;  // on a leader, while it gathers contributions
-  // On a leader, the connections to the other ranks; on another rank, the connection to the leader.
+  std::optional<PendingConnections> pending_;  // on the leader, while it gathers contributions
+  // On the leader, the connections to the other ranks of the node. On another rank, the connection
+  // to the leader.
   std::vector<std::shared_ptr<FrameConnection>> connections_;
   std::vector<bool>
       present_;  // by rank: the rank's entry has arrived, or the rank is on another node

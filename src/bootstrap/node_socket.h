@@ -7,12 +7,12 @@
 
 namespace hccl::bootstrap {
 
-// Returns a listening abstract socket on which processes of the same user can reach this rank.
-// Throws Error(hcclSystemError).
+// Returns a listening abstract unix socket, to which the other ranks of the node connect. Throws
+// Error(hcclSystemError).
 [[nodiscard]] FileDescriptor listen_on_node(const SocketName& name);
 
 // Connects to the socket of that name without blocking. On failure, returns an invalid descriptor
-// and sets errno, which is EAGAIN if the listener's backlog is full. Throws Error(hcclSystemError)
+// and sets errno; EAGAIN means that the listener's backlog is full. Throws Error(hcclSystemError)
 // if no socket can be created.
 [[nodiscard]] FileDescriptor connect_to_node(const SocketName& name);
 

@@ -18,8 +18,8 @@ namespace hccl::bootstrap {
 namespace {
 
 constexpr int kBacklog = 4096;
-// The maximum number of connections accepted per turn, so that open connections are served between
-// turns even while many others wait to be accepted.
+// The maximum number of connections accepted in one turn of the loop, so that accepted connections
+// are served even while many others wait to be accepted.
 constexpr int kMostAcceptedAtOnce = 16;
 constexpr std::chrono::milliseconds kNoRoomPause{100};
 constexpr std::chrono::seconds kComplaintPeriod{10};
@@ -85,7 +85,7 @@ void PendingConnections::wait_for_connection() {
 }
 
 void PendingConnections::accept_some() {
-  wait_for_connection();  // comes first, so that an error on one connection does not end accepting
+  wait_for_connection();  // comes first, because the code below may throw
   for (int count = 0; count < kMostAcceptedAtOnce && listener_.valid(); ++count) {
     SocketAddress peer;
     FileDescriptor socket(
@@ -97,8 +97,7 @@ void PendingConnections::accept_some() {
     const int error = errno;
     if (error == EAGAIN) return;
     if (error == EINTR || error == ECONNABORTED) continue;
-    if (count > 0)
-      return;  // ranks among the new connections are served before any connection is dropped
+    if (count > 0) return;  // the connections just accepted are served before any is dropped
     if (!drop_one("had not authenticated when descriptors or memory ran out"))
       return owner_.on_no_room(error);
   }
@@ -129,11 +128,10 @@ void PendingConnections::add(FrameConnection::Detached connection) {
   on_activity(*added);
 }
 
-// Drops the connection that has been silent for the longest time. It cannot belong to a rank,
-// because ranks send their first frame at once. If every connection has sent a frame, drops the
-// oldest one from the host that has more than half of the connections, so that a flood from one
-// host does not drop ranks of other hosts. If no host has that many, drops the oldest connection of
-// all.
+// Drops the oldest connection that has sent no opening: a rank sends its opening at once. If there
+// is none, but more than half of the connections come from one host, drops the oldest of that host,
+// so that a flood from one host does not drop ranks of other hosts. Otherwise drops the oldest
+// connection.
 bool PendingConnections::drop_one(const std::string& why) {
   if (pending_.empty()) return false;
   const auto count_from_host = [&](const Pending& one) {

@@ -29,7 +29,7 @@ class PendingConnections final : private FrameConnection::Owner {
   struct Pending {
     std::shared_ptr<FrameConnection> connection;
     Deadline deadline;
-    std::optional<Opening> opening;  // set after that message has arrived
+    std::optional<Opening> opening;  // set when it has arrived
   };
 
   class Owner {
@@ -43,10 +43,11 @@ class PendingConnections final : private FrameConnection::Owner {
     // Called for each frame of a pending connection. May take() or reject() the connection, or
     // leave it pending.
     virtual void on_pending_frame(Pending& pending, Frame& frame) = 0;
-    // Called for a frame whose code is wrong. Must take() or reject() the connection.
+    // Called for a frame whose authentication code is wrong. Must take() or reject() the
+    // connection.
     virtual void on_pending_forged(Pending& pending) = 0;
-    // Called if no connection can be accepted (`error`: the errno), and no pending connection is
-    // left to drop for it.
+    // Called if accept4() fails with the errno `error`, and no pending connection is left that
+    // could be dropped to free resources.
     virtual void on_no_room(int error) = 0;
     // Returns a description of the other end, for the log.
     [[nodiscard]] virtual std::string describe(const FrameConnection& connection) const = 0;
@@ -56,7 +57,7 @@ class PendingConnections final : private FrameConnection::Owner {
     std::size_t connections = 64;
     Deadline::Duration time = std::chrono::seconds(10);
     FrameConnection::Limits frames;
-    // If true, bytes that cannot become an opening message or a hello are rejected.
+    // If true, rejects connections whose bytes cannot be the start of an opening or a hello.
     bool expects_hello = false;
   };
 
@@ -69,15 +70,14 @@ class PendingConnections final : private FrameConnection::Owner {
   // Accepts connections until close_listener().
   void start();
   void close_listener();
-  // Stops accepting for kNoRoomPause, so that other parts of the program can release descriptors.
+  // Stops accepting for 100 ms, in which other parts of the program may release descriptors.
   void pause_accepting();
 
   // Adds a connection. If there are too many, drops another connection.
   void add(FrameConnection::Detached connection);
-  // Removes a connection from the pending ones and transfers it to its new owner.
+  // Removes a pending connection and returns it.
   [[nodiscard]] std::shared_ptr<FrameConnection> take(Pending& pending);
-  // Closes the connection, and logs that the other end was rejected. `why` is a clause that follows
-  // the word "it".
+  // Closes the connection, and logs the rejection. `why` is a clause that follows the word "it".
   void reject(Pending& pending, const std::string& why);
   [[nodiscard]] RejectionLog& rejections() { return rejections_; }
   void close_all();

@@ -14,8 +14,7 @@ struct ProcessIdentity {
   std::string node;  // node_identity() of the process
 
   [[nodiscard]] static ProcessIdentity mine();
-  // Returns true if both processes are in one pid namespace, so that a pid of `other` is valid
-  // here.
+  // Returns true if both processes are in one pid namespace, and thus can use each other's pid.
   [[nodiscard]] bool shares_pids_with(const ProcessIdentity& other) const;
   [[nodiscard]] bool same_process(const ProcessIdentity& other) const;
 

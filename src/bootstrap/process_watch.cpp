@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pidfd becomes readable when its process exits; the control thread waits for that event. The
-// pending wait shares ownership of the state, so that the watch and the wait may end in either
-// order.
+// A pidfd becomes readable when its process exits; the control thread waits for this. The pending
+// wait shares ownership of the state, so the watch and the wait may end in either order.
 #include "bootstrap/process_watch.h"
 
 #include "base/log.h"
@@ -47,8 +46,8 @@ struct ProcessWatch::State : std::enable_shared_from_this<State> {
                                    [](void* self) { static_cast<State*>(self)->close(); });
   }
 
-  // Leaks the state in a forked child, which must not touch it: the epoll set is shared with the
-  // parent, and locks may be held.
+  // Keeps the state in a forked child for ever. Its destructor would change the epoll set, which
+  // the child shares with the parent, and might wait for a lock that was held at the fork.
   static void keep_for_ever(std::shared_ptr<State> state) {
     static auto* const kept = new std::vector<std::shared_ptr<State>>;
     kept->push_back(std::move(state));

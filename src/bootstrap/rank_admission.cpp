@@ -30,8 +30,8 @@ constexpr const char* kUnreadableHello =
     "sent a hello message that this version cannot read; if it is a rank, install the same "
     "version of hccl on its host";
 
-// Returns the maximum number of pending connections. It is small, because other parts of this
-// process need descriptors too, and because the kernel makes the thread wait for an RCU grace
+// Returns the maximum number of pending connections. This number is small, because other parts of
+// the process need descriptors too, and because the kernel makes the thread wait for an RCU grace
 // period (10 ms on a busy machine) whenever the number of descriptors first exceeds 64, 128, 256,
 // ...
 std::size_t most_pending() {
@@ -82,7 +82,7 @@ void RankAdmission::on_accepted(FileDescriptor socket, const SocketAddress& from
   pending_.add({std::move(socket), {heard.begin(), heard.end()}, std::nullopt, {own, peer}});
 }
 
-// Resets the connection, which leaves no state in the kernel.
+// Makes the socket close with a reset, which leaves no state in the kernel. Logs the rejection.
 void RankAdmission::cut_off(const FileDescriptor& socket, const Address& peer, const char* why) {
   const linger at_once{1, 0};
   setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
@@ -140,9 +140,9 @@ bool RankAdmission::is_taken_at_its_word(const FrameConnection& connection) cons
   return key_.empty() && !peer_is_local(connection.fd());
 }
 
-// Returns what is wrong with the peer's user, or an empty text. Any process can find the port of
-// HCCL_COMM_ID. For a process of this machine, the kernel reports the user, whether or not the
-// process knows the key.
+// Returns the reason to reject the peer because of its user, or an empty text. Any process can find
+// the port of HCCL_COMM_ID. If the peer is on this machine, the kernel reports its user, even if
+// the peer does not know the key.
 std::string RankAdmission::wrong_user(const FrameConnection& connection) const {
   if (id_.kind != UniqueId::Kind::fixed_address || !peer_is_local(connection.fd())) return {};
   const SocketOwner owner = tcp_peer_owner(connection.fd());

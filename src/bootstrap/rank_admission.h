@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Admits connections to the root server: checks the first bytes of each, authenticates it, and
-// passes it on when it sends a valid hello.
+// Admits connections to the root server: checks the first bytes of each connection, authenticates
+// the peer, and passes the connection to the owner after a valid hello.
 #pragma once
 
 #include "bootstrap/frame_connection.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The owner may remove any rank while it handles a frame or the end of a connection, so this code
-// looks ranks up again after each call.
+// The owner may remove any rank while it handles a frame or the end of a connection. So ranks are
+// looked up again after each call to the owner.
 #include "bootstrap/rank_connections.h"
 
 #include <utility>

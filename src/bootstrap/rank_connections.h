@@ -21,7 +21,7 @@ class RankConnections {
     Owner& operator=(const Owner&) = delete;
     virtual ~Owner() = default;
     virtual void on_rank_frame(int rank, const Frame& frame) = 0;
-    // Called when the connection has ended. Its members ended(), why() and forged() give the
+    // Called when the connection has ended; connection.why() and connection.forged() give the
     // reason.
     virtual void on_rank_connection_ended(int rank, FrameConnection& connection) = 0;
   };
@@ -30,9 +30,10 @@ class RankConnections {
 
   // `is_own_process`: whether the rank is part of this process.
   void add(int rank, std::shared_ptr<FrameConnection> connection, bool is_own_process);
-  // Starts to read from the connection. Call it once after add(), when the welcome has been sent.
+  // Starts to read from the connection. Call it once, after add() and after the welcome has been
+  // sent.
   void start(int rank);
-  // Closes the connection after everything queued has been sent.
+  // Closes the connection after all queued frames have been sent, or after a second.
   void finish(int rank);
   void finish_all();
 

@@ -27,8 +27,8 @@ struct Contribution {
   // otherwise never.
   std::function<std::vector<std::byte>(const Secret&)> announce;
   bool announces_always = false;
-  // Called with the contributions of this node's ranks before this rank reports that it is ready.
-  // Throw Error to reject the contributions; initialisation then fails on all ranks.
+  // Called with the contributions of this node's ranks, before this rank reports that it is ready.
+  // May throw Error to reject them; initialisation then fails on all ranks.
   std::function<void(const RankTable&)> inspect;
 };
 
@@ -40,7 +40,7 @@ struct RankInfo {
   std::string host;
   std::string node;  // identifies the node: equal for all its ranks
   std::vector<std::byte> announced;
-  // Empty for ranks on other nodes.
+  // `blob`, `memory` and `process` are empty for ranks on other nodes.
   std::vector<std::byte> blob;
   FileDescriptor memory;
   FileDescriptor process;  // pidfd; invalid for ranks of this process
@@ -48,7 +48,7 @@ struct RankInfo {
 
 struct RankTable {
   std::vector<RankInfo> members;  // by rank
-  FileDescriptor control;         // the segment made by this node's leader, shared by its ranks
+  FileDescriptor control;         // the segment that the ranks of this node share
   Secret secret{};
   LinkSocket link;
 };

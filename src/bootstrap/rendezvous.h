@@ -25,8 +25,8 @@ class Rendezvous {
   void advance();
   void set_ready(int rank, Bytes announced);
 
-  // Fail the rendezvous. Only the first failure is kept, because later failures are its
-  // consequences.
+  // These functions fail the rendezvous. Only the first failure is kept, because later failures are
+  // its consequences.
   void fail(const Failure& failure);
   void rank_exited(int rank);
   void rank_left(int rank, const Failure& own);

@@ -155,7 +155,7 @@ void RendezvousClient::flush_last_words() {
   while (connection_->has_unsent() && !patience.expired()) loop_.run_one(patience);
 }
 
-// While a caller waits for other ranks in this function, the server sends this rank only failures.
+// While the caller waits for other ranks here, the server sends no frame that next_frame() returns.
 void RendezvousClient::wait(Deadline::Duration limit) {
   check_server();
   if (!kept_) run_once(limit);
@@ -181,7 +181,7 @@ std::optional<Frame> RendezvousClient::next_frame() {
       continue;
     }
     if (frame->type != FrameType::server_rank) return frame;
-    // Accept this frame only once: a server could otherwise keep this rank busy past every
+    // Accepts this frame only once: otherwise a server could keep this loop busy past every
     // deadline.
     const auto rank = server_.rank < 0 ? parse<RankMessage>(frame->payload) : std::nullopt;
     if (!rank) server_.throw_protocol_error();

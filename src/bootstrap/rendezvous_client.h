@@ -29,8 +29,9 @@ class RendezvousClient {
   // Throws Error(hcclSystemError).
   RendezvousClient(UniqueId id, Bytes key, Hello hello, Deadline deadline);
 
-  // Connects, retrying until the deadline, and joins. Calls before_attempt() before each attempt,
-  // and adds the text that it returns to the error if no attempt succeeds.
+  // Connects to the server and joins, with as many attempts as the deadline allows. Calls
+  // before_attempt() before each attempt. If no attempt succeeds, the error contains the last text
+  // that before_attempt() has returned.
   void join(const std::function<std::string()>& before_attempt);
   // Joins over an existing connection. Returns false if the connection ends before the server has
   // answered. Only tests pass a nonce, because a server must never receive the same nonce twice.
@@ -61,7 +62,8 @@ class RendezvousClient {
   void read_welcome(const Frame& frame);
   // Logs the server's report of the missing ranks.
   void note_missing(const Frame& frame);
-  // Returns the next frame that concerns the caller. If the server reports a failure, throws it.
+  // Returns the next frame, or nothing if none has arrived. Handles the types `missing` and
+  // `server_rank` itself. Throws a failure that the server reports.
   [[nodiscard]] std::optional<Frame> next_frame();
   void check_server();
   void await_last_words();

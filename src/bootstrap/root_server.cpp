@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes the ranks' frames to Rendezvous, and sends its decisions to the ranks.
+// Passes the ranks' frames to the Rendezvous, and sends the decisions of the Rendezvous to the
+// ranks.
 #include "bootstrap/root_server.h"
 
 #include "base/config.h"
@@ -17,8 +18,8 @@
 namespace hccl::bootstrap {
 namespace {
 
-// How long a server that has finished still answers late ranks. A fixed port is released sooner,
-// because the next run needs it.
+// How long the server of a finished rendezvous still answers late ranks. A fixed port is released
+// sooner, because the next run needs it.
 constexpr std::chrono::seconds kFixedPortLinger{2};
 constexpr std::chrono::seconds kOwnPortLinger{60};
 
@@ -118,7 +119,8 @@ void RootServer::join(RankAdmission::Pending& pending, const Hello& hello) {
   const bool is_own_process = hello.process.same_process(self_);
   if (is_own_process && own_rank_ < 0) {
     own_rank_ = hello.rank;
-    // Send this only to the ranks that joined earlier, because this rank's welcome contains it.
+    // Comes before add(): only the earlier ranks need this frame, because the welcome tells the new
+    // rank.
     ranks_.broadcast(FrameType::server_rank, serialize(RankMessage{own_rank_}));
   }
   ranks_.add(hello.rank, connection, is_own_process);
@@ -133,8 +135,8 @@ void RootServer::watch(int rank, const ProcessIdentity& process) {
   if (!process.shares_pids_with(self_) || process.pid == self_.pid) return;
   FileDescriptor pidfd = open_process(process.pid);
   if (!pidfd.valid()) {
-    // ESRCH: the process has already exited. For any other errno, the end of the connection reveals
-    // its death.
+    // ESRCH: the process has already exited. For any other errno, its exit is detected by the end
+    // of the connection.
     if (errno == ESRCH) note_exit(rank);
     return;
   }
@@ -143,9 +145,9 @@ void RootServer::watch(int rank, const ProcessIdentity& process) {
   });
 }
 
-// Delays the report of the exit, because the error that the rank sent may not have arrived yet. The
-// end of the connection, which follows that error, ends the delay, unless a child of the rank holds
-// the connection open.
+// Reports the exit after kLastWords, because an error that the rank sent before its exit may still
+// arrive. The end of the connection fails the rendezvous sooner, unless a child process holds the
+// connection open.
 void RootServer::note_exit(int rank) {
   const auto timer = std::make_shared<LoopTimer>(loop_);
   timer->start(kLastWords, [weak = weak_from_this(), rank, timer] {
@@ -195,7 +197,7 @@ void RootServer::on_rank_connection_ended(int rank, FrameConnection& connection)
     } else {
       rendezvous_.rank_exited(rank);
     }
-    advance();  // the rank whose frame was forged is notified too
+    advance();  // also notifies this rank, if its frame was forged
   }
   const std::string why = text(forged ? kForgedFrame : connection.why(), ", ",
                                connection_text(connection.ends().own, connection.ends().peer));
@@ -248,7 +250,8 @@ void RootServer::retire_now() {
   admission_.close_listener();
 }
 
-// Reports the missing ranks while others wait for them. Does not fail the rendezvous.
+// Schedules the next report of missing ranks, which does not fail the rendezvous. `waited`: the
+// time since the first rank has joined.
 void RootServer::report_missing(std::chrono::milliseconds waited) {
   const auto due = missing_reports_.next();
   if (!due) return;
@@ -260,7 +263,7 @@ void RootServer::report_missing(std::chrono::milliseconds waited) {
   });
 }
 
-// Writes the report to the log of this process, and to that of one rank on each other node.
+// Logs the report in this process, and sends it to one rank on each other node, which logs it too.
 void RootServer::send_report(std::chrono::milliseconds waited) {
   const std::string report =
       text("after ", std::chrono::duration<double>(waited).count(), " s of initialisation, ",
@@ -301,7 +304,7 @@ void RootServer::note_told(int rank) {
 
 bool RootServer::all_told() const {
   if (rendezvous_.phase() == Rendezvous::Phase::complete) return true;
-  // The reason of a rank of this process may not have arrived yet.
+  // If a rank of this process has joined, its failure may not have arrived yet.
   if (rendezvous_.phase() != Rendezvous::Phase::failed) return own_rank_ < 0;
   return std::ranges::all_of(told_, [](bool told) { return told; });
 }

@@ -32,17 +32,17 @@ class RootServer final : public std::enable_shared_from_this<RootServer>,
              std::chrono::milliseconds hello_limit = std::chrono::seconds(5));
 
   void start();
-  // Closes all connections immediately.
+  // Closes the server, even during a rendezvous. Does not block.
   void stop();
   // Closes the server after the rendezvous in progress has ended, because its ranks may still be
-  // connecting.
+  // connecting. A server that relays messages closes only after all its connections have ended.
   void retire();
-  // Fails the rendezvous in progress, because one of its ranks will not join. If no rendezvous is
-  // in progress, closes the server.
+  // Fails the rendezvous in progress, because one of its ranks will not join. If no rank has joined
+  // yet, closes the server.
   void abandon(const Failure& failure);
-  // Blocks until every rank, including those that join late, has been sent the failure, but for at
-  // most `patience`. Returns at once if the rendezvous is complete, or if it has not failed and no
-  // rank of this process has joined it.
+  // Blocks until the failure has been sent to every rank, including those that join late, but for
+  // at most `patience`. Returns at once if the rendezvous is complete, or if it has not failed and
+  // no rank of this process has joined it.
   void wait_until_all_know(std::chrono::milliseconds patience);
 
  private:
@@ -79,7 +79,7 @@ class RootServer final : public std::enable_shared_from_this<RootServer>,
   FaultRelay faults_;
   StallJudge stalls_;
   std::map<int, ProcessWatch> watches_;  // of joined ranks, by rank
-  std::vector<bool> told_;               // by rank: has received the failure
+  std::vector<bool> told_;               // by rank: the failure has been sent
   std::vector<std::promise<void>> waiting_for_told_;
   MissingReports missing_reports_;
   LoopTimer report_;

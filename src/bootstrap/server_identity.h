@@ -19,7 +19,7 @@ struct ServerIdentity {
   const int joining_rank;
   Address address{};  // the address that answered; until then, its port is 0
   ProcessIdentity process{};
-  int rank = -1;          // the rank in the server's process, or -1 if there is none
+  int rank = -1;          // the rank in the server's process, or -1 if none is known
   bool is_known = false;  // a key or the kernel has confirmed the server
 
   // Returns the address that has answered, or all addresses of the id if none has.
@@ -27,16 +27,16 @@ struct ServerIdentity {
   // Returns a description of the server's process.
   [[nodiscard]] std::string description() const;
   // Asks the kernel which user owns the peer's end of a connection within this machine. Returns
-  // `known` if it is this user, `none` if the peer has closed its end, and `unknown` if the kernel
-  // is not asked or does not answer. Throws Error(hcclSocketError) if it is another user.
+  // `known` if this user does, `none` if the peer has closed its end, and `unknown` if the kernel
+  // is not asked or does not answer. Throws Error(hcclSocketError) if another user does.
   [[nodiscard]] SocketOwner::Knowledge check_user(int socket) const;
 
-  // Throw the error for a server that violates the protocol.
+  // Each throws Error(hcclSocketError) for a server that violates the protocol.
   [[noreturn]] void throw_unknown_peer(const FrameConnection& connection) const;
   [[noreturn]] void throw_protocol_error() const;
   // Throws the reason that the server gives for refusing this rank.
   [[noreturn]] void throw_refusal(const Frame& frame) const;
-  // If the server reports a failure, throws it. Quotes the text if the server has not been
+  // Throws the failure that the server has reported. Quotes the text if the server is not
   // authenticated.
   [[noreturn]] void throw_failure(const Failure& failure) const;
 };

@@ -23,13 +23,13 @@ class ServerRegistry {
   // Returns the only instance, which is never destroyed, like the control thread.
   [[nodiscard]] static ServerRegistry& instance();
 
-  // Starts a server and returns its id. For the first id of the process, the server listens on the
-  // address of HCCL_COMM_ID if that is set; otherwise it listens on a chosen interface and a free
-  // port. Throws Error.
+  // Starts a server and returns its id. If HCCL_COMM_ID is set, the server of the first id of the
+  // process listens on that address. Otherwise, the server listens on a free port of the chosen
+  // interface. Throws Error.
   [[nodiscard]] UniqueId create();
   // Starts the server of a fixed address, unless this process already runs it. Returns an empty
-  // text on success, and otherwise the reason for the failure, which matters only if no other
-  // process runs the server.
+  // text on success, and otherwise the reason for the failure. The failure does not matter if
+  // another process runs the server.
   [[nodiscard]] std::string create_if_absent(const UniqueId& id);
   [[nodiscard]] std::shared_ptr<RootServer> find(const UniqueId& id);
   void retire(const UniqueId& id);
@@ -51,13 +51,15 @@ class ServerRegistry {
   bool first_communicator_joined_ = false;
 };
 
-// Starts a root server in this process and returns an id with its address and a 128-bit secret.
-// With HCCL_COMM_ID, the first id of the process names that address instead. Throws Error.
+// Starts a root server in this process and returns an id with the server's address and a 128-bit
+// secret. If HCCL_COMM_ID is set, the first id of the process contains that address and no secret.
+// Throws Error.
 [[nodiscard]] hcclUniqueId create_unique_id();
 
 // Stops the server of this id if this process runs it. Called when a communicator is destroyed.
 void retire_unique_id(const hcclUniqueId& id) noexcept;
-// If this process runs the server of this id, fails its rendezvous, because a rank will not join.
+// Fails the rendezvous of this id, because a rank will not join. Does nothing unless this process
+// runs the server of this id.
 void abandon_unique_id(const hcclUniqueId& id, const std::string& why) noexcept;
 
 // Returns the id with which a rank joins: `id` itself or, for the first communicator of the

@@ -25,8 +25,8 @@ namespace {
 constexpr std::chrono::milliseconds kFirstPause{2};
 constexpr std::chrono::milliseconds kLongestPause{50};
 constexpr std::chrono::seconds kConnectLimit{5};
-// How long to retry refused connections. The server of an id with a secret starts before the id
-// exists, so if no process listens, the server has ended.
+// How long to retry refused connections to the server of an id with a secret. That server starts
+// before the id exists, so if no process listens, it has ended.
 constexpr std::chrono::milliseconds kRefusalPatience{500};
 
 FileDescriptor tcp_socket(bool v6) {
@@ -78,7 +78,7 @@ ServerSearch::Attempt ServerSearch::try_address(const Address& address,
   const SocketAddress where = to_socket_address(address);
   int error = connect(socket.get(), where.get(), where.length) == 0 ? 0 : errno;
   if (error == EINPROGRESS || error == EINTR) error = await_connection(socket);
-  // Without a listener, a socket may connect to itself, with the same port on both ends.
+  // If no process listens, a socket may connect to itself, with the same port on both ends.
   if (error == 0 && local_address(socket.get()) == remote_address(socket.get()))
     error = ECONNREFUSED;
   if (error != 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rank's search for its root server: connects to the addresses of the unique id until a server
-// admits the rank, and reports while no server has been found.
+// admits the rank. Logs a report if no server is found for long.
 #pragma once
 
 #include "base/address.h"
@@ -23,15 +23,16 @@ class ServerSearch {
   ServerSearch(EventLoop& loop, ServerIdentity& server, Deadline deadline);
 
   // Connects to the addresses in turn until join() returns true for a connection. Calls
-  // before_attempt() before each attempt, and adds the text that it returns to the error if no
-  // attempt succeeds. Blocks at most until the deadline, and then throws Error(hcclInternalError).
-  // Throws Error(hcclSystemError) if the server of an id with a secret has ended.
+  // before_attempt() before each round; if no round succeeds, the error contains the last text that
+  // before_attempt() has returned. Blocks at most until the deadline, and then throws
+  // Error(hcclInternalError). Throws Error(hcclSystemError) if the server of an id with a secret
+  // has ended.
   void run(const std::function<std::string()>& before_attempt,
            const std::function<bool(FileDescriptor)>& join);
   // Throws Error(hcclInternalError) after the deadline. When a report is due, logs that no server
   // has been found. Call it repeatedly while waiting for a server's answer.
   void check();
-  // Sets the reason why there is no server yet, for use in messages.
+  // Sets the reason why no server has admitted the rank yet, for use in messages.
   void set_trouble(std::string why) { trouble_ = std::move(why); }
   // Returns the seconds since the search began: rounded to tenths if below ten, otherwise to whole
   // seconds.

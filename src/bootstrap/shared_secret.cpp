@@ -45,8 +45,8 @@ void check_file(const std::string& path, const FileDescriptor& file) {
   if ((status.st_mode & kOthers) != 0) refuse_file(path, "is open to other users; chmod it to 600");
 }
 
-// Returns the contents of the file, truncated to kLongestSecret + 1 bytes. Reads in a loop, because
-// the kernel reports a size of 0 for some files and returns them in pieces.
+// Returns the contents of the file, truncated to kLongestSecret + 1 bytes. Reads until the end of
+// the file, because some files (in /proc) report a size of 0 and are read in several pieces.
 std::string read_start(const std::string& path, const FileDescriptor& file) {
   std::array<char, kLongestSecret + 1> buffer{};
   std::size_t length = 0;
@@ -110,8 +110,8 @@ void check_short_secret(const UniqueId& id, const Config& config, std::size_t le
                  "use at least ", kShortSecret, " random ones"));
 }
 
-// Without a secret, the kernel vouches for processes of this machine, but nothing vouches for those
-// of other machines.
+// Without a secret, the kernel confirms the user of processes on this machine, but nothing confirms
+// processes on other machines.
 void check_without_secret(const UniqueId& id, const Config& config) {
   static std::atomic<bool> warned{false};
   if (config.require_secret && others_can_reach(id)) {

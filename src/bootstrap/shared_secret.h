@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The secret shared by the ranks of HCCL_COMM_ID, and the warnings about a missing or short one.
+// The secret of the ranks that meet at HCCL_COMM_ID, and the warnings about a missing or short
+// secret.
 #pragma once
 
 #include "base/fields.h"
@@ -8,10 +9,11 @@
 namespace hccl::bootstrap {
 
 // Returns the secret with which the ranks of this id authenticate: the id's own secret or, for a
-// fixed address, HCCL_SECRET or the contents of HCCL_SECRET_FILE. Returns no bytes if neither is
-// set. Warns once per process about a short secret, and about a missing one if the address is on
-// another machine. Throws Error(hcclInvalidArgument) if both variables are set, if the file is
-// unusable, or if HCCL_REQUIRE_SECRET is set and the secret is missing or too short.
+// fixed address, HCCL_SECRET or the contents of HCCL_SECRET_FILE. Returns no bytes if neither
+// variable is set. Warns once per process about a short secret, and about a missing secret if the
+// address is on another machine. Throws Error(hcclInvalidArgument) if both variables are set or the
+// file is unusable. Also throws it if HCCL_REQUIRE_SECRET is set and other machines can reach the
+// address, but the secret is missing or too short.
 [[nodiscard]] Bytes proof_key(const UniqueId& id);
 
 }  // namespace hccl::bootstrap

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queries sock_diag(7) for the peer's socket. Its local and remote addresses are those of this end,
-// swapped.
+// Queries sock_diag(7) for the peer's socket, whose local and remote addresses are the remote and
+// local addresses of this end.
 #include "bootstrap/socket_owner.h"
 
 #include "base/address.h"

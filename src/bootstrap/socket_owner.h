@@ -11,7 +11,7 @@ struct SocketOwner {
   enum class Knowledge {
     known,
     none,     // the other end is closed, or outside this network namespace
-    unknown,  // this kernel or sandbox does not report it
+    unknown,  // this kernel or sandbox does not report owners
   };
   Knowledge knowledge = Knowledge::none;
   uid_t user = 0;  // if known
@@ -21,9 +21,8 @@ struct SocketOwner {
 // addresses it uses.
 [[nodiscard]] bool peer_is_local(int socket) noexcept;
 
-// Returns the owner of the peer's end of a TCP connection. If this process lacks descriptors or
-// memory for the query, returns `none` rather than `unknown`, because an attacker may have
-// exhausted them.
+// Returns the owner of the peer's end of a TCP connection. Returns `none` if this process lacks
+// descriptors or memory for the query, because an attacker may have exhausted them.
 [[nodiscard]] SocketOwner tcp_peer_owner(int socket) noexcept;
 
 }  // namespace hccl::bootstrap

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the root cause of a stall. A rank knows only which ranks it waits for. Those may in turn
-// wait for others, so the root server queries all ranks.
+// Finds the root cause of a stall. A rank knows only which ranks it waits for, and those may wait
+// for others, so the root server queries all ranks.
 #pragma once
 
 #include "base/deadline.h"
@@ -28,7 +28,7 @@ class StallJudge {
   // Processes an answer to the inquiry. A rank first reports the calls that it has completed, then
   // its current call.
   void on_answer(int rank, Waiting waiting);
-  // Cancels the verdict on the answers so far.
+  // Cancels the pending verdict.
   void stop() { judgement_.cancel(); }
 
  private:
@@ -41,9 +41,9 @@ class StallJudge {
   LoopTimer judgement_;
   std::set<int> askers_;  // not empty while answers are collected
   WaitForGraph waiting_;
-  std::set<int> answered_;                        // ranks that have reported a current call
-  std::string suspected_;                         // a deadlock that may still resolve itself
-  Deadline suspected_until_ = Deadline::never();  // from this time, it counts as a mismatch
+  std::set<int> answered_;  // ranks that have reported a current call
+  std::string suspected_;   // the deadlock found last; it may still resolve itself
+  Deadline suspected_until_ = Deadline::never();  // if found again after this, it is reported
 };
 
 }  // namespace hccl::bootstrap

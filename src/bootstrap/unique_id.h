@@ -27,15 +27,15 @@ struct UniqueId {
   Secret secret{};
   std::vector<Address> addresses;  // ranks try them in this order
 
-  // Returns a text that identifies the server: ids of the same server have equal keys.
+  // Returns a text that identifies the id's server.
   [[nodiscard]] std::string key() const;
 };
 
 [[nodiscard]] hcclUniqueId encode(const UniqueId& id);
-// Decodes an id and ignores any bytes after its contents. Throws Error(hcclInvalidArgument), whose
-// text names the defect.
+// Decodes an id; ignores bytes after its contents. Throws Error(hcclInvalidArgument), whose text
+// says what is wrong with the id.
 [[nodiscard]] UniqueId decode(const hcclUniqueId& id);
-// Returns true if the id was never filled in: its length is zero, or all of its bytes are.
+// Returns true if the id was never filled in: its length is zero, or all bytes of `internal` are.
 [[nodiscard]] bool is_empty(const hcclUniqueId& id);
 
 }  // namespace hccl::bootstrap

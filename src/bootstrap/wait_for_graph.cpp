@@ -67,7 +67,7 @@ bool WaitForGraph::is_held_at(int rank, const std::string& position) const {
 }
 
 std::string WaitForGraph::calls_at(const std::string& position) const {
-  std::map<std::string, std::set<int>> ranks_of;  // a rank may report a call several times
+  std::map<std::string, std::set<int>> ranks_of;  // a rank may repeat a call
   for (const auto& [rank, all] : said_) {
     for (const Waiting& one : all) {
       if (!one.done && one.position == position) ranks_of[one.call].insert(rank);

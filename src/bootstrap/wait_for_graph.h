@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A wait-for graph: finds the ranks that block the others, given the ranks that each rank waits
-// for. Performs no I/O.
+// A wait-for graph: given the ranks that each rank waits for, finds the ranks that block the
+// others. Performs no I/O.
 #pragma once
 
 #include <functional>
@@ -11,16 +11,16 @@
 
 namespace hccl::bootstrap {
 
-// A call of a rank: one in progress, or one of those completed most recently.
+// A call of a rank, either in progress or among those that completed last.
 struct Waiting {
   std::string position;      // "op 3 of stream 0"; empty for messages, which have none
   std::string call;          // describes the call; empty if the rank is in no call
-  std::string algorithm;     // the one that runs the call, if the call has a position
+  std::string algorithm;     // runs the call; empty if the call has no position
   std::vector<int> awaited;  // ascending
   bool done = false;
-  // The position of the next collective that cannot begin or end on this rank before this call
-  // ends, because a thread of the program waits for the call's stream. Empty if the program may
-  // still make other calls.
+  // The position of the next collective, if it cannot begin or end on this rank before this call
+  // ends: a thread of the program waits for the call's stream, so the program makes no other calls.
+  // Otherwise empty.
   std::string blocks{};
 
   [[nodiscard]] std::string doing() const {
@@ -30,7 +30,7 @@ struct Waiting {
 
 class WaitForGraph {
  public:
-  // Adds a call of a rank, which may have several.
+  // Adds a call of a rank. A rank may have several calls.
   void add(int rank, Waiting waiting);
   [[nodiscard]] std::size_t size() const { return said_.size(); }
 
@@ -38,19 +38,20 @@ class WaitForGraph {
   // different algorithms. Returns an empty text if there are none.
   [[nodiscard]] std::string mismatch() const;
 
-  // Describes a rank that waits in a send or receive for a second rank, while the second waits in a
-  // collective that the first cannot reach. Returns an empty text if there is none. This need not
-  // be an error yet: another thread of the program may be about to make the matching call.
+  // Describes a rank that waits in a send or receive for a second rank, while the second rank waits
+  // in a collective that the first rank cannot reach. Returns an empty text if there is none. Such
+  // a deadlock may still end: another thread of the program may be about to make the matching call.
   [[nodiscard]] std::string deadlock() const;
 
-  // Returns a clause that names the ranks at the ends of the wait chains from `asker`, which wait
-  // for no other rank. `gone`: ranks that have left. `describe` names ranks.
+  // Returns a clause that names the ranks at the ends of the chains of waits that begin at `asker`;
+  // these wait for no other rank. `gone`: ranks that have left. `describe` names ranks.
   [[nodiscard]] std::string root_cause(
       int asker, const std::set<int>& gone,
       const std::function<std::string(const std::vector<int>&)>& describe) const;
 
  private:
-  // Returns the first position where ranks differ in `what`, with the ranks and their calls.
+  // Returns a text about the first position where what(call) differs between ranks: the ranks and
+  // what they do. Returns an empty text if there is no such position.
   [[nodiscard]] std::string difference(std::string (*what)(const Waiting&)) const;
   [[nodiscard]] std::set<int> reached_from(int asker) const;
   // Returns whether the rank waits at the position and its program can make no other call.

@@ -15,9 +15,10 @@
 
 namespace hccl::bootstrap {
 
+// Each comment names the sender or the receiver, then the content.
 enum class FrameType : std::uint8_t {
   opening = 1,   // rank: its version, a nonce, and the connection's addresses as the rank sees them
-  greeting,      // server: the same; later frames carry an authentication code, except a refusal
+  greeting,      // server: the same as an opening; every later frame except a refusal has a code
   hello,         // rank: its rank and process
   welcome,       // server: the rank is admitted; describes the server's process
   refusal,       // server: why it rejects the connection; has no code, because the keys may differ
@@ -47,10 +48,11 @@ struct Frame {
 };
 
 constexpr std::size_t kFrameHeaderSize = 12;
-constexpr std::size_t kSmallPayload = std::size_t{8}
-                                      << 10;  // for frames before admission, and for failures
-constexpr std::size_t kLargePayload = std::size_t{16} << 20;  // tables and contributions
-constexpr std::size_t kMostDescriptors = 4;                   // per frame
+// The most bytes of payload that the root server and control links accept in a frame.
+constexpr std::size_t kSmallPayload = std::size_t{8} << 10;
+// The most bytes of payload that a joining rank accepts in a frame, such as the table.
+constexpr std::size_t kLargePayload = std::size_t{16} << 20;
+constexpr std::size_t kMostDescriptors = 4;  // per frame
 
 struct FrameHeader {
   FrameType type{};
@@ -62,12 +64,13 @@ struct FrameHeader {
 // to the payload and counts as part of it.
 [[nodiscard]] Bytes encode_frame(FrameType type, std::span<const std::byte> payload,
                                  std::size_t descriptors = 0, std::span<const std::byte> code = {});
-// Parses a frame's header. Returns nothing if the bytes are not a header of this protocol or
-// announce a payload of more than `most` bytes.
+// Parses a frame's header. Returns nothing if the bytes are not a header of this protocol or the
+// payload is longer than `most` bytes.
 [[nodiscard]] std::optional<FrameHeader> parse_header(
     std::span<const std::byte, kFrameHeaderSize> bytes, std::size_t most);
-// Returns whether the bytes may be the start of an opening message or a hello, the only frames that
-// a rank sends before it has joined. One wrong byte is enough to reject a foreign sender.
+// Returns whether the bytes may be the start of an opening or a hello, the only frames that a rank
+// sends before it has joined. A foreign sender is recognised by the first byte that differs from
+// the magic number.
 [[nodiscard]] bool may_become_hello(std::span<const std::byte> bytes);
 // Returns the payload of the frame at the beginning of the bytes, if the frame is complete and of
 // this type.
@@ -76,7 +79,7 @@ struct FrameHeader {
 
 // Writes an address in 24 bytes.
 void put_address(WireWriter& writer, const Address& address);
-// Reads such an address. Returns nothing if the bytes are not an address.
+// Reads an address that put_address() has written. Returns nothing if the bytes are not an address.
 [[nodiscard]] std::optional<Address> read_address(WireReader& reader);
 
 }  // namespace hccl::bootstrap

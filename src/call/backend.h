@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interface between a communicator and its back end. A communicator queues calls in program
-// order, and its back end runs them with the other ranks. The back end is chosen when the
+// The interface between a communicator and its back end. The communicator queues calls in program
+// order, and the back end runs them with the other ranks. The back end is chosen when the
 // communicator is created.
 #pragma once
 
@@ -19,13 +19,13 @@
 
 namespace hccl {
 
-// The path of a call and the reason for it, as text for people.
+// The path of a call and the reason for it, as text for users.
 struct CallPath {
   std::string name;
   std::string reason;
 };
 
-// The steps of a call, as text for people or as a JSON list.
+// The steps of a call, as text for users or as a JSON list.
 struct PlanSteps {
   std::string algorithm;
   std::string transport;
@@ -34,7 +34,7 @@ struct PlanSteps {
 
 struct PlanRequest {
   Collective collective = Collective::barrier;
-  std::uint64_t bytes = 0;  // size of the message, or of one block
+  std::uint64_t bytes = 0;  // of the message or, in a collective with blocks, of one block
   int root = 0;
   bool in_place = false;
   bool as_json = false;
@@ -43,34 +43,34 @@ struct PlanRequest {
 struct TrafficReport {
   std::string algorithm;  // of the last call
   std::string transport;  // such as "shm+tcp"
-  // Totals over all completed calls that used transports.
+  // Sums over all completed calls that used transports.
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
   std::uint64_t sends = 0;
   std::uint64_t receives = 0;
 };
 
-// A message that another rank has offered.
+// A message that another rank has begun to send to this rank.
 struct Offer {
   int source = -1;
   std::uint64_t bytes = 0;
 };
 
-// The fault that ended a communicator, or the reason why it cannot work at present; the code is
-// hcclSuccess if there is neither.
+// The fault that ended a communicator, or the reason why its calls cannot proceed at present.
+// Without either, the code is hcclSuccess.
 struct AsyncError {
   hcclResult_t code = hcclSuccess;
   std::string text;
 };
 
-// The position of sends and receives relative to the collectives of their stream.
+// The position of sends and receives among the collectives of a communicator.
 struct MessagePlace {
-  std::uint32_t ordinal = 0;     // of the stream, or the next free one if it has none yet
+  std::uint32_t ordinal = 0;     // of their stream; if it has none yet, the next free ordinal
   bool has_collectives = false;  // whether collectives have been queued on the stream
 };
 
-// The part of a back end that serves one stream. The communicator queues the stream's calls, which
-// run one at a time in stream order.
+// A back end's state for one stream. Runs the calls that the communicator has queued on the stream,
+// one at a time, in stream order.
 class BackendStream {
  public:
   BackendStream() = default;
@@ -78,18 +78,17 @@ class BackendStream {
   BackendStream(const BackendStream&) = delete;
   BackendStream& operator=(const BackendStream&) = delete;
 
-  // Called before the stream's first collective is queued. `ordinal` is the number of the
-  // communicator's streams that had collectives before this stream; it is the same on all ranks.
-  // Throws Error.
+  // Called before the stream's first collective is queued. `ordinal` is the number of streams on
+  // which this communicator had collectives before; it is the same on all ranks. Throws Error.
   virtual void begin_collectives(std::uint32_t ordinal) = 0;
-  // Gives a send or receive its number among all calls in the same direction with the same peer.
+  // Sets the number of a send or receive among all calls in the same direction with the same peer.
   // Called in program order.
   virtual void number(PointToPoint& call) = 0;
 
-  // Run calls in stream order. `staging` is the address of the stream's staging buffer, through
-  // which the calls' host memory is copied, or 0. Block until this rank's part is complete and
-  // return true. Unless the wait budget of `ahead` is unlimited, they may return false instead, and
-  // are then called again with the same arguments. Throw Error.
+  // Run calls in stream order. Host memory of the calls is copied through the stream's staging
+  // buffer, whose address is `staging`, or 0 if there is none. Block until this rank's part is
+  // complete, and return true. If the wait budget of `ahead` is limited, may return false earlier;
+  // the caller then repeats the call later with the same arguments. Throw Error.
   virtual bool run(const CollectiveCall& call, std::uint64_t staging, CallLookahead& ahead) = 0;
   virtual bool exchange(std::span<const PointToPoint> calls, const MessagePlace& place,
                         std::uint64_t staging, GroupLookahead& ahead) = 0;
@@ -103,49 +102,50 @@ class Backend {
   Backend(const Backend&) = delete;
   Backend& operator=(const Backend&) = delete;
 
-  // Opens the back end's part of a stream, which exists until close_stream() or the destruction of
-  // the back end. A stream is closed only after all its calls have run. `stream` is an id that is
-  // never reused.
+  // Creates the back end's state for a stream. `stream` is an id that is never reused. The state
+  // exists until close_stream(), which the communicator calls after all calls of the stream have
+  // run, or until the destruction of the back end.
   [[nodiscard]] virtual BackendStream& open_stream(std::uint64_t stream) = 0;
   virtual void close_stream(BackendStream& stream) noexcept = 0;
 
-  // Waits, for at most a second, until no other rank reads the stream's staging buffer. Call when
-  // all calls of the stream have run. Returns false if the buffer must not be freed.
+  // Waits, for at most a second, until no other rank reads the stream's staging buffer. Returns
+  // false if the buffer must not be freed. Call when all calls of the stream have run.
   [[nodiscard]] virtual bool release_staging(BackendStream& /*stream*/) noexcept { return true; }
-  // Return whether this rank's host memory goes through a staging buffer in device memory.
+  // Return whether this rank's part of the call needs a staging buffer in device memory.
   [[nodiscard]] virtual bool needs_staging(const CollectiveCall& call) const = 0;
   [[nodiscard]] virtual bool needs_staging(const PointToPoint& call) const = 0;
-  // Returns whether ranks share cores. If they do, a rank should queue many calls before it waits.
+  // Returns whether ranks share cores, so that a rank should queue many calls before it waits.
   [[nodiscard]] virtual bool ranks_share_cores() const = 0;
 
-  // Returns whether the communicator has ended with a fault.
+  // Returns whether a fault has ended the communicator.
   [[nodiscard]] virtual bool failed() const = 0;
   virtual void throw_if_failed() const = 0;
-  // Returns the fault, or else the reason why calls cannot proceed at present.
+  // Returns the fault. Without a fault, returns the reason why calls cannot proceed at present.
   [[nodiscard]] virtual AsyncError async_error() const = 0;
-  // Raises a fault on all ranks, unless there is one already. The fault's text consists of the name
-  // of this rank and `why`.
+  // Raises a fault on all ranks, unless the communicator has already failed. The text of the fault
+  // names this rank and contains `why`.
   virtual void fail(hcclResult_t code, const char* why) noexcept = 0;
-  // Raises a fault because the process of rank `peer` of this node has ended. Called by the control
-  // thread.
+  // Raises a fault, because the process of another rank of this node has ended. `peer` is that
+  // rank's number among the ranks of this node. Called by the control thread.
   virtual void peer_died(int peer) noexcept = 0;
-  // Ends this rank's membership: this rank begins no further call, and peers that wait for it fail.
+  // Ends this rank's membership: this rank begins no more calls, and calls of other ranks that need
+  // this rank fail.
   virtual void depart() = 0;
-  // Sets the time-out of this rank's waits for other ranks; 0 means none.
+  // Sets the limit of this rank's waits for other ranks; 0 means no limit.
   virtual void set_wait_limit(std::uint64_t milliseconds) = 0;
 
-  // Searches the ranks round robin, starting at `first`, for a message for which no receive is
-  // queued, and returns that message. Blocks until there is one or the deadline passes, unless
-  // `only_looks` is set. `queueing` is the lock under which calls are numbered. Throws the
-  // communicator's fault.
+  // Returns a message that another rank offers this rank and for which no receive is queued. Checks
+  // the ranks in cyclic order from rank `first` on. Blocks until there is such a message or the
+  // deadline passes; if `only_looks`, does not block. `queueing` is the lock that is held while
+  // calls are numbered. Throws the communicator's fault.
   [[nodiscard]] virtual std::optional<Offer> probe(int first, bool only_looks, Deadline deadline,
                                                    SpinLock& queueing) = 0;
 
   // Returns this rank's traffic with `peer`, or with all ranks if `peer` is empty.
   [[nodiscard]] virtual TrafficReport traffic(std::optional<int> peer) const = 0;
-  // Returns the steps by which this rank would run a call.
+  // Returns the steps with which this rank would run a call.
   [[nodiscard]] virtual PlanSteps plan_of(const PlanRequest& request) const = 0;
-  // Return the path of a call with other ranks, and the reason.
+  // Return the path of a call with other ranks, and the reason for it.
   [[nodiscard]] virtual CallPath path_of(const CollectiveCall& call) const = 0;
   [[nodiscard]] virtual CallPath path_of(const PointToPoint& call) const = 0;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The collectives, numbered alike in shared memory, on the wire and in schedules, and a table of
-// their properties.
+// The collectives and their properties. A collective has the same number in shared memory, on the
+// wire and in schedules.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace hccl {
 
-// The number 0 stands for no collective.
+// The number 0 means no collective.
 enum class Collective : std::uint8_t {
   barrier = 1,
   all_reduce,
@@ -21,7 +21,7 @@ enum class Collective : std::uint8_t {
   point_to_point  // rank 0 sends its message to rank 1
 };
 
-// A set of ranks of a call.
+// The set of ranks that have an input in a call, or that have an output.
 enum class RankSet : std::uint8_t { nobody, everybody, root, rank_0, rank_1 };
 
 [[nodiscard]] constexpr bool contains(RankSet set, int rank, int root) {
@@ -32,8 +32,9 @@ enum class RankSet : std::uint8_t { nobody, everybody, root, rank_0, rank_1 };
   return set == RankSet::nobody ? 0 : set == RankSet::everybody ? ranks : 1;
 }
 
-// A buffer holds one block for each rank, or a single message. In an in-place call, the two buffers
-// coincide; if only one of them has blocks, the other coincides with this rank's block in it.
+// The properties of a collective. A buffer holds either one block for each rank or a single
+// message. In an in-place call, the input and the output are the same memory; if only one of the
+// two has blocks, the other is the same memory as this rank's block.
 struct CollectiveTraits {
   const char* name;   // "all_reduce"
   RankSet senders;    // the ranks with an input
@@ -42,8 +43,8 @@ struct CollectiveTraits {
   bool has_blocks_in_output;
   bool reduces;
 
-  // Returns whether each pair of ranks exchanges blocks. The count of such a call covers all
-  // blocks.
+  // Returns whether each pair of ranks exchanges blocks. Then the count of a call covers all blocks
+  // of a buffer.
   [[nodiscard]] constexpr bool exchanges() const {
     return has_blocks_in_input && has_blocks_in_output;
   }
@@ -52,7 +53,7 @@ struct CollectiveTraits {
   }
 };
 
-// A row for each collective, in the order of their numbers.
+// One row for each collective, indexed by its number.
 inline constexpr std::array<CollectiveTraits, 9> kCollectives{{
     {"unknown collective", RankSet::nobody, RankSet::nobody, false, false, false},
     {"barrier", RankSet::nobody, RankSet::nobody, false, false, false},
@@ -65,8 +66,8 @@ inline constexpr std::array<CollectiveTraits, 9> kCollectives{{
     {"point_to_point", RankSet::rank_0, RankSet::rank_1, false, false, false},
 }};
 
-// Returns the row of a collective. Returns the first row if the number, which may come from another
-// process, is not a collective.
+// Returns the row of a collective, or the first row if the number is not that of a collective. The
+// number may come from another process.
 [[nodiscard]] constexpr const CollectiveTraits& traits(Collective collective) {
   const auto number = static_cast<std::size_t>(collective);
   return kCollectives[number < kCollectives.size() ? number : 0];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A validated request for one collective, as it is queued on a stream.
+// A validated call of a collective, as it is queued on a stream.
 #pragma once
 
 #include "call/collective.h"
@@ -16,8 +16,8 @@ struct CollectiveCall {
   std::uint8_t type = 0;       // hcclDataType_t
   std::uint8_t operation = 0;  // hcclRedOp_t; hcclOpNone for pure copies
   std::int32_t root = -1;
-  std::uint64_t count = 0;  // elements, as counted by the API function: all, or one rank's
-  std::uint64_t send = 0;   // addresses of device memory, or of host memory
+  std::uint64_t count = 0;  // elements: of the message, of one block, or of all if exchanges()
+  std::uint64_t send = 0;   // send and recv: addresses of device memory or of host memory
   std::uint64_t recv = 0;
 
   [[nodiscard]] hcclDataType_t data_type() const { return static_cast<hcclDataType_t>(type); }
@@ -25,7 +25,7 @@ struct CollectiveCall {
   [[nodiscard]] const CollectiveTraits& traits() const { return hccl::traits(collective); }
 };
 
-// Returns the size of a chunk, which is contiguous on every rank: a block, or the whole message.
+// Returns the size in bytes of one block or, if the collective has no blocks, of the message.
 [[nodiscard]] std::uint64_t chunk_bytes(const CollectiveCall& call, int ranks);
 [[nodiscard]] inline int send_chunks(const CollectiveCall& call, int ranks) {
   return call.traits().has_blocks_in_input ? ranks : 1;
@@ -34,8 +34,8 @@ struct CollectiveCall {
   return call.traits().has_blocks_in_output ? ranks : 1;
 }
 
-// Return the size in bytes of the send buffer of a rank that sends, and of the receive buffer of a
-// rank that receives, in a call among `ranks` ranks.
+// Return the sizes in bytes of the send buffer of a sending rank, and of the receive buffer of a
+// receiving rank, in a call among `ranks` ranks.
 [[nodiscard]] std::uint64_t send_bytes(const CollectiveCall& call, int ranks);
 [[nodiscard]] std::uint64_t recv_bytes(const CollectiveCall& call, int ranks);
 
@@ -52,11 +52,11 @@ struct CollectiveCall {
   return size_of(call.traits().receivers, ranks);
 }
 
-// Returns whether the buffers of `rank` overlap in the way that the collective's in-place form
-// requires.
+// Returns whether the two buffers of `rank` have the addresses that the in-place form of the
+// collective requires.
 [[nodiscard]] bool is_in_place(const CollectiveCall& call, int rank, int ranks);
-// Returns whether the call leaves the receive buffer of `rank` unchanged, because that rank is the
-// only sender of an in-place call. The buffer may then be read-only.
+// Returns whether `rank` is the only sender of an in-place call. Then the call does not write to
+// its receive buffer, which may be read-only.
 [[nodiscard]] inline bool keeps_own_data(const CollectiveCall& call, int rank) {
   return call.traits().senders == RankSet::root && call.root == rank && call.send == call.recv;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A view of the calls that are queued after a running call on its stream.
+// The view that a running call has of the calls queued behind it on its stream.
 #pragma once
 
 #include "base/waiter.h"
@@ -18,31 +18,33 @@ class StreamLookahead {
   StreamLookahead(const StreamLookahead&) = delete;
   StreamLookahead& operator=(const StreamLookahead&) = delete;
 
-  // Returns whether a host thread blocks on the stream, and therefore queues nothing else.
+  // Returns whether a host thread is blocked on the stream, and therefore queues nothing else.
   [[nodiscard]] virtual bool host_is_waiting() const { return false; }
-  // Returns how long the work may wait for its peers. Unless the budget is unlimited, the work may
+  // Returns how long the running call may wait for other ranks. With a limited budget, the call may
   // return before it is complete.
   [[nodiscard]] virtual WaitBudget wait_budget() const { return WaitBudget::unlimited; }
 };
 
 class CallLookahead : public StreamLookahead {
  public:
-  // Returns the following calls that may begin now, one at each call of next(). Returns null if
-  // there is no further one for now or another kind of work comes first.
+  // Returns the next queued call, if it may begin now; each call of next() advances by one call.
+  // Returns null if no further call is queued, if the further calls may not begin yet, or if other
+  // work is queued before them.
   [[nodiscard]] virtual const CollectiveCall* next() = 0;
-  // Returns whether a call is queued directly after the running one, even if it may not begin yet.
+  // Returns whether a collective of the same communicator is next in the queue, even if it may not
+  // begin yet.
   [[nodiscard]] virtual bool has_next() const = 0;
 };
 
 class GroupLookahead : public StreamLookahead {
  public:
-  // Returns whether the following groups may begin even though earlier groups may still block. When
-  // no earlier group can block, the following groups may always begin.
+  // Returns whether the groups that follow may begin even if earlier groups may still block. If no
+  // earlier group can block, the groups that follow may always begin.
   [[nodiscard]] virtual bool may_begin() = 0;
-  // Returns the following groups, one at each call of next(). Returns an empty span if there is no
-  // further one for now or another kind of work comes first.
+  // Returns the messages of the next queued group; each call of next() advances by one group.
+  // Returns an empty span if no further group is queued or other work is queued before it.
   [[nodiscard]] virtual std::span<const PointToPoint> next() = 0;
-  // Skips groups that next() has already returned.
+  // Advances past groups that next() has already returned to an earlier call.
   virtual void skip(std::size_t groups) = 0;
 };
 

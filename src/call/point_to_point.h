@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A validated request to send to or receive from one rank, as it is queued on a stream.
+// A validated send to, or receive from, one rank, as it is queued on a stream.
 #pragma once
 
 #include "reduce/reduce.h"
@@ -20,7 +20,7 @@ struct PointToPoint {
   std::uint64_t count = 0;    // elements
   std::uint64_t address = 0;  // of device memory, or of host memory
   std::uint64_t order = 0;    // position of the call within its group
-  std::uint64_t number = 0;   // among the calls in this direction with this peer, from 0
+  std::uint64_t number = 0;   // of the call among those in this direction with this peer, from 0
 
   [[nodiscard]] std::uint64_t bytes() const {
     return count * reduce::element_size(static_cast<hcclDataType_t>(type));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits for queued work under HCCL_BLOCKING, so that the calls that queued it return its failure.
+// Implements HCCL_BLOCKING: waits for queued work, so that the call that queued it can report its
+// failure.
 #pragma once
 
 #include "comm/communicator.h"
@@ -10,10 +11,10 @@
 
 namespace hccl::comm {
 
-// Block until everything queued on the streams has run; block cancellation of the thread meanwhile.
-// If work has failed, throw the fault of one of `communicators` (in wait_for_stream(), of any
-// communicator that has used the stream) or, if none has failed, Error(hcclStreamError) with the
-// reason.
+// Block until all work queued on the streams has run, with cancellation of the thread blocked. If
+// work has failed, throw the fault of a failed communicator. wait_for_streams() looks for a failed
+// communicator in `communicators`, wait_for_stream() among all communicators that have used the
+// stream. If none has failed, throw Error(hcclStreamError) with the reason.
 void wait_for_streams(std::span<const std::shared_ptr<device::Stream>> streams,
                       std::span<const std::shared_ptr<Communicator>> communicators);
 void wait_for_stream(device::Stream& stream);

@@ -10,7 +10,8 @@
 namespace hccl::comm {
 namespace {
 
-// Runs one step of queueing a group. Keeps the first error, so that the other steps still run.
+// Runs one step of queueing a group. Keeps the first error instead of throwing, so that the other
+// steps still run.
 template <class Part>
 void attempt(Part part, std::exception_ptr& first_error) {
   try {
@@ -20,9 +21,8 @@ void attempt(Part part, std::exception_ptr& first_error) {
   }
 }
 
-// Each stream runs the messages of its communicators one communicator after the other. All ranks
-// sort the communicators alike, regardless of the order of their calls; otherwise ranks would
-// deadlock.
+// Sorts the communicators in an order that is the same on all ranks. A stream runs the messages of
+// one communicator after those of another, so ranks with different orders would deadlock.
 void put_in_common_order(std::pmr::list<MessagePart>& messages) {
   messages.sort([](const MessagePart& a, const MessagePart& b) {
     return a.communicator->comes_before(*b.communicator);
@@ -37,9 +37,10 @@ void check_room(std::size_t calls) {
                                      " calls on one stream; end it earlier"));
 }
 
-// Messages between two ranks match in the order of the calls, regardless of streams, so all of them
-// are numbered before any is queued. The rank's messages to itself are paired first, which may
-// fail.
+// Messages between two ranks match in the order of the calls, regardless of streams. Therefore all
+// messages are numbered before any is queued. First pairs the messages of this rank to itself.
+// Drops the messages of a stream and communicator if that fails or if the communicator cannot be
+// used.
 void CollectedCalls::number_messages(std::exception_ptr& first_error) {
   struct Numbered {
     Communicator* communicator;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collects the calls of a group, unless all of them are messages of one communicator on one stream.
+// Collects the calls of a group. Not used if all calls of the group are messages of one
+// communicator on one stream.
 #pragma once
 
 #include "comm/communicator.h"
@@ -50,11 +51,11 @@ struct StreamCalls {
 
 inline constexpr std::size_t kMostGroupCalls = 1024;  // per stream
 
-// Throws Error(hcclInvalidUsage) unless a group that has `calls` calls on one stream has room for
-// another.
+// Throws Error(hcclInvalidUsage) if a group that has `calls` calls on a stream has no room for
+// another call on it.
 void check_room(std::size_t calls);
 
-// Does not allocate from the heap while the calls fit in 1 KiB.
+// The lists use a buffer of 1 KiB inside the object, and the heap only if the buffer is full.
 class CollectedCalls {
  public:
   StreamCalls& of(const std::shared_ptr<device::Stream>& stream) {
@@ -72,9 +73,10 @@ class CollectedCalls {
     part.calls.all().back().order = messages_++;
   }
   [[nodiscard]] bool has_calls_of(const Communicator& communicator) const;
-  // Queues the collectives in the order of the calls, and then, stream by stream, all messages of
-  // each communicator together. With HCCL_BLOCKING, also blocks until they have run: see
-  // wait_for_streams(). If a call fails, still queues the others and then throws the first error.
+  // Queues the collectives in the order of the calls. Then queues the messages: for each stream,
+  // all messages of each communicator as one command. If some calls cannot be queued, still queues
+  // the others, and then throws the first error. With HCCL_BLOCKING, also blocks until the calls
+  // have run: see wait_for_streams().
   void queue();
 
  private:
@@ -88,8 +90,8 @@ class CollectedCalls {
   std::array<std::byte, 1024> buffer_;
   std::pmr::monotonic_buffer_resource memory_{buffer_.data(), buffer_.size()};
   std::pmr::list<StreamCalls> streams_{&memory_};  // in the order of their first calls
-  // In the order of the calls, regardless of their streams, because this order determines the
-  // ordinals of the streams.
+  // In the order of the calls on all streams, because this order determines the ordinals of the
+  // streams.
   std::pmr::vector<CollectivePart> collectives_{&memory_};
   std::uint64_t messages_ = 0;
 };

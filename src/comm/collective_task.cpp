@@ -4,7 +4,8 @@
 namespace hccl::comm {
 namespace {
 
-// The stream's next calls, as long as they are collectives of the same communicator.
+// The calls that follow on the stream, up to the first that is not a collective of the same
+// communicator.
 class NextCollectives final : public CallLookahead {
  public:
   NextCollectives(device::Lookahead& lookahead, const BackendStream& stream)

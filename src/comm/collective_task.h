@@ -17,7 +17,7 @@ class CollectiveTask {
   // Runs the call. A fault becomes the communicator's asynchronous error.
   [[nodiscard]] device::Outcome operator()(device::Lookahead& lookahead) noexcept;
 
-  // Returns whether the preceding collective on `stream` may begin this one early.
+  // Returns whether the back end may begin this call while an earlier collective on `stream` runs.
   [[nodiscard]] bool can_follow_on(const BackendStream& stream) const {
     return &stream_ == &stream;
   }

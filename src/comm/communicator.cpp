@@ -39,7 +39,7 @@ Communicator::~Communicator() {
   for (const auto& used : streams_) free_staging(*used);
 }
 
-// Leaks the staging buffer if another rank may still read it.
+// If another rank may still read the staging buffer, leaks it.
 void Communicator::free_staging(UsedStream& used) const noexcept {
   if (used.staging && !backend_->release_staging(*used.backend))
     static_cast<void>(used.staging.release());
@@ -91,7 +91,7 @@ bool Communicator::is_staged(const CollectiveCall& call) const {
   return backend_->needs_staging(call);
 }
 
-// A message to the rank itself is a copy, which may need staging whatever the back end.
+// A message of a rank to itself is a copy, with any back end.
 bool Communicator::is_staged(const PointToPoint& call) const {
   return call.peer == rank_ ? node::uses_host_memory(call) : backend_->needs_staging(call);
 }
@@ -118,12 +118,12 @@ void Communicator::enqueue(device::Stream& stream, const CollectiveCall& call) {
   const std::lock_guard lock(streams_lock_);
   UsedStream& on = used_stream(stream);
   const std::uint64_t staging = staging_of(on, is_staged(call));
-  // Ranks agree on the order in which collectives first use the streams, but not on that of sends
-  // and receives.
+  // All ranks begin to use their streams for collectives in the same order, but not for sends and
+  // receives. Therefore only collectives determine the ordinals of the streams.
   if (!on.place.has_collectives) {
     on.backend->begin_collectives(next_ordinal_);
     on.place = {next_ordinal_, true};
-    ++next_ordinal_;  // only on success: ranks agree on the ordinals
+    ++next_ordinal_;  // not if begin_collectives() throws: ranks agree on the ordinals
   }
   on.last_ticket = stream.emplace_at_once<CollectiveTask>(*this, *on.backend, call, staging);
   if (has_left_) outlive_calls_of(stream);
@@ -177,7 +177,7 @@ void Communicator::enqueue_on(UsedStream& on, device::Stream& stream, MessageLis
       std::ranges::any_of(
           copies, [&](const SelfCopy& copy) { return on_host(copy.from) && on_host(copy.to); });
   const std::uint64_t staging = staging_of(on, staged);
-  // Allocated beforehand, because nothing may throw while a command is constructed in the queue.
+  // Allocated here, because nothing may throw while a command is constructed in the queue.
   auto own = copies.empty() ? nullptr : std::make_unique<std::vector<SelfCopy>>(std::move(copies));
   on.last_ticket = stream.emplace_at_once<PointToPointTask>(
       *this, *on.backend, on.place, std::move(calls), std::move(own), staging);
@@ -253,8 +253,8 @@ void Communicator::finalize() {
         pending.emplace_back(std::move(stream), used->last_ticket);
     }
   }
-  // Work of other communicators may be queued before this communicator's and never end. Therefore
-  // this thread leaves the queue to the stream's worker, so that an abort can end the wait.
+  // Does not run the queue on this thread: work of other communicators may be queued before this
+  // communicator's, and may never end. The stream's worker runs it, and an abort ends this wait.
   constexpr auto kLook = std::chrono::milliseconds(10);
   for (const auto& [stream, ticket] : pending) {
     while (!stream->progress()->reached(ticket) && !failed()) {
@@ -276,19 +276,18 @@ void Communicator::leave() {
   outlive_calls();
 }
 
-// Queues a command that holds a reference to the communicator until the command has run. Calls hold
-// no reference of their own, because a shared counter would cost each of them time.
+// Queues a command that holds a reference to the communicator until the command has run. Calls
+// themselves hold no reference, because counting references would make each call slower.
 void Communicator::outlive_calls_of(device::Stream& stream) {
   const bool for_good = own_keeper_ != nullptr;
-  own_keeper_ = shared_from_this();  // stays if the next line throws
+  own_keeper_ = shared_from_this();  // remains set if the next lines throw
   device::Ordering keeper{
       [kept = shared_from_this()]() noexcept { return device::Outcome::success; }};
   stream.emplace_behind<decltype(keeper)>(std::move(keeper));
   if (!for_good) own_keeper_.reset();
 }
 
-// Releases each stream without holding the lock, because the destruction of a stream takes the
-// lock.
+// Releases each stream without the lock, because a stream's destructor takes the lock.
 void Communicator::outlive_calls() {
   for (;;) {
     std::shared_ptr<device::Stream> stream;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies between the buffers of one rank, each of which is in device memory or in host memory.
+// Copies between buffers of one rank, each in device memory or in host memory.
 #pragma once
 
 #include "device/arena.h"
@@ -8,8 +8,8 @@
 
 namespace hccl::comm {
 
-// Copies `bytes` bytes. Throws Error for an invalid address. `staging` is the address of a staging
-// buffer, through which the copy goes if both buffers are in host memory; otherwise it may be 0.
+// Copies `bytes` bytes. If both buffers are in host memory, copies through the staging buffer at
+// `staging`; otherwise `staging` may be 0. Throws Error for an invalid address.
 void copy_anywhere(device::Arena& arena, std::uint64_t staging, std::uint64_t to,
                    std::uint64_t from, std::uint64_t bytes);
 

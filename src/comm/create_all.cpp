@@ -38,8 +38,8 @@ class AllDevices {
   }
 
  private:
-  // Starts a thread for each device but the first. The ranks join only after all threads have
-  // started; if one cannot start, no rank joins.
+  // Starts a thread for each device but the first. Ranks join only after all threads have started.
+  // If a thread cannot start, no rank joins.
   void start(std::vector<std::jthread>& threads) {
     std::promise<bool> verdict;
     const std::shared_future<bool> may_join = verdict.get_future().share();
@@ -60,7 +60,7 @@ class AllDevices {
     verdict.set_value(true);
   }
 
-  // Joins one rank. If that fails, makes the ranks that wait for it fail too.
+  // Joins one rank. If it cannot join, the ranks that wait for it fail too.
   void join(std::size_t rank) noexcept {
     try {
       made_[rank] = create_communicator(id_, static_cast<int>(devices_.size()),

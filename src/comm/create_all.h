@@ -9,8 +9,8 @@
 
 namespace hccl::comm {
 
-// Joins each device, devices[i] as rank i. Blocks until all have joined. If one cannot join, throws
-// its Error, and no communicator is created.
+// Creates the communicator. devices[i] joins as rank i. Blocks until all devices have joined. If a
+// device cannot join, throws the reason as Error, and creates no communicator.
 [[nodiscard]] std::vector<std::shared_ptr<Communicator>> create_all(
     const hcclUniqueId& id, const std::vector<std::shared_ptr<device::Device>>& devices);
 

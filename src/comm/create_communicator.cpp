@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Performs the rendezvous, joins the ranks of this node, chooses the back end, and watches the
-// other processes of the node.
+// node's other processes.
 #include "comm/create_communicator.h"
 
 #include "base/config.h"
@@ -25,12 +25,12 @@ namespace {
 
 constexpr int kMaxRanks = 4096;
 
-// The properties of a rank that the other ranks need and that bootstrap forwards as opaque bytes.
+// The properties of a rank that the other ranks need. Bootstrap forwards them as opaque bytes.
 struct RankBlob {
   static constexpr std::uint32_t kLayout = 3;
   std::uint32_t layout = kLayout;
   std::uint32_t module = 0;
-  std::uint64_t memory_bytes = 0;  // of the memory file that accompanies the blob
+  std::uint64_t memory_bytes = 0;  // size of the rank's memory file
   node::CpuAllowance cpus;
 
   [[nodiscard]] static RankBlob of(device::Device& device) {
@@ -63,8 +63,8 @@ RankBlob decode(const bootstrap::RankInfo& member) {
   return blob;
 }
 
-// Checks the memory files of this node's ranks, and the control segment that the lowest of these
-// ranks has created. Throws Error if one of them is not safe to map.
+// Checks the memory files of this node's ranks, and the file of the control block, which the lowest
+// of these ranks has created. Throws Error if a file is not safe to map.
 void inspect(const bootstrap::RankTable& table, int own_rank) {
   const std::string& own_node = table.members[static_cast<std::size_t>(own_rank)].node;
   int leader = -1;
@@ -84,7 +84,7 @@ planner::Topology topology_of(const bootstrap::RankTable& table) {
   return planner::Topology(identities);
 }
 
-// Calls visit(member) for the ranks of this rank's node, in the order of the table.
+// Calls visit(member) for each rank of this rank's node, in the order of the table.
 template <class Visit>
 void for_each_rank_of_node(const bootstrap::RankTable& table, int rank, Visit visit) {
   const std::string& own_node = table.members[static_cast<std::size_t>(rank)].node;
@@ -93,7 +93,7 @@ void for_each_rank_of_node(const bootstrap::RankTable& table, int rank, Visit vi
   }
 }
 
-// Joins the ranks of this node, which are numbered in the order of the table.
+// Maps the memory that the ranks of this node share. Numbers these ranks in the order of the table.
 std::unique_ptr<node::NodeSegment> join_node(const bootstrap::RankTable& table, int own_rank,
                                              device::Arena& arena,
                                              std::span<const node::CpuAllowance> allowances) {
@@ -110,12 +110,11 @@ std::unique_ptr<node::NodeSegment> join_node(const bootstrap::RankTable& table, 
                                              arena, rank, cores);
 }
 
-// Watches the processes of the other ranks of this node.
 void watch_peers(Communicator& communicator, const bootstrap::RankTable& table) {
   int local = 0;
   for_each_rank_of_node(table, communicator.rank(), [&](const bootstrap::RankInfo& member) {
     const int peer = local++;
-    if (member.process.valid()) communicator.watch(member.process, peer);  // else this process
+    if (member.process.valid()) communicator.watch(member.process, peer);  // invalid: this process
   });
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates a communicator over the back end that suits its ranks.
+// Creates a communicator with the back end that suits its ranks.
 #pragma once
 
 #include "comm/communicator.h"

@@ -14,8 +14,8 @@
 namespace hccl::comm {
 namespace {
 
-// Plain storage, so that nothing is destroyed when the thread ends: static destructors may make
-// calls after that.
+// Plain storage without a destructor: static destructors may make calls after the thread's objects
+// have been destroyed.
 struct GroupStorage {
   alignas(Group) std::array<std::byte, sizeof(Group)> bytes;
   Group* open;

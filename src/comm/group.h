@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the validated calls that a thread makes between hcclGroupStart and hcclGroupEnd, and queues
-// them together.
+// Keeps the validated calls that a thread makes between hcclGroupStart and hcclGroupEnd, and then
+// queues them together.
 #pragma once
 
 #include "base/handle_table.h"
@@ -21,33 +21,33 @@ namespace hccl::comm {
 using CommunicatorHold = HandleTable<Communicator>::Hold;
 using StreamHold = HandleTable<device::Stream>::Hold;
 
-// The open group of a thread. Most groups consist of messages of one communicator on one stream,
-// which are kept here. The calls of all other groups are kept in CollectedCalls.
+// The open group of a thread. In most groups, all calls are messages of one communicator on one
+// stream, and are kept in `messages_`. The calls of other groups are kept in a CollectedCalls.
 class Group {
  public:
-  // Open and close a group of the calling thread; groups nest. The outermost end() queues the kept
-  // calls, and throws the first error after it has queued the rest. end() throws
-  // Error(hcclInvalidUsage) if no group is open.
+  // Open and close a group of the calling thread. Groups nest. The outermost end() queues the kept
+  // calls; if queueing some of them fails, it still queues the others and then throws the first
+  // error. end() throws Error(hcclInvalidUsage) if no group is open.
   static void start();
   static void end();
-  // Returns the open group of the calling thread, null if there is none.
+  // Returns the calling thread's open group, or null if there is none.
   [[nodiscard]] static Group* current() noexcept;
 
-  // Returns the communicator of the last message if that message was called with these handles and
-  // both are still valid, or null.
+  // Returns the communicator of the group's last message if that message had these two handles and
+  // both are still valid, else null.
   [[nodiscard]] Communicator* known(std::uint64_t communicator, std::uint64_t stream) const {
     return communicator_.is(communicator) && stream_.is(stream) ? &*communicator_ : nullptr;
   }
 
-  // Returns whether the group has calls of the communicator that are not queued yet.
+  // Returns whether the group keeps calls of the communicator.
   [[nodiscard]] bool has_calls_of(const Communicator& communicator) const {
     return more_ ? more_->has_calls_of(communicator)
                  : communicator_ && &*communicator_ == &communicator;
   }
 
-  // Keep a call. keep_known() is for a communicator that known() has returned. Throw
-  // Error(hcclInvalidUsage) if the group already has kMostGroupCalls calls on the stream, and the
-  // errors of Communicator::prepare() and Communicator::check_usable().
+  // Keep a call. keep_known() is for the communicator that known() has returned. Throw
+  // Error(hcclInvalidUsage) if the group already has kMostGroupCalls calls on the stream. Throw
+  // what Communicator::prepare() and Communicator::check_usable() throw.
   template <class Call>
   void keep_known(const Call& call) {
     admit(*communicator_, *stream_, call);
@@ -58,7 +58,7 @@ class Group {
     admit(*communicator, *stream, call);
     add(std::move(communicator), std::move(stream), call);
   }
-  // Keep either all parts of one call, which has at least one part, or none of them.
+  // Keep a call that consists of one or more parts: either all parts or none.
   template <class Call>
   void keep_known(const std::vector<Call>& parts) {
     for (const Call& part : parts) admit(*communicator_, *stream_, part);
@@ -91,13 +91,13 @@ class Group {
   void queue();
 
   int depth_ = 0;
-  // The communicator and the stream of the last message, held because the program may destroy them
-  // before the group ends.
+  // The communicator and the stream of the last message. Holds, because the program may destroy
+  // both before the group ends.
   CommunicatorHold communicator_;
   StreamHold stream_;
   MessageList messages_;
-  std::optional<CollectedCalls> more_;  // all calls, after one did not fit in messages_
-  // The position of the last message in more_: its stream, and its communicator's part there.
+  std::optional<CollectedCalls> more_;  // all calls, once a call does not fit in messages_
+  // The lists in more_ for messages of communicator_ on stream_.
   StreamCalls* on_ = nullptr;
   MessagePart* part_ = nullptr;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sends and receives of one communicator in a group. Up to two, as in most groups, are stored
-// without an allocation.
+// The sends and receives of one communicator in a group. Stores up to two messages without an
+// allocation, which is enough for most groups.
 #pragma once
 
 #include "base/inplace_vector.h"
@@ -44,7 +44,7 @@ class MessageList {
     }
     many_.push_back(call);
   }
-  // Removes the messages for which the predicate holds.
+  // Removes the messages for which the predicate returns true.
   template <class Predicate>
   void erase_if(Predicate predicate) {
     const std::span<Call> calls = all();
@@ -67,7 +67,7 @@ class MessageList {
 
  private:
   InplaceVector<Call, 2> few_;
-  std::vector<Call> many_;  // all messages, if few_ is too small
+  std::vector<Call> many_;  // all messages, if there are more than few_ can hold
 };
 
 }  // namespace hccl::comm

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formats the lines about calls, and records which paths were logged.
+// Formats the log lines about calls.
 #include "comm/operation_log.h"
 
 #include "base/log.h"

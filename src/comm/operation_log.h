@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Logs a communicator's calls as they run: the path that each kind of call takes (HCCL_EXPLAIN,
+// Logs a communicator's calls: the path that each kind of call takes (HCCL_EXPLAIN,
 // HCCL_DEBUG=DEBUG), and when each call was queued, started and ended (HCCL_DEBUG=TRACE).
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace hccl::comm {
 
-// Identifies a piece of work by its stream's id and its ticket.
+// Identifies a piece of work: the id of its stream, and its ticket there.
 struct WorkId {
   std::uint64_t stream = 0;
   std::uint64_t ticket = 0;
@@ -28,22 +28,22 @@ struct WorkId {
 
 class OperationLog {
  public:
-  // The ranks of a node take the same paths, so only the rank with `explains_for_node` set explains
-  // them.
+  // `explains_for_node`: whether this rank logs paths under HCCL_EXPLAIN. One rank of each node is
+  // enough, because the ranks of a node take the same paths.
   OperationLog(const Config& settings, int rank, bool explains_for_node);
 
-  // Returns whether any calls are logged. Hot paths check this first.
+  // Returns whether any calls are logged. Hot paths check this before they build arguments.
   [[nodiscard]] bool enabled() const { return tells_paths_ || traces_; }
   [[nodiscard]] bool traces() const { return traces_; }
 
   // Logs the path of a call, once for each combination of collective, size class (powers of two)
-  // and kind of memory. Calls `path` only if it logs.
+  // and kind of memory. Calls path() only if it logs.
   void note_path(Collective collective, std::uint64_t bytes, bool on_host,
                  const std::function<CallPath()>& path);
   // Logs that a call has been queued. `call` is a text such as "all_reduce(1000, float, sum)".
   void note_queued(const std::string& call, std::uint64_t bytes, const WorkId& work) const;
-  // Runs the work and logs its start and its end. If the work would block and is run again, only
-  // the first start is logged.
+  // Runs the work, and logs its start and its end. If run() returns would_block, the work is run
+  // again later, and the start is not logged again.
   [[nodiscard]] device::Outcome trace(const std::string& call, const std::string& path,
                                       const WorkId& work,
                                       const std::function<device::Outcome()>& run);
@@ -56,7 +56,7 @@ class OperationLog {
   const bool tells_paths_;
   const bool traces_;
   std::mutex mutex_;
-  std::set<std::pair<Collective, int>> told_;  // size class and kind of memory in one number
+  std::set<std::pair<Collective, int>> told_;  // size class * 2, plus 1 for host memory
   std::map<WorkId, TimePoint> running_;
 };
 

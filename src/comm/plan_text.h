@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formats the plan of a call, for people and for programs.
+// Formats the plan of a call as text for users or as JSON.
 #pragma once
 
 #include "call/backend.h"
@@ -8,7 +8,8 @@
 
 namespace hccl::comm {
 
-// Returns the steps of `rank` below a headline, or one JSON object on one line.
+// Returns a headline and the steps of `rank`. If request.as_json is set, returns one JSON object on
+// one line.
 [[nodiscard]] std::string plan_text(const PlanRequest& request, const PlanSteps& plan, int rank,
                                     int ranks);
 

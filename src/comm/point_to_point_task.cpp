@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies the rank's messages to itself. The back end exchanges the others.
+// Copies messages of the rank to itself, and lets the back end exchange the others.
 #include "comm/point_to_point_task.h"
 
 #include "base/text.h"
@@ -8,8 +8,8 @@
 
 namespace hccl::comm {
 
-// The stream's next groups, as long as they belong to the same communicator and contain no copies
-// and no host memory.
+// The groups that follow on the stream, up to the first that belongs to another communicator,
+// contains copies, or uses host memory.
 class PointToPointTask::NextGroups final : public GroupLookahead {
  public:
   NextGroups(device::Lookahead& lookahead, const Communicator& communicator)

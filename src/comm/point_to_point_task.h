@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command that runs the sends and receives of one group in stream order.
+// The command that runs the sends and receives of one group on a stream.
 #pragma once
 
 #include "comm/communicator.h"

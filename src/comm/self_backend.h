@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The back end of a communicator of one rank, in which a collective is a copy, or nothing.
+// The back end of a communicator of one rank: a collective is a copy, or nothing.
 #pragma once
 
 #include "call/backend.h"
@@ -23,7 +23,7 @@ class SelfBackend final : public Backend {
   }
   [[nodiscard]] bool ranks_share_cores() const override { return false; }
 
-  // A call cannot fail the communicator, because no other rank takes part in it.
+  // A call does not fail the communicator, because no other rank depends on the call.
   [[nodiscard]] bool failed() const override { return false; }
   void throw_if_failed() const override {}
   [[nodiscard]] AsyncError async_error() const override { return {}; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns a rank's messages to itself into copies.
+// Replaces the messages of a rank to itself by copies.
 #pragma once
 
 #include "comm/message_list.h"
@@ -14,10 +14,10 @@ struct SelfCopy {
   std::uint64_t bytes = 0;
 };
 
-// Removes from `calls` the sends of `rank` to itself and its receives from itself, pairs them in
-// order, and returns a copy for each pair with different addresses. Throws
-// Error(hcclInternalError), the code that Gaudi's library returns, if a send or a receive has no
-// partner or differs from its partner.
+// Removes from `calls` the messages of `rank` to itself, and pairs their sends and receives in
+// order. Returns a copy for each pair whose addresses differ. Throws Error(hcclInternalError), the
+// code that Gaudi's library returns, if the two calls of a pair do not match or one call is
+// missing.
 [[nodiscard]] std::vector<SelfCopy> pair_self_messages(MessageList& calls, int rank);
 
 }  // namespace hccl::comm

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device memory through which the host memory of a stream's calls is copied, because peers map only
-// device memory. Its pages are allocated on first use.
+// The device memory through which host memory of a stream's calls is copied. Needed because peers
+// map only device memory. Its pages are allocated when they are first written.
 #pragma once
 
 #include "device/arena.h"

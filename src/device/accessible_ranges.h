@@ -23,12 +23,13 @@ class AccessibleRanges {
   // Returns the calling thread's own instance. No other thread uses it, so a look-up takes no lock.
   [[nodiscard]] static AccessibleRanges& of_this_thread(HostAccess access);
 
-  // Asks the kernel again about the known ranges that overlap the given range. Forgets a range
-  // unless all pages of the overlap are mapped and its first and last page still admit the access.
-  // Takes about 1.5 us for any length. Does not detect that only pages in between have been
-  // protected.
+  // Asks the kernel again about the known ranges that overlap the given range. Forgets a known
+  // range unless all pages of the overlap are mapped, and the first and last page of the overlap
+  // still admit the access. Does not detect that pages between these two have been protected. Takes
+  // about 1.5 us for any length.
   void recheck(std::uint64_t address, std::uint64_t bytes);
-  // Calls recheck(), unless it has done so for this buffer in the current host epoch.
+  // Calls recheck(), unless recheck_once() has already been called for this buffer in the current
+  // host epoch (HostEpoch).
   void recheck_once(std::uint64_t address, std::uint64_t bytes) {
     if (rechecked_.contains(address, bytes)) return;
     recheck(address, bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocates ranges of offsets by first fit. Touches no memory of the ranges.
+// Allocates ranges of offsets by first fit. Does not access the memory at these offsets.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,9 @@ class AddressAllocator {
  public:
   AddressAllocator(std::uint64_t first, std::uint64_t end) { free_.emplace(first, end - first); }
 
-  // Returns the offset of the lowest free range of `bytes` at a multiple of `alignment`, or nothing
-  // if there is none. If allocate() or release() throws std::bad_alloc, the ranges are unchanged.
+  // Allocates the lowest free range of `bytes` bytes whose offset is a multiple of `alignment`.
+  // Returns the offset, or nothing if there is no such range. If allocate() or release() throws
+  // std::bad_alloc, the ranges are unchanged.
   [[nodiscard]] std::optional<std::uint64_t> allocate(std::uint64_t bytes, std::uint64_t alignment);
   void release(std::uint64_t offset, std::uint64_t bytes);
 

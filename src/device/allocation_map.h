@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The allocations of an arena and the free ranges between them, by offset. Touches no memory of the
-// arena.
+// The allocations of an arena and the free ranges between them, by offset. Does not access the
+// arena's memory.
 #pragma once
 
 #include "device/address_allocator.h"
@@ -15,8 +15,8 @@ namespace hccl::device {
 
 struct Allocation {
   std::uint64_t requested = 0;    // bytes the program asked for
-  std::uint64_t lead = 0;         // bytes from the first page to the address
-  std::uint64_t bytes = 0;        // whole pages
+  std::uint64_t lead = 0;         // bytes from the start of the first page to the address
+  std::uint64_t bytes = 0;        // of all its pages
   std::uint64_t file_offset = 0;  // of the first page
   std::uint32_t serial = 0;       // identifies the pages; changes when they are replaced
   bool live = true;
@@ -41,7 +41,8 @@ class AllocationMap {
   [[nodiscard]] Entry* find(std::uint64_t offset);
   // Gives the allocation a new serial number, because its pages have been replaced.
   void renumber(Allocation& allocation) { allocation.serial = next_serial_++; }
-  // Removes an allocation and returns the next one. Frees its range of addresses if `reusable`.
+  // Removes an allocation and returns the next one. If `reusable`, makes the removed range of
+  // offsets available again.
   Allocations::iterator erase(Allocations::iterator entry, bool reusable);
 
   [[nodiscard]] Allocations::iterator begin() { return allocations_.begin(); }

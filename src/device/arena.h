@@ -21,7 +21,7 @@
 
 namespace hccl::device {
 
-// A range of device memory that has been checked: it lies inside one allocation.
+// A range of the memory file that lies inside one allocation.
 struct MemoryRange {
   std::uint64_t file_offset = 0;
   std::uint64_t bytes = 0;
@@ -49,9 +49,9 @@ class Arena {
   // text begins with `what`, if no range is free.
   [[nodiscard]] DeviceAddress allocate(std::uint64_t bytes, const char* what = "synDeviceMalloc");
 
-  // Frees an allocation. Does not block: after `quiescent` has returned true, a later call frees
-  // the pages and makes the range available again. Throws SynError(synInvalidArgument) unless
-  // `address` is the base address of a live allocation.
+  // Frees an allocation. Does not block: the pages and the range of addresses are freed when
+  // `quiescent` returns true, in this call or a later call of allocate(), release() or collect().
+  // Throws SynError(synInvalidArgument) unless `address` is the base address of a live allocation.
   void release(DeviceAddress address, Quiescent quiescent);
 
   // Checks [address, address + bytes) and returns its position in the file. Throws
@@ -64,10 +64,9 @@ class Arena {
   // Error(hcclInvalidArgument) as resolve() does, and Error(hcclOutOfMemory).
   [[nodiscard]] std::byte* host_view(DeviceAddress address, std::uint64_t bytes);
 
-  // Translates an address that the program passed: returns the device address behind an address in
-  // the range of host views, and any other address unchanged. Does not check allocations. Takes two
-  // comparisons. If the system has refused to reserve the range of host views (see ViewSpace),
-  // views count as host memory.
+  // Returns the device address for an address in the range of host views, and any other address
+  // unchanged. Does not check allocations. Takes two comparisons. If the system has refused to
+  // reserve the range of host views (see ViewSpace), views count as host memory.
   [[nodiscard]] std::uint64_t behind_view(std::uint64_t address) const noexcept {
     if (is_device_address(address)) [[likely]]
       return address;
@@ -84,18 +83,18 @@ class Arena {
   void trim(DeviceAddress address, std::uint64_t bytes);
 
   // Sets whether children forked from now on receive a private copy of the range, at the address of
-  // its host view. Applies until the range is freed. By default nothing is mapped at that address
-  // in a child. Throws as host_view() does.
+  // its host view. Applies until the allocation is freed. By default, nothing is mapped at that
+  // address in a child. Throws as host_view() does.
   void keep_at_fork(DeviceAddress address, std::uint64_t bytes, bool keep);
 
-  // Lock and unlock the arena around a fork(). Used by fork_snapshot.cpp; parent and child both
-  // hold the lock in between. lock_for_fork() returns the number of bytes that the child keeps.
+  // lock_for_fork() is called before a fork, and unlock_after_fork() after it, in the parent and in
+  // the child. lock_for_fork() returns the number of bytes that the child keeps.
   [[nodiscard]] std::uint64_t lock_for_fork();
   void unlock_after_fork() noexcept { mutex_.unlock(); }
-  // Makes the private copies. Returns false if there is too little memory for a copy, which is then
-  // left unmapped. Uses no heap. Called in the child.
+  // Makes the private copies, in the child. Leaves a copy unmapped and returns false if there is
+  // too little memory for it. Uses no heap.
   [[nodiscard]] bool copy_kept() noexcept;
-  // Unmaps the private copies. Called in the child.
+  // Unmaps the private copies, in the child.
   void drop_kept() noexcept;
 
   // Moves every allocation that overlaps `range` (file offsets) to fresh pages, so that later
@@ -121,11 +120,10 @@ class Arena {
   [[nodiscard]] DeviceAddress base() const noexcept { return base_; }
   [[nodiscard]] const std::shared_ptr<ArenaView>& view() const noexcept { return pages_.view(); }
 
-  // Returns the position of an address that a queued operation uses, just before the operation
-  // runs. Also finds freed allocations that are kept until the operation has run.
+  // Returns the current position of an address in the memory file, for an operation that is about
+  // to run. Also finds allocations that have been freed but are still used by queued work.
   [[nodiscard]] Placement locate(DeviceAddress address);
-  // Returns true only if locate() would return the same placement. May return false even if it
-  // would.
+  // Returns whether the allocations are unchanged since the look-up of `placement`.
   [[nodiscard]] bool is_current(const Placement& placement) const noexcept {
     return placement.version == version_.load(std::memory_order_acquire);
   }

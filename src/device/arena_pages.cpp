@@ -45,8 +45,8 @@ void advise_huge_pages(std::byte* memory, std::uint64_t bytes) noexcept {
   if (first < end) madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
 }
 
-// Copies the file's data in the range to memory that contains only zeros. Returns false if a read
-// fails.
+// Copies a range of the file to memory that contains only zeros. Skips holes. Returns false if a
+// read fails.
 bool copy_data_to(std::byte* to, const ArenaView& view, std::uint64_t offset,
                   std::uint64_t bytes) noexcept {
   const int file = view.file().get();
@@ -78,7 +78,7 @@ bool ArenaPages::give_back(std::uint64_t offset, std::uint64_t bytes) noexcept {
   const int result = fallocate(view_->file().get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                static_cast<off_t>(offset), static_cast<off_t>(bytes));
   const int error = errno;
-  // Notify the watchers only after the pages have been freed: otherwise a user of a neighbouring
+  // Notifies the watchers only after the pages have been freed: otherwise a user of a neighbouring
   // allocation could register the old pages again.
   for (PageWatcher* const watcher : watchers_) watcher->pages_freed(offset, bytes);
   errno = error;

@@ -31,7 +31,7 @@ class PageWatcher {
 // during calls.
 class ArenaPages {
  public:
-  // The file has twice `capacity` bytes; the second half is for moved allocations.
+  // The file has 2 * `capacity` bytes; the second half is for moved allocations.
   explicit ArenaPages(std::uint64_t capacity);
 
   [[nodiscard]] const std::shared_ptr<ArenaView>& view() const noexcept { return view_; }
@@ -45,7 +45,7 @@ class ArenaPages {
   // Copies the data of a range to fresh pages and returns their offset. Throws
   // Error(hcclOutOfMemory).
   [[nodiscard]] std::uint64_t copy_to_fresh(std::uint64_t offset, std::uint64_t bytes);
-  // Makes a range of copy_to_fresh() available again, after its pages have been retired.
+  // Makes a range that copy_to_fresh() returned available again. Call it after retire().
   void release_fresh(std::uint64_t offset, std::uint64_t bytes) { fresh_.release(offset, bytes); }
   // Maps private memory at `address`, which must be free, and copies the data of the range to that
   // memory. If there is too little memory, maps nothing and returns false. Uses no heap.

@@ -55,20 +55,20 @@ class ArenaView {
            (window.pages[bit / 64].load(std::memory_order_relaxed) >> bit % 64 & 1) != 0;
   }
 
-  // Populates the next unpopulated pages of the range at or after *position, at most kSlice bytes,
+  // Populates up to kSlice bytes of the range, the first unpopulated ones at or after *position,
   // and advances *position. The caller can check for an abort between calls. Allocates pages if
-  // `write`. Without `write`, do not call it for holes, because reading a hole allocates its pages.
-  // Returns whether the whole range is populated. Throws Error(hcclOutOfMemory).
+  // `write`. If not `write`, must not be called for holes, because reading a hole allocates its
+  // pages. Returns whether the whole range is populated. Throws Error(hcclOutOfMemory).
   [[nodiscard]] bool populate_slice(std::uint64_t offset, std::uint64_t bytes, bool write,
                                     std::uint64_t* position);
   void populate(std::uint64_t offset, std::uint64_t bytes, bool write);
 
-  // Returns whether the range consists of data, a hole or both. The kernel examines every page of
-  // data from the start of the range to the next hole, even beyond the range, so calls for
-  // consecutive pieces of a range would examine the same pages again and again. Allocates no pages.
+  // Returns whether the range consists of data, a hole or both. Allocates no pages. Call it once
+  // for a whole range, not for each piece: the kernel examines every page from the start of the
+  // range to the next hole, even beyond the range.
   [[nodiscard]] Content content(std::uint64_t offset, std::uint64_t bytes) const;
 
-  // Returns whether the range is a hole, with one system call.
+  // Returns whether the range is a hole. Makes one system call.
   [[nodiscard]] bool is_hole(std::uint64_t offset, std::uint64_t bytes) const;
 
   // Returns the offset of the first data at or after `offset`, or the end of the file if there is
@@ -78,7 +78,8 @@ class ArenaView {
   // Marks the pages of the range as not populated.
   void forget(std::uint64_t offset, std::uint64_t bytes) noexcept;
   // If the owner has replaced the pages of a buffer at `offset` since the last call for that
-  // buffer, marks its pages as not populated. `serial` is the owner's serial number of the pages.
+  // buffer, marks the buffer's pages as not populated. `serial`: the owner's serial number of the
+  // pages.
   void follow(std::uint64_t offset, std::uint64_t bytes, std::uint32_t serial) noexcept {
     const std::uint64_t page = offset / 4096;
     const std::uint64_t known = page << 32 | serial;
@@ -116,7 +117,8 @@ class ArenaView {
   std::uint64_t bytes_;
   std::vector<Window> windows_;
   std::mutex mutex_;
-  // The page and the serial number of a buffer, and the end of the range passed to follow().
+  // The last buffer in this slot of followed_: its page and serial number, and the end of its
+  // range.
   struct Followed {
     std::atomic<std::uint64_t> known{0};
     std::atomic<std::uint64_t> end{0};

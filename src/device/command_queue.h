@@ -34,9 +34,9 @@ inline constexpr bool kIsOrdering = false;
 template <class Work>
 inline constexpr bool kIsOrdering<Ordering<Work>> = true;
 
-// A callable that runs exactly once and is stored in the queue itself. A callable that takes a
-// Lookahead& can run opportunistically, and runs even after failed work. After failed work, all
-// other commands fail without running, except an Ordering.
+// A callable stored in the queue itself. Only a callable that takes a Lookahead& can run
+// opportunistically. Behind a failure, commands fail without running, except an Ordering or a
+// callable that takes a Lookahead&.
 class Command {
  public:
   static constexpr std::size_t kBytes = 176;
@@ -44,8 +44,8 @@ class Command {
   template <class Stored, class... Arguments>
   void emplace(Arguments&&... arguments) {
     static_assert(sizeof(Stored) <= kBytes && alignof(Stored) <= alignof(std::max_align_t));
-    // If a constructor threw after push() has appended a batch, the next push() would append
-    // another one and leave an empty batch in the queue.
+    // If a constructor threw after push() had appended a batch, the next push() would append
+    // another batch and leave an empty batch in the queue.
     static_assert(std::is_nothrow_constructible_v<Stored, Arguments...>);
     new (storage_) Stored(std::forward<Arguments>(arguments)...);
     run_ = run_stored<Stored>;
@@ -152,7 +152,7 @@ class Lookahead {
   // Returns whether earlier work has failed. If so, the command's data may be wrong, and the
   // command must fail as well.
   [[nodiscard]] bool behind_failure() const noexcept { return behind_failure_; }
-  // Returns the code and the reason of that failure.
+  // Returns the failure after which this command must fail.
   [[nodiscard]] FailureNote failure() const;
   // Return the stream's id and this command's ticket.
   [[nodiscard]] std::uint64_t stream_id() const noexcept;
@@ -161,24 +161,25 @@ class Lookahead {
   // Returns whether a host thread is blocked on the stream, and therefore queues nothing else.
   [[nodiscard]] bool host_is_waiting() const noexcept;
 
-  // Returns how long the command may wait. With a limited budget the command runs
-  // opportunistically, on a thread that may be needed elsewhere: it does the work that fits the
-  // budget, and returns Outcome::would_block if work is left.
+  // Returns how long the command may wait. If the budget is limited, the command runs
+  // opportunistically, on a thread that may be needed elsewhere: the command does the work that
+  // fits the budget, and returns Outcome::would_block if work is left.
   [[nodiscard]] WaitBudget wait_budget() const noexcept;
 
-  // Returns whether later commands may begin although earlier commands may still block. This is
-  // safe if nothing else can use the device's memory before their turn: the program waits for this
-  // stream, and no other stream has work. Evaluated only on the first call.
+  // Returns whether later commands may begin while this command is blocked. This is safe if nothing
+  // else uses the device's memory meanwhile: the program waits for this stream, and no other stream
+  // has work. Evaluated only on the first call.
   [[nodiscard]] bool may_begin() noexcept;
 
-  // Returns the next command's callable if it is of type `Work`, else null.
+  // Advances to the next command and returns its callable, or null if the callable is not of type
+  // `Work`. Returns null if there is no next command.
   template <class Work>
   [[nodiscard]] const Work* next() noexcept {
     if (position_ >= queue_.pushed()) return nullptr;
     if (position_ % CommandQueue::kBatch == 0) batch_ = batch_->next;
     return batch_->commands[position_++ % CommandQueue::kBatch].target<Work>();
   }
-  // Skips commands that next() has returned to an earlier command.
+  // Skips the next `commands` commands, which an earlier command has obtained from next().
   void skip(std::size_t commands) noexcept {
     for (; commands != 0; --commands) {
       if (position_++ % CommandQueue::kBatch == 0) batch_ = batch_->next;

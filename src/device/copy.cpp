@@ -51,7 +51,8 @@ bool can_copy_plainly(HostAccess access, HostCheck check, const void* host, cons
   return ranges.admits(address, bytes);
 }
 
-// Calls copy(place, done, piece) for each contiguous piece of a range of a view.
+// Calls copy(address, done, piece) for each contiguous piece of a range: its host address, the
+// number of bytes before it, and its number of bytes.
 template <class Copy>
 void for_each_span(ArenaView& view, std::uint64_t offset, std::size_t bytes, Copy copy) {
   for (std::size_t done = 0; done < bytes; done += kPiece)

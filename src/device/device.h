@@ -27,8 +27,8 @@ class Device {
   [[nodiscard]] std::vector<std::shared_ptr<Stream>> streams() const;
   // Returns whether all streams other than `stream` have completed their work.
   [[nodiscard]] bool others_idle(const Stream& stream) const;
-  // Blocks until all streams have run their work. Returns the worst outcome and, unless `reason` is
-  // null, writes its reason there.
+  // Blocks until all streams have run their work. Returns the worst outcome, and writes the reason
+  // of that outcome to `reason`, unless that is null.
   [[nodiscard]] Outcome synchronize(std::string* reason = nullptr);
 
   // Frees an allocation after all work queued so far has run. Does not block. Throws as

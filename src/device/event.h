@@ -32,7 +32,7 @@ class Event {
   // is not complete, and SynError(synInvalidArgument) if the event does not collect times.
   [[nodiscard]] std::uint64_t time() const;
 
-  // Returns the nanoseconds of a clock that never returns the same value twice within a process.
+  // Returns the time in nanoseconds. Never returns the same value twice within a process.
   [[nodiscard]] static std::uint64_t now() noexcept;
 
  private:

@@ -26,8 +26,8 @@ namespace {
 struct Snapshots {
   std::mutex mutex;  // held across a fork
   std::vector<Arena*> arenas;
-  // The socket pair of the fork in progress. The child sends a byte after it has made its copies,
-  // or closes its end without sending one. Invalid if no memory is kept.
+  // The socket pair of the fork in progress, or -1 if no memory is kept. The child sends a byte
+  // after it has made its copies, or closes its end without sending one.
   std::array<int, 2> ends{-1, -1};
   std::uint64_t bytes = 0;
 };
@@ -70,8 +70,8 @@ void unlock(Snapshots& all) noexcept {
   all.mutex.unlock();
 }
 
-// Waits until the child reports that its copies are complete, or exits. Waits for at most 10 s plus
-// 1 s per GiB; a child that takes longer finds the connection closed.
+// Waits until the child has reported that its copies are complete, or has exited, but for at most
+// 10 s plus 1 s per GiB. A child that takes longer finds the connection closed.
 void in_parent() noexcept {
   Snapshots& all = snapshots();
   if (all.ends[0] >= 0) {

@@ -30,8 +30,8 @@ bool is_mapped(std::uint64_t address) {
          errno != ENOMEM;
 }
 
-// Probes addresses by writing single bytes to a pipe: the kernel returns EFAULT where a load would
-// raise a signal.
+// Probes an address by writing the byte at that address to a pipe: the kernel returns EFAULT where
+// a load would raise a signal.
 class ReadProbe {
  public:
   ReadProbe() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The set of ranges of an arena that forked children keep. Touches no memory of the ranges.
+// The ranges of an arena that forked children keep. Does not access the memory of these ranges.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace hccl::device {
 
 class KeptRanges {
  public:
-  // Adds a range. If it throws std::bad_alloc, the set is unchanged.
+  // Adds a range. If add() throws std::bad_alloc, the set is unchanged.
   void add(std::uint64_t begin, std::uint64_t end);
   void remove(std::uint64_t begin, std::uint64_t end);
 

@@ -30,7 +30,7 @@ class LookupCache {
     }
     return nullptr;
   }
-  // Replaces the thread's oldest entry.
+  // Inserts the entry in place of the thread's oldest entry.
   void insert(std::uint64_t version, const Entry& entry) const noexcept;
 
  private:

@@ -26,8 +26,8 @@ std::array<std::string, 3> folders() {
           text("/tmp/hccl-", user)};
 }
 
-// Opens the folder. Returns nothing and sets `why` if this fails, or if other users can create or
-// replace files in it.
+// Opens the folder. Returns an invalid descriptor and sets `why` if this fails, or if other users
+// can create or replace files in the folder.
 FileDescriptor own_folder(const std::string& path, std::string& why) {
   FileDescriptor folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat status {};

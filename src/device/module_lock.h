@@ -11,7 +11,7 @@
 namespace hccl::device {
 
 struct NameLock {
-  std::optional<FileDescriptor> held;  // the lock; nothing if another process holds it
+  std::optional<FileDescriptor> held;  // the lock; nothing if it could not be taken
   std::string no_folder;  // the reason why no folder is usable, as a clause; else empty
 };
 

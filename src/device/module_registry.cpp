@@ -22,7 +22,7 @@ namespace hccl::device {
 namespace {
 
 std::string claim_name(std::uint32_t id) {
-  // FNV-1a, because all processes of a node must compute the same hash.
+  // FNV-1a: all processes of a node must compute the same hash.
   std::uint64_t hash = 0xcbf29ce484222325u;
   for (const char letter : node_identity()) {
     hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3u;

@@ -13,7 +13,7 @@
 namespace hccl::device {
 
 // Claims module `id`. Returns the claim, which holds the module until it is destroyed, or nothing
-// if another process already holds the module. Throws Error(hcclSystemError).
+// if the module is already held. Throws Error(hcclSystemError).
 [[nodiscard]] std::optional<FileDescriptor> claim_module(std::uint32_t id);
 
 // Describes the holder of a claimed module, such as "pid 4711 (trainer)" or "this process". Needs
@@ -21,10 +21,10 @@ namespace hccl::device {
 // socket.
 [[nodiscard]] std::string holder_text(std::uint32_t id);
 
-// Claims module `id` by a file lock if another user has bound its name. Returns nothing if a
-// process of this user holds the module. Reads the list of all unix sockets, so use it as a last
-// resort. Throws Error(hcclSystemError), which names the user who has bound the name, if no folder
-// for the lock is usable.
+// Claims module `id` by a file lock. Returns nothing if no other user has bound the module's name,
+// or if a process of this user holds the lock. Reads the list of all unix sockets, so use it as a
+// last resort. Throws Error(hcclSystemError), which names the user who has bound the name, if no
+// folder for the lock is usable.
 [[nodiscard]] std::optional<FileDescriptor> claim_module_by_lock(std::uint32_t id);
 
 }  // namespace hccl::device

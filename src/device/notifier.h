@@ -67,16 +67,16 @@ class Notifier {
   Notifier() = default;
   ~Notifier() = default;
   void run();
-  // Takes the next due notification and returns true, or returns false if there is none. Serves the
-  // streams round-robin.
+  // Moves the next due notification to `due` and returns true, or returns false if none is due.
+  // Serves the streams round-robin.
   [[nodiscard]] bool take_due(Due& due);
   static void give(const Due& due);
   void give_all();
   // Returns whether the thread must end and, if so, records that it has ended. Called by the
   // thread.
   [[nodiscard]] bool ends();
-  // Asks the streams to ring the bell, then returns whether a notification is due or the thread
-  // must end. Called by the thread before it sleeps.
+  // Asks the watched streams to ring the bell. Then returns whether a notification is due or the
+  // thread must end. Called by the thread before it sleeps.
   [[nodiscard]] bool has_work();
   [[nodiscard]] Watch& watch_of(Stream& stream);
   void start();
@@ -84,7 +84,7 @@ class Notifier {
 
   std::mutex mutex_;
   std::condition_variable ended_;
-  std::vector<Watch> watches_;  // each has pending notifications
+  std::vector<Watch> watches_;  // one per stream with notifications
   std::size_t turn_ = 0;        // index of the watch that was checked last
   bool running_ = false;
   bool stopping_ = false;

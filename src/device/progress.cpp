@@ -60,9 +60,9 @@ void Progress::record_failure(std::uint64_t ticket, Outcome outcome) noexcept {
   last_failure_.store(ticket, std::memory_order_release);
 }
 
-// A command that takes over another stream's failure shares its record, and so does work suppressed
-// after a failure. Until the failure is reported, work that fails for the same reason as the work
-// before it shares that record too.
+// Returns the record of the failure. Reuses the record of an earlier failure in three cases: the
+// command has taken that failure over from another stream; that failure has suppressed the command;
+// or that failure is the previous one, has the same reason, and has not been reported.
 std::shared_ptr<WorkFailure> Progress::failure_of(std::uint64_t ticket, Outcome outcome) noexcept {
   std::shared_ptr<const FailureNote> note = take_explanation();
   if (taken_over_) return std::exchange(taken_over_, nullptr);
@@ -88,7 +88,8 @@ void Progress::note_interval(std::uint64_t ticket, Outcome outcome,
     return;
   }
   if (failures_.size() == kRememberedFailures) {
-    // Merge the oldest two records: better to report a success as a failure than to lose a failure.
+    // Merges the oldest two records: better to report a success as a failure than to lose a
+    // failure.
     failures_[1].first = failures_[0].first;
     failures_[1].outcome = std::min(failures_[0].outcome, failures_[1].outcome);
     failures_.erase(failures_.begin());

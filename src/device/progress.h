@@ -46,8 +46,8 @@ class Progress {
       wake();
   }
 
-  // Blocks until `ready()` returns true. Evaluates `ready()` when `ticket` is complete and after
-  // each wake().
+  // Blocks until `ready()` returns true. Evaluates `ready()` at least when `ticket` completes,
+  // after each wake(), and once per second.
   template <class Ready>
   void wait(std::uint64_t ticket, Ready ready) noexcept {
     Waiter waiter(WaitLadder::within_process());
@@ -90,7 +90,7 @@ class Progress {
   }
 
   // Returns the outcome of work that was captured on another stream. If that work failed, the
-  // command that runs on this stream takes over its failure. Called by this stream's owner.
+  // command running on this stream takes over the failure. Called by this stream's owner.
   [[nodiscard]] Outcome take_over_failure(const Capture& capture) noexcept;
 
   // Returns whether an earlier failure suppresses the work with this ticket. A failed copy or
@@ -100,11 +100,11 @@ class Progress {
   [[nodiscard]] bool poisons(std::uint64_t ticket) const noexcept {
     return ticket <= poisoned_until_.load(std::memory_order_relaxed);
   }
-  // Returns the reason why the next work must not run or, if there is none, why the last suppressed
-  // work did not run. Called by the owner.
+  // Returns the reason why the next command must fail without running. If it need not fail, returns
+  // the reason of the failure that poisoned this stream last. Called by the owner.
   [[nodiscard]] FailureNote failure() const;
-  // Returns the failure that has just poisoned the stream, or null if there is none or it has
-  // already been returned. Called by the owner after complete().
+  // Returns the failure that has just poisoned the stream, or null if there is none. Returns each
+  // failure once. Called by the owner after complete().
   [[nodiscard]] std::shared_ptr<WorkFailure> take_new_poison() noexcept {
     return std::exchange(new_poison_, nullptr);
   }
@@ -113,7 +113,7 @@ class Progress {
   void end_poison(const WorkFailure& failure, std::uint64_t pushed) noexcept;
 
   // Returns the ticket up to which failures have been reported. A failure is reported when the
-  // program synchronises with it.
+  // program waits for the work and receives the error.
   [[nodiscard]] std::uint64_t reported() const noexcept {
     return reported_.load(std::memory_order_acquire);
   }
@@ -130,11 +130,11 @@ class Progress {
     std::shared_ptr<WorkFailure> failure;  // null if there was no memory to record it
   };
   struct Poison {
-    std::shared_ptr<WorkFailure> failure;  // as in Interval
+    std::shared_ptr<WorkFailure> failure;  // null if there was no memory to record it
     std::uint64_t until;
   };
-  // Requests the wake-up only after bell_ counts this thread as a sleeper: a wake-up for an earlier
-  // ticket clears this request too, but then also wakes this thread.
+  // Requests the wake-up only after bell_ counts this thread as a sleeper. A wake() for an earlier
+  // ticket clears this request, but then also wakes this thread.
   template <class Ready>
   void sleep_until(std::uint64_t ticket, std::chrono::nanoseconds timeout, Ready ready) noexcept {
     bell_.sleep(timeout, [&] {
@@ -172,14 +172,14 @@ class Progress {
   std::atomic<std::uint64_t> last_failure_{0};
   std::atomic<std::uint64_t> reported_{0};
   std::atomic<std::uint64_t> poisoned_until_{0};
-  // The lowest ticket for which a sleeper waits. The completion of an earlier ticket makes no
-  // system call.
+  // wake_at_: the lowest ticket for which a thread sleeps, or kNever. The completion of an earlier
+  // ticket makes no system call.
   static constexpr std::uint64_t kNever = ~0ull;
   std::atomic<std::uint64_t> wake_at_{kNever};
   std::atomic<int> notifications_{0};  // number that wait in the notifier
   Doorbell bell_;
   mutable std::mutex mutex_;
-  std::vector<Interval> failures_;  // ascending; neighbours differ
+  std::vector<Interval> failures_;  // by ticket, ascending; neighbours differ
   std::vector<Poison> poisons_;
   std::shared_ptr<WorkFailure> spare_;  // for the next failure, when there may be no memory
   // The failure that the running command has taken over from another stream. Used only by the

@@ -24,7 +24,7 @@ class Runtime {
   // destructors.
   [[nodiscard]] static Runtime& instance();
 
-  // Reads the environment. A second call succeeds, or throws SynError(synAlreadyInitialized) if
+  // Reads the environment. A second call does nothing, or throws SynError(synAlreadyInitialized) if
   // Config::refuse_double_initialize is set.
   void initialize();
   // Completes all work and releases all objects; afterwards initialize() may be called again.
@@ -49,7 +49,6 @@ class Runtime {
   // Returns the device that the calling thread acquired last or, if there is none, the process's
   // first device. Returns null if the process holds no device.
   [[nodiscard]] std::shared_ptr<Device> current();
-  // Returns all devices that this process holds.
   [[nodiscard]] std::vector<std::shared_ptr<Device>> devices();
 
   HandleTable<Stream>& streams() noexcept { return streams_; }

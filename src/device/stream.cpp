@@ -121,8 +121,8 @@ bool Stream::wait_until(std::uint64_t ticket, const Deadline& deadline) {
   return progress_->reached(ticket);
 }
 
-// Waits until the owner reaches `ticket`, or until this thread becomes the owner. Returns true if
-// it became the owner.
+// Waits until the owner reaches `ticket`, or until this thread becomes the owner. Returns whether
+// this thread is the owner.
 bool Stream::wait_or_own(std::uint64_t ticket) {
   waiters_.fetch_add(1, std::memory_order_seq_cst);
   bool owner = false;
@@ -170,8 +170,8 @@ Capture Stream::capture() {
   return {progress_, weak_from_this(), pushed(), progress_->reported(), WorkFailure::reports()};
 }
 
-// If captured work has failed, this stream fails too, because its work may read the results. A
-// failure that was reported before the capture does not count.
+// If the captured work has failed, this stream fails too, because work on this stream may read the
+// results. A failure that was reported before the capture does not count.
 void Stream::follow(Capture capture) {
   if (capture.progress == nullptr || capture.progress == progress_) return;  // already in order
   if (capture.complete() && capture.outcome() == Outcome::success) return;
@@ -190,8 +190,8 @@ void Stream::wait_for(const Capture& capture) {
   capture.progress->wait(capture.ticket, [&] { return capture.complete(); });
 }
 
-// Tries to own the queue only once, because a second attempt would keep it from threads that may
-// run it to the end.
+// Tries to own the queue only once, because more attempts would keep the queue from threads that
+// may run it to the end.
 void Stream::try_to_run(std::uint64_t ticket, const Deadline& deadline) {
   waiters_.fetch_add(1, std::memory_order_seq_cst);
   const bool owner = try_own();
@@ -204,8 +204,8 @@ void Stream::try_to_run(std::uint64_t ticket, const Deadline& deadline) {
 
 // Runs the queue on this thread, as a synchronising thread does: the commands are in this core's
 // cache, and another thread would compete for the core. However, this thread may still have to
-// queue work for which peers wait, so it never blocks. If it can run nothing, it leaves the queue
-// to the worker for the next kSkippedAttempts attempts.
+// queue work for which peers wait, so it runs no command that blocks. If no command could run,
+// leaves the queue to the worker for the next kSkippedAttempts attempts.
 void Stream::run_opportunistically(std::uint64_t ticket) {
   constexpr std::uint32_t kSkippedAttempts = 15;
   if (skipped_attempts_.load(std::memory_order_relaxed) != 0) {

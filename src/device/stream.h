@@ -29,7 +29,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
   // Queues work (a callable that returns an Outcome and does not throw) and returns its ticket.
   // Makes no system call if the stream was used in the last 10 ms. Blocks while the queue is full
-  // and makes progress. Throws as require_open() does.
+  // and makes progress. Throws as require_open() does, and Error(hcclSystemError) if the worker
+  // cannot be started.
   template <class Work>
   std::uint64_t enqueue(Work&& work) {
     make_room();
@@ -73,17 +74,16 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // Blocks until the work up to `ticket` has run. Runs the work on this thread, unless another
   // thread is running it. If `by_program`, host_is_waiting() returns true meanwhile.
   void run_until(std::uint64_t ticket, bool by_program = true);
-  // Waits until the work up to `ticket` has run or the deadline has passed. Runs only work that
-  // does not block. Returns whether all of the work has run.
+  // Waits until the work up to `ticket` has run or the deadline has passed. Meanwhile, this thread
+  // runs work that does not block. Returns whether all of the work has run.
   [[nodiscard]] bool wait_until(std::uint64_t ticket, const Deadline& deadline);
   // Returns whether a thread of the program waits for this stream and therefore makes no other
   // calls.
   [[nodiscard]] bool host_is_waiting() const noexcept {
     return waiting_host_threads_.load(std::memory_order_relaxed) != 0;
   }
-  // Sets the length of a full queue to kLongQueue commands. For ranks that share cores: while the
-  // program waits for all its work, they gain more from starting calls early than from a queue that
-  // stays in the cache.
+  // Sets the length of a full queue to kLongQueue commands. If ranks share cores, starting calls
+  // early gains more than keeping the queue in the cache.
   void keep_long_queue() noexcept {
     least_full_.store(kLongQueue, std::memory_order_relaxed);
     full_.store(kLongQueue, std::memory_order_relaxed);
@@ -140,9 +140,12 @@ class Stream : public std::enable_shared_from_this<Stream> {
     const std::uint64_t completed = progress_->completed();
     return queue_.pushed() - completed;
   }
+  // Takes ownership if there is no owner. seq_cst: a waiter counts itself in waiters_ before this
+  // load, and disown() stores owned_ before it loads waiters_, so at least one sees the other's
+  // store.
   [[nodiscard]] bool try_own() noexcept {
     bool expected = false;
-    return !owned_.load(std::memory_order_seq_cst) &&  // pairs with a sleeper's last check
+    return !owned_.load(std::memory_order_seq_cst) &&
            owned_.compare_exchange_strong(expected, true, std::memory_order_acq_rel);
   }
   [[nodiscard]] bool has_waiters() const noexcept {
@@ -177,7 +180,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::atomic<std::uint64_t> least_full_{kFullQueue};  // full_ is larger if the queue has grown
   std::atomic<std::uint32_t> skipped_attempts_{0};     // opportunistic runs to skip
   std::atomic<bool> closing_{false};                   // written with the lock held
-  // True after the program has run its queue itself to make room.
+  // True after a thread of the program has run the queue to make room.
   std::atomic<bool> runs_opportunistically_{false};
   std::mutex destroy_callbacks_mutex_;
   struct DestroyCallback {

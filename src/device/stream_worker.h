@@ -14,9 +14,11 @@ class Stream;
 
 // While the stream is in use, the worker takes short naps: work that no thread waits for starts
 // within 200 us, and enqueueing needs no system call to wake the worker. After 10 ms without use,
-// the worker sleeps until it is woken. If only threads of the program have run work in the last 5
-// ms, the naps become longer, because with more ranks than cores the short naps took a quarter of
-// the time. Work that no thread waits for then starts within 1 ms, or as soon as it is queried.
+// the worker sleeps until it is woken.
+//
+// If only threads of the program have run work in the last 5 ms, the naps become longer, because
+// short naps took a quarter of the CPU time when ranks outnumbered cores. Work that no thread waits
+// for then starts within 1 ms, or as soon as it is queried.
 class StreamWorker {
  public:
   explicit StreamWorker(Stream& stream) : stream_(stream) {}

@@ -40,7 +40,7 @@ class VerifiedBuffers {
   struct Verified {
     std::uint64_t address = 0;
     std::uint64_t bytes = 0;
-    std::uint64_t epoch = 0;  // none
+    std::uint64_t epoch = 0;  // 0: not verified
   };
 
   [[nodiscard]] static std::size_t index(std::uint64_t address) noexcept {

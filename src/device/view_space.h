@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The range of the program's address space that holds the host views of one arena, each at the
-// offset that it has in the arena. So one comparison distinguishes a view from other host memory,
-// and one subtraction gives the view's offset in the arena.
+// The range of the program's address space that holds the host views of one arena, each at its
+// offset in the arena. So one comparison distinguishes a view from other host memory, and one
+// subtraction gives the view's offset in the arena.
 #pragma once
 
 #include "device/address.h"
@@ -25,16 +25,16 @@ class ViewSpace {
   // the range, all calls return null. Thread safety: one thread at a time.
   [[nodiscard]] std::byte* address_at(std::uint64_t offset) noexcept;
 
-  // If the host address lies in the range, returns its offset in the arena; otherwise returns
-  // nothing. Thread safety: any thread.
+  // Returns the offset in the arena if the host address lies in the range, and otherwise nothing.
+  // Thread safety: any thread.
   [[nodiscard]] std::optional<std::uint64_t> offset_of(std::uint64_t host_address) const noexcept {
     const std::uint64_t offset = host_address - base_.load(std::memory_order_relaxed);
     return offset < bytes_ ? std::optional(offset) : std::nullopt;
   }
 
  private:
-  // The base address while no range is reserved. It is also the base of the device addresses, which
-  // span more than an arena, so offset_of() matches no host address.
+  // The value of base_ while no range is reserved: the base of the device addresses, of which none
+  // is a host address. So offset_of() returns nothing for every host address.
   static constexpr std::uint64_t kNowhere = kAddressBase;
 
   std::uint64_t bytes_;

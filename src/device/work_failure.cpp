@@ -14,7 +14,8 @@ namespace hccl::device {
 
 namespace {
 
-// Number of streams for which memory is reserved. Only a few streams usually wait for each other.
+// The number of streams for which a failure reserves memory. Usually, only a few streams wait for
+// each other.
 constexpr std::size_t kUsualStreams = 8;
 
 std::atomic<std::uint64_t> last_report{0};
@@ -59,7 +60,8 @@ bool WorkFailure::hold(std::weak_ptr<Stream> stream) noexcept {
   try {
     held_.push_back(std::move(stream));
   } catch (const std::bad_alloc&) {
-    // The report of this failure cannot release the stream; the stream's own report does that.
+    // Without memory, report() cannot release the stream. The stream is still released when the
+    // program synchronises with that stream itself.
     return true;
   }
   return true;

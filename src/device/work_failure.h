@@ -17,7 +17,6 @@ namespace hccl::device {
 
 class Stream;
 
-// The reason of a failure.
 struct FailureNote {
   hcclResult_t code = hcclInternalError;
   std::string text;
@@ -25,9 +24,8 @@ struct FailureNote {
   friend bool operator==(const FailureNote&, const FailureNote&) = default;
 };
 
-// Stores the reason of the failure that a command is about to return, for threads that wait for the
-// command and for later work. Uses no heap, so it works when memory is short. Truncates a text that
-// is too long. Called by the command.
+// Stores the reason of the failure that the running command is about to return. Uses no heap, so it
+// works when memory is short. Truncates a text of more than 1024 bytes. Called by the command.
 void explain_failure(hcclResult_t code, std::string_view text) noexcept;
 
 // Takes the reason that explain_failure() stored for the last command that ran on this thread.
@@ -44,7 +42,7 @@ class WorkFailure {
 
   // Returns the number of failures that have been reported to the program.
   [[nodiscard]] static std::uint64_t reports() noexcept;
-  // Returns whether this failure was among the first `reports` reports.
+  // Returns whether this failure was among the first `reports` failures that were reported.
   [[nodiscard]] bool was_reported_by(std::uint64_t reports) const noexcept {
     const std::uint64_t own = report_.load(std::memory_order_acquire);
     return own != 0 && own <= reports;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The identity of a call. This header precedes the call's data on every connection that the call
-// uses, and the receiver compares it with the header of its own call before it takes any data.
+// The header that precedes a call's data on every connection of the call. It identifies the call:
+// before a receiver takes any data, it compares the header with that of its own call.
 #pragma once
 
 #include "base/error.h"
@@ -21,7 +21,7 @@ struct Plan;
 
 namespace hccl::network {
 
-// Reports that a peer's call differs from this rank's. The text names both calls.
+// A peer's call differs from this rank's call. The text names both calls.
 class CallMismatch : public Error {
  public:
   using Error::Error;
@@ -31,7 +31,8 @@ class CallMismatch : public Error {
 struct CallHeader {
   static constexpr std::uint32_t kFormat = 0x48434c33;
 
-  // The part of a call that a header introduces.
+  // The messages that the header precedes: the data of the call, or the ranks' agreement on the
+  // call.
   enum class Phase : std::uint8_t { data, agreement };
 
   std::uint32_t format = kFormat;
@@ -39,27 +40,28 @@ struct CallHeader {
   std::uint8_t type = 0;       // hcclDataType_t
   std::uint8_t operation = 0;  // hcclRedOp_t
   std::uint8_t algorithm = 0;  // its index in the catalogue
-  std::uint64_t number = 0;    // of the call among the collectives of its stream
+  std::uint64_t number = 0;    // of the collective on its stream, or of the message on its link
   std::uint64_t count = 0;
   std::int32_t root = 0;
   std::uint8_t channels = 1;
   std::uint8_t pipeline = 1;
   Phase phase = Phase::data;
-  // Asks all ranks to confirm the call: a rank that receives this flag sets it in the headers that
-  // it sends afterwards. Not part of the call's identity.
+  // For a collective, whether all ranks are asked to confirm the call at its end: a rank that
+  // receives this flag sets it in the headers that it sends afterwards. For a message, whether the
+  // receiver must answer. Not part of the call's identity.
   std::uint8_t confirm = 0;
 
   [[nodiscard]] std::span<const std::byte> bytes() const {
     return std::as_bytes(std::span(this, 1));
   }
   [[nodiscard]] static CallHeader from(std::span<const std::byte> bytes);
-  // Return the header of a collective, the `number`th of its stream, or of a message.
+  // Return the header of a collective, which is number `number` on its stream, or of a message.
   [[nodiscard]] static CallHeader of(const CollectiveCall& call, const planner::Plan& plan,
                                      std::uint64_t number);
   [[nodiscard]] static CallHeader of(const PointToPoint& call, bool wants_answer);
-  // Returns the call without its buffers.
+  // Returns the call, without the addresses of its buffers.
   [[nodiscard]] CollectiveCall call() const;
-  // Returns whether the two headers introduce the same part of the same call.
+  // Returns whether both headers belong to the same phase of the same call.
   [[nodiscard]] bool is_same_call(CallHeader other) const {
     other.confirm = confirm;
     return *this == other;
@@ -70,7 +72,7 @@ struct CallHeader {
 static_assert(sizeof(CallHeader) == 32 && std::is_trivially_copyable_v<CallHeader>);
 static_assert(std::has_unique_object_representations_v<CallHeader>);
 
-// Returns the text of a mismatch, which names both ranks, both calls and the remedy.
+// Returns the error text for two different calls. It names both ranks, both calls and the remedy.
 [[nodiscard]] std::string why_unlike(int own_rank, const CallHeader& own, int peer,
                                      const CallHeader& theirs);
 

@@ -18,7 +18,7 @@ std::span<const std::byte> DeviceMemory::source(std::uint64_t offset, std::size_
   const std::uint64_t at = begin_ + offset;
   if (!view_.populated(at, most)) {
     most = std::min(most, kZerosSize);
-    // Where a piece holds both data and holes, the holes become pages of zeros.
+    // A piece that consists of data and holes gets pages for its holes.
     if (view_.is_hole(at, most)) return {kZeros, most};
     view_.populate(at, most, false);
   }
@@ -47,7 +47,6 @@ CallMemory::CallMemory(device::Arena& arena, std::uint64_t address) {
   if (device::is_device_address(address)) {
     memory_ = &device_.emplace(arena, address);
   } else {
-    // The program passed this address as a number.
     memory_ = &program_.emplace(reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address)));
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The buffers of a call, in device memory or in the program's memory.
+// The buffers of a call, in device memory or in host memory.
 #pragma once
 
 #include "device/arena.h"
@@ -9,8 +9,8 @@
 
 namespace hccl::network {
 
-// Memory of this rank's device. Reads of holes allocate no pages. Pages are allocated before a
-// store, so that a lack of memory causes an error rather than a signal.
+// Memory of this rank's device. source() returns zeros for a hole without allocating its pages.
+// destination() allocates the pages, so that a lack of memory is an error and not a signal.
 class DeviceMemory final : public Memory {
  public:
   DeviceMemory(device::Arena& arena, device::DeviceAddress address)
@@ -25,7 +25,7 @@ class DeviceMemory final : public Memory {
   const std::uint64_t begin_;
 };
 
-// A buffer that the program passes, in device memory or in its own memory.
+// A buffer of a call, in device memory or in host memory.
 struct Buffer {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
@@ -35,13 +35,13 @@ struct Buffer {
   }
 };
 
-// Check with the kernel that a buffer is accessible, because executions access the program's memory
-// directly and an invalid address would raise a signal. Throw Error(hcclInvalidArgument) naming the
-// buffer and the address.
+// Check that the process may access a buffer in host memory, because an execution accesses the
+// memory directly, and an invalid address would raise a signal. Throw Error(hcclInvalidArgument),
+// which names the buffer and the address.
 void require_readable(const Buffer& send);
 void require_writable(const Buffer& recv);
 
-// The memory at an address that the program passes.
+// The memory at an address of device memory or host memory.
 class CallMemory {
  public:
   CallMemory(device::Arena& arena, std::uint64_t address);

@@ -13,11 +13,10 @@ namespace {
 
 constexpr std::chrono::milliseconds kVerdictPatience{500};
 constexpr std::chrono::milliseconds kPeersPause{20};
-// A verdict may take up to kJudgement, because the process that gives it queries all other ranks
-// first.
+// The maximum time until a verdict: the process that gives it first queries all other ranks.
 constexpr std::chrono::seconds kJudgement{1};
 constexpr std::chrono::milliseconds kSecondJudgement{2500};
-// Data that a rank sent before it left may still be in flight.
+// The time for which data that a rank sent before it left may still be in flight.
 constexpr std::chrono::seconds kLastData{1};
 
 [[noreturn]] void throw_departed(const NetworkBackend& network, const std::string& doing,
@@ -80,7 +79,7 @@ bootstrap::Waiting CallWatchdog::waiting() const {
   bootstrap::Waiting waiting{"", call_.text(), std::string(call_.position.algorithm),
                              call_.awaited()};
   if (call_.is_collective) waiting.position = call_.position.text();
-  // Messages queued on other streams may still complete calls that other ranks wait for.
+  // Messages that are queued on other streams may still complete calls of other ranks.
   if (call_.ahead != nullptr && call_.ahead->host_is_waiting() &&
       !network_.messages().are_queued_elsewhere(call_.stream))
     waiting.blocks = call_.position.text();
@@ -141,7 +140,7 @@ std::string CallWatchdog::awaited_text() const {
 void throw_lost(NetworkBackend& network, transport::WaitSet& wait_set, const std::string& doing,
                 const transport::PeerLost& lost) {
   const auto has_left = [&] { return network.stall_reports().departed_of({lost.peer()}) >= 0; };
-  // Wakes up every kPeersPause, because a rank of this node may raise the fault without ringing.
+  // Checks every kPeersPause, because a rank of this node may raise the fault without ringing.
   const Deadline wait_budget = Deadline::after(kVerdictPatience);
   while (!network.failed() && !has_left() && !wait_budget.expired())
     static_cast<void>(wait_set.wait({}, wait_budget.within(kPeersPause)));

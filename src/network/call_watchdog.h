@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watchdog of a blocked network call: checks for a communicator fault, answers other ranks' stall
-// queries, enforces HCCL_TIMEOUT and writes the hang report. Also formats the error of a lost peer.
+// The watchdog of a call that waits for other ranks. Checks for faults, answers the stall queries
+// of other ranks, enforces the time limit and writes the hang report. Also formats the error of a
+// lost peer.
 #pragma once
 
 #include "base/deadline.h"
@@ -16,9 +17,10 @@
 
 namespace hccl::network {
 
-// The watched call, for error texts and for the answers to stall queries.
+// The call that a watchdog watches, as described in error texts and in answers to stall queries.
 struct WatchedCall {
-  // The position of the call if it is a collective, else of the next collective of its stream.
+  // The position of the collective. For messages, the position of the next collective of their
+  // stream.
   CallPosition position;
   bool is_collective = true;
   std::function<std::string()> text;
@@ -34,9 +36,9 @@ class CallWatchdog final : public ProgressObserver {
 
   void on_attempt() override;
   void on_idle(bool moved) override;
-  // Asks all ranks which of them made the call that does not match. Blocks for at most a second.
-  // Throws the fault that results from the answers, else `found`. `wait_set`: a wait set that
-  // NetworkBackend::wake() rings.
+  // Asks all ranks which of them has made the call that does not match. Blocks for at most a
+  // second. Throws the communicator's fault if the answers lead to one, else `found`. `wait_set` is
+  // one that NetworkBackend::wake() rings.
   [[noreturn]] void throw_mismatch(const CallMismatch& found, transport::WaitSet& wait_set);
 
  private:
@@ -52,8 +54,8 @@ class CallWatchdog final : public ProgressObserver {
   NetworkBackend& network_;
   const WatchedCall call_;
   std::uint64_t answered_;
-  // A time limit that restarts whenever the call makes progress. The other ranks are queried before
-  // it expires, so that the error can name the root cause.
+  // A time limit, which begins again whenever the call makes progress. Before the limit, all ranks
+  // are asked for the root cause, so that the error text can name it.
   struct TimeLimit {
     void begin(Deadline::Duration limit);
 
@@ -64,15 +66,15 @@ class CallWatchdog final : public ProgressObserver {
   WaitLimit::Value limit_;
   TimeLimit timeout_;
   TimeLimit report_;
-  // Two early queries, which reveal mismatched calls that wait for each other.
+  // The times of two early queries, which find calls that do not match and wait for each other.
   Deadline early_ask_ = Deadline::never();
   Deadline second_ask_ = Deadline::never();
   Deadline departed_ = Deadline::never();
 };
 
-// Throws the communicator's fault if one arrives within half a second, because that fault may be
-// the reason for the loss. Otherwise throws Error(hcclSystemError) that names the peer and states
-// whether it has left the communicator. `wait_set`: a wait set that NetworkBackend::wake() rings.
+// Throws the communicator's fault if there is one within half a second, because it may be the
+// reason for the loss. Otherwise throws Error(hcclSystemError), which names the peer and says
+// whether it has left the communicator. `wait_set` is one that NetworkBackend::wake() rings.
 [[noreturn]] void throw_lost(NetworkBackend& network, transport::WaitSet& wait_set,
                              const std::string& doing, const transport::PeerLost& lost);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One direction of the messages between this rank and a peer.
+// The state of the messages in one direction between this rank and a peer.
 #pragma once
 
 #include "transport/endpoint.h"
@@ -14,12 +14,12 @@ namespace hccl::network {
 struct DirectedLink {
   std::atomic<std::uint64_t> turn{0};  // the number of the message whose turn it is
   std::uint64_t numbered = 0;
-  std::deque<std::uint64_t> queued_on;  // streams of the incomplete messages, in order
-  // Opened and used by the message whose turn it is.
+  std::deque<std::uint64_t> queued_on;  // stream ids of the incomplete messages, in order
+  // Opened at the first use. Used only by the message whose turn it is, or by a probe.
   std::unique_ptr<transport::Endpoint> endpoint;
   transport::Counters counted{};
-  // Set while a probe has borrowed the endpoint. The probe returns it soon after a receive has been
-  // queued.
+  // Set while a probe uses the endpoint. The probe gives the endpoint back soon after a receive has
+  // been queued.
   std::atomic<bool> probed{false};
 };
 

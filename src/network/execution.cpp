@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the steps in order, and the flows of a step side by side. Folds received data in the order
-// of the schedule: a flow never overtakes an earlier one that writes the same chunks.
+// Runs the steps of a schedule in order, and the flows of a step concurrently. A flow never
+// overtakes an earlier one that writes the same chunks, so data is folded in the order of the
+// schedule.
 #include "network/execution.h"
 
 #include "base/error.h"
@@ -35,7 +36,7 @@ Execution::Execution(const schedule::Schedule& schedule, const schedule::Chunkin
 
 bool Execution::advance() {
   if (held()) return false;
-  constexpr int kMostRounds = 64;  // limits the time until the caller can check other conditions
+  constexpr int kMostRounds = 64;  // so that the caller soon checks for faults and deadlines
   bool moved = false;
   for (int round = 0; round < kMostRounds && !complete(); ++round) {
     bool moves = false;
@@ -52,13 +53,13 @@ bool Execution::advance() {
   return moved;
 }
 
-// Sets up the flows of the current step.
+// Creates the flows of the current step.
 void Execution::begin_step() {
   sends_.clear();
   receives_.clear();
   if (complete()) return;
   const schedule::Step& step = schedule_.steps[step_];
-  receives_.reserve(step.receives.count);  // must not move: flows point at each other
+  receives_.reserve(step.receives.count);  // so that flows do not move: they point at each other
   sends_.reserve(step.sends.count);
   for (const Transfer& transfer : schedule_.receives(step)) {
     Flow flow{&transfer, nullptr, layout_.bytes(transfer.span)};
@@ -79,9 +80,9 @@ void Execution::begin_step() {
   }
 }
 
-// Adds the dependencies of a receive on an earlier one. Receives take effect in the order listed,
-// but those that share no memory need not wait for each other. Transfers of one step that share
-// memory access the same bytes in the same order; the verifier proves this for every schedule.
+// Makes a receive wait for an earlier receive of the step if both use the same connection or the
+// same memory. Spans of a step that share memory begin at the same address, which the verifier
+// proves for every schedule.
 void Execution::hold_receive_behind(Flow& flow, const Flow& earlier) const {
   if (flow.connection != nullptr && earlier.connection == flow.connection) {
     flow.dependencies.push_back({&earlier, true});
@@ -118,7 +119,7 @@ PeerConnection& Execution::connection_to(int peer) {
   return connections_.back();
 }
 
-// Returns whether the header has arrived and been checked. Throws CallMismatch.
+// Returns whether the header has arrived and matches. Throws CallMismatch.
 bool Execution::take_header(PeerConnection& connection) {
   const auto arrived = connection.endpoint->try_receive(sizeof(CallHeader));
   if (arrived.size() < sizeof(CallHeader)) return false;
@@ -150,7 +151,7 @@ void Execution::add_interests(std::vector<transport::WaitSet::Entry>& entries) c
       entry_of(flow).readable = true;
   }
   for (const Flow& flow : sends_) {
-    // The transport may still read the bytes of a complete send in place.
+    // Even after a send is complete, the transport may read its bytes in place.
     if (!flow.complete()) {
       if (!held_up(flow, false)) entry_of(flow).writable = true;
     } else if (!flow.connection->endpoint->flushed()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the schedule of one rank in one channel over endpoints, without blocking.
+// Runs one rank's schedule in one channel of a call, without blocking.
 #pragma once
 
 #include "network/call_header.h"
@@ -12,7 +12,7 @@
 
 namespace hccl::network {
 
-// The connections of one channel of a stream.
+// The connections of one channel. Ranks are numbered as in the schedule.
 class Streams {
  public:
   Streams() = default;
@@ -20,37 +20,38 @@ class Streams {
   Streams(const Streams&) = delete;
   Streams& operator=(const Streams&) = delete;
 
-  // Returns the endpoint to `rank`, numbered as in the schedule, and opens it at the first use.
-  // Throws what Transport::open() throws.
+  // Returns the endpoint to `rank`, which is opened at the first use. Throws what Transport::open()
+  // throws.
   [[nodiscard]] virtual transport::Endpoint& to(int rank) = 0;
-  // Returns the program's number for `rank` of the schedule, for error texts.
+  // Returns the number that the program uses for `rank`, for error texts.
   [[nodiscard]] virtual int number_of(int rank) const = 0;
 };
 
 class Execution {
  public:
-  // All arguments must outlive the execution. `rank`: this rank, numbered as in the schedule.
-  // `memory`: allocates the execution's state.
+  // All arguments must outlive the execution. `rank` is this rank, numbered as in the schedule.
+  // `memory` provides the memory for the execution's state.
   Execution(const schedule::Schedule& schedule, const schedule::Chunking& chunking,
             const Operands& operands, const CallHeader& header, int rank, Streams& streams,
             std::pmr::memory_resource& memory = *std::pmr::get_default_resource());
   Execution(const Execution&) = delete;
   Execution& operator=(const Execution&) = delete;
 
-  // Delays the start until `earlier`, another channel of the call, has completed its first step, so
-  // that the two use different connections at any time. Call before the first advance().
+  // Delays the start until `earlier`, another channel of the call, has completed its first step. So
+  // the two channels use different connections at any time. Call before the first advance().
   void follow(const Execution& earlier) { earlier_ = &earlier; }
 
-  // Moves what can be moved now and returns whether anything moved. Does not block. Throws
-  // PeerLost. Throws CallMismatch if a peer makes a different call, before any data of that call
-  // has been consumed.
+  // Moves all data that can be moved now, and returns whether anything has moved. Does not block.
+  // Throws PeerLost. Throws CallMismatch if a peer makes a different call, before taking any of its
+  // data.
   bool advance();
-  // Returns whether this rank, or a rank whose data has arrived, asks to confirm the call.
+  // Returns whether this rank, or a rank whose header has arrived, asks all ranks to confirm the
+  // call.
   [[nodiscard]] bool asks_to_confirm() const { return header_.confirm != 0; }
   [[nodiscard]] bool complete() const { return step_ == schedule_.steps.size(); }
-  // Appends the endpoints that the execution waits for.
+  // Appends the endpoints for which the execution waits, with the events.
   void add_interests(std::vector<transport::WaitSet::Entry>& entries) const;
-  // Returns the peers that the execution waits for, as the program numbers them.
+  // Returns the peers for which the execution waits, as the program numbers them.
   [[nodiscard]] std::vector<int> awaited() const;
 
  private:
@@ -60,7 +61,7 @@ class Execution {
   [[nodiscard]] PeerConnection& connection_to(int peer);
   [[nodiscard]] bool take_header(PeerConnection& connection);
   void hold_receive_behind(Flow& flow, const Flow& earlier) const;
-  // Returns whether both spans have data and begin at the same address.
+  // Returns whether both spans contain data and begin at the same address.
   [[nodiscard]] bool touch(const schedule::Span& a, const schedule::Span& b) const;
   [[nodiscard]] static bool wants_header(const Flow& flow) {
     return flow.connection != nullptr && !flow.connection->header_received;

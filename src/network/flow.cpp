@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves bytes between streams and spans, in pieces small enough that received data is still in the
-// nearest cache when it is folded, and that neither direction delays the other for long.
+// Moves bytes between connections and memory, in small pieces. So received data is still in the
+// cache when it is folded, and sends and receives do not delay each other for long.
 #include "network/flow.h"
 
 #include "reduce/reduce.h"

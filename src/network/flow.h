@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flows: transfers in progress, and the memory that they read and write.
+// The transfers in progress (flows), and the memory that they read and write.
 #pragma once
 
 #include "schedule/chunking.h"
@@ -15,8 +15,8 @@
 
 namespace hccl::network {
 
-// A buffer of a call, which need not be contiguous: a piece may be shorter than requested, but
-// holds whole elements.
+// A buffer of a call. The buffer need not be contiguous, so source() and destination() may return
+// fewer bytes than requested, but only whole elements.
 class Memory {
  public:
   Memory() = default;
@@ -24,14 +24,14 @@ class Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  // Return between one and `most` bytes that start at byte `offset`, for reading or for writing.
-  // The span is valid until the next call. Throw Error(hcclInvalidArgument) if the memory cannot be
-  // accessed.
+  // Return at least one byte and at most `most` bytes, from byte `offset` on, for reading or for
+  // writing. The span is valid until the next call. Throw Error(hcclInvalidArgument) if the memory
+  // cannot be accessed.
   [[nodiscard]] virtual std::span<const std::byte> source(std::uint64_t offset,
                                                           std::size_t most) = 0;
   [[nodiscard]] virtual std::span<std::byte> destination(std::uint64_t offset,
                                                          std::size_t most) = 0;
-  // Returns the address of a byte, for comparing parts of different buffers.
+  // Returns the address of the byte at `offset`, for comparison with positions in other buffers.
   [[nodiscard]] virtual std::uint64_t address(std::uint64_t offset) const = 0;
 };
 
@@ -54,24 +54,24 @@ class PlainMemory final : public Memory {
   std::byte* begin_;
 };
 
-// The buffers of a call on this rank. `scratch` has Chunking::scratch_elements() elements.
+// The buffers of a call on this rank. `scratch` holds Chunking::scratch_elements() elements.
 struct Operands {
   Memory* input = nullptr;
   Memory* output = nullptr;
   Memory* scratch = nullptr;
   hcclDataType_t type = hcclFloat32;
-  hcclRedOp_t operation = hcclSum;  // never hcclAvg, which runs as a sum and is scaled afterwards
+  hcclRedOp_t operation = hcclSum;  // never hcclAvg: the sum is divided afterwards
 };
 
-// Maps spans of a schedule to bytes of the operands.
+// Finds the bytes of a schedule's spans in the operands.
 class Layout {
  public:
   Layout(const schedule::Chunking& chunking, const Operands& operands);
 
-  // Returns the number of bytes that a transfer of the span moves. A signal has an empty span and
-  // moves one byte.
+  // Returns the number of bytes that a transfer of the span moves. A span without chunks is a
+  // signal, which moves one byte.
   [[nodiscard]] std::uint64_t bytes(const schedule::Span& span) const;
-  // Return the contiguous bytes that start at byte `position` of the span, at most `most`.
+  // Return at most `most` contiguous bytes, from byte `position` of the span on.
   [[nodiscard]] std::span<const std::byte> source(const schedule::Span& span,
                                                   std::uint64_t position, std::uint64_t most) const;
   [[nodiscard]] std::span<std::byte> destination(const schedule::Span& span, std::uint64_t position,
@@ -95,18 +95,18 @@ class Layout {
   const std::size_t element_bytes_;
 };
 
-// The state of a connection in one call.
+// A connection to a peer, as used by one call.
 struct PeerConnection {
   int peer = -1;
   transport::Endpoint* endpoint = nullptr;
-  std::uint32_t header_sent = 0;  // bytes
+  std::uint32_t header_sent = 0;  // bytes of the call's header
   bool header_received = false;
 };
 
 struct Flow;
 
-// An earlier flow that the dependent flow must not overtake. If `whole`, the dependent flow may not
-// proceed until the earlier one is complete.
+// Makes a flow wait for an earlier flow of the step. If `whole`, the later flow begins when the
+// earlier one is complete. Otherwise, the later flow must not get ahead of the earlier one.
 struct Dependency {
   const Flow* flow = nullptr;
   bool whole = false;
@@ -122,7 +122,7 @@ struct Flow {
 
   [[nodiscard]] bool complete() const { return moved == bytes; }
   [[nodiscard]] bool is_signal() const { return transfer->span.chunk_count == 0; }
-  // Returns the position up to which the flow may proceed now.
+  // Returns the byte position up to which the flow may proceed now.
   [[nodiscard]] std::uint64_t allowed() const {
     std::uint64_t most = bytes;
     for (const Dependency& dependency : dependencies) {
@@ -133,9 +133,10 @@ struct Flow {
   }
 };
 
-// Move as many bytes as possible without blocking and return their number: at most 256 KiB, or
-// transport::kLongestDestination for data received without a reduction. A send first sends the rest
-// of its own header. A receive requires that the peer's header has been received.
+// Move as many bytes as possible without blocking, and return their number: at most 256 KiB, or
+// transport::kLongestDestination for received data that is not folded. move_send() first sends the
+// rest of the call's header, whose bytes count too. Call move_receive() only after the peer's
+// header has been received.
 [[nodiscard]] std::uint64_t move_send(Flow& flow, const Layout& layout,
                                       std::span<const std::byte> header);
 [[nodiscard]] std::uint64_t move_receive(Flow& flow, const Layout& layout);

@@ -29,8 +29,8 @@ void MessageProbe::for_each_free(Visit visit) const {
   });
 }
 
-// Borrows all endpoints that no receive uses or is about to use. A receive that gets its number
-// afterwards sees that its link is probed.
+// Borrows the endpoints of all links for which no receive is queued. A receive that is numbered
+// later sees `probed`, and takes the link back.
 void MessageProbe::borrow() {
   for_each_free([&](int peer, DirectedLink& link) {
     link.probed.store(true, std::memory_order_seq_cst);
@@ -56,7 +56,7 @@ std::optional<Offer> MessageProbe::look(int first) {
   return best;
 }
 
-// A lost rank offers no message. The loss becomes a fault in the calls that need the rank.
+// A lost rank offers no message. The calls that need the rank raise the fault.
 std::optional<Offer> MessageProbe::look_at(int peer, DirectedLink& link) {
   try {
     PointToPoint call;
@@ -75,14 +75,14 @@ std::optional<Offer> MessageProbe::look_at(int peer, DirectedLink& link) {
   }
 }
 
-// Blocks until one of the borrowed endpoints has data, a receive ends or needs its endpoint, or the
-// deadline passes. Call give_back() afterwards.
+// Blocks until a borrowed endpoint has data, a receive ends or takes its link back, or the deadline
+// passes. Call give_back() afterwards.
 void MessageProbe::sleep(Deadline deadline) {
   std::vector<transport::WaitSet::Entry> entries;
   for (const Borrowed& borrowed : borrowed_)
     entries.push_back({borrowed.link->endpoint.get(), {.readable = true}});
-  // A receive that ends either sees the flag and rings, or has already ended and left a free
-  // endpoint.
+  // A receive that ends later sees the flag and rings. A receive that has already ended has left a
+  // free link, which is found below.
   sleeps_.store(true, std::memory_order_seq_cst);
   bool left_out = false;
   for_each_free([&](int, const DirectedLink&) { left_out = true; });
@@ -121,7 +121,8 @@ void MessageProbe::wake() {
   if (wait_set_) wait_set_->ring();
 }
 
-// Either the probe has seen the receive's number, or this thread sees the probe.
+// The receive is already numbered. So either the probe has seen that and has not borrowed the link,
+// or this thread sees `probed`.
 void MessageProbe::take_back(const DirectedLink& link) {
   if (!link.probed.load(std::memory_order_seq_cst)) [[likely]]
     return;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds a rank that has begun to send this rank a message for which no receive has been posted. A
-// message begins with a header, which stays in its endpoint until the receive takes it. So a probe
-// borrows the endpoints of the ranks from which no receive is in flight, and returns an endpoint as
-// soon as a receive from that rank has been queued.
+// Finds a rank that has begun to send this rank a message for which no receive is queued. A message
+// begins with a header, which stays in its endpoint until a receive takes it. So the probe borrows
+// the endpoints to the ranks from which no receive is queued, and looks for a header. The probe
+// gives an endpoint back soon after a receive from that rank has been queued.
 #pragma once
 
 #include "base/deadline.h"
@@ -27,19 +27,19 @@ class MessageProbe {
   MessageProbe(NetworkBackend& network, NetworkMessages& messages)
       : network_(network), messages_(messages) {}
 
-  // Returns a message that another rank has begun to send and for which no receive is queued.
-  // Blocks until there is one. Returns nothing if the deadline passes first, or if `only_looks` is
-  // set and there is none now. Checks the ranks in order, starting at `first` and wrapping around.
-  // Throws the communicator's fault. Concurrent calls run one after another.
+  // Returns a message that another rank has begun to send and for which no receive is queued. If
+  // several ranks have, returns that of the first rank from `first` on, in cyclic order. Blocks
+  // until there is such a message; returns nothing if the deadline passes first. If `only_looks`,
+  // does not block. Throws the communicator's fault. Concurrent calls run one after the other.
   [[nodiscard]] std::optional<Offer> find(int first, bool only_looks, Deadline deadline);
-  // Takes a link's endpoint back for a receive that is about to use it. Blocks until the probe has
-  // returned it. Call after the receive has been numbered.
+  // Ends the probe's use of a link, for a receive that is about to use the link. Blocks until the
+  // probe has returned the endpoint. Call after the receive has been numbered.
   void take_back(const DirectedLink& link);
-  // Call when a receive has passed its turn on to the next message.
+  // Call when a receive has ended and has passed the turn to the next message.
   void note_received() {
     if (sleeps_.load(std::memory_order_seq_cst)) wake();
   }
-  // Ends the wait of a probe.
+  // Ends the sleep of a probe.
   void wake();
 
  private:
@@ -48,8 +48,7 @@ class MessageProbe {
     DirectedLink* link;
   };
 
-  // Calls visit(peer, link) for the links that are not borrowed and that no receive is using or is
-  // about to use.
+  // Calls visit(peer, link) for each link that is not borrowed and for which no receive is queued.
   template <class Visit>
   void for_each_free(Visit visit) const;
   void borrow();
@@ -60,7 +59,7 @@ class MessageProbe {
 
   NetworkBackend& network_;
   NetworkMessages& messages_;
-  std::atomic<bool> sleeps_{false};  // while true, a receive must ring when it ends
+  std::atomic<bool> sleeps_{false};  // if true, a receive must ring when it ends
   std::timed_mutex mutex_;           // held by find(); guards the next two members
   std::vector<Borrowed> borrowed_;
   std::set<int> lost_;

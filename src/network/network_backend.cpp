@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens the connections of streams, describes traffic and plans, and propagates faults: to ranks of
-// this node through shared memory, and to other nodes over the control link.
+// Opens the connections of streams, describes traffic and plans, and propagates faults. Ranks of
+// this node see a fault in shared memory, those of other nodes get it over the control link.
 #include "network/network_backend.h"
 
 #include "base/text.h"
@@ -26,7 +26,7 @@ NetworkBackend::NetworkBackend(std::shared_ptr<const Config> config, int rank, i
   planner::Planner::check(config_->algorithm);
 }
 
-// All endpoints share one deadline, because a broken link makes each of them wait.
+// All endpoints share one deadline, because each may wait for a broken link.
 NetworkBackend::~NetworkBackend() {
   cut_link();
   const Deadline deadline = Deadline::after(kLongestParting);
@@ -46,7 +46,7 @@ void NetworkBackend::connect(bootstrap::RankTable& table, planner::Topology topo
   planner_.emplace(std::move(topology), config_->algorithm);
   traffic_.resize(size_);
   routes_.choose_all(table, std::move(rank_texts));
-  // The first rank of a node explains for all ranks of the node, because their routes are alike.
+  // The first rank of a node explains the routes for all ranks of the node, whose routes are alike.
   if (config_->explain && planner_->topology().local_rank(rank_) == 0) routes_.explain();
   routes_.log_fallback();
   memory_ = std::make_unique<NetworkMemory>(arena(), routes_.transports());
@@ -154,14 +154,14 @@ std::shared_ptr<bootstrap::ControlLink> NetworkBackend::link() {
   return link_;
 }
 
-// Takes the link under the lock, because a stream's thread may be reporting a fault over it.
+// Takes the link under the lock, because another thread may read `link_`.
 void NetworkBackend::cut_link() {
   std::shared_ptr<bootstrap::ControlLink> link;
   {
     const std::lock_guard lock(link_mutex_);
     link.swap(link_);
   }
-  // A callback may still hold the link, and it uses this back end.
+  // Waits for callbacks, which use this back end.
   if (link) link->cancel();
 }
 
@@ -172,7 +172,7 @@ void NetworkBackend::attach_link(bootstrap::LinkSocket socket) {
     if (!failed()) {
       segment_->fault().raise_with(code, [&] {
         const transport::Trouble here =
-            routes_.trouble();  // a local problem makes other ranks seem lost
+            routes_.trouble();  // a problem of this rank makes other ranks seem lost
         return here.code != hcclSuccess ? text(what, "; here: ", here.text) : what;
       });
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The back end of a communicator whose ranks do not all map each other's memory: its routes to the
-// other ranks, and for each stream the connections that its calls use.
+// The back end of a communicator whose ranks do not all map each other's memory. Holds the routes
+// to the other ranks and, for each stream, the connections that its calls use.
 #pragma once
 
 #include "base/config.h"
@@ -36,21 +36,21 @@ class NetworkBackend final : public Backend {
   NetworkBackend(std::shared_ptr<const Config> config, int rank, int size);
   ~NetworkBackend() override;
 
-  // Opens the transports and returns the addresses to publish to the other ranks. Throws
-  // Error(hcclSystemError) if a requested transport is not available.
+  // Opens the transports and returns this rank's addresses, which the other ranks need. Throws
+  // Error(hcclSystemError) if HCCL_TRANSPORT names a transport that is not available.
   [[nodiscard]] std::vector<std::byte> announce(const Secret& secret) {
     return routes_.announce(secret);
   }
   // Chooses a transport for each peer, and attaches the link over which nodes report faults.
-  // `table`: holds the bytes that announce() returned on each rank; its link is moved out.
-  // `segment`: the memory that the ranks of this node share. Throws Error(hcclInvalidUsage), whose
-  // text names a rank that no transport reaches, and the reason.
+  // `table` contains each rank's result of announce(); its link is moved out. `segment` is the
+  // memory that the ranks of this node share. Throws Error(hcclInvalidUsage) if no transport
+  // reaches a rank; the text names the rank and the reason.
   void connect(bootstrap::RankTable& table, planner::Topology topology,
                std::vector<std::string> rank_texts, std::unique_ptr<node::NodeSegment> segment);
 
   [[nodiscard]] BackendStream& open_stream(std::uint64_t stream) override;
   void close_stream(BackendStream& stream) noexcept override;
-  // Returns false, because calls access the program's memory directly.
+  // No call needs staging, because calls access host memory directly.
   [[nodiscard]] bool needs_staging(const CollectiveCall& /*call*/) const override { return false; }
   [[nodiscard]] bool needs_staging(const PointToPoint& /*call*/) const override { return false; }
   [[nodiscard]] bool ranks_share_cores() const override { return !segment_->cores().exclusive; }
@@ -75,20 +75,21 @@ class NetworkBackend final : public Backend {
                                                           transport::ConnectionId connection) {
     return routes_.open(peer, connection);
   }
-  // Call before an endpoint is destroyed. Blocks until its peer has received what was sent, or
-  // until the deadline. If the communicator has failed, cuts the endpoint without waiting.
+  // Ends the stream of an endpoint; call before the endpoint is destroyed. Blocks until the peer
+  // has received all that was sent, or until the deadline. If the communicator has failed, cuts the
+  // endpoint and does not block.
   void part_from(transport::Endpoint& endpoint, Deadline deadline) const;
-  // Registers a buffer, of the device or of the program, before a call uses it.
+  // Registers a buffer with the transports if it is in device memory. Call before a call uses it.
   void register_memory(std::uint64_t address, std::uint64_t bytes) {
     memory_->register_memory(address, bytes);
   }
-  // Wakes all threads that wait in calls, so that they check for a fault.
+  // Wakes all threads that wait in calls, which then check for faults and queries.
   void wake();
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return size_; }
   [[nodiscard]] const Config& config() const { return *config_; }
   [[nodiscard]] NetworkMessages& messages() { return messages_; }
-  // Returns the time-out of this rank's waits for other ranks.
+  // Returns the limit of this rank's waits for other ranks.
   [[nodiscard]] WaitLimit& wait_limit() { return wait_limit_; }
   [[nodiscard]] const planner::Planner& planner() const { return *planner_; }
   [[nodiscard]] device::Arena& arena() const { return segment_->arena(); }
@@ -97,15 +98,15 @@ class NetworkBackend final : public Backend {
   [[nodiscard]] const std::string& rank_text(int rank) const { return routes_.rank_text(rank); }
   [[nodiscard]] Traffic& counted() { return traffic_; }
   [[nodiscard]] StallReports& stall_reports() { return stall_reports_; }
-  // Returns true for the first caller in the life of the communicator.
+  // Returns true only once in the life of the communicator.
   [[nodiscard]] bool claim_hang_report() { return !hang_reported_.exchange(true); }
 
  private:
   void attach_link(bootstrap::LinkSocket socket);
-  // Returns the link to the other nodes; null if there are none.
+  // Returns the link to the other nodes, or null if there is none.
   [[nodiscard]] std::shared_ptr<bootstrap::ControlLink> link();
   void cut_link();
-  // Reports the fault, if there is one, to ranks that do not share this node's memory.
+  // If the communicator has failed, reports the fault to the ranks of other nodes.
   void tell_others();
 
   const std::shared_ptr<const Config> config_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registers device memory with the transports, so that they need not copy it.
+// Registers device memory with the transports, which then send from it and receive into it without
+// a copy.
 #pragma once
 
 #include "device/arena.h"
@@ -19,8 +20,8 @@ class NetworkMemory final : public device::PageWatcher {
                 const std::vector<std::unique_ptr<transport::Transport>>& transports);
   ~NetworkMemory() override;
 
-  // Registers the windows of device memory in which a buffer lies, if the buffer has 4 KiB or more.
-  // Does nothing for the program's own memory.
+  // Registers the windows of the arena that contain the buffer. Does nothing if the buffer is in
+  // host memory or has less than 4 KiB.
   void register_memory(std::uint64_t address, std::uint64_t bytes);
   void pages_freed(std::uint64_t file_offset, std::uint64_t bytes) noexcept override;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One send or receive over an endpoint: a header that describes the message, its bytes and, if the
-// sender asks for it, a one-byte answer by which the receiver confirms the header.
+// One send or receive over an endpoint. A message consists of a header and its data. If the sender
+// asks for an answer, the receiver sends back one byte when it has checked the header.
 #pragma once
 
 #include "call/point_to_point.h"
@@ -16,40 +16,40 @@ namespace hccl::network {
 class NetworkMessage {
  public:
   // All arguments must outlive the message. `wants_answer`: whether a send completes only after the
-  // receiver has answered.
+  // receiver's answer.
   NetworkMessage(const PointToPoint& call, bool wants_answer, NetworkMessages& messages,
                  device::Arena& arena);
-  // Cuts the endpoint if the message is not complete, so that nothing accesses its buffer
-  // afterwards.
+  // If the message is not complete, cuts the endpoint, so that the transport no longer accesses the
+  // buffer.
   ~NetworkMessage();
   NetworkMessage(const NetworkMessage&) = delete;
   NetworkMessage& operator=(const NetworkMessage&) = delete;
 
   [[nodiscard]] bool complete() const { return complete_; }
-  // Returns whether all earlier messages on its link are complete.
+  // Returns whether it is this message's turn: all earlier messages on its link are complete.
   [[nodiscard]] bool has_turn() const {
     return link_.turn.load(std::memory_order_seq_cst) == call_.number;
   }
   [[nodiscard]] const PointToPoint& call() const { return call_; }
-  // Returns the endpoint and the events that the message waits for. Call it on the message's turn.
+  // Returns the endpoint for which the message waits, with the events. Call on the message's turn.
   [[nodiscard]] transport::WaitSet::Entry interest() const;
-  // Moves what can be moved now and returns whether anything moved. Does not block. Throws
-  // PeerLost, or Error(hcclInvalidUsage) if the peer sends a message other than the one that this
-  // rank expects.
+  // Moves all data that can be moved now, and returns whether anything has moved. Does not block.
+  // Throws PeerLost. Throws Error(hcclInvalidUsage) if the peer's message differs from the one that
+  // this rank expects.
   bool advance(int own_rank);
 
  private:
-  // Returns the link's endpoint; opens it at the first use, on the message's turn.
+  // Returns the link's endpoint, which is opened at the first use. Call on the message's turn.
   [[nodiscard]] transport::Endpoint& endpoint() const;
   [[nodiscard]] bool sends() const { return call_.direction == Direction::send; }
   [[nodiscard]] bool has_moved() const {
     return header_moved_ == sizeof(CallHeader) && moved_ == call_.bytes();
   }
-  // Returns the number of bytes left to move, or `most` if that is less.
+  // Returns the number of bytes left to move, at most `most`.
   [[nodiscard]] std::size_t left(std::size_t most) const;
   bool send(transport::Endpoint& endpoint);
   bool receive(transport::Endpoint& endpoint, int own_rank);
-  // Sends or receives the answer. Returns whether that is complete.
+  // Sends or receives the answer. Returns false if that is not possible yet.
   [[nodiscard]] bool exchange_answer(transport::Endpoint& endpoint) const;
   void check(const CallHeader& theirs, int own_rank) const;
 
@@ -58,7 +58,7 @@ class NetworkMessage {
   DirectedLink& link_;
   CallMemory memory_;
   const CallHeader header_;
-  bool answer_is_due_;  // the answer has yet to be received, or sent
+  bool answer_is_due_;  // the answer is still to be received or sent
   std::size_t header_moved_ = 0;
   std::uint64_t moved_ = 0;
   bool complete_ = false;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs exchanges: passes the turns between messages, and waits until all messages of an exchange
-// are complete.
+// Passes the turns between messages, and runs the messages of an exchange to completion.
 #include "network/network_messages.h"
 
 #include "base/error.h"
@@ -20,14 +19,14 @@
 namespace hccl::network {
 namespace {
 
-constexpr std::uint32_t kMessageLane = 0xffffffff;  // the ordinal of no stream
-// In a group of more than kFewMessages, every send asks for an answer of its own, because the
-// search for a later send to the same rank would take quadratic time.
+constexpr std::uint32_t kMessageLane = 0xffffffff;  // no stream has this ordinal
+// If a group has more than kFewMessages messages, each send asks for an answer of its own, because
+// the search for later sends to the same rank would take quadratic time.
 constexpr std::size_t kFewMessages = 64;
 
-// The messages of a call.
+// The messages of one exchange.
 using Items = std::pmr::deque<NetworkMessage>;
-constexpr std::size_t kAtHand = 2048;  // bytes, on the stack: enough for a few messages
+constexpr std::size_t kAtHand = 2048;  // bytes on the stack, enough for a few messages
 
 bool sends_to(int peer, std::span<const PointToPoint> calls) {
   return std::ranges::any_of(calls, [&](const PointToPoint& call) {
@@ -40,8 +39,8 @@ const NetworkMessage* first_open(const Items& items) {
   return found == items.end() ? nullptr : &*found;
 }
 
-// Returns whether an item waits for its turn behind a message of another stream. An item behind
-// another one of `items` gets the turn from that item.
+// Returns whether an item waits until another stream passes the turn. If one of `items` has the
+// turn on the same link, that item passes it.
 bool waits_for_another_stream(const Items& items) {
   return std::ranges::any_of(items, [&](const NetworkMessage& item) {
     const auto before = [&](const NetworkMessage& other) {
@@ -53,14 +52,15 @@ bool waits_for_another_stream(const Items& items) {
   });
 }
 
-// Blocks until one of the items whose turn it is can proceed, or another stream passes its turn.
+// Blocks, for at most kIdlePeriod, until an item whose turn it is can proceed, or another stream
+// passes the turn to an item.
 void sleep(const Items& items, transport::WaitSet& wait_set, std::atomic<int>& waiting_for_turns) {
   const bool waits = waits_for_another_stream(items);
-  if (waits) ++waiting_for_turns;  // while this thread is counted, passing a turn wakes the streams
+  if (waits) ++waiting_for_turns;  // while this is counted, finish() wakes the streams
   const ScopeExit withdraw([&] {
     if (waits) --waiting_for_turns;
   });
-  if (waits && !waits_for_another_stream(items)) return;  // the turn was passed before the count
+  if (waits && !waits_for_another_stream(items)) return;  // passed before the count
   std::vector<transport::WaitSet::Entry> entries;
   for (const NetworkMessage& item : items) {
     if (!item.complete() && item.has_turn()) entries.push_back(item.interest());
@@ -70,7 +70,7 @@ void sleep(const Items& items, transport::WaitSet& wait_set, std::atomic<int>& w
 
 }  // namespace
 
-// Channel 0 carries messages from the lower to the higher rank, channel 1 in the other direction.
+// Channel 0 carries the messages from the lower to the higher rank, channel 1 the others.
 void NetworkMessages::open(DirectedLink& link, const PointToPoint& call) {
   const bool upwards = (call.direction == Direction::send) == (network_.rank() < call.peer);
   link.endpoint = network_.open(call.peer, {kMessageLane, upwards ? 0U : 1U});
@@ -91,8 +91,8 @@ bool NetworkMessages::are_queued_elsewhere(std::uint64_t stream) const {
   return std::ranges::any_of(sends_, elsewhere) || std::ranges::any_of(receives_, elsewhere);
 }
 
-// Passes the turn. The store to `turn` and the count of waiting streams are sequentially
-// consistent: either the waiting stream sees the turn, or this thread sees the waiting stream.
+// Either a stream that begins to wait sees the new turn, or this thread sees that the stream waits,
+// because the accesses to `turn` and `waiting_for_turns_` are sequentially consistent.
 void NetworkMessages::finish(DirectedLink& link, const PointToPoint& call) {
   network_.counted().add(*link.endpoint, link.counted, "point_to_point");
   {
@@ -148,14 +148,14 @@ void NetworkMessages::exchange(StreamConnections& stream, std::span<const PointT
   };
   try {
     bool moved = advance();
-    if (first_open(items) == nullptr) return;  // complete at the first attempt: no watchdog
+    if (first_open(items) == nullptr) return;  // no watchdog, because nothing waits
     const CallPosition next_collective{place.ordinal, stream.calls()};
     CallWatchdog watch(network_, {next_collective, false, doing, awaited, &ahead, stream.id()});
     Backoff backoff(network_.ladder(), watch);
     for (; first_open(items) != nullptr; moved = advance()) {
       if (!backoff.sleep_after(moved)) continue;
       transport::WaitSet& wait_set = stream.wait_set();
-      watch.on_attempt();  // a fault raised before the wait set existed did not ring it
+      watch.on_attempt();  // a fault may have been raised before the wait set existed
       sleep(items, wait_set, waiting_for_turns_);
     }
   } catch (const transport::PeerLost& lost) {

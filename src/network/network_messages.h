@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends and receives over endpoints. Each direction of a pair of ranks has one link, on which
-// messages travel in the order of the calls; the message whose turn it is uses the link
-// exclusively. A send completes after the receiver has confirmed that it expects this message. If
-// another send to the same rank follows directly, one answer confirms both.
+// Sends and receives over endpoints. Each direction between two ranks has one link, on which
+// messages travel in the order of the calls; only the message whose turn it is uses the link. A
+// send may ask for an answer, by which the receiver confirms that it expects the message; the send
+// then completes only after the answer. In a series of sends to one rank, only the last one asks,
+// and the answer confirms the whole series.
 #pragma once
 
 #include "call/backend.h"
@@ -31,19 +32,19 @@ class NetworkMessages {
   NetworkMessages(const NetworkMessages&) = delete;
   NetworkMessages& operator=(const NetworkMessages&) = delete;
 
-  // Numbers the call among the messages of its link. `stream`: the id of the stream on which the
-  // call is queued. Call in program order. Thread safety: one thread at a time.
+  // Numbers the call among the messages of its link. `stream` is the id of the call's stream. Call
+  // in program order. Thread safety: one thread at a time.
   void number(PointToPoint& call, std::uint64_t stream);
-  // Returns whether incomplete messages are queued on streams other than this one. Thread safety:
+  // Returns whether incomplete messages are queued on streams other than `stream`. Thread safety:
   // any thread.
   [[nodiscard]] bool are_queued_elsewhere(std::uint64_t stream) const;
-  // Runs numbered sends and receives concurrently, on the turn of the stream. Blocks until all are
-  // complete. Throws Error: the communicator's fault, a lost peer, a mismatched message, or a
-  // time-out.
+  // Runs numbered sends and receives concurrently, on the stream's turn. Blocks until all are
+  // complete. Throws Error: the communicator's fault, a lost peer, a message that does not match,
+  // or a time-out.
   void exchange(StreamConnections& stream, std::span<const PointToPoint> calls,
                 const MessagePlace& place, GroupLookahead& ahead);
   [[nodiscard]] MessageProbe& probe() { return probe_; }
-  // Calls NetworkBackend::part_from() for all endpoints. Call it before destruction.
+  // Calls NetworkBackend::part_from() for all endpoints. Call before destruction.
   void part(Deadline deadline);
 
   [[nodiscard]] DirectedLink& link_of(const PointToPoint& call) {
@@ -52,10 +53,10 @@ class NetworkMessages {
   }
   // Opens the link's endpoint, on the turn of `call`. Throws what Transport::open() throws.
   void open(DirectedLink& link, const PointToPoint& call);
-  // Completes `call` and passes its turn to the next message.
+  // Completes `call`, and passes the turn to the next message of the link.
   void finish(DirectedLink& link, const PointToPoint& call);
-  // Calls visit(peer, link) for the links on which no receive is queued. No call is numbered during
-  // the visits. Thread safety: any thread.
+  // Calls visit(peer, link) for each peer from which no receive is queued. No call is numbered
+  // during the visits. Thread safety: any thread.
   template <class Visit>
   void for_each_idle_source(Visit visit) {
     const std::lock_guard lock(queued_mutex_);
@@ -69,7 +70,7 @@ class NetworkMessages {
  private:
   NetworkBackend& network_;
   std::deque<DirectedLink> sends_, receives_;  // by peer
-  std::atomic<int> waiting_for_turns_{0};      // sleeping streams that wait for a turn
+  std::atomic<int> waiting_for_turns_{0};      // streams that sleep until they get a turn
   mutable std::mutex queued_mutex_;            // guards DirectedLink::queued_on and numbered
   MessageProbe probe_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses a transport for each peer: the first in the list that reaches it.
+// Chooses, for each peer, the first transport in the list that reaches the peer.
 #include "network/routes.h"
 
 #include "base/error.h"
@@ -133,7 +133,6 @@ void Routes::explain() const {
     log(text("reaches ", rank_list(ranks), " by ", route));
 }
 
-// A user who expects the speed of RoCE and gets that of TCP should not have to guess why.
 void Routes::log_fallback() const {
   if (!log_enabled(LogLevel::info) || !config_->transport.empty()) return;
   for (int peer = 0; peer < size_; ++peer) {

@@ -6,8 +6,6 @@
 
 namespace hccl::network {
 
-// A yield may take long where many threads share the cores, so the elapsed time counts as well as
-// the attempts.
 bool Backoff::sleep_after(bool moved) {
   constexpr unsigned kAttemptsPerIdleCall = 32;
   observer_.on_attempt();

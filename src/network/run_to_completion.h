@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs executions to completion on the caller's thread: polls, then yields, then sleeps.
+// Runs executions to completion on the calling thread, which polls, then yields, then sleeps.
 #pragma once
 
 #include "base/waiter.h"
@@ -10,7 +10,7 @@
 
 namespace hccl::network {
 
-// Callbacks for a caller's own duties, such as deadlines, while its thread waits.
+// Callbacks by which a caller checks deadlines and faults while its thread waits.
 class ProgressObserver {
  public:
   ProgressObserver() = default;
@@ -18,22 +18,22 @@ class ProgressObserver {
   ProgressObserver(const ProgressObserver&) = delete;
   ProgressObserver& operator=(const ProgressObserver&) = delete;
 
-  // Called after every attempt, so it must be cheap. Throw to abort the call.
+  // Called after every attempt to move data, so it must be fast. May throw, which ends the call.
   virtual void on_attempt() = 0;
-  // Called while no transfer makes progress, always before sleeping and at least every kIdlePeriod.
-  // `moved`: whether anything progressed since the previous call. Throw to abort the call.
+  // Called while nothing moves: before each sleep, and after every few attempts. `moved` says
+  // whether anything has moved since the previous call. May throw, which ends the call.
   virtual void on_idle(bool moved) = 0;
 };
 inline constexpr std::chrono::milliseconds kIdlePeriod{100};
 
-// Backs off between attempts: pauses, yields, then tells the caller to sleep.
+// Paces the attempts to move data: first pauses, then yields, then tells the caller to sleep.
 class Backoff {
  public:
   Backoff(WaitLadder ladder, ProgressObserver& observer)
       : ladder_(ladder), waiter_(ladder), observer_(observer) {}
 
-  // Call after each attempt. Returns whether to sleep now, for at most kIdlePeriod. Throws what the
-  // observer throws.
+  // Call after each attempt; `moved` says whether anything has moved. Returns whether the caller
+  // must sleep now, for at most kIdlePeriod. Throws what the observer throws.
   [[nodiscard]] bool sleep_after(bool moved);
 
  private:
@@ -41,11 +41,11 @@ class Backoff {
   Waiter waiter_;
   ProgressObserver& observer_;
   bool moved_since_idle_call_ = true;
-  unsigned attempts_ = 0;  // since anything moved
+  unsigned attempts_ = 0;  // number of attempts since anything moved
 };
 
-// Runs the channels of a call. Blocks until all are complete. Throws what they and the observer
-// throw.
+// Runs all channels of a call. Blocks until they are complete. Throws what the executions and the
+// observer throw.
 void run_to_completion(std::span<Execution* const> executions, transport::WaitSet& wait_set,
                        WaitLadder ladder, ProgressObserver& observer);
 

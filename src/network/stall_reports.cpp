@@ -9,7 +9,7 @@
 namespace hccl::network {
 namespace {
 
-// The server waits 400 ms for the answers of the other ranks; the rest is a margin.
+// The server waits 400 ms for answers; the rest is a margin.
 constexpr std::chrono::milliseconds kForVerdict{600};
 
 }  // namespace
@@ -21,7 +21,7 @@ void StallReports::note_done(const CallPosition& position, const CollectiveCall&
   done_[done_count_++ % kRemembered] = {position, call};
 }
 
-// Sends without the lock, because callbacks take it and cutting the link waits for callbacks.
+// Sends without the lock: callbacks take the lock, and cutting the link waits for callbacks.
 void StallReports::answer(const bootstrap::Waiting& waiting) const noexcept {
   const Link link = link_ ? link_() : nullptr;
   if (!link) return;
@@ -69,8 +69,8 @@ int StallReports::departed_of(const std::vector<int>& ranks) const {
   return -1;
 }
 
-// Calls in progress answer for themselves. Without one, this rank waits for nothing, and answers
-// here.
+// Calls in progress answer on their own threads. If there are none, answers that this rank waits
+// for nothing.
 void StallReports::on_inquiry() {
   asked_.fetch_add(1);
   if (calls_ == 0) answer({});

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stall diagnosis: passes queries and reports between this rank's stream threads, which know what
-// they wait for, and the control thread, which receives the queries when a call of some rank has
-// waited for a second or more.
+// Stall diagnosis. A call that has waited for a second or more queries all ranks. The control
+// thread of each rank receives the queries. The threads of the rank's streams answer them, because
+// these threads know what they wait for. StallReports passes the queries and answers between the
+// threads.
 #pragma once
 
 #include "base/deadline.h"
@@ -24,8 +25,8 @@
 
 namespace hccl::network {
 
-// The position of a collective: the ordinal of its stream and its number there, the same on all
-// ranks, and the algorithm by which it runs.
+// The position of a collective, and the algorithm with which it runs. The ordinal of its stream and
+// its number on that stream are the same on all ranks.
 struct CallPosition {
   std::uint32_t stream = 0;
   std::uint64_t number = 0;
@@ -40,29 +41,30 @@ class StallReports {
 
   using Link = std::shared_ptr<bootstrap::ControlLink>;
 
-  // `link` returns the link to the other nodes, or null after that link has ended. `judge` names
-  // the process that gives the verdict, for error texts. Call before any call runs.
+  // Call before any call runs. `link` returns the link to the other nodes, or null when the link
+  // has ended. `judge` names the process that gives verdicts, for error texts.
   void attach(std::function<Link()> link, std::string judge) {
     link_ = std::move(link);
     judge_ = std::move(judge);
   }
 
-  // Called by the thread of a call when the call begins and ends.
+  // Called by the thread of a call, when the call's watchdog is created and destroyed.
   void enter() { ++calls_; }
   void leave() { --calls_; }
-  // Records a completed collective.
+  // Records a completed collective, for answers.
   void note_done(const CallPosition& position, const CollectiveCall& call);
-  // Returns a counter that increases with every query that waiting calls should answer.
+  // Returns the number of queries so far. A waiting call must answer() when it increases.
   [[nodiscard]] std::uint64_t asked() const { return asked_.load(); }
-  // Reports the most recently completed calls to the server, and then the waiting one.
+  // Sends the server the last kRemembered completed collectives, and then `waiting`.
   void answer(const bootstrap::Waiting& waiting) const noexcept;
-  // Queries all ranks, as ControlLink::ask_who_is_missing() does. Returns whether there is a server
-  // to ask.
+  // Queries all ranks: see ControlLink::ask_who_is_missing(). Returns false if there are no other
+  // nodes.
   bool ask(const bootstrap::Waiting& waiting);
-  // Returns the root cause of a stall as a clause: the verdict given since `then`, else `awaited`.
-  // If the verdict is overdue, adds the name of the process that should have given it.
+  // Returns what a stalled call waits for, in words that follow "waited for": the verdict that has
+  // arrived since `then`, else `awaited`. If the verdict is overdue, names the process that should
+  // have given the verdict, and `awaited`.
   [[nodiscard]] std::string root_cause(const std::string& awaited, Time then) const;
-  // Returns one of `ranks` that has left the communicator, or -1 if none has.
+  // Returns the first of `ranks` that has left the communicator, or -1 if none of them has.
   [[nodiscard]] int departed_of(const std::vector<int>& ranks) const;
   [[nodiscard]] bool anybody_departed() const { return anybody_departed_; }
 

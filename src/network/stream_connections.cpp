@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a collective over connections: chooses the plan, builds the schedules of its channels and
+// Runs a collective over connections: chooses the plan, builds the schedules of its channels, and
 // runs them to completion.
 #include "network/stream_connections.h"
 
@@ -22,10 +22,10 @@ namespace {
 
 constexpr std::size_t kCacheLine = 64;
 
-// Returns whether a call stages its output in a buffer of this back end until the data of all ranks
-// has arrived. A call does so if copying the output takes less time than a round of messages among
-// all ranks, except for a reduce, which moves data to one rank only, and a call without elements.
-// The result is the same on all ranks.
+// Returns whether a call stages its output until the data of all ranks has arrived. Short calls do,
+// because a copy of the output then takes less time than a round of messages among all ranks. A
+// reduce, which moves data to one rank only, and a call without elements do not. The result is the
+// same on all ranks.
 bool stages_output(const CollectiveCall& call, int ranks) {
   if (call.traits().receivers == RankSet::root || call.count == 0) return false;
   constexpr std::uint64_t kStagedBytesPerRank = 128 << 10;
@@ -45,14 +45,14 @@ void copy(Memory& from, Memory& to, std::uint64_t bytes) {
   }
 }
 
-// Returns the number of elements in the message or, for a collective with blocks, in one block.
+// Returns the number of elements of one block or, if the collective has no blocks, of the message.
 std::uint64_t block_elements(const CollectiveCall& call, int ranks) {
   return reduce::elements_in(call.data_type(), chunk_bytes(call, ranks));
 }
 
 }  // namespace
 
-// The endpoints of one channel, numbered as in the schedule.
+// The connections of one channel.
 class StreamConnections::ChannelStreams final : public Streams {
  public:
   ChannelStreams(StreamConnections& owner, const schedule::Shape& shape)
@@ -75,7 +75,7 @@ class StreamConnections::ChannelStreams final : public Streams {
   Collective collective_;
 };
 
-// The parts of one channel's execution, in the order of their dependencies.
+// The objects that run one channel of a call. Each depends on those before it.
 struct StreamConnections::Part {
   Part(StreamConnections& owner, const planner::Plan& plan, const schedule::Shape& shape,
        const CollectiveCall& call, const CallHeader& header, Memory& send, Memory& recv,
@@ -100,7 +100,7 @@ struct StreamConnections::Part {
   Execution execution;
 };
 
-// The executions of a call's channels. The watchdog sees them while this object exists.
+// The executions of a call's channels. While the object exists, awaited() includes them.
 class StreamConnections::RunningChannels {
  public:
   RunningChannels(StreamConnections& owner, const planner::Plan& plan, const CollectiveCall& call,
@@ -130,7 +130,7 @@ class StreamConnections::RunningChannels {
   std::pmr::vector<Execution*> executions_{&memory_};
 };
 
-// Checks that this rank may access the call's buffers, and registers them.
+// Checks that this rank may access the buffers of a call, and registers them.
 void StreamConnections::prepare_buffers(const CollectiveCall& call) {
   const int rank = network_.rank();
   const int ranks = network_.size();
@@ -167,7 +167,7 @@ bool StreamConnections::run(const CollectiveCall& call, std::uint64_t /*staging*
   PlainMemory scaled = prescaled_input_.at_least(prescaled);
   prescale(call, send.get(), scaled, prescaled, ranks);
   Memory& input = prescaled != 0 ? static_cast<Memory&>(scaled) : send.get();
-  // A call that fails cuts its connections, so that peers no longer store into its buffers.
+  // If the call fails, cut the connections, so that peers no longer store into the buffers.
   ScopeExit unless_done([this] { cut(); });
   run_watched(call, plan, header, input, target, ahead,
               !staged && call.collective != Collective::barrier);
@@ -208,7 +208,7 @@ void StreamConnections::run_watched(const CollectiveCall& call, const planner::P
   }
 }
 
-// Exchanges the messages of a barrier, each with the identity of the call.
+// Runs a barrier whose messages carry the identity of the call.
 void StreamConnections::agree(const CallHeader& header, CallWatchdog& watch) {
   CollectiveCall nothing;
   nothing.collective = Collective::barrier;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The network back end's part of one stream: its connections, and the collectives that run over
-// them. No output is written before all ranks are known to make the same call: see run().
+// The network back end's state for one stream: its connections, and the collectives that run over
+// them. A call writes no output before all ranks are known to make the same call: see run().
 #pragma once
 
 #include "call/backend.h"
@@ -19,35 +19,34 @@ namespace hccl::network {
 
 class CallWatchdog;
 
-// Calls run one at a time, on the stream's turn.
+// Calls run one at a time, when it is the stream's turn.
 class StreamConnections final : public BackendStream {
  public:
-  // `id`: the stream's id.
   StreamConnections(NetworkBackend& network, std::uint64_t id)
       : network_(network), id_(id), schedules_(network.planner()) {}
 
   void begin_collectives(std::uint32_t ordinal) override { ordinal_ = ordinal; }
   void number(PointToPoint& call) override { network_.messages().number(call, id_); }
-  // Throw Error: the communicator's fault, a lost peer, a mismatched call, or a time-out.
+  // Throw Error: the communicator's fault, a lost peer, a call that does not match, or a time-out.
   //
-  // A short call, whose buffers have at most 128 KiB times the number of ranks and at most 1 MiB,
-  // stages its output and copies it to `recv` when the data of all ranks has arrived. For a longer
-  // call, a reduce, or a call without elements, the ranks agree on the call before any data moves.
-  // In a short broadcast, only the root sends data; the ranks agree afterwards, unless the root has
-  // another call queued after this one.
+  // A short call has buffers of at most 128 KiB times the number of ranks, and at most 1 MiB. It
+  // stages its output, and copies the output to `recv` when the data of all ranks has arrived.
+  // Before a longer call, a reduce, or a call without elements moves data, the ranks agree on the
+  // call. In a short broadcast, only the root sends data; the ranks agree afterwards, unless
+  // another collective follows on the root's stream.
   bool run(const CollectiveCall& call, std::uint64_t staging, CallLookahead& ahead) override;
   bool exchange(std::span<const PointToPoint> calls, const MessagePlace& place,
                 std::uint64_t staging, GroupLookahead& ahead) override;
 
-  // Calls NetworkBackend::part_from() for all endpoints. Call it before destruction.
+  // Calls NetworkBackend::part_from() for all endpoints. Call before destruction.
   void part(Deadline deadline);
   [[nodiscard]] std::uint64_t id() const { return id_; }
   // Returns the number of collectives that this rank has completed. Call on the stream's turn.
   [[nodiscard]] std::uint64_t calls() const { return calls_; }
-  // Returns the wait set on which the stream's calls sleep, created at the first use. Call on the
-  // stream's turn. Throws Error(hcclSystemError) if the process has no descriptor left.
+  // Returns the wait set on which the stream's calls sleep. Creates it at the first use; then
+  // throws Error(hcclSystemError) if the process has no free descriptor. Call on the stream's turn.
   [[nodiscard]] transport::WaitSet& wait_set();
-  // Ends a wait. Thread safety: any thread.
+  // Ends the sleep of a call. Thread safety: any thread.
   void wake();
 
  private:
@@ -55,7 +54,7 @@ class StreamConnections final : public BackendStream {
   class RunningChannels;
   struct Part;
 
-  // A buffer that is kept from call to call and grows as needed.
+  // A buffer that is reused by later calls, and grows as needed.
   struct Scratch {
     [[nodiscard]] PlainMemory at_least(std::uint64_t size);
 
@@ -64,12 +63,12 @@ class StreamConnections final : public BackendStream {
   };
 
   void prepare_buffers(const CollectiveCall& call);
-  // Moves the data while a watchdog checks for faults. If `agrees_first`, all ranks agree on the
-  // call before any data moves.
+  // Moves the data of a call under a watchdog. If `agrees_first`, the ranks first agree on the
+  // call.
   void run_watched(const CollectiveCall& call, const planner::Plan& plan, const CallHeader& header,
                    Memory& send, Memory& recv, const CallLookahead& ahead, bool agrees_first);
-  // Blocks until every rank has reached the call. Throws CallMismatch if ranks make different
-  // calls.
+  // Blocks until all ranks have reached the call. Throws CallMismatch if a rank makes a different
+  // call.
   void agree(const CallHeader& header, CallWatchdog& watch);
   [[nodiscard]] std::vector<int> awaited() const;
   void cut() noexcept;

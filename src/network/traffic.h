@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts the traffic of a communicator's completed calls over transports. Thread safety: any
-// thread.
+// Counts the bytes and transfers of a communicator's completed calls over transports. Thread
+// safety: any thread.
 #pragma once
 
 #include "transport/endpoint.h"
@@ -15,8 +15,8 @@ namespace hccl::network {
 class Traffic {
  public:
   void resize(int ranks) { by_peer_.resize(static_cast<std::size_t>(ranks)); }
-  // Adds the traffic of an endpoint since `seen`, and updates `seen`. `algorithm`: the algorithm
-  // that caused the traffic; the text must have static lifetime.
+  // Adds the traffic of an endpoint since its counters were `seen`, and sets `seen` to the current
+  // counters. `algorithm` names the cause of the traffic; it must have static lifetime.
   void add(const transport::Endpoint& endpoint, transport::Counters& seen,
            std::string_view algorithm);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A range of memory that a call reads or writes. Overlapping ranges keep a call from
-// beginning ahead of its turn.
+// A range of memory that a call reads or writes. A call may not begin ahead of its turn if it
+// writes to a range that an earlier call uses, or reads a range that an earlier call writes.
 #pragma once
 
 #include <cstdint>

@@ -15,11 +15,12 @@ namespace hccl::node {
 // Returns whether all ranks have posted `call` to the lane's current operation. Requires that all
 // ranks have posted.
 [[nodiscard]] bool calls_match(const Lane& lane, const CollectiveCall& call, int ranks);
-// Returns the error text of calls that do not match. Lists the ranks in the minority first.
+// Returns the error text of calls that do not match. Lists the largest group of ranks with equal
+// calls last.
 [[nodiscard]] std::string mismatch_text(const Lane& lane, int ranks);
 
-// Returns the slot of `rank` for operation `number` of the lane `ordinal`, or null if the rank has
-// not posted to it. Works even if this rank has not called that operation.
+// Returns the slot of `rank` for operation `number` of the lane `ordinal`, or null if that rank has
+// not posted its part. Works even if this rank has not called the operation.
 [[nodiscard]] const Slot* find_slot(const ControlBlock& control, std::uint32_t ordinal,
                                     std::uint32_t number, int rank);
 // Returns the posted calls, each with the ranks that made it: "ranks 0-2,5 barrier()". Omits ranks

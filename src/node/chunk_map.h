@@ -21,8 +21,8 @@ class ChunkMap {
   ChunkMap(const CollectiveCall& call, int ranks)
       : traits_(call.traits()), root_(call.root), ranks_(ranks) {}
 
-  // Returns the sent chunks that make up the received chunk `chunk` of `rank`: a single one, or
-  // those to be reduced in rank order.
+  // Returns the sent chunks that make up the received chunk `chunk` of `rank`: a single chunk, or
+  // the chunks to be reduced in rank order.
   [[nodiscard]] RankChunks sources(int rank, int chunk) const {
     const int sent = traits_.has_blocks_in_input ? rank : 0;
     if (traits_.reduces) return {0, ranks_, sent};
@@ -30,9 +30,9 @@ class ChunkMap {
     return {source, source + 1, sent};
   }
 
-  // Returns the received chunks that have the same sources. `number` identifies the set: the
-  // receiving rank in a reduce-scatter, the sending rank in an all-gather, and 0 otherwise. An
-  // all-to-all has no such sets, because each of its chunks has its own source.
+  // Returns a set of received chunks that all have the same sources. `number` identifies the set:
+  // the receiving rank in a reduce-scatter, the sending rank in an all-gather, and 0 otherwise. Not
+  // for an all-to-all, in which each chunk has a source of its own.
   [[nodiscard]] RankChunks destinations(int number) const {
     if (traits_.receivers == RankSet::root) return {root_, root_ + 1, 0};
     if (traits_.has_blocks_in_input) return {number, number + 1, 0};

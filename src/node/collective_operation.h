@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of a collective that a rank runs, and its turn on the rank's lane.
+// The state of a collective that a rank runs, and the collective's turn on the lane.
 #pragma once
 
 #include "base/waiter.h"
@@ -34,18 +34,21 @@ struct CollectiveOperation {
 
   Lane& lane;
   const CollectiveCall& call;
-  const std::uint32_t number;  // on the lane
-  HostStaging* const staging;  // null if this rank's buffers are device memory
-  Slicing slicing;             // this rank's own until all ranks have posted, then the common one
+  const std::uint32_t number;      // on the lane
+  HostStaging* const staging;      // null if this rank stages no buffer
+  Slicing slicing;                 // the same on all ranks once all have posted
   std::uint32_t slice_number = 0;  // of the current slice
   const std::uint64_t part_bytes;  // sent by each sending rank
-  const std::uint64_t send_bytes;  // size of this rank's buffers that peers may access
+  // Bytes of this rank's send and receive buffers that peers may access; 0 if the rank does not
+  // send or does not receive.
+  const std::uint64_t send_bytes;
   const std::uint64_t recv_bytes;
-  device::Placement send;  // of the buffers in this rank's memory file
+  // The placements of both buffers in this rank's memory file.
+  device::Placement send;
   device::Placement recv;
   device::Content content = device::Content::data;  // of the send buffer
 
-  // The step of other ranks for which this rank waits on the host-memory path; null if none.
+  // The counter of other ranks for which this rank waits on the host-memory path, or null.
   std::atomic<std::uint32_t> SliceCounters::*awaited_counter = nullptr;
   std::uint32_t awaited_count = 0;
   bool awaits_only_senders = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates a communicator's control segment.
+// Creates a communicator's control block.
 #include "node/control_block.h"
 
 #include "base/shared_memory.h"

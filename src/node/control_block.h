@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control segment: the memory that the ranks of a communicator share in addition to their
-// devices' memory. The segment holds a fault record, a record per rank, lanes and mailboxes. It is
-// a single anonymous memory file and contains no pointers.
+// The control block: memory that a communicator's ranks on one node share in addition to their
+// arenas. Holds a fault record, a record per rank, lanes and mailboxes. Contains no pointers,
+// because each rank maps the block at an address of its own.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -15,7 +15,7 @@
 namespace hccl::node {
 
 inline constexpr int kMaxRanks = 64;
-inline constexpr std::uint32_t kLanes = 128;  // maximum number of streams in use in a communicator
+inline constexpr std::uint32_t kLanes = 128;  // maximum number of a communicator's lanes at a time
 
 // The first fault of a communicator. Later faults are not recorded.
 struct FaultRecord {
@@ -31,15 +31,16 @@ enum class Presence : std::uint32_t { present = 0, departed, dead };
 
 struct alignas(64) RankRecord {
   std::atomic<Presence> presence{Presence::present};
-  // The ordinal plus one of the lane on which the rank runs an operation; 0 if it runs none.
-  std::atomic<std::uint32_t> in_operation{0};
-  // The value of `in_operation` while the rank sleeps in that operation and a host thread blocks on
-  // the stream; else 0.
-  std::atomic<std::uint32_t> host_is_waiting{0};
-  // The first incomplete send or receive in which the rank sleeps, packed by pack_call(); 0 if
+  // The ordinal, plus one, of the lane on which the rank runs a collective; 0 if the rank runs
   // none.
+  std::atomic<std::uint32_t> in_operation{0};
+  // Equal to in_operation while the rank sleeps in that collective and a host thread blocks on the
+  // lane's stream; otherwise 0.
+  std::atomic<std::uint32_t> host_is_waiting{0};
+  // While the rank waits in a group of sends and receives: the first incomplete call of the group,
+  // packed by pack_call(). Otherwise 0.
   std::atomic<std::uint64_t> in_exchange{0};
-  Doorbell mail;  // rung when a message to the rank is offered or a message from it is taken
+  Doorbell mail;  // rung by a peer after each step of a message with this rank
 };
 
 // A rank's part of an operation: a cache line with the descriptor and the first 16 bytes of the
@@ -53,18 +54,19 @@ struct alignas(64) Slot {
   std::uint8_t collective, type, operation;
   std::uint8_t memory;  // pack_memory()
   std::int32_t root;
-  std::uint32_t send_serial;  // of the pages at the offsets below
+  std::uint32_t send_serial;  // of the pages at send_offset
   std::uint64_t count;
   std::uint64_t send_offset, recv_offset;  // in the rank's memory file
   std::uint32_t recv_serial;
-  // The number of slices that the rank is ready for, in a sliced operation; otherwise 1.
+  // On the cooperative path, the number of slices for which the rank is ready. An operation that is
+  // not sliced has one slice.
   std::atomic<std::uint32_t> slice;
   std::byte payload[16];
 };
 static_assert(sizeof(Slot) == 64 && offsetof(Slot, payload) == 48);
 
-// Packs the content of a rank's send buffer (device::Content), and which of its buffers are staging
-// buffers.
+// Packs the device::Content of a rank's send buffer, and whether the rank's send and receive
+// buffers are staging buffers.
 [[nodiscard]] constexpr std::uint8_t pack_memory(std::uint8_t content, bool send_is_staged,
                                                  bool recv_is_staged) {
   return static_cast<std::uint8_t>(content | (send_is_staged ? 0x10 : 0) |
@@ -76,22 +78,23 @@ static_assert(sizeof(Slot) == 64 && offsetof(Slot, payload) == 48);
 
 // The maximum number of operations that a rank may post ahead of its current one.
 inline constexpr std::uint32_t kMaxAhead = 15;
-// The number of slots of a rank in a lane. A rank that posts operation n + kMaxAhead runs operation
-// n. All other ranks have then posted n - 1, so they have finished n - 2 - kMaxAhead and no longer
-// read its slot.
+// The number of a rank's slots in a lane. While a rank runs operation n, it writes slots up to that
+// of operation n + kMaxAhead. All other ranks have then posted operation n - 1, so they run
+// operation n - 1 - kMaxAhead or a later one, and read no older slot.
 inline constexpr std::uint32_t kSlots = 32;
 static_assert(kSlots >= 2 * kMaxAhead + 2 && (kSlots & (kSlots - 1)) == 0);
 
-// The operations of one stream, of which one is in flight at a time. `state` is number << 2 |
-// phase; an operation is complete when the state is that of the next operation's `gathering`. A
-// rank that was descheduled may read the state when the others are several operations ahead.
+// The shared state of a lane. `state` is number << 2 | phase, where the number is
+// Lane::cooperative_number(). An operation (or a slice of one) is complete when `state` has
+// advanced to the `gathering` phase of the next number. A rank that was descheduled may find
+// `state` several numbers ahead.
 struct LaneBlock {
   enum Phase : std::uint32_t { gathering = 0, open = 1, failed = 3 };
   [[nodiscard]] static constexpr std::uint32_t state_of(std::uint32_t number, Phase phase) {
     return number << 2 | phase;
   }
 
-  // The ordinal plus one of the lane that uses this storage; 0 if it is free.
+  // The ordinal plus one of the lane that uses this storage; 0 if the storage is free.
   alignas(64) std::atomic<std::uint64_t> key{0};
   std::uint32_t released = 0;  // number of ranks that have released the lane; guarded by pool_lock
   alignas(64) std::atomic<std::uint32_t> state{0};
@@ -104,9 +107,10 @@ struct alignas(64) CurrentTile {
   std::atomic<std::uint32_t> number{0};  // of the tile that the rank is storing, plus one; 0: none
 };
 
-// A rank's steps in the operations of a lane that take the host-memory path: the number of
-// slices for which the rank has filled its staging buffer, reduced its share, and finished reading
-// the staging buffers of other ranks. The counters wrap.
+// A rank's progress in a lane on the host-memory path. Each counter is the number of slices for
+// which the rank has completed one step: filled its staging buffer, folded (reduced) its share, or
+// finished reading the staging buffers of other ranks. The counters start at
+// ControlHeader::first_number and wrap.
 struct alignas(64) SliceCounters {
   std::atomic<std::uint32_t> filled{0};
   std::atomic<std::uint32_t> folded{0};
@@ -123,14 +127,14 @@ struct ControlHeader {
   RankRecord records[kMaxRanks];
 };
 
-// Addresses the parts of a mapped control segment.
+// Locates the parts of a mapped control block.
 class ControlBlock {
  public:
   [[nodiscard]] static std::size_t bytes(int ranks) {
     const auto count = static_cast<std::size_t>(ranks);
     return sizeof(ControlHeader) + kLanes * lane_bytes(ranks) + count * count * sizeof(Mailbox);
   }
-  // Returns the memory file of a new segment. Tests pass a `first_number` just below the
+  // Creates a control block and returns its memory file. Tests pass a `first_number` just below the
   // wrap-around. Throws Error(hcclSystemError).
   [[nodiscard]] static FileDescriptor create(int ranks, std::uint32_t first_number = 0);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An operation's state goes from gathering to open to the next operation's gathering, or to failed.
-// A single compare-and-swap of the state word makes an operation fail.
+// The state of an operation is `gathering`, then `open`. The completion of the operation sets the
+// state word to `gathering` with the next number. A fault sets it to `failed`. Each change is a
+// single compare-and-swap.
 #include "node/cooperative_path.h"
 
 #include "base/deadline.h"
@@ -33,7 +34,7 @@ bool CooperativePath::run() {
       wait_.wait_until([&] { return !is_in(LaneBlock::open); });
     }
     if (!op_.lane.complete()) {
-      // No rank can have begun a later operation to which this rank had posted.
+      // No rank can have begun a later operation, so only tiles of this one may still be stored.
       if (is_in(LaneBlock::failed)) await_storing_peers();
       node_.fault().throw_error();
     }
@@ -47,7 +48,7 @@ bool CooperativePath::gather() {
   PostedRanks ranks(op_.lane, node_.size(), op_.slice_number + 1);
   if (is_in(LaneBlock::gathering) && !ranks.all_posted()) {
     prepost(node_, op_);
-    // Ranks on the host-memory path may sleep until all ranks have posted.
+    // Wakes the ranks that sleep in HostPath until all ranks have posted.
     if (op_.slice_number == 0) ring_if_all_posted(node_, op_);
     const auto can_begin = [&] { return !is_in(LaneBlock::gathering) || ranks.all_posted(); };
     // A suspended operation restarts from its first slice, so it may be suspended only before its
@@ -63,7 +64,8 @@ bool CooperativePath::gather() {
   return true;
 }
 
-// Adopts the slices of a staged operation if any rank uses a staging buffer.
+// If another rank uses a staging buffer and this rank does not, cuts the operation into the slices
+// of that rank.
 void CooperativePath::agree_on_slices() {
   bool staged = false;
   for (int rank = 0; rank < node_.size(); ++rank) {
@@ -75,8 +77,8 @@ void CooperativePath::agree_on_slices() {
   tiles_.plan_slice();
 }
 
-// Stores the result of a complete slice and, if another slice follows, posts this rank's part of
-// it. Returns whether another slice follows.
+// Copies the result of a complete slice out of the staging buffer, if there is one. Returns whether
+// another slice follows; this rank's part of that slice is then ready.
 bool CooperativePath::next_slice() {
   const bool last = op_.slice_number + 1 == op_.slicing.slices();
   if (op_.recv_bytes != 0 && (last || op_.stages_recv()))
@@ -106,15 +108,15 @@ void CooperativePath::open_operation() {
                                            std::memory_order_seq_cst)) {
     return;  // another rank was first, or the operation has failed
   }
-  // Wakes one rank for each further core; more ranks would only share the cores. Completion wakes
-  // all.
+  // Wakes one rank for each of the other cores. More ranks would only compete for these cores. The
+  // completion of the operation wakes all ranks.
   const int cores = node_.cores().cores;
   if (tiles_.plan().tiles() > 1 && cores > 1) block.bell.ring(cores - 1);
 }
 
 // Blocks, for at most 100 ms, until no living peer stores into this rank's memory. If a peer is
-// still inside a tile after that time, because a signal has stopped it, moves the allocations to
-// fresh pages; the peer keeps the old pages.
+// still inside a tile after that time (a signal may have stopped it), moves this rank's receive
+// buffer to fresh pages. The peer's late stores then go to the old pages.
 void CooperativePath::await_storing_peers() {
   const Deadline deadline = Deadline::after(std::chrono::milliseconds(100));
   for (int rank = 0; rank < node_.size(); ++rank) {

@@ -56,7 +56,8 @@ std::uint32_t cgroup_quota() {
   return smallest;
 }
 
-// Returns the name of this process's cgroup namespace, to whose root its cgroup paths are relative.
+// Returns the name of this process's cgroup namespace. The process's cgroup paths are relative to
+// the root of that namespace.
 std::string cgroup_namespace() {
   std::array<char, 64> name{};
   const ssize_t length = readlink("/proc/self/ns/cgroup", name.data(), name.size());
@@ -64,7 +65,7 @@ std::string cgroup_namespace() {
 }
 
 // Returns the name of the cgroup that determines this process's share of processor time, or an
-// empty string if that is the root, where autogroups determine it.
+// empty string if that is the root cgroup, in which autogroups determine the share.
 std::string cpu_cgroup() {
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {  // "1:cpu,cpuacct:/path"
@@ -75,8 +76,8 @@ std::string cpu_cgroup() {
     if (controllers.find(",cpu,") == std::string::npos) continue;
     return line.ends_with(":/") ? "" : line.substr(path);
   }
-  // Only cgroups below the root for which the cpu controller is enabled have this file. The root of
-  // a container has it too.
+  // A cgroup has this file if its cpu controller is enabled and it is not the root of the
+  // hierarchy. The root that a container sees is not that root.
   for (const std::string& path : unified_cgroups()) {
     if (std::ifstream("/sys/fs/cgroup" + path + "/cpu.weight")) return "unified:" + path;
   }
@@ -84,7 +85,8 @@ std::string cpu_cgroup() {
 }
 
 // Returns the autogroup of this process, such as "/autogroup-7", or an empty string if autogroups
-// are disabled. The kernel creates one for each process session; a cgroup takes precedence.
+// are disabled. The kernel creates an autogroup for each session (setsid). A cgroup below the root
+// takes precedence over the autogroup.
 std::string autogroup() {
   std::ifstream setting("/proc/sys/kernel/sched_autogroup_enabled");
   int enabled = 0;
@@ -139,7 +141,7 @@ std::string last_level_of(const std::string& root, std::size_t processor) {
   }
 }
 
-// Clears the processors of a list such as "0-7,64-71" in the mask.
+// Clears, in the mask, the processors of a list such as "0-7,64-71".
 void remove_listed(const std::string& list, std::array<std::uint64_t, CpuAllowance::kWords>& mask) {
   std::istringstream ranges(list);
   for (std::string range; std::getline(ranges, range, ',');) {

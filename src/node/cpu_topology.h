@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processors that a node's ranks may use: the number of cores and the scheduling groups, which
-// decide how the ranks wait for each other, and the size of the caches.
+// The processors that a node's ranks may use. The number of cores and the scheduling groups
+// determine how the ranks wait for each other. The size of the caches determines which operations
+// bypass the caches.
 #pragma once
 
 #include "base/waiter.h"
@@ -35,15 +36,15 @@ struct CoreCount {
   [[nodiscard]] WaitLadder ladder() const;
 };
 
-// Counts the processors in the union of the masks, up to the smallest quota. The cores are
-// exclusive if there are at least as many of them as ranks, and each mask has at least as many
+// Counts the processors in the union of the masks, limited by the smallest quota. The cores are
+// exclusive if there are at least as many cores as ranks, and each mask has at least as many
 // processors as there are ranks with that mask.
 [[nodiscard]] CoreCount count_cores(std::span<const CpuAllowance> ranks);
 
-// Returns the total size of the last-level caches of the processors that the ranks may run on, from
-// which the engine derives the size at which operations bypass the caches. Reads sysfs; tests pass
-// a different `root`. Returns 32 MiB if sysfs describes no caches. Does not use sysconf(), which
-// counts the caches of all sockets even if the process or the virtual machine has only one.
+// Returns the total size, in bytes, of the last-level caches of the processors that the ranks may
+// run on. Reads sysfs; tests pass a different `root`. Returns 32 MiB if sysfs describes no caches.
+// Does not use sysconf(), which counts the caches of all sockets even if the process or the virtual
+// machine has only one.
 [[nodiscard]] std::uint64_t last_level_cache_bytes(
     std::span<const CpuAllowance> ranks, const std::string& root = "/sys/devices/system/cpu");
 

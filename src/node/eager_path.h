@@ -16,12 +16,12 @@ class EagerPath {
   EagerPath(NodeSegment& node, StallMonitor& stalls, CollectiveOperation& op)
       : node_(node), stalls_(stalls), op_(op) {}
 
-  // Runs the operation. Blocks until it is complete and returns true, or returns false when its
-  // wait budget is used up. Throws Error if it fails.
+  // Runs the operation. Blocks until the operation is complete, and returns true. Returns false if
+  // the wait budget is used up. Throws Error if the operation fails.
   bool run();
 
  private:
-  // Returns a pointer to the receive buffer, to which this rank can write. Throws Error.
+  // Maps the receive buffer for writing and returns a pointer to it. Throws Error.
   [[nodiscard]] std::byte* accessible_result() const;
   void store_result() const;
 

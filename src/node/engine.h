@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the calls of ranks that map each other's memory. Small collectives post their data in the
-// slots; larger collectives are cut into tiles, which the ranks that are running compute on behalf
-// of all ranks.
+// Runs the calls of ranks that map each other's memory: collectives by EagerPath, HostPath or
+// CooperativePath, and groups of sends and receives by Exchange.
 #pragma once
 
 #include "base/wait_limit.h"
@@ -38,18 +37,18 @@ class Engine {
         mailboxes_(node) {}
 
   // Runs one operation in stream order. `ahead`: the later calls of this lane, or null. `staging`:
-  // copies this rank's host memory; null if there is none. Blocks until the operation is complete
-  // and returns true. If the wait budget of `ahead` is limited, may return false instead of
-  // blocking; another call with the same arguments then resumes the operation. Throws Error if the
-  // operation fails.
+  // copies this rank's host memory; null if this rank stages no buffer. Blocks until the operation
+  // is complete and returns true. If the wait budget of `ahead` is limited, may return false
+  // instead of blocking; another call with the same arguments then resumes the operation. Throws
+  // Error if the operation fails.
   bool execute(Lane& lane, const CollectiveCall& call, CallLookahead* ahead = nullptr,
                HostStaging* staging = nullptr);
 
-  // Runs a group of sends to and receives from other ranks. The calls of the group run
-  // concurrently; the group as a whole runs in stream order. `place`: the position of the calls in
-  // their stream. `ahead`: the later groups of that stream. `staging`: a staging buffer of
-  // kExchangeStagingBytes for calls on host memory, or 0 if there are none. Blocks and returns as
-  // execute() does. Throws Error if one of the calls fails.
+  // Runs a group of sends to and receives from other ranks. The calls of a group run concurrently;
+  // groups run one after the other, in stream order. `place`: the position of the calls in their
+  // stream. `ahead`: the later groups of that stream. `staging`: a staging buffer of
+  // kExchangeStagingBytes for calls on host memory, or 0 if there are no such calls. Blocks and
+  // returns as execute() does. Throws Error if one of the calls fails.
   bool exchange(const StreamPlace& place, std::span<const PointToPoint> calls,
                 GroupLookahead& ahead, device::DeviceAddress staging = 0);
 

@@ -36,7 +36,7 @@ bool Exchange::run() {
     bool moved = advance_current();
     if (remaining_ != 0) {
       lookahead_.announce_awaited();
-      // Begins later groups before it rings the peers, so that each peer is rung once.
+      // Later groups begin before the peers are rung, so that each peer is rung only once.
       moved = lookahead_.advance() || moved;
     }
     steps_.ring_peers();
@@ -71,8 +71,8 @@ bool Exchange::advance_current() {
   return moved;
 }
 
-// Returns whether run() may return before all calls are complete: not while a message is in transit
-// through a staging buffer, because its peer may depend on that message.
+// Returns whether run() may return before all calls are complete. It may not while a message goes
+// through a staging buffer, because the peer waits for the rest of the message.
 bool Exchange::may_return_early() const {
   return ahead_.wait_budget() != WaitBudget::unlimited &&
          std::ranges::none_of(pending_.current(), [](const MessageItem& item) {

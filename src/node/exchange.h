@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the sends and receives of one group in stream order. They progress concurrently, each as
-// soon as its peer has done its part, so the order of the calls in the group does not matter.
+// Runs the sends and receives of one group. Each call progresses as soon as its peer is ready, so
+// the order of the calls in the group does not matter.
 #pragma once
 
 #include "call/lookahead.h"
@@ -27,8 +27,8 @@ class Exchange {
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  // Runs the calls. Blocks until all are complete and returns true, or returns false when the wait
-  // budget is used up. Throws Error if a call fails.
+  // Runs the calls. Blocks until all calls are complete, and returns true. Returns false if the
+  // wait budget is used up. Throws Error if a call fails.
   bool run();
 
  private:
@@ -42,7 +42,7 @@ class Exchange {
   ExchangeLookahead lookahead_;
   ExchangeWait wait_;
   std::size_t remaining_;  // calls that are not complete
-  bool failed_ = true;     // false after run() has returned
+  bool failed_ = true;     // set to false when run() returns
 };
 
 }  // namespace hccl::node

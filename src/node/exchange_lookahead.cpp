@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A group may begin if it touches no memory that an earlier call still needs.
+// A group may begin early if it touches no memory that an earlier call still needs.
 #include "node/exchange_lookahead.h"
 
 #include <algorithm>
@@ -12,9 +12,8 @@ namespace {
 
 using State = MessageItem::State;
 
-// Returns whether the item will complete whatever its peer does from now on. A send that may not
-// complete blocks its stream until the peer receives it, and the program may rely on later calls
-// not running before.
+// Returns whether the item completes even if its peer makes no further call. Any other item may
+// block its stream, and the program may rely on later calls not running until the item is complete.
 bool cannot_block(const MessageItem& item) {
   if (item.state == State::done) return true;
   if (item.state != State::offered) return false;
@@ -52,10 +51,10 @@ void ExchangeLookahead::announce_awaited(std::span<const MessageItem> items) {
   }
 }
 
-// Collects later groups that can begin. Returns whether it found any. Excludes groups that would
+// Collects later groups that can begin. Returns whether there are any. Excludes groups that would
 // read memory that an earlier receive writes, or write memory that an earlier send reads. Also
 // excludes groups with unmapped pages, because mapping may fail, and the current group would then
-// report the error of the later one.
+// report the error of a later group.
 bool ExchangeLookahead::collect_groups() {
   if (seen_all_ || !pending_.has_room_for(1)) return false;
   const bool may_begin = ahead_.may_begin();
@@ -72,7 +71,7 @@ bool ExchangeLookahead::collect_groups() {
   return found;
 }
 
-// Collects all calls of a group, or none. Calls of one group may touch each other's memory.
+// Collects all calls of a group, or none. Ignores conflicts between calls of the same group.
 bool ExchangeLookahead::collect(std::span<const PointToPoint> calls) {
   const auto conflicts = [&](const PointToPoint& call) { return pending_.conflicts(call); };
   if (!pending_.has_room_for(calls.size()) || std::ranges::any_of(calls, conflicts)) return false;

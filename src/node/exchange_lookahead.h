@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Begins later groups of sends and receives while the current group waits. Ranks that share a core
-// then need one context switch for many groups, and ranks with cores of their own do not wait for a
-// notification per group.
+// then need one context switch for many groups, and ranks with cores of their own need not wait for
+// a notification after each group.
 #pragma once
 
 #include "call/lookahead.h"
@@ -13,14 +13,14 @@
 
 namespace hccl::node {
 
-// Does not merge groups: each group completes in stream order.
+// Groups are not merged: they complete one by one, in stream order.
 class ExchangeLookahead {
  public:
   ExchangeLookahead(MessageSteps& steps, PendingMessages& pending, GroupLookahead& ahead)
       : steps_(steps), pending_(pending), ahead_(ahead) {}
 
-  // Announces to the senders of the current group's missing messages that this rank awaits them.
-  // Call while the current group waits.
+  // Promises the senders of the current group's missing messages to take these messages as soon as
+  // they are offered (see awaiting()). Call while the current group waits.
   void announce_awaited() const { announce_awaited(pending_.current()); }
   // Offers and takes messages of later groups. Returns whether any message was offered or taken.
   // Throws Error.
@@ -36,7 +36,7 @@ class ExchangeLookahead {
   MessageSteps& steps_;
   PendingMessages& pending_;
   GroupLookahead& ahead_;
-  bool skipped_ = false;   // ahead_ is past the groups that are already pending
+  bool skipped_ = false;   // ahead_ has skipped the groups that are already pending
   bool seen_all_ = false;  // no further group can begin for now
 };
 

@@ -15,8 +15,8 @@
 namespace hccl::node {
 namespace {
 
-// The delay after which a blocked item is a fault, because another thread of a waiting program may
-// still make the missing call.
+// A blocked item counts as a fault only after this time: until then, another thread of a program
+// may make the missing call.
 constexpr std::chrono::seconds kCertainty{1};
 
 // Returns the number of the stream's next collective.
@@ -54,7 +54,7 @@ void ExchangeWait::check_limits() {
 
 void ExchangeWait::check_departed(const MessageItem& item) const {
   if (item.state == MessageItem::State::done) return;
-  // Checks the departure before the readiness, because the peer may just have done its part and
+  // Checks the departure before the readiness: a peer may have done its part just before it
   // departed.
   if (!node_.has_departed(item.call->peer) || steps_.ready(item)) return;
   node_.fault().raise(hcclSystemError,
@@ -76,9 +76,10 @@ void ExchangeWait::check_collectives() {
            "; every rank must make the same calls in the same order"));
 }
 
-// Returns an item that a collective blocks, or null if there is none. The peer of such an item
-// waits in a collective that this rank has not called (on the same stream, as far as this rank can
-// tell), the programs of both ranks wait, and the matching call is not queued on another stream.
+// Returns an item that cannot complete because its peer waits in a collective, or null if there is
+// none. For such an item, the peer has posted the next collective of this stream's lane, which this
+// rank has not called; the programs of both ranks are blocked; and the peer has not queued the
+// matching call on another stream.
 const MessageItem* ExchangeWait::find_blocked_by_collective() const {
   if (!ahead_.host_is_waiting())
     return nullptr;  // this rank's program may still call the collective

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fault of a communicator. A communicator has at most one: the rank that detects it first
-// raises it, and every rank of the node sees it.
+// The fault of a communicator. A communicator has at most one fault: the first failure that any
+// rank detects. Every rank of the node sees the fault.
 #pragma once
 
 #include "node/control_block.h"
@@ -21,10 +21,10 @@ class Fault {
     return control_.header().fault.state.load(std::memory_order_seq_cst) != FaultRecord::none;
   }
   // Records `code` and `text` unless a fault is already recorded. Then fails every operation in
-  // flight and wakes its waiters.
+  // flight and wakes all waiting ranks.
   void raise(hcclResult_t code, std::string_view text) noexcept;
-  // Raises the fault with the text that make_text() returns. Uses a fixed text if there is no
-  // memory, because other ranks wait for the fault.
+  // Raises the fault with the text that make_text() returns. If memory is exhausted, uses a fixed
+  // text, because other ranks wait for the fault.
   template <class MakeText>
   void raise_with(hcclResult_t code, MakeText make_text) noexcept {
     try {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank fills a segment of its staging buffer, folds its share of the slice, and drains the shares
-// of the others. Each of these steps is counted in shared memory. A rank fills the next slice
-// before it folds the current one, so that peers seldom wait for it.
+// For each slice, a rank fills a segment of its staging buffer, folds its share, and drains the
+// data of the other ranks. The rank counts these steps in its SliceCounters. It fills the next
+// slice before it folds the current one, so that its peers seldom wait.
 #include "node/host_path.h"
 
 #include "base/scope_exit.h"
@@ -27,7 +27,7 @@ void copy(std::byte* to, const std::byte* from, std::uint64_t bytes, bool bypass
                     bypasses_cache ? reduce::StorePolicy::streaming : reduce::StorePolicy::cached);
 }
 
-// Returns whether a counter that wraps has reached `count`.
+// Returns whether `counter`, which wraps, has reached `count`.
 bool reached(const std::atomic<std::uint32_t>& counter, std::uint32_t count) {
   return static_cast<std::int32_t>(counter.load(std::memory_order_seq_cst) - count) >= 0;
 }
@@ -47,8 +47,8 @@ HostPath::HostPath(NodeSegment& node, StallMonitor& stalls, std::uint64_t cache_
       bypasses_cache_(recv_bytes(call_, node.size()) * static_cast<std::uint64_t>(node.size()) >
                       cache_bytes) {}
 
-// Fills the first slice before it knows whether all ranks use host memory, because each further
-// wait for all ranks costs a round of context switches if they share cores.
+// Fills the first slice before this rank knows whether all ranks use host memory. If ranks share
+// cores, another wait for all ranks would cost another round of context switches.
 bool HostPath::run() {
   check_access();
   begin();
@@ -63,8 +63,8 @@ bool HostPath::run() {
       node_.memory(peer).follow(slot.send_offset, kStagingBytes, slot.send_serial);
   }
   const std::uint32_t count = slices_.count();
-  // Even if the operation fails, this rank may have begun the next one, whose slices are numbered
-  // after these, and no longer reads its peers' staging buffers.
+  // Also runs if the operation fails: this rank no longer reads its peers' staging buffers. It may
+  // also have begun the next operation, whose slices are numbered after these.
   const ScopeExit at_end([&] {
     op_.lane.finish_slices(count);
     publish(&SliceCounters::released, first_slice_ + count);
@@ -83,8 +83,7 @@ void HostPath::begin() {
   if (!reached(op_.lane.slice_counters(node_.rank()).filled, first_slice_ + 1)) fill(0);
 }
 
-// After a fault, the lane's number advances past operations that are not complete, so slots must
-// not be reused.
+// Does nothing after a fault, because peers may still read old slots (see prepost() in post.cpp).
 void HostPath::begin_next() {
   if (op_.ahead == nullptr || node_.fault().raised() || op_.lane.posted(op_.number + 1)) return;
   const int rank = node_.rank();
@@ -95,7 +94,7 @@ void HostPath::begin_next() {
   const AddressRange result{call_.recv, writes ? recv_bytes(call_, ranks) : 0};
   const AddressRange source{call->send, sends(*call, rank) ? send_bytes(*call, ranks) : 0};
   if (result.overlaps(source)) return;
-  // Nothing below may fail, because the error would belong to the next call.
+  // From here on nothing may fail: this operation would report the error of the next call.
   const bool uses_device = (source.bytes != 0 && device::is_device_address(call->send)) ||
                            (receives(*call, rank) && device::is_device_address(call->recv));
   if (uses_device || (source.bytes != 0 && !device::has_host_access(source.first, source.bytes,
@@ -193,7 +192,8 @@ std::byte* HostPath::staged(int rank, std::uint32_t slice, std::uint64_t offset,
   return memory.at(at);
 }
 
-// Overwrites a segment of the staging buffer only when all ranks have released its previous slice.
+// Overwrites a segment of the staging buffer only when all ranks have released the segment's
+// previous slice.
 void HostPath::fill(std::uint32_t slice) {
   const std::uint32_t number = first_slice_ + slice;
   if (op_.stages_send() || call_.traits().reduces)
@@ -298,7 +298,7 @@ void HostPath::copy_own_chunk(std::uint32_t slice) const {
   const std::uint64_t to =
       call_.recv + (traits.has_blocks_in_output ? slices_.offset_of(rank) : 0) + all.first_byte;
   if (from == to) return;
-  if (device::is_device_address(to)) {  // of the root of a broadcast
+  if (device::is_device_address(to)) {  // at the root of a broadcast
     device::copy_to_device(node_.arena(), to, pointer(from), all.bytes);
   } else {
     copy(pointer(to), pointer(from), all.bytes, bypasses_cache_);

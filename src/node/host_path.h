@@ -16,12 +16,12 @@
 
 namespace hccl::node {
 
-// Each rank reduces its own share of every slice, for which it accesses its own input and output in
-// place. A rank never writes to another rank's memory.
+// Each rank reduces its own share of every slice. For that share, the rank reads its own input and
+// writes its own output in place. No rank writes to another rank's memory.
 class HostPath {
  public:
-  // `op` must have a staging buffer. `first`: the number of slices of the lane's earlier
-  // operations.
+  // `op` must have a staging buffer. `first`: the number of slices of the lane's earlier operations
+  // on this path.
   HostPath(NodeSegment& node, StallMonitor& stalls, std::uint64_t cache_bytes,
            CollectiveOperation& op, std::uint32_t first);
 
@@ -38,8 +38,9 @@ class HostPath {
   void check_access() const;
   // Posts the operation, if this rank has not done so, and fills its first slice.
   void begin();
-  // Begins the next call of the stream, if it is staged too and reads no result of this one. Ranks
-  // that share cores then need one round of context switches per call instead of two.
+  // Begins the next call of the stream, if that call also takes this path and does not read this
+  // call's result. Ranks that share cores then need one round of context switches per call instead
+  // of two.
   void begin_next();
   // Returns whether begin() can neither block nor fail.
   [[nodiscard]] bool can_begin() const;
@@ -49,9 +50,10 @@ class HostPath {
   void fold(std::uint32_t slice);
   void drain(std::uint32_t slice);
   void copy_own_chunk(std::uint32_t slice) const;
-  // Returns whether `counter` of every rank, or of the senders only, is at least `count`.
+  // Returns whether `counter` of every rank, or of every sender if `only_senders`, is at least
+  // `count`.
   [[nodiscard]] bool have_reached(Counter counter, std::uint32_t count, bool only_senders) const;
-  // Blocks until have_reached() returns true.
+  // Blocks until have_reached() returns true. Throws the communicator's fault.
   void await(Counter counter, std::uint32_t count, bool only_senders = false);
   void publish(Counter counter, std::uint32_t count);
 
@@ -65,11 +67,11 @@ class HostPath {
   StallMonitor& stalls_;
   const std::uint64_t cache_bytes_;
   CollectiveOperation& op_;
-  const CollectiveCall& call_;  // with the addresses of host memory
+  const CollectiveCall& call_;  // with the program's addresses
   const HostSlices slices_;
   OperationWait wait_;
   const std::uint32_t first_slice_;
-  const bool bypasses_cache_;  // for results
+  const bool bypasses_cache_;  // in copies to the program's output
 };
 
 }  // namespace hccl::node

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cuts a collective on host memory into slices that fit into a segment of a rank's staging buffer,
-// and each slice of a reduction into one share per rank. Pure; the same on all ranks.
+// and each slice of a reduction into one share per rank. The results are the same on all ranks.
 #pragma once
 
 #include "call/collective_call.h"
@@ -21,7 +21,7 @@ class HostSlices {
       : ranks_(static_cast<std::uint64_t>(ranks)),
         chunks_(static_cast<std::uint64_t>(send_chunks(call, ranks))),
         chunk_bytes_(chunk_bytes(call, ranks)) {
-    // The segments of all ranks together fit into the inner caches.
+    // Small enough that the segments that all ranks use at a time fit into the inner caches.
     constexpr std::uint64_t kBytesOfAllRanks = 512 << 10;
     const std::uint64_t segment =
         std::clamp<std::uint64_t>(kBytesOfAllRanks / ranks_, 32 << 10, kSegmentBytes);
@@ -35,13 +35,13 @@ class HostSlices {
     const std::uint64_t first = number * slice_bytes_;
     return {first, std::min(slice_bytes_, chunk_bytes_ - first)};
   }
-  // Returns the part of a slice, relative to its beginning, that `rank` reduces.
+  // Returns the part of a slice that `rank` reduces, relative to the beginning of the slice.
   [[nodiscard]] Slice share(const Slice& slice, int rank) const {
     const std::uint64_t most = ((slice.bytes + ranks_ - 1) / ranks_ + 63) / 64 * 64;
     const std::uint64_t first = std::min(static_cast<std::uint64_t>(rank) * most, slice.bytes);
     return {first, std::min(most, slice.bytes - first)};
   }
-  // Returns the offset of a chunk in a program's buffer, and of its slice in a staging buffer.
+  // Return the offset of a chunk in a program's buffer, and of the chunk's slice in a segment.
   [[nodiscard]] std::uint64_t offset_of(int chunk) const {
     return static_cast<std::uint64_t>(chunk) * chunk_bytes_;
   }

@@ -12,11 +12,11 @@ namespace hccl::node {
 // Returns whether `rank` reads or writes host memory in the call.
 [[nodiscard]] bool uses_host_memory(const CollectiveCall& call, int rank, int ranks);
 [[nodiscard]] bool uses_host_memory(const PointToPoint& call);
-// Returns whether `rank` uses host memory that does not fit into its slot.
+// Returns whether `rank` uses host memory, and the call's data does not fit into a slot.
 [[nodiscard]] bool needs_staging(const CollectiveCall& call, int rank, int ranks);
 
-// Copies a rank's host memory, which peers cannot map, through a staging buffer, which they can.
-// Serves one collective.
+// Copies a rank's host memory, which peers cannot map, to and from a staging buffer, which peers
+// can map. Serves one collective.
 class HostStaging {
  public:
   HostStaging(device::Arena& arena, device::DeviceAddress buffer, const CollectiveCall& call,
@@ -30,9 +30,9 @@ class HostStaging {
   [[nodiscard]] device::DeviceAddress buffer() const { return buffer_; }
   [[nodiscard]] bool stages_send() const { return stages_send_; }
   [[nodiscard]] bool stages_recv() const { return stages_recv_; }
-  // fill() copies the data that this rank sends in a slice into the staging buffer; drain() copies
-  // the data received there to the program's memory. The slice's parts of all chunks are contiguous
-  // in the staging buffer, at Slicing::offset_in(). Throw Error.
+  // fill() copies this rank's input of a slice to the staging buffer. drain() copies this rank's
+  // result of a slice from the staging buffer to the program's memory. In the staging buffer, the
+  // slice's parts of all chunks are contiguous, at Slicing::offset_in(). Throw Error.
   void fill(const Slice& slice);
   void drain(const Slice& slice);
 
@@ -44,7 +44,7 @@ class HostStaging {
   const int ranks_;
   const bool stages_send_;
   const bool drains_;       // whether this rank's result goes to host memory
-  const bool stages_recv_;  // also for the root of an in-place broadcast, which drains nothing
+  const bool stages_recv_;  // also at the root of an in-place broadcast, which drains nothing
   device::HostCheck send_check_ = device::HostCheck::by_copy;
   device::HostCheck recv_check_ = device::HostCheck::by_copy;
   CollectiveCall staged_;

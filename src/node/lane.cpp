@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first rank that attaches to a lane claims its storage; the last that releases it frees it.
+// The first rank that attaches to a lane claims storage for the lane. The last rank that releases
+// the lane frees the storage.
 #include "node/lane.h"
 
 #include "base/deadline.h"
@@ -28,8 +29,8 @@ Lane::Lane(ControlBlock control, int rank, std::uint32_t ordinal)
       slices_done_(control.header().first_number) {}
 
 void Lane::lock_pool() {
-  // If the holder dies, the communicator fails, which ends this wait. The deadline ends the wait
-  // for a holder that is stopped, or that departed before it died.
+  // If the holder dies, the communicator fails, and the fault ends this wait. The deadline ends the
+  // wait for a holder that is stopped, or that died after it had departed.
   const Deadline deadline = Deadline::after(kPoolTimeout);
   std::atomic<std::uint32_t>& word = control_.header().pool_lock;
   const Fault fault(control_);
@@ -98,7 +99,8 @@ void Lane::attach() {
   slots_ = control_.slots(*mine);
 }
 
-// Counts the slice of a call that this rank has begun ahead of its turn, and perhaps abandoned.
+// Also checks the first slice of a call that this rank has begun ahead of its turn
+// (HostPath::begin_next()).
 bool Lane::staging_is_released() const {
   if (block_ == nullptr) return true;
   const auto precedes = [](std::uint32_t a, std::uint32_t b) {

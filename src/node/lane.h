@@ -22,56 +22,57 @@ class Lane {
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
 
-  // Finds or claims the lane's storage on the first operation. Blocks while another rank changes
-  // the table of lanes. Throws Error(hcclInvalidUsage) if all lanes are in use,
+  // The first call finds or claims the lane's storage; later calls do nothing. Blocks while another
+  // rank changes the table of lanes. Throws Error(hcclInvalidUsage) if all lanes are in use,
   // Error(hcclSystemError) if another rank keeps the table locked for 10 s, or the communicator's
   // fault.
   void attach();
 
   [[nodiscard]] LaneBlock& block() const { return *block_; }
-  // Returns the slot of `rank` for operation `number`, which is at most kMaxAhead before or after
-  // the current one.
+  // Returns the slot of `rank` for operation `number`, which must be at most kMaxAhead before or
+  // after the current operation.
   [[nodiscard]] Slot& slot(std::uint32_t number, int rank) const {
     const std::size_t row = number % kSlots;
     return *reinterpret_cast<Slot*>(slots_ + (row * ranks_ + static_cast<std::size_t>(rank)) *
                                                  Slot::kStride);
   }
   [[nodiscard]] Slot& slot(int rank) const { return slot(number_, rank); }
-  // Returns the number plus one of the tile that `rank` is storing; 0 if it stores none.
+  // Returns the number, plus one, of the tile that `rank` is storing; 0 if there is none.
   [[nodiscard]] std::atomic<std::uint32_t>& current_tile(int rank) const {
     return current_tiles_[rank].number;
   }
   [[nodiscard]] SliceCounters& slice_counters(int rank) const { return slice_counters_[rank]; }
   // Returns whether `rank` has posted its part of an operation.
   [[nodiscard]] bool has_posted(int rank, std::uint32_t number) const {
-    // Sequentially consistent, like posting and the check for sleepers.
+    // Sequentially consistent, like the store of the number (post.cpp) and the registration of
+    // sleepers.
     return slot(number, rank).number.load(std::memory_order_seq_cst) == number;
   }
   [[nodiscard]] bool has_posted(int rank) const { return has_posted(rank, number_); }
 
   // Returns whether this rank has posted its part of operation `number`, which may be later than
-  // the current one.
+  // the current operation.
   [[nodiscard]] bool posted(std::uint32_t number) const {
     return static_cast<std::int32_t>(posted_end_ - number) > 0;
   }
   void set_posted(std::uint32_t number) { posted_end_ = number + 1; }
 
   [[nodiscard]] std::uint32_t ordinal() const { return ordinal_; }
-  // number() returns the number of the current or next operation. cooperative_number() counts the
-  // slices of all operations on the cooperative path.
+  // number() returns the number of the current operation or, between operations, of the next.
+  // cooperative_number() does the same for the slices of operations on the cooperative path.
   [[nodiscard]] std::uint32_t number() const { return number_; }
   [[nodiscard]] std::uint32_t cooperative_number() const { return cooperative_number_; }
   [[nodiscard]] std::uint32_t state_word(LaneBlock::Phase phase) const {
     return LaneBlock::state_of(cooperative_number_, phase);
   }
-  // Returns whether the current cooperative operation is complete. Other ranks may be several
-  // operations ahead.
+  // Returns whether the current slice of a cooperative operation is complete. Other ranks may be
+  // several operations ahead.
   [[nodiscard]] bool complete() const {
     const std::uint32_t state = block_->state.load(std::memory_order_seq_cst) & ~3u;
     return static_cast<std::int32_t>(state - state_word(LaneBlock::gathering)) > 0;
   }
-  // Records a use of the buffer at `offset`. Returns whether an earlier use is recorded; the record
-  // of 64 buffers may have lost it.
+  // Records the use of a buffer. Returns whether an earlier use of the same buffer is still
+  // recorded. At most 64 buffers are recorded.
   [[nodiscard]] bool seen_before(std::uint64_t offset, std::uint32_t serial) {
     const std::uint64_t buffer = offset << 16 ^ serial;
     std::uint64_t& entry = seen_[(offset >> 12) * 0x9e3779b97f4a7c15u >> 58];
@@ -81,10 +82,11 @@ class Lane {
   void finish_slice() { ++cooperative_number_; }
   // Ends an operation that did not use the lane's state word.
   void finish_eager() { ++number_; }
-  // Returns the number of slices of complete operations that took the host-memory path.
+  // Returns the number of slices of the earlier operations on the host-memory path, counted from
+  // ControlHeader::first_number.
   [[nodiscard]] std::uint32_t slices_done() const { return slices_done_; }
   void finish_slices(std::uint32_t count) { slices_done_ += count; }
-  // Returns whether no other rank still reads this rank's staging buffer.
+  // Returns whether all other ranks have finished reading this rank's staging buffer.
   [[nodiscard]] bool staging_is_released() const;
   void finish_cooperative() {
     ++number_;

@@ -29,8 +29,9 @@ std::optional<Offer> Mailboxes::find_offer(int first) const {
     if (source == node_.rank()) continue;
     const std::uint64_t number = next_receive_[static_cast<std::size_t>(source)];
     const Message& message = boxes_[source * node_.size() + node_.rank()].message(number);
-    // Sequentially consistent, as in MessageSteps::ready(): a sleeper checks this after it has
-    // registered. The sender reuses the entry only after the message has been taken.
+    // Sequentially consistent, as in MessageSteps::ready(): a thread repeats this check after it
+    // has registered as a sleeper. The sender reuses the entry only after the message has been
+    // taken.
     if (message.offered.load(std::memory_order_seq_cst) != number + 1) continue;
     const auto type = static_cast<hcclDataType_t>(message.type);
     return Offer{source, message.count * reduce::element_size(type)};

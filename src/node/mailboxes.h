@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// This rank's access to the mailboxes that it shares with the other ranks of the node. Assigns
-// numbers to its sends and receives, and finds messages for which no receive has been queued.
+// The mailboxes of a rank: one for each peer and direction. Numbers the rank's sends and receives,
+// and finds messages for which the rank has queued no receive.
 #pragma once
 
 #include "call/backend.h"
@@ -26,14 +26,14 @@ class Mailboxes {
                                              : boxes_[call.peer * node_.size() + node_.rank()];
   }
 
-  // Gives the call its number among this rank's calls in the same direction with the same peer, and
+  // Sets call.number, which counts this rank's calls in the same direction with the same peer, and
   // publishes the call to the peer. `lane`: the ordinal of the call's lane plus one, or 0 if the
   // call has no lane yet. Call in program order. Thread safety: one thread at a time.
   void number(PointToPoint& call, std::uint32_t lane);
 
   // Returns a message for which no receive has a number yet, if there is one. Checks the ranks in
   // order, starting at `first` and wrapping around. Does not block. Thread safety: one thread at a
-  // time, and not concurrently with number(), so that no receive takes the message.
+  // time, and not concurrently with number(), which could assign the message to a receive.
   [[nodiscard]] std::optional<Offer> find_offer(int first) const;
   // Blocks until `ready()` returns true, a message has been offered to this rank or taken from it,
   // the communicator has failed, or `limit` has passed.
@@ -48,8 +48,8 @@ class Mailboxes {
   std::vector<std::uint64_t> next_send_, next_receive_;  // by peer
 };
 
-// Pack a send or receive into the word of RankRecord::in_exchange, and unpack it. The address is
-// omitted, and the count is limited to 32 bits.
+// Convert a send or receive to the word of RankRecord::in_exchange and back. The word omits the
+// address and the number of the call, and caps the count at 2^32 - 1.
 [[nodiscard]] std::uint64_t pack_call(const PointToPoint& call);
 [[nodiscard]] PointToPoint unpack_call(std::uint64_t packed);
 

@@ -12,7 +12,7 @@ namespace hccl::node {
 
 // A range of a message's bytes in the sender's memory file.
 struct MessagePiece {
-  std::uint64_t position;  // of its first byte in the message
+  std::uint64_t position;  // of the piece's first byte in the message
   std::uint64_t bytes;
   std::uint64_t file_offset;
   device::Content content;
@@ -24,9 +24,9 @@ class MessageCopier {
   // no peer waits for the copy to end.
   static constexpr std::uint64_t kLongCopy = 16 << 10;
 
-  // `staging`: the staging buffer for messages to host memory, or 0 if there are none. A copy
-  // bypasses the caches if copies of the same length on all ranks would together touch more than
-  // about `cache_bytes`.
+  // `staging`: the staging buffer for messages to host memory, or 0 if there are no such messages.
+  // A copy bypasses the caches if copies of the same length on all ranks would together touch more
+  // than about 1.5 times `cache_bytes`.
   MessageCopier(NodeSegment& node, device::DeviceAddress staging, std::uint64_t cache_bytes)
       : node_(node), staging_(staging), cache_bytes_(cache_bytes) {}
 
@@ -34,9 +34,9 @@ class MessageCopier {
   // allocations change, because the same address may then have different pages.
   const device::Placement& locate(MessageItem& item) const;
 
-  // Copy a whole message from its mailbox, and a piece of a message from the sender's memory. For
-  // an item in device memory, call locate() and map its pages first. Throw Error, including the
-  // communicator's fault.
+  // copy_short() copies a whole message from its mailbox; copy_piece() copies a piece of a message
+  // from the sender's memory. For an item in device memory, call locate() and map its pages first.
+  // Throw Error, including the communicator's fault.
   void copy_short(const MessageItem& item);
   void copy_piece(const MessageItem& item, const MessagePiece& piece);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A send is complete when its message has been taken: both sides have then checked for a mismatch,
-// and the program may reuse the buffer.
+// A send is complete when the receiver has taken the message: the receiver has then found no
+// mismatch, and the sender's program may reuse the buffer.
 #include "node/message_steps.h"
 
 #include "base/text.h"
@@ -47,12 +47,13 @@ bool MessageSteps::is_in_page_tables(MessageItem& item) const {
 
 bool MessageSteps::ready(const MessageItem& item) const {
   const std::uint64_t number = item.call->number;
-  // Sequentially consistent, because a sleeper checks this after it has registered.
+  // Sequentially consistent, because a thread repeats this check after it has registered as a
+  // sleeper.
   if (item.state == State::draining)
     return item.message->stream().filled.load(std::memory_order_seq_cst) > item.moved;
   if (!item.sends()) return item.message->offered.load(std::memory_order_seq_cst) == number + 1;
   const std::uint64_t taken = item.mailbox->receipt(number).taken.load(std::memory_order_seq_cst);
-  if (item.state == State::offered)  // the next message in its entry may have been taken as well
+  if (item.state == State::offered)  // a later message of the entry may have been taken too
     return taken > number || can_fill(item);
   return number < Mailbox::kMessages || taken == number + 1 - Mailbox::kMessages;
 }
@@ -76,7 +77,7 @@ void MessageSteps::offer(MessageItem& item) {
   const PointToPoint& call = *item.call;
   Message& message = *item.message;
   // The previous message of this entry may belong to another stream. Only the peer's process orders
-  // the two messages, which a race detector does not see, so this load makes the order explicit.
+  // the two messages. A race detector does not see that order, so this load makes it explicit.
   static_cast<void>(message.offered.load(std::memory_order_acquire));
   message.type = call.type;
   message.count = call.count;

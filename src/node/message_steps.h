@@ -15,12 +15,12 @@
 namespace hccl::node {
 
 // A long message from host memory goes through the two halves of its sender's staging buffer, which
-// peers can map. Such a message starts only when its receiver is ready for it, so that one buffer
+// peers can map. The sender fills the buffer only when the receiver is ready, so that one buffer
 // serves all sends of a group in any order.
 class MessageSteps {
  public:
   // `staging`: a staging buffer of kExchangeStagingBytes for calls on host memory, or 0 if there
-  // are none.
+  // are no such calls.
   MessageSteps(NodeSegment& node, const Mailboxes& mailboxes, device::DeviceAddress staging,
                std::uint64_t cache_bytes)
       : node_(node),
@@ -33,9 +33,9 @@ class MessageSteps {
   [[nodiscard]] bool ready(const MessageItem& item) const;
   // Takes the next step of an item that is ready. Throws Error.
   void advance(MessageItem& item);
-  // Offers a send that has not begun.
+  // Offers the message of a send whose state is `begun`.
   void offer(MessageItem& item);
-  // Copies the message of a receive that has not begun and is not streamed.
+  // Copies the message of a receive whose state is `begun`. The message must not be streamed.
   void take(MessageItem& item);
   // Rings the peers that must see the steps taken since the last call of ring_peers().
   void ring_peers();

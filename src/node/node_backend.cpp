@@ -16,7 +16,7 @@
 namespace hccl::node {
 namespace {
 
-constexpr std::chrono::milliseconds kLook{500};  // for events that ring no doorbell
+constexpr std::chrono::milliseconds kLook{500};  // longest sleep, as some events ring no doorbell
 
 }  // namespace
 
@@ -51,7 +51,7 @@ class NodeBackend::NodeStream final : public BackendStream {
 
   [[nodiscard]] bool release_staging() const noexcept {
     if (lane_ == nullptr) return true;
-    // Ranks that have died never release it.
+    // A rank that has died never releases the buffer.
     const Deadline deadline =
         Deadline::after(std::chrono::milliseconds(backend_.failed() ? 50 : 1000));
     while (!lane_->staging_is_released()) {
@@ -106,7 +106,7 @@ std::optional<Offer> NodeBackend::probe(int first, bool only_looks, Deadline dea
                                         SpinLock& queueing) {
   std::optional<Offer> found;
   const auto look = [&] {
-    const std::lock_guard lock(queueing);  // so that no receive is numbered and takes the message
+    const std::lock_guard lock(queueing);  // keeps number() from giving the message to a receive
     found = engine_.mailboxes().find_offer(first);
     return found.has_value();
   };

@@ -30,15 +30,15 @@ struct Peer {
   std::string host;
 };
 
-// Every back end of a communicator with several ranks has a segment, even if its ranks do not all
-// share memory: the segment then holds only the ranks of this node. In this folder, `rank` is an
-// index into `peers`. A back end that runs no calls through shared memory needs no Engine:
+// Every back end of a communicator with several ranks has a NodeSegment for the ranks of this node.
+// In this folder, `rank` is an index into `peers`. A back end that runs no calls through shared
+// memory uses a NodeSegment without an Engine:
 //
 //   NodeSegment node(SharedSegment::map(control), std::move(peers), arena, rank, cores);
 //   node.throw_if_failed();               // at the start of a call, and while it waits
 //   Waiter waiter(node.ladder());         // how ranks of this node wait for each other
 //   node.fail(error.code(), error.what());
-//   node.depart();                        // at the end, before it is destroyed
+//   node.depart();                        // before the segment is destroyed
 //
 // Thread safety: any thread may call any function.
 class NodeSegment {
@@ -61,8 +61,8 @@ class NodeSegment {
   [[nodiscard]] const ControlBlock& control() const { return control_; }
   [[nodiscard]] RankRecord& record(int rank) const { return control_.header().records[rank]; }
   [[nodiscard]] RankRecord& own_record() const { return record(rank_); }
-  // Creates a lane. `ordinal`: the number of lanes that the communicator created before; the same
-  // on all ranks.
+  // Creates a lane. `ordinal`: the number of lanes that the communicator has created before this
+  // one; the same on all ranks.
   [[nodiscard]] std::unique_ptr<Lane> make_lane(std::uint32_t ordinal) const {
     return std::make_unique<Lane>(control_, rank_, ordinal);
   }
@@ -73,9 +73,9 @@ class NodeSegment {
     if (fault_.raised()) fault_.throw_error();
   }
   // Raises a fault for all ranks of the node. The fault's text is `why`, prefixed with this rank's
-  // name. Keeps a fault that exists already, but fails the operations and wakes their waiters
-  // again, because the rank that raised the fault may have been stopped before it did so. Further
-  // calls of the same rank do nothing.
+  // name. If there is a fault already, keeps that fault, but fails the operations in flight and
+  // wakes the waiting ranks again: the rank that recorded the fault may have been stopped before it
+  // could do this. Only the first call on this rank has an effect.
   void fail(hcclResult_t code, const char* why) noexcept;
 
   // Raises a fault because the process of `rank` has exited, unless the rank has departed. Called
@@ -86,10 +86,10 @@ class NodeSegment {
   [[nodiscard]] bool has_departed(int rank) const {
     return record(rank).presence.load(std::memory_order_seq_cst) == Presence::departed;
   }
-  // Returns whether the process of `rank` is stopped, as far as this process can see.
+  // Returns whether the process of `rank` is known to be stopped.
   [[nodiscard]] bool is_stopped(int rank) const;
 
-  // Return the description of a rank: "rank 3 (pid 41, host a)".
+  // Return a rank's name for texts: "rank 3 (pid 41, host a)".
   [[nodiscard]] std::string rank_text(int rank) const;
   [[nodiscard]] std::string own_text() const { return rank_text(rank_); }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks before each sleep for ranks that delay the operation.
+// Before each sleep, checks for ranks that have departed and for the time limits.
 #include "node/operation_wait.h"
 
 #include "base/text.h"
@@ -16,14 +16,13 @@ OperationWait::~OperationWait() {
 
 void OperationWait::prepare_sleep() {
   timer_.start();
-  // Publishes whether this rank's program is blocked, so that it cannot make the call that a send
-  // or receive of another rank waits for.
+  // Publishes whether this rank's program is blocked. A blocked program cannot make the call for
+  // which a send or receive of another rank waits.
   const bool host_is_waiting = op_.ahead != nullptr && op_.ahead->host_is_waiting();
   node_.own_record().host_is_waiting.store(host_is_waiting ? op_.lane.ordinal() + 1 : 0,
                                            std::memory_order_relaxed);
   for (int rank = 0; rank < node_.size(); ++rank) {
-    // Checks the departure before the posting, because a rank may just have posted its part and
-    // departed.
+    // Checks the departure first: a rank may have posted its part just before it departed.
     if (!node_.has_departed(rank) || op_.lane.has_posted(rank)) continue;
     node_.fault().raise(hcclSystemError, text(call_text(), ": ", node_.rank_text(rank),
                                               " has destroyed the communicator; every rank must "

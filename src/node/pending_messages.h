@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The in-flight sends and receives of one stream of a communicator: those of the current group, and
-// those of later groups that were posted ahead.
+// The sends and receives in progress on one stream of a communicator: those of the current group,
+// and those of later groups that have begun ahead of their turn.
 #pragma once
 
 #include "call/point_to_point.h"
@@ -27,7 +27,7 @@ struct MessageItem {
   std::uint64_t bytes;
   State state = State::begun;
   std::uint64_t moved = 0;  // bytes, if the message is streamed
-  device::Placement at{};   // of its device memory
+  device::Placement at{};   // of the call's device memory
 
   [[nodiscard]] bool sends() const { return call->direction == Direction::send; }
   [[nodiscard]] AddressRange range() const { return {call->address, bytes}; }
@@ -64,7 +64,7 @@ class PendingMessages {
   void take_back(std::size_t items) {
     items_.erase(items_.end() - static_cast<std::ptrdiff_t>(items), items_.end());
   }
-  // Ends a group that is posted ahead, after all its calls have been added.
+  // Ends a group that begins ahead of its turn. Call after all its calls have been added.
   void end_group() { ++groups_ahead_; }
   [[nodiscard]] std::size_t groups_ahead() const { return groups_ahead_; }
   [[nodiscard]] bool has_room_for(std::size_t calls) const {
@@ -81,13 +81,13 @@ class PendingMessages {
   [[nodiscard]] std::span<const MessageItem> last(std::size_t calls) const {
     return std::span(items_).last(calls);
   }
-  // Return the first send or receive after the current group that has not begun; null if there is
-  // none.
+  // Return the first send or receive after the current group whose state is `begun`; null if there
+  // is none.
   [[nodiscard]] MessageItem* next_send() { return next(next_send_, Direction::send); }
   [[nodiscard]] MessageItem* next_receive() { return next(next_receive_, Direction::receive); }
 
-  // Returns whether `cannot_block()` is true for all items. The function is not called again for an
-  // item for which it has returned true.
+  // Returns whether cannot_block() is true for all items. Once cannot_block() has returned true for
+  // an item, it is not called again for that item.
   template <class CannotBlock>
   [[nodiscard]] bool none_can_block(CannotBlock cannot_block) {
     cannot_block_end_ = std::max(cannot_block_end_, first_);

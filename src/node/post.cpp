@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A slot is posted by storing its number, after everything else.
+// A rank posts a slot by storing the slot's number after all other fields.
 #include "node/post.h"
 
 #include "device/host_memory.h"
@@ -27,7 +27,7 @@ void publish(const NodeSegment& node, const CollectiveOperation& op) {
   slot.recv_offset = op.recv.file_offset;
   slot.send_serial = op.send.serial;
   slot.recv_serial = op.recv.serial;
-  // The first slice of a staged operation is ready when the staging buffer is filled.
+  // The first slice of a staged operation becomes ready when the staging buffer has been filled.
   slot.slice.store(op.staging != nullptr && !op.eager() ? 0 : 1, std::memory_order_relaxed);
   // Sequentially consistent, like the sleepers' registration: either the sleepers see the number,
   // or this rank sees the sleepers.
@@ -35,8 +35,8 @@ void publish(const NodeSegment& node, const CollectiveOperation& op) {
   op.lane.set_posted(op.number);
 }
 
-// Returns whether the pages that posting accesses are mapped. Mapping may fail, and the current
-// operation would then report the error of the later one.
+// Returns whether `op` can be posted without mapping pages, and its host memory can be read.
+// Otherwise posting may fail, and the current operation would report the error of a later one.
 bool is_in_page_tables(const NodeSegment& node, const CollectiveOperation& op) {
   device::Arena& arena = node.arena();
   const device::ArenaView& memory = *arena.view();
@@ -66,7 +66,7 @@ void post(NodeSegment& node, CollectiveOperation& op) {
     }
     if (op.send_bytes != 0) {
       op.send = arena.locate(op.call.send);
-      // A staging buffer is filled after it has been posted.
+      // A staging buffer is filled after it has been posted, so its content is always data.
       if (!op.stages_send())
         op.content = resolve_content(arena, op.send.file_offset, op.send_bytes);
     }
@@ -83,14 +83,15 @@ void ring_if_all_posted(const NodeSegment& node, const CollectiveOperation& op) 
   bell.ring_always();
 }
 
-// Posts only calls that take the same path. Cooperative operations access memory only after all
-// earlier operations are complete. The input of an eager operation is read when it is posted, so
-// the first one that reads the result of an unfinished operation is not posted ahead, nor is a
-// barrier.
+// Stops at the first call that cannot be posted ahead: a barrier, a call that takes another path
+// than `op`, a call that needs a staging buffer or whose pages are not mapped, or an eager call
+// that reads the result of an unfinished operation. The input of an eager call is read when the
+// call is posted; a cooperative call accesses memory only after all earlier operations are
+// complete.
 void prepost(NodeSegment& node, CollectiveOperation& op) {
   if (op.ahead == nullptr || op.looked_ahead || op.lane.posted(op.number + kMaxAhead / 2)) return;
-  // After a fault, the lane's number advances past operations that are not complete, so slots must
-  // not be reused.
+  // After a fault, ranks also advance past operations that are not complete. Peers may still read
+  // the slots of these operations, so no slot may be reused.
   if (node.fault().raised()) return;
   op.looked_ahead = true;
   std::array<AddressRange, kMaxAhead> unfinished;
@@ -104,7 +105,8 @@ void prepost(NodeSegment& node, CollectiveOperation& op) {
     if (op.lane.posted(next.number)) continue;
     if (next.eager() != op.eager() || needs_staging(*call, node.rank(), node.size())) return;
     if (!is_in_page_tables(node, next)) return;
-    // Another process may write to host memory before it enters the barrier.
+    // Another process may still write to the call's host memory until that process enters the
+    // barrier.
     if (op.call.collective == Collective::barrier &&
         uses_host_memory(*call, node.rank(), node.size()))
       return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Posts a rank's part of an operation: its descriptor and, if it is short, its data.
+// Posts a rank's part of an operation: the descriptor and, if the operation is eager, the data.
 #pragma once
 
 #include "node/collective_operation.h"
@@ -7,12 +7,12 @@
 
 namespace hccl::node {
 
-// Posts this rank's part to its slot. Throws Error(hcclOutOfMemory).
+// Posts this rank's part of the operation to the rank's slot. Throws Error.
 void post(NodeSegment& node, CollectiveOperation& op);
-// Wakes the ranks that sleep on the operation if all have posted.
+// If all ranks have posted their part of the operation, wakes the ranks that sleep on it.
 void ring_if_all_posted(const NodeSegment& node, const CollectiveOperation& op);
-// Posts this rank's part of the calls after `op`, so that ranks that share a core need one context
-// switch for many operations. Call before waiting.
+// Posts this rank's part of the calls that follow `op`. Ranks that share a core then need one
+// context switch for many operations. Call before waiting.
 void prepost(NodeSegment& node, CollectiveOperation& op);
 
 }  // namespace hccl::node

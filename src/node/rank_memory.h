@@ -10,20 +10,20 @@
 
 namespace hccl::node {
 
-// The longest range that as_source() can return.
+// The longest range that as_source() can return, in bytes.
 inline constexpr std::uint64_t kMaxSourceBytes = 256 << 10;
 
-// Returns whether a range of this rank's memory file consists of data, a hole or both. Maps the
-// range's pages if it consists of data only.
+// Returns whether a range of this rank's memory file consists of data, a hole or both. If the range
+// consists of data only, maps its pages.
 [[nodiscard]] device::Content resolve_content(device::Arena& arena, std::uint64_t file_offset,
                                               std::uint64_t bytes);
-// Copies this rank's device or host memory to `destination`. Returns whether that memory holds
-// data, holes or both. Throws Error, also if the host memory cannot be read.
+// Copies this rank's device or host memory to `destination`. Returns whether the source consists of
+// data, a hole or both; host memory is always data. Throws Error.
 device::Content load(device::Arena& arena, device::DeviceAddress address, std::uint64_t bytes,
                      std::byte* destination);
 // Returns a pointer for reading a range of a rank's memory. `content`: the content that the rank
 // has published. `mapped`: whether the whole range is in this process's page tables; if not, maps
-// its pages. Throws Error(hcclOutOfMemory).
+// the pages that hold data. Throws Error(hcclOutOfMemory).
 [[nodiscard]] const std::byte* as_source(device::ArenaView& memory, std::uint64_t file_offset,
                                          std::uint64_t bytes, device::Content content, bool mapped);
 

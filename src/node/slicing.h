@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts an operation into slices that fit into a staging buffer, if the host memory of any rank goes
-// through one. The slices are the same on all ranks.
+// Cuts a cooperative operation into slices that fit into a staging buffer, if any rank uses one.
+// The slices are the same on all ranks.
 #pragma once
 
 #include "call/collective_call.h"
@@ -10,21 +10,21 @@
 
 namespace hccl::node {
 
-// Part of every chunk of a call's buffers.
+// A range of bytes in every chunk of a call's buffers.
 struct Slice {
   std::uint64_t first_byte = 0;
   std::uint64_t bytes = 0;
 };
 
 // One half of a staging buffer holds the data that a rank sends, the other the data that it
-// receives. A half is small enough that a slice stays in the cache between the copies and the
-// tiles.
+// receives. A half is so small that a slice stays in the cache from its copy to the staging buffer
+// until its tiles are computed.
 inline constexpr std::uint64_t kStagingHalfBytes = 512 << 10;
 // The offset of a page for short messages, which follows the halves.
 inline constexpr std::uint64_t kShortMessagesOffset = 2 * kStagingHalfBytes;
 inline constexpr std::uint64_t kExchangeStagingBytes = kShortMessagesOffset + 4096;
-// The offset of the segments that HostPath uses. They are separate, because peers may still read
-// them when this rank's next call begins.
+// The offset of the segments that HostPath uses. The segments do not overlap the halves, because
+// peers may still read the segments when this rank's next call begins.
 inline constexpr std::uint64_t kHostPathOffset = kExchangeStagingBytes;
 inline constexpr std::uint64_t kHostPathBytes = 1 << 20;
 inline constexpr std::uint64_t kStagingBytes = kHostPathOffset + kHostPathBytes;
@@ -48,11 +48,12 @@ class Slicing {
     const std::uint64_t first = number * slice_bytes_;
     return {first, std::min(slice_bytes_, chunk_bytes_ - first)};
   }
-  // Returns the length of a buffer of `chunks` chunks. A staging buffer holds one slice of each.
+  // Returns the size, in bytes, of a buffer of `chunks` chunks. A staging buffer (`staged`) holds
+  // one slice of each chunk.
   [[nodiscard]] std::uint64_t buffer_bytes(bool staged, int chunks) const {
     return (staged ? slice_bytes_ : chunk_bytes_) * static_cast<std::uint64_t>(chunks);
   }
-  // Returns the offset in such a buffer at which a slice's part of a chunk begins.
+  // Returns the offset, in such a buffer, of slice `number` of a chunk.
   [[nodiscard]] std::uint64_t offset_in(bool staged, int chunk, std::uint32_t number) const {
     return buffer_bytes(staged, chunk) + (staged ? 0 : slice(number).first_byte);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits how long calls wait for other ranks: HCCL_TIMEOUT fails the communicator, and
-// HCCL_HANG_REPORT writes one line that names the ranks that delay the call.
+// Limits how long calls wait for other ranks. After HCCL_TIMEOUT, fails the communicator. After
+// HCCL_HANG_REPORT, logs a line that names the ranks that delay the call.
 #pragma once
 
 #include "base/deadline.h"
@@ -40,12 +40,13 @@ class StallTimer {
  public:
   explicit StallTimer(StallMonitor& monitor) : monitor_(monitor) {}
 
-  // Starts the time limits on the first call; later calls do nothing. Call before a sleep: polling
-  // is too short to be worth reading the clock.
+  // Starts the time limits on the first call; later calls do nothing. Call before a sleep, not
+  // while polling, which is too short to be worth reading the clock.
   void start();
   [[nodiscard]] bool started() const { return started_; }
-  // Raises a fault if the time-out has expired, or else writes the hang report if it is due.
-  // `call()` returns the text of the call, `delay()` the ranks that delay it and the reasons.
+  // Raises a fault if the time-out has expired. Otherwise, writes the hang report if it is due.
+  // `call()` returns the text of the call; `delay()` returns a text that names the ranks that delay
+  // the call, and the reasons.
   template <class Call, class Delay>
   void check(Call call, Delay delay) {
     if (deadline_.expired()) {

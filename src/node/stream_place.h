@@ -9,7 +9,7 @@ namespace hccl::node {
 class Lane;
 class PendingMessages;
 
-// The position directly before the next collective of a lane.
+// The position directly before the next collective of the stream's lane.
 struct StreamPlace {
   std::uint32_t ordinal = 0;           // of the lane that the stream has, or would get now
   const Lane* lane = nullptr;          // null if no collective has been queued on the stream

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The claimed tiles of an operation in 32 bits: a bit for each tile if there are at most 32, else
-// the number of claimed tiles, which are then claimed in order.
+// The claimed tiles of an operation in 32 bits. If there are at most 32 tiles, each bit stands for
+// a tile. Otherwise tiles are claimed in order, and the bits hold the number of claimed tiles.
 #pragma once
 
 #include <bit>
@@ -18,9 +18,9 @@ class TileClaims {
     std::uint32_t claimed;  // including this tile
   };
   // Returns the first free tile at or after the start of the worker's share of the tiles, or else
-  // the first free tile. A worker thus tends to get the same tiles in each call, so their data may
-  // still be in its nearest cache. With more than 32 tiles, claims tiles in order and ignores the
-  // worker's share. Returns nothing if all tiles are claimed.
+  // the first free tile. A worker thus tends to get the same tiles in each call, so the tiles' data
+  // may still be in the worker's nearest cache. With more than 32 tiles, claims tiles in order and
+  // ignores the worker's share. Returns nothing if all tiles are claimed.
   [[nodiscard]] std::optional<Claim> next(std::uint32_t worker, std::uint32_t workers) const {
     if (tiles_ > kBits) {
       if (claimed_ >= tiles_) return std::nullopt;

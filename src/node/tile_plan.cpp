@@ -45,8 +45,8 @@ Tile TilePlan::tile(std::uint32_t number) const {
           std::min(tile_bytes_, chunk_bytes_ - first)};
 }
 
-// Chunks are the pairs (0, 0), (0, 1) ... (0, n - 1), (1, 1) ... (n - 1, n - 1), or whole rows of
-// these pairs.
+// Tiles follow the order of the pairs of ranks (0, 0), (0, 1) ... (0, n-1), (1, 1) ... (n-1, n-1).
+// If whole_rows_, a tile covers all pairs with the same first rank.
 Tile TilePlan::pair_tile(std::uint32_t number) const {
   auto chunk = static_cast<int>(number / tiles_per_chunk_);
   if (whole_rows_) return {chunk, 0, chunk_bytes_, chunk, ranks_};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank publishes the tile that it has claimed before it checks the operation's state again, so
-// that a rank that leaves a failed operation knows which peers to wait for.
+// A rank first publishes the tile that it has claimed, and then checks the operation's state again.
+// So a rank that leaves a failed operation knows which peers to wait for.
 #include "node/tile_runner.h"
 
 #include "base/error.h"
@@ -68,8 +68,8 @@ void TileRunner::complete_slice() const {
   block.bell.ring();
 }
 
-// Calls visit(memory, offset, bytes, serial, write) for the buffers of every peer that this
-// operation may access, until a call returns false. Returns whether all calls returned true.
+// Calls visit(memory, offset, bytes, serial, write) for each buffer of a peer that this operation
+// may access, until a call returns false. Returns whether all calls returned true.
 template <class Visit>
 bool TileRunner::all_peer_buffers(Visit visit) const {
   const int from_chunks = send_chunks(op_.call, node_.size());
@@ -94,11 +94,11 @@ bool TileRunner::all_peer_buffers(Visit visit) const {
   return true;
 }
 
-// Maps the peers' buffers as a whole if this rank uses its buffer for the second time; otherwise
+// If this rank has used its own buffer before, maps all pages of the peers' buffers. Without this,
 // reused buffers would cause page faults for hundreds of calls, until every process has accessed
-// every page. Buffers used for the first time are mapped tile by tile, because most processes never
-// access most of their pages. Returns false if the operation has ended before all buffers are
-// mapped.
+// every page. Buffers used for the first time are mapped tile by tile: if they are not reused, most
+// processes never access most of their pages. Returns false if the operation has ended before all
+// buffers are mapped.
 bool TileRunner::map_peers() {
   mapped_ = all_peer_buffers([](device::ArenaView& memory, std::uint64_t offset,
                                 std::uint64_t bytes, std::uint32_t serial, bool) {
@@ -120,11 +120,11 @@ bool TileRunner::map_peers() {
   return mapped_;
 }
 
-// Claims a tile of this operation. Returns nothing if none is left or the operation has failed.
+// Claims a tile of this operation. Returns nothing if no tile is left or the operation has failed.
 std::optional<std::uint32_t> TileRunner::claim_tile() const {
   LaneBlock& block = op_.lane.block();
-  // Workers are cores, because caches belong to cores. With exclusive cores, a rank is its own
-  // worker, whose cache holds the rank's chunk.
+  // A worker stands for a core, because caches belong to cores. If every rank has a core of its
+  // own, the worker is the rank, whose chunk is likely to be in that core's cache.
   const CoreCount& cores = node_.cores();
   const auto worker = static_cast<std::uint32_t>(cores.exclusive ? node_.rank() : sched_getcpu());
   const auto workers = static_cast<std::uint32_t>(cores.exclusive ? node_.size() : cores.cores);
@@ -148,13 +148,13 @@ std::optional<std::uint32_t> TileRunner::claim_tile() const {
   return std::nullopt;
 }
 
-// The limits are measured: up to `most`, plain stores still find enough of their lines in the
-// caches; in the upper part of that range, they do so only if copies write each line to all
-// destinations before the next. Operations that read at least twice as much as they write bypass
-// the caches at smaller sizes, which leaves the caches to the data read; those that write at least
-// twice as much as they read do so at larger sizes.
+// The limits are measured. Up to `most` bytes, plain stores find enough of their lines in the
+// caches; above cache_bytes_ / 2, only if a copy writes each line to all destinations before the
+// next line. Operations that read at least twice as much as they write have a smaller limit, which
+// leaves the caches to the data read. Operations that write at least twice as much as they read
+// have a larger limit.
 reduce::StorePolicy TileRunner::choose_store_policy() const {
-  if (op_.slicing.slices() > 1) return reduce::StorePolicy::cached;  // drained right away
+  if (op_.slicing.slices() > 1) return reduce::StorePolicy::cached;  // the result is copied next
   const std::uint64_t read =
       op_.part_bytes * static_cast<std::uint64_t>(senders(op_.call, node_.size()));
   const std::uint64_t written = recv_bytes(op_.call, node_.size()) *
@@ -209,8 +209,8 @@ void TileRunner::run_tile(std::uint32_t number) const {
   }
 }
 
-// Exchanges both directions of a pair together, because in place each part occupies the destination
-// of the other.
+// Exchanges both directions of a pair of ranks together: if the call is in place, the source of
+// each direction is the destination of the other.
 void TileRunner::exchange_tile(const Tile& tile) const {
   alignas(64) thread_local std::array<std::byte, TilePlan::kMaxPairTileBytes> bounce;
   const int rank = tile.chunk;

@@ -22,12 +22,13 @@ class TileRunner {
   TileRunner(NodeSegment& node, std::uint64_t cache_bytes, const CollectiveOperation& op)
       : node_(node), cache_bytes_(cache_bytes), op_(op) {}
 
-  // Plans the operation's current slice. Call for each slice, and if the slicing changes.
+  // Plans the operation's current slice. Call for each slice, and again if the slicing changes.
   void plan_slice();
   [[nodiscard]] const TilePlan& plan() const { return *plan_; }
 
-  // Runs tiles until none is left to claim or the operation has failed. Completes the slice after
-  // its last tile. On an error, fails the communicator, so that no peer waits for this rank.
+  // Runs tiles until no tile is left to claim or the operation has failed. Completes the slice
+  // after the slice's last tile. On an error, fails the communicator, so that no peer waits for
+  // this rank.
   void run();
 
  private:

@@ -17,7 +17,7 @@ using algorithms::Algorithm;
 constexpr std::uint64_t kPipelinePiece = 128 << 10;
 constexpr std::uint64_t kMostPipeline = 64;
 
-constexpr std::uint64_t kPhasedPiece = 1 << 20;  // bytes for each channel of a hierarchical call
+constexpr std::uint64_t kPhasedPiece = 1 << 20;  // minimum bytes per channel of a hierarchical call
 
 bool keeps_numbers(Collective collective) {
   return traits(collective).has_blocks_in_input || traits(collective).has_blocks_in_output;

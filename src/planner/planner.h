@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans how a call between ranks runs: its algorithm, which a table of sizes or HCCL_ALGO chooses,
-// and the shape of its schedules. Planning is pure, and all ranks get the same plans.
+// Plans a call between ranks: chooses its algorithm, from a table of sizes or by HCCL_ALGO, and the
+// shape of its schedules. Planning is pure, and all ranks get the same plans.
 #pragma once
 
 #include "algorithms/catalogue.h"
@@ -29,8 +29,8 @@ struct Plan {
 
 class Planner {
  public:
-  // `forced` is the name of an algorithm to use for every collective for which it exists, or empty.
-  // Throws as check() does.
+  // `forced`: the name of an algorithm, or empty. Each collective that has an algorithm of this
+  // name uses that algorithm. Throws as check() does.
   Planner(Topology topology, std::string forced);
   // Throws Error(hcclInvalidArgument), which names HCCL_ALGO and the known algorithms, if `forced`
   // is neither the name of an algorithm nor empty.
@@ -39,12 +39,12 @@ class Planner {
   [[nodiscard]] Plan plan(const Request& request) const;
   // Returns the reason for plan()'s choice, such as "HCCL_ALGO=ring forces it".
   [[nodiscard]] std::string reason(const Request& request) const;
-  // Builds the schedule for a shape of the plan, with any rank and channel.
+  // Builds the schedule for `shape`, which is plan.shape with any rank and channel.
   [[nodiscard]] schedule::Schedule build(const Plan& plan, const schedule::Shape& shape) const;
 
-  // Convert between a rank of the program and its place, which is its number in schedules. Places
-  // are assigned node by node; in collectives whose buffers have a block for each rank, a place
-  // equals the program's rank.
+  // Convert between a rank of the program and its place: the rank's number in schedules. Places are
+  // assigned node by node. In collectives whose buffers have a block for each rank, the place
+  // equals the rank.
   [[nodiscard]] int position_of(Collective collective, int rank) const;
   [[nodiscard]] int rank_at(Collective collective, int place) const;
 

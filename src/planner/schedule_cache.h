@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Caches the schedules that have been built, by algorithm and shape, so that a call of a known
-// shape builds none.
+// Caches schedules by algorithm and shape, so that each schedule is built only once.
 #pragma once
 
 #include "planner/planner.h"
@@ -11,13 +10,13 @@
 
 namespace hccl::planner {
 
-// The schedules of one lane. The planner must outlive the cache. Thread safety: one thread at a
-// time.
+// The cache of one lane. The planner must outlive the cache. Thread safety: one thread at a time.
 class ScheduleCache {
  public:
   explicit ScheduleCache(const Planner& planner) : planner_(planner) {}
 
-  // Returns the schedule for a shape of the plan, which is valid until the cache is destroyed.
+  // Returns the schedule for a shape of the plan. The schedule is valid until the cache is
+  // destroyed.
   [[nodiscard]] const schedule::Schedule& get(const Plan& plan, const schedule::Shape& shape);
 
  private:

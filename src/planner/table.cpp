@@ -17,7 +17,7 @@ using algorithms::Algorithm;
 constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
 constexpr int kAnyRanks = std::numeric_limits<int>::max();
 
-// The longest message that every rank sends to all other ranks in a single step.
+// The largest message, in bytes, and the largest number of ranks for the one-shot all-reduce.
 constexpr std::uint64_t kOneShotBytes = 16 << 10;
 constexpr int kOneShotRanks = 8;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks up the algorithm of a call for which none is forced, in a table of sizes and ranks.
+// Looks up the algorithm of a call in a table of sizes and ranks. Used if no algorithm is forced.
 #pragma once
 
 #include "algorithms/catalogue.h"
@@ -14,12 +14,12 @@ namespace hccl::planner {
 [[nodiscard]] const algorithms::Algorithm& algorithm_for(Collective collective, std::uint64_t bytes,
                                                          int ranks);
 
-// Returns a text with the algorithm and the bounds of the row that algorithm_for() finds, such as
+// Returns a text with the algorithm and the limits of the row that algorithm_for() finds, such as
 // "the table selects one_shot up to 16384 B and 8 ranks".
 [[nodiscard]] std::string row_text(Collective collective, std::uint64_t bytes, int ranks);
 
-// Returns whether an all-reduce is hierarchical if all nodes have the same number of ranks, at
-// least two.
+// Returns whether an all-reduce should be hierarchical. Requires that all nodes have the same
+// number of ranks, at least two.
 [[nodiscard]] bool is_hierarchical(std::uint64_t bytes, int ranks);
 
 }  // namespace hccl::planner

@@ -13,7 +13,8 @@ class Topology {
   explicit Topology(const std::vector<std::string>& identities);
 
   [[nodiscard]] int ranks() const { return static_cast<int>(node_of_.size()); }
-  // Returns the ranks of each node, ascending. The nodes are in the order of their lowest ranks.
+  // Returns the ranks of each node, in ascending order. The nodes are in the order of their lowest
+  // ranks.
   [[nodiscard]] const std::vector<std::vector<int>>& nodes() const { return nodes_; }
   [[nodiscard]] bool is_one_node() const { return nodes_.size() == 1; }
   [[nodiscard]] int node_of(int rank) const { return node_of_[static_cast<std::size_t>(rank)]; }

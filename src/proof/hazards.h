@@ -11,8 +11,8 @@ using schedule::Step;
 using schedule::Transfer;
 
 // Finds the hazards of one rank's schedule. The shape and the schedule must outlive the check.
-// Transfers of a step may access the same memory only if their spans are equal; they then access it
-// slice by slice, in the order in which they are listed.
+// Transfers of a step may access the same memory only if their spans are equal. Such transfers
+// access the memory slice by slice, in the order in which the step lists them.
 class HazardCheck {
  public:
   HazardCheck(const Shape& shape, const Schedule& schedule);
@@ -21,13 +21,13 @@ class HazardCheck {
   [[nodiscard]] std::optional<Violation> verify(std::uint32_t step);
 
  private:
-  // For each cell, the number of the last transfer that accessed it, plus one.
+  // For each cell, the number of the last transfer that accessed the cell, plus one; 0 if none did.
   using Touched = std::array<std::vector<std::uint32_t>, 3>;
 
   [[nodiscard]] std::optional<std::string> read(std::uint32_t transfer, const Span& span);
   [[nodiscard]] std::optional<std::string> write(std::uint32_t transfer);
   [[nodiscard]] std::optional<std::string> send(const Transfer& transfer) const;
-  // Returns the transfer of this step that accessed the cell, or null.
+  // Returns the last transfer of this step that accessed the cell, or null.
   [[nodiscard]] const Transfer* toucher(const Touched& touched, Role memory,
                                         std::uint32_t cell) const;
   [[nodiscard]] Location locate(const Span& span) const {

@@ -24,7 +24,7 @@ using schedule::Transfer;
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 constexpr double kMostSlices = 32;
 
-// A send in progress. Its slices become ready, leave and arrive, each in order.
+// A send in progress. Its slices become ready, leave and arrive in order.
 struct SimulatedFlow {
   std::size_t from = 0;  // indices of programs
   std::size_t to = 0;
@@ -35,13 +35,15 @@ struct SimulatedFlow {
   std::uint32_t left = 0;
   std::uint32_t arrived = 0;
   bool queued = false;
-  std::size_t receive = kNone;  // index in the target's step, once the target has reached it
+  // The index of the receive in the target's current step; kNone until the target reaches that
+  // step.
+  std::size_t receive = kNone;
 };
 
 // A receive of a program's current step.
 struct Receive {
   const Transfer* transfer = nullptr;
-  std::size_t flow = kNone;  // none for a copy
+  std::size_t flow = kNone;  // kNone for a copy
   std::uint32_t slices = 0;
   std::uint32_t written = 0;
   std::size_t after = kNone;   // the previous receive that writes the same span
@@ -83,7 +85,7 @@ struct SimulatedEvent {
   double time = 0;
   std::size_t order = 0;  // breaks ties in favour of the event created first
   What what = What::enters;
-  std::size_t which = 0;  // program, flow or port
+  std::size_t which = 0;  // index of a program, flow or port
 
   friend bool operator>(const SimulatedEvent& a, const SimulatedEvent& b) {
     return std::tie(a.time, a.order) > std::tie(b.time, b.order);
@@ -247,8 +249,8 @@ class Simulation {
     if (--program.left == 0) push(program.end, What::enters, number);
   }
 
-  // Writes the slices of a receive that can be written now, then those of the receives that waited
-  // for them.
+  // Writes the slices of a receive that can be written now, and then the slices of the receives
+  // that waited for this one.
   void write(std::size_t number, std::size_t which, double now) {
     if (which == kNone) return;  // the target has not reached the step yet
     Program& program = programs_[number];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Executes the schedules of all ranks on symbolic memory, without buffering: a transfer takes place
-// only while both ranks are at its step.
+// only while its sender and its receiver are both at its step.
 #pragma once
 
 #include "proof/hazards.h"
@@ -21,7 +21,8 @@ class SymbolicExecution {
   // Return the results of run(), after it has returned.
   [[nodiscard]] const SymbolicMemory& memory(std::int32_t rank) const { return at(rank).memory; }
   [[nodiscard]] std::uint64_t hops() const { return hops_; }
-  // Returns which ranks' signals have reached a rank in a barrier, its own included.
+  // Only for a barrier: element r of the result tells whether the signal of rank r has reached
+  // `rank`. Element `rank` is always true.
   [[nodiscard]] const std::vector<bool>& reached_by(std::int32_t rank) const {
     return at(rank).reached_by;
   }
@@ -30,7 +31,7 @@ class SymbolicExecution {
   struct Send {
     std::int32_t peer = 0;
     std::uint32_t transfer = 0;
-    std::uint32_t after_receives = 0;  // number of receives of the step that must precede a forward
+    std::uint32_t after_receives = 0;  // number of the step's receives that must precede a forward
     bool done = false;
   };
   struct Member {
@@ -68,7 +69,7 @@ class SymbolicExecution {
   void wake_those_waiting_for(Member& member);
   [[nodiscard]] std::optional<Violation> enter_step(Member& member);
   [[nodiscard]] std::optional<Violation> advance(Member& member);
-  // Performs the next receive of the step if possible, and returns whether it has taken place.
+  // Performs the next receive of the step if possible. Returns whether the receive has taken place.
   [[nodiscard]] bool receive(Member& member);
   [[nodiscard]] static Send* next_send(Member& from, std::int32_t to);
   // Returns the arrival time, in hops, of a send that takes place now.

@@ -9,7 +9,7 @@
 namespace hccl::proof {
 namespace {
 
-// The finaliser of splitmix64, a bijection without a visible pattern.
+// The finaliser of splitmix64: a bijection whose values look random.
 std::uint64_t mixed(std::uint64_t value) {
   value += 0x9E3779B97F4A7C15ULL;
   value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9ULL;
@@ -36,7 +36,7 @@ Location location_of(const Shape& shape, const Schedule& schedule, const Span& s
   if (span.role == Role::scratch) return {Role::scratch, span.slot, span.chunk_count};
   Location place{span.role, span.first_chunk, span.chunk_count};
   if (!shape.aliased()) return place;
-  // The shorter buffer is this rank's block of the longer one.
+  // In place, the shorter buffer is this rank's block of the longer buffer.
   const Role longer = schedule.input_chunks > schedule.output_chunks ? Role::input : Role::output;
   if (schedule.input_chunks != schedule.output_chunks && span.role != longer)
     place.first += static_cast<std::uint32_t>(shape.rank) * schedule.block_chunks;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of a rank in a proof. It holds two fingerprints of each chunk instead of data.
+// The memory of a rank in a proof. Holds two fingerprints of each chunk instead of data.
 #pragma once
 
 #include "schedule/schedule.h"
@@ -17,9 +17,10 @@ using schedule::Shape;
 using schedule::Span;
 
 // The fingerprints of a chunk. `sum` is the sum of the random tokens of all contributions, so that
-// a missing or doubled contribution is detected. `tree` is a hash of the tree in which they were
-// reduced: it is equal for results that are equal bit for bit, and 0 if the chunk is unwritten.
-// `length` is the chunk's number in its block, which determines its length.
+// a missing or doubled contribution is detected. `tree` is a hash of the tree in which the
+// contributions were reduced: results with the same `tree` are equal bit for bit. A `tree` of 0
+// means that the chunk has not been written. `length` is the number of the chunk in its block,
+// which determines the chunk's length.
 struct Cell {
   std::uint64_t sum = 0;
   std::uint64_t tree = 0;
@@ -44,7 +45,8 @@ class SymbolicMemory {
  public:
   SymbolicMemory(const Shape& shape, const Schedule& schedule);
 
-  // Returns the number of cells that may change. The input of an out-of-place call has none.
+  // Returns the number of cells of `memory` that may change. The input of an out-of-place call has
+  // none.
   [[nodiscard]] static std::size_t cells(const Shape& shape, const Schedule& schedule, Role memory);
 
   [[nodiscard]] Cell read(const Location& place, std::uint32_t index) const;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proves properties of the schedules of all ranks of one channel of a collective, without running
-// them:
+// Proves properties of the schedules of one channel of a collective, on all ranks, without running
+// the schedules:
 //  - completes: the schedules complete even without buffering, where a transfer takes place only
-//    while both ranks are at its step. Hence there is no deadlock, whatever the transport, its
-//    credits and the lengths;
+//    while its sender and its receiver are both at its step. Hence no transport, credits or message
+//    lengths can cause a deadlock;
 //  - exactly once: each result contains every contribution that belongs to it once, and no others;
-//  - same bits: results that several ranks hold were reduced in the same tree on all of them;
-//  - no hazard: no data is overwritten while it is sent, or read before it is written, out of place
-//    and in place, while transfers proceed slice by slice;
-//  - within bound: each rank's steps, data and peers do not exceed the bound.
+//  - same bits: results that several ranks hold were reduced in the same tree on all these ranks;
+//  - no hazard: although transfers proceed slice by slice, no data is overwritten while it is sent
+//    or read before it is written, in place and out of place;
+//  - within bound: the steps, data and peers of each rank, and the hops of the collective, do not
+//    exceed the bound.
 #pragma once
 
 #include "schedule/bound.h"
@@ -33,14 +34,14 @@ enum class Property : std::uint8_t {
   within_bound
 };
 
-// A property that does not hold. The text names the rank, the step and the chunk.
+// A property that does not hold. The text names the rank, the step and the chunk where these apply.
 struct Violation {
   Property property = Property::well_formed;
   std::string text;
 };
 
-// Returns the first property that does not hold, or nothing. `shapes` and `schedules` belong to
-// ranks 0, 1, and so on, which may differ in in_place.
+// Returns the first property that does not hold, or nothing. `shapes` and `schedules` have one
+// element per rank, in rank order. Shape::in_place may differ between ranks.
 [[nodiscard]] std::optional<Violation> verify(std::span<const Shape> shapes,
                                               std::span<const Schedule> schedules,
                                               const Bound& bound);

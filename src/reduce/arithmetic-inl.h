@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The arithmetic of each reduction on SIMD vectors. This file is compiled once per instruction set.
-// A single lane uses the same code as a full vector, so the tail of a buffer cannot differ from its
-// body.
+// The tail of a buffer uses the same code with shorter vectors, so its results cannot differ from
+// those of full vectors.
 #if defined(HCCL_REDUCE_ARITHMETIC_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HCCL_REDUCE_ARITHMETIC_INL_H_
 #undef HCCL_REDUCE_ARITHMETIC_INL_H_
@@ -20,11 +20,11 @@
 HWY_BEFORE_NAMESPACE();
 namespace hccl::reduce::HWY_NAMESPACE {
 
-// The fold of a type: `first` makes an accumulator from the words of the first source, `next` folds
-// the words of another source into it, `finish` turns the accumulator back into words. An
-// accumulator is an array of kVectors Vectors. kExact means that no result needs more bits than the
-// operands have. Integers are summed and multiplied as unsigned, because only unsigned overflow is
-// defined.
+// Each fold of a type has three functions. `first` makes an accumulator from the words of the first
+// source. `next` folds the words of another source into the accumulator. `finish` turns the
+// accumulator back into words. An accumulator is an array of kVectors Vectors. kExact: no result
+// needs more bits than its operands have. Integers are summed and multiplied as unsigned, because
+// only unsigned overflow is defined.
 template <class T>
 struct Sum {
   static constexpr std::size_t kElementBytes = sizeof(T);
@@ -77,7 +77,8 @@ template <class T>
 using Summed = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
                                            std::type_identity<T>>::type;
 
-// The sum, multiplied by 1 / n for floats, or divided by n and truncated for integers.
+// The average of n sources: the sum, multiplied by 1 / n for floats, or divided by n and truncated
+// for integers.
 template <class T>
 struct Average : Sum<Summed<T>> {
   template <class D>
@@ -150,11 +151,11 @@ struct IntegerExtremum : Sum<T> {
   }
 };
 
-// The minimum, with -0 < +0, and NaN if any operand is a NaN. No single instruction computes that
-// on every processor, but the bitwise or of two minima, with the operands in both orders, does: the
-// two minima differ only in the sign of a zero, or because one of them is a NaN. (This requires
-// that the minimum of a NaN and a number is a NaN in at least one order.) The maximum is the
-// negated minimum of the negated operands.
+// The minimum, with -0 < +0, and NaN if any operand is a NaN. Not every processor has an
+// instruction for this. The bitwise or of smaller(a, b) and smaller(b, a) gives the same result:
+// these two values differ only in the sign of a zero, or because one of them is a NaN. (If `a` or
+// `b` is a NaN, at least one of the two must be a NaN.) The maximum is the negated minimum of the
+// negated operands.
 template <class T, bool kMaximum>
 struct FloatExtremum : Sum<T> {
   static constexpr bool kExact = true;

@@ -36,7 +36,7 @@ void average_sums(std::byte* values, std::size_t bytes, std::uint32_t parts) {
 
 void prescale_tile(hcclDataType_t type, const std::byte* source, std::byte* destination,
                    std::size_t count, std::uint32_t parts) noexcept {
-  constexpr std::size_t kBlock = 4096 / 2;  // elements; both types have two bytes
+  constexpr std::size_t kBlock = 4096 / 2;  // elements; half and bfloat16 have two bytes
   std::array<std::byte, 4096> factors;
   plain::with_element(type, [&](auto element) {
     using Element = decltype(element);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folds any number of bytes: with full vectors, and the tail with ever shorter ones. This file is
-// compiled once per instruction set.
+// Folds any number of bytes: most of them with full vectors, and the tail with shorter and shorter
+// vectors. This file is compiled once per instruction set.
 #if defined(HCCL_REDUCE_FOLD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HCCL_REDUCE_FOLD_INL_H_
 #undef HCCL_REDUCE_FOLD_INL_H_
@@ -73,15 +73,17 @@ HWY_INLINE void fold_vectors(D d, const std::byte* const* sources, std::size_t s
   }
 }
 
-// Number of vectors folded at a time. Eight registers of accumulators fit every instruction set and
-// cover a few lines of each source. Sources usually start at the same offset in a page and compete
-// for the same cache sets, so a line should be consumed as soon as it is read.
+// Number of vectors of each source that are folded at a time. Eight registers of accumulators fit
+// every instruction set and cover a few lines of each source. Sources usually start at the same
+// offset in a page and compete for the same cache sets, so each line should be used completely as
+// soon as it is read.
 template <class Fold>
 inline constexpr std::size_t kUnroll = 8 / Fold::kVectors;
 
 // Number of vectors folded at a time by folds that do not mostly read (is_mostly_read()). With data
-// in the cache and vectors as long as a line, going from buffer to buffer after each line took 0.8
-// of the time. Folds with several vectors per accumulator compute for too long to gain from that.
+// in the cache and vectors as long as a line, folding one vector at a time took 0.8 of the time
+// that kUnroll vectors took. Folds with several vectors per accumulator gain nothing, because
+// computing dominates.
 template <class Fold>
 inline constexpr std::size_t kScatteredUnroll = (kFullVector == kLine) && (Fold::kVectors == 1)
                                                     ? 1
@@ -131,8 +133,8 @@ HWY_INLINE std::size_t fold_while(D d, const FoldOperands& operands, std::size_t
 }
 
 // Returns whether the fold mostly reads. Such folds are fastest if they read several lines of a
-// source at a time: with eight sources in the last-level cache or in memory, this took 0.7 of the
-// time of going line by line. With two sources, going line by line was faster.
+// source at a time. With eight sources in the last-level cache or in memory, this took 0.7 of the
+// time of reading one line of each source in turn. With two sources, one line at a time was faster.
 inline bool is_mostly_read(const FoldOperands& operands) {
   return operands.destination_count == 1 && operands.source_count > 2;
 }

@@ -63,9 +63,9 @@ struct Bfloat16Lanes {
   }
 
  private:
-  // Rounds to nearest even by adding half a unit of the last kept place, or one bit less if that
-  // place is even. Leaves infinities and the canonical NaN unchanged, and turns a finite value
-  // beyond the largest into an infinity, as required.
+  // Rounds to the upper 16 bits, to nearest even: adds 0x8000 if the lowest of these bits is 1, and
+  // 0x7FFF otherwise. Leaves infinities and the canonical NaN unchanged. Values that round beyond
+  // the largest finite bfloat16 become infinities.
   template <bool kExact, class D>
   static HWY_INLINE Words<D> round(D d, Words<D> words) {
     if constexpr (kExact) {

@@ -23,8 +23,8 @@ struct FoldKernel {
   static constexpr std::size_t kBlockUnit = 512;
 
   std::size_t element_bytes;
-  // Folds the bytes [begin, end) of every source into `out`, which may be one of the sources at
-  // `begin`. The length must be a multiple of kBlockUnit.
+  // Folds the bytes [begin, end) of every source into `out`, which may equal sources[s] + begin for
+  // any s. The length must be a multiple of kBlockUnit.
   void (*block)(const std::byte* const* sources, std::size_t source_count, std::size_t begin,
                 std::size_t end, std::byte* out);
   // Like block(), but bypasses the cache. `out` must be aligned to a line.

@@ -47,8 +47,8 @@ template <class T>
 struct Real {
   using Accumulator = T;
 
-  // Returns whether `a` is the minimum (if `smaller`) or the maximum of the two. -0 is less than
-  // +0, and a NaN wins.
+  // Returns whether `a` is the minimum (if `smaller`) or the maximum of `a` and `b`. -0 is less
+  // than +0. If either is a NaN, the NaN is both minimum and maximum.
   static bool keeps(T a, T b, bool smaller) {
     if (std::isnan(a) || std::isnan(b)) return std::isnan(a);
     if (a == b) return std::signbit(a) == smaller;
@@ -87,8 +87,8 @@ struct Bfloat16 : Real<float> {
 struct Float16 : Real<float> {
   static constexpr std::size_t kBytes = 2;
 
-  // Moves exponent and mantissa to their positions in a float and adds 112, the difference of the
-  // exponent biases.
+  // Moves exponent and mantissa to their positions in a float, and multiplies by 2^112 because the
+  // exponent biases differ by 112.
   static float read(const std::byte* from) {
     const std::uint32_t half = load<std::uint16_t>(from);
     const std::uint32_t magnitude = half & 0x7FFF;
@@ -102,7 +102,7 @@ struct Float16 : Real<float> {
     std::uint32_t half = 0x7C00;  // infinity
     if (magnitude > 0x7F800000) {
       half = 0x7E00;
-    } else if (magnitude < 0x38800000) {  // adding 0.5 rounds to a multiple of the smallest half
+    } else if (magnitude < 0x38800000) {  // adding 0.5 rounds to a multiple of 2^-24
       half = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - 0x3F000000;
     } else if (magnitude < 0x47800000) {
       half = (magnitude - 0x38000000 + 0xFFF + (magnitude >> 13 & 1)) >> 13;

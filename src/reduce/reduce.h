@@ -14,10 +14,10 @@
 namespace hccl::reduce {
 
 // `cached`: for working sets well within the last-level cache. `interleaved`: for working sets of
-// about the size of that cache; a copy goes to all its destinations line by line, so that their
-// misses overlap. `streaming`: for larger working sets; bypasses the cache (non-temporal stores,
-// fenced before return), except for destinations that are also sources, where plain stores are
-// cheaper.
+// about the size of that cache; a copy writes each line to all destinations before the next line,
+// so that cache misses overlap. `streaming`: for larger working sets; uses non-temporal stores,
+// which bypass the cache and are fenced before return. Destinations that are also sources get plain
+// stores, which are cheaper there.
 enum class StorePolicy { cached, interleaved, streaming };
 
 // Returns the size of an element in bytes, or 0 if `type` is not a data type.
@@ -39,17 +39,18 @@ enum class StorePolicy { cached, interleaved, streaming };
   return operation >= hcclEmulationBitAnd && operation <= hcclEmulationBitXor;
 }
 
-// Returns whether reduce_tile() supports this pair: only integers have bitwise reductions.
+// Returns whether reduce_tile() supports this operation for this type. Only integers have bitwise
+// reductions.
 [[nodiscard]] bool supports(hcclDataType_t type, hcclRedOp_t operation) noexcept;
 
-// Sets destinations[d][i] to the fold over s of sources[s][i], in the order of `sources`, which
-// must not be empty. half and bfloat16 fold in float and round once, to nearest even. A destination
-// may equal a source (same address) but must not otherwise overlap one. Addresses need no
-// alignment, but aligned elements are faster. Results are bitwise identical for every split of a
-// buffer into tiles, on every processor and in every floating-point mode of the calling thread:
-// every NaN result is the canonical NaN, and -0 is less than +0. Sums and products of integers
-// wrap. An average is the sum multiplied by 1 / n in the accumulator's type, or divided and
-// truncated for integers. A single source is copied unchanged.
+// Sets destinations[d][i] to the fold of sources[0][i], sources[1][i], ..., in this order, for
+// every i below `count`. `sources` must not be empty. half and bfloat16 fold in float and round
+// once, to nearest even. A destination may equal a source (same address) but must not otherwise
+// overlap one. Addresses need no alignment, but aligned elements are faster. Results are bitwise
+// identical for every split of a buffer into tiles, on every processor and in every floating-point
+// mode of the calling thread: every NaN result is the canonical NaN, and -0 is less than +0. Sums
+// and products of integers wrap. An average is the sum multiplied by 1 / n in the accumulator's
+// type, or divided and truncated for integers. A single source is copied unchanged.
 void reduce_tile(hcclDataType_t type, hcclRedOp_t operation,
                  std::span<const std::byte* const> sources,
                  std::span<std::byte* const> destinations, std::size_t count,
@@ -71,7 +72,7 @@ void prescale_tile(hcclDataType_t type, const std::byte* source, std::byte* dest
 void average_tile(hcclDataType_t type, std::byte* values, std::size_t count,
                   std::uint32_t parts) noexcept;
 
-// Copies `bytes` to every destination that is not the source itself.
+// Copies `bytes` bytes to every destination that is not the source itself.
 void copy_tile(const std::byte* source, std::span<std::byte* const> destinations, std::size_t bytes,
                StorePolicy policy) noexcept;
 

@@ -67,13 +67,13 @@ HWY_INLINE void store_block(std::byte* to, const std::byte* block, const std::by
   }
 }
 
-// Folds whole blocks, stores them past the cache, and returns the offset of the rest. Reads must
-// continue while a block is stored. So blocks are short (2 KiB lost a sixth of the bandwidth), and
-// each store of a block to a destination prefetches the next block of one source (a gain of a
-// tenth; prefetching all sources at once lost a tenth). Two sources need more: they are also
-// prefetched kAhead bytes ahead (a gain of a tenth to a fifth; half or twice the distance lost a
-// tenth). Folds that mostly read store directly, because the detour through a block cost a third of
-// the bandwidth.
+// Folds whole blocks, stores them past the cache, and returns the offset of the rest. The processor
+// should keep reading sources while it stores a block. So blocks are short: 2 KiB lost a sixth of
+// the bandwidth. And each store of a block to a destination prefetches the next block of one
+// source: this gained a tenth, whereas prefetching all sources at once lost a tenth. If there are
+// two sources, both are also prefetched kAhead bytes ahead: this gained a tenth to a fifth; half or
+// twice that distance lost a tenth. Folds that mostly read store their vectors directly, because
+// copying through a block cost a third of the bandwidth.
 inline std::size_t reduce_streaming(const FoldKernel& kernel, const FoldOperands& operands,
                                     std::size_t begin, std::size_t end, const bool* streamed) {
   constexpr std::size_t kBlock = FoldKernel::kBlockUnit;
@@ -163,7 +163,7 @@ inline void interleaved_copy_kernel(const std::byte* source, std::byte* const* d
 
 // Copies in blocks, so that the second and later destinations read the source from the nearest
 // cache. The blocks of each destination are aligned to its lines, because a line that is stored
-// half with plain and half with non-temporal stores would be written twice.
+// partly with plain and partly with non-temporal stores would be written to memory twice.
 inline void stream_copy_kernel(const std::byte* source, std::byte* const* destinations,
                                std::size_t destination_count, std::size_t bytes) {
   constexpr std::size_t kBlock = 16384;

@@ -32,8 +32,8 @@ class ScheduleBuilder {
   void copy(const Span& into, const Span& from);
   // Sets `into` to `into` (op) `operand`.
   void fold(const Span& into, const Span& operand);
-  // Ends the step, which consists of everything added since the previous step. Does nothing if
-  // nothing was added.
+  // Ends the step, which consists of all transfers added since the previous step ended. Does
+  // nothing if there are none.
   void end_step();
 
   [[nodiscard]] Schedule finish() &&;

@@ -7,7 +7,7 @@
 namespace hccl::schedule {
 namespace {
 
-// Minimum number of units in a part, so that a part with one unit more is at most a sixteenth
+// Minimum number of aligned units in a part. A part with one more unit is then at most a sixteenth
 // longer.
 constexpr std::uint64_t kFewestUnits = 16;
 
@@ -23,7 +23,7 @@ Cut::Cut(std::uint64_t count, std::uint32_t parts, std::uint32_t alignment)
 std::uint64_t Cut::begin(std::uint32_t part) const {
   const std::uint64_t number = part;
   const std::uint64_t before = units_ * number + std::min(one_more_, number);
-  // The last unit may be cut short. Comparing units before multiplying avoids an overflow.
+  // The last unit may be incomplete. Comparing units before multiplying avoids an overflow.
   return before > count_ / unit_ ? count_ : before * unit_;
 }
 

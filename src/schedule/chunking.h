@@ -16,7 +16,7 @@ struct Elements {
 };
 
 // Cuts `count` elements into `parts` of nearly equal length. Parts begin at multiples of
-// `alignment`, unless they are shorter than kFewestUnits times `alignment`.
+// `alignment` elements, unless count / parts is less than 16 * `alignment`.
 class Cut {
  public:
   Cut(std::uint64_t count, std::uint32_t parts, std::uint32_t alignment);
@@ -36,8 +36,8 @@ class Cut {
   std::uint64_t one_more_;  // number of parts with one unit more, which come first
 };
 
-// Maps the chunks of one channel to elements. Elements are numbered as in the user's buffers; in
-// scratch, from the beginning of this channel's scratch.
+// Maps the chunks of one channel to elements. Elements are numbered from the beginning of the
+// user's buffer or, in scratch, from the beginning of this channel's scratch.
 class Chunking {
  public:
   // `count` is the number of elements of the message, or of one block; `alignment` is the number of

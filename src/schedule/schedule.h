@@ -38,9 +38,9 @@ struct Span {
 struct Transfer {
   std::int32_t peer = 0;
   Action action = Action::store;  // of a receive
-  // If false, a send reads the data that its span held before the step. If true, it reads the data
-  // that the step's receives write to the span: each slice as soon as the last of these receives
-  // has written it.
+  // If false, a send reads the data that its span held before the step. If true, a send reads the
+  // data that the step's receives write to the span. It sends each slice as soon as the last of
+  // these receives has written the slice.
   bool forward = false;
   Span span;
   Span operand;  // of a reduction or copy; may equal `span`
@@ -63,9 +63,9 @@ struct Step {
   friend bool operator==(const Step&, const Step&) = default;
 };
 
-// A buffer has Shape::blocks_in_input() or blocks_in_output() blocks. Every block is cut into
-// block_chunks chunks in the same way, so chunks whose numbers are equal modulo block_chunks have
-// the same length.
+// The input has Shape::blocks_in_input() blocks, and the output has Shape::blocks_in_output()
+// blocks. Every block is cut into block_chunks chunks in the same way, so chunks whose numbers are
+// equal modulo block_chunks have the same length.
 struct Schedule {
   std::vector<Step> steps;
   std::vector<Transfer> transfers;

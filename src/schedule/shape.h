@@ -31,7 +31,7 @@ struct Shape {
   [[nodiscard]] std::uint32_t blocks_in_output() const {
     return traits(collective).has_blocks_in_output ? ranks() : 1;
   }
-  // Return whether the rank's buffers are used: in a broadcast only the root has input, and in a
+  // Return whether the rank has input or output: in a broadcast only the root has input, and in a
   // reduce only the root has output.
   [[nodiscard]] bool has_input() const { return contains(traits(collective).senders, rank, root); }
   [[nodiscard]] bool has_output() const {

@@ -17,11 +17,12 @@ class ConnectionAttempt {
   ConnectionAttempt(const ConnectionAttempt&) = delete;
   ConnectionAttempt& operator=(const ConnectionAttempt&) = delete;
 
-  // Advances the attempt. Returns the socket after both sides have authenticated, and nothing
-  // before that. The next byte on the socket belongs to the stream. Throws PeerLost, or
+  // Advances the attempt. Returns the socket when both sides have authenticated, and nothing until
+  // then. The next byte on the socket belongs to the stream. Throws PeerLost, or
   // Error(hcclSystemError).
   [[nodiscard]] virtual std::optional<FileDescriptor> poll() = 0;
-  // Adds to the plan the descriptors to poll before the next poll(), and limits the plan's time.
+  // Adds the descriptors for which the attempt waits to the plan, and limits the plan's time so
+  // that poll() is called again when a time limit has passed.
   virtual void plan_sleep(SleepPlan& plan) = 0;
 };
 

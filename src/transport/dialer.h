@@ -20,11 +20,10 @@ struct DialTarget {
 // Sets the socket options that a socket family needs before the handshake.
 using TuneSocket = void (*)(int socket, const ConnectionLimits& limits);
 
-// Tries the targets in order until one accepts. Waits without a time limit for a rank that answers
-// but has not opened this stream yet. Gives up on an unreachable rank after limits.connect. Gives
-// up after kMaxRefusalsPerTarget refusals per target on a rank that refuses connections or the
-// handshake: its listener existed before its address was published, so waiting longer would not
-// help.
+// Tries the targets in turn until one accepts. Throws PeerLost if no target answers within
+// limits.connect. Also throws PeerLost after kMaxRefusalsPerTarget consecutive refusals per target:
+// the rank listened before it published its addresses, so waiting would not help. Waits without a
+// time limit for a rank that has accepted the connection but not opened this stream yet.
 class Dialer final : public ConnectionAttempt {
  public:
   // `targets` must not be empty.

@@ -41,7 +41,7 @@ struct Counters {
   friend bool operator==(const Counters&, const Counters&) = default;
 };
 
-// The conditions to wait for. readable: more bytes have arrived than have been lent or moved; wait
+// The conditions to wait for. readable: bytes have arrived that no receive has returned yet; wait
 // for this only after a receive returned fewer bytes than requested. writable: there is room to
 // send. flushed: the memory of everything that was sent may be overwritten.
 struct Interest {
@@ -56,16 +56,16 @@ struct SleepPlan {
   Deadline::Duration at_most = std::chrono::hours(24);
 };
 
-// The maximum number of bytes of a destination to pass to try_receive_into() at a time. Pass fewer
-// only at the end of the destination: a transport that writes arriving data in place must know as
-// much of the destination as possible.
+// The size of the pieces in which a longer destination must be passed to try_receive_into(); only
+// the last piece may be shorter. A transport that writes arriving data in place must know as much
+// of the destination as possible.
 inline constexpr std::size_t kLongestDestination = std::size_t{4} << 20;
 
-// The caller that opened an endpoint owns it. No call blocks, except finish(). An endpoint exists
-// before its connection does: until it is connected, nothing can be sent or received, and every
-// call advances the connection attempt. After the peer is lost, every call throws PeerLost. Calls
-// throw Error(hcclSystemError) if this process lacks a resource. Thread safety: one thread at a
-// time.
+// The caller that opened an endpoint owns it. No call blocks, except finish(). Until connected()
+// returns true, nothing can be sent or received, and every call advances the connection attempt.
+// After the peer is lost, sends throw PeerLost; receives throw it when no arrived bytes are left.
+// Calls throw Error(hcclSystemError) if this process lacks a resource. Thread safety: one thread at
+// a time.
 class Endpoint {
  public:
   Endpoint(int peer, const char* transport) : peer_(peer), transport_(transport) {}
@@ -81,7 +81,7 @@ class Endpoint {
   // Does the same for the concatenation of `parts`.
   [[nodiscard]] virtual std::size_t try_send_parts(
       std::span<const std::span<const std::byte>> parts) = 0;
-  // Returns whether the memory of all bytes that sends have taken may be overwritten.
+  // Returns whether the memory of all bytes taken by sends may be overwritten.
   [[nodiscard]] virtual bool flushed() = 0;
 
   // Lends at most `most` of the arrived bytes, starting at the first unreleased byte. The bytes
@@ -107,11 +107,11 @@ class Endpoint {
   // Ends a sleep that begin_sleep() prepared, and checks whether the peer is alive.
   virtual void end_sleep() noexcept = 0;
 
-  // Ends the stream in an orderly way. This must be the last call. Blocks until the peer has
-  // received everything that was sent, the peer is lost, or the deadline has passed.
+  // Ends the stream in an orderly way. No other call may follow. Blocks until the peer has received
+  // everything that was sent, the peer is lost, or the deadline has passed.
   virtual void finish(Deadline /*deadline*/) noexcept {}
   // Aborts the stream. After cut() has returned, the transport accesses neither sources nor
-  // destinations, and all other calls throw PeerLost.
+  // destinations. Later sends and receives may throw PeerLost.
   virtual void cut() noexcept {}
 
   [[nodiscard]] virtual bool connected() const = 0;

@@ -40,7 +40,7 @@ class Handshake {
   enum class State : std::uint8_t { in_progress, done, refused };
 
   [[nodiscard]] State state() const { return state_; }
-  // Returns the reason for rejecting the handshake: a clause about the other side.
+  // Returns the reason for the state `refused`, as a clause about the other side.
   [[nodiscard]] const std::string& why() const { return why_; }
   // Returns the maximum number of bytes to read next.
   [[nodiscard]] std::size_t wanted() const { return expected_ - received_.size(); }
@@ -87,7 +87,8 @@ class AcceptorHandshake : public Handshake {
   explicit AcceptorHandshake(const Membership& own);
 
   // Takes at most wanted() bytes and returns the answer to send, which may be empty. When the
-  // connector has authenticated, state() is `done`, and the caller sends the verdict on key().
+  // connector has authenticated, state() is `done`, and the caller must send a verdict on the
+  // stream key().
   [[nodiscard]] Bytes take(std::span<const std::byte> bytes);
   [[nodiscard]] const StreamKey& key() const { return key_; }
   [[nodiscard]] static Bytes encode(Verdict verdict);

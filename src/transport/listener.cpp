@@ -110,7 +110,7 @@ void Listener::admit(FileDescriptor socket) {
   }
   pending_.push_back({std::move(socket), std::move(who), AcceptorHandshake(own_),
                       Deadline::after(limits_.handshake)});
-  // Read data that has already arrived; most connections then need no further wake-up.
+  // Reads data that has already arrived; most connections then need no further wake-up.
   if (progress(pending_.back())) {
     remove(std::prev(pending_.end()));
   } else {

@@ -21,8 +21,9 @@ void set_option(int socket, int level, int name, int value) {
 
 }  // namespace
 
-// Does not set TCP_USER_TIMEOUT, which would also end a connection whose peer is stopped with full
-// buffers. Keep-alive does not probe while data is in flight; is_silent() covers that case.
+// Does not set TCP_USER_TIMEOUT, which would also end a connection to a stopped process whose
+// receive buffer is full. Keep-alive does not probe while data is in flight; is_silent() covers
+// that case.
 void set_keep_alive(int socket, const ConnectionLimits& limits) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limits.silence).count();
   const int step = std::max(1, static_cast<int>(seconds / 4));

@@ -54,7 +54,7 @@ struct Settings {
   Membership membership;
   std::string node;                   // node_identity() of base/process.h
   std::vector<Interface> interfaces;  // all interfaces of this machine
-  // The configuration from the environment, or the defaults if none is set.
+  // The configuration from the environment, or the default configuration if the caller sets none.
   std::shared_ptr<const Config> config = std::make_shared<const Config>();
   ConnectionLimits limits;
 };
@@ -98,10 +98,10 @@ class Transport {
   // Returns whether this rank and the rank with that address can use this transport. Both ranks get
   // the same result.
   [[nodiscard]] virtual Reach reach(std::span<const std::byte> peer_address) const = 0;
-  // Returns a new endpoint; does not block. The smaller rank connects and the other accepts; both
+  // Returns a new endpoint. Does not block. The smaller rank connects and the other accepts; both
   // must open the connection, once each. There is no time limit for a peer that does not connect,
-  // because bootstrap detects the end of its process. Throws Error(hcclInternalError) if the
-  // connection was opened before or the address is malformed, and Error(hcclSystemError) if a
+  // because bootstrap detects the end of the peer's process. Throws Error if the accepting rank has
+  // opened the connection before, the address is malformed, the address cannot be reached, or a
   // resource is lacking.
   [[nodiscard]] virtual std::unique_ptr<Endpoint> open(int peer, ConnectionId connection,
                                                        std::span<const std::byte> peer_address) = 0;
@@ -110,9 +110,9 @@ class Transport {
   // Registers memory, so that transfers from and to it need no copy. The memory must stay mapped at
   // its address, but its pages may be freed and replaced.
   virtual void register_memory(const Region& /*region*/) {}
-  // Drops all references to the pages of the region, because they have been freed. The file and the
-  // offset identify the pages. The caller guarantees that no transfer uses them until invalidate()
-  // has returned.
+  // Drops all references to the pages of the region, because the pages have been freed. The file
+  // and the offset identify the pages. The caller guarantees that no transfer uses the pages until
+  // invalidate() has returned.
   virtual void invalidate(const Region& /*region*/) {}
   // If the transport cannot work at present, returns the reason; otherwise returns a Trouble with
   // hcclSuccess. Does not block.

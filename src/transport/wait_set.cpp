@@ -23,8 +23,8 @@ class Sleepers {
   Sleepers(const Sleepers&) = delete;
   Sleepers& operator=(const Sleepers&) = delete;
 
-  // Calls begin_sleep() of all endpoints. Returns false if one of them need not sleep; in that
-  // case, has ended all sleeps that had begun.
+  // Calls begin_sleep() of all endpoints. If an endpoint need not sleep, ends the sleeps that have
+  // begun and returns false.
   [[nodiscard]] bool begin(SleepPlan& plan) {
     for (const WaitSet::Entry& entry : entries_) {
       if (!entry.endpoint->begin_sleep(entry.interest, plan)) {

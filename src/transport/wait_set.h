@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A set of endpoints and a doorbell. A thread sleeps on the set when polling makes no progress.
+// Lets a thread sleep until one of several endpoints may make progress, or another thread rings.
 #pragma once
 
 #include "base/deadline.h"
@@ -20,7 +20,7 @@ class WaitSet {
     Interest interest;
   };
   enum class WakeReason : std::uint8_t {
-    ready,    // an endpoint may make progress, or its peer is lost, which its next call reports
+    ready,    // an endpoint may make progress, or has lost its peer, as its next call reports
     rung,     // ring() was called since the last wait that returned `rung`
     expired,  // the deadline has passed
   };
