@@ -14,15 +14,15 @@
 
 namespace hccl::shm {
 
-// The words that one end writes and the other end reads. They share a cache line, so that a small
+// The words that one end writes and the other end reads. All are in one cache line, so that a small
 // message, its notification and the returned credit travel together. Positions count the bytes from
 // the beginning of the stream.
 struct Side {
   std::atomic<std::uint64_t> sent{0};      // read by the other end when it receives
   std::atomic<std::uint64_t> released{0};  // read by the other end when it sends
-  // A copy of the bytes sent into an empty ring. small_place is the position of its first byte
-  // times kSmallUnit, plus its size. The sender writes both before `sent`, and only when the
-  // receiver has released everything.
+  // A copy of a small message that was sent into an empty ring. small_place is the position of the
+  // first byte times kSmallUnit, plus the number of bytes. The sender writes small_place and
+  // `small` before `sent`, and only when the receiver has released all earlier bytes.
   std::uint64_t small_place = 0;
   std::array<std::byte, 40> small{};
 };
@@ -49,14 +49,14 @@ struct Header {
 // are always contiguous.
 class Segment {
  public:
-  // A ring fits in the second-level cache together with the source and the destination of the
-  // copies. Rings of 1 MiB were not faster.
+  // A ring fits in the second-level cache together with the source and the destination of a copy.
+  // Rings of 1 MiB were not faster.
   static constexpr std::size_t kRingBytes = std::size_t{256} << 10;
 
   // Creates the file that both ends map. Throws Error(hcclOutOfMemory or hcclSystemError).
   [[nodiscard]] static FileDescriptor create();
   // Maps the file. Throws Error(hcclSystemError), which names `maker`, if the file was not made by
-  // create(), and Error(hcclOutOfMemory) if it cannot be mapped.
+  // create(), and Error(hcclOutOfMemory) if the file cannot be mapped.
   Segment(const FileDescriptor& file, const std::string& maker);
   ~Segment();
   Segment(const Segment&) = delete;

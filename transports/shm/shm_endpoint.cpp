@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each ring has one producer and one consumer. Memory orders: an end stores `sent` and `released`
-// with seq_cst. These stores pair with the other end's acquire loads, and cannot be reordered after
-// this end's check of the other end's `wanted`. A sleeper likewise stores `wanted` before it loads
-// `sent` or `released` once more.
+// with seq_cst. Such a store pairs with the other end's acquire load, and is not reordered after
+// the following load of the other end's `wanted`. Likewise, an end that goes to sleep stores
+// `wanted` before it loads `sent` and `released` once more.
 #include "shm/shm_endpoint.h"
 
 #include "base/peer_process.h"
@@ -29,7 +29,8 @@ using transport::SleepPlan;
 constexpr std::size_t kSlice = std::size_t{32} << 10;
 // The minimum free room at which a sleeping sender is woken.
 constexpr std::size_t kWorthwhileRoom = Segment::kRingBytes / 4;
-// The number of calls without progress after which the peer is checked, which takes system calls.
+// The peer is checked once in this number of calls without progress, because the check takes system
+// calls.
 constexpr std::uint32_t kIdleCalls = 1024;
 constexpr std::chrono::milliseconds kNoRoomPause{5};
 
@@ -121,7 +122,8 @@ void ShmEndpoint::wake_peer(std::uint32_t wanted) {
   retried([&] { return send(socket_.get(), &ring, 1, MSG_NOSIGNAL | MSG_DONTWAIT); });
 }
 
-// Returns `in_ring` if it is within bounds: the peer may have written any value to shared memory.
+// Returns `in_ring` if it is at most kRingBytes; otherwise throws Error(hcclInternalError). The
+// peer may have written any value to shared memory.
 std::size_t ShmEndpoint::checked(std::uint64_t in_ring) const {
   if (in_ring <= Segment::kRingBytes) return static_cast<std::size_t>(in_ring);
   throw Error(hcclInternalError,

@@ -17,7 +17,7 @@ namespace hccl::shm {
 
 class ShmEndpoint final : public transport::Endpoint {
  public:
-  // `own` is this rank. The larger rank creates the memory.
+  // `own` is this rank. The end with the larger rank creates the memory.
   ShmEndpoint(int own, int peer, std::unique_ptr<transport::ConnectionAttempt> connecting);
 
   [[nodiscard]] std::size_t try_send_parts(
@@ -65,7 +65,7 @@ class ShmEndpoint final : public transport::Endpoint {
   std::uint64_t known_released_ = 0;  // bytes released by the peer, as last read
   std::uint64_t position_ = 0;        // bytes released by this end
   std::uint64_t seen_ = 0;            // end of the bytes lent to the owner
-  std::uint32_t idle_ = 0;            // consecutive calls that moved nothing
+  std::uint32_t idle_ = 0;            // calls that moved nothing
   const char* lost_ = nullptr;        // the reason why the peer is lost; null if it is not
 };
 

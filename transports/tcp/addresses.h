@@ -22,8 +22,8 @@ struct AddressChoice {
 constexpr std::size_t kMaxOffered = 8;
 
 // Returns the addresses of the interfaces that `names` (HCCL_SOCKET_IFNAME) lists. If `names` is
-// empty, returns those of all interfaces that other hosts may reach, or of loopback if there are
-// none. Throws Error(hcclInvalidArgument) if `names` matches no interface, and
+// empty, returns those of all interfaces that other hosts may reach, or those of loopback if no
+// such interface exists. Throws Error(hcclInvalidArgument) if `names` matches no interface, and
 // Error(hcclSystemError) if no suitable interface is up.
 [[nodiscard]] AddressChoice choose_addresses(const std::vector<Interface>& interfaces,
                                              const std::string& names);
@@ -47,8 +47,8 @@ struct TcpAddresses {
 [[nodiscard]] Bytes serialize(const TcpAddresses& published);
 [[nodiscard]] std::optional<TcpAddresses> parse_tcp_addresses(std::span<const std::byte> bytes);
 
-// Returns the addresses of `theirs` that can be tried from `ours`. Addresses in a common subnet
-// come first.
+// Returns the addresses of `theirs` that can be tried from `ours`. Addresses in a subnet of one of
+// `ours` come first.
 [[nodiscard]] std::vector<Address> usable_addresses(const TcpAddresses& ours,
                                                     const TcpAddresses& theirs);
 

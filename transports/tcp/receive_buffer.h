@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Holds the bytes that have arrived but have not been released, contiguously. An emptied buffer is
+// Holds, contiguously, the bytes that have arrived and have not been released. An emptied buffer is
 // refilled from its beginning, so that a stream that is read in slices stays in the same cache
 // lines.
 #pragma once
@@ -21,8 +21,8 @@ class ReceiveBuffer {
   [[nodiscard]] std::span<const std::byte> filled() const {
     return {bytes_.get() + begin_, end_ - begin_};
   }
-  // Returns memory for at most `most` further bytes, or an empty range if the buffer is full. Then
-  // call add() with the number of bytes that were read into that memory.
+  // Returns memory for at most `most` further bytes, or an empty range if the buffer is full. After
+  // reading into that memory, call add() with the number of bytes read.
   [[nodiscard]] std::span<std::byte> room(std::size_t most) {
     if (bytes_ == nullptr) bytes_.reset(new std::byte[kCapacity]);
     return {bytes_.get() + end_, std::min(most, kCapacity - end_)};

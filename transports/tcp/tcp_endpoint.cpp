@@ -29,21 +29,20 @@ using transport::SleepPlan;
 
 constexpr std::size_t kMaxParts = 16;
 constexpr std::size_t kShortMessage = 256;
-// The maximum size of one receive, so that sends are not delayed for long.
+// Maximum bytes of one recv(). More would delay sends.
 constexpr std::size_t kMaxReceive = std::size_t{256} << 10;
 constexpr std::size_t kReadAhead = std::size_t{4} << 10;
 constexpr std::chrono::seconds kLongestSleep{1};
 
-// Turns off pacing for a connection within a host, which has no bottleneck that pacing could find.
-// BBR, if it is the system's default, paces such a connection too, and large messages then take 1.5
-// times as long.
+// Turns off pacing for a connection within a host. If BBR is the system's default, it paces such
+// connections too, and large messages then take 1.5 times as long.
 void stop_pacing(int socket) {
   constexpr std::string_view kUnpaced = "reno";  // available in every kernel, to every user
   setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, kUnpaced.data(), kUnpaced.size());
 }
 
-// Joins the parts in `copy` and returns their total size, or nothing if they do not fit. The kernel
-// takes one short piece faster than a list of pieces.
+// Concatenates the parts in `copy` and returns their total size, or nothing if they do not fit. The
+// kernel takes one short piece faster than a list of pieces.
 std::optional<std::size_t> join(std::span<const std::span<const std::byte>> parts,
                                 std::span<std::byte> copy) {
   std::size_t bytes = 0;

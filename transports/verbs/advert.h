@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Direct receives. A receiver advertises a registered destination for the bytes of the stream that
 // begin at a given position, and the sender writes them there instead of to the ring. Bytes that
-// the sender wrote to the ring before it saw the advert stay in the ring; the sender writes all
-// later bytes of the advertised range directly to the destination. One advert is open at a time. It
-// closes when the receiver has consumed all of its bytes, whichever path they took.
+// the sender wrote to the ring before it saw the advert stay in the ring. The sender writes all
+// later bytes of the advertised range directly to the destination. One advert is open at a time. An
+// advert closes when the receiver has consumed all bytes of its range, through the ring or
+// directly.
 #pragma once
 
 #include "verbs/flow_control.h"
@@ -28,7 +29,8 @@ static_assert(sizeof(Advert) == 24);  // this is the layout in the peer's memory
 // of bytes.
 constexpr std::size_t kLeastDirect = std::size_t{16} << 10;
 // Number of slots for adverts in the sender's memory, used in rotation. Several adverts can be in
-// flight, because data from the ring may close the first one before the sender has polled for it.
+// flight, because data from the ring may close the first advert before the sender has polled for
+// it.
 constexpr std::uint32_t kAdvertSlots = 8;
 constexpr std::uint32_t kMaxAdverts = 4;
 
@@ -64,8 +66,8 @@ class ReceiverView {
     begun_ = false;
   }
   // Records `bytes` that were written directly. `ring_arrived` and `ring_taken` are the ring's
-  // counters at that time; the bytes that are then in the ring precede the direct ones. Returns
-  // false if the peer wrote more than was advertised.
+  // counters at that time. Bytes that are in the ring at the first direct write precede the bytes
+  // written directly. Returns false if the peer wrote more than was advertised.
   [[nodiscard]] bool arrive(std::size_t bytes, std::uint64_t ring_arrived,
                             std::uint64_t ring_taken) {
     if (!begun_) {
@@ -83,7 +85,8 @@ class ReceiverView {
   }
   // Returns the number of bytes that were written directly and have not been consumed.
   [[nodiscard]] std::size_t direct() const { return direct_; }
-  // Counts bytes as consumed: those written directly if `direct`, else those in the ring.
+  // Counts `bytes` bytes as consumed: bytes written directly if `direct`, otherwise bytes in the
+  // ring.
   void take(std::size_t bytes, bool direct) {
     left_ -= bytes;
     if (direct) direct_ -= bytes;

@@ -67,8 +67,8 @@ class RdmaDevice : public std::enable_shared_from_this<RdmaDevice> {
 
   // Returns the descriptor that becomes readable when an asynchronous event arrives.
   [[nodiscard]] int descriptor() const { return context_->async_fd; }
-  // Reads the pending asynchronous events. Returns the condition that prevents the device from
-  // working, if any. Does not block.
+  // Reads the pending asynchronous events. Returns the reason why the device cannot work at
+  // present, if there is one. Does not block.
   [[nodiscard]] transport::Trouble check();
 
  private:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The final acknowledgement of an end that closes the stream normally: the number of bytes that it
-// has consumed, sent over the TCP connection. It confirms the arrival of data even if the device's
-// last acknowledgement was lost and the queue pair that would have repeated it no longer exists.
+// The final acknowledgement, which an end that closes the stream normally sends over the TCP
+// connection: the number of bytes that this end has consumed. This acknowledgement confirms the
+// arrival of data even if the device's last acknowledgement was lost and the queue pair that would
+// have repeated that acknowledgement has been destroyed.
 #pragma once
 
 #include "base/fields.h"

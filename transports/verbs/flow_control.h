@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Credit-based flow control. The receiver's ring holds the bytes that arrived through it until they
-// are released, and every message consumes one of the receiver's receive requests. The receiver
-// returns both bytes and messages as credit, in batches.
+// Credit-based flow control. The receiver's ring holds arrived bytes until the receiver releases
+// them. Every message consumes one of the receiver's receive requests. The receiver returns both
+// bytes and messages as credit, in batches.
 #pragma once
 
 #include "verbs/immediate.h"
@@ -12,8 +12,8 @@
 
 namespace hccl::verbs {
 
-// The size of the ring. It is large enough for the data that a link carries between two polls of
-// the receiver, and small enough to fit in the second-level cache together with the source and the
+// The size of the ring: large enough for the data that a link carries between two polls of the
+// receiver, and small enough to fit in the second-level cache together with the source and the
 // destination of a copy.
 constexpr std::size_t kRingBytes = std::size_t{256} << 10;
 // Maximum number of unacknowledged data messages.
@@ -21,19 +21,19 @@ constexpr std::uint32_t kMaxMessages = 128;
 // The receiver returns credit when this number of bytes or messages has been consumed.
 constexpr std::size_t kCreditBytes = kRingBytes / 4;
 constexpr std::uint32_t kCreditMessages = kMaxMessages / 4;
-// Maximum number of credit messages in flight. Each one returns kCreditBytes or kCreditMessages of
-// a full window.
+// Maximum number of credit messages in flight. Each credit message returns at least kCreditBytes
+// bytes or kCreditMessages messages.
 constexpr std::uint32_t kMaxCredits = kRingBytes / kCreditBytes + kMaxMessages / kCreditMessages;
-// Maximum number of bytes sent through the ring after a direct write, until the peer consumes some
-// of them. The peer is likely to advertise its next destination too, and a direct write to that one
-// saves a copy.
+// Maximum number of bytes that the sender sends through the ring after a direct write, until the
+// peer has consumed some of them. By then, the peer has probably advertised its next destination,
+// and a direct write to that destination saves a copy.
 constexpr std::size_t kRunAhead = kRingBytes / 2;
 // Number of bytes that the peer can lend in one piece. It is lower than kRunAhead, because credit
 // for up to kCreditBytes may be outstanding.
 constexpr std::size_t kViewBytes = kRunAhead - kCreditBytes;
 static_assert(kRingBytes <= Immediate::kMaxBytes && kMaxMessages <= Immediate::kMaxMessages);
 
-// The sender's window.
+// Counts the bytes and messages that the sender may still send.
 class SendWindow {
  public:
   // Returns the number of bytes sent through the ring since the beginning of the stream.
@@ -69,7 +69,7 @@ class SendWindow {
   std::uint32_t messages_ = 0;            // unacknowledged messages
 };
 
-// The receiver's window.
+// Counts the bytes and messages that have arrived, and the credit to return for them.
 class ReceiveWindow {
  public:
   // Accounts for a message with `bytes` bytes that arrived through the ring. Returns false if the

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The 32-bit immediate value of a write (RDMA WRITE WITH IMMEDIATE).
+// The 32-bit immediate value of an RDMA write with immediate.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@ namespace hccl::verbs {
 
 struct Immediate {
   enum class Kind : std::uint8_t {
-    data = 0,    // `bytes` have been appended to the ring
-    credit = 1,  // `bytes` of the ring and `messages` have been consumed since the last credit
-    direct = 2,  // `bytes` have been written to the advertised range
+    data = 0,    // `bytes` bytes have been appended to the ring
+    credit = 1,  // `bytes` bytes and `messages` messages consumed since the last credit
+    direct = 2,  // `bytes` bytes have been written to the advertised range
     advert = 3,  // an advert has been written, see advert.h
   };
 
@@ -19,6 +19,7 @@ struct Immediate {
 
   Kind kind = Kind::data;
   std::uint32_t bytes = 0;
+  // In data and direct messages: the low 10 bits of the number of adverts that the sender has read.
   std::uint32_t messages = 0;
 
   friend bool operator==(const Immediate&, const Immediate&) = default;

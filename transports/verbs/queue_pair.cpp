@@ -44,7 +44,7 @@ QueuePair::QueuePair(std::shared_ptr<RdmaDevice> device, const Depths& depths)
   create_pair();
 }
 
-// The events of a completion queue must be acknowledged before it is destroyed.
+// The events of a completion queue must be acknowledged before the queue is destroyed.
 QueuePair::~QueuePair() {
   pair_.reset();
   drain_notifications();
@@ -164,7 +164,7 @@ void QueuePair::fail(const ibv_wc& completion) noexcept {
               describe_completion(completion.status, completion.vendor_err, ends_)};
 }
 
-// Reads completions, stores their immediates for poll() and returns the number of completions.
+// Reads completions, stores their immediates for poll() and returns the number of immediates.
 std::size_t QueuePair::reap() noexcept {
   std::array<ibv_wc, kBatch> found;
   const int count = ibv_poll_cq(completions_.get(), kBatch, found.data());

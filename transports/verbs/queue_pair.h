@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A reliable connected (RC) queue pair with its completion queue. Every write carries a 32-bit
+// A reliable connected (RC) queue pair with its completion queue. Every write() carries a 32-bit
 // immediate.
 #pragma once
 
@@ -73,7 +73,7 @@ class QueuePair {
   // the peer.
   [[nodiscard]] std::uint64_t completed() const { return completed_; }
 
-  // Returns the immediates that have arrived since the last call, in order. Check failure()
+  // Returns the next immediates that have arrived, in order and at most kBatch. Check failure()
   // afterwards.
   [[nodiscard]] std::span<const std::uint32_t> poll();
   // Returns whether the last poll() may have left completions in the queue. The device sends no
@@ -83,24 +83,24 @@ class QueuePair {
 
   // Returns the descriptor that becomes readable at the first completion after arm().
   [[nodiscard]] int descriptor() const { return channel_->fd; }
-  // Requests a notification for the next completion, and returns false if the device fails. The
-  // caller must then poll until no completion is left before it sleeps.
+  // Requests a notification for the next completion. Returns false if the device fails. After a
+  // call of arm(), the caller must poll until no completion is left, and may then sleep.
   [[nodiscard]] bool arm() noexcept;
   // Acknowledges the notifications that have arrived.
   void drain_notifications() noexcept;
 
-  // Aborts all traffic. After it has returned, the peer can write nothing more, and posted writes
-  // have completed or never will.
+  // Aborts all traffic. After cut() has returned, the peer can write nothing more, and posted
+  // writes have completed or never will.
   void cut() noexcept;
   // Blocks until all writes have been acknowledged, the deadline has passed, the queue pair has
-  // failed, or the peer has closed its end of the connection `hung_up`.
+  // failed, or the peer has closed the connection of the socket `hung_up`.
   void drain(Deadline deadline, int hung_up) noexcept;
 
  private:
   static constexpr std::size_t kBatch = 32;
-  // The batch size in which receive requests are replenished. The queue holds one batch more than
-  // the peer has credits, so that a receive is always posted for the peer, even while one batch is
-  // missing.
+  // Receive requests are replenished in batches of this size. The queue holds one batch more than
+  // the peer may have writes in flight, so that there is always a request for each write, even
+  // while a batch is missing.
   static constexpr std::uint32_t kReceiveBatch = 16;
 
   template <class Object>

@@ -16,7 +16,7 @@ namespace hccl::verbs {
 // between hosts that are merely loaded: a software device (rxe) acknowledges in kernel threads,
 // which compete for cores like any other thread.
 constexpr std::uint8_t kAckTimeout = 17;
-constexpr std::uint8_t kRetries = 6;  // the maximum is 7, which rxe takes as unlimited
+constexpr std::uint8_t kRetries = 6;  // the maximum is 7, which rxe treats as unlimited
 // 7 means unlimited. A peer that is slow to post receives is not at fault, and credits make this
 // case rare.
 constexpr std::uint8_t kReceiverNotReadyRetries = 7;

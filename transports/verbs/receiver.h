@@ -22,7 +22,7 @@ class Receiver {
            const QueuePair::Target& ring, const QueuePair::Target& adverts)
       : pair_(pair), memory_(memory), cache_(cache), ring_(ring), adverts_target_(adverts) {}
 
-  // Accounts for a data message. Returns false if the peer exceeded its window.
+  // Accounts for a data or direct message. Returns false if the peer has written more than it may.
   [[nodiscard]] bool arrive(const Immediate& message);
   // Returns whether bytes have arrived that have been neither lent nor consumed.
   [[nodiscard]] bool has_more() const {

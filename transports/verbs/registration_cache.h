@@ -43,7 +43,7 @@ class RegistrationCache {
   RegistrationCache& operator=(const RegistrationCache&) = delete;
 
   // Memory that stays registered while the lease exists. The registration refers to the pages that
-  // were mapped when it was made, even if the address range is remapped later.
+  // were mapped when the memory was registered, even if the address range is remapped later.
   struct Lease {
     std::shared_ptr<Registration> registration;
     std::size_t bytes = 0;  // registered bytes, counted from the start of the requested range
@@ -51,7 +51,7 @@ class RegistrationCache {
 
   // Permits the registration of memory within the region.
   void add_region(const transport::Region& region);
-  // Drops the cached registrations of the region, whose pages are about to be freed.
+  // Drops the cached registrations of the region, whose pages have been freed.
   void invalidate(const transport::Region& region);
   // Leases `memory` up to the end of the granule in which it begins, and registers that granule if
   // necessary. Returns nothing if the memory is in no known region or if the granule cannot be
@@ -66,8 +66,8 @@ class RegistrationCache {
   [[nodiscard]] std::uint64_t registered() const;
 
  private:
-  // `granule` is counted from the start of the file. The address distinguishes granules that two
-  // regions share and granules that no file backs.
+  // Granules are numbered from the start of the file. `address` distinguishes mappings of the same
+  // granule in two regions, and granules that no file backs.
   struct Key {
     int file = -1;
     std::uint64_t granule = 0;

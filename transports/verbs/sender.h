@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sending half of a stream. It reads the program's registered memory in place and copies all
-// other data to a staging ring first. It writes to the buffer that the peer has advertised, or else
-// to the peer's ring.
+// The sending half of a stream. Reads long ranges of registered memory in place, and copies all
+// other data to a staging ring first. Writes to the buffer that the peer has advertised, or else to
+// the peer's ring.
 #pragma once
 
 #include "verbs/advert.h"
@@ -18,7 +18,7 @@
 
 namespace hccl::verbs {
 
-// Maximum size of a message. It is large enough to keep the device busy, and small enough that the
+// Maximum size of a message: large enough to keep the device busy, and small enough that the
 // receiver can reduce one message while the next one is in flight.
 constexpr std::size_t kSlice = std::size_t{64} << 10;
 // Number of writes reserved for credits, adverts and the last write of a stream.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The address that a rank publishes: the GID of its RDMA port, and the TCP port on which it accepts
-// connections at the same address.
+// The address that a rank publishes: the GID of its RDMA port, and the TCP port at which the rank
+// accepts connections on the same address.
 #pragma once
 
 #include "base/address.h"
@@ -22,7 +22,8 @@ struct VerbsAddress {
 };
 
 [[nodiscard]] Bytes serialize(const VerbsAddress& address);
-// Parses such an address. Returns nothing if the bytes are malformed or come from another version.
+// Parses a serialized address. Returns nothing if the bytes are malformed or come from another
+// version.
 [[nodiscard]] std::optional<VerbsAddress> parse_verbs_address(std::span<const std::byte> bytes);
 
 // Returns the TCP address. The GID of a RoCE v2 port is also an address of its network interface.

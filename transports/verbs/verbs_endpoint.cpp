@@ -23,7 +23,7 @@ using transport::SleepPlan;
 
 // Minimum room at which a sleeping sender is woken.
 constexpr std::size_t kWorthwhileRoom = kCreditBytes;
-constexpr std::uint32_t kIdleCalls = 256;  // calls between checks of the peer
+constexpr std::uint32_t kIdleCalls = 256;  // calls without progress between checks of the peer
 constexpr std::uint32_t kInlineBytes = 128;
 constexpr std::uint32_t kUnseenSends = 8;  // sends without polling the completion queue
 constexpr QueuePair::Depths kDepths{.writes = 2 * kMaxMessages + kReservedWrites,
@@ -49,7 +49,7 @@ VerbsEndpoint::VerbsEndpoint(int own, int peer,
 
 VerbsEndpoint::~VerbsEndpoint() { finish(Deadline::after(kLongestDrain)); }
 
-// A peer that has sent its own final acknowledgement needs no drain.
+// If the peer's final acknowledgement has arrived, no drain is needed.
 void VerbsEndpoint::finish(Deadline deadline) noexcept {
   if (state_ != State::streaming || !lost_.empty() || std::exchange(finished_, true)) return;
   FinalAck::send(socket_.get(), receive_->taken());
@@ -139,7 +139,7 @@ void VerbsEndpoint::throw_if_lost() const {
 void VerbsEndpoint::check_peer() noexcept {
   const FinalAck::Connection connection = final_ack_.receive(socket_.get());
   const int error = errno;
-  // The device need not acknowledge bytes that the peer has already consumed.
+  // If the peer has consumed all bytes, no acknowledgement by the device is needed.
   if (send_ && final_ack_.consumed() && *final_ack_.consumed() >= send_->written())
     send_->abandon();
   const std::string_view see = "; see that rank's output";
@@ -165,11 +165,11 @@ void VerbsEndpoint::progress() {
   send_->release_completed();
   const PairFailure& failure = pair_->failure();
   if (failure.text.empty()) return receive_->return_credit(immediates.empty());
-  // A queue pair also fails when its port is down, so check the device for that cause first.
+  // A queue pair also fails if its port is down, so check the device first.
   const transport::Trouble trouble = device_->check();
   if (trouble.code != hcclSuccess) throw Error(trouble.code, trouble.text);
   if (!failure.peer_lost) throw Error(hcclSystemError, failure.text);
-  check_peer();  // if the peer's process has exited, that explains the failure better
+  check_peer();  // prefers an exit of the peer's process as the cause
   mark_lost(failure.text);
 }
 

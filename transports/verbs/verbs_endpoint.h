@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// An endpoint of a stream over a queue pair. It establishes the queue pair, waits for events and
-// ends the stream; Sender and Receiver move the data. The TCP connection of the exchange stays
-// open: it closes when the peer's process ends, and its keep-alive detects a cut link while nothing
-// is sent.
+// An endpoint of a stream over a queue pair. Establishes the queue pair, waits for events and ends
+// the stream. Sender and Receiver move the data. The TCP connection over which the queue pairs were
+// set up stays open: it closes when the peer's process ends, and its keep-alive detects a cut link
+// while no data is sent.
 #pragma once
 
 #include "base/file_descriptor.h"

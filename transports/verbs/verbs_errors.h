@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Describes completion statuses, asynchronous events and failed registrations by the likely cause
-// and one remedy.
+// Describes completion statuses, asynchronous events and failed registrations, each with its likely
+// cause and one remedy.
 #pragma once
 
 #include <cstddef>

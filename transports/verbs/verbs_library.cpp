@@ -25,7 +25,7 @@ class Finder {
     function = reinterpret_cast<Function>(dlvsym(handle_, name, kCurrentAbi));
     note(name, function != nullptr);
   }
-  // Finds a symbol that has only one version, which is not that of the current ABI.
+  // Finds a symbol that has only one version, which is not kCurrentAbi.
   template <class Function>
   void unversioned(const char* name, Function& function) {
     optional(name, function);

@@ -60,18 +60,18 @@ struct LoadedLibrary {
 // Returns libibverbs.so.1, loaded at the first call, or null if it is not available. Thread safety:
 // any thread.
 [[nodiscard]] const VerbsLibrary* verbs_library();
-// Returns the reason why verbs_library() is null, a clause such as "libibverbs.so.1 is not
-// installed: ...".
+// Returns the reason why verbs_library() is null, as a clause: "libibverbs.so.1 is not installed:
+// ...".
 [[nodiscard]] const std::string& why_no_verbs_library();
 
 // Returns a warning against forking with registered memory, or an empty text if forking is safe.
-// Kernels of version 5.12 or later copy such pages at the fork. On older kernels, ibv_fork_init()
-// withholds these pages from the child, unless it fails.
+// Kernels of version 5.12 or later copy registered pages at the fork. On older kernels, a
+// successful ibv_fork_init() withholds registered pages from the child.
 [[nodiscard]] const std::string& fork_remark();
 
 // Queries a port. Replaces the inline function of verbs.h, which requires linking with libibverbs.
-// Calls the function in the context's own table if it is there, which fills all fields, and
-// otherwise the exported function, which fills only the older fields.
+// Calls the function in the context's own table, which fills all fields, or, if the table has none,
+// the exported function, which fills only the older fields.
 [[nodiscard]] int query_port(const VerbsLibrary& library, ibv_context* context, std::uint8_t number,
                              ibv_port_attr* attributes);
 

@@ -18,7 +18,7 @@ namespace hccl::verbs {
 class VerbsTransport final : public transport::Transport {
  public:
   // Opens the first usable port of `choice`. Throws Error(hcclSystemError) if the device cannot be
-  // used, its memory cannot be locked, or no socket can listen at the port's address.
+  // used, memory for streams cannot be locked, or no socket can listen at the port's address.
   VerbsTransport(const transport::Settings& settings, const VerbsLibrary& library,
                  PortChoice choice);
 
