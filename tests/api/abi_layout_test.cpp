@@ -108,7 +108,7 @@ constexpr Offset kOffsets[] = {
     {"synGraphAttributeVal::dAttrVal", offsetof(synGraphAttributeVal, dAttrVal), 0},
 };
 
-// Forward declarations in programs name the structures behind the handles.
+// Programs declare the structures behind the handles by these names.
 static_assert(std::is_same_v<synEventHandle, struct ::EventInterfaceExternal*>);
 static_assert(std::is_same_v<synStreamHandle, struct ::InternalStreamHandle*>);
 static_assert(std::is_same_v<synErrorHandle, struct ::ErrorInterfaceExternal*>);
@@ -127,7 +127,7 @@ static_assert(std::is_same_v<TSize, std::uint64_t>);
 static_assert(std::is_same_v<TStride, std::uint64_t>);
 static_assert(std::is_same_v<TOffset, std::int64_t>);
 
-// Programs compare results with -1 and initialise ids as aggregates.
+// Programs compare results with -1, and initialise ids as aggregates.
 static_assert(std::is_signed_v<std::underlying_type_t<hcclResult_t>>);
 static_assert(std::is_aggregate_v<hcclUniqueId> && std::is_trivial_v<hcclUniqueId>);
 [[maybe_unused]] constexpr hcclUniqueId kZeroId = {{0}, 0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pins the signatures of the HCCL and runtime functions: a C symbol does not encode its parameters,
+// Pins the signatures of the HCCL and runtime functions. A C symbol does not encode its parameters,
 // so no other test would detect a change.
 #include "signature.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks the built library and an external program linked with it: exported names, the absence of
-// symbol versions, and the names under which the library is found.
+// Checks the built library and a program linked with it: the exported names, the absence of symbol
+// versions, and the names under which programs find the library.
 #include "expected_symbols.h"
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A number that a header defines, and the number that existing programs were built with.
+// A number that a header defines, and the number with which existing programs were built.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests positions in a stream's work, and waits and callbacks for a range of positions.
+// Tests positions in a stream's work, and waits and callbacks for the work between two positions.
 #include "children.h"
 
 #include <hccl.h>
@@ -58,8 +58,7 @@ class StreamWork : public testing::Test {
                                   std::uint64_t timeout = HCCL_EMULATION_NO_TIMEOUT) const {
     return hcclEmulationStreamWait(stream_, after, up_to, timeout);
   }
-  // Queues a copy whose host memory becomes inaccessible before the stream runs the copy, which
-  // then fails.
+  // Queues a copy that fails: its host memory becomes inaccessible before the stream runs the copy.
   void queue_failing_copy() {
     open_ = false;
     ASSERT_EQ(hcclEmulationLaunch(stream_, wait_for_flag, &open_), hcclSuccess);
@@ -220,8 +219,7 @@ TEST_F(StreamWork, NotifiesBeforeTheRuntimeIsDestroyed) {
   }
 }
 
-// Calls and exit must not hang in a forked process, which has no callback thread, nor while that
-// thread runs a callback.
+// In a forked process, which has no callback thread, calls must be refused and exit must not hang.
 TEST_F(StreamWork, DoesNotHangAtExit) {
   Notification notification;
   ASSERT_EQ(hcclEmulationStreamNotify(stream_, 0, 0, Notification::call, &notification),

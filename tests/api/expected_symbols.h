@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exact set of symbols that the library must export. The list is written by hand, not derived
-// from headers or the version script, because these are checked against it.
+// The exact set of symbols that the library must export. The list is written by hand, because it is
+// the reference for the headers and for the version script.
 #pragma once
 
 #include <array>

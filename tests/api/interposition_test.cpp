@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Links with the shared library alone and replaces one of its functions, as a tracing library
-// would.
+// Replaces a function of the shared library, as a tracing library does.
 #include <hccl.h>
 
 #include <gtest/gtest.h>

@@ -6,7 +6,7 @@
 
 namespace hccl::test {
 
-// Returns true if `function` has exactly the type `Expected`.
+// Returns whether a function has exactly the type `Expected`.
 template <class Expected, class Function>
 constexpr bool is(Function*) {
   return std::is_same_v<Expected, Function>;

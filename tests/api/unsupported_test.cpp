@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the functions that this version does not support: each must refuse the call and name
-// itself.
+// Tests the functions that this version does not support. Each must return an error whose text
+// names the function.
 #include <hccl.h>
 #include <synapse_api.h>
 
@@ -25,7 +25,7 @@ struct Function {
 };
 
 template <auto function>
-// NOLINTNEXTLINE(readability-identifier-naming): named like the functions it replaces
+// NOLINTNEXTLINE(readability-identifier-naming): named like a function
 constexpr auto with_zeros = [] { return call(function); };
 
 // NOLINTNEXTLINE(cppcoreguidelines-macro-usage): definitions and test share one list

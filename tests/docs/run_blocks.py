@@ -28,7 +28,7 @@ END = "==== end of command"
 
 
 def commands(document):
-    """Returns [(line number, command, expected lines)] for all blocks."""
+    """Returns [(line number, command, expected lines)] for the commands of all console blocks."""
     found, inside = [], False
     for number, line in enumerate(document.splitlines(), 1):
         if line.startswith("```"):
@@ -59,7 +59,7 @@ def script(all_commands):
 
 
 def run(text, folder, prefix):
-    """Returns the output of each command, with its exit status."""
+    """Runs the commands. Returns the output and the exit status of each."""
     environment = {name: value for name, value in os.environ.items()
                    if not name.startswith(("HCCL_", "LOG_LEVEL_", "LD_LIBRARY_PATH", "OMPI_", "PRTE_"))}
     environment.update(PREFIX=str(prefix), LC_ALL="C.UTF-8")

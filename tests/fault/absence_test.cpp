@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests ranks that never arrive, arrive late, are stopped, or abort: deadlines, the hang report,
-// and hcclCommAbort.
+// Tests time limits, hang reports and hcclCommAbort with ranks that never call, call late or are
+// stopped.
 #include "faults.h"
 #include "rank_test.h"
 
@@ -23,8 +23,8 @@ void expect_sync_fails(synStreamHandle stream) {
   expect_code(synStreamSynchronize(stream), synFailHccl);
 }
 
-// When the other ranks' call times out, the error must name the rank that called nothing, and the
-// communicator must fail on that rank too.
+// Rank 1 calls nothing. The calls of the other ranks must time out with an error that names rank 1,
+// and the communicator must fail on rank 1 too.
 RANK_TEST(Absence, TimesOutAndNamesTheRank, std::vector{3}, std::vector{3},
           with_environment({{"HCCL_TIMEOUT", "2"}})) {
   if (world.rank != kAbsent) {
@@ -138,7 +138,8 @@ void abort_after(std::chrono::microseconds delay, hcclComm_t communicator) {
   static_cast<void>(hcclCommAbort(communicator));
 }
 
-// Returns a rank function in which one rank aborts at random times during operations.
+// Returns a rank function of 15 rounds. In each round, a random rank aborts a new communicator at a
+// random time during all-reduces.
 RankFunction aborts_at_random_times(unsigned long long seed) {
   return [seed](World& world) {
     std::mt19937_64 random(seed);
@@ -170,11 +171,11 @@ TEST(Abort, WorksAtAnyTime) {
       << "HCCL_TEST_SEED=" << seed;
 }
 
-// The event that ends an operation delayed by a stopped rank.
+// The reason why the operation fails on the other ranks while the last rank is stopped.
 enum class Ending { timeout, abort };
 
-// Stops the last rank after a delay and, for Ending::abort, aborts the communicator. Runs on a
-// second thread of rank 0.
+// Stops the last rank after `delay_us` microseconds. With Ending::abort, then aborts the
+// communicator. Runs on a second thread of rank 0.
 void stop_last_rank(World& world, unsigned delay_us, Ending ending, hcclComm_t communicator) {
   std::this_thread::sleep_for(std::chrono::microseconds(delay_us));
   kill(static_cast<pid_t>(world.board->counter(world.size - 1).load()), SIGSTOP);
@@ -183,9 +184,9 @@ void stop_last_rank(World& world, unsigned delay_us, Ending ending, hcclComm_t c
   static_cast<void>(hcclCommAbort(communicator));
 }
 
-// Returns a rank function in which the last rank is stopped (SIGSTOP) at a random time during
-// in-place operations and resumes after the other ranks have failed. The late stores of the resumed
-// rank must not reach memory that the other ranks have reused.
+// Returns a rank function in which the last rank is stopped (SIGSTOP) after `delay_us` microseconds
+// of in-place operations, and resumes after the other ranks have failed. The late stores of the
+// resumed rank must not reach memory that the other ranks have reused.
 RankFunction stopped(unsigned delay_us, Ending ending) {
   return in_session([=](RANK_PARAMETERS) {
     constexpr std::size_t kCount = 16 << 20;
@@ -236,7 +237,8 @@ void survive_a_stopped_rank(Ending ending) {
     EXPECT_EQ(failures(outcomes), "") << "stopped after " << delay << " us";
     inside_a_tile += contains(outcomes[0].stderr_text, "stuck inside a tile") ? 1 : 0;
   }
-  // A single stop may fall between tiles; over many rounds, some stops fall inside one.
+  // A stop may fall between two tiles. In 30 or more rounds, at least one stop must fall inside a
+  // tile.
   testing::Test::RecordProperty("stopped_inside_a_tile", inside_a_tile);
   std::cout << inside_a_tile << " of " << scaled(3) << " times inside a tile\n";
   if (scaled(3) >= 30) {
@@ -248,8 +250,8 @@ TEST(Absence, OfAStoppedRankKeepsPeersMemoryUsable) { survive_a_stopped_rank(End
 
 TEST(Abort, WithAStoppedRankKeepsPeersMemoryUsable) { survive_a_stopped_rank(Ending::abort); }
 
-// An abort must unblock a finalize whose work is queued behind another communicator's work, which
-// waits for a rank that never calls.
+// Work on `behind` waits in the stream for work on `group`, which never completes because rank 1
+// calls nothing. An abort of `behind` must unblock hcclCommFinalize on `behind`.
 RANK_TEST(Abort, UnblocksAFinalizeBehindAnotherCommunicator, 2) {
   const Group behind = session.join_all(1);
   if (world.rank == 0) {
@@ -276,7 +278,8 @@ RANK_TEST(Abort, UnblocksAFinalizeBehindAnotherCommunicator, 2) {
   }
 }
 
-// An abort on another thread must unblock a destroy that waits for work that cannot complete.
+// hcclCommAbort on another thread must unblock an hcclCommDestroy that waits for work that cannot
+// complete.
 RANK_TEST(Abort, UnblocksADestroy, 2) {
   OperationRun run(session, group, all_reduce_of(1000));
   if (world.rank == 0) {

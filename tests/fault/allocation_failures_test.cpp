@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fails one allocation on one of two ranks, anywhere between joining and leaving: every call must
-// return before its deadline, with success or an error, and no process may crash.
+// Makes one allocation of one of two ranks fail, at any point from hcclGetUniqueId to
+// hcclCommDestroy. Every call must return in time, with success or an error, and no process may
+// crash.
 #include "arrangements.h"
 #include "base/shared_memory.h"
 #include "device/arena_view.h"
@@ -16,7 +17,7 @@ namespace {
 
 constexpr std::size_t kCount = 5'000;
 
-// Joins a communicator, makes calls and leaves; stops at the first error.
+// Joins a communicator, makes calls and destroys the communicator. Stops at the first error.
 class Lifecycle {
  public:
   Lifecycle(World& world, long failing)
@@ -168,7 +169,7 @@ TEST_P(AllocationFailure, IsAnErrorOrHarmless) {
 }
 
 // If a new mapping cannot be registered, it must be destroyed after the registry's lock is
-// released, because its destructor takes that lock.
+// released: the destructor of the mapping takes that lock.
 TEST(AllocationFailures, InSharedMappingsReleaseTheLock) {
   const FileDescriptor file = create_memory_file("test", 1 << 20);
   for (long number = 1; number <= 8; ++number) {

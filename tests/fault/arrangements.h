@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fixture that runs two ranks on one node over each transport, and on two nodes.
+// A fixture that runs two ranks on one node, with several settings of transport and algorithm, and
+// on two nodes.
 #pragma once
 
 #include "check.h"
@@ -39,7 +40,7 @@ inline std::string arrangement_name(const testing::TestParamInfo<Arrangement>& i
 
 class EveryArrangement : public testing::TestWithParam<Arrangement> {
  protected:
-  // Runs `function` on two ranks in the arrangement of the test. Both must succeed.
+  // Runs `function` on two ranks in the test's arrangement and expects both ranks to succeed.
   static void run(const RankFunction& function) {
     const RankOptions options{.environment = GetParam().environment};
     const RankFunction on_nodes = [&](World& world) {

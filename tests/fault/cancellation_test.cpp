@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that a cancelled thread first completes its call into the library and leaves the
-// communicator usable, on one node over every transport and on two nodes.
+// Tests pthread_cancel in every arrangement: a cancelled thread must complete its call into the
+// library, and the communicator must remain usable.
 #include "arrangements.h"
 #include "faults.h"
 #include "rank_test.h"
@@ -15,8 +15,8 @@
 namespace hccl::test {
 namespace {
 
-// A thread that cancels itself before it runs its body; the cancellation takes effect at the body's
-// first cancellation point.
+// A thread that cancels itself and then runs its body. A cancellation point in the body would end
+// the thread there.
 class CancelledThread {
  public:
   explicit CancelledThread(std::function<void()> body) : body_(std::move(body)) {
@@ -26,7 +26,7 @@ class CancelledThread {
   CancelledThread& operator=(const CancelledThread&) = delete;
   ~CancelledThread() = default;
 
-  // Joins the thread and checks that it ran its whole body and was cancelled only then.
+  // Joins the thread. Requires that the thread ran its whole body before it was cancelled.
   void expect_cancelled() {
     void* result = nullptr;
     require(pthread_join(thread_, &result) == 0, "joining");

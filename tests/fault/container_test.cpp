@@ -36,8 +36,8 @@ void drop_ptrace() {
   require(syscall(SYS_capset, &header, data) == 0, "dropping CAP_SYS_PTRACE");
 }
 
-// Mounts the container's file systems and sets its limits. Process 1 of the new namespaces calls
-// it.
+// Mounts the container's file systems and sets its limits. Must run in process 1 of the new
+// namespaces.
 void set_up_container() {
   require(mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0, "private mounts");
   require(mount("proc", "/proc", "proc", 0, nullptr) == 0, "a private /proc");
@@ -48,8 +48,8 @@ void set_up_container() {
   require(getpid() == 1, "the first process of its namespace");
 }
 
-// Returns a rank function that runs the body in a container and reports the body's failures as
-// those of the rank.
+// Returns a rank function that runs `body` in a container. If `body` fails, the rank reports the
+// failure and fails too.
 RankFunction contained(const RankFunction& body) {
   return [body](World& world) {
     require(unshare(CLONE_NEWPID | CLONE_NEWNS) == 0, "new namespaces");

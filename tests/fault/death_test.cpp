@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kills a rank at a random time, in half of the runs with a forked child that outlives the rank.
-// Every survivor's error must name the dead rank, and no resource may be left on the machine.
+// Kills a rank at a random time. In half of the runs, a forked child of the rank outlives it. Every
+// survivor's error must name the dead rank, and no resource may be left on the machine.
 #include "faults.h"
 #include "leftovers.h"
 #include "rank_test.h"
@@ -43,7 +43,7 @@ bool join_or_expect_victim(Session& session, Group& group, int victim) {
   return false;
 }
 
-// Runs all-reduces of random sizes, one to four between synchronisations, until one fails.
+// Runs all-reduces of random sizes until a call fails. Synchronises after every one to four calls.
 void reduce_until_failure(Session& session, const Group& group, synStreamHandle stream,
                           unsigned long long seed) {
   std::mt19937_64 random(seed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that a rank without a free descriptor fails the communicator on every rank, and that no
-// process exits.
+// Tests that a rank without a free file descriptor fails the communicator on every rank, and that
+// no process exits.
 #include "faults.h"
 #include "rank_test.h"
 
@@ -10,7 +10,7 @@
 namespace hccl::test {
 namespace {
 
-// Keeps the process from opening descriptors during its lifetime.
+// The process cannot open descriptors while an object of this class exists.
 class NoDescriptors {
  public:
   NoDescriptors() {
@@ -32,14 +32,13 @@ hcclResult_t queue_all_reduce(void* buffer, const Group& group, synStreamHandle 
   return hcclAllReduce(buffer, buffer, 16, hcclFloat32, hcclSum, group.handle, stream);
 }
 
-// Rank 0 receives and rank 1 sends. Rank 1 calls later, so rank 0 has to sleep, for which it needs
-// a descriptor.
+// Rank 0 receives and rank 1 sends. Rank 0 needs a descriptor to sleep until the message arrives.
 hcclResult_t queue_message(void* buffer, const Group& group, synStreamHandle stream) {
   if (group.rank == 0) return hcclRecv(buffer, 16, hcclFloat32, 1, group.handle, stream);
   return hcclSend(buffer, 16, hcclFloat32, 0, group.handle, stream);
 }
 
-// Returns a rank function in which rank 0 makes `queue_call` without free descriptors, on a stream
+// Returns a rank function in which rank 0 calls `queue_call` without free descriptors, on a stream
 // that the communicator has not used yet.
 RankFunction call_without_descriptors(QueueCall queue_call) {
   const auto call = [queue_call](RANK_PARAMETERS) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests calls at program exit: after synDestroy, and from static destructors while all objects are
-// still open.
+// Tests program exit: calls from static destructors, before and after synDestroy, and exits with
+// calls in flight.
 #include "faults.h"
 #include "rank_test.h"
 
@@ -10,15 +10,15 @@
 namespace hccl::test {
 namespace {
 
-// Objects that a global still owns at exit. The destructor makes calls with them.
+// Objects that are still open at exit. The destructor makes calls with them.
 struct Leftovers {
   hcclComm_t communicator = nullptr;
   synStreamHandle stream = nullptr;
   synDeviceId device = 0;
   std::uint64_t memory = 0;
-  bool destroyed = false;  // whether synDestroy has been called before
+  bool destroyed = false;  // whether synDestroy was called before exit
 
-  // Exits with status 99 if a call returned the wrong result.
+  // Exits with status 99 unless `right`.
   void expect(bool right) const {
     if (!right) _exit(99);
   }
@@ -83,8 +83,8 @@ TEST(Exit, WithWorkInFlightEndsEveryRank) {
     EXPECT_EQ(outcome.signal, 0);
 }
 
-// If the last rank destroys the communicator while the others make another call, their error must
-// name the last rank.
+// If the last rank destroys the communicator while the other ranks make another call, the error of
+// the other ranks must name the last rank.
 RANK_TEST(Exit, ErrorNamesARankThatLeftEarly, 3) {
   const DeviceMemory memory(session.device(), 4 << 20);
   void* const buffer = memory.pointer();

@@ -33,8 +33,8 @@ class Fixture {
   void copy_from(std::uint64_t host) const {
     succeed(synMemCopyAsync(first, host, memory_.size(), memory_.address(), HOST_TO_DRAM));
   }
-  // Rank 0 calls last: otherwise its failure could reach the other ranks before their calls, which
-  // would then be refused.
+  // Queues an all-reduce, on rank 0 last. If rank 0 called earlier, its failure could reach the
+  // other ranks first, and the library would refuse their calls.
   void all_reduce_on(synStreamHandle stream) const {
     const World& world = session.world();
     void* const buffer = memory_.pointer();
@@ -52,7 +52,7 @@ class Fixture {
   }
   [[nodiscard]] const std::vector<float>& before() const { return before_; }
 
-  // Requires that rank 0's copy has failed the collective on `stream` on every rank.
+  // Requires that the collective on `stream` has failed on every rank because of rank 0's copy.
   void expect_failed_by_copy(synStreamHandle stream, hcclResult_t code, const std::string& cause) {
     const bool failed_copy = session.world().rank == 0;
     require_equal(synStreamSynchronize(stream), failed_copy ? synFail : synFailHccl,

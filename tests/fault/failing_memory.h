@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fails one chosen allocation of this program, on any thread.
+// Makes one chosen allocation of the program fail, on any thread.
 #pragma once
 
 namespace hccl::test {
 
-// Resets the count of allocations and makes allocation `number`, counted from 1, throw
-// std::bad_alloc; 0 means none.
+// Resets the count of allocations. Makes the `number`-th allocation that is counted afterwards
+// fail, or none if `number` is 0.
 void fail_allocation(long number) noexcept;
 // Returns the number of allocations counted since the last fail_allocation().
 [[nodiscard]] long counted_allocations() noexcept;
 
-// Counts the allocations of all threads of the process during its lifetime.
+// The allocations of all threads are counted while an object of this class exists.
 class CountAllocations {
  public:
   CountAllocations() noexcept;

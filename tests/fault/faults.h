@@ -18,28 +18,28 @@ namespace hccl::test {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-// Requires that the communicator's error is `code` and that its text names `rank`, if given.
+// Requires that the communicator's error is `code` and that the error text names `rank`, if given.
 void expect_failed(const Group& group, hcclResult_t code, std::optional<int> rank);
 
-// Requires that, after a failure, further calls return `code` immediately, copies on the same
-// stream still run, and the communicator can be destroyed.
+// Requires that further calls on the failed communicator return `code` and that copies on `stream`
+// still run. Destroys the communicator.
 void expect_usable_remains(Session& session, const Group& group, synStreamHandle stream,
                            hcclResult_t code);
 
 // Blocks until the communicator reports a failure. Throws Failure after `limit`.
 void await_async_error(const Group& group, std::chrono::seconds limit = std::chrono::seconds(30));
 
-// Requires one of the codes that a join returns if a rank has died (system or socket error) or is
-// late (internal error, as in HCCL).
+// Requires a code that hcclCommInitRank returns if another rank has died (system or socket error)
+// or does not join in time (internal error, as in Gaudi's library).
 void expect_missing_rank(hcclResult_t result);
 
-// Returns options that set these variables and capture the ranks' stderr.
+// Returns options that set the variables of `environment` and capture the stderr of the ranks.
 [[nodiscard]] inline RankOptions with_environment(
     std::vector<std::pair<std::string, std::string>> environment) {
   return {.environment = std::move(environment), .capture_stderr = true};
 }
 
-// Puts the rank on a separate node. Must precede the rank's first call into the library.
+// Gives this rank a node of its own. Must precede the rank's first call into the library.
 inline void move_to_own_node(const World& world) {
   setenv("HCCL_NODE_ID", join("test-", getppid(), world.rank).c_str(), 1);
 }

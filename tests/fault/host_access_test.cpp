@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests host memory that a call cannot read or write. On one node, over every transport and on two
-// nodes, the communicator must fail on all ranks with an error that names the rank and the address.
+// Tests host memory that a call cannot read or write. In every arrangement, the communicator must
+// fail on all ranks with an error that names the rank and the address.
 #include "arrangements.h"
 #include "faults.h"
 #include "rank_test.h"
@@ -26,7 +26,8 @@ constexpr std::size_t kPage = 4096;
 
 enum class Flaw { read_only, no_access, hole, past_the_end };
 
-// `kProbedBytes` of anonymous memory, or of a mapped file, with a flaw in the page in the middle.
+// Maps `kProbedBytes` bytes with a flaw in the middle page: anonymous memory, or a file that ends
+// before that page.
 class FlawedMemory {
  public:
   explicit FlawedMemory(Flaw flaw) : memory_(map(flaw)) {
@@ -65,8 +66,8 @@ class FlawedMemory {
 
 class HostAccess : public EveryArrangement {};
 
-// Makes rank 1 call last: otherwise its failure could reach rank 0 before rank 0's call, which
-// would then be refused.
+// Makes rank 1 call last. Otherwise, rank 1's failure could reach rank 0 before rank 0's call, and
+// the library would refuse that call.
 void in_order(World& world, const std::function<void()>& call) {
   if (world.rank == 1) world.board->barrier(0, 2);
   call();
@@ -77,7 +78,7 @@ void expect_bad_memory(Session& session, const Group& group, synStreamHandle str
                        const FlawedMemory& flawed) {
   const synStatus status = synStreamSynchronize(stream);
   if (group.rank == 1) require_equal(status, synFailHccl, "synchronising");
-  await_async_error(group);  // rank 0's part of a message may have succeeded
+  await_async_error(group);  // rank 0's send or receive may have succeeded
   expect_failed(group, hcclInvalidArgument, 1);
   const std::string text = async_message(group.handle);
   require(contains(text, "not mapped, protected or past the end of its file"), text);
@@ -85,7 +86,9 @@ void expect_bad_memory(Session& session, const Group& group, synStreamHandle str
   expect_usable_remains(session, group, stream, hcclInvalidArgument);
 }
 
-// An all-reduce of the whole memory, or of a few elements of the flawed page.
+// Returns an all-reduce in which a buffer of rank 1 has the flaw: the receive buffer if `receives`,
+// otherwise the send buffer. The buffer is the whole memory or, if `is_small`, 16 floats of the
+// flawed page.
 RankFunction all_reduce(Flaw flaw, bool receives, bool is_small = false) {
   return in_session([=](RANK_PARAMETERS) {
     const FlawedMemory flawed(flaw);
@@ -136,7 +139,6 @@ TEST_P(HostAccess, ToUnreadableInputIsAnError) {
   }
 }
 
-// Read-only memory must be accepted as input.
 TEST_P(HostAccess, ReadOnlyInputIsAccepted) {
   run(in_session([](RANK_PARAMETERS) {
     const FlawedMemory flawed(Flaw::read_only);
@@ -152,8 +154,8 @@ TEST(CheckMemory, FindsInaccessiblePages) {
   const auto check = [](const void* memory, std::size_t bytes, bool writable) {
     return hcclEmulationCheckMemory(memory, bytes, writable ? 1 : 0);
   };
-  // All exist at once: an address that is mapped again with a different flaw would not be checked
-  // again.
+  // All memories exist at once, so that no two have the same address: the library does not check
+  // every page again in a range that it has found accessible.
   std::vector<std::pair<Flaw, std::unique_ptr<FlawedMemory>>> all;
   for (const Flaw flaw : {Flaw::read_only, Flaw::no_access, Flaw::hole, Flaw::past_the_end})
     all.emplace_back(flaw, std::make_unique<FlawedMemory>(flaw));
@@ -173,8 +175,8 @@ TEST(CheckMemory, FindsInaccessiblePages) {
             hcclInvalidArgument);
 }
 
-// The check of a range with a read-only page probes each page. The probe must not lose increments
-// that another thread makes in a writable page at the same time.
+// The check of a range with a read-only page probes every page. The probe of a writable page must
+// not lose increments that another thread makes at the same time.
 TEST(CheckMemory, LosesNoConcurrentStore) {
   const FlawedMemory flawed(Flaw::read_only);
   std::byte* const page = flawed.flawed_page() - kPage;

@@ -40,7 +40,8 @@ class HolePages {
 };
 
 // Returns a rank function in which rank 1's send or receive buffer has an unmapped page in the
-// middle. Rank 1 calls last: otherwise its failure could refuse the calls of other ranks.
+// middle. Rank 1 calls last: after its failure, the library would refuse the calls of the other
+// ranks.
 RankFunction bad_page(bool receives) {
   return in_session([receives](RANK_PARAMETERS) {
     const DeviceMemory memory(session.device(), 4 * kMiB);
@@ -74,8 +75,8 @@ RANK_TEST(HostMemory, AnUnmappedBufferFailsAMessage, 2) {
   expect_failed(group, hcclInvalidArgument, 1);
 }
 
-// Sends of one group must not block each other: rank 1 receives its message from rank 0 only after
-// rank 2 has received one.
+// The sends of a group must not block each other: rank 1 receives from rank 0 only after rank 2 has
+// received from rank 0.
 RANK_TEST(HostMemory, GroupedSendsDoNotBlockEachOther, std::vector{3}, std::vector{3}) {
   constexpr std::size_t kBytes = 3 * kMiB + 5;
   Messages messages(session, group, Placement::host);
@@ -96,7 +97,7 @@ RANK_TEST(HostMemory, GroupedSendsDoNotBlockEachOther, std::vector{3}, std::vect
   messages.verify(stream);
 }
 
-// Lets the last rank die between the slices of an all-reduce on host memory.
+// Kills the last rank 30 ms after the start of a series of all-reduces on host memory.
 RANK_BODY(dies_between_slices) {
   constexpr std::size_t kCount = 4 * kMiB;
   const int last = world.size - 1;
@@ -124,8 +125,8 @@ TEST(HostMemory, ErrorNamesADeadRank) {
   EXPECT_EQ(failures(run_ranks(4, in_session(dies_between_slices), options), 3), "");
 }
 
-// A call that lacks device memory for a staging buffer must be refused and must not queue a message
-// or change the order of calls.
+// A call that lacks device memory for a staging buffer must be refused. The refused call must not
+// queue a message or change the order of calls.
 RANK_TEST(HostMemory, WithoutRoomForAStagingBufferIsRefusedCleanly, 2,
           RankOptions{.environment = {{"HCCL_DEVICE_MEMORY", "64M"}, {"HCCL_TIMEOUT", "5"}}}) {
   synStreamHandle first = session.make_stream();
@@ -153,8 +154,8 @@ RANK_TEST(HostMemory, WithoutRoomForAStagingBufferIsRefusedCleanly, 2,
   succeed(synStreamSynchronize(second));
 }
 
-// Memory that an earlier call has used may be unmapped or protected when that call is complete. A
-// later call on it must be an error, however small it is.
+// Memory may be unmapped or protected once the calls that use it are complete. A later call on that
+// memory must fail, even a small one.
 RANK_TEST(HostMemory, UnmappedOrProtectedBetweenSmallCallsIsAnError, 2) {
   constexpr std::size_t kBytes = 4096;
   constexpr std::size_t kCount = 16;
@@ -185,7 +186,7 @@ RANK_TEST(HostMemory, UnmappedOrProtectedBetweenSmallCallsIsAnError, 2) {
   require(contains(text, "receive buffer") && contains(text, "cannot be written"), text);
 }
 
-// The staging buffer holds one slice of the root's data. No slice may be stored behind it.
+// The root's staging buffer holds one slice. No slice may be stored beyond the end of the buffer.
 RANK_TEST(HostMemory, InPlaceBroadcastToADeviceWritesNothingAtTheRoot, 2) {
   std::vector<std::byte> sent(6 * kMiB);
   for (std::size_t at = 0; at < sent.size(); ++at) sent[at] = static_cast<std::byte>(at * 31 >> 3);

@@ -14,7 +14,7 @@
 namespace hccl::test {
 namespace {
 
-// The resources held by a process.
+// The resources that this process holds.
 struct Holdings {
   std::size_t descriptors = 0;
   std::size_t threads = 0;
@@ -50,8 +50,8 @@ hcclUniqueId next_id(const Group& control, synStreamHandle stream) {
   return id;
 }
 
-// Creates a communicator, runs small and large messages and collectives in device and host memory
-// on a separate stream, and destroys or aborts the communicator.
+// Creates a communicator, runs small and large collectives and messages on a new stream, in device
+// and host memory, and destroys or aborts the communicator.
 void run_lifecycle(const Session& session, const Group& control, synStreamHandle stream,
                    int round) {
   constexpr std::size_t kCount = 70'000;
@@ -80,8 +80,8 @@ void run_lifecycle(const Session& session, const Group& control, synStreamHandle
     for (int call = 0; call < 3; ++call)
       succeed(hcclRecv(device, 3, hcclFloat32, peer, communicator, own));
   }
-  // Waits until every rank has completed its operations: an abort would fail those that a peer has
-  // not completed.
+  // Wait until every rank has completed its operations: an abort would fail the operations that
+  // another rank has not completed.
   succeed(hcclBarrier(control.handle, stream));
   succeed(synStreamSynchronize(stream));
   if (round % 2 == 0) succeed(synStreamDestroy(own));

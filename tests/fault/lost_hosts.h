@@ -34,8 +34,9 @@ class Progress {
   hccl_perf::Shared<Counts> counts_;
 };
 
-// Returns a rank function that all-reduces `count` floats until one call fails with one of `codes`,
-// and reports the error text. `move(rank)` moves the process to its host.
+// Returns a rank function that all-reduces `count` floats until a call fails, reports the error
+// text, and requires that the error is one of `codes`. `move(rank)` moves the process to the host
+// of the rank.
 [[nodiscard]] RankFunction reduces_until_failure(const std::function<void(int)>& move,
                                                  const Progress& progress, std::size_t count,
                                                  const std::vector<hcclResult_t>& codes = {

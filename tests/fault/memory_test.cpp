@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that never-written memory occupies no pages, and that the library runs in a limited address
-// space.
+// Tests that memory that was never written occupies no pages, and that the library runs in a
+// limited address space and without new threads.
 #include "faults.h"
 #include "rank_test.h"
 
@@ -38,7 +38,8 @@ std::size_t shared_memory_in_use() {
   return bytes;
 }
 
-// Sets the limit that `ulimit -v 16000000` sets, except with sanitizers, which reserve far more.
+// Sets the limit of `ulimit -v 16000000`. Does nothing under a sanitizer, which reserves far more
+// address space.
 void limit_address_space() {
   if (sanitized()) return;
   const rlimit limit{rlim_t{16'000'000} * 1024, rlim_t{16'000'000} * 1024};
@@ -60,9 +61,9 @@ Sizes sizes_of(Collective collective) {
   return {collective, send, collective == Collective::all_reduce ? send : send / kRanks};
 }
 
-// Returns a rank function that reduces inputs that were never written. Shared memory may grow by
-// the size of the outputs and half that of the inputs; a library that allocates the holes that it
-// reads would exceed this bound.
+// Returns a rank function that reduces inputs that were never written. Reading the inputs must not
+// allocate their pages: shared memory may grow by the size of the outputs and half the size of the
+// inputs.
 RankFunction holes(const Sizes& sizes) {
   return within_limits([sizes](RANK_PARAMETERS) {
     const DeviceMemory send(session.device(), sizes.send_bytes);
@@ -103,7 +104,7 @@ TEST(Holes, InReduceScatterInputsStayUnallocated) {
   EXPECT_EQ(failures(run_ranks(kRanks, holes(sizes_of(Collective::reduce_scatter)))), "");
 }
 
-// Reduces a large input of ten islands of data with holes in between.
+// Reduces inputs that contain ten islands of data and holes in between.
 RANK_BODY(sparse) {
   constexpr std::size_t kBytes = 64 * kMiB;
   const DeviceMemory send(session.device(), kBytes);
@@ -128,8 +129,8 @@ RANK_BODY(sparse) {
   require(result == expected, "islands of data are reduced at their offsets");
 }
 
-// A short call on host memory has a staging buffer of 1 MiB, of which only the pages in use may be
-// allocated.
+// The staging buffer of a stream has more than 1 MiB. A short call may allocate only the pages that
+// it uses.
 RANK_TEST(StagingBuffers, AreAllocatedOnFirstUse, 2) {
   constexpr int kStreams = 32;
   const std::size_t before = shared_memory_in_use();
@@ -173,7 +174,8 @@ RANK_TEST(DeviceMemorySize, FollowsTheEnvironment, 1,
   expect_code(synDeviceMalloc(session.device(), 1 * kMiB, 0, 0, &address), synOutOfDeviceMemory);
 }
 
-// Keeps the process from starting threads, by a default stack that exceeds any address space.
+// The process cannot start threads while an object of this class exists: the default stack exceeds
+// any address space.
 class NoThreads {
  public:
   NoThreads() {
@@ -194,13 +196,13 @@ class NoThreads {
   pthread_attr_t usual_{};
 };
 
-// The first call on a stream starts the stream's thread. If that fails, the call must have no
-// effect, and a retry must behave like a first call.
+// The first call on a stream starts the stream's thread. If the thread cannot start, the call must
+// have no effect, and a retry must behave like a first call.
 void first_call_without_threads(World& world) {
   Session session(world);
   const DeviceMemory memory(session.device(), 64);
   synStreamHandle loading = session.make_stream();
-  const std::vector ones(64, std::byte{1});  // read when the stream runs
+  const std::vector ones(64, std::byte{1});  // read when the copy runs
   upload(loading, ones, memory.address());
   succeed(synStreamSynchronize(loading));
   void* const buffer = memory.pointer();

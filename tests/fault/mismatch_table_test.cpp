@@ -53,7 +53,7 @@ bool has(const std::string& algorithm, Collective collective) {
 }
 
 struct Layout {
-  std::string nodes;      // a letter for the node of each rank
+  std::string nodes;      // one letter per rank, which names its node
   std::string algorithm;  // forced, or empty
   std::string transport;  // forced, or empty
 
@@ -83,7 +83,7 @@ std::string try_mistake(Session& session, World& world, const Mistake& mistake, 
     wrong += join(wrong.empty() ? "" : "; ", what);
   };
   if (queued != hcclSuccess && queued != hcclInvalidUsage) note(join("queued: ", queued));
-  // If the mismatch is reported to this rank before it calls, the call is refused and the stream
+  // If the mismatch is reported to this rank before its call, the call is refused and the stream
   // does not fail.
   const bool refused = queued == hcclInvalidUsage && synchronised == synSuccess;
   if (synchronised != synFailHccl && !refused) note(join("synchronised: ", synchronised));
@@ -122,7 +122,7 @@ TEST_P(MismatchTable, FailsEveryRankAndNamesTheOddOne) {
   std::vector<Mistake> all;
   for (const std::size_t count : {std::size_t{1000}, std::size_t{1'000'000}}) {
     for (const Collective collective : kCollectives) {
-      // If the forced algorithm lacks the collective, the planner would choose another one.
+      // If the forced algorithm lacks the collective, the planner would choose another algorithm.
       if (!layout.algorithm.empty() && !has(layout.algorithm, collective)) continue;
       for (Mistake& mistake : mistakes(collective, count / static_cast<std::size_t>(size),
                                        static_cast<std::size_t>(size)))

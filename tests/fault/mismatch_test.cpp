@@ -57,8 +57,8 @@ RankFunction mismatch(const Case& one, int odd) {
     require(result == hcclSuccess || result == hcclInvalidUsage,
             join("the call returned ", result));
     const synStatus synchronised = synStreamSynchronize(stream);
-    // Between nodes, the error may reach a rank before its call, which is then refused; the rank's
-    // stream has then run only copies.
+    // Between nodes, the error may reach a rank before its call. Then the call is refused and the
+    // stream does not fail.
     if (result == hcclSuccess) expect_code(synchronised, synFailHccl);
     run.verify_untouched();
     expect_failed(group, hcclInvalidUsage, odd);

@@ -21,10 +21,11 @@ namespace {
 constexpr std::size_t kCount = 1000;
 constexpr std::uint64_t kBytes = kCount * sizeof(float);
 
-// One of two processes. Resources that the mistake leaves open are released when the process exits.
+// The state of one process. Resources that the mistake leaves open are released when the process
+// exits.
 struct Rank {
   int number = 0;
-  int from_peer = -1;  // this and to_peer are ends of pipes
+  int from_peer = -1;  // read end of a pipe; to_peer is a write end
   int to_peer = -1;
   synDeviceId device = 0;
   synStreamHandle stream = nullptr;
@@ -34,7 +35,7 @@ struct Rank {
   [[nodiscard]] void* data(std::uint64_t offset = 0) const {
     return reinterpret_cast<void*>(memory + offset);
   }
-  // Prints and returns the code, and continues even after an error, as many programs do.
+  // Prints and returns the code. The program continues after an error, as many programs do.
   int report(const char* call, int code) const {
     std::printf("rank %d: %s -> %d\n", number, call, code);
     std::fflush(stdout);

@@ -106,9 +106,8 @@ std::string contents_of(std::FILE* file) {
   return text;
 }
 
-// Returns the program's environment. It sets only these variables of the library: `variable`, the
-// loopback interface, and a node id that no other test uses, so that all modules of the node are
-// free.
+// Returns this process's environment without the library's variables, and adds `variable`, the
+// loopback interface and a node id that no other test uses. All modules of that node are free.
 std::vector<std::string> environment_of(const char* variable) {
   std::vector<std::string> chosen{"HCCL_SOCKET_IFNAME=lo", "HCCL_NODE_ID=new-user"};
   for (char** entry = environ; *entry != nullptr; ++entry) {

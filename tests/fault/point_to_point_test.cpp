@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests sends and receives that cannot match: different counts or types, a collective on the peer,
-// and a peer that never calls, stops, leaves or dies.
+// Tests sends and receives whose peer calls with another count or type, calls a collective, calls
+// late or never, leaves, aborts or dies.
 #include "faults.h"
 #include "messages.h"
 #include "rank_test.h"
@@ -24,7 +24,7 @@ struct Side {
   hcclDataType_t type;
 };
 
-// Returns a rank function in which `sender` sends to rank 0, which expects a different message; the
+// Returns a rank function in which `sender` sends `sent` to rank 0, which expects `expected`. The
 // other ranks wait in a receive.
 RankFunction unequal(int sender, Side sent, Side expected, bool grouped) {
   return in_session([=](RANK_PARAMETERS) {
@@ -62,7 +62,8 @@ TEST(MessageMismatch, UnequalTypesFailBothSides) {
 
 enum class Instead { sends, receives, sends_before_the_same };
 
-// Returns a rank function in which all ranks but the odd one call an all-reduce.
+// Returns a rank function in which rank `odd` sends to rank 0 or receives from it, while the other
+// ranks call an all-reduce. With sends_before_the_same, `odd` calls the all-reduce after its send.
 RankFunction against_a_collective(int odd, Instead instead) {
   return in_session([=](RANK_PARAMETERS) {
     Messages messages(session, group);
@@ -114,7 +115,7 @@ struct TwoStreams {
   OperationRun run;
 };
 
-// A rank that is in a collective may receive on another stream, even late, without an error.
+// While a collective runs on one stream, a rank may receive on another stream, even late.
 RANK_TEST(PointToPoint, MayCrossACollectiveOnAnotherStream, 2) {
   TwoStreams all(session, group, stream);
   auto& [first, second, messages, run] = all;
@@ -132,8 +133,8 @@ RANK_TEST(PointToPoint, MayCrossACollectiveOnAnotherStream, 2) {
   run.verify();
 }
 
-// The same must hold if the receive is queued behind another receive whose message comes so late
-// that the check for mismatches could take the send for unmatched.
+// Rank 0's receive from rank 1 is queued behind a receive whose message arrives after 4.5 s. The
+// check for mismatches must not take rank 1's send for unmatched.
 RANK_TEST(PointToPoint, CompletesBehindALateMessageOfAnotherStream, 3) {
   TwoStreams all(session, group, stream);
   auto& [first, second, messages, run] = all;
@@ -176,7 +177,7 @@ RANK_TEST(PointToPoint, WaitsForAPeerThatIsAboutToCall, 2) {
   run.verify();
 }
 
-// A receive whose message is never sent must end with the time limit.
+// A receive whose message is never sent must fail at the time limit.
 RANK_TEST(PointToPoint, TimesOutAndNamesThePeer, 2, with_environment({{"HCCL_TIMEOUT", "1.5"}})) {
   Messages messages(session, group);
   if (world.rank == 0) {
@@ -190,7 +191,7 @@ RANK_TEST(PointToPoint, TimesOutAndNamesThePeer, 2, with_environment({{"HCCL_TIM
   expect_usable_remains(session, group, stream, hcclSystemError);
 }
 
-// All ranks wait in an all-reduce for rank 1, which waits for a late message from rank 2.
+// Ranks 0 and 2 wait in an all-reduce for rank 1, which waits for a late message from rank 2.
 RANK_BODY(waits_in_a_receive) {
   TwoStreams all(session, group, stream);
   auto& [first, second, messages, run] = all;
@@ -214,7 +215,7 @@ TEST(HangReport, NamesWhatALateRankIsDoing) {
   EXPECT_TRUE(names_rank(text, 1)) << text;
 }
 
-// How the peer ends while a send waits for it.
+// How rank 1 ends while rank 0's send waits for it.
 enum class Ending { destroys, dies, aborts };
 
 RankFunction peer_ends(Ending ending) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests calls that must be refused with the reason: malformed environments, forked children,
-// buffers that exceed their allocation, and bad arguments.
+// Tests that the library refuses calls, with the reason: under malformed environment variables, in
+// forked children, with buffers that exceed their allocation and with bad arguments.
 #include "children.h"
 #include "faults.h"
 #include "rank_test.h"
@@ -53,7 +53,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 using Call = std::pair<const char*, std::function<int()>>;
 
-// Returns the calls that a child could make with inherited handles, by name.
+// Returns calls, each with its name, that a forked child could make with inherited handles.
 std::vector<Call> hccl_calls(hcclComm_t communicator, synStreamHandle stream, void* buffer) {
   static hcclUniqueId id{};
   static hcclComm_t made = nullptr;
@@ -173,7 +173,7 @@ RANK_TEST(Arguments, AreCheckedBeforeAnythingIsQueued, 2) {
   int stray = 0;
   invalid(hcclAllReduce(buffer, buffer, 1, hcclNumTypes, hcclSum, group.handle, stream), "type");
   invalid(hcclAllReduce(buffer, buffer, 1, hcclFloat32, hcclOpNone, group.handle, stream), "op");
-  for (const int number : {6, 63, 67, 320, -1}) {  // 320 is hcclEmulationBitAnd in its low byte
+  for (const int number : {6, 63, 67, 320, -1}) {  // 320 has the low byte of hcclEmulationBitAnd
     invalid(hcclAllReduce(buffer, buffer, 1, hcclInt32, static_cast<hcclRedOp_t>(number),
                           group.handle, stream),
             "op");

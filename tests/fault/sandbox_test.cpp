@@ -15,10 +15,9 @@
 namespace hccl::test {
 namespace {
 
-// The library must not open descriptors with the numbers of closed standard streams, and must not
-// write log lines to files that have those numbers.
-
-// A new descriptor may have such a number for a moment, until the thread that opened it moves it.
+// Requires that stdin and stderr are still closed: the library must not take their numbers. A new
+// descriptor may have such a number for a moment, until the thread that opened it moves it to
+// another number.
 void require_closed(const std::string& when) {
   for (const int fd : {STDIN_FILENO, STDERR_FILENO}) {
     bool is_closed = fcntl(fd, F_GETFD) < 0;
@@ -50,8 +49,7 @@ TEST(ClosedStandardStreams, StayClosed) {
   EXPECT_EQ(failures(run_ranks(3, without_streams, options)), "");
 }
 
-// Results must be right in sandboxes and file systems that lack an optional system call.
-
+// The parameter is the errno with which lseek() fails.
 class SeekingData : public testing::TestWithParam<int> {};
 
 // Results must be right even if lseek() cannot find the data and holes of memory files.

@@ -54,14 +54,14 @@ RankFunction device_memory(int culprit) {
   };
 }
 
-// Lets the lowest rank of a node, which makes the control segment, leave it unsealed.
+// Lets rank 0, which creates the control segment of the node, leave the segment unsealed.
 void control_segment(World& world) {
   Session session(world);
   leaves_unsealed = world.rank == 0;
   expect_refusal(world, 0);
 }
 
-// Lets rank 1, which makes the rings of a stream, leave them unsealed.
+// Lets rank 1, which creates the rings of a stream, leave the rings unsealed.
 void rings(World& world) {
   Session session(world);
   const Group group = session.join_all();

@@ -45,7 +45,7 @@ Bytes header(std::uint8_t type, std::uint8_t descriptors, std::uint16_t reserved
   return writer.take();
 }
 
-// Returns whether a non-blocking connect() with this result succeeds in the end.
+// Returns whether a non-blocking connect() that returned `result` succeeds within 5 seconds.
 bool is_connected(const FileDescriptor& socket, int result) {
   if (result == 0 || errno != EINPROGRESS) return result == 0;
   pollfd wanted{socket.get(), POLLOUT, 0};
@@ -91,8 +91,8 @@ Bytes Storm::garbage() {
   return bytes;
 }
 
-// Returns an opening message, and a hello whose authentication code does not match the server's
-// greeting, as in a replay.
+// Returns an opening frame and a hello frame. As in a replay, the authentication code of the hello
+// does not match the greeting of the server.
 Bytes Storm::hello(int rank, int size) {
   using bootstrap::FrameSeal;
   const bootstrap::Hello claim{rank, size, bootstrap::ProcessIdentity::mine(), random_secret()};
@@ -117,7 +117,7 @@ Bytes Storm::next_bytes() {
       [&] { return header(3, 0, 0x0102, 0); },      // another version's header
       [&] { return header(0xEE, 0, 0, 0); },        // an unknown type
       [&] { return header(3, 0, 0, 0xFFFFFFFF); },  // a huge length
-      [&] { return header(3, 255, 0, 16); },        // with descriptors
+      [&] { return header(3, 255, 0, 16); },        // announces descriptors
       [&] { return hello(ranks_ + 91, ranks_); },   // a rank out of range
       [&] { return hello(1 << 30, ranks_); },
       [&] { return hello(3 % ranks_, ranks_); },

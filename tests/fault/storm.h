@@ -16,15 +16,16 @@ namespace hccl::test {
 
 class Storm {
  public:
-  // Prepares to connect to the server of this id; `ranks` is the size of its communicator.
+  // `id` contains the address of the root server; `ranks` is the size of the communicator.
   Storm(const hcclUniqueId& id, int ranks, unsigned long long seed);
 
   // Opens `count` connections that send nothing and stay open.
   void add_silent(int count);
-  // Opens `count` connections that send each kind of malformed data in turn. Some are closed
-  // immediately, the others when newer connections replace them.
+  // Opens `count` connections and sends malformed data on each, of every kind in turn. Closes about
+  // half of the connections immediately. The newest 300 other connections stay open.
   void attack(int count);
-  // Returns whether the server closes all connections that are still open within half a minute.
+  // Blocks until the server has closed all connections, at most 30 seconds. Returns false if a
+  // connection is still open.
   [[nodiscard]] bool all_cut_off();
 
   // Returns the number of connections that failed on this side, for example because the kernel

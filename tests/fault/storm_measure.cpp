@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures how long eight processes take to initialise a communicator, alone and while unknown
-// peers flood the root server's port. Prints medians and their ratio. It is not a test, because
-// times depend on the machine.
+// Measures how long eight processes take to initialise a communicator: alone, and while unknown
+// peers flood the port of the root server. Prints medians and their ratio. This is not a test,
+// because times depend on the machine.
 #include "bootstrap/pending_connections.h"
 #include "bootstrap/unique_id.h"
 #include "check.h"
@@ -32,11 +32,11 @@ constexpr int kMalformed = 10'000;
 constexpr int kStep = 100;
 constexpr int kSeconds = 120;
 
-// `elsewhere` floods an unrelated process that accepts and closes connections, and so shows the
-// cost of a core lost to a flood.
+// With `elsewhere`, the flood goes to an unrelated process that accepts and closes connections.
+// This shows the cost of a core that the flood occupies.
 enum class Weather { calm, elsewhere, storm };
 
-// Counters of the board.
+// Indices of counters of the board.
 constexpr int kStarted = 0;
 constexpr int kOver = 1;
 

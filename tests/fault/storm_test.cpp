@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floods the root server's port with unknown peers during and after initialisation: the job must
-// continue, and the peers must leave no resource behind.
+// Floods the port of the root server with connections of unknown peers, during and after
+// initialisation. The job must continue, and the peers must leave no resource behind.
 #include "storm.h"
 
 #include "faults.h"
@@ -24,7 +24,7 @@ constexpr int kSilent = 200;
 constexpr int kMalformed = 10'000;
 constexpr int kStep = 100;
 
-// Counters of the board.
+// Indices of counters of the board.
 constexpr int kStarted = 0;
 constexpr int kJoined = 1;
 constexpr int kOver = 2;
@@ -56,7 +56,7 @@ void join_work_and_leave(World& world, Session& session, const hcclUniqueId& id)
   session.finish();
 }
 
-// Returns the number of descriptors of each kind, and of threads, as text.
+// Returns as text how many descriptors of each kind and how many threads this process has.
 std::string open_resources() {
   std::map<std::string, int> counts;
   std::error_code ignored;
@@ -137,8 +137,8 @@ TEST_P(UnknownPeers, DelayNoRankAndLeakNothing) {
   ASSERT_EQ(calm[0].reports.size(), 1U);
   ASSERT_EQ(stormy[0].reports.size(), 1U);
   EXPECT_EQ(stormy[0].reports[0], calm[0].reports[0]);
-  // With HCCL_COMM_ID, the port is closed soon after all ranks have joined, so later connections
-  // fail.
+  // With HCCL_COMM_ID, the server closes the port soon after all ranks have joined, so later
+  // connections fail.
   if (!GetParam()) {
     EXPECT_EQ(stormy[kUnknownPeer].reports.at(0), "0") << "failed connections";
   }
@@ -147,7 +147,7 @@ TEST_P(UnknownPeers, DelayNoRankAndLeakNothing) {
   EXPECT_LE(count_of(printed, "\n"), 100U) << printed;
 }
 
-// Leaves rank 0 no free descriptor until the flood is over: the server must wait and must not flood
+// Leaves rank 0 no free descriptor until the flood is over. The server must wait and must not fill
 // the log.
 void join_without_descriptors(World& world) {
   if (world.rank == kUnknownPeer) {
@@ -187,8 +187,8 @@ TEST_P(UnknownPeers, AreOutwaitedWhenDescriptorsRunOut) {
       << outcomes[0].stderr_text;
 }
 
-// Limits the ranks to 100 descriptors: silent connections must not use up those that initialisation
-// needs.
+// Limits each rank to 100 descriptors. Silent connections must not use up the descriptors that
+// initialisation needs.
 void join_with_few_descriptors(World& world) {
   if (world.rank == kUnknownPeer) {
     Storm storm(world.board->await_id(0), kStormRanks, test_seed());
@@ -213,7 +213,7 @@ TEST_P(UnknownPeers, LeaveDescriptorsForTheRanks) {
 
 // Two processes claim rank 3. The last rank joins after one of them has been refused.
 constexpr int kClaimed = 3;
-constexpr int kRefused = 4;  // counter of the board
+constexpr int kRefused = 4;  // index of a counter of the board
 
 void claim(World& world) {
   Session session(world);

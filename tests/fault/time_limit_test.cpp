@@ -27,8 +27,7 @@ std::uint64_t queued(synStreamHandle stream) {
   return position;
 }
 
-// Requires that the text names the limit, the call that has set it, the late rank, and the
-// collective.
+// Requires that `text` names the limit, hcclEmulationSetTimeout, the late rank and `call`.
 void require_names_cause(const std::string& text, const std::string& call) {
   for (const std::string& part : {std::string("waited 1 s"), std::string("hcclEmulationSetTimeout"),
                                   join("rank ", kLate, " (pid"), call})
@@ -51,7 +50,7 @@ struct Notification {
   }
 };
 
-// Rank 1 calls nothing on the first communicator; the second one, on the same stream, must
+// Rank 1 calls nothing on the first communicator. The second communicator, on the same stream, must
 // continue.
 RANK_BODY(one_call_fails) {
   const Group second = session.join_all(1);
@@ -130,7 +129,7 @@ RANK_TEST(TimeLimit, EndsReceives, 2, patient()) {
   }
 }
 
-// The program's limit must replace that of the environment, under which this call would fail.
+// The limit of hcclEmulationSetTimeout must replace HCCL_TIMEOUT, under which this call would fail.
 RANK_TEST(TimeLimit, OverridesTheEnvironment, 2,
           RankOptions{.environment = {{"HCCL_TIMEOUT", "0.5"}}}) {
   succeed(hcclEmulationSetTimeout(group.handle, 1));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzzes the grammar of HCCL_COMM_ID, without looking up names, which would use the network.
+// Fuzzes the parser of HCCL_COMM_ID. Looks up no host names, because a look-up would use the
+// network.
 #include "base/error.h"
 #include "base/parse.h"
 #include "base/text.h"

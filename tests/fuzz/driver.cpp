@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a fuzz target without libFuzzer: first on its corpus, then on a number of mutated inputs,
-// whose seed is printed. An input that crashes the program is saved; pass its file as an argument
-// to run it alone.
+// Runs a fuzz target without libFuzzer: on its corpus, then on mutated inputs. Prints the seed of
+// the mutations. Saves an input that crashes the program; pass the saved file as an argument to run
+// that input alone.
 #include "fuzz.h"
 #include "mutator.h"
 

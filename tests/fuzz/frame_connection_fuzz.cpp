@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzzes a frame connection; the input chooses the pieces that its reads return. An even action
-// sends the bytes with `detail` descriptors, and an odd action sends a whole frame in two parts,
-// split at `detail`.
+// Fuzzes a frame connection. The input determines how many bytes each read returns. A step with an
+// even action sends its bytes with `detail` descriptors. A step with an odd action sends a whole
+// frame in two parts; `detail` selects where the frame is split.
 #include "bootstrap/frame_connection.h"
 #include "fuzz.h"
 

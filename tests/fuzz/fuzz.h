@@ -23,8 +23,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 namespace hccl::fuzz {
 
-// Each target sets this to whether the parser accepted the input. The driver compares it with the
-// name of the corpus file.
+// Each target sets this to whether the parser accepted the input. The driver compares the value
+// with the name of the corpus file.
 inline bool accepted = false;
 
 // Aborts with the text unless the condition holds.
@@ -49,7 +49,8 @@ int either(const std::uint8_t* data, std::size_t size, First first, Second secon
   return 0;
 }
 
-// An input is a sequence of steps. Each has an action, a detail of the action, and bytes.
+// A step of an input. An input is a sequence of steps, each with an action, a detail of the action,
+// and bytes.
 struct Step {
   std::uint8_t action = 0;
   std::uint8_t detail = 0;

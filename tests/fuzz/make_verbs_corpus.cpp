@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the corpora for data that ranks receive from each other over RDMA.
+// Writes the corpora of the targets that fuzz data received over RDMA.
 #include "corpus.h"
 #include "verbs/advert.h"
 #include "verbs/immediate.h"

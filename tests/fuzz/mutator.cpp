@@ -62,14 +62,14 @@ void Mutator::set_integer(Input& input) {
   const std::size_t at = below(input.size() - size + 1);
   std::uint64_t value = kIntegers.at(below(kIntegers.size()));
   if (below(4) == 0) value = 0 - value;
-  if (below(4) == 0) value = input.size() - at;  // the right length, or nearly so
+  if (below(4) == 0) value = input.size() - at;  // the number of bytes from here to the end
   const bool big_endian = below(4) == 0;
   for (std::size_t i = 0; i < size; ++i) {
     input[at + (big_endian ? size - 1 - i : i)] = static_cast<std::uint8_t>(value >> (8 * i));
   }
 }
 
-// Overwrites a part of this input with a part of the other input, or inserts that part.
+// Overwrites bytes of `input` with a random range of `other`, or inserts that range.
 void Mutator::splice(Input& input, const Input& other) {
   if (other.empty()) return;
   const std::size_t from = below(other.size());

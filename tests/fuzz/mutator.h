@@ -15,8 +15,9 @@ class Mutator {
  public:
   explicit Mutator(std::uint64_t seed) : random_(seed) {}
 
-  // Returns an input of the corpus with up to eight changes: bits, bytes, interesting integers in
-  // either byte order, and parts that are removed, repeated, moved or copied from another input.
+  // Returns a random input of the corpus with one to eight changes: flipped bits, random bytes,
+  // boundary values, and ranges of bytes that are removed, inserted, repeated or copied from
+  // another input.
   [[nodiscard]] Input next(const std::vector<Input>& corpus);
 
  private:

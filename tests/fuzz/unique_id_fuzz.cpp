@@ -27,7 +27,8 @@ hcclUniqueId id_of(std::span<const std::byte> input) {
   return id;
 }
 
-// Corrects the checksum: otherwise almost no input would get past its check.
+// Corrects the checksum. Otherwise decode() would refuse almost every input because of its
+// checksum.
 void repair_checksum(hcclUniqueId& id) {
   if (id.length < kChecksumSize || id.length > sizeof(id.internal)) return;
   const std::size_t body = id.length - kChecksumSize;

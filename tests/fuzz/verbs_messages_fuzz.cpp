@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fuzzes one end of an RDMA stream with messages from its peer, until the first message that no
-// correct peer can send. Actions: 0 receives an immediate, 1 writes an advert and reads it, 2
-// sends, 3 takes, 4 advertises, 5 returns credit. The bytes of a step hold the message or the
-// amount.
+// correct peer can send. Actions: 0 receives an immediate, 1 receives an advert, 2 sends bytes, 3
+// takes received bytes, 4 advertises a buffer, 5 returns credit. The bytes of a step hold the
+// message or the number of bytes.
 #include "fuzz.h"
 #include "verbs/advert.h"
 #include "verbs/flow_control.h"

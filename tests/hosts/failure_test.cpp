@@ -19,7 +19,8 @@ int host_of(int rank) { return kLayout[rank] - 'a'; }
 
 class HostFaults : public Hosts, public testing::WithParamInterface<std::size_t> {
  protected:
-  // Runs ranks that all-reduce until `strike`, which receives their pids, causes a failure.
+  // Runs four ranks that all-reduce until a call fails. Calls `strike` with their pids after each
+  // rank has completed an all-reduce.
   void run(RankOptions options, const std::function<void(const std::vector<pid_t>&)>& strike) {
     network_.emplace(2);
     options.meanwhile = [&](const std::vector<pid_t>& ranks) {
@@ -29,7 +30,7 @@ class HostFaults : public Hosts, public testing::WithParamInterface<std::size_t>
     const auto move = [&](int rank) { move_to(*network_, host_of(rank)); };
     outcomes_ = run_ranks(4, reduces_until_failure(move, progress_, GetParam()), options);
   }
-  // Requires that each of `ranks` exited with an error that names one of `culprits`.
+  // Requires that each of `ranks` has reported an error that names one of `culprits`.
   void expect_blamed(const std::vector<int>& ranks, const std::vector<int>& culprits) const {
     for (const int rank : ranks) {
       const RankOutcome& outcome = outcomes_[static_cast<std::size_t>(rank)];

@@ -20,14 +20,15 @@ class Hosts : public testing::Test {
   }
 };
 
-// Returns options under which ranks join at the host of rank 0 and choose their own interfaces.
+// Returns options in which HCCL_COMM_ID names the host of rank 0 and each rank chooses its own
+// interfaces.
 inline RankOptions on_hosts(int host_of_rank_0) {
   return {.environment = {{"HCCL_COMM_ID", HostNetwork::address(host_of_rank_0) + ":29400"},
                           {"HCCL_SOCKET_IFNAME", ""}},
           .seconds = 150};
 }
 
-// Moves the rank to a host. Must precede the rank's first call into the library.
+// Moves the rank to `host`. Must precede the rank's first call into the library.
 inline void move_to(const HostNetwork& network, int host) {
   unsetenv("HCCL_NODE_ID");
   network.enter(host);

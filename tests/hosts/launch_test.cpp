@@ -14,8 +14,8 @@ namespace {
 using hccl::test::HostNetwork;
 using hccl_perf::table_rows;
 
-// Runs a program on `hosts` hosts with `each` ranks per host. A script that replaces ssh enters the
-// namespace of a host.
+// Runs programs under mpirun on several hosts. Instead of ssh, mpirun runs a script that enters the
+// network namespace of the host.
 class UnderMpirun : public hccl::test::Hosts {
  protected:
   void SetUp() override {

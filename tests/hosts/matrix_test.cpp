@@ -12,7 +12,7 @@ namespace {
 
 struct Case {
   Collective collective = Collective::all_reduce;
-  std::string layout;  // a letter for the host of each rank
+  std::string layout;  // one letter per rank, which names its host
 };
 
 void PrintTo(const Case& value, std::ostream* out) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that a forced algorithm and transport are used, by the library's counters and by those of a
-// private network.
+// Tests that a forced algorithm and transport are used. Reads the library's counters and the byte
+// counter of a private network.
 #include "host_test.h"
 #include "rank_test.h"
 #include "session.h"
@@ -48,11 +48,13 @@ hcclEmulationTraffic_t traffic_of(const Group& group, int peer) {
   return traffic;
 }
 
-// Ranks agree on a large call by two messages from each of the four ranks.
+// To agree on a large call, each of the four ranks sends two messages, each of a header and one
+// byte.
 constexpr std::uint64_t kHeader = 32;
 constexpr std::uint64_t kAgreement = 2 * (kHeader + 1);
 
-// Returns the number of ranks with which this rank exchanges more data than the agreement messages.
+// Returns the number of ranks with which this rank exchanges more bytes than the agreement messages
+// contain.
 int peers_of(const Group& group) {
   int peers = 0;
   for (int peer = 0; peer < group.size(); ++peer) {
@@ -101,7 +103,7 @@ TEST_P(ForcedAlgorithm, IsUsed) {
     world.board->barrier(2, world.size);
     const std::uint64_t grown = loopback_bytes() - before;
     check_counters(group, of);
-    // The data of all ranks. Packets add headers.
+    // The bytes that all ranks send, without the headers of packets.
     constexpr std::uint64_t kData = std::uint64_t{kCalls} * 2 * (kRanks - 1) * kBytes;
     if (std::string(of.transport) == "tcp") {
       require(grown >= kData && grown < kData + kData / 10, join("lo grew by ", grown));

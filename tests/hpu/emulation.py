@@ -34,8 +34,8 @@ def private(folder: Path) -> dict[str, str]:
 
 
 def hccl_hpu(*words: str, folder: Path, seconds: float = LIMIT, code: int | None = 0, **variables: str) -> str:
-    """Runs ``hccl-hpu words...``. Returns its output. Fails the test unless it ends in time with
-    this code."""
+    """Runs ``hccl-hpu words...``. Returns its output. Fails the test unless the command exits in
+    time with this code (None: any code)."""
     return run([HCCL_HPU, *words], seconds=seconds, code=code, **(private(folder) | variables))
 
 
@@ -76,7 +76,8 @@ def alone(*words: str) -> dict:
 
 @functools.cache
 def all_alone(*programs: tuple[str, ...]) -> list[dict]:
-    """Runs several programs in order in one such process. Returns their reports and caches them."""
+    """Runs several programs in order in one process on the CPU, without an emulated device. Returns
+    their reports and caches them."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, *[word.replace("{folder}", folder) for word in one_after_another(*programs)]]
         return reports_of(run(command, seconds=LIMIT, ACCELERATE_USE_CPU="1", **private(Path(folder))), len(programs))

@@ -59,7 +59,7 @@ def test_run_keeps_what_the_user_has_set(script, tmp_path: Path) -> None:
 
 
 def test_quiet_run_prints_nothing_and_leaves_no_files(script, tmp_path: Path) -> None:
-    """After several processes, only the cache folder for version checks may be left."""
+    """After a run of several processes, only the cache folder for version checks may be left."""
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     ended = hccl_hpu_apart("run", "-n", "2", script("print('only this')"), folder=tmp_path, HCCL_EMU_HPU_QUIET="1",
@@ -129,8 +129,8 @@ def test_shell_is_the_users(tmp_path: Path) -> None:
 
 
 def test_version_checks_find_the_release(tmp_path: Path) -> None:
-    """In the shell, pip must be the environment's and must list the release that Optimum requires.
-    Outside the shell, pip must not list it."""
+    """In the shell, pip must be that of the environment and must list the release that Optimum
+    requires. Outside the shell, pip must not list that release."""
     listed = hccl_hpu("shell", "pip", "list", "--disable-pip-version-check", folder=tmp_path)
     assert [line.split() for line in listed.splitlines() if "habana-torch-plugin" in line] == [["habana-torch-plugin", "1.24.0"]]
     assert hccl_hpu("shell", "which", "pip", folder=tmp_path).strip() == str(Path(sys.executable).with_name("pip"))

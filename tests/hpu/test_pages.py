@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests the programs of the how-to pages on emulated Gaudis, with the commands in their first
-lines."""
+"""Runs the programs of the how-to pages on emulated Gaudis, with the commands in the first lines of
+the programs."""
 import re
 import shlex
 from pathlib import Path
@@ -50,7 +50,8 @@ def start(command: str, folder: Path, port: str) -> Program:
 
 
 def run_commands(commands: list[str], folder: Path) -> None:
-    """Runs the commands of a page: commands that name a node concurrently, others in order."""
+    """Runs the commands of a page: concurrently if each names a node, otherwise one after
+    another."""
     assert commands
     port = free_port()
     if all("NODE_RANK=" in command for command in commands):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests programs of Accelerate and Transformers written for Gaudi on emulated devices, against one
-process on the CPU."""
+"""Runs Gaudi programs of Accelerate and Transformers on emulated devices, and compares the results
+with those of one process on the CPU."""
 import importlib.util
 import re
 from pathlib import Path

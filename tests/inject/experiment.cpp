@@ -29,7 +29,7 @@ namespace {
 // Much longer than the ranks' own deadlines.
 constexpr std::chrono::seconds kPatience{sanitized() ? 100 : 20};
 constexpr const char* kRankLimit = sanitized() ? "15" : "4";  // seconds
-constexpr int kIdDescriptor = 10;                             // in each rank
+constexpr int kIdDescriptor = 10;                             // the same in each rank
 
 class OwnedDescriptor {
  public:
@@ -88,7 +88,8 @@ pid_t start(int rank, std::vector<std::string> environment_texts, int id_end, in
   return pid;
 }
 
-// Waits for the ranks. Returns whether all of them exited within kPatience, and kills the others.
+// Blocks until both ranks have exited. Kills the ranks that are still running after kPatience, and
+// then returns false.
 bool await_all(const std::array<pid_t, 2>& pids, std::array<int, 2>& statuses) {
   const auto end = std::chrono::steady_clock::now() + kPatience;
   std::array<bool, 2> ended{};
@@ -134,7 +135,7 @@ Result run_ranks_with(const Pairing& pairing, const std::string& for_victim) {
         start(rank, environment(pairing, rank, serial, for_victim),
               rank == 0 ? write_end.get() : read_end.get(), errors.get());
   }
-  // If rank 0 exits without an id, rank 1 reads an end of file. Rank 0 never waits for rank 1.
+  // With this end closed, rank 1 reads an end of file if rank 0 exits before it has written the id.
   write_end.reset();
   result.hung = !await_all(pids, result.statuses);
   result.output = contents(errors.get());

@@ -25,13 +25,13 @@ struct Result {
   bool hung = false;              // ranks had to be killed
   std::string output;             // stderr of both ranks
 
-  // Returns a clause about the defect that the run has shown. Returns "" if each rank either
-  // succeeded with the right data or had a call that returned an error with a text.
+  // Returns a clause that describes the defect that the run has shown. Returns "" if each rank
+  // either succeeded with the right data or had a call that returned an error with a text.
   [[nodiscard]] std::string defect() const;
   [[nodiscard]] bool succeeded(int rank) const;
 };
 
-// Runs both ranks with the injection. Thread safety: any thread may call this and count_calls().
+// Runs both ranks with the injection. Thread safety: any thread may call this.
 [[nodiscard]] Result run(const Pairing& pairing, const Injection& injection);
 // Runs both ranks without an injection and returns the victim's calls. Throws Failure if a rank
 // fails.

@@ -54,7 +54,7 @@ class Rank {
     return true;
   }
 
-  // Makes calls until one fails, because each needs the data of the previous call.
+  // Makes calls of each kind until one fails.
   void call() {
     if (!check("synStreamCreateGeneric", synStreamCreateGeneric(&stream_, device_, 0))) return;
     has_stream_ = true;

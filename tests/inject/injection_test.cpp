@@ -57,7 +57,7 @@ class Report {
   }
 
   [[nodiscard]] const std::string& defects() const { return defects_; }
-  // Returns the error texts of runs in which a call failed as it should.
+  // Returns the error texts of the runs without a defect in which a call failed.
   [[nodiscard]] const std::string& errors() const { return errors_; }
 
   void print() const {
@@ -117,8 +117,8 @@ bool is_passing(const Injection& injection) {
          (sends && (injection.error == ENOBUFS || injection.error == ENOMEM));
 }
 
-// A single transient error must not fail or delay a call; the test would detect a delay, which
-// would exceed the ranks' time limits.
+// A single transient error must not fail or delay a call. A delay would exceed the time limits of
+// the ranks, and a call would fail.
 TEST_P(Injections, OfTransientErrorsAreHarmless) {
   const Pairing pairing = GetParam();
   std::vector<Injection> injections = injections_into(count_calls(pairing));
@@ -131,14 +131,14 @@ TEST_P(Injections, OfTransientErrorsAreHarmless) {
   EXPECT_EQ(report.defects(), "");
 }
 
-// The process may end right after it has sent the frame that announces its departure. If the kernel
-// at first lacks memory for the frame, the other node must still receive it and report no lost
-// rank.
+// A process may exit right after it has sent the frame that announces its departure. If the first
+// attempt to send the frame fails for lack of kernel memory, the other node must still receive the
+// frame and must not report a lost rank.
 TEST(Departure, IsAnnouncedDespiteAMemoryShortage) {
   for (const int victim : {0, 1}) {
     const Pairing pairing{Layout::two_nodes, victim};
     std::vector<Injection> injections;
-    // A rank sends no frame if the server's process ends first.
+    // A rank sends no frame if the server's process ends first, so several runs may be needed.
     for (int tries = 0; injections.empty() && tries < 20; ++tries) {
       for (const CallCount& count : count_calls(pairing)) {
         if (count.phase != "end" || count.function != "sendmsg") continue;

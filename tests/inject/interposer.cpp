@@ -107,7 +107,7 @@ int note_library(dl_phdr_info* info, std::size_t, void*) {
 }
 
 // Finds the address range of the library's code. Calls that the dynamic linker makes before this
-// constructor are not counted.
+// constructor runs are not counted.
 __attribute__((constructor)) void find_library() {
   static_cast<void>(wanted());
   dl_iterate_phdr(note_library, nullptr);
@@ -135,7 +135,7 @@ bool is_of_library(const void* caller) {
          address < text_end.load(std::memory_order_relaxed);
 }
 
-// Counts the call. Returns the errno with which it must fail, or 0.
+// Counts the call. Returns the errno with which the call must fail, or 0.
 int verdict(Function function) {
   const int now = phase.load(std::memory_order_relaxed);
   const long number = 1 + calls[static_cast<std::size_t>(now)][function].fetch_add(1);
@@ -174,7 +174,7 @@ Result interpose(Function function, const void* caller, Result failed, Call call
   }
 // NOLINTEND(bugprone-macro-parentheses)
 
-// Starts a phase. The program calls it at each change of phase.
+// Starts the phase `name`. The program of the rank calls this function.
 HCCL_EXPORT void inject_enter_phase(const char* name) { phase = index_of(kPhaseNames, name); }
 
 HCCL_INTERPOSE(int, accept4, (int fd, sockaddr* where, socklen_t* length, int flags),
@@ -283,8 +283,8 @@ HCCL_DEFINE(int, open, (const char* path, int flags, ...)) {
   return interpose(f_open, HCCL_CALLER, -1, [&] { return real(path, flags, mode); });
 }
 
-// Intercepts pidfd_open, which the library calls by number, like futex. Calls of futex never fail
-// here, because a failure would look like a spurious wake-up.
+// The library calls pidfd_open and futex by number. Only pidfd_open can be made to fail, because a
+// failed futex call would look like a spurious wake-up.
 HCCL_DEFINE(long, syscall, (long number, ...)) {
   // A dynamically initialised static would call syscall() for its own guard.
   static constinit std::atomic<long (*)(long, ...)> known{nullptr};

@@ -24,11 +24,12 @@ struct CallCount {
   long calls = 0;
 };
 
-// Returns the errors that the function can return in practice, or none if no call of it is made to
-// fail.
+// Returns the errno values with which the function can fail in practice, or none if its calls are
+// never made to fail.
 [[nodiscard]] const std::vector<int>& plausible_errors(const std::string& function);
 
-// Returns every injection into the first calls of each function in each phase.
+// Returns every injection into the first calls of each function in each phase: 10 calls, or 40 in
+// an exhaustive run.
 [[nodiscard]] std::vector<Injection> injections_into(const std::vector<CallCount>& counts);
 
 }  // namespace hccl::test

@@ -46,7 +46,8 @@ way_find_package() {
   build/program 3
 }
 
-# The program must also start with the vendor's library: it may need only one library name and no symbol versions.
+# The program must also start with the library for real devices. Therefore it may need only the library name
+# libSynapse.so, and no symbol versions.
 way_needed() {
   build_cxx11
   readelf -d program | grep -q 'NEEDED.*\[libSynapse.so\]' || fail "the program does not need libSynapse.so"
@@ -58,7 +59,7 @@ way_needed() {
   true
 }
 
-# The library may need only what docs/how-to/build-without-debian.md requires of the host.
+# The library may depend only on libraries that docs/how-to/build-without-debian.md lists.
 way_runtime_libraries() {
   local library
   for library in $(readelf -d "$prefix/lib/habanalabs/libSynapse.so" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p'); do

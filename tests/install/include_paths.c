@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The three ways in which programs name the header, in C.
+// The three ways in which C programs include the headers.
 #include <habanalabs/hccl.h>
 #include <hccl/hccl.h>
 #include <hccl/hccl_types.h>

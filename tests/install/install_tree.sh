@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs a build and moves the tree: no file in it may depend on the original prefix.
+# Installs a build and moves the installed tree, so that tests fail if a file depends on the original prefix.
 # Usage: install_tree.sh <cmake> <build folder> <prefix>
 set -euo pipefail
 cmake=$1 build=$2 prefix=$3

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks documents: relative links must have a target, in the repository and in a site made of
-docs/; every page must be in the index; tests must run the programs of how-to pages; the table of
-variables must match the code; docstrings must have one form; and generated pages must be up to
-date."""
+"""Checks documents: relative links must have a target, both in the repository and in a site made
+from docs/; every page must be in the index; tests must run the programs of how-to pages; the table
+of variables must match the code; the comments of the public headers must have one form; and
+generated pages must be up to date."""
 import re
 import sys
 from pathlib import Path
@@ -41,7 +41,7 @@ def without_code(path):
 
 
 def check_english(path):
-    """Reports phrases to reword, except where they begin a question."""
+    """Reports the phrases of english.py, except at the beginning of a question."""
     for number, line in enumerate(without_code(path).splitlines(), 1):
         for match, complaint in english.complaints(line):
             if not re.match(r"[^.!]*\?", line[match.end():]):
@@ -49,8 +49,8 @@ def check_english(path):
 
 
 def check_sources_exist(root, path, sources):
-    """Checks that each source name in backquotes matches the end of a file's path. Headers without
-    a layer may belong to other projects."""
+    """Checks that a source named in backquotes exists. The name may be the end of a path. Skips
+    headers without a layer, which may belong to other projects."""
     for line, match in tree.numbered_matches(r"`((?:[\w-]+/)*[\w-]+\.(?:h|cpp))`", without_code(path)):
         name = match.group(1)
         is_ours = name.endswith(".cpp") or (root / "src" / name.split("/")[0]).is_dir()
@@ -76,8 +76,8 @@ def check_links(root, path):
 
 def anchors(text):
     """Returns the anchors of headings: lower case, dashes for spaces, no punctuation. Omits anchors
-    with several dashes in a row and those of repeated headings, because site generators and GitHub
-    name them differently."""
+    with several dashes in a row and anchors of repeated headings, because GitHub and site generators
+    disagree about these."""
     text = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
     found = [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in re.findall(r"^#+\s+(.*)$", text, re.M)]
     return {anchor for anchor in found if "--" not in anchor and found.count(anchor) == 1}
@@ -88,8 +88,8 @@ def is_below(path, folder):
 
 
 def check_index(root):
-    """Checks that each page below docs/ is linked from docs/README.md or from the README.md of a
-    folder linked there."""
+    """Checks that docs/README.md, or the README.md of a folder to which it links, links to each page
+    below docs/."""
     start = (root / "docs/README.md").resolve()
     if not start.exists():
         return
@@ -107,8 +107,8 @@ def check_index(root):
 
 
 def check_pages_are_run(root):
-    """Checks that each how-to page has console blocks, which tests/docs runs, or is named in a test
-    that runs its programs."""
+    """Checks that each how-to page has console blocks, which tests/docs runs, or that a test which
+    runs the page's programs names the page."""
     tests = "".join(path.read_text() for path in tree.files(root, "tests") if path.name in PAGE_TESTS)
     for path in tree.files(root, "docs/how-to"):
         if path.suffix == ".md" and "\n```console\n" not in path.read_text() and f'"{path.name}"' not in tests:
@@ -128,7 +128,7 @@ def check_glossary(root):
 
 
 def check_variables(root):
-    """Compares names and defaults in the document's tables with those in the code's table of
+    """Checks that the document's tables have the same names and defaults as the code's table of
     variables."""
     document = (root / ENVIRONMENT).read_text()
     rows = {match.group(1): (line, match.group(2)) for line, match in
@@ -147,8 +147,8 @@ def check_variables(root):
 
 
 def check_docstrings(root):
-    """Checks that the labels of public docstrings are in order, and that error texts name
-    parameters as the headers do."""
+    """Checks that the labels in the comments of the public headers are in order, and that error
+    texts name parameters as the headers do."""
     labels = ("Blocks", "In place", "Errors")
     declared = set()
     for path in sorted((root / "include/hccl").glob("*.h")):

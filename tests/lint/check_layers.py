@@ -10,8 +10,8 @@ TABLE_HEADER = "| folder | may include | third party |"
 
 
 def read_table(text):
-    """Returns {folder: (layers it may include, third-party headers it may include)}; None means
-    any."""
+    """Returns {folder: (layers, third-party headers)} with the names that the folder may include.
+    None instead of names permits all."""
     rows = {}
     lines = iter(text.splitlines())
     for line in lines:

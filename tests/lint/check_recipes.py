@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the recipes of CONTRIBUTING.md: their files must exist, each recipe must list the files
-that mention its specimen, and must not list more files than its limit."""
+"""Checks the recipes of CONTRIBUTING.md. The listed files must exist. A recipe must list every file
+that mentions its specimen, and at most as many files as its limit."""
 import re
 
 import tree
@@ -10,11 +10,12 @@ DOCUMENT = "CONTRIBUTING.md"
 
 
 class Recipe:
-    """A recipe of CONTRIBUTING.md, checked with a specimen of what it adds, such as the algorithm "pairwise".
+    """A recipe of CONTRIBUTING.md. Its specimen is something existing of the kind that the recipe adds, such as the
+    algorithm "pairwise".
 
-    ``heading`` is the recipe's heading, and ``most`` the largest number of files that it may list. ``placeholders`` maps the
-    placeholders in its paths to the specimen's values. ``pattern`` finds the files that mention the specimen; inside ``scope``,
-    a list of folders and files, every one of them must be listed."""
+    ``heading`` is the recipe's heading, and ``most`` the largest number of files that the recipe may list.
+    ``placeholders`` maps the placeholders in the recipe's paths to the specimen's values. The recipe must list every
+    file in ``scope``, a list of folders and files, that matches ``pattern``."""
 
     def __init__(self, heading, most, placeholders, pattern, scope):
         self.heading, self.most, self.placeholders = heading, most, placeholders
@@ -35,7 +36,7 @@ RECIPES = (
 
 
 def listed(text, recipe):
-    """Returns the paths that begin the recipe's items, or None if the document lacks the recipe."""
+    """Returns the path at the beginning of each item of the recipe, or None if the document lacks the recipe."""
     match = re.search(rf"^### {re.escape(recipe.heading)}\n(.*?)(?=^##|\Z)", text, re.M | re.S)
     if match is None:
         return None

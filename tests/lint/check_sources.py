@@ -9,7 +9,7 @@ import tree
 
 LONGEST_FILE = 400
 
-# The only places that may catch exceptions, and the way in which each handles them.
+# The only files that may catch exceptions, and what each file does with them.
 MAY_CATCH = {
     "src/api/guard.h": "the C boundary: turns exceptions into a result code and the last error's text",
     "src/api/guard.cpp": "the C boundary",
@@ -92,7 +92,7 @@ def check_texts(path, text):
 
 
 def comments(text):
-    """Yields (line number, text) of each comment. Consecutive comment lines are one comment."""
+    """Yields (line number, text) for each paragraph of each comment. Consecutive comment lines are one comment."""
     for line, block in tree.numbered_matches(r"(?:^[ \t]*//[^\n]*\n)+|//[^\n]*", text):
         parts = [part.strip().removeprefix("//").strip() for part in block.group(0).strip().splitlines()]
         parts = [part for part in parts if not part.startswith("SPDX")]
@@ -101,7 +101,7 @@ def comments(text):
 
 
 def check_class_names(root):
-    """Checks that no two classes at namespace level have the same name, and that no nested class has the name of one."""
+    """Checks that no two classes at namespace level have the same name, and that no nested class has such a name."""
     defined = {}
     for path in tree.sources(root, "src", "transports"):
         for line, match in tree.numbered_matches(CLASS, path.read_text()):

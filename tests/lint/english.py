@@ -2,8 +2,7 @@
 """Phrases that slow down the readers of comments, texts and pages, each with a replacement."""
 import re
 
-# Noun clauses at the beginning of a sentence: the reader recognises the subject only at the
-# clause's end.
+# Noun clauses at the beginning of a sentence, in which the reader finds the subject late.
 NOUN_CLAUSE = re.compile(r"(?:^|[.:;!?] )(Of|What|Whatever|Who|Whoever|Whether) (?!course)")
 AMOUNT = re.compile(r"\b[Ss]o (?:many|much|long)\b(?! (?:as|that)\b)")
 NEGATION = re.compile(r"(?<!\b[Tt]here )\bis no (?!longer\b)")

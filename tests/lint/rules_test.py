@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests each rule of this folder on a small tree that breaks the rule and on a clean one."""
+"""Tests each rule of this folder on a small tree that breaks the rule and on a tree that does not."""
 import tempfile
 import unittest
 from pathlib import Path
@@ -250,8 +250,8 @@ class Rules(unittest.TestCase):
             self.findings(check_docs)
 
     def test_texts_of_every_form(self):
-        """The rule must find constants, alternatives, functions that return texts, braced failures
-        and log lines."""
+        """The generated page must list texts in constants, in alternatives, from functions that return
+        texts, in braced failures and in log lines."""
         self.write("include/hccl/hccl_types.h", "typedef enum hcclResult_t { hcclBusy = 12 } hcclResult_t;\n")
         self.write("src/device/a.cpp", """
             constexpr const char* kGone = "it has gone; look for it";

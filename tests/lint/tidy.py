@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TIDY = ["clang-tidy", "--quiet"]
-# The same configuration without checks that GoogleTest's macros fail or that do not apply to tests.
+# For tests: disables the checks that GoogleTest's macros fail or that do not apply to tests.
 TESTS_EXTRA = ["--checks=-cppcoreguidelines-avoid-goto,-cppcoreguidelines-pro-*,-readability-function-cognitive-complexity,"
                "-readability-static-accessed-through-instance,-readability-convert-member-functions-to-static"]
 
@@ -29,7 +29,7 @@ def output_of(command, **options):
 
 
 def changed_files():
-    """Returns the files that differ from the last release's tag, committed or not."""
+    """Returns the files that have changed since the last release's tag. Includes uncommitted changes."""
     tags = output_of(["git", "-C", ROOT, "tag", "--merged", "HEAD", "--sort=-creatordate", "--list", "v*"]).split()
     before = subprocess.run(["git", "-C", ROOT, "rev-parse", "--quiet", "--verify", "HEAD~1"], capture_output=True,
                             text=True, check=False).stdout.split()
@@ -41,8 +41,8 @@ def changed_files():
 
 
 def units_covering(changed, units):
-    """Returns the changed sources, and for each changed header a source that includes it,
-    preferably the source of the same name."""
+    """Returns the units of the changed sources, and for each changed header the unit of a source
+    that includes the header, preferably the source of the same name."""
     by_path = {Path(unit["file"]): unit for unit in units}
     chosen = {path for path in changed if path in by_path}
     for header in changed:
@@ -58,7 +58,7 @@ def units_covering(changed, units):
 
 
 def preprocessor(unit, *options):
-    """Returns the unit's compile command, changed to preprocess only."""
+    """Returns the unit's compile command with `options`, and without -c and the output file."""
     words = shlex.split(unit["command"])
     output = words.index("-o")
     words = [word for index, word in enumerate(words) if index not in (output, output + 1) and word != "-c"]
@@ -67,8 +67,8 @@ def preprocessor(unit, *options):
 
 
 def fingerprint(unit, version):
-    """Returns the hash of all inputs of a run of clang-tidy on the unit. The hash covers comments,
-    because they include NOLINT."""
+    """Returns the hash of all inputs of a run of clang-tidy on the unit, including comments, which
+    may be NOLINT."""
     text = output_of(preprocessor(unit, "-E", "-C"), cwd=unit["directory"])
     parts = [version, (ROOT / ".clang-tidy").read_text(), Path(__file__).read_text(), text]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests hundreds or thousands of queued calls, each of which reads the results of earlier calls,
-// with one synchronisation at the end. The results must be the same as of calls that run one by
-// one.
+// Queues hundreds or thousands of calls that read the results of earlier calls, and synchronises
+// once at the end. The results must equal those of the same calls made one by one.
 #include "rank_test.h"
 #include "session.h"
 
@@ -26,9 +25,9 @@ constexpr std::size_t kCalls = 400;
 constexpr std::size_t kCallsPastAFullQueue = 7'000;
 constexpr std::array<std::size_t, 6> kBurstCounts{1, 3, 100, 260, 261, 3'000};
 constexpr std::size_t kBurstLength = 3'000;
-constexpr std::size_t kSlicedLength = 70'000;  // several slices of a staging buffer
+constexpr std::size_t kSlicedLength = 70'000;  // floats: 280 KB, too large for a slot
 
-enum class Kind { minimum, broadcast, shift, copy };  // minima stay in range
+enum class Kind { minimum, broadcast, shift, copy };  // minima, unlike sums, cannot overflow
 
 struct Step {
   Kind kind = Kind::minimum;
@@ -87,8 +86,8 @@ void apply(const Step& step, std::vector<Buffers>& ranks) {
   }
 }
 
-// The calls on one stream and their buffers. With `uses_host_memory`, each rank has some of its
-// buffers in host memory, and each has different ones.
+// The calls on one stream and their buffers. With `uses_host_memory`, some of the buffers are in
+// host memory, different ones on each rank.
 class Burst {
  public:
   Burst(Session& session, const Group& group, unsigned long long seed, std::size_t calls,
@@ -206,8 +205,8 @@ RankFunction one_burst(unsigned long long seed) {
   });
 }
 
-// Fills the queue with calls and with an all-reduce that runs in slices, because one rank uses host
-// memory. A rank must hand over the call to another thread as a whole or not at all.
+// Fills the queue with barriers and with all-reduces that run in slices, because rank 1 uses host
+// memory. A rank must hand over an all-reduce to another thread as a whole or not at all.
 RANK_BODY(slices_past_a_full_queue) {
   constexpr std::size_t kLong = 1'000'000;
   constexpr int kShortCalls = 2'500;

@@ -111,9 +111,9 @@ TEST_F(Devices, FormACommunicatorInListOrder) {
   for (hcclComm_t comm : comms) EXPECT_EQ(hcclCommDestroy(comm), hcclSuccess);
 }
 
-// More devices than the machine has must be available, so that two jobs that each use all devices
-// can run at the same time. A device that a program requests by module must be one of the
-// machine's.
+// synDeviceAcquire must return more devices than HCCL_DEVICE_COUNT, so that two jobs that each use
+// all devices can run at the same time. synDeviceAcquireByModuleId must find only modules of the
+// machine.
 TEST(ExtraDevices, CanBeAcquiredUnlessAModuleIsNamed) {
   const ScopedEnvironment node("HCCL_NODE_ID", "devices." + std::to_string(getpid()));
   const ScopedEnvironment two("HCCL_DEVICE_COUNT", "2");
@@ -139,8 +139,8 @@ int open_descriptors() {
   return static_cast<int>(std::distance(begin(all), end(all)));
 }
 
-// Waits until the number of open descriptors stays the same, and returns it: servers close their
-// descriptors on a separate thread.
+// Waits until the number of open descriptors stays the same, and returns that number: servers close
+// their descriptors on another thread.
 int settled_descriptors() {
   int last = -1;
   for (int same = 0; same < 5; usleep(20'000)) {
@@ -168,7 +168,8 @@ TEST_F(Devices, AcceptCallsInTurnBeyondAFullQueue) {
   for (hcclComm_t comm : comms) EXPECT_EQ(hcclCommDestroy(comm), hcclSuccess);
 }
 
-// If the root server itself lacks descriptors, a join takes HCCL_INIT_TIMEOUT to fail.
+// Sets a short HCCL_INIT_TIMEOUT, because a join fails only after that time if the root server
+// itself lacks descriptors.
 class FewDescriptors : public Devices {
  protected:
   void SetUp() override {
@@ -180,7 +181,7 @@ class FewDescriptors : public Devices {
   ScopedEnvironment environment_;
 };
 
-// If one device cannot join for lack of a descriptor, all devices must fail and no descriptor must
+// If one device cannot join for lack of a descriptor, all devices must fail and no descriptor may
 // stay open.
 TEST_F(FewDescriptors, FailAllDevices) {
   // UBSan opens a pipe to test whether an address is readable.

@@ -33,7 +33,8 @@ void all_reduce(const Group& group, synStreamHandle stream, std::uint64_t addres
   succeed(hcclAllReduce(data, data, count, hcclFloat32, hcclSum, group.handle, stream));
 }
 
-// Calls small and large all-reduces, one of them on host memory, and sends a message.
+// Calls small and large all-reduces on device and host memory, and sends a message from rank 0 to
+// rank 1.
 RANK_BODY(calls_of_all_kinds) {
   const DeviceMemory memory(session.device(), kLarge * sizeof(float));
   std::vector<float> host(kLarge);
@@ -54,12 +55,11 @@ TEST(Explain, LogsThePathOfEachKindOfCallOncePerNode) {
       run_ranks(kTwoRanks, in_session(calls_of_all_kinds), with("HCCL_EXPLAIN", "1"));
   EXPECT_EQ(failures(outcomes), "");
   const std::string& printed = outcomes[0].stderr_text;
-  for (const char* line :
-       {"all_reduce of 8 to 15 B in device memory: eager, because ",
-        "all_reduce of 16384 to 32767 B in device memory: cooperative, because ",
-        "all_reduce of 8 to 15 B in host memory: eager, because ",
-        "all_reduce of 16384 to 32767 B in host memory: host staging, because ",
-        "point_to_point of 8 to 15 B in device memory: mailbox, because "})
+  for (const char* line : {"all_reduce of 8 to 15 B in device memory: eager, because ",
+                           "all_reduce of 16384 to 32767 B in device memory: cooperative, because ",
+                           "all_reduce of 8 to 15 B in host memory: eager, because ",
+                           "all_reduce of 16384 to 32767 B in host memory: host staging, because ",
+                           "point_to_point of 8 to 15 B in device memory: mailbox, because "})
     EXPECT_EQ(count_of(printed, line), 1U) << line << "\n" << printed;
   EXPECT_EQ(count_of(outcomes[1].stderr_text, "explain:"), 0U) << outcomes[1].stderr_text;
 }
@@ -197,13 +197,13 @@ RANK_TEST(Blocking, AGroupWaitsAtItsEnd, kTwoRanks, with("HCCL_BLOCKING", "1")) 
   require(synStreamQuery(stream) == synSuccess, "the group's end has waited");
 }
 
-// If a group holds a send to the calling rank itself without a receive, this send must fail, and
-// the group's end must wait for the other calls.
+// A send to the calling rank itself, without a receive in the group, must fail at the end of the
+// group. The end of the group must still wait for the other calls.
 RANK_TEST(Blocking, AFailedGroupWaitsForItsQueuedCalls, kTwoRanks, with("HCCL_BLOCKING", "1")) {
   constexpr std::size_t kCount = std::size_t{4} << 20;
   const DeviceMemory memory(session.device(), kCount * sizeof(float));
   void* const data = memory.pointer();
-  // Rank 0 must have to wait for rank 1.
+  // Make rank 0 wait for rank 1.
   if (group.rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(100));
   succeed(hcclGroupStart());
   all_reduce(group, stream, memory.address(), kCount);
@@ -213,7 +213,7 @@ RANK_TEST(Blocking, AFailedGroupWaitsForItsQueuedCalls, kTwoRanks, with("HCCL_BL
   require(synStreamQuery(stream) == synSuccess, "the group's end has waited for the rest");
 }
 
-// If the last copy of a call is refused, the call must wait for the copies before it.
+// If the last copy of a call is refused, the call must wait for the earlier copies.
 RANK_TEST(Blocking, CopiesBeforeARefusedCopyComplete, 1, with("HCCL_BLOCKING", "1")) {
   std::vector<std::byte> host(std::size_t{32} << 20);
   const DeviceMemory memory(session.device(), host.size());

@@ -25,9 +25,8 @@ constexpr std::chrono::milliseconds kLate{3};
 
 enum class Gate { receive, send };
 
-// Returns a rank function in which a send is queued behind another message, the gate, and the
-// buffer of the send is written before the gate opens. The send must not read the buffer before
-// then.
+// Returns a rank function in which a send is queued behind another message, the gate. Another
+// stream writes the buffer of the send before the gate opens, and the send must read the new data.
 RankFunction gated_send(Gate gate_is, std::size_t bytes, int calls_around) {
   return in_session([=](RANK_PARAMETERS) {
     const std::array streams{stream, session.make_stream()};
@@ -82,10 +81,10 @@ void pass_gates(int calls_around) {
 TEST(EarlyMessages, ReadTheirBufferInStreamOrder) { pass_gates(0); }
 TEST(EarlyMessages, ReadTheirBufferInStreamOrderInAFullQueue) { pass_gates(3'000); }
 
-// Rank 1's first stream waits at a gate, so rank 0's first message on that stream completes only
-// after the gate opens, and the second message must not read its buffer earlier. A message on
-// another stream, which rank 1 receives earlier, uses the same mailbox slot as the first message
-// and must not be mistaken for it.
+// Rank 1's first stream waits at a gate, so rank 0's second send on that stream must not read its
+// buffer before the gate opens. The 17th message, on another stream, uses the mailbox slot of the
+// first message. Rank 1 receives the 17th message early, and the library must not mistake it for
+// the first message.
 RANK_TEST(EarlyMessages, AreNotMistakenForOthersInTheirSlot, 2) {
   constexpr std::size_t kBytes = 64;
   constexpr int kPlaces = 16;  // slots of a mailbox
@@ -125,8 +124,8 @@ RANK_TEST(EarlyMessages, AreNotMistakenForOthersInTheirSlot, 2) {
   }
 }
 
-// Returns a rank function in which rank 0 receives into the buffer of its send, and the received
-// message arrives long before rank 1 receives the sent one.
+// Returns a rank function in which rank 0 sends a buffer and then receives into the same buffer.
+// The message that rank 0 receives arrives long before rank 1 receives the sent one.
 RankFunction receive_over_send(std::size_t bytes) {
   return in_session([=](RANK_PARAMETERS) {
     const std::array streams{stream, session.make_stream()};

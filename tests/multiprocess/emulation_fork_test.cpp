@@ -82,7 +82,7 @@ RANK_TEST(KeepAtFork, GivesChildrenSnapshotsDuringCollectives, std::vector{1, 3}
     children.push_back(start_child([&] {
       close(gate[1]);
       char byte = 0;
-      if (read(gate[0], &byte, 1) != 0) return false;  // until the parent is several rounds ahead
+      if (read(gate[0], &byte, 1) != 0) return false;  // blocks until round 7 has ended
       const bool kept = holds_sum(buffers, group.size(), round) &&
                         buffers.input[7] == drawn_word(group.rank, round, 7);
       std::fill_n(buffers.output, kWords, 1U);
@@ -97,8 +97,8 @@ RANK_TEST(KeepAtFork, GivesChildrenSnapshotsDuringCollectives, std::vector{1, 3}
   reduce(buffers, group, stream, 8);
 }
 
-// Forks a child that forks in turn. Returns whether both children find kWords words of value 77 at
-// `kept`.
+// Forks a child that forks in turn. Returns whether the child and the grandchild both find kWords
+// words of value 77 at `kept`.
 bool two_generations_keep(const std::uint32_t* kept) {
   return succeeds(start_child([kept] {
     const auto is_kept = [kept] {
@@ -109,7 +109,7 @@ bool two_generations_keep(const std::uint32_t* kept) {
   }));
 }
 
-// Forks on one thread must work during collectives on another.
+// Forks on one thread must work during collectives on another thread.
 RANK_TEST(KeepAtFork, WorksInAThreadDuringCollectives, std::vector{1, 3}) {
   const ForkBuffers buffers(session);
   const DeviceMemory other(session.device(), kWordsSize);
@@ -125,8 +125,8 @@ RANK_TEST(KeepAtFork, WorksInAThreadDuringCollectives, std::vector{1, 3}) {
   require_equal(good, 8, "children that found the kept memory");
 }
 
-// Trimmed pages must read as zeros on every rank, whether one rank or all ranks trim, a part of a
-// buffer or all of it.
+// Trimmed pages must read as zeros on every rank, whether one or all ranks trim, and whether they
+// trim a whole buffer or a part of it.
 RANK_TEST(Trim, LeavesZerosOnAllRanks, std::vector{1, 3}) {
   const ForkBuffers buffers(session);
   const auto trim = [&](const DeviceMemory& memory, std::size_t first, std::size_t bytes) {
@@ -136,7 +136,7 @@ RANK_TEST(Trim, LeavesZerosOnAllRanks, std::vector{1, 3}) {
     succeed(hcclEmulationTrim(memory.address() + first, bytes));
   };
   for (int round = 0; round < 9; ++round) {
-    // The second run makes peers map the buffers as a whole.
+    // The second all-reduce makes peers map the buffers as a whole.
     reduce(buffers, group, stream, 3 * round);
     reduce(buffers, group, stream, 3 * round + 1);
     const bool mine = round % 3 == 0 || group.rank == round % group.size();

@@ -57,8 +57,8 @@ TEST(ViewAsBuffer, IsUsedWithoutStaging) {
   }
 }
 
-// A buffer within a view must not extend beyond its allocation, even if another allocation follows
-// directly.
+// A buffer within a view must not extend beyond the allocation of the view, even if another
+// allocation follows directly.
 RANK_TEST(ViewAsBuffer, EndsWithItsAllocation, 1) {
   const DeviceMemory memory(session.device(), kFloatsSize);
   const DeviceMemory next(session.device(), kFloatsSize);

@@ -16,8 +16,8 @@ namespace {
 int next_in(const Group& group) { return (group.rank + 1) % group.size(); }
 int previous_in(const Group& group) { return (group.rank + group.size() - 1) % group.size(); }
 
-// Messages between two ranks must match in call order, regardless of their streams within the
-// group.
+// Within a group, messages between two ranks must match in call order, even if they are on
+// different streams.
 RANK_TEST(Groups, KeepCallOrderAcrossStreams, 2) {
   const std::array streams{session.make_stream(), session.make_stream()};
   Messages messages(session, group);
@@ -79,8 +79,8 @@ RANK_TEST(Groups, OnTwoCommunicatorsDoNotDeadlock, 2) {
   for (Messages& of_one : messages) of_one.verify(stream);
 }
 
-// Groups must nest, and a group must be able to mix collectives and messages on two streams. It
-// applies only to the thread that started it.
+// Groups must nest, and a group must be able to mix collectives and messages on two streams. A
+// group applies only to the thread that started it.
 RANK_TEST(Groups, MixCollectivesAndMessages, 3) {
   const std::array streams{stream, session.make_stream()};
   Messages messages(session, group);
@@ -96,7 +96,7 @@ RANK_TEST(Groups, MixCollectivesAndMessages, 3) {
   succeed(messages.receive(previous_in(group), 9000, hcclInt64, 1, streams[0]));
   succeed(second.queue_collective(streams[1]));
   std::thread([&] {
-    // A group belongs to its thread, and this thread has none.
+    // This thread has not started a group.
     expect_code(hcclGroupEnd(), hcclInvalidUsage);
   }).join();
   succeed(hcclGroupEnd());
@@ -108,7 +108,7 @@ RANK_TEST(Groups, MixCollectivesAndMessages, 3) {
   second.verify();
 }
 
-// Misuse must return the codes that HCCL returns and must not affect later calls.
+// Misuse must return the codes of Gaudi's library and must not affect later calls.
 RANK_TEST(Groups, RefuseMisuse, 2) {
   const DeviceMemory memory(session.device(), 4096);
   void* buffer = memory.pointer();
@@ -167,8 +167,9 @@ RANK_TEST(Groups, OutliveTheirCommunicator, 1) {
   }
 }
 
-// Returns a rank function that, within a group, destroys a communicator with grouped calls (a
-// collective or a message), which must fail, and a communicator without any, which must succeed.
+// Returns a rank function that calls hcclCommDestroy within a group: for a communicator with
+// grouped calls (a collective or a message), which must fail, and for a communicator without
+// grouped calls, which must succeed.
 RankFunction destroyed_in_its_own_group(bool with_collective) {
   return in_session([=](RANK_PARAMETERS) {
     const Group idle = session.join_all(1);

@@ -16,8 +16,8 @@ constexpr std::array<std::size_t, 3> kLargeCountsOfMany{1000, 20'011, 70'001};  
 constexpr std::array<std::size_t, 3> kLargeCountsOfNodes{1000, 3001, 9001};
 constexpr std::array<std::size_t, 5> kOffsets{0, 1, 3, 7, 33};
 
-// Returns `count`, or a smaller count if a buffer of the collective consists of `size` blocks of
-// `count` elements and would thus have too many elements.
+// Returns `count`, or a smaller count if a buffer of `size` blocks of `count` elements would be too
+// large.
 std::size_t bounded(std::size_t count, Collective collective, int size) {
   const bool parts = collective == Collective::all_gather ||
                      collective == Collective::reduce_scatter ||
@@ -45,14 +45,14 @@ class MatrixBuilder {
   }
 
  private:
-  // Returns whether to run only a sample. Sanitizers check memory, not arithmetic, so a sample
-  // suffices; on several nodes, each rank interprets the plan of all ranks, which takes minutes for
-  // every type and reduction. HCCL_TEST_SCALE=2 runs everything on several nodes too.
+  // Returns whether to run only a sample: under a sanitizer, which checks memory and not
+  // arithmetic, and on several nodes, where each rank interprets the plan of all ranks, which would
+  // take minutes for every type and reduction. HCCL_TEST_SCALE=2 runs everything on several nodes.
   [[nodiscard]] bool samples() const {
     return sanitized() || (!nodes_.of_rank.empty() && test_scale() <= 1);
   }
-  // Returns whether the sample includes this pair. Each type has one reduction, chosen by layout
-  // and algorithm; each bitwise reduction has one type.
+  // Returns whether the sample includes this pair. The sample includes each type with one
+  // reduction, chosen by layout and algorithm, and each bitwise reduction with one type.
   [[nodiscard]] bool meets(hcclDataType_t type, hcclRedOp_t reduction) const {
     if (reduction >= hcclEmulationBitAnd)
       return static_cast<int>(type) == reduction - hcclEmulationBitAnd;
@@ -71,7 +71,7 @@ class MatrixBuilder {
     } else {
       add(type, reduction, in_place, counts[turn_ % counts.size()]);
     }
-    // These counts need several slices, except for some of the narrow types.
+    // In host memory, the largest counts of wide types need several slices of a staging buffer.
     constexpr std::array kPlaces{Placement::host, Placement::mixed, Placement::view};
     const Placement placement = kPlaces[turn_ % kPlaces.size()];
     add(type, reduction, in_place, kSmallCounts[turn_ % kSmallCounts.size()], placement);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests every operation, and very large ones.
+// Compares every collective, type, reduction, placement and size with a reference, and tests a
+// buffer of more than 4 GiB.
 
 #include "matrix.h"
 
@@ -14,9 +15,6 @@
 
 namespace hccl::test {
 namespace {
-
-// Compares every collective, type, reduction, placement and size with the reference, on 1 to 9 and
-// 16 ranks.
 
 struct Case {
   Collective collective;
@@ -94,8 +92,7 @@ INSTANTIATE_TEST_SUITE_P(Matrix, Threads, testing::ValuesIn(cases({1, 2, 3, 8}))
 INSTANTIATE_TEST_SUITE_P(Matrix, Barrier, testing::Values(1, 2, 3, 5, 8, 16),
                          testing::PrintToStringParamName());
 
-// Tests a buffer of more than 4 GiB, whose size does not fit in 32 bits.
-
+// This size does not fit in 32 bits.
 constexpr std::size_t kLargeSize = (std::size_t{4} << 30) + 4096;
 constexpr std::size_t kPiece = std::size_t{16} << 20;
 constexpr std::size_t kNeeded = 12;  // GiB
@@ -109,8 +106,8 @@ std::size_t memory_gib() {
   return 0;
 }
 
-// Returns eight consecutive elements of a rank, starting at element `word` * 8. They differ between
-// words and ranks.
+// Returns eight consecutive elements of a rank, starting at element `word` * 8. The elements differ
+// between words and between ranks.
 std::uint64_t eight_elements(std::uint64_t word, int rank) {
   std::uint64_t bits = (word * 2 + static_cast<std::uint64_t>(rank)) * 0x9E3779B97F4A7C15U;
   bits ^= bits >> 29;

@@ -59,9 +59,8 @@ RANK_TEST(NoDeadlock, WhenOnlyTheStreamThatWaitsForAnEventIsSynchronised, std::v
   }
 }
 
-// On even ranks, one operation waits for an event recorded after the other operation of the same
-// communicator; odd ranks issue the two operations the other way round. Both operations must
-// complete.
+// Even ranks queue operation 1 first, and make operation 0 wait for an event recorded after
+// operation 1. Odd ranks queue operation 0 first. Both operations must complete.
 RANK_TEST(NoDeadlock, WhenOperationsWaitForAChainOfEvents, std::vector{2, 4}, std::vector{3}) {
   const std::array<synStreamHandle, 2> streams{stream, session.make_stream()};
   std::deque<OperationRun> warm_up;  // numbers the streams in the same order on every rank
@@ -97,7 +96,7 @@ struct OneDevice {
   std::uint32_t value = 0;
 };
 
-// Lets each of eight devices join on its own thread; then one thread queues calls for all devices
+// Lets each of eight devices join on its own thread. Then one thread queues calls for all devices
 // and synchronises a single stream.
 void one_thread_for_all(World& world) {
   constexpr int kDevices = 8;

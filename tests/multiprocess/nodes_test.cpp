@@ -16,7 +16,7 @@ namespace {
 
 struct LayoutCase {
   Collective collective = Collective::all_reduce;
-  std::string layout;  // a letter for the node of each rank
+  std::string layout;  // one letter per rank, which names its node
   std::string algorithm{};
   std::string transport{};
 };
@@ -74,8 +74,7 @@ std::vector<LayoutCase> forced() {
   return cases;
 }
 
-// Tests messages so large that the plan splits them into pieces, uses trees, and has channels in
-// different phases.
+// Tests messages so large that the planner uses pipelines and several channels.
 class LargeMessage : public testing::TestWithParam<const char*> {};
 
 TEST_P(LargeMessage, MatchesThePlanBitwise) {

@@ -73,8 +73,8 @@ std::size_t uneven(std::uint64_t index, int from, int to) {
   return (index * 977 + static_cast<std::size_t>(from * 131 + to * 17)) % 3000;
 }
 
-// A group must be able to hold more messages than a mailbox has slots, of different sizes, between
-// all pairs of ranks and from each rank to itself.
+// A group must be able to hold more messages than a mailbox has slots. The messages have different
+// sizes and go from each rank to all ranks, including itself.
 RANK_TEST(PointToPoint, DeliversManyMessagesBetweenAllRanks, std::vector{4, 1}, std::vector{3}) {
   for (std::uint64_t round = 0; round < 3; ++round) {
     Messages messages(session, group, kPlacements[round]);
@@ -130,8 +130,8 @@ TEST(PointToPoint, RandomProgramsDeliverWhatWasSent) {
   }
 }
 
-// Returns a rank function that queues groups whose buffers depend on each other: a received block
-// is sent on, overwritten, or sent while the next one is received.
+// Returns a rank function that queues groups of a send and a receive. A group may send or overwrite
+// data that an earlier group has received.
 RankFunction relays(unsigned long long seed) {
   return in_session([seed](RANK_PARAMETERS) {
     constexpr std::size_t kBuffers = 4;

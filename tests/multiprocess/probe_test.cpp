@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests receives from whichever rank sends first: a probe reports the rank and the size, and a
-// receive must get that message.
+// Tests hcclEmulationProbe, which reports the sender and the size of a message. A receive from that
+// sender must get that message.
 #include "messages.h"
 #include "rank_test.h"
 
@@ -85,7 +85,8 @@ RANK_TEST(Probe, ServesSendersInTurn, 4) {
     for (std::uint64_t tag = 0; tag < kEach; ++tag)
       succeed(messages.send(0, 10, hcclInt8, tag, stream));
   } else {
-    // After every sender has been reported, no new sender can change the order.
+    // Wait until every sender has been reported: a sender that appears later could change the
+    // order.
     std::map<int, int> seen;
     while (seen.size() + 1 < static_cast<std::size_t>(world.size)) {
       const Offered offered = probe(group, kLong);
@@ -140,8 +141,8 @@ RANK_TEST(Probe, WaitsForAMessage, std::vector{3}, std::vector{3}) {
   messages.verify(streams[0]);
 }
 
-// While a receive takes rank 1's first message, a probe must report the second one, at whatever
-// time the receive completes.
+// While a receive for rank 1's first message is posted, a probe must report the second message,
+// whether the receive completes before or after the probe starts.
 RANK_TEST(Probe, FindsAMessageBehindAPostedReceive, std::vector{2}, std::vector{2}) {
   Messages messages(session, group);
   for (std::uint64_t round = 0; round < 20; ++round) {
@@ -166,7 +167,7 @@ RANK_TEST(Probe, FindsAMessageBehindAPostedReceive, std::vector{2}, std::vector{
   messages.verify(stream);
 }
 
-// Continuous probes on one thread and receives on another must not disturb each other.
+// Continuous probes on one thread and receives on another thread must not disturb each other.
 RANK_TEST(Probe, DoesNotDisturbReceives, 3) {
   Messages messages(session, group);
   const int next = (group.rank + 1) % world.size;
@@ -193,8 +194,8 @@ RANK_TEST(Probe, DoesNotDisturbReceives, 3) {
   messages.verify(stream);
 }
 
-// Returns a rank function in which rank 1 aborts or dies while the other ranks probe; their probes
-// must fail.
+// Returns a rank function in which rank 1 aborts or dies while the other ranks probe. The probes
+// must fail with an error that names rank 1.
 RankFunction end_of_the_communicator(bool dies) {
   return in_session([=](RANK_PARAMETERS) {
     if (group.rank == 1) {

@@ -18,14 +18,11 @@
 namespace hccl::test {
 namespace {
 
-// Tests several communicators and streams at once: overlapping members, different orders, and both
-// ways to join.
-
 Operation all_reduce_of(std::size_t count, std::uint64_t seed) {
   return {.count = count, .offset = seed % 5, .seed = seed};
 }
 
-// Communicators of all ranks, of all in reverse order, and of pairs must work concurrently on
+// Communicators of all ranks, of all ranks in reverse order, and of pairs must work concurrently on
 // separate streams.
 RANK_TEST(Communicators, OverlapInAnyOrderOnSeparateStreams, std::vector{4}, std::vector{4}) {
   const Group reversed = session.join_members(1, {3, 2, 1, 0});
@@ -56,7 +53,7 @@ RANK_TEST(Communicators, OverlapInAnyOrderOnSeparateStreams, std::vector{4}, std
   require_equal(device, static_cast<int>(session.device()), "device");
 }
 
-// A communicator must work on four streams, interleaved.
+// Calls of one communicator must work when they alternate between four streams.
 RANK_TEST(Communicators, ServeSeveralStreams, std::vector{3, 8}) {
   std::array<synStreamHandle, 4> streams{};
   std::ranges::generate(streams, [&] { return session.make_stream(); });
@@ -69,7 +66,8 @@ RANK_TEST(Communicators, ServeSeveralStreams, std::vector{3, 8}) {
   for (const OperationRun& run : runs) run.verify();
 }
 
-// Creates and destroys communicators on the same device.
+// Creates, finalizes and destroys communicators on one device. A second finalize must succeed, and
+// a second destroy must fail.
 void create_and_destroy(World& world) {
   Session session(world);
   synStreamHandle stream = session.make_stream();
@@ -132,9 +130,6 @@ void copies_used_bytes(World& world) {
 TEST(Communicators, NeedOnlyTheUsedBytesOfAnId) {
   EXPECT_EQ(failures(run_ranks(3, copies_used_bytes)), "");
 }
-
-// Tests order and progress on streams: long queues, work without a waiter, several waiters, memory
-// freed in flight.
 
 void* pointer(const DeviceMemory& memory) { return memory.pointer(); }
 
@@ -245,7 +240,7 @@ RANK_TEST(Streams, KeepFreedMemoryUntilTheirWorkCompletes, 3) {
   }
 }
 
-// A stream and then its communicator can be destroyed with work still queued, as hccl_demo does.
+// A program may destroy a stream and then its communicator while work is queued, as hccl_demo does.
 RANK_TEST(Streams, AreDrainedWhenDestroyed, 4) {
   const DeviceMemory value(session.device(), 4000);
   for (int operation = 0; operation < 100; ++operation) {

@@ -23,7 +23,7 @@ constexpr std::byte kPoison{0xA5};
 
 using Counts = std::vector<std::uint64_t>;
 
-// A buffer in device or host memory, with guards before and after it.
+// A buffer in device or host memory, with guard bytes before and after the data.
 class Buffer {
  public:
   Buffer(const Session& session, std::size_t bytes, bool on_host)
@@ -31,8 +31,8 @@ class Buffer {
         expected_(bytes + 2 * kGuard, kPoison),
         on_host_(on_host) {}
 
-  // Sets an element's initial value, which is also the expected final value unless expect() changes
-  // it.
+  // Sets an element's initial value. Unless expect() changes the value, it is also the expected
+  // final value.
   void put(hcclDataType_t type, std::size_t index, std::uint64_t word) {
     store_word(type, expected_.data() + kGuard + index * size_of(type), word);
   }
@@ -64,7 +64,7 @@ class Buffer {
 // The counts and displacements of the blocks.
 struct Shape {
   Counts counts, displacements;
-  bool implied = false;  // contiguous blocks in order, passed as a null pointer
+  bool implied = false;  // blocks are contiguous and in order; displacements are passed as null
 
   [[nodiscard]] const std::uint64_t* displacements_or_null() const {
     return implied ? nullptr : displacements.data();
@@ -89,7 +89,7 @@ class Randomness {
     for (int rank = 0; rank < ranks; ++rank) counts.push_back(below(4) == 0 ? 0 : below(limit));
     return counts;
   }
-  // Returns a shape with the blocks in random order with gaps, or contiguous in order.
+  // Returns a shape whose blocks are in random order with gaps, or contiguous and in order.
   [[nodiscard]] Shape shape(Counts counts) {
     Shape shape{std::move(counts), {}, below(3) == 0};
     std::vector<std::size_t> order(shape.counts.size());

@@ -14,7 +14,8 @@ using hccl::test::expect_parts;
 
 constexpr double kThreshold = 10;  // percent
 
-// Generates times around `centre` * 100 us with log-normal noise of the given relative deviation.
+// Generates times with median `centre` * 100 us and log-normal noise of the given relative
+// deviation.
 class NoisyTimes {
  public:
   explicit NoisyTimes(double deviation) : noise_(0, deviation) {}
@@ -157,7 +158,7 @@ TEST(Comparison, CountsCellsMissingFromTheBaseline) {
 
 TEST(Comparison, CombinesRowsOfTheSameCell) {
   const Options options = sample_options("reduce");
-  // Each row alone would be slower; together they are noise.
+  // The second row alone would be slower. The passes of both rows together are noise.
   const Results now = sample_results(options, {times(1024, 1000), times(1024, 1300)});
   const Comparison compared(baseline_of({times(1024, 1000)}), now);
   EXPECT_EQ(compared.count(Verdict::noise), 2U);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library preloaded between hccl-perf and the library. It corrupts results, which the check must
-// detect, or kills a rank. PERF_TEST_FAULT selects the fault:
+// A library that is preloaded into hccl-perf and intercepts calls of HCCL. PERF_TEST_FAULT selects
+// the fault that it injects:
 //   short | long          every all-reduce omits its last element | writes one element too many
-//   shifted               every message is sent from an address one element too high
+//   shifted               every message is sent from an address that is one element too high
 //   missing:R             rank R contributes only poison to out-of-place all-reduces
 //   rotate                out-of-place all-reduces reduce the last rank's input first
 //   die:R | stall:R       rank R kills itself | blocks forever at its third all-reduce

@@ -93,8 +93,8 @@ TEST(ExchangeBetweenLaunched, LeavesHcclCommIdToTheLibrary) {
   EXPECT_EQ(exchange(std::nullopt).length, 0U);
 }
 
-// An empty variable must count as unset: the exchange then tries the socket, which fails in this
-// test.
+// An empty HCCL_COMM_ID or PMIX_NAMESPACE must count as unset: the exchange then tries the socket,
+// which fails in this test.
 TEST(ExchangeBetweenLaunched, TreatsAnEmptyVariableAsUnset) {
   LaunchEnvironment elsewhere = job("empty", 1, 3);
   elsewhere.local_size = 2;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the input generator: every part must be computable alone, values must differ between
-// elements, ranks and runs, and sums must depend on the order of addition.
+// Tests the input generator. Any range of elements must be computable without the others, values
+// must differ between elements, ranks and runs, and sums must depend on the order of addition.
 #include "input_data.h"
 
 #include <cmath>

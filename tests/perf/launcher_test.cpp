@@ -105,7 +105,7 @@ TEST(Launch, WrongDataFailsTheRunWithoutEndingOtherChildren) {
   Board board(3, 0);
   const auto [status, printed] = launch_captured({3, 1, 0}, board, [&](const ChildLinks& links) {
     if (links.process != 1)
-      std::this_thread::sleep_for(1200ms);  // longer than survivors may run after a failure
+      std::this_thread::sleep_for(1200ms);  // longer than the grace period after a failure
     return finish(board, links.process, links.process == 1 ? 1 : 0);
   });
   EXPECT_EQ(status, 1);
@@ -210,7 +210,7 @@ TEST(Launch, NamesAllRanksOfAThreadedProcess) {
 }
 
 TEST(Launch, ChildrenDieWithTheirParent) {
-  Pipe alive;  // reads end of file after every process below has exited
+  Pipe alive;  // gives an end of file when the parent and its children have ended
   const pid_t parent = fork_child();
   ASSERT_GE(parent, 0);
   if (parent == 0) {

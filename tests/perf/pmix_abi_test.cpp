@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares hccl-perf's declarations of PMIx with those of PMIx.
+// Compares the declarations in pmix_client.h with those in <pmix.h>.
 #include "pmix_client.h"
 
 #include <cstddef>

@@ -72,7 +72,7 @@ TEST(HcclPerfFailure, AReceiverDetectsAWrongMessage) {
     EXPECT_EQ(outcome.status, 1);
     const auto rows = table_rows(outcome.out);
     ASSERT_EQ(rows.size(), 1U) << outcome.err;
-    // Each receiver counts each wrong element: two per message, 64 messages per window.
+    // Each receiver counts two wrong elements per message. message_rate sends 64 messages.
     const int elements = std::string(name) == "message_rate" ? 2 * 64 : 2;
     EXPECT_EQ(rows[0][8], std::to_string(std::atoi(ranks) * elements)) << name;
   }
@@ -121,8 +121,7 @@ TEST(HcclPerfFailure, KillingTheParentKillsTheChildren) {
   EXPECT_EQ(program.wait().status, 128 + SIGKILL);
 }
 
-// Pipes the output of hccl-perf into `reader`. Returns hccl-perf's exit status (PIPESTATUS of
-// bash).
+// Pipes the output of hccl-perf into `reader`. The status in the result is that of hccl-perf.
 Outcome run_piped(const std::string& arguments, const std::string& reader) {
   const std::string line =
       program_path() + ' ' + arguments + " | " + reader + "; exit ${PIPESTATUS[0]}";
@@ -144,7 +143,7 @@ TEST(HcclPerfFailure, EndsQuietlyWhenItsOutputIsClosed) {
         run_piped(std::string("all_reduce -b 8 -e 1K -f 2 -n 1 -N 100000 ") + ranks, "head -1");
     EXPECT_EQ(outcome.status, 128 + SIGPIPE);
     expect_line(outcome.out, {});
-    // If the first rank exits while another rank is in a call, the library logs the failed call.
+    // If rank 0 exits while another rank is in a call, the library logs the failed call.
     EXPECT_EQ(own_lines(outcome.err), "");
   }
 }

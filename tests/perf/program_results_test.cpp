@@ -125,7 +125,7 @@ TEST_F(HcclPerfResults, ComparedWithAMuchSlowerRunAreFaster) {
 
 TEST_F(HcclPerfResults, ComparedWithAMuchFasterRunAreSlowerAndSetTheExitStatus) {
   record_baseline(1e-6);
-  // With 25 repeats, the noise stays below the time itself, even if other tests run.
+  // With 25 passes, the noise stays below the time of a pass, even if other tests run.
   const Outcome outcome = compare({"--repeats", "25"});
   EXPECT_EQ(outcome.status, 3) << outcome.out << outcome.err;
   EXPECT_EQ(outcome.err, "");
@@ -134,7 +134,7 @@ TEST_F(HcclPerfResults, ComparedWithAMuchFasterRunAreSlowerAndSetTheExitStatus) 
 
 TEST_F(HcclPerfResults, WrongDataOutranksASlowRun) {
   record_baseline(1e-6);
-  // One process, so that another process's exit status cannot hide that of rank 0.
+  // One process, so that its exit status is that of rank 0.
   const Outcome outcome = run_hccl_perf(
       text("all_reduce -t 2 -b 1K -e 4K -f 4 -n 5 --repeats 25 --compare ", path("base.json")),
       {std::string("LD_PRELOAD=") + HCCL_PERF_FAULTS, "PERF_TEST_FAULT=short"});

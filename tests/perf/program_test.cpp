@@ -17,8 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 using Words = CommandLine;
 
-// Requires that both #wrong columns of every row are 0, or the only such column of a collective
-// without an in-place form.
+// Requires that the program succeeded and that the #wrong columns of every row are 0. A collective
+// without an in-place form has only one such column.
 void expect_all_right(const Outcome& outcome, std::size_t rows) {
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_EQ(outcome.err, "");
@@ -138,8 +138,8 @@ TEST(HcclPerf, NamesEveryRankInTheHeader) {
 
 TEST(HcclPerf, RunsRanksAsThreads) {
 #if defined(__SANITIZE_THREAD__)
-  // ThreadSanitizer sees only one process: if threads synchronise through a rank of another
-  // process, it reports false races.
+  // ThreadSanitizer sees only one process: it reports false races between threads that synchronise
+  // through another process.
   const char* const processes = "1";
 #else
   const char* const processes = "2";

@@ -63,7 +63,7 @@ TEST(CsvReport, HasALineForEachPlacementWithTheNamesOfTheJsonFile) {
                 "iterations=20 time_ns=2000.0 algbw_gb_per_s=2.048000 "
                 "busbw_gb_per_s=3.072000 wrong=7 time_ns_across_ranks_max=4000.0 "
                 "time_ns_across_ranks_slowest_rank=2");
-  // These values were not measured or exist only for message tests.
+  // These values were not measured, or exist only for message_rate.
   expect_fields(rows[0], "latency_ns_p99= overlap_percent= messages_per_s=");
   expect_fields(rows[1],
                 "placement=in_place wrong=0 latency_ns_p99=5.0 overlap_percent=75.0 "

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the results that are accepted besides the expected bits: those of any order of reduction,
-// but not those of a faulty rank.
+// Tests which results are accepted: those of any order of reduction, but not those of a faulty
+// rank.
 #include "rounding.h"
 
 #include "element_forms.h"
@@ -76,8 +76,8 @@ std::uint64_t fold(const Expectation& what, const Words& words) {
                           static_cast<std::size_t>(what.ranks));
 }
 
-// Reduces two operands at a time, picked by `choose` among the remaining ones, and rounds each
-// intermediate result to the element type. Returns the result.
+// Returns the result of folding two operands at a time. `choose` selects the operands among those
+// that remain. Each fold rounds to the element type.
 template <class Choose>
 std::uint64_t fold_pairs(const Expectation& what, Words words, Choose choose) {
   const bool averages = what.reduction.code == hcclAvg;
@@ -136,7 +136,7 @@ TEST_P(EveryOrder, IsRight) {
       return fold_pairs(what, words, [&](std::size_t left) { return random() % left; });
     });
     EXPECT_EQ(any.wrong, 0U);
-    // A product of many 16-bit floats underflows to zero in any order.
+    // A product of many halves underflows to zero in any order.
     const bool is_zero =
         what.type.code == hcclFloat16 && what.reduction.code == hcclProd && what.ranks > 5;
     EXPECT_EQ(any.rounded == 0, is_zero);
@@ -163,8 +163,8 @@ TEST(Rounding, AppliesToTheRanksPartOfAReduceScatter) {
   EXPECT_GT(backwards.rounded, 0U);
 }
 
-// Requires that a fault in the largest contribution is detected in every element, or in half of the
-// elements for float16 products, which are near the smallest number of the type.
+// Requires that a fault in the largest input is detected in every element. For products of halves,
+// which are near the smallest number of the type, half of the elements suffice.
 void expect_detected_in_largest(const Expectation& what,
                                 const std::function<void(Words&, std::size_t)>& spoil) {
   const Agreement found = agreement(what, [&](Words words) {
@@ -175,7 +175,7 @@ void expect_detected_in_largest(const Expectation& what,
   EXPECT_GE(found.wrong, near_nothing ? kElements / 2 : kElements);
 }
 
-// Requires that a fault in any single rank's contribution is detected in more than one element.
+// Requires that a fault in the input of any single rank is detected in more than one element.
 void expect_detected_in_any_rank(const Expectation& what,
                                  const std::function<void(Words&, std::size_t)>& spoil) {
   for (std::size_t rank = 0; rank < kRoundingRanks; ++rank) {
@@ -251,7 +251,7 @@ TEST(ElementForms, LoadEvery16BitFloat) {
   }
 }
 
-// Compares results, one element of which differs in its last bit.
+// Compares the expected elements with a copy in which one element differs in its last bit.
 Agreement off_by_one(const Expectation& what) {
   std::vector<std::byte> expected(kElements * what.type.size);
   fill_expected(what, 0, kElements, expected.data());

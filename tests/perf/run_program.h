@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts hccl-perf, or a program that starts hccl-perf, as a user would, and captures the output.
+// Starts hccl-perf, or a program that starts hccl-perf, and captures the output.
 #pragma once
 
 #include "support/text_parts.h"
@@ -16,7 +16,7 @@ namespace hccl_perf {
 using hccl::test::expect_line;
 using hccl::test::expect_parts;
 
-// The words of a command line, given one by one or as a line to be split at spaces.
+// The words of a command line. A line is split at spaces.
 class CommandLine : public std::vector<std::string> {
  public:
   CommandLine(std::initializer_list<std::string> words) : std::vector<std::string>(words) {}
@@ -39,8 +39,8 @@ class Program {
  public:
   using Variables = std::vector<std::string>;  // "NAME=value", or "NAME" to unset it
 
-  // Starts `words[0]`, looked up in PATH, in the test's environment with the changes in
-  // `variables`. If the test dies, the program is killed.
+  // Starts `words[0]`, which is searched for in PATH. Its environment is that of the test with the
+  // changes in `variables`. If the test dies, the kernel kills the program.
   explicit Program(const std::vector<std::string>& words, const Variables& variables = {});
   ~Program();
   Program(const Program&) = delete;
@@ -48,9 +48,10 @@ class Program {
 
   [[nodiscard]] pid_t pid() const { return pid_; }
   void signal(int number) const;
-  // Reads stdout until it contains `text` or ends. Returns true if it contains `text`.
+  // Blocks until stdout contains `text` or ends. Returns whether stdout contains `text`.
   bool wait_for_output(const std::string& text);
-  // Waits for the program and reads both streams until the last process that holds them has exited.
+  // Blocks until the program has ended, and reads both streams until the last process that holds
+  // them has ended.
   [[nodiscard]] Outcome wait();
 
  private:
@@ -65,7 +66,7 @@ class Program {
 // Returns the path of hccl-perf or of one of its links.
 [[nodiscard]] std::string program_path(const std::string& name = "hccl-perf");
 
-// Runs hccl-perf with `arguments` and waits for it.
+// Runs hccl-perf with `arguments`. Blocks until it has ended.
 [[nodiscard]] Outcome run_hccl_perf(const CommandLine& arguments,
                                     const Program::Variables& variables = {});
 

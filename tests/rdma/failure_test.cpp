@@ -13,9 +13,6 @@
 namespace hccl::test {
 namespace {
 
-// Tests ranks that die or stop, hosts that die, and links that are cut, over verbs: every other
-// rank must get a timely error that names a missing rank.
-
 using Clock = std::chrono::steady_clock;
 using Pids = std::vector<pid_t>;
 
@@ -26,11 +23,13 @@ double seconds_since(Clock::time_point then) {
   return std::chrono::duration<double>(Clock::now() - then).count();
 }
 
-// Tests failures while all ranks repeatedly all-reduce the parameter's number of floats.
+// Tests ranks that die or stop, hosts that die, and links that are cut, while all ranks repeatedly
+// all-reduce as many floats as the parameter says. Every other rank must get a timely error that
+// names a missing rank.
 class RdmaFaults : public OnRdmaHosts, public testing::WithParamInterface<std::size_t> {
  protected:
-  // Runs the ranks and calls `fail`, which causes a failure. Blocks until `survivors` ranks have
-  // reported a failure and all ranks have exited.
+  // Runs the ranks, and calls `fail` with their pids after each rank has completed an all-reduce.
+  // Blocks until `survivors` ranks have reported a failure and all ranks have exited.
   void run(const std::string& letters, const std::string& timeout, int survivors,
            const std::function<void(const Pids&)>& fail) {
     const Layout layout{letters};
@@ -53,7 +52,8 @@ class RdmaFaults : public OnRdmaHosts, public testing::WithParamInterface<std::s
     std::printf("ended after %.1f s\n", seconds_since(broken));
   }
 
-  // Requires that the rank exited without a test failure and that its error blames one of `others`.
+  // Requires that the rank exited without a test failure and that the error of the rank blames one
+  // of `others`.
   void expect_blames(int rank, const std::vector<int>& others) const {
     const RankOutcome& outcome = outcomes_.at(static_cast<std::size_t>(rank));
     EXPECT_EQ(outcome.failure, "") << "rank " << rank;
@@ -140,8 +140,8 @@ TEST_P(RdmaFaultsOfLarge, AnInterfaceShutDownFailsBothSides) {
   EXPECT_FALSE(contains(text_of(1), "report this")) << text_of(1);
 }
 
-// A cut must be harmless if it is shorter than the devices' retries and the library's grace period
-// for a port that is down.
+// A cut must be harmless if it is shorter than the retries of the devices and the grace period of
+// the library for a port that is down.
 TEST_P(RdmaFaultsOfLarge, ABriefCutIsHarmless) {
   run("ab", "1800", 1, [&](const Pids& ranks) {
     for (int i = 0; i < 2; ++i) {
@@ -161,10 +161,10 @@ INSTANTIATE_TEST_SUITE_P(Count, RdmaFaultsOfLarge, testing::Values(kLarge));
 
 // Tests settings and limits under which RoCE cannot work: communicator creation must fail with
 // advice.
-
 class RdmaRefusals : public OnRdmaHosts {
  protected:
-  // Returns the errors of two ranks on two hosts that create a communicator after `prepare(rank)`.
+  // Calls `prepare(rank)` on two ranks on two hosts, which then create a communicator. Requires
+  // that the creation fails on both ranks. Returns their error texts.
   static std::vector<std::string> texts_of(const std::function<void(int)>& prepare) {
     const Layout layout{"ab"};
     const auto outcomes = run_ranks(

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests forks of a rank with open endpoints: neither a child that stores to all of its memory nor
-// one that merely shares pages with its parent may corrupt the data that the devices write and
-// read.
+// Tests forks of a rank with open endpoints. A child that stores to all of its memory, or that only
+// shares pages with its parent, must not corrupt the data that the devices read and write.
 #include "children.h"
 #include "operation.h"
 #include "rdma_test.h"
@@ -21,7 +20,7 @@ struct Range {
   std::uintptr_t end = 0;
 };
 
-// Returns the private writable memory, which a fork copies (unlike shared memory).
+// Returns the ranges of private writable memory, which a fork copies.
 std::vector<Range> private_memory() {
   std::vector<Range> ranges;
   std::ifstream maps("/proc/self/maps");
@@ -35,8 +34,8 @@ std::vector<Range> private_memory() {
   return ranges;
 }
 
-// Stores to each page, so that the child gets its own copy. The contents stay the same, because the
-// child runs on them.
+// Stores to each page, which gives the child its own copy of the page. Keeps the contents, because
+// the child uses them.
 void store_to_all(const std::vector<Range>& ranges) {
   constexpr std::uintptr_t kPage = 4096;
   for (const Range& range : ranges) {
@@ -47,7 +46,7 @@ void store_to_all(const std::vector<Range>& ranges) {
   }
 }
 
-// A child that stores to all of its memory and exits on request or when its parent exits.
+// A child process that stores to all of its memory, and exits on request or when its parent exits.
 class Child {
  public:
   Child() = default;
@@ -78,8 +77,8 @@ class Child {
   pid_t process_ = begin();
 };
 
-// Checks operations small enough for the rings and operations large enough to access registered
-// memory directly, with buffers in device memory and on the heap.
+// Runs and verifies all-reduces in device memory and on the heap: small ones, which go through the
+// rings, and large ones, which access registered memory directly.
 void exchange(const Session& session, const Group& group, synStreamHandle stream,
               std::uint64_t seed) {
   for (const std::size_t count : {100U, 5'000U, 400'000U}) {

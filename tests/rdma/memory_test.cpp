@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests device memory that is freed and allocated again while ranks exchange it over verbs: if an
-// address has new pages, the old pages must never be sent or written. The device resources of a
-// process must be released with its communicators.
+// Tests device memory that is freed and allocated again between calls over verbs. Once an address
+// has new pages, the device must not read or write the old pages. hcclCommDestroy must release the
+// device resources of the process.
 #include "rdma_test.h"
 
 #include <algorithm>
@@ -18,7 +18,8 @@ namespace {
 constexpr double kLeast = 4 << 10;
 constexpr double kMost = 8 << 20;
 
-// Returns words that any rank can compute for any other rank, faster than the words of elements.h.
+// Returns the input of `rank` in `round`, which every rank can compute. Faster than the words of
+// elements.h.
 std::vector<std::byte> words_of(int rank, int round, std::size_t bytes) {
   std::vector<std::byte> result(bytes);
   std::uint64_t state =
@@ -53,8 +54,8 @@ std::uint64_t locked_kib() {
   return sum;
 }
 
-// Allocates, fills, exchanges, compares and frees buffers. Returns the locked KiB before the
-// buffers are freed.
+// Runs an all-reduce or an all-gather on new buffers and checks the result. Returns the locked KiB
+// before the buffers are freed.
 std::uint64_t one_round(const Session& session, const Group& group, synStreamHandle stream,
                         int round, std::size_t bytes) {
   const bool reduce = round % 2 == 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests device memory that is freed while another stream uses adjacent memory. The device registers
-// whole granules, and the use of the neighbour must not keep the freed pages registered.
+// Tests device memory that is freed while another stream uses adjacent memory. The library
+// registers whole granules. Calls on the adjacent memory must not keep the freed pages registered.
 #include "rdma_test.h"
 
 #include <atomic>
@@ -40,15 +40,15 @@ void use(std::uint64_t neighbour, const Group& group, synStreamHandle stream, in
   }
 }
 
-// Makes the library return freed pages to the system, which happens at an allocation after the last
-// queued work that can access them.
+// Makes the library return freed pages to the system. An allocation does so after the last queued
+// work that can access the pages has completed.
 void return_freed_pages(const Session& session) {
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   const DeviceMemory another(session.device(), std::size_t{4} << 20);
 }
 
-// Rank 0 allocates, sends and frees a buffer in each round; rank 1 receives into the same buffer
-// each time. Returns the number of wrong messages.
+// In each round, rank 0 allocates, sends and frees a buffer, and rank 1 receives into a buffer that
+// it keeps. Returns the number of wrong messages.
 int exchange_freed_buffers(const Session& session, const Group& group, synStreamHandle stream,
                            int rounds) {
   int wrong = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers for tests whose ranks run on hosts with one RDMA device each, and a proof that the device
-// is used.
+// Helpers for tests whose ranks run on hosts with one RDMA device each, and a check that the ranks
+// use the devices.
 #pragma once
 
 #include "ranks.h"
@@ -25,7 +25,7 @@ class OnRdmaHosts : public testing::Test {
   }
 };
 
-// The host of each rank, as a letter.
+// The host of each rank: one letter per rank.
 struct Layout {
   std::string letters;
 
@@ -35,7 +35,8 @@ struct Layout {
   }
 };
 
-// Returns options under which ranks join at the host of rank 0 and choose their own interfaces.
+// Returns options in which HCCL_COMM_ID names the host of rank 0 and each rank chooses its own
+// interfaces.
 inline RankOptions on_hosts_of(const Layout& layout) {
   return {.environment = {{"HCCL_COMM_ID", RdmaHosts::address(layout.host_of(0)) + ":29400"},
                           {"HCCL_SECRET", "rdma"},
@@ -47,23 +48,24 @@ inline RankOptions on_hosts_of(const Layout& layout) {
   return "HCCL_TEST_SEED=" + std::to_string(test_seed());
 }
 
-// Moves the rank to a host. Must precede the rank's first call into the library.
+// Moves the rank to `host`. Must precede the rank's first call into the library.
 inline void move_to(int host) {
   unsetenv("HCCL_NODE_ID");
   RdmaHosts::enter(host);
 }
 
-// Limits locked memory as in a container, and drops root's capability to exceed the limit.
+// Limits locked memory to `bytes`, as in a container. Drops CAP_IPC_LOCK, with which root may
+// exceed the limit.
 void limit_locked_memory(rlim_t bytes);
 
 // Proves that a communicator's ranks send to other hosts through their RDMA devices.
 class VerbsProof {
  public:
-  // Starts counting. Each rank calls this on its host before it joins.
+  // Reads the packet counter of the device. Each rank calls this on its host before it joins.
   VerbsProof(const World& world, Layout layout);
-  // Reports the bytes that this rank has sent to other hosts. Throws Failure unless all of them
-  // went through the devices in packets of at most `mtu` bytes of payload. Each rank calls this
-  // after its other calls; the call blocks until all ranks have called it.
+  // Reports the bytes that this rank has sent to other hosts. Throws Failure unless the device has
+  // sent enough packets for these bytes, at `mtu` bytes of payload per packet. Each rank calls this
+  // after its other calls. Blocks until all ranks have called this.
   void report(const Group& group, std::uint64_t mtu = 4096) const;
   // Returns the sum of the bytes that all ranks reported. The test program calls this.
   [[nodiscard]] static std::uint64_t bytes_moved(const std::vector<RankOutcome>& outcomes);

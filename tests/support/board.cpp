@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits on the board by polling with short sleeps, which is simple and fast enough.
+// Waits on the board by polling with short sleeps.
 #include "board.h"
 
 #include "check.h"

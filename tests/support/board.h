@@ -21,7 +21,8 @@ class Board {
   // Blocks until an id has been published in `slot`. Throws Failure after a minute.
   [[nodiscard]] hcclUniqueId await_id(int slot);
 
-  // Blocks until `parties` callers have reached barrier `slot`. Barriers are reusable.
+  // Blocks until `parties` callers have reached barrier `slot`, which is reusable. Throws Failure
+  // after a minute.
   void barrier(int slot, int parties);
   // Blocks until counter(slot) is at least `value`. Throws Failure after a minute.
   void await(int slot, std::int64_t value);

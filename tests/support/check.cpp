@@ -14,7 +14,7 @@ namespace {
 
 std::string or_nothing(const char* text) { return text != nullptr ? text : "(no text)"; }
 
-// Returns whether the list at `at`, such as "0-2,4 and 6", holds `rank`.
+// Returns whether the list at `at`, such as "0-2,4 and 6", contains `rank`.
 bool list_holds(const char* at, int rank) {
   for (;;) {
     char* end = nullptr;

@@ -11,8 +11,9 @@
 
 namespace hccl::test {
 
-// Forks a child that runs `body` and that is killed if this process dies. Returns its pid. The
-// child exits with the status that `body` returns, or with 0 for true and 1 for false.
+// Forks a child that runs `body`, and returns the child's pid. The kernel kills the child if this
+// process dies. The child exits with the status that `body` returns, or with 0 for true and 1 for
+// false.
 template <class Body>
 [[nodiscard]] pid_t start_child(const Body& body) {
   const pid_t child = hccl_perf::fork_child();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes test data from hashes, so that none has to be stored.
+// Computes test data from hashes.
 #include "elements.h"
 
 #include <cstring>
@@ -44,8 +44,8 @@ std::uint64_t double_word(std::uint32_t float_bits, std::uint64_t random, bool s
   return to_word(wide) | (special ? 0 : mix(random) & 0x1FFFFFFFU);
 }
 
-// Returns a special value converted to half, or 16 random bits, because halves have few values.
-// Clears the highest bit of an exponent of all ones, to keep random values finite.
+// Returns a special value converted to half, or any finite half from 16 random bits: clears the
+// highest bit of an exponent of all ones.
 std::uint16_t half_word(std::uint32_t float_bits, std::uint64_t random, bool special) {
   if (special) return to_half(bits<float>(float_bits));
   const auto word = static_cast<std::uint16_t>(random);

@@ -72,7 +72,8 @@ class Program {
 
   [[nodiscard]] bool finished() const { return step_ == schedule_.steps.size(); }
 
-  // Runs steps until one has to wait for a message. Returns whether the rank has made progress.
+  // Runs the current step, or the part of it for which messages have arrived. Returns whether the
+  // rank has made progress.
   bool advance(Wires& wires, hcclDataType_t type, hcclRedOp_t operation) {
     if (finished()) return false;
     const schedule::Step& step = schedule_.steps[step_];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds what a job may leave behind on the machine: names in /dev/shm and abstract unix sockets.
+// Finds the things that a job may leave behind on the machine: files in /dev/shm and abstract unix
+// sockets.
 #pragma once
 
 #include <set>
@@ -7,15 +8,16 @@
 
 namespace hccl::test {
 
-// Moves this process, and the ranks that it starts, into a network namespace with only a loopback
-// interface, so that the sockets of other jobs are not counted. Does nothing without permission.
+// Moves this process, and the ranks that it starts later, into a network namespace with only a
+// loopback interface, so that sockets of other jobs are not counted. Does nothing without
+// permission.
 void isolate_network();
 
-// Returns all names that exist now.
+// Returns the names of all such files and sockets.
 [[nodiscard]] std::set<std::string> shared_names();
 
-// Returns the names that exist now but not in `before`. Waits up to ten seconds for them to
-// disappear.
+// Blocks for up to ten seconds, until no name outside `before` exists. Returns the names outside
+// `before` that still exist.
 [[nodiscard]] std::string leftovers(const std::set<std::string>& before);
 
 }  // namespace hccl::test

@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kMessageGuard = 67;
 constexpr std::byte kMessagePoison{0xA5};
 
-// Fills the payload of message `tag` from `source` to `destination`.
+// Writes the content of message `tag` from `source` to `destination` between the guards.
 void fill(std::vector<std::byte>& buffer, std::size_t bytes, int source, int destination,
           std::uint64_t tag) {
   const std::uint64_t seed = tag * 4096 + static_cast<std::uint64_t>(destination);

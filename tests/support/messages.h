@@ -14,24 +14,24 @@
 
 namespace hccl::test {
 
-// The messages of one rank. Their contents follow from the two ranks and the tag, so both sides can
-// compute them.
+// The messages of one rank. A message's content is a function of its sender, its receiver and its
+// tag, so that both ranks can compute the content.
 class Messages {
  public:
   Messages(const Session& session, const Group& group, Placement placement = Placement::device)
       : session_(session), group_(group), placement_(placement) {}
 
-  // Queue the upload of a deliberately misaligned buffer, and then the send or receive. Return the
-  // result of the call.
+  // Queue the upload of a deliberately misaligned buffer, then the send or receive. Return the
+  // result of hcclSend or hcclRecv.
   hcclResult_t send(int peer, std::size_t count, hcclDataType_t type, std::uint64_t tag,
                     synStreamHandle stream);
   hcclResult_t receive(int peer, std::size_t count, hcclDataType_t type, std::uint64_t tag,
                        synStreamHandle stream);
 
-  // Requires that every byte has its expected value. Call it after the streams have been
-  // synchronised.
+  // Requires that every byte of all buffers has its expected value. Downloads device memory over
+  // `stream`. The messages' streams must have been synchronised.
   void verify(synStreamHandle stream);
-  // Requires that no byte has changed since the upload.
+  // As verify(), but requires that no byte has changed since the upload.
   void verify_untouched(synStreamHandle stream);
 
  private:
@@ -40,7 +40,7 @@ class Messages {
     DeviceMemory memory;
     std::vector<std::byte> before, expected;
     std::vector<std::byte> host;  // the buffer if it is in host memory, else empty
-    bool viewed = false;          // the call is passed the buffer's host-view address
+    bool viewed = false;          // the call gets the buffer's address in the host view
     [[nodiscard]] void* address();
     int peer;
     bool received;

@@ -18,7 +18,7 @@ std::size_t allocation_size(std::size_t offset, std::size_t payload) {
   return kGuard + offset + payload + kGuard;
 }
 
-// Spreads the operation over the nodes of HCCL_TEST_LAYOUT, unless the test has placed it.
+// Returns the operation with the nodes of HCCL_TEST_LAYOUT, unless the test has set the nodes.
 Operation placed(Operation operation, const World& world, const Group& group) {
   if (!operation.nodes.empty() || world.threads) return operation;
   for (const int member : group.members) operation.nodes.push_back(node_of(member));
@@ -36,7 +36,7 @@ Region make_region(std::size_t offset, std::size_t payload) {
   return region;
 }
 
-// Stores `elements` elements at `where`. words_of(first, words) fills `words` with consecutive
+// Stores `elements` elements at `where`. words_of(first, words) must fill `words` with consecutive
 // elements from index `first`.
 template <class WordsOf>
 void store(std::size_t elements, const WordsOf& words_of, hcclDataType_t type, std::byte* where) {
@@ -147,8 +147,8 @@ void OperationRun::output(std::size_t first, std::span<std::uint64_t> words) con
   }
 }
 
-// Computes an output that consists of `part` elements of each rank's data, skipping the first
-// `skipped` of each.
+// Fills `words` with elements from index `first` of a concatenation. The concatenation consists of
+// elements [skipped, skipped + part) of each rank's input.
 void OperationRun::output_of_parts(std::size_t part, std::size_t skipped, std::size_t first,
                                    std::span<std::uint64_t> words) const {
   while (!words.empty()) {
@@ -203,7 +203,8 @@ hcclResult_t OperationRun::queue_collective(synStreamHandle stream) {
   void* const send_base = address(send_, send_memory_, send_place_);
   void* receive_base =
       operation_.in_place ? send_base : address(receive_, receive_memory_, receive_place_);
-  // In place, the library must recognise a buffer by its address in either mapping.
+  // Sends from an address in the host view and receives at a device address: the library must
+  // recognise that both are the same memory.
   if (operation_.in_place && send_place_ == Placement::view && operation_.seed % 2000 == 0)
     receive_base = send_memory_.pointer();
   const void* send = at(send_base, send_start_);
@@ -221,7 +222,7 @@ hcclResult_t OperationRun::queue_collective(synStreamHandle stream) {
       return hcclReduceScatter(send, receive, operation_.count, operation_.type,
                                operation_.reduction, group_.handle, stream);
     case Collective::reduce:
-      // Only the root's receive buffer matters.
+      // On the other ranks, the receive buffer may be null.
       return hcclReduce(send, operation_.root == group_.rank ? receive : nullptr, operation_.count,
                         operation_.type, operation_.reduction, operation_.root, group_.handle,
                         stream);

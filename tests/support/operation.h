@@ -17,11 +17,12 @@
 
 namespace hccl::test {
 
-// The placements of a rank's buffers. `view` is device memory whose host-view address is passed to
-// the call; `mixed` chooses a placement for each buffer of each rank.
+// The placement of buffers. `view` is device memory that the call gets by its address in the host
+// view. With `mixed`, each buffer of each rank has one of the other placements.
 enum class Placement { device, host, view, mixed };
 
-// Returns `placement`, or, if that is mixed, one of the others chosen by `mix`.
+// Returns `placement` unless it is `mixed`. In that case, `mix` selects one of the other
+// placements.
 [[nodiscard]] Placement placement_of(Placement placement, std::uint64_t mix);
 
 struct Operation {
@@ -43,7 +44,8 @@ struct Operation {
                                        hcclDataType_t type = hcclFloat32,
                                        hcclRedOp_t reduction = hcclSum, int root = 0);
 
-// The bytes of an allocation: guard, offset, payload and guard. All but the payload is poison.
+// The bytes of an allocation: guard, offset, payload and guard. Everything except inputs is
+// poisoned before the call.
 struct Region {
   std::size_t start = 0;   // of the payload, within the allocation
   std::size_t length = 0;  // of the payload
@@ -62,8 +64,8 @@ class OperationRun {
   hcclResult_t queue_collective(synStreamHandle stream);
   void queue_download(synStreamHandle stream);
 
-  // Requires that every byte of both allocations has its expected value. Call it after the stream
-  // has been synchronised.
+  // Requires that every byte of both allocations has its expected value. The stream must have been
+  // synchronised.
   void verify() const;
   // Requires that no byte has changed since the upload.
   void verify_untouched() const;
@@ -74,15 +76,15 @@ class OperationRun {
   [[nodiscard]] static void* address(Region& region, const DeviceMemory& memory, Placement place);
   [[nodiscard]] std::size_t send_elements() const;
   [[nodiscard]] std::size_t receive_elements() const;
-  // Fill `words` with the elements, starting at index `first`, of a rank's data or of this rank's
-  // result.
+  // Fill `words` with consecutive elements from index `first`: input() with the input of `source`,
+  // output() with this rank's expected result.
   void input(int source, std::size_t first, std::span<std::uint64_t> words) const;
   void output(std::size_t first, std::span<std::uint64_t> words) const;
   void output_of_parts(std::size_t part, std::size_t skipped, std::size_t first,
                        std::span<std::uint64_t> words) const;
   void fold_inputs(std::size_t first, std::span<std::uint64_t> words) const;
-  // Returns this rank's result as planned across nodes. Only the bits of reductions depend on the
-  // plan.
+  // Returns this rank's expected result of a reduction between nodes. The bits of the result depend
+  // on the plan.
   [[nodiscard]] std::vector<std::uint64_t> planned_outputs() const;
   void compare(const Region& region, const std::vector<std::byte>& expected,
                const char* which) const;
@@ -92,12 +94,12 @@ class OperationRun {
   std::size_t element_;
   Region send_;
   Region receive_;
-  std::size_t send_start_;     // of the call's send buffer within its allocation
-  std::size_t receive_start_;  // of the receive buffer, likewise
-  Placement send_place_;       // in host memory, the buffers are the regions' `after`
+  std::size_t send_start_;     // offset of the call's send buffer in its allocation
+  std::size_t receive_start_;  // offset of the receive buffer
+  Placement send_place_;       // with Placement::host, `after` of the region is the buffer
   Placement receive_place_;
   DeviceMemory send_memory_;
-  DeviceMemory receive_memory_;  // unused in place, where all data is in `send_`
+  DeviceMemory receive_memory_;  // unused in place: the call gets only the send buffer's memory
 };
 
 // Queues an operation, synchronises the stream and verifies the result.

@@ -16,7 +16,7 @@ std::vector<std::uint64_t> planned_reduction(
   planner::Request request{.collective = operation.collective,
                            .bytes = operation.count * element,
                            .root = traits(operation.collective).has_root() ? operation.root : 0};
-  // A prescaled input is a copy, so the operation does not run in place.
+  // The library prescales into a copy of the input, and plans as for an operation out of place.
   request.in_place =
       operation.in_place && !(operation.reduction == hcclAvg && is_prescaled(operation.type));
   const planner::Plan plan = planner.plan(request);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes the bits of a reduction across nodes by interpreting its plan with the scalar fold.
+// Computes the bits of a reduction between nodes by interpreting the call's plan with the scalar
+// fold.
 #pragma once
 
 #include "operation.h"
@@ -9,7 +10,8 @@
 
 namespace hccl::test {
 
-// Returns the result of `rank`. `input(source, words)` fills `words` with a rank's send buffer.
+// Returns the result of `rank`. input(source, words) must fill `words` with the send buffer of rank
+// `source`.
 [[nodiscard]] std::vector<std::uint64_t> planned_reduction(
     const Operation& operation, int rank,
     const std::function<void(int, std::span<std::uint64_t>)>& input);

@@ -36,7 +36,6 @@ void send_message(int fd, Kind kind, int rank, const std::string& text) {
   write_all(fd, message.data(), message.size());
 }
 
-// Sets the environment that the test requests, and restricts traffic to the loopback interface.
 void set_environment(const RankOptions& options, int port, int rank) {
   static_cast<void>(test_scale());
   const std::string node = node_of(rank);
@@ -48,7 +47,7 @@ void set_environment(const RankOptions& options, int port, int rank) {
   }
   for (const std::string& name : names) unsetenv(name.c_str());
   setenv("HCCL_SOCKET_IFNAME", "lo", 1);
-  // With a node id of its own, the test does not share modules with other programs of this machine.
+  // The node id keeps the test from sharing modules with other programs of this machine.
   setenv("HCCL_NODE_ID", join("test-", getppid(), node).c_str(), 1);
   if (options.comm_id) setenv("HCCL_COMM_ID", join("127.0.0.1:", port).c_str(), 1);
   for (const auto& [name, value] : options.environment) setenv(name.c_str(), value.c_str(), 1);

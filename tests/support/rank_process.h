@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of a test that runs in a process started by the supervisor: its environment, its ranks,
-// and the messages that it sends.
+// Runs the ranks of a test in a process that the supervisor has started, and sends messages to the
+// supervisor.
 #pragma once
 
 #include "ranks.h"
@@ -17,10 +17,11 @@ struct Header {
   unsigned length;
 };
 
-// Sends a message by one write, so that the messages of threads do not interleave.
+// Sends a message in one write, so that the messages of threads do not interleave.
 void send_message(int fd, Kind kind, int rank, const std::string& text);
 
-// Sets the environment that the test requests, and restricts traffic to the loopback interface.
+// Replaces all HCCL_* and LOG_LEVEL* variables with those that the test requests. Restricts traffic
+// to the loopback interface.
 void set_environment(const RankOptions& options, int port, int rank);
 
 // Run the function as one rank, or as all ranks in threads of this process. Return whether all

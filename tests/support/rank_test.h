@@ -15,7 +15,8 @@ namespace hccl::test {
 
 using RankBody = std::function<void(World&, Session&, const Group&, synStreamHandle)>;
 
-// Returns a function that runs `body` on a rank in a session, after `before` if that is not null.
+// Returns a rank function that calls `before` unless it is null, joins a communicator of all ranks,
+// calls `body`, and ends the session.
 [[nodiscard]] inline RankFunction in_session(RankBody body, RankFunction before = nullptr) {
   return [body = std::move(body), before = std::move(before)](World& world) {
     if (before) before(world);
@@ -30,8 +31,8 @@ inline void expect_success(RankBody body, int ranks, const RankOptions& options 
   EXPECT_EQ(failures(run_ranks(ranks, in_session(std::move(body)), options)), "");
 }
 
-// Runs `body` with each number of ranks in `processes` as processes, and with each in `threads` as
-// threads, and expects that all ranks succeed.
+// Runs `body` once for each number of ranks: as processes for the numbers in `processes`, as
+// threads for those in `threads`. Expects that all ranks succeed.
 inline void expect_success(const RankBody& body, const std::vector<int>& processes,
                            const std::vector<int>& threads = {}, const RankOptions& options = {}) {
   for (const int ranks : processes) expect_success(body, ranks, options);
@@ -41,15 +42,15 @@ inline void expect_success(const RankBody& body, const std::vector<int>& process
 
 }  // namespace hccl::test
 
-// The parameters of a test body, which may leave some unused.
+// The parameters of a test body. A body may leave some of them unused.
 #define RANK_PARAMETERS                                             \
   [[maybe_unused]] World &world, [[maybe_unused]] Session &session, \
       [[maybe_unused]] const Group &group, [[maybe_unused]] synStreamHandle stream
 #define RANK_BODY(name) void name(RANK_PARAMETERS)
 
-// Defines a test whose body runs on each of N processes and must succeed. The arguments after the
-// name are passed to expect_success(): N, or the vectors of process and thread counts, and then
-// RankOptions.
+// Defines a test whose body runs on every rank and must succeed. The arguments after the name are
+// passed to expect_success(): the number of processes, or the vectors of numbers of processes and
+// threads; then RankOptions.
 #define RANK_TEST(suite, name, ...)                                         \
   static RANK_BODY(suite##_##name##_rank);                                  \
   TEST(suite, name) { expect_success(suite##_##name##_rank, __VA_ARGS__); } \

@@ -94,7 +94,7 @@ class Supervisor {
                 .output = output_.write_end(),
                 .lifeline = lifeline_.read_end()};
     const bool good = threads_ ? run_threads(world, function_) : run_one(world, function_);
-    std::exit(good ? 0 : 1);  // runs static destructors, as programs do
+    std::exit(good ? 0 : 1);  // runs static destructors, as at the end of a program
   }
 
   // Reads messages, reaps children that have ended, and kills the victim after kill_after_us.

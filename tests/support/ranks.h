@@ -36,44 +36,48 @@ struct RankOptions {
   int seconds = 60;      // a rank that runs longer is killed; five times as long with a sanitizer
   bool capture_stderr = false;
   int victim = -1;          // the rank that is expected to die
-  long kill_after_us = -1;  // when to send the victim SIGKILL; -1: the victim dies by itself
-  // Runs in the test program while the ranks run. The argument holds their process ids: a single
-  // one if the ranks are threads.
+  long kill_after_us = -1;  // after how long the victim gets SIGKILL; -1: the victim dies by itself
+  // Called in a thread of the test program while the ranks run. The argument has their process ids,
+  // only one if the ranks are threads.
   std::function<void(const std::vector<pid_t>&)> meanwhile{};
 };
 
 struct RankOutcome {
-  bool finished = false;  // the function has returned
+  bool finished = false;  // whether the function has returned
   std::string failure;    // the text of a failed check, or how the process ended
   int signal = 0;         // the signal that ended the process
   std::vector<std::string> reports;
   std::string stderr_text;  // captured if RankOptions::capture_stderr
 };
 
-// Block until all ranks have ended. Ranks that are threads share the outcome of their process.
+// Run `function` as `size` ranks. Block until all ranks have ended. If the ranks are threads and
+// their process fails, all ranks have its signal or status as their outcome.
 [[nodiscard]] std::vector<RankOutcome> run_ranks(int size, const RankFunction& function,
                                                  const RankOptions& options = {});
 [[nodiscard]] std::vector<RankOutcome> run_ranks_as_threads(int size, const RankFunction& function,
                                                             const RankOptions& options = {});
 
-// Returns all failures, one a line; empty if all ranks but `except` finished.
+// Returns a line for each rank except `except` that has failed or not finished, and the rank's
+// captured stderr.
 [[nodiscard]] std::string failures(const std::vector<RankOutcome>& outcomes,
                                    std::optional<int> except = std::nullopt);
 
-// HCCL_TEST_SCALE: the factor by which long tests multiply their work; 1 if unset.
+// HCCL_TEST_SCALE is the factor by which long tests multiply their work. test_scale() returns this
+// factor, or 1 if the variable is unset. scaled() returns the amount of work for a test that
+// usually has `usual` units: at least 1, and a fifth with a sanitizer.
 [[nodiscard]] double test_scale();
 [[nodiscard]] int scaled(int usual);
 
-// Returns the node of a rank according to HCCL_TEST_LAYOUT, a string with one letter per rank that
-// names its node, repeated as needed. The variable runs any test on several emulated nodes. Returns
-// an empty string if it is unset.
+// Returns a text that identifies the node of a rank, or an empty string if HCCL_TEST_LAYOUT is
+// unset. HCCL_TEST_LAYOUT runs any test on several emulated nodes: letter n names the node of rank
+// n. For more ranks, the letters are repeated.
 [[nodiscard]] std::string node_of(int rank);
 
-// Returns HCCL_TEST_SEED, or, if that is unset, a seed that differs in every run. Tests print it.
+// Returns HCCL_TEST_SEED, or a random seed if the variable is unset. Tests print their seed.
 [[nodiscard]] unsigned long long test_seed();
 
-// Returns whether this build has a sanitizer, which reserves address space and slows down the
-// program.
+// Returns whether this build has AddressSanitizer or ThreadSanitizer, which reserve address space
+// and slow down the program.
 [[nodiscard]] constexpr bool sanitized() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return true;

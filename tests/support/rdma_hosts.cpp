@@ -19,7 +19,7 @@
 namespace hccl::test {
 namespace {
 
-// The commands that undo all changes, one a line. The file survives a killed test.
+// A file with the commands that undo all changes, one per line. The file survives a killed test.
 constexpr const char* kJournal = "/run/hccl-rdma-hosts.undo";
 
 std::string keeper(int host) { return join("/run/rxe-nodes/", host, ".pid"); }
@@ -30,8 +30,8 @@ std::string folder_of_device(int host) {
   return join("/sys/class/infiniband/", RdmaHosts::device(host));
 }
 
-// The tc commands for both ends of a host's cable, each with its device argument. Each end's qdisc
-// applies to the packets that this end sends.
+// Returns the start of a tc command and its device argument for both ends of a host's cable. The
+// qdisc of an end applies to the packets that this end sends.
 using CableEnd = std::pair<std::string, std::string>;
 std::array<CableEnd, 2> ends_of_cable(int host) {
   return {CableEnd{"tc", join(" dev ", port(host), " root")},
@@ -70,8 +70,8 @@ void undo_all() {
   }
 }
 
-// Returns whether a resource belongs to the process. The kernel names the thread that made the
-// resource, or no thread if that has ended.
+// Returns whether a resource belongs to the process. `line` names the thread that made the
+// resource, or no thread if this thread has ended.
 bool is_of(const std::string& line, pid_t process) {
   const std::string before = " pid ";
   const std::size_t at = line.find(before);
@@ -104,12 +104,12 @@ void RdmaHosts::enter(int host) {
   std::ifstream(keeper(host)) >> process;
   const std::array<std::pair<const char*, int>, 4> kinds{
       {{"net", CLONE_NEWNET}, {"uts", CLONE_NEWUTS}, {"ipc", CLONE_NEWIPC}, {"mnt", CLONE_NEWNS}}};
-  std::array<int, kinds.size()> namespaces{};  // opened before the host's /proc replaces ours
+  std::array<int, kinds.size()> namespaces{};  // opened before the mount namespace changes /proc
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     const std::string path = join("/proc/", process, "/ns/", kinds.at(i).first);
     namespaces.at(i) = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   }
-  unshare(CLONE_FS);  // setns() fails if a sanitizer's thread shares the file system
+  unshare(CLONE_FS);  // setns() fails if another thread (a sanitizer's) shares the root folder
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     require(setns(namespaces.at(i), kinds.at(i).second) == 0,
             join("cannot enter the ", kinds.at(i).first, " namespace of host ", host));

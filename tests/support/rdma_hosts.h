@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hosts with one RDMA device each: the nodes of a virtual machine started by run-in-rxe-vm --nodes,
-// which are network, host name, IPC and mount namespaces on one switch. They outlive a test, so
-// every change to them is undone.
+// which have their own network, host name, IPC and mount namespaces. A switch connects them. The
+// hosts outlive a test, so this class undoes every change to them.
 #pragma once
 
 #include <cstdint>
@@ -37,11 +37,11 @@ class RdmaHosts {
   void lose(int host, const std::string& share) const;
   void lose_nothing(int host) const;
   [[nodiscard]] std::uint64_t packets_lost(int host) const;
-  // Starts to remove the RDMA device. The driver waits until no process uses it.
+  // Starts to remove the RDMA device. The driver removes the device when no process uses it.
   void delete_device(int host) const;
   [[nodiscard]] static bool has_device(int host);
-  // Limit the size of the packets that the host's network interface sends, or that the switch
-  // passes to the host.
+  // Limit the size in bytes of the packets that the host's network interface sends, or of those
+  // that the switch passes to the host.
   void limit_frames(int host, int bytes) const;
   void limit_frames_at_switch(int host, int bytes) const;
 

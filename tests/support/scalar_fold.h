@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions of single elements, written as plainly as possible: the reference with which all
-// results are compared bit by bit. An element is a word that holds its bits in the low bytes.
+// results are compared bit by bit. An element is stored in the low bytes of a 64-bit word.
 #pragma once
 
 #include <algorithm>
@@ -78,8 +78,8 @@ T average(T sum, std::size_t count) {
   }
 }
 
-// Returns the factor by which 16-bit floats are scaled before they are added for an average across
-// nodes. The final division undoes it.
+// Returns the factor by which 16-bit floats are scaled before they are added for an average between
+// nodes. The final division undoes the scaling.
 inline float prescale_of(std::size_t sources) {
   float scale = 1.0F;
   while (1.0F / scale < static_cast<float>(sources)) scale /= 2;
@@ -100,7 +100,7 @@ inline float from_half(std::uint16_t value) {
   return sign * std::ldexp(static_cast<float>(mantissa + 1024), exponent - 25);
 }
 
-// Rounds to the nearest of the two neighbouring bfloat16 values, and to the even one in a tie.
+// Rounds to the nearest bfloat16, ties to even.
 inline std::uint16_t to_bfloat16(float value) {
   const auto word = bits<std::uint32_t>(value);
   const auto toward_zero = static_cast<std::uint16_t>(word >> 16);
@@ -110,8 +110,8 @@ inline std::uint16_t to_bfloat16(float value) {
   return static_cast<std::uint16_t>(toward_zero + (up ? 1 : 0));
 }
 
-// Rounds to the nearest half, and to the even one in a tie. Works in units of the last place of the
-// binade, or of 2^-24 for subnormal numbers.
+// Rounds to the nearest half, ties to even. Counts in units of the last place: those of the value's
+// binade, or 2^-24 for subnormal numbers.
 inline std::uint16_t to_half(float value) {
   if (std::isnan(value)) return 0x7E00;
   const auto sign = static_cast<std::uint16_t>(std::signbit(value) ? 0x8000 : 0);
@@ -202,10 +202,11 @@ inline std::vector<hcclRedOp_t> reductions_of(hcclDataType_t type) {
   return all;
 }
 
-// Folds the rows of words, one per source, column by column in the given order. Folds 16-bit floats
-// in float and rounds once at the end, to nearest even. Min and max return the canonical NaN for
-// any NaN and order -0 below +0. Integers wrap. A single source is copied. An average divides by
-// `sources`, which exceeds the number of rows if the rows are sums already.
+// Folds the words of each column of `rows` in the given order. Each row has the words of one
+// source. Folds 16-bit floats in float and rounds once at the end, to nearest even. Min and max
+// return the canonical NaN for any NaN and order -0 below +0. Integers wrap. A single source is
+// copied. An average divides by `sources`, which exceeds the number of rows if the rows are sums
+// themselves.
 inline void fold_rows(hcclDataType_t type, hcclRedOp_t operation,
                       std::span<const std::uint64_t> rows, std::size_t sources,
                       std::span<std::uint64_t> result) {
@@ -233,7 +234,7 @@ inline std::uint64_t fold(hcclDataType_t type, hcclRedOp_t operation,
   return fold(type, operation, words, words.size());
 }
 
-// Returns true if averages of the type are prescaled, as those of 16-bit floats are.
+// Returns whether elements of the type are prescaled for averages between nodes.
 inline bool is_prescaled(hcclDataType_t type) { return is_float(type) && size_of(type) == 2; }
 
 // Returns the element multiplied by `factor`, rounded once.
@@ -244,7 +245,8 @@ inline std::uint64_t scaled(hcclDataType_t type, std::uint64_t word, float facto
   });
 }
 
-// Returns the average that belongs to a complete sum. The sum is prescaled if the type is.
+// Returns the average of `sources` elements from their sum. If is_prescaled(type), `sum` is the sum
+// of the prescaled elements.
 inline std::uint64_t average_of_sum(hcclDataType_t type, std::uint64_t sum, std::size_t sources) {
   if (!is_prescaled(type)) return fold(type, hcclAvg, {sum}, sources);
   return scaled(type, sum, 1.0F / static_cast<float>(sources) / prescale_of(sources));

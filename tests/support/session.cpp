@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life cycle of a rank, as in real programs.
+// Creates and releases a rank's device, streams, events and communicators.
 #include "session.h"
 
 #include <algorithm>
@@ -90,7 +90,7 @@ DeviceMemory::DeviceMemory(synDeviceId device, std::size_t bytes) : device_(devi
   require(address_ != 0, "synDeviceMalloc returned a null address");
 }
 
-// After Session::finish(), the device and its memory have been released already.
+// Does nothing after Session::finish(), which has released the memory along with the device.
 DeviceMemory::~DeviceMemory() {
   std::uint64_t free = 0;
   std::uint64_t total = 0;

@@ -14,7 +14,7 @@
 
 namespace hccl::test {
 
-// A communicator. members[i] is the world rank of its rank i.
+// A communicator. Its rank i is rank members[i] of the test.
 struct Group {
   hcclComm_t handle = nullptr;
   std::vector<int> members;
@@ -28,10 +28,10 @@ struct Group {
 
 class Session {
  public:
-  // Initialises the runtime, unless the ranks are threads, which share one, and acquires a device.
+  // Acquires a device. First initialises the runtime, unless the ranks are threads of one process.
   explicit Session(World& world);
-  // Releases whatever finish() has not released. Ignores errors, because the test has failed
-  // already.
+  // Releases everything that finish() has not released. Ignores errors, because without finish()
+  // the test has failed.
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -42,15 +42,15 @@ class Session {
   [[nodiscard]] synStreamHandle make_stream();
   [[nodiscard]] synEventHandle make_event();
 
-  // Join a communicator of all ranks, or of `members` in that order. The id is passed in `slot` of
-  // the board.
+  // Join a communicator of all ranks, or of `members` in that order. The ranks share the id through
+  // `slot` of the board.
   [[nodiscard]] Group join_all(int slot = 0);
   [[nodiscard]] Group join_members(int slot, const std::vector<int>& members);
 
-  // Destroys events, streams and communicators, releases the device and ends the runtime, in the
-  // order in which programs do so. Requires that each call succeeds.
+  // Destroys events, streams and communicators, releases the device and, unless the ranks are
+  // threads, ends the runtime, in this order. Requires that each call succeeds.
   void finish();
-  // Call it after the communicators have been aborted or destroyed.
+  // Must be called if the test itself has aborted or destroyed the communicators.
   void forget_communicators() { communicators_.clear(); }
 
  private:
@@ -70,7 +70,7 @@ class Session {
   return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): the API does so
 }
 
-// Device memory that lives as long as the object.
+// Owns device memory.
 class DeviceMemory {
  public:
   DeviceMemory(synDeviceId device, std::size_t bytes);
@@ -94,7 +94,7 @@ class DeviceMemory {
 // Waits for each stream, and requires success.
 void synchronize(std::span<const synStreamHandle> streams);
 
-// Queue copies. The memory on the host must outlive them.
+// Queue copies. The memory on the host must stay valid until a copy has run.
 template <class Value>
 void upload(synStreamHandle stream, const std::vector<Value>& from, std::uint64_t to) {
   succeed(synMemCopyAsync(stream, host_address(from.data()), from.size() * sizeof(Value), to,

@@ -24,7 +24,7 @@ constexpr std::uint16_t kReturn = BPF_RET | BPF_K;
 }  // namespace
 
 void refuse_system_calls(const SystemCalls& calls, int error) {
-  // The filter compares the lower half of an argument, which comes first.
+  // The filter compares the lower 32 bits of an argument, which come first in little-endian order.
   static_assert(std::endian::native == std::endian::little);
   const auto argument =
       static_cast<std::uint32_t>(offsetof(seccomp_data, args) + std::size_t{calls.argument} * 8);

@@ -7,15 +7,15 @@
 
 namespace hccl::test {
 
-// Selects system calls by number and, if `values` is not empty, by an argument: the one with the
-// index `argument` must be in `values`.
+// Selects system calls by number. If `values` is not empty, the argument at index `argument` must
+// also be one of `values`.
 struct SystemCalls {
   long number = 0;
   unsigned argument = 0;
   std::vector<std::uint32_t> values{};
 };
 
-// Makes the selected system calls fail permanently with `error`, in all threads of this process and
+// From now on, makes the selected system calls fail with `error` in all threads of this process and
 // in its children. Throws Failure if the kernel does not support filters.
 void refuse_system_calls(const SystemCalls& calls, int error);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The errors that a test expects to be thrown.
+// Checks thrown errors.
 #pragma once
 
 #include "base/error.h"
@@ -10,8 +10,8 @@
 
 namespace hccl::test {
 
-// Expects any Error that the function throws to have the code `code`. Returns its text, or an empty
-// string if nothing is thrown.
+// Calls `function`. If it throws an Error, expects the error to have code `code` and returns the
+// error's text. Otherwise returns an empty string.
 template <class Function>
 [[nodiscard]] std::string error_of(hcclResult_t code, const Function& function) {
   try {

@@ -3,10 +3,10 @@
 
 torchrun --standalone --nproc-per-node 2 accelerate_script.py test_ops.py
 
-The scripts are for machines with accelerators. PyTorch and Accelerate refuse four of their uses on
-CPUs with any backend, which are permitted here: ``PartialState()`` for several processes,
+The scripts are for machines with accelerators. On CPUs, PyTorch and Accelerate refuse four features
+with every backend. This program permits these features: ``PartialState()`` for several processes,
 ``device_ids`` of DistributedDataParallel (ignored), hooks that compress to bf16, and joining uneven
-inputs. All else is unchanged.
+inputs. Everything else is unchanged.
 """
 import contextlib
 import runpy

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions run by the ranks of a group that breaks. Each prints the errors that it gets, for the
-test to check."""
+"""Functions that ranks run while their group breaks or their program exits. Each function prints
+the errors that it gets, and the test checks the output."""
 import datetime
 import os
 import signal
@@ -38,7 +38,7 @@ def print_errors(*calls) -> None:
 
 
 def killed() -> None:
-    """Kills rank 1 while the others reduce."""
+    """Kills rank 1 while the other ranks reduce."""
     def reduce_for_ever():
         tensor = torch.ones(1 << 18)
         for step in range(1_000_000):
@@ -51,7 +51,7 @@ def killed() -> None:
 
 
 def stopped() -> None:
-    """Stops rank 1, so that the others fail at the group's time-out."""
+    """Stops rank 1, so that the other ranks fail at the group's time-out."""
     tensor = torch.ones(1000)
     dist.all_reduce(tensor)
     if dist.get_rank() == 1:
@@ -89,7 +89,7 @@ def aborted() -> None:
 
 
 def changed_timeout() -> None:
-    """Sets a time-out after the group was created, which must apply to later calls."""
+    """Changes the time-out of an existing group. The new time-out must apply to later calls."""
     dist.group.WORLD._get_backend(torch.device("cpu")).set_timeout(datetime.timedelta(seconds=2))
     late()
 
@@ -120,8 +120,8 @@ def take_gil(done) -> None:
 
 
 def exit_during_callbacks() -> None:
-    """Exits while callbacks of futures run, like the hooks of DistributedDataParallel, and more are
-    queued."""
+    """Exits while a callback of a future runs and more callbacks are queued, as with the hooks of
+    DistributedDataParallel."""
     for _ in range(60):
         dist.all_reduce(torch.ones(1000), async_op=True).get_future().then(take_gil)
     raise SystemExit(3)
@@ -152,7 +152,7 @@ def exit_after_the_programs_exit_handler() -> None:
 
 
 def killed_sender() -> None:
-    """Kills rank 1 while rank 0 waits for its message with a tag."""
+    """Kills rank 1 while rank 0 waits for a message with a tag from rank 1."""
     if dist.get_rank() == 1:
         time.sleep(0.5)
         os.kill(os.getpid(), signal.SIGKILL)

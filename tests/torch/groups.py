@@ -75,9 +75,9 @@ def held_resources() -> tuple[int, int, int]:
 
 
 def require_no_leak(action) -> None:
-    """Calls the action twenty times and checks that the process then holds no more resources than
-    before. Waits up to ten seconds, because the root server keeps a group's resources until the
-    slowest rank has left."""
+    """Calls the action twenty times. Requires that the process then holds at most two more
+    resources of each kind than before. Waits up to ten seconds, because the root server keeps a
+    group's resources until the slowest rank has left."""
     for _ in range(3):
         action()
     before = held_resources()
@@ -113,8 +113,8 @@ def reinitialised() -> None:
 
 
 def start_child(action) -> int:
-    """Forks a child that exits with 0 after the action, or with 3 after an error. Returns its
-    pid."""
+    """Forks a child that exits with 0 after the action, or with 3 after an error. Returns the
+    child's pid."""
     child = os.fork()
     if child == 0:
         try:

@@ -12,8 +12,8 @@ FOLDER = Path(__file__).resolve().parent
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Returns the environment of a program under test, without the HCCL_* variables of the test and
-    with traffic on loopback."""
+    """Returns the environment of a program under test: the test's environment without the variables
+    HCCL_*, TORCH_* and DDP_*, with loopback as the network interface."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith(("HCCL_", "TORCH_", "DDP_"))}
     return variables | {"OMP_NUM_THREADS": "1", "HCCL_SOCKET_IFNAME": "lo", "GLOO_SOCKET_IFNAME": "lo"} | more
 
@@ -47,8 +47,8 @@ class Program:
 
 
 def session_members(session: int) -> list[int]:
-    """Returns the pids of a session. All processes that a program starts are in the program's
-    session."""
+    """Returns the pids of the processes of a session, without zombies. All processes that a program
+    starts are in the session of the program."""
     members = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -75,7 +75,8 @@ def run(command: list[str], *, seconds: float = 120, code: int | None = 0, **var
 
 def run_ranks(ranks: int, functions: str, *arguments: str, backend: str = "hccl", **options) -> str:
     """Runs ``module:function,function...`` of this folder in order on several ranks of a group.
-    Returns the ranks' output, in which each function's name precedes its output."""
+    Returns the output of the ranks, in which the name of each function precedes the output of that
+    function."""
     return run(torchrun(ranks, str(FOLDER / "rank.py"), functions, backend, *arguments), **options)
 
 
@@ -85,7 +86,8 @@ WHOLE_LINES = "import sys; sys.stdout.reconfigure(line_buffering=True, write_thr
 
 
 def run_program(ranks: int, text: str, folder: Path, **options) -> str:
-    """Runs a user program on several ranks. Returns their output, with lines kept intact."""
+    """Runs a user program on several ranks. Returns the output of the ranks, with lines kept
+    intact."""
     path = folder / "program.py"
     path.write_text(WHOLE_LINES + text)
     return run(torchrun(ranks, str(path)), **options)
@@ -99,7 +101,7 @@ def free_port() -> str:
 
 
 def wait_until(condition, seconds: float = 60) -> None:
-    """Waits for a condition. Fails the test if it does not become true."""
+    """Waits for a condition. Fails the test if the condition is still false after ``seconds``."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "the condition has not become true"

@@ -23,7 +23,7 @@ std::int64_t pick(std::int64_t least, std::int64_t most) {
   return std::uniform_int_distribution<std::int64_t>(least, most)(random_numbers);
 }
 
-// Returns random slices of `base` as a vector, matrix or cube.
+// Returns a view of random slices of `base`, with one to three dimensions.
 at::Tensor sliced(const at::Tensor& base) {
   std::vector<std::int64_t> sizes;
   std::int64_t count = 1;

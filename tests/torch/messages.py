@@ -111,7 +111,7 @@ def unmatched_messages_stay_queued() -> None:
 
 
 def tags_beside_any() -> None:
-    """While a receive from any rank without a tag waits, messages with and without tags must be
+    """While a receive without a tag from any rank waits, messages with and without tags must be
     able to overtake each other."""
     if dist.get_rank() == 0:
         plain, first, second = number(1000), number(1000), number(1000)
@@ -182,8 +182,8 @@ def halo_exchange() -> None:
 
 
 def received_twice() -> None:
-    """Of two messages into the same memory, the second must remain, and neither receive may wait
-    for the other's message."""
+    """If two messages are received into the same memory, the data of the second message must
+    remain. Neither receive may wait for the message of the other receive."""
     for first, second in ((slice(None), slice(None)), (slice(None, None, 2), slice(0, 10)), (slice(0, 10), slice(0, 10, 3)),
                           (slice(None, None, 2), slice(None, None, 3)), (slice(0, 60_000), slice(20, 30))):
         whole = torch.zeros(100_000)
@@ -292,8 +292,8 @@ def to_itself() -> None:
 
 
 def to_itself_in_batches() -> None:
-    """A batch must pair a rank's sends to itself with its receives, in either order. An unpaired
-    call must fail immediately."""
+    """A batch must pair the sends of a rank to itself with the receives from itself, in either
+    order. An unpaired call must fail immediately."""
     rank = dist.get_rank()
     for receive_first in (True, False):
         tensor, sent = number(20), torch.full((20,), float(rank))
@@ -309,7 +309,8 @@ def to_itself_in_batches() -> None:
 
 
 def results_at_once() -> None:
-    """The result of a pending receive and that of its future must be the receive's tensor."""
+    """The result of a pending receive and the result of its future must be the tensor of the
+    receive."""
     peer = 1 - dist.get_rank()
     for source, tag in ((peer, 0), (None, 0), (None, 6), (peer, 6)):
         tensor = number()
@@ -427,7 +428,7 @@ def behind_a_collective() -> None:
 
 
 def gaps_are_untouched() -> None:
-    """A message between widely spaced elements must touch only the pages of these elements."""
+    """A message of widely spaced elements must touch only the pages of these elements."""
     memory = mmap.mmap(-1, 1 << 30)
     tensor = torch.frombuffer(memory, dtype=torch.float32)[:: 1 << 24]
     before = resident_bytes()

@@ -397,7 +397,7 @@ def results_arrive_in_call_order() -> None:
 
 
 def futures_of_other_streams() -> None:
-    """The future of a waiting message must not delay the futures of collectives."""
+    """The future of a receive that still waits must not delay the futures of collectives."""
     rank = dist.get_rank()
     message = torch.zeros(1)
     if rank == 0:

@@ -14,8 +14,8 @@ OPERATIONS = ["bitwise_reductions", "premultiplied_sums", "premultiplied_sums_of
               "bad_arguments"]
 
 
-# All functions of a kind share one launch, because starting Python on every rank takes longer than
-# most of the functions.
+# All functions of a module share one launch, because starting Python on every rank takes longer than most of the
+# functions.
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_collectives(ranks: int) -> None:
     run_ranks(ranks, "collectives:" + ",".join(COLLECTIVES), seconds=300)

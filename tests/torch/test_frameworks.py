@@ -89,9 +89,9 @@ assert hccl_torch.stats()["all_reduce"]["calls"] >= 4
 
 def test_lightning(tmp_path: Path) -> None:
     """Lightning must take the backend from DDPStrategy and start the second rank. fit, validate and
-    test must work, the last two in inference mode, and sync_dist=True must average values over the
-    ranks, integers included. Lightning does not destroy the group, so it still exists when the
-    processes exit."""
+    test must work; validate and test use inference mode. sync_dist=True must average values over
+    the ranks, integers included. Lightning does not destroy the group, so the group still exists
+    when the processes exit."""
     needs("lightning")
     program = tmp_path / "program.py"
     program.write_text(LIGHTNING)
@@ -167,9 +167,9 @@ def test_accelerate_uses_an_existing_group(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("options", ["cpu=True, ", ""])
 def test_patched_accelerate_creates_the_group(options: str, tmp_path: Path) -> None:
-    """With HCCL_TORCH_PATCH_ACCELERATE=1, Accelerate must use the backend that the program names.
-    Without the patch, cpu=True would raise ValueError, and omitting it would train the ranks
-    independently. The program must announce the patch."""
+    """With HCCL_TORCH_PATCH_ACCELERATE=1, Accelerate must use the backend that the program names,
+    and the program must announce the patch. Without the patch, cpu=True would raise ValueError;
+    without the patch and cpu=True, the ranks would train independently."""
     needs("accelerate")
     output = run_program(2, accelerate_program(f"Accelerator({options}{KEYWORD})"), tmp_path, seconds=LIMIT,
                          HCCL_TORCH_PATCH_ACCELERATE="1")
@@ -247,8 +247,8 @@ except ValueError as error:
 
 def test_accelerate_without_the_patch(tmp_path: Path) -> None:
     """Without the patch, a program that names the backend but not cpu=True trains its ranks
-    independently: our warning must name the remedy. A program that names both must get Accelerate's
-    error."""
+    independently, and a warning must name the remedy. A program that names the backend and cpu=True
+    must get Accelerate's error."""
     needs("accelerate")
     output = run_program(2, APART, tmp_path, seconds=LIMIT)
     assert output.count("so each rank will train alone; set HCCL_TORCH_PATCH_ACCELERATE=1") == 2, output

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests, under each launcher, a program that only names the backend, and proves that the library
-ran its collectives."""
+"""Under each launcher, runs a program that only names the backend, and checks that the library runs
+the program's collectives."""
 import shutil
 import sys
 from pathlib import Path

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares training with DistributedDataParallel and features built on it with training in one
-process on the whole batch."""
+"""Trains with DistributedDataParallel and with features built on it, and compares the results with
+those of one process that trains on the whole batch."""
 import copy
 import os
 

@@ -22,8 +22,7 @@
 namespace ddp_trainer {
 namespace {
 
-// Tests the reader of the digits, and its errors about bad files.
-
+// A data file that is removed with the object.
 class File {
  public:
   explicit File(const std::string& contents)
@@ -109,9 +108,6 @@ TEST(Digits, ATruncatedArchiveIsRefused) {
   EXPECT_EQ(complaint(all.str()), "");
 }
 
-// Every sample of a step must go to one rank, and micro-batches must not depend on the number of
-// ranks.
-
 TEST(Sampling, EachEpochShufflesAllSamples) {
   std::vector<std::uint32_t> order = shuffled(1000, 7, 1);
   EXPECT_EQ(order, shuffled(1000, 7, 1));
@@ -123,6 +119,8 @@ TEST(Sampling, EachEpochShufflesAllSamples) {
   EXPECT_EQ(order, all);
 }
 
+// Each sample of a step must go to exactly one rank, and micro-batches must not depend on the
+// number of ranks.
 TEST(Sampling, EachStepIsDividedBetweenRanks) {
   for (const int ranks : {1, 2, 4, 8}) {
     const Sampling sampling{128, 16, ranks};

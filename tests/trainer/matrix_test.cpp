@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the products against plain loops in double precision, and that their bits are reproducible.
+// Tests the trainer's matrix products against plain loops in double precision, and that their bits
+// are reproducible.
 #include "matrix.h"
 
 #include "errors.h"
@@ -113,7 +114,7 @@ TEST(GradientLimit, KeepsSumsBelowEight) {
   EXPECT_EQ(gradient_limit(8), 1);
 }
 
-// Gradients must be rounded to the nearest multiples, on both sides of zero.
+// Gradients must be rounded to the nearest multiple of 2^-21, on both sides of zero.
 TEST(GradientLimit, RoundsToMultiples) {
   const float one = 1;
   const float zero = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the trainer's network and its optimizer.
+// Tests the derivatives of the trainer's network against finite differences of the loss, and the
+// optimizers against their formulas in double precision.
 
 #include "network.h"
 
@@ -14,8 +15,6 @@
 
 namespace ddp_trainer {
 namespace {
-
-// Tests the derivatives against finite differences of the loss.
 
 constexpr std::size_t kRows = 5;
 
@@ -98,8 +97,6 @@ TEST(Layout, PutsTheLastLayerFirst) {
   EXPECT_EQ(layout.layers()[0].weights, layout.layers()[1].end());
   EXPECT_EQ(layout.parameters(), 6U * 8 + 8 + 8 * 7 + 7 + 7 * 10 + 10);
 }
-
-// Tests the updates against the papers' formulas in double precision, as a whole and in parts.
 
 constexpr std::size_t kCount = 101;
 constexpr int kSteps = 20;

@@ -42,7 +42,7 @@ pid_t rank_of(const Program& program, std::size_t rank) {
   return all.at(rank);
 }
 
-// Returns whether a process has exited, even if it is still a zombie.
+// Returns whether a process has exited. A zombie has exited.
 bool has_ended(pid_t pid) {
   std::ifstream file(text("/proc/", pid, "/stat"));
   std::string line;
@@ -147,8 +147,7 @@ TEST(Ranks, WithDifferentSettingsDoNotTrain) {
   EXPECT_EQ(contents_of(state), before);
 }
 
-// If one rank cannot read its data, every rank must report the failure, whichever launcher starts
-// the ranks.
+// If one rank cannot read its data, the other rank must report the failure too.
 TEST(Ranks, ReportThatOneCannotRead) {
   const std::string port = std::to_string(20000 + getpid() % 10000);
   const auto variables = [&](const char* rank) {

@@ -60,7 +60,6 @@ TEST(Training, IsIdenticalWithAdamWAndManyBuckets) {
   EXPECT_EQ(train(with(adamw, {"-g", "8", "--mode", "sharded"})), alone);
 }
 
-// Training must be the same for any number of ranks, even if some gradients are clipped.
 TEST(Training, IsIdenticalForAnyNumberOfRanksWithClippedGradients) {
   const Words wild("--epochs 2 --batch 8 --micro-batch 1 --optimizer adamw --rate 0.02");
   const Curve alone = train(wild);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Short runs of ddp_trainer, started as users do, and their results.
+// Short runs of ddp_trainer, started as users start it, and their results.
 #pragma once
 
 #include "run_program.h"

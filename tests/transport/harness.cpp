@@ -137,7 +137,7 @@ bool Mover::send_some(Sending& sending) {
   const std::size_t sent = random_() % 2 == 0 ? sending.endpoint->try_send(scratch_)
                                               : sending.endpoint->try_send_parts(parts);
   require(sent <= size, "no more is accepted than offered");
-  // After a flush, sent bytes may be overwritten.
+  // If the endpoint is flushed, the sent bytes may be overwritten.
   if (sending.endpoint->flushed()) std::ranges::fill(scratch_, std::byte{0xee});
   sending.done += sent;
   return sent > 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters and helpers shared by the tests of all transports.
+// The harness of the transport tests: ranks with one transport each, and loops that move bytes as
+// an executor does and never block in an endpoint.
 #pragma once
 
 #include "base/process.h"
@@ -22,9 +23,6 @@
 #include <gtest/gtest.h>
 
 namespace hccl::test {
-
-// The harness of the conformance suite: ranks as processes with one transport each, and loops that
-// move bytes like an executor and never block in an endpoint.
 
 using transport::ConnectionId;
 using transport::Endpoint;
@@ -78,9 +76,9 @@ void fill(std::span<std::byte> bytes, std::uint64_t stream, std::uint64_t positi
 // Throws Failure at the first byte that differs from the pattern of fill().
 void check_pattern(std::span<const std::byte> bytes, std::uint64_t stream, std::uint64_t position);
 
-// The state of a transfer. If `chop` is not 0, the sizes of single calls are random, up to `chop`;
-// otherwise each call takes all remaining bytes. Taking::mixed receives both by views lent by the
-// endpoint and into a buffer.
+// The state of a transfer. The size of one call is random, up to `chop` bytes, or at most 1 MiB if
+// `chop` is 0. Taking::into receives into a buffer, Taking::lent takes views that the endpoint
+// lends, and Taking::mixed chooses at random.
 struct Sending {
   Endpoint* endpoint = nullptr;
   std::uint64_t stream = 0;
@@ -126,11 +124,11 @@ class Mover {
 // Blocks until the connection is established.
 void connect(Endpoint& endpoint);
 // Receives and discards bytes until the endpoint throws PeerLost. Returns the text of the error.
-// Throws Failure after half a minute.
+// Throws Failure after 30 seconds.
 [[nodiscard]] std::string loss_of(Endpoint& endpoint);
 
 // Calls the function until it throws PeerLost. Returns the text of the error. Throws Failure after
-// half a minute.
+// 30 seconds.
 template <class Function>
 [[nodiscard]] std::string loss_in(Function function) {
   const Deadline deadline = Deadline::after(std::chrono::seconds(30));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests peers that die, close or stop, and waits that other threads end.
+// Tests peers that die, close their endpoint or stop, and waits that another thread ends.
 #include "base/address.h"
 #include "harness.h"
 

@@ -110,7 +110,7 @@ TEST_P(Memory, NewPagesOfRegisteredMemoryAreUsed) {
         receive_all(*endpoint, bytes, wait_set);
         check_pattern(bytes, round, 0);
       }
-      // Returns the pages to the system, as when device memory is freed.
+      // Return the pages to the system, as when device memory is freed.
       member.transport().invalidate(buffer.region(at, kSize));
       require(madvise(bytes.data(), kSize, MADV_REMOVE) == 0, "the pages are given back");
     }
@@ -129,7 +129,7 @@ TEST_P(Memory, NothingIsWrittenAfterACut) {
       std::size_t sent = 0;
       while (sent < (std::size_t{64} << 10))
         sent += endpoint->try_send(buffer.bytes().first((std::size_t{64} << 10) - sent));
-      world.board->barrier(0, 2);  // rank 1 has started to receive and cuts its end
+      world.board->barrier(0, 2);  // rank 1 has started to receive
       world.board->barrier(0, 2);
       static_cast<void>(loss_in([&] {
         static_cast<void>(endpoint->try_send(buffer.bytes().subspan(sent, std::size_t{4} << 20)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the opening of streams by many ranks at once, by several threads of one rank, and by ranks
-// that are threads.
+// Tests streams that are opened by many ranks at once, by several threads of one rank, and by ranks
+// that are threads of one process.
 #include "harness.h"
 
 #include <exception>

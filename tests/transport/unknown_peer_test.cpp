@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that connections of unknown peers, and ranks that claim the identity of another, are
-// refused and logged without an effect on the ranks' streams.
+// Tests connections of unknown peers, and of ranks that claim to be another rank. The acceptor must
+// refuse and log these connections, and the streams of the ranks must still work.
 #include "base/address.h"
 #include "harness.h"
 #include "shm/unix_socket.h"
@@ -16,8 +16,9 @@ namespace {
 
 class UnknownPeers : public EveryWay {
  protected:
-  // Runs `mischief` on rank 0: after rank 0 has opened its streams to rank 1 if `stream_first`,
-  // else before. Returns the stderr of rank 1, which accepts the connections.
+  // Calls `mischief`, which connects to rank 1 as an unknown peer, on rank 0: after rank 0 has
+  // opened its streams to rank 1 if `stream_first`, otherwise before. Returns the stderr of rank 1,
+  // which accepts the connections.
   static std::string log_of_acceptor(const std::function<void(Member&)>& mischief,
                                      bool stream_first = false) {
     const RankOptions options{.capture_stderr = true};
@@ -31,7 +32,7 @@ class UnknownPeers : public EveryWay {
           const auto endpoint = member.open(1 - world.rank);
           const auto own = static_cast<std::uint64_t>(world.rank);
           Mover().run({{endpoint.get(), own, 1000}}, {{endpoint.get(), 1 - own, 1000}});
-          // While rank 1 waits for the last bytes, it accepts another stream.
+          // While rank 1 waits for the last bytes, it accepts further connections.
           const auto last = member.open(1 - world.rank, {0, 1});
           if (world.rank == 0 && stream_first) mischief(member);
           Mover().run({{endpoint.get(), own, 1000, 0, 0}, {last.get(), 9 + own, 10}},
@@ -79,7 +80,7 @@ TEST_P(UnknownPeers, GarbageIsRefusedNamingItsSource) {
   });
   std::string source = GetParam().v6 ? "[::1]:" : "127.0.0.1:";
   if (GetParam().name == std::string("shm")) source = "process ";
-  if (GetParam().name == std::string("verbs")) source = "";  // the address of the port
+  if (GetParam().name == std::string("verbs")) source = "";  // the address depends on the machine
   EXPECT_TRUE(contains(log, join("rejected a connection from ", source))) << log;
   EXPECT_TRUE(contains(log, "did not send this version's handshake")) << log;
 }

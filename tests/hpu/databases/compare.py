@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.utils._pytree import tree_flatten
 
-# Relative and absolute tolerance. Most results are bitwise equal.
+# Relative and absolute tolerance of each type. Most results have equal bits.
 _TOLERANCES = {torch.bfloat16: (1.6e-2, 1e-2), torch.float16: (1.6e-2, 1e-2)}
 
 

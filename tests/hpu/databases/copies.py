@@ -47,7 +47,8 @@ class Copier:
 
 
 def detached(tree: object) -> object:
-    """Returns the tree with new leaf tensors of the same strides, values and requires_grad."""
+    """Returns a copy of the tree whose tensors are new leaves with the same strides, values and
+    requires_grad."""
 
     def fresh(value: object) -> object:
         if not isinstance(value, torch.Tensor):

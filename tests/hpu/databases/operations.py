@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import torch
-import torch._decomp.decompositions_for_jvp  # noqa: F401  forward-mode differentiation would, in each forked process
+import torch._decomp.decompositions_for_jvp  # noqa: F401  else each forked process imports it
 from compare import Arguments, require, require_equal_values, require_same
 from copies import Copier, detached
 from outcomes import NotApplicable, outcomes_of
@@ -175,7 +175,7 @@ def _compare_gradients(device: list | None, host: list | None, what: str) -> boo
 
 
 def check_backward(info: OpInfo, dtype: torch.dtype, twice: bool = False) -> None:
-    """Compares gradients, or gradients of gradients if ``twice``."""
+    """Compares gradients and, if ``twice``, gradients of gradients."""
     if not info.supports_autograd or dtype not in info.supported_backward_dtypes("cpu") or (twice and not info.supports_gradgrad):
         raise NotApplicable
     for sample, host in _samples(info, dtype, True):
@@ -183,7 +183,7 @@ def check_backward(info: OpInfo, dtype: torch.dtype, twice: bool = False) -> Non
         try:
             want = _gradients(info, host, twice)
         except Exception:
-            continue  # the CPU has none for this sample
+            continue  # the CPU has no gradients for this sample
         got = _gradients(info, sample, twice)
         if not _compare_gradients(got, want, "gradient") or not twice:
             continue

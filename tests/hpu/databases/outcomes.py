@@ -11,8 +11,8 @@ class NotApplicable(Exception):
 
 
 def outcomes_of(checks: dict[str, Callable[[], None]]) -> dict[str, str]:
-    """Runs checks. Returns "passed" for each, "none" if there was no sample to check, or the reason
-    for its failure."""
+    """Runs the checks. Returns the outcome of each check by name: "passed", "none" if there was no
+    sample to check, or the reason for the failure."""
     outcomes = {}
     for name, check in checks.items():
         try:

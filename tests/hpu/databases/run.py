@@ -40,8 +40,8 @@ def _work(database: str, names: list[str], path: str) -> None:
 
 
 def _run_batch(database: str, names: list[str], folder: str) -> dict[str, dict[str, str]]:
-    """Runs the entries in a separate process and, if it crashes, the remaining entries in another
-    one. Returns their outcomes."""
+    """Runs the entries in a separate process. If the process crashes, runs the remaining entries in
+    another process. Returns the outcomes of all entries."""
     outcomes: dict[str, dict[str, str]] = {}
     rest = names
     while rest:

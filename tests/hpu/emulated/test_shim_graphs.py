@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that replays of recordings, forward and backward, use the current values of their
+"""Tests that replayed recordings of forward and backward passes use the current values of their
 inputs."""
 import copy
 
@@ -92,7 +92,7 @@ def test_gradients_accumulate_in_a_recording(device):
 
 
 def test_gradients_are_packed_and_unpacked_by_recordings_as_optimum_does(device):
-    """Two recordings must work with a collective in between that changes their common buffer."""
+    """Two recordings must work if a collective changes their common buffer between the replays."""
     gradients = [torch.randn(3).to(device), torch.randn(2, 2).to(device)]
     buffer = torch.zeros(7).to(device)
     views = [buffer[:3].reshape(3), buffer[3:].reshape(2, 2)]

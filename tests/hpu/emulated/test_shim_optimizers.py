@@ -10,7 +10,7 @@ from habana_frameworks.torch.hpex.movingavrg import FusedEMA
 from habana_frameworks.torch.hpex.optimizers import (LARS, Adam, AdamW, FusedAdagrad, FusedAdamW, FusedLamb, FusedLars,
                                                      FusedResourceApplyMomentum, FusedSGD)
 
-# For each case, our optimizer and torch's with the same arguments.
+# For each case, the shim's optimizer and torch's optimizer with the same arguments.
 PAIRS = {
     "adamw": (lambda p: FusedAdamW(p, lr=0.02, betas=(0.8, 0.95), eps=1e-12, weight_decay=0.1),
               lambda p: torch.optim.AdamW(p, lr=0.02, betas=(0.8, 0.95), eps=1e-12, weight_decay=0.1)),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests two ranks: attention over a sequence of which each rank has one half, and scales that both
-ranks share."""
+"""Tests two ranks: attention over a sequence that is divided between the ranks, scales that both
+ranks share, and collectives in recordings."""
 import os
 import subprocess
 import sys

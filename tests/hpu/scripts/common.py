@@ -32,7 +32,7 @@ def make_data(batches: int = STEPS) -> torch.utils.data.TensorDataset:
 
 
 def weights(model: torch.nn.Module) -> torch.Tensor:
-    """Returns all parameters as one vector on the device."""
+    """Returns all parameters as one vector, on the device of the model."""
     return torch.cat([one.detach().float().flatten() for one in model.parameters()])
 
 
@@ -58,9 +58,9 @@ def require_trained_together(model: torch.nn.Module, before: torch.Tensor, steps
 
 
 def report(model: torch.nn.Module, losses: list[float], **more) -> None:
-    """Writes the results that the test compares, including every weight, to a file whose name rank
-    0 prints. A line with all the results could mix with the lines of other ranks in their common
-    pipe."""
+    """On rank 0, writes the results that the test compares, including every weight, to a file and
+    prints the name of the file. A line with all the results could mix with the lines of other ranks
+    in their common pipe."""
     if rank() == 0:
         world = dist.get_world_size() if is_distributed() else 1
         with tempfile.NamedTemporaryFile("w", prefix="report-", suffix=".json", delete=False) as file:

@@ -46,8 +46,9 @@ def grow_during_a_collective(rank: int, total: float) -> None:
 
 
 def read_results_copied_back(rank: int, total: float) -> None:
-    """Reads results that the end of a step copies back, while another thread completes the
-    collective."""
+    """Reads the result of a collective on a strided tensor while another thread starts a
+    collective. When the first collective ends, the backend copies the result to the tensor from a
+    contiguous tensor."""
     small = torch.ones(4, device="hpu")
     for _ in range(_ROUNDS):
         base = torch.full((1000, 1000), float(rank + 1), device="hpu")
@@ -112,7 +113,7 @@ def main() -> None:
         doubled = tensor * 2  # reads the result
         assert doubled[round_].item() == 2 * total and doubled.sum().item() == 2 * total * _ELEMENTS
         dist.all_reduce(tensor, async_op=True)
-        tensor.zero_()  # writes to it
+        tensor.zero_()  # writes to the result
         assert not tensor.any()
         tensor.fill_(rank)
         dist.all_gather_into_tensor(gathered, tensor, async_op=True)

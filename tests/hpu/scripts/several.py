@@ -13,8 +13,8 @@ import torch.distributed as dist
 
 
 def _forget() -> None:
-    """Resets everything except modules for the next program: the process group and Accelerate's
-    state."""
+    """Resets the process group and Accelerate's state for the next program. Keeps the imported
+    modules."""
     if dist.is_initialized():
         dist.destroy_process_group()
     if "accelerate" in sys.modules:

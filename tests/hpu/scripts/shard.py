@@ -91,7 +91,7 @@ def dtensor(folder: Path) -> None:
 
 
 def dcp(folder: Path) -> None:
-    """Saves sharded weights, loads them into a new model and continues the training."""
+    """Saves sharded weights, loads them into a new model and compares the two models."""
     import torch.distributed.checkpoint as checkpoint
 
     batches = _batches(dist.get_rank(), dist.get_world_size())

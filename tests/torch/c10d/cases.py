@@ -2,7 +2,7 @@
 """PyTorch's own tests of distributed backends, from its wheel, for the backend that BACKEND names.
 
 The suite lists the backends in PyTorch's tree and skips tests for all others. This module makes the
-suite take our backend for gloo, so that it runs every test that gloo passes.
+suite take BACKEND for gloo, so that the suite runs every test that gloo passes.
 """
 import os
 
@@ -43,8 +43,7 @@ try:
 finally:
     os.environ = real_environment
 
-# Tests that cannot pass with a backend outside PyTorch's tree, or that do not support tensors in
-# CPU memory.
+# Tests that cannot pass with a backend outside PyTorch's tree, and tests that cannot pass on the emulated device.
 NO_MONITORED_BARRIER = "torch.distributed.monitored_barrier refuses every backend but gloo"
 IMPOSSIBLE = {"test_ddp_logging_data_cpu": "PyTorch names every backend outside its tree \"custom\" in DDP's logging data",
               "test_monitored_barrier_gloo": NO_MONITORED_BARRIER,

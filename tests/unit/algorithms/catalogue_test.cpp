@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the algorithms of the catalogue, and the shapes that some of them use.
+// Tests the algorithms of the catalogue, and the binary trees that some of them use.
 
 #include "algorithms/catalogue.h"
 
@@ -21,8 +21,8 @@
 namespace hccl::algorithms {
 namespace {
 
-// Both binary trees must reach every rank, be shallow, and give each rank children in at most one
-// of them.
+// Tests the binary trees. Both trees must reach every rank and be shallow. A rank other than the
+// root must have children in at most one of the trees.
 
 std::vector<Family> tree(std::int32_t rank_count, std::int32_t root, std::uint32_t channel) {
   std::vector<Family> families;
@@ -72,8 +72,8 @@ TEST(BinaryTree, RanksForwardInOneTreeOnly) {
 
 }  // namespace
 
-// Every algorithm of the catalogue must be proved for every number of ranks, root, placement and
-// channel.
+// The tests below prove every algorithm of the catalogue for many numbers of ranks, for all roots
+// and channels, in place and out of place.
 
 void PrintTo(const Algorithm& algorithm, std::ostream* out) {
   *out << algorithm.name << " " << name_of(algorithm.collective);
@@ -82,7 +82,7 @@ void PrintTo(const Algorithm& algorithm, std::ostream* out) {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kThorough = false;  // under a sanitizer, tests sample rank counts and roots
+constexpr bool kThorough = false;  // only a sample of rank counts and roots is tested
 #else
 constexpr bool kThorough = true;
 #endif
@@ -91,8 +91,8 @@ bool sampled(std::int32_t rank_count) {
   return kThorough || rank_count <= 17 || rank_count == 32 || rank_count == 61 || rank_count == 128;
 }
 
-// Returns the roots to prove for a number of ranks: 0, and, for collectives with a root, all others
-// or a sample of them.
+// Returns the roots to prove: 0 and, for collectives with a root, all other ranks or a sample of
+// them.
 std::vector<std::int32_t> roots_of(const Algorithm& algorithm, std::int32_t rank_count) {
   std::vector<std::int32_t> roots;
   for (std::int32_t root = 0; root < rank_count; ++root) {
@@ -155,8 +155,8 @@ TEST_P(Catalogue, HoldsInEveryChannelAndPipeline) {
   }
 }
 
-// Algorithms whose size grows with the square of the number of ranks are tested up to 512 ranks,
-// all others up to 4096.
+// Algorithms whose number of transfers grows with the square of the number of ranks are tested with
+// up to 512 ranks, all others with up to 4096.
 TEST_P(Catalogue, HoldsForManyRanks) {
   schedule::Shape shape{.collective = GetParam().collective, .pipeline = 4};
   const std::set<std::string_view> light = {"tree", "chain", "dissemination"};
@@ -206,7 +206,8 @@ TEST(CatalogueNames, HaveHierarchicalAlgorithmOverEachAllReduce) {
 
 namespace {
 
-// The hierarchical all-reduce must hold on even and uneven nodes, over each algorithm across nodes.
+// The tests below prove the hierarchical all-reduce on nodes of equal and of different sizes, with
+// each algorithm across nodes.
 
 using Sizes = std::vector<std::int32_t>;
 
@@ -248,8 +249,8 @@ TEST(Hierarchical, HoldsOnUnevenNodes) {
     prove_over_all_rails(sizes);
 }
 
-// With two ranks per node there are two rails, so each rank must send half the data that a ring
-// across the nodes would, and on its own rail alone.
+// With two ranks per node, there are two rails. Each rank must send half of the data that a rank
+// sends in a ring across the nodes, and only on its own rail.
 TEST(Hierarchical, SendsAcrossNodesOnlyOnItsRail) {
   const Sizes sizes = {2, 2, 2};
   schedule::Shape shape{.collective = Collective::all_reduce, .rank = 3, .rank_count = 6};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interprets schedules on real elements: the result of every algorithm must match the collective's
-// definition, element by element, for awkward counts, several channels, in place and out of place.
+// Interprets schedules on real elements. The result of every algorithm must match the collective's
+// definition, element by element: for counts that do not divide evenly, in several channels, in
+// place and out of place.
 #include "interpreter.h"
 
 #include "algorithms/catalogue.h"
@@ -31,7 +32,7 @@ std::uint64_t input_word(const Case& of, std::int32_t rank, std::uint64_t index)
   return test::element_word(of.type, test::Data::numbers, kSeed, rank, index);
 }
 
-// Returns the expected element by the collective's definition, folding in rank order.
+// Returns the element that the collective's definition requires, folded in rank order.
 std::uint64_t expected(const Case& of, std::int32_t rank, std::uint64_t index) {
   const std::uint64_t block = of.count == 0 ? 0 : index / of.count;
   const std::uint64_t within = index - block * of.count;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Negative controls: the verifier must find a violation in faulty schedules, for the right reason.
+// Negative controls: the verifier must find a violation in faulty schedules, and name the right
+// reason.
 #include "algorithms/catalogue.h"
 #include "all_ranks.h"
 #include "proof/verifier.h"
@@ -32,8 +33,8 @@ std::optional<proof::Violation> violation_of(const Algorithm& algorithm,
   return proof::verify(all.shapes, all.schedules, algorithm.bound(all.shapes[0]));
 }
 
-// Expects that the verifier rejects every schedule that `break_it` changes, for one of `reasons`,
-// and that `break_it` changes the schedules of at least `least` algorithms.
+// Expects that `break_it` changes a schedule of at least `least` algorithms, and that the verifier
+// rejects each changed schedule for one of `reasons`.
 void expect_caught(std::size_t least, const std::set<Property>& reasons,
                    const std::function<bool(Schedule&)>& break_it) {
   std::set<std::string> names;
@@ -71,7 +72,7 @@ TEST(Violation, DuplicatedStepIsCaught) {
                 });
 }
 
-// Reordering must be caught. Schedules of a single step have no order.
+// Schedules with a single step are skipped, because they cannot be reordered.
 TEST(Violation, ReorderedStepsAreCaught) {
   expect_caught(9, kStuckOrWrong, [](Schedule& schedule) {
     if (schedule.steps.size() < 2) return false;
@@ -142,7 +143,7 @@ TEST(Violation, MissingForwardIsCaught) {
   });
 }
 
-// A root that all ranks agree on, but that is not the root of the call, must be caught.
+// The verifier must detect schedules for a root that is not the root of the call.
 TEST(Violation, WrongRootIsCaught) {
   for (const Algorithm& algorithm : flat()) {
     if (algorithm.collective != Collective::broadcast && algorithm.collective != Collective::reduce)
@@ -165,8 +166,8 @@ TEST(Violation, DifferentFoldOrderOnOneRankIsCaught) {
   EXPECT_EQ(violation->property, Property::same_bits) << violation->text;
 }
 
-// Run in place, these out-of-place schedules overwrite data that is still needed, which the
-// verifier must detect.
+// A schedule for calls out of place may overwrite data that is still needed if it runs in place.
+// The verifier must detect that.
 TEST(Violation, OutOfPlaceScheduleRunInPlaceIsCaught) {
   for (const auto& [name, collective] : {std::pair{"one_shot", Collective::all_reduce},
                                          {"direct", Collective::all_reduce},

@@ -162,8 +162,8 @@ TEST_F(FailureLogTest, SuccessForgivesOnlyTries) {
   EXPECT_NE(captured.next_write().find("repeated 1 time"), std::string::npos);
 }
 
-// When failures exceed the limit of a period, a new one must evict the oldest without being stored
-// itself, and the newer ones must be remembered.
+// A failure that is not logged, because the period's limit of lines is reached, evicts the oldest
+// entry but is not stored. All newer entries must remain.
 TEST_F(FailureLogTest, EvictionKeepsNewerFailures) {
   constexpr int kFailures = 256;
   const auto at = [](int failure) { return kStart + (failure / 10) * FailureLog::kPeriod; };
@@ -245,7 +245,7 @@ TEST_F(FailureLogTest, IsSilentAtHigherLevelsAndOff) {
   log.note(failure(), kStart);
   configure_log(Config{});
   FailedCall expected = failure();
-  expected.level = LogLevel::info;  // as for a probe
+  expected.level = LogLevel::info;  // the level of a failed probe
   log.note(expected, kStart);
   EXPECT_EQ(captured.next_write(), "");
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the codes and last-error texts that exceptions become, and the guard in a forked child.
+// Tests how the guard turns exceptions into codes and last-error texts, and how it refuses calls in
+// a forked child.
 #include "api/guard.h"
 
 #include "base/error.h"
@@ -195,8 +196,8 @@ TEST(Guard, RefusesInForkedChildButNotInParent) {
   EXPECT_EQ(guard(__func__, [] {}), hcclSuccess);
 }
 
-// In a forked child the failure is logged once, and calls that are not logged must not use up that
-// line.
+// A forked child logs only once that it cannot use the library. A call that is not logged must not
+// use up that line.
 TEST(Guard, ProbeInForkedChildDoesNotUseUpLogLine) {
   install_fork_guard();
   test::CapturedStderr captured;

@@ -26,7 +26,7 @@ using test::ScopedEnvironment;
 
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
-// Returns the text of the error that `value` causes, or an empty string if it is accepted.
+// Returns the text of the error that `value` causes, or an empty string if the value is accepted.
 std::string refusal(const std::string& name, const std::string& value) {
   const ScopedEnvironment environment(name, value);
   return test::error_of(hcclInvalidArgument, parse_environment);
@@ -147,7 +147,8 @@ struct Malformed {
   const char* value;
 };
 
-// Prints the parameter without line breaks, because ctest makes it part of the test's name.
+// Prints only the name, because ctest makes this text part of the test's name, and a value may
+// contain a line break.
 void PrintTo(const Malformed& malformed, std::ostream* out) { *out << malformed.name; }
 
 class MalformedValue : public Environment, public testing::WithParamInterface<Malformed> {};
@@ -252,7 +253,7 @@ TEST_F(Environment, QuotesUnknownNames) {
 }
 
 // A program with more privileges than the user who started it must not trust any variable. The test
-// starts itself as such a program, which performs the check.
+// starts a set-group-ID copy of its own program, and that copy performs the check.
 TEST(SecureProgram, IgnoresAllVariables) {
   if (getauxval(AT_SECURE) != 0) {
     EXPECT_EQ(parse_environment().operation_timeout, Config{}.operation_timeout);

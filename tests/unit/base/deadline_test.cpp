@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the earlier of a deadline and a time limit.
+// Tests Deadline::within(), which returns the earlier of a deadline and a time limit.
 #include "base/deadline.h"
 
 #include <chrono>

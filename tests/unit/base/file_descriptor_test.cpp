@@ -17,8 +17,8 @@
 namespace hccl {
 namespace {
 
-// Each descriptor must have one owner, and a forked child must inherit exactly the descriptors that
-// it should.
+// Tests FileDescriptor. Each descriptor must have one owner. A forked child must not inherit the
+// library's descriptors, but must inherit all others.
 
 bool is_open(int fd) { return fcntl(fd, F_GETFD) >= 0; }
 
@@ -109,7 +109,8 @@ TEST(FileDescriptor, ReleasedStaysOpenInForkedChild) {
 TEST(FileDescriptor, NumberReusedByChildStaysOpen) {
   FileDescriptor owned = open_null();
   EXPECT_TRUE(holds_in_child([&] {
-    const int own = open("/dev/null", O_RDWR);  // takes the lowest number: the one just closed
+    const int own =
+        open("/dev/null", O_RDWR);  // gets the lowest free number, which the fork has just freed
     const int number = owned.get();
     owned.reset();
     return own == number && is_open(own);
@@ -123,8 +124,8 @@ TEST(FileDescriptor, HighNumbersAreClosedInForkedChild) {
   EXPECT_TRUE(holds_in_child([&] { return !is_open(high.get()); }));
 }
 
-// Memory files must be sealed when they are made, and refused if another process passes an unsealed
-// one.
+// Tests memory files. They must be sealed when they are created. An unsealed file from another
+// process must be refused.
 
 constexpr std::uint64_t kBytes = 65536;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handles must find only the objects that they stand for. Removal waits for pins, but not for
+// A handle must find only its own object. The removal of an object must wait for pins, but not for
 // holds.
 #include "base/handle_table.h"
 
@@ -90,7 +90,7 @@ TEST_F(HandleTables, RemovalWaitsForPins) {
   EXPECT_EQ(alive_, 0);
 }
 
-// Each slot must be reused exactly once, whichever thread releases it last.
+// Each slot must be reused exactly once, no matter which thread releases the slot last.
 TEST_F(HandleTables, SlotsAreReusedUnderContention) {
   constexpr int kRounds = 2000;
   std::atomic<std::uint64_t> shared{insert()};

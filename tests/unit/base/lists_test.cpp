@@ -11,8 +11,8 @@ namespace {
 
 // Tests the notation of HCCL_IB_HCA: matching ports, and malformed lists.
 
-// Returns whether the text names each of the ports mlx5_0:1, mlx5_0:2, mlx5_1:1, mlx5_10:1 and
-// rxe0:1, as one letter per port, y or n. Returns an empty string if the text is malformed.
+// Returns one letter for each of the ports mlx5_0:1, mlx5_0:2, mlx5_1:1, mlx5_10:1 and rxe0:1: y if
+// the text names the port, otherwise n. Returns an empty string if the text is malformed.
 std::string named(const std::string& text) {
   const auto list = parse_device_list(text);
   if (!list) return "";

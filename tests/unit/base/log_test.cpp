@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log lines must be written whole, by one write, at the configured level, and to HCCL_DEBUG_FILE if
-// set.
+// Each log line must be written with a single write(2), if its level is enabled, and to
+// HCCL_DEBUG_FILE if that is set.
 #include "base/log.h"
 
 #include "base/error.h"

@@ -35,7 +35,7 @@ std::vector<std::string> seen_at_fork;
 
 void note(const char* what) { seen_at_fork.emplace_back(what); }
 
-// The guard's handlers must have been registered at load time, before any of the program's.
+// The guard's handlers must be registered when the library is loaded, before those of the program.
 TEST(ForkGuard, RunsInsideProgramsHandlers) {
   ASSERT_EQ(pthread_atfork([] { note("program prepares"); }, [] { note("program in parent"); },
                            [] { note("program in child"); }),
@@ -54,7 +54,7 @@ TEST(ForkGuard, RunsInsideProgramsHandlers) {
                                  "program in parent"}));
 }
 
-// The hooks must not be cancelled at their cancellation points while a cancellation is pending.
+// A pending cancellation must not take effect at the cancellation points of the hooks.
 TEST(ForkGuard, HooksAreNotCancelled) {
   static constexpr ForkHooks kHooks{[]() noexcept { pthread_testcancel(); },
                                     []() noexcept { pthread_testcancel(); },

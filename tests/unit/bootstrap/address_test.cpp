@@ -83,7 +83,7 @@ TEST(InterfaceChoice, PrefersFirstOrdinaryInterface) {
       interface("ib0", "192.0.2.2")};
   EXPECT_EQ(chosen(all, ""), "eth1 192.0.2.1");
   EXPECT_EQ(chosen({all.begin(), all.begin() + 7}, ""), "eth0 fd00::1");
-  // A veth device with an ordinary address connects hosts that are network namespaces.
+  // A veth device may connect a network namespace that serves as a host.
   EXPECT_EQ(chosen({interface("lo", "127.0.0.1"), interface("veth0", "10.1.0.1")}, ""),
             "veth0 10.1.0.1");
   // A link-local address needs a scope, which differs between hosts.
@@ -111,8 +111,9 @@ TEST(InterfaceChoice, ListsInterfacesIfNoneMatches) {
             "one of: eth0 (192.0.2.1)");
 }
 
-// In a new network namespace the loopback interface is down, which the error must report. It must
-// not mention a setting, because hccl-perf requests "lo" when the user has set nothing.
+// The loopback interface of a new network namespace is down. The error must say so. It must not
+// mention HCCL_SOCKET_IFNAME, because hccl-perf sets that variable to "lo" if the user has not set
+// it.
 TEST(InterfaceChoice, ReportsLoopbackThatIsDown) {
   constexpr const char* kDown =
       "the loopback interface is down, as it is in a new network namespace; bring it up: "

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connects a test to the library's listening sockets, and sends exact bytes.
+// Connects a test to the library's listening sockets, and sends given bytes.
 #pragma once
 
 #include "base/address.h"
@@ -50,8 +50,8 @@ class FarEnd {
             FrameConnection::Limits{.payload = kLargePayload})) {}
 
   [[nodiscard]] FrameConnection* operator->() const { return connection_.get(); }
-  // Reads frames until one has this type, and returns it. Returns nothing if the other end closes
-  // first.
+  // Reads frames until one of this type arrives, and returns that frame. Returns nothing if the
+  // other end closes first.
   [[nodiscard]] std::optional<Frame> read_until(FrameType type) {
     const Deadline deadline = Deadline::after(kPatience);
     while (!deadline.expired()) {
@@ -70,8 +70,8 @@ class FarEnd {
   std::shared_ptr<FrameConnection> connection_;
 };
 
-// Performs a rank's part of the handshake up to the hello, which is the first frame with a code.
-// Returns false if the other end closes without a greeting.
+// Performs a rank's part of the handshake: sends the opening and reads the greeting. All later
+// frames carry an authentication code. Returns false if the other end closes without a greeting.
 inline bool open_as_rank(FarEnd& rank, std::span<const std::byte> key) {
   const Bytes opening = serialize(Opening{kProtocolVersion, random_secret(), {}, {}});
   rank->send(FrameType::opening, opening);
@@ -81,13 +81,13 @@ inline bool open_as_rank(FarEnd& rank, std::span<const std::byte> key) {
   return true;
 }
 
-// Returns an encoded frame with its code.
+// Returns an encoded frame with its authentication code.
 inline Bytes sealed_frame(FrameSeal& seal, FrameType type, const Bytes& payload) {
   return encode_frame(type, payload, 0, seal.next_code(type, sha256(payload)));
 }
 
-// Waits until the other end has closed the connection. Returns false if it does not within
-// kPatience.
+// Waits until the other end has closed the connection. Returns false if the connection is still
+// open after kPatience.
 inline bool is_cut_off(const FileDescriptor& socket) {
   const Deadline deadline = Deadline::after(kPatience);
   while (!deadline.expired()) {
@@ -100,7 +100,7 @@ inline bool is_cut_off(const FileDescriptor& socket) {
   return false;
 }
 
-// Returns the number of descriptors that this process has.
+// Returns the number of open descriptors of this process.
 inline std::ptrdiff_t open_descriptors() {
   const std::filesystem::directory_iterator all("/proc/self/fd");
   return std::distance(begin(all), end(all));

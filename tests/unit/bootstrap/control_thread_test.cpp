@@ -20,7 +20,7 @@
 
 #ifdef __SANITIZE_ADDRESS__
 // The leak detector would wait forever in a child that was forked while the control thread held the
-// allocator's lock, because no thread of the child releases it.
+// allocator's lock, because no thread of the child releases that lock.
 // NOLINTNEXTLINE(bugprone-reserved-identifier, readability-identifier-naming): its name
 extern "C" int __lsan_is_turned_off() { return 1; }
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kills ranks during initialisation, with and without a child that keeps their descriptors open.
-// The error of every other rank must name the victim.
+// Kills a rank during initialisation, with and without a child process that keeps the rank's
+// descriptors open. The error of every other rank must name the victim.
 #include "base/secret.h"
 #include "bootstrap/join.h"
 #include "bootstrap/messages.h"
@@ -25,7 +25,8 @@ class Death : public testing::TestWithParam<Child> {
     if (GetParam() != Child::none) processes.leave_child(GetParam() == Child::raw);
   }
 
-  // Returns the id. The rank with `maker` creates it for all ranks.
+  // Returns the unique id that all ranks use. The rank with `maker` creates the id, and the others
+  // wait for it.
   static hcclUniqueId shared_id(Board& board, bool maker) {
     if (maker) {
       board.id = create_unique_id();
@@ -47,8 +48,8 @@ class Death : public testing::TestWithParam<Child> {
     });
   }
 
-  // Starts a rank that joins up to `stage` (1: the server has accepted it, 2: all ranks have
-  // joined) and is then killed.
+  // Starts a rank that kills itself after `stage` (1: the server has accepted the rank, 2: all
+  // ranks have joined), as soon as the board's stage is not negative.
   void start_victim(Processes& processes, int rank, int size, int stage, bool maker) {
     processes.start(rank, {}, [=, this, &processes](Report& report) {
       const UniqueId id = decode(shared_id(processes.board(), maker));
@@ -192,8 +193,8 @@ TEST(Failure, OfLeadersSegmentReachesAllRanks) {
             static_cast<void>(join(id, 3, rank, contribution_of(rank), refuse_segment,
                                    Deadline::after(kPatience)));
           });
-          // Rank 0 waits, because its exit is reported, too, and that report might arrive before
-          // its error.
+          // Rank 0 waits, because the report of its exit might reach the other ranks before its
+          // error does.
           const auto has_error = [&](int other) { return processes.report(other).code != 0; };
           if (rank == 0)
             static_cast<void>(wait_until([&] { return has_error(1) && has_error(2); }));

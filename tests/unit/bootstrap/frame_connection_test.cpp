@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests frames with descriptors over a pair of Unix sockets: whole, in pieces, and malformed.
+// Tests frames with descriptors over a pair of Unix sockets: complete frames, frames in pieces, and
+// malformed frames.
 #include "bootstrap/frame_connection.h"
 
 #include "base/peer_process.h"
@@ -30,7 +31,7 @@ class Frames : public testing::Test {
         FrameConnection::Limits{.payload = 1 << 22, .descriptors = 1024});
   }
 
-  // Returns the next frame that arrives at right_.
+  // Returns the next frame that arrives at right_. Returns nothing if the connection has ended.
   std::optional<Frame> next() {
     const Deadline deadline = Deadline::after(kPatience);
     while (!deadline.expired()) {
@@ -127,7 +128,7 @@ class SealedFrames : public Frames {
     sealed_->authenticate(FrameSeal(FrameSeal::Party::server, key, {}, {}));
   }
 
-  // Like left_, the other end of right_, but its frames have codes.
+  // Uses the same socket as left_, but its frames have authentication codes.
   std::shared_ptr<FrameConnection> sealed_ =
       connection_over({FileDescriptor(dup(left_->fd())), {}, {}, {}});
 };

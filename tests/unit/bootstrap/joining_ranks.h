@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that are threads of the test. Each joins and checks the data that it gets from the others.
+// Joins ranks, and checks the data that each rank gets from the others.
 #pragma once
 
 #include "base/error.h"
@@ -81,7 +81,7 @@ inline std::string table_error(const RankTable& table, int size, int rank) {
   return {};
 }
 
-// Joins with all ranks, each as a thread.
+// Joins all ranks, each in a thread of its own. Returns each rank's outcome.
 inline std::vector<Ending> join_as_threads(const hcclUniqueId& id, int size,
                                            std::chrono::milliseconds limit = kPatience) {
   std::vector<Ending> endings(static_cast<std::size_t>(size));

@@ -23,7 +23,7 @@ class LoopbackTest : public testing::Test {
   hccl::test::ScopedEnvironment environment_;
 };
 
-// Has a root server until the end of the test.
+// Runs a root server until the end of the test.
 class ServerTest : public LoopbackTest {
  public:
   ~ServerTest() override { retire_unique_id(id_); }

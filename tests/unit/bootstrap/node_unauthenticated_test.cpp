@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connects to the Unix socket of a leader from processes that are not its ranks, of the same or of
-// another user. Regardless of what they send, the exchange must go on and the leader must not keep
-// their descriptors.
+// Outsiders connect to the Unix socket of a node's leader, as the same user or as another one. The
+// exchange must continue regardless of the bytes that an outsider sends, and the leader must close
+// an outsider's descriptors.
 #include "base/passed_descriptors.h"
 #include "base/secret.h"
 #include "bootstrap/join.h"
@@ -37,8 +37,8 @@ void send_with_descriptors(const FileDescriptor& socket, std::span<const std::by
   EXPECT_EQ(sendmsg(socket.get(), &message, MSG_NOSIGNAL), static_cast<ssize_t>(payload.size()));
 }
 
-// Two ranks that have joined. The leader waits for the contribution of rank 1, which finish()
-// sends.
+// Two ranks on one node. start() joins both, and runs the exchange of rank 0, the leader. finish()
+// runs the exchange of rank 1.
 class UnauthenticatedOnNode : public ServerTest {
  protected:
   UnauthenticatedOnNode() {
@@ -74,7 +74,7 @@ class UnauthenticatedOnNode : public ServerTest {
   [[nodiscard]] FileDescriptor connect_to_leader() const {
     return connect_to_node(leader_.node_socket);
   }
-  // Returns the bytes of a contribution of rank 1 that announces `announced` descriptors.
+  // Returns an encoded contribution of rank `rank` that announces `announced` descriptors.
   [[nodiscard]] Bytes contribution(std::size_t announced, bool has_memory = true,
                                    int rank = 1) const {
     return encode_frame(FrameType::contribution,
@@ -102,7 +102,7 @@ TEST_F(UnauthenticatedOnNode, MalformedContributionIsCutOff) {
   const Bytes truncated_blob = encode_frame(FrameType::contribution, Bytes(20));
   const ContributionMessage other_secret{{}, 1, false, {}};
   Bytes huge = encode_frame(FrameType::contribution, {});
-  huge[10] = std::byte{0x20};  // two megabytes
+  huge[10] = std::byte{0x20};  // a payload of 2 MiB
   for (const Bytes& payload :
        {Bytes(500, std::byte{0xAB}), encode_frame(FrameType::go, {}), truncated_blob, huge,
         encode_frame(FrameType::contribution, serialize(other_secret)), contribution(0, false, 2),
@@ -135,7 +135,7 @@ TEST_F(UnauthenticatedOnNode, UnexpectedDescriptorsAreClosed) {
     send_with_descriptors(socket, payload, sent);
     EXPECT_TRUE(is_cut_off(socket)) << sent;
   }
-  // Each byte comes with a few descriptors.
+  // Each of the first three bytes comes with a descriptor.
   const FileDescriptor socket = connect_to_leader();
   const Bytes valid = contribution(1);
   send_with_descriptors(socket, std::span(valid).first(1), 1);

@@ -18,8 +18,8 @@
 namespace hccl::bootstrap::test {
 namespace {
 
-// Ranks that are threads of one process must be able to join several communicators, and errors must
-// name the ranks at fault.
+// Tests ranks that are threads of one process. They must be able to join several communicators, and
+// errors must name the ranks at fault.
 
 class Join : public LoopbackTest {};
 
@@ -111,8 +111,8 @@ TEST_F(Join, ServerWaitsForFailureReasonOfItsOwnRank) {
   server->stop();
 }
 
-// Ranks that are processes on several nodes must get the right data from each other, and all must
-// be notified when one of them ends.
+// Tests ranks that are processes on several nodes. Each rank must get the right data from the
+// others, and must be notified when another rank ends.
 
 // The node of each rank.
 using Nodes = std::vector<std::string>;
@@ -141,7 +141,7 @@ std::string table_error_across(const Nodes& nodes, const RankTable& table, int r
   return table.link.connection.socket.valid() ? "" : "no link";
 }
 
-// Ranks that have joined, each on its node, and then follow the orders of the test.
+// Ranks that are processes on several nodes. They join, and then follow the orders of the test.
 class SeveralNodes : public testing::Test {
  protected:
   enum Stage : int { joined = 1, fault_reported };
@@ -164,7 +164,7 @@ class SeveralNodes : public testing::Test {
     }
   }
   void order(int rank, Order what) { orders_[rank] = what; }
-  // Waits until a fault has been reported to a rank, and returns its text.
+  // Waits until a fault has been reported to the rank, and returns the fault's text.
   std::string await_fault(int rank) {
     EXPECT_TRUE(wait_until([&] { return processes_.report(rank).stage == fault_reported; }))
         << rank;

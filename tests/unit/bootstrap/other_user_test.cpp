@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Another user of the machine finds the port of HCCL_COMM_ID and serves it, or joins through it.
-// The honest ranks must refuse that user by name, with a secret and without.
+// Another user of the machine knows the port of HCCL_COMM_ID, and serves that port or joins through
+// it. With and without a secret, the other ranks must refuse that user, and the error must name the
+// user.
 #include "base/secret.h"
 #include "bootstrap/pending_connections.h"
 #include "bootstrap/rendezvous_client.h"
@@ -13,7 +14,7 @@
 namespace hccl::bootstrap::test {
 namespace {
 
-// The parameter is HCCL_SECRET, which the other user knows.
+// The parameter is the value of HCCL_SECRET. The other user knows it.
 class OtherUser : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -25,7 +26,7 @@ class OtherUser : public testing::TestWithParam<const char*> {
   }
   [[nodiscard]] int port() const { return port_; }
 
-  // Serves the port for any user.
+  // Starts a server at `port`. The server accepts any user.
   [[nodiscard]] static std::shared_ptr<RootServer> serve_any_user(int port, Report& report) {
     UniqueId any_user;  // a server of this kind does not check the owners of its connections
     any_user.addresses = {Address{.bytes = {127, 0, 0, 1}, .port = static_cast<uint16_t>(port)}};
@@ -78,7 +79,7 @@ TEST_P(OtherUser, RankOfOtherUserIsRefusedAndJobContinues) {
     };
   };
   processes.start(0, environment(), join_as(0));
-  // The other user's rank skips its own check of the server, which would fail, too.
+  // The other user's rank does not check the server's owner, because that check would fail, too.
   processes.start(2, environment(), [&](Report& report) {
     become_another_user();
     UniqueId id;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins ranks that are processes: in any order, and on one port repeatedly. Errors must name the
+// Joins ranks that are processes, in any order, and repeatedly on one port. Errors must name the
 // mistake.
 #include "bootstrap/server_registry.h"
 #include "joining_ranks.h"
@@ -39,7 +39,7 @@ void expect_joined(Processes& processes, int size) {
   }
 }
 
-// Starts a rank as a process. Only rank 0 creates an id; the others pass an empty one.
+// Starts a rank as a process. Only rank 0 creates an id; the others pass an empty id.
 void start_rank(Processes& processes, int rank, int size, const Environment& environment) {
   processes.start(rank, environment, [=](Report& report) {
     join_and_report(report, rank == 0 ? create_unique_id() : hcclUniqueId{}, size, rank);
@@ -125,7 +125,7 @@ TEST(JoinProcesses, LaterCommunicatorsGetOtherPorts) {
       wait_until([&] { return board.has_id.load(); });
       join_and_report(report, board.id, 2, rank);
       if (report.code != hcclSuccess) return;
-      // Another communicator with an empty id is a mistake, which must be reported at once.
+      // Only the first communicator may have an empty id, so this call must fail at once.
       join_and_report(report, hcclUniqueId{}, 2, rank);
       report.code = report.code == hcclInvalidArgument ? hcclSuccess : hcclInternalError;
       if (std::string(report.text).find("only the first communicator") != std::string::npos) {

@@ -73,8 +73,8 @@ TEST(ProcessWatch, CallsBackOnceOnControlThread) {
   EXPECT_FALSE(ControlThread::instance().is_current());
 }
 
-// The watch's destructor waits for a callback in progress, but must not wait for one that has
-// thrown.
+// The watch's destructor waits for a callback in progress, but must not wait for a callback that
+// has thrown.
 TEST(ProcessWatch, CanBeDestroyedAfterCallbackThrew) {
   Sleeper sleeper;
   std::atomic<int> calls{0};

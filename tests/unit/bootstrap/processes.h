@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forked processes for tests that have not used the library themselves. The processes report
-// through shared memory, and end with the test.
+// Forked processes for tests. A test must not use the library before it forks a process. The
+// processes report through shared memory, and end with the test.
 #pragma once
 
 #include "base/error.h"
@@ -33,7 +33,7 @@ using hccl::test::free_port;
 
 // The shared memory in which a process reports to the test and to the other processes.
 struct Report {
-  std::atomic<int> stage{0};  // its meaning is up to the test
+  std::atomic<int> stage{0};  // defined by the test
   std::atomic<bool> done{false};
   int code = 0;
   char text[2000] = {};
@@ -46,7 +46,7 @@ struct Board {
   Report reports[32];
 };
 
-// Waits up to half a minute for a condition. Returns whether it holds.
+// Waits up to half a minute for the condition. Returns true if the condition holds.
 inline bool wait_until(const std::function<bool()>& condition) {
   for (int i = 0; i < 15'000; ++i) {
     if (condition()) return true;
@@ -73,7 +73,7 @@ class Processes {
   Processes(const Processes&) = delete;
   Processes& operator=(const Processes&) = delete;
 
-  // Runs `body` with these environment variables in a child, which then exits.
+  // Starts a child that sets these environment variables, runs `body` and exits.
   void start(int index, const std::map<std::string, std::string>& environment,
              const std::function<void(Report&)>& body) {
     Report& report = *new (&board_->reports[index]) Report;
@@ -96,7 +96,7 @@ class Processes {
 
   void kill(int index) { ::kill(pids_.at(index), SIGKILL); }
   [[nodiscard]] int pid(int index) const { return pids_.at(index); }
-  // Waits for the end of a process. Returns whether it exited with status 0.
+  // Waits up to half a minute for a process to exit. Returns whether its exit status is 0.
   bool finished(int index) {
     int status = -1;
     const bool gone =
@@ -105,8 +105,8 @@ class Processes {
     return gone && WIFEXITED(status) && WEXITSTATUS(status) == 0;
   }
 
-  // Forks a child of the calling child that lives until the test ends. If `raw`, no fork handlers
-  // run, so the child keeps every descriptor.
+  // Forks a process that lives until the test ends. Must be called in a child. If `raw`, no fork
+  // handlers run, so the new process keeps every descriptor.
   void leave_child(bool raw) {
     const auto pid = raw ? static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0)) : fork();
     if (pid != 0) return;
@@ -116,7 +116,7 @@ class Processes {
     _exit(0);
   }
 
-  // Expects that the process exits, and that it has reported `code` and a text that contains
+  // Expects that the process exits with status 0, and has reported `code` and a text that contains
   // `part`.
   void expect_reported(int index, int code, const std::string& part) {
     EXPECT_TRUE(!pids_.contains(index) || finished(index)) << index;
@@ -149,7 +149,7 @@ inline void write_report(Report& report, int code, const std::string& text) {
   std::strncpy(report.text, text.c_str(), sizeof(report.text) - 1);
 }
 
-// Runs the function, and reports the error that it throws.
+// Runs `function`, and reports the Error that it throws, if any.
 inline void report_error(Report& report, const std::function<void()>& function) {
   try {
     function();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A relay between ranks and the server, which forwards all bytes and changes one frame.
+// A relay between ranks and the server. It forwards all bytes, and can change one frame of each
+// connection.
 #pragma once
 
 #include "bootstrap/pending_connections.h"
@@ -17,8 +18,9 @@ namespace hccl::bootstrap::test {
 
 class Relay {
  public:
-  // Relays between the server of `id` and the ranks that are given id(). Changes a byte in the
-  // first frame of type `change` of each connection, in either direction.
+  // Relays between the server of `id` and the ranks that join with id(). If `change` is set,
+  // changes a byte in the first frame of that type of each connection, whichever end sends that
+  // frame.
   Relay(UniqueId id, std::optional<FrameType> change)
       : server_(id.addresses.at(0)), id_(std::move(id)), change_(change) {
     listener_ = listen_on(Address{.bytes = {127, 0, 0, 1}});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A relay changes frames between a rank and the server: no rank must join on a changed frame.
+// A relay changes a frame between a rank and the server. The rank must then fail.
 #include "relay.h"
 
 #include "loopback_test.h"
@@ -39,7 +39,7 @@ TEST_P(ChangedBeforeJoining, PreventsJoining) {
                                    ? "does not know the secret of this communicator"
                                    : "belongs to a different server than the one that now listens";
   EXPECT_NE(ending.text.find(expected), std::string::npos) << ending.text;
-  // If the welcome was changed, the server had accepted the rank, whose departure ends the
+  // If the welcome was changed, the server has accepted the rank, so the rank's departure ends the
   // rendezvous.
   if (!by_server) expect_all_joined(join_as_threads(id(), 2));
 }

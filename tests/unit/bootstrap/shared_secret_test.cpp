@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the sources of HCCL_COMM_ID's secret, and the texts for a bad or missing one. Opens no
-// connection.
+// Tests the sources of the secret for HCCL_COMM_ID, and the texts for an unsuitable or missing
+// secret. Opens no connection.
 #include "bootstrap/shared_secret.h"
 
 #include "base/config.h"
@@ -105,13 +105,13 @@ TEST_F(SharedSecret, RefusesUnsuitableFileAndSaysHowToFix) {
                "is larger than 4096 bytes; name a file that holds nothing but the secret");
 }
 
-// A process started with this environment. It is killed with the object.
+// A process with this environment. The destructor kills the process.
 class ProcessWithEnvironment {
  public:
   explicit ProcessWithEnvironment(const std::string& variable) {
     const std::array<const char*, 3> arguments{"sleep", "1000", nullptr};
     const std::array<const char*, 2> environment{variable.c_str(), nullptr};
-    // posix_spawnp() does not change the strings, but lacks const.
+    // posix_spawnp() does not change the strings, but its parameters lack const.
     EXPECT_EQ(posix_spawnp(&pid_, arguments[0], nullptr, nullptr,
                            const_cast<char* const*>(arguments.data()),
                            const_cast<char* const*>(environment.data())),
@@ -128,8 +128,7 @@ class ProcessWithEnvironment {
   [[nodiscard]] std::string file() const { return text("/proc/", pid_, "/environ"); }
 
  private:
-  // Waits for the new program's environment, because posix_spawn() may return before exec has
-  // replaced it.
+  // Waits until the new program's environment can be read. posix_spawnp() may return earlier.
   void await_environment() const {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (std::ifstream(file()).peek() == std::ifstream::traits_type::eof() &&

@@ -27,8 +27,8 @@ class Unauthenticated : public ServerTest {
   [[nodiscard]] Hello valid_hello(int rank, int size) const {
     return {rank, size, ProcessIdentity::mine(), random_secret()};
   }
-  // Returns all bytes that a rank sends until it is accepted, as if it knew the greeting in
-  // advance.
+  // Returns the opening and the hello of a rank. The hello's code is wrong, because a correct code
+  // depends on the server's greeting.
   [[nodiscard]] Bytes bytes_of(const Hello& hello) const {
     const Bytes opening = serialize(Opening{kProtocolVersion, random_secret(), {}, {}});
     FrameSeal seal(FrameSeal::Party::rank, key(), opening, opening);
@@ -39,7 +39,8 @@ class Unauthenticated : public ServerTest {
   }
   [[nodiscard]] Bytes key() const { return proof_key(server()); }
 
-  // Returns the server's answer to the hello of a rank with this key.
+  // Sends the hello of a rank with this key. Returns the first frame of type `type` in the server's
+  // answer.
   [[nodiscard]] std::optional<Frame> answer_to(const Hello& hello, const Bytes& key,
                                                FrameType type) const {
     FarEnd channel(connect_to_server(server()));
@@ -146,8 +147,8 @@ TEST_F(Unauthenticated, CorruptHelloIsRefused) {
   expect_job_continues();
 }
 
-// A recorded hello must be worthless when it is replayed, in this run and in a later one, which may
-// have the same key.
+// A recorded hello must be refused when it is replayed, in the same run and in a later run with the
+// same key.
 TEST_F(Unauthenticated, ReplayedHelloIsRefused) {
   const Bytes opening = serialize(Opening{kProtocolVersion, random_secret(), {}, {}});
   FarEnd channel(connect_to_server(server()));
@@ -175,8 +176,8 @@ TEST_F(Unauthenticated, ReplayedHelloIsRefused) {
   next_run->stop();
 }
 
-// A rank that breaks the protocol, or whose frames are changed in transit, must end the rendezvous
-// with an error that names it.
+// If a rank breaks the protocol, or its frames are changed in transit, the rendezvous must fail
+// with an error that names the rank.
 TEST_F(Unauthenticated, ForgedOrUnexpectedFrameFailsRendezvous) {
   for (const bool forged : {false, true}) {
     const UniqueId run = decode(create_unique_id());
@@ -204,8 +205,9 @@ TEST_F(Unauthenticated, ForgedOrUnexpectedFrameFailsRendezvous) {
   }
 }
 
-// At the port of HCCL_COMM_ID, the server identifies a local rank by the owner of its socket, which
-// is unknown after the rank has closed the socket. The hello of such a rank must not count.
+// At the port of HCCL_COMM_ID, the server checks which user owns the socket of a local rank. The
+// owner is unknown after the rank has closed the socket, so the server must ignore the hello of
+// such a rank.
 TEST_F(Unauthenticated, HelloOfClosedConnectionIsIgnored) {
   Address address = server().addresses.at(0);
   address.port = 0;
@@ -219,7 +221,7 @@ TEST_F(Unauthenticated, HelloOfClosedConnectionIsIgnored) {
   for (int i = 0; i < 3; ++i) {
     FarEnd channel(connect_to_server(open));
     ASSERT_TRUE(open_as_rank(channel, {}));
-    // Blocks the control thread, so that the server reads the hello only after the sender has hung
+    // Blocks the control thread, so that the server reads the hello only after the rank has hung
     // up.
     std::promise<void> begun;
     std::promise<void> hung_up;
@@ -232,7 +234,7 @@ TEST_F(Unauthenticated, HelloOfClosedConnectionIsIgnored) {
     channel->close();
     hung_up.set_value();
   }
-  // The rank's place must still be free, and nothing must have failed.
+  // The rank must still be able to join.
   FarEnd channel(connect_to_server(open));
   ASSERT_TRUE(open_as_rank(channel, {}));
   channel->send(FrameType::hello, serialize(valid_hello(1, 3)));
@@ -240,7 +242,7 @@ TEST_F(Unauthenticated, HelloOfClosedConnectionIsIgnored) {
   trusting->stop();
 }
 
-// A server that sends endlessly must not delay a rank beyond its deadline.
+// A server that sends endlessly must not delay a rank beyond the rank's deadline.
 TEST_F(Unauthenticated, FloodingServerIsRefused) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
@@ -269,7 +271,7 @@ TEST_F(Unauthenticated, FloodingServerIsRefused) {
   talker.join();
 }
 
-// The text of a server that is not authenticated must be quoted, on one line.
+// The text of a server that is not authenticated must be quoted on one line.
 TEST_F(Unauthenticated, ServerWithoutKeyIsQuoted) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
@@ -308,7 +310,8 @@ TEST_F(Unauthenticated, RankAfterRetirementFindsNoServer) {
   EXPECT_NE(late.text.find("no process listens at 127.0.0.1:"), std::string::npos) << late.text;
 }
 
-// A connection must be closed in time, whether it sends anything, nothing, or one byte at a time.
+// The server must close a connection in time if the hello is missing or incomplete, or arrives one
+// byte at a time.
 TEST_F(Unauthenticated, SlowHelloIsCutOff) {
   Address loopback;
   loopback.bytes = {127, 0, 0, 1};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests which rank a wait-for graph blames, and when waiting ranks report.
+// Tests which rank a wait-for graph blames, and when a waiting rank reports missing ranks.
 
 #include "bootstrap/wait_for_graph.h"
 
@@ -12,8 +12,6 @@
 
 namespace hccl::bootstrap {
 namespace {
-
-// Tests the wait-for graph: which rank delays the others.
 
 std::string root_cause(const WaitForGraph& ranks, int asker, const std::set<int>& gone = {}) {
   return ranks.root_cause(asker, gone, rank_list);
@@ -120,8 +118,8 @@ TEST(WaitForGraph, DifferentAlgorithmsAreAMismatch) {
             "by tree; set the same HCCL_* variables on all ranks");
 }
 
-// Ranks that wait for others must report early and again at HCCL_HANG_REPORT, but not twice at the
-// same time.
+// Tests when a waiting rank reports missing ranks: after 5 s and after HCCL_HANG_REPORT, but only
+// once if HCCL_HANG_REPORT is at most 5 s.
 
 using std::chrono::milliseconds;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests frames, messages, codes and the hash function. Malformed input must be refused.
+// Tests frames, messages, authentication codes and the hash function. Malformed input must be
+// refused.
 #include "bootstrap/wire.h"
 
 #include "base/secret.h"
@@ -77,7 +78,7 @@ TEST(Frame, RejectsInvalidHeaders) {
   EXPECT_EQ(parsed->length, 5U);
   EXPECT_FALSE(parse_header(header, 4));
   for (std::size_t i = 0; i < 8; ++i) {
-    if (i == 4) continue;  // the type, which becomes another valid type
+    if (i == 4) continue;  // byte 4 is the type
     Bytes damaged = frame;
     damaged[i] ^= std::byte{0x40};
     EXPECT_FALSE(parse_header(std::span(damaged).first<kFrameHeaderSize>(), 5)) << i;
@@ -137,7 +138,7 @@ TEST(Messages, SurviveEncoding) {
   EXPECT_TRUE(entry->has_memory);
 }
 
-// If an opening message has another version, the parser must read only that version.
+// From an opening of another version, the parser must read only the version.
 TEST(Messages, OpeningOfOtherVersionRevealsVersion) {
   Bytes later = serialize(Opening{kProtocolVersion + 1, random_secret(), {}, {}});
   later.resize(later.size() + 40);
@@ -153,7 +154,7 @@ class Seals : public testing::Test {
   using Party = FrameSeal::Party;
 
   [[nodiscard]] FrameSeal seal_of(Party role) const { return {role, key_, opening_, greeting_}; }
-  // Returns a sealed frame as it arrives.
+  // Returns a frame as it arrives, with the authentication code behind the payload.
   static Frame frame(FrameSeal& from, FrameType type, const Bytes& payload) {
     const Digest code = from.next_code(type, sha256(payload));
     Frame frame{type, payload, {}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A back end that only records the calls of a communicator, and a communicator over it.
+// A back end that only records the calls of a communicator, and a communicator over that back end.
 #pragma once
 
 #include "base/config.h"
@@ -27,9 +27,9 @@ class FakeBackend final : public Backend {
   std::optional<std::pair<hcclResult_t, std::string>> fault;
   std::string error_of_next_run;  // the text of the error that the next run throws; empty: none
 
-  // Returns the calls in order, such as "lane 0 of a", "number a send 1 to 2" and "run a
-  // all_reduce(..)", with "staged" appended to those that were staged. Streams are named a, b, ...
-  // in the order in which they were opened.
+  // Returns the calls in order, such as "lane 0 of a", "number a send(1, float) to rank 2" and "run
+  // a all_reduce(1, float, sum)". The text of a staged call contains "staged". Streams are named a,
+  // b, ... in the order in which they were opened.
   [[nodiscard]] std::vector<std::string> log() const {
     const std::lock_guard lock(mutex_);
     return log_;
@@ -116,7 +116,7 @@ class FakeBackend final : public Backend {
   std::list<Stream> streams_;
 };
 
-// The communicator of rank 0 of four, with its own device.
+// Rank 0 of a communicator of four ranks, with a device.
 struct FakeCommunicator {
   FakeCommunicator() {
     auto made = std::make_unique<FakeBackend>();
@@ -125,12 +125,12 @@ struct FakeCommunicator {
     communicator = std::make_shared<Communicator>(
         id, 4, 0, device, std::move(made), std::make_unique<OperationLog>(*config(), 0, true));
   }
-  // Wait for the work of the stream. Return all calls that the back end has recorded, or only those
-  // that ran work.
+  // Waits for the work of the stream. Returns all calls that the back end has recorded.
   std::vector<std::string> log_after(const std::shared_ptr<device::Stream>& stream) const {
     static_cast<void>(stream->synchronize());
     return backend->log();
   }
+  // Waits for the work of the stream. Returns only the calls that ran work.
   std::vector<std::string> ran_on(const std::shared_ptr<device::Stream>& stream) const {
     std::vector<std::string> log = log_after(stream);
     std::erase_if(log, [](const std::string& entry) {

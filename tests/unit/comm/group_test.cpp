@@ -15,7 +15,7 @@
 namespace hccl::comm {
 namespace {
 
-// The order in which a group must queue its calls.
+// Tests the order in which a group queues its calls.
 
 using Log = std::vector<std::string>;
 
@@ -101,7 +101,7 @@ TEST_F(Groups, QueueTheRestDespiteUnmatchedMessageToSelf) {
   EXPECT_EQ(log.back().substr(0, 31), "run a all_reduce(1, float, sum)");
 }
 
-// A list must treat any number of messages alike.
+// Tests message lists of different lengths.
 
 MessageList numbers(int count) {
   MessageList list;

@@ -39,7 +39,8 @@ class Pages {
   std::byte* base_;
 };
 
-// Returns true if the range is admitted after a recheck, as before the first access to a buffer.
+// Rechecks the range, as before the first access to a buffer. Returns true if the range is
+// admitted.
 bool admits_now(AccessibleRanges& ranges, std::uint64_t address, std::uint64_t bytes) {
   ranges.recheck(address, bytes);
   return ranges.admits(address, bytes);
@@ -79,8 +80,9 @@ TEST(AccessibleRanges, DetectsHoleInKnownRange) {
   EXPECT_TRUE(ranges.admits(pages.address(9), 7 * kPage));
 }
 
-// Only the ends of a known range are rechecked, so the range must stay admitted when pages in its
-// middle change.
+// Ranges that are admitted in slices must merge into one. A recheck tests the access to the first
+// and the last page only, so the merged range must stay admitted when pages in the middle become
+// read-only.
 TEST(AccessibleRanges, RemembersRangesAdmittedInSlices) {
   const Pages pages(16);
   AccessibleRanges ranges(HostAccess::write);

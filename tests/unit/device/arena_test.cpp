@@ -56,7 +56,7 @@ TEST(AddressAllocator, MergesFreeRangesAndNeverOverlaps) {
   EXPECT_EQ(allocator.allocate(kEnd, 1), 0u);
 }
 
-// Tests allocation, look-up, retirement and relocation of device memory.
+// Tests allocation, look-up, release and relocation of device memory.
 
 using test::error_of;
 
@@ -64,7 +64,7 @@ TEST(Arena, AddressesAreNotHostPointers) {
   Arena arena(base_address(0), 16 * kMiB);
   const DeviceAddress address = arena.allocate(100);
   EXPECT_NE(address, 0u);
-  EXPECT_GT(address >> 56, 0u);  // not canonical on any supported machine
+  EXPECT_GT(address >> 56, 0u);  // not a canonical address on any supported machine
 }
 
 TEST(Arena, OneAllocationMayTakeWholeDevice) {
@@ -102,7 +102,8 @@ TEST(Arena, ReusesFreedMemoryOnlyWhenQuiescent) {
                 .find("was freed"),
             std::string::npos);
   std::vector<std::byte> read(pattern.size());
-  copy_to_host(arena, read.data(), first, read.size());  // queued before the free
+  copy_to_host(arena, read.data(), first,
+               read.size());  // like a command that was queued before the free
   EXPECT_EQ(read, pattern);
   EXPECT_NE(arena.allocate(2 * kMiB), first);
   quiet = true;
@@ -129,7 +130,7 @@ TEST(Arena, MovingKeepsAddressAndContents) {
   const std::uint64_t before = arena.file_offset(address);
   arena.move_to_fresh_pages({before + 4096, 1});
   EXPECT_NE(arena.file_offset(address), before);
-  std::memset(arena.view()->at(before), 0xff, kMiB);  // a late store
+  std::memset(arena.view()->at(before), 0xff, kMiB);  // a late store of another rank
   std::vector<std::byte> read(kMiB);
   copy_to_host(arena, read.data(), address, read.size());
   EXPECT_EQ(read, pattern);
@@ -143,7 +144,7 @@ TEST(Arena, CopiesResultToMovedPages) {
   const DeviceAddress address = arena.allocate(size);
   const Placement before = arena.locate(address);
   arena.move_to_fresh_pages({before.file_offset, 1});
-  for (std::uint64_t at = 0; at < size; at += kMiB)  // stores of other ranks to the old place
+  for (std::uint64_t at = 0; at < size; at += kMiB)  // stores of other ranks to the old pages
     std::memset(arena.view()->at(before.file_offset + at), 7, std::min(kMiB, size - at));
   arena.copy_if_moved(address, before, size);
   std::vector<std::byte> read(size);
@@ -153,7 +154,8 @@ TEST(Arena, CopiesResultToMovedPages) {
   EXPECT_EQ(arena.view()->content(before.file_offset, size), Content::hole);
 }
 
-// Exits with 0 if an allocation keeps its data on a kernel that cannot distinguish holes from data.
+// Moves an allocation on a kernel that cannot distinguish holes from data. Exits with 0 if the
+// allocation keeps its data.
 [[noreturn]] void move_without_seeking() {
   test::refuse_system_calls({SYS_lseek, 2, {SEEK_DATA, SEEK_HOLE}}, EINVAL);
   Arena arena(base_address(0), 16 * kMiB);
@@ -225,8 +227,8 @@ class ContentWatcher final : public PageWatcher {
   Arena& arena_;
 };
 
-// The pages must have been freed when a watcher is notified, or a user of neighbouring memory could
-// map the old pages after the notification.
+// The pages must be freed before a watcher is notified. Otherwise a user of neighbouring memory
+// could map the old pages after the notification.
 TEST(Arena, FreesPagesBeforeNotifyingWatchers) {
   Arena arena(base_address(0), 16 * kMiB);
   ContentWatcher watcher(arena);
@@ -264,7 +266,7 @@ TEST(Copy, CopiesOverlappingRangesInBothDirections) {
   }
 }
 
-// Mapped pages are copied in place, others through a bounce buffer.
+// Mapped pages are copied directly, unmapped pages through a bounce buffer.
 TEST(Copy, CopiesMappedAndUnmappedPagesOnDevice) {
   Arena arena(base_address(0), 16 * kMiB);
   const std::size_t bytes = 3 * kMiB + 17;

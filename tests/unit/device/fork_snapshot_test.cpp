@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests a forked child's snapshot of device memory, and trimmed pages.
+// Tests a forked child's snapshot of device memory, and the trimming of pages.
 #include "base/error.h"
 #include "children.h"
 #include "device/arena.h"
@@ -201,7 +201,8 @@ TEST_F(Fork, ChildMayForkAgain) {
   EXPECT_TRUE(all_are(view_, bytes_, 1));
 }
 
-// Several threads fork, while another allocates and writes memory that the children do not read.
+// Several threads fork while another thread allocates and writes memory that the children do not
+// read.
 TEST_F(Fork, WorksWithManyThreads) {
   arena_.keep_at_fork(address_, bytes_, true);
   std::memset(view_, 6, bytes_);

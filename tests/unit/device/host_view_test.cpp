@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host view of an allocation must stay at one address, whatever pages back it.
+// The host view of an allocation must stay at one address, even when the allocation moves to other
+// pages.
 #include "base/error.h"
 #include "children.h"
 #include "device/arena.h"
@@ -108,8 +109,8 @@ TEST(HostView, SharesMappingWithNeighbours) {
   EXPECT_LT(mappings(), before + 5);
 }
 
-// Returns true if `bytes` of address space can be reserved when the limit is `room` bytes above the
-// current size.
+// Returns true if a ViewSpace of `bytes` bytes can be reserved when the limit of address space is
+// `room` bytes above the current size of the process.
 bool is_reserved_within(std::uint64_t bytes, std::uint64_t room) {
   const int status = test::status_in_child([&] {
     std::uint64_t pages = 0;

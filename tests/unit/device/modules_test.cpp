@@ -28,12 +28,12 @@
 namespace hccl::device {
 namespace {
 
-// Another user may hold the names of modules, which anyone can compute. A module must then still be
-// claimable by one process at a time, or the error must name that user.
+// Tests modules whose names another user has bound. Anyone can compute these names. One process at
+// a time must still be able to claim such a module, or the error must name the other user.
 
 constexpr uid_t kSquatter = 65534;
-// A user without a folder. The id differs between processes, because tests run in parallel and
-// remove the folder when they end.
+// A user without folders. Each test process has another user id, because tests run in parallel and
+// remove the user's folders at the end.
 const uid_t kUser = 60'000 + static_cast<uid_t>(getpid() % 5000);
 
 void become(uid_t user) {
@@ -70,7 +70,7 @@ class Helper {
   pid_t pid_;
 };
 
-// Returns the result of `body`, or the text of its error, in a process of kUser.
+// Runs `body` in a process of kUser. Returns the result, or the text of the error.
 std::string result_of(const std::function<std::string()>& body) {
   std::array<int, 2> answer{};
   EXPECT_EQ(pipe(answer.data()), 0);
@@ -94,7 +94,7 @@ std::string result_of(const std::function<std::string()>& body) {
   return result;
 }
 
-// Returns the name of kUser's claim on a module, computed as any other user can.
+// Returns the name that kUser's claim on a module binds. Computes the name as any other user can.
 std::string name_of(std::uint32_t id) {
   std::string node = node_identity();
   node.replace(0, node.find(' ', 4), text("uid ", kUser));
@@ -105,7 +105,7 @@ std::string name_of(std::uint32_t id) {
   return text("hccl-module-", std::hex, hash, "-", std::dec, id);
 }
 
-// Binds the name as the squatter, without listening.
+// Binds the name of kUser's claim as the squatter, without listening.
 void hold(std::uint32_t id) {
   const std::string name = name_of(id);
   sockaddr_un address{};
@@ -142,7 +142,7 @@ class HeldNames : public testing::Test {
     remove_folders();
   }
 
-  // Claims a module as kUser and keeps it.
+  // Claims module_ as kUser, and keeps the claim.
   template <class Claim>
   void hold_as_user(Claim claim) const {
     become(kUser);
@@ -211,7 +211,8 @@ TEST_F(HeldNames, HeldFoldersAreErrorThatNamesUser) {
                  "cannot guess, and the same for all ranks of this machine"));
 }
 
-// A module must have one holder per node, and a claim must end with its holder.
+// Tests the registry. A module must have at most one holder on a node, and errors must be able to
+// name the holder.
 
 TEST(ModuleRegistry, AllowsOneHolderAtATime) {
   const auto module =

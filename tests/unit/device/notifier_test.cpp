@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests ranges of a stream's work: how they failed, whether their failures have been reported, and
-// the callbacks after they have run.
+// Tests ranges of a stream's work: their failures, the reports of those failures, and the callbacks
+// that are made when the work has run.
 #include "device/notifier.h"
 
 #include "base/process.h"
@@ -26,7 +26,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Queues work that fails with `text`.
+// Queues work that fails with `outcome` and `text`.
 void fail_on(Stream& stream, Outcome outcome, const std::string& text) {
   stream.enqueue([outcome, text = std::string(text)] {
     explain_failure(hcclSocketError, text);
@@ -38,7 +38,7 @@ void succeed_on(Stream& stream) {
   stream.enqueue([] { return Outcome::success; });
 }
 
-// Holds a stream until the gate opens.
+// Blocks a stream until open() is called.
 class Gate {
  public:
   void hold(Stream& stream) {
@@ -77,7 +77,7 @@ class Callbacks {
     const std::lock_guard lock(mutex_);
     return lines_;
   }
-  // Blocks until `count` callbacks have been made, and returns them.
+  // Blocks until `count` callbacks have been made, and returns their lines.
   std::vector<std::string> wait_for(std::size_t count) {
     while (lines().size() < count) std::this_thread::sleep_for(100us);
     return lines();
@@ -169,7 +169,7 @@ TEST_F(Ranges, CanBeAwaitedWithTimeLimit) {
   EXPECT_TRUE(stream_->wait_until(1, Deadline::after(1ns)));
 }
 
-// A callback must be made both for work that has run and for work that is yet to run.
+// Callbacks must be made although no thread waits for the stream.
 TEST_F(Ranges, NotifyWithoutWaiters) {
   for (int round = 0; round < 20; ++round) {
     succeed_on(*stream_);
@@ -178,7 +178,7 @@ TEST_F(Ranges, NotifyWithoutWaiters) {
     EXPECT_EQ(callbacks_.wait_for(static_cast<std::size_t>(round) + 1).back(),
               std::to_string(round) + " 0 ");
     std::this_thread::sleep_for(
-        round % 2 == 0 ? 0ms : 15ms);  // the worker naps after 0 ms, and sleeps after 15 ms
+        round % 2 == 0 ? 0ms : 15ms);  // after 0 ms the worker naps; after 15 ms it sleeps
   }
 }
 
@@ -211,7 +211,7 @@ TEST_F(Ranges, NotifyInOrderOfPositions) {
   EXPECT_EQ(callbacks_.wait_for(6), (Lines{"1 0 ", "1 0 ", "2 0 ", "3 0 ", "4 0 ", "4 0 "}));
 }
 
-// A callback that waits for a blocked stream must not delay those of other streams.
+// A callback for a blocked stream must not delay the callbacks for other streams.
 TEST_F(Ranges, NotifyForEachStreamIndependently) {
   const auto free = device_.create_stream();
   Gate gate;
@@ -238,7 +238,7 @@ void queue_and_wait(Stream& stream, int rounds) {
   }
 }
 
-// Callbacks must be made even if a thread that waits for the same stream runs its work.
+// Callbacks must be made even if a thread that waits for the same stream runs the work.
 TEST_F(Ranges, NotifyWhileOtherThreadsSynchronise) {
   constexpr int kRounds = 2'000;
   std::thread first([&] { queue_and_wait(*stream_, kRounds); });
@@ -288,7 +288,8 @@ TEST_F(Ranges, NotifyBeforeThreadStopsAndAfterRestart) {
   }
 }
 
-// A child has no notifier thread. It must exit all the same, and the parent must get its callbacks.
+// A forked child has no notifier thread. The child must still be able to exit, and the parent must
+// get the parent's callbacks.
 TEST_F(Ranges, NotifyParentOfForkedChild) {
   Gate gate;
   gate.hold(*stream_);

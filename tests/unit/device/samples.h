@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes, and work for streams.
+// A unit of size, and a helper that makes commands for streams.
 #pragma once
 
 #include "device/stream.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests how failed work affects later work, on its stream and on streams that wait for it.
+// Tests how failed work affects later work on the same stream, and streams that wait for the failed
+// work.
 #include "device/device.h"
 #include "device/event.h"
 #include "device/stream.h"
@@ -38,8 +39,8 @@ TEST_F(FailedWork, FailureReachesWaitingStreamOnce) {
   EXPECT_EQ(second_->synchronize(), Outcome::success);
 }
 
-// An event must carry the outcome of the work before it, even if the program already knows that
-// outcome.
+// A capture that was made before a failure was reported must still fail streams that follow it
+// later. A capture that was made after the report must not.
 TEST_F(FailedWork, EventOfFailedWorkFailsLaterWaits) {
   first_->enqueue([] { return Outcome::failed; });
   const Capture failed = first_->capture();
@@ -80,8 +81,8 @@ TEST_F(FailedWork, FailedCollectiveHidesNoFailedCopy) {
   EXPECT_EQ(device_.synchronize(), Outcome::success);
 }
 
-// The copy between the two captures is skipped, so a stream that waits for the second one lacks its
-// data and must fail.
+// The work between the two captures is skipped. A stream that follows the second capture lacks the
+// results of that work, so it must fail.
 TEST_F(FailedWork, SkippedWorkFailsItsWaiters) {
   int skipped = 0;
   int runs = 0;
@@ -99,8 +100,8 @@ TEST_F(FailedWork, SkippedWorkFailsItsWaiters) {
   EXPECT_EQ(runs, 0);
 }
 
-// The program uploads on one stream, works on another and synchronises only the latter. A failed
-// upload must fail only one round.
+// In each round, the program uploads on one stream, works on a second stream, and synchronises only
+// the second one. A failed upload must fail only one round.
 TEST_F(FailedWork, ReportOnWaitingStreamEndsFailureOnBoth) {
   int runs = 0;
   fail_with(*first_, "no luck");
@@ -141,7 +142,8 @@ TEST_F(FailedWork, EventBetweenTwoFailuresSucceeds) {
   EXPECT_EQ(first_->synchronize(), Outcome::failed);
 }
 
-// When failures of two streams hold a third one, reporting one of them must not release it.
+// If failures of two streams stop a third stream, the report of one failure must not let the third
+// stream continue.
 TEST_F(FailedWork, TwoFailuresMayHoldOneStream) {
   const auto third = device_.create_stream();
   int runs = 0;
@@ -174,7 +176,7 @@ TEST_F(FailedWork, LaterWorkFailsUntilFailureIsReported) {
   EXPECT_EQ(first_->progress()->failure().text, "no luck");
   EXPECT_EQ(first_->progress()->failure().code, hcclOutOfMemory);
   Outcome outcome{};
-  ASSERT_TRUE(first_->query(&outcome));  // a query must not end the failure
+  ASSERT_TRUE(first_->query(&outcome));  // a query must not count as a report
   EXPECT_EQ(outcome, Outcome::failed);
   work();
   EXPECT_EQ(first_->synchronize(), Outcome::failed);
@@ -210,8 +212,8 @@ TEST_F(FailedWork, FailedCollectiveDoesNotStopLaterWork) {
   EXPECT_TRUE(ran);
 }
 
-// The wait is queued before the failure is reported to the program, and runs afterwards. It must
-// still fail.
+// The wait is queued before the failure is reported to the program, and runs after the report. The
+// wait must still fail.
 TEST_F(FailedWork, FailsWaitersForItsEvent) {
   std::atomic<bool> go{false};
   bool ran = false;
@@ -229,8 +231,8 @@ TEST_F(FailedWork, FailsWaitersForItsEvent) {
   EXPECT_EQ(second_->synchronize(), Outcome::success);
 }
 
-// Waits and event times must stay in order on a failed stream, or work queued after the report
-// would overtake the other stream.
+// Waits and event times must stay in order on a failed stream. Otherwise, work that is queued after
+// the report would overtake the work of the other stream.
 TEST_F(FailedWork, WaitsAndEventTimesStayInOrderBehindIt) {
   int value = 0;
   first_->enqueue(succeeding([&] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the order, ownership and waiting of streams.
+// Tests streams: the order of their work, the threads that run it, and waiting.
 #include "device/stream.h"
 
 #include "base/syn_error.h"
@@ -44,12 +44,12 @@ TEST_F(Streams, RunWithoutWaiters) {
     stream_->enqueue(succeeding([&] { ran.store(true); }));
     while (!ran) std::this_thread::yield();
     std::this_thread::sleep_for(
-        round % 2 == 0 ? 0ms : 15ms);  // the worker naps after 0 ms, and sleeps after 15 ms
+        round % 2 == 0 ? 0ms : 15ms);  // after 0 ms the worker naps; after 15 ms it sleeps
   }
 }
 
-// The worker naps longer if the program has always waited for its work itself. Work that the
-// program then does not wait for must still start.
+// The worker naps longer if the program has always waited for its work. If the program then queues
+// work without waiting, that work must still start.
 TEST_F(Streams, RunWithoutWaitersAfterProgramAlwaysWaited) {
   for (int round = 0; round < 8; ++round) {
     const auto end = std::chrono::steady_clock::now() + 12ms;
@@ -69,7 +69,8 @@ TEST_F(Streams, RunWithoutWaitersAfterProgramAlwaysWaited) {
   }
 }
 
-// Counts the queued commands of its own kind that may begin, after skipping `skipped` of them.
+// Skips `skipped` queued commands. Then counts the CountingCommands that follow directly and may
+// begin.
 struct CountingCommand {
   std::vector<std::size_t>& seen;
   std::size_t skipped = 0;
@@ -87,7 +88,7 @@ TEST_F(Streams, CommandSeesLaterCommands) {
     while (!stream_->host_is_waiting()) std::this_thread::yield();
   }));
   std::vector<std::size_t> seen;
-  constexpr std::size_t kCommands = 700;  // in several segments
+  constexpr std::size_t kCommands = 700;  // more than a segment of the queue holds
   const auto skipped = [](std::size_t number) {
     return std::min(number % 5 * 100, kCommands - 1 - number);
   };
@@ -130,7 +131,8 @@ TEST_F(Streams, CommandSeesNothingWhileOthersMayWrite) {
   EXPECT_EQ(other->synchronize(), Outcome::success);
 }
 
-// Adds to `sum`, which only the thread that owns the stream may access, and waits at times.
+// Queues additions to `sum`, which only the thread that runs the stream's work may access. Waits
+// for the stream at times.
 void add_and_wait_sometimes(Stream& stream, std::uint64_t& sum) {
   for (int number = 0; number < 2'000; ++number) {
     stream.enqueue(succeeding([&] { ++sum; }));
@@ -214,7 +216,7 @@ struct RecordingCommand {
     const bool passing = lookahead.wait_budget() != WaitBudget::unlimited;
     if (passing && leaves.fetch_sub(1) > 0) return Outcome::would_block;
     if (passing) ++opportunistic;
-    const auto end = std::chrono::steady_clock::now() + 1us;  // takes longer than to queue it
+    const auto end = std::chrono::steady_clock::now() + 1us;  // longer than enqueue() takes
     while (std::chrono::steady_clock::now() < end) {
     }
     seen.push_back(number);

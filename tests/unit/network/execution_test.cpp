@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executes every algorithm over streams that take and lend random amounts. The results must be
-// those of the scalar interpreter of the same schedules, bit for bit.
+// Executes every algorithm over streams that take and lend random numbers of bytes. The results
+// must have the bits that the scalar interpreter computes from the same schedules.
 #include "network/execution.h"
 
 #include "algorithms/catalogue.h"
@@ -48,7 +48,7 @@ Bytes to_bytes(const std::vector<std::uint64_t>& words, std::size_t size) {
   return bytes;
 }
 
-// The poisoned memory of one rank. In place, input and output overlap.
+// The memory of one rank, poisoned except for the input. In place, input and output overlap.
 class Memory {
  public:
   Memory(const Case& of, const schedule::Shape& shape, const Bytes& input) {
@@ -194,8 +194,8 @@ TEST(Execution, GivesBitsOfScheduleForEveryAlgorithm) {
   }
 }
 
-// Rank 1 makes a different call. The first rank that detects the mismatch must report it, and must
-// not take any data.
+// Rank 1 makes a different call. The first rank that detects the mismatch must report the mismatch,
+// and must not take any data.
 TEST(Execution, RefusesDifferentCallOfPeer) {
   const schedule::Shape shape{.collective = Collective::all_reduce, .rank_count = 2};
   const auto& build = algorithms::find("ring", Collective::all_reduce)->build;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams between ranks of one thread that take and lend random amounts up to their capacity, and
-// so produce every partial send and receive of a real transport.
+// Streams between ranks that run in one thread. Each stream takes and lends random numbers of bytes
+// up to its capacity, and so produces all partial sends and receives of a real transport.
 #pragma once
 
 #include "network/execution.h"
@@ -67,7 +67,7 @@ class LooseEndpoint final : public transport::Endpoint {
   }
   bool flushed() override { return wires_.random_up_to(2) != 0; }
   std::span<const std::byte> try_receive(std::size_t most) override {
-    // Lent bytes stay lent, and more may be added.
+    // Bytes that are already lent stay lent, and more bytes may be added.
     const std::size_t available = std::min({most, in_.bytes.size(), view_limit()});
     const std::size_t before = std::min(lent_.size(), available);
     const std::size_t count = before + wires_.random_up_to(available - before);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks post their part of operations ahead of time. The results must be those of running the
-// operations one after the other, whatever their dependencies.
+// Ranks post their parts of later operations in advance. The results must equal those of running
+// the operations one after the other, even if an operation depends on the one before.
 #include "engine_ranks.h"
 
 #include <atomic>
@@ -60,7 +60,7 @@ CollectiveCall call_of(const Step& step, const std::vector<std::uint64_t>& buffe
   return call;
 }
 
-// Concatenates `count` elements at `offset` of every input.
+// Concatenates elements `offset` to `offset + count` of all inputs.
 void gather(const std::vector<std::vector<float>>& inputs, std::ptrdiff_t offset,
             std::ptrdiff_t count, std::vector<float>& result) {
   auto to = result.begin();
@@ -68,7 +68,7 @@ void gather(const std::vector<std::vector<float>>& inputs, std::ptrdiff_t offset
     to = std::copy_n(input.begin() + offset, count, to);
 }
 
-// Applies the step to the memories of all ranks.
+// Applies the step to the buffers of all ranks.
 void apply(const Step& step, std::vector<Memory>& ranks) {
   std::vector<std::vector<float>> inputs;
   inputs.reserve(ranks.size());
@@ -105,7 +105,7 @@ void apply(const Step& step, std::vector<Memory>& ranks) {
   }
 }
 
-// The rest of a program, up to the last call that is "queued" at the moment.
+// The calls of a program that count as queued: those from `first` to `end`.
 class RestOfProgram final : public CallLookahead {
  public:
   RestOfProgram(const std::vector<CollectiveCall>& calls, std::size_t first, std::size_t end)
@@ -168,8 +168,8 @@ TEST(Ahead, RandomProgramsEqualSequentialExecution) {
   }
 }
 
-// A rank that waits for the first of 40 calls on 40 buffers posts its part of the next calls, which
-// its peer must then complete without that rank.
+// A rank that waits in the first of 40 calls posts its part of the next calls. Its peer must then
+// be able to complete those calls alone.
 TEST(Ahead, PeerCompletesOperationsPostedByWaitingRank) {
   for (const std::size_t count : {std::size_t{4}, std::size_t{2'000}}) {
     EngineRanks ranks(2);
@@ -177,7 +177,7 @@ TEST(Ahead, PeerCompletesOperationsPostedByWaitingRank) {
     std::vector<std::vector<CollectiveCall>> calls(2);
     for (int rank = 0; rank < 2; ++rank) {
       const std::uint64_t send = ranks.upload(rank, input);
-      // The first call maps the pages of the send buffer.
+      // Parts are posted in advance only if the pages of their buffers are mapped.
       for (int call = 0; call < 40; ++call) {
         const std::uint64_t recv = ranks.upload(rank, std::vector<float>(count, -1.0F));
         ranks.arena(rank).view()->populate(ranks.arena(rank).file_offset(recv),
@@ -204,8 +204,8 @@ TEST(Ahead, PeerCompletesOperationsPostedByWaitingRank) {
   }
 }
 
-// Runs many in-place calls, which are queued in advance, until rank 0 aborts before call `at`.
-// Returns true if no other rank wrote to the rank's memory afterwards.
+// Runs in-place calls, which are all queued in advance, until rank 0 aborts before call `at`.
+// Returns true if no other rank wrote to this rank's buffer afterwards.
 bool run_until_aborted(EngineRanks& ranks, int rank, std::size_t at) {
   constexpr std::size_t kCount = 20'000;
   const auto lane = ranks.make_lane(rank);

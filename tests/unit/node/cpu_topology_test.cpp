@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests how ranks wait, depending on affinity masks, quotas and scheduling groups, and which caches
-// count, on machines described by files in a folder.
+// Tests how ranks wait, which depends on affinity masks, quotas and scheduling groups. Tests the
+// size of the last-level caches of machines that files in a folder describe.
 #include "node/cpu_topology.h"
 
 #include "children.h"
@@ -68,7 +68,8 @@ TEST(Cores, RanksWithOwnCoresSpinInAnyGroup) {
   EXPECT_EQ(count_cores(ranks).ladder().name, std::string("spinning"));
 }
 
-// A process in its own session must have its own autogroup if the kernel creates autogroups.
+// A new session must have a scheduling group of its own if the kernel creates autogroups and the
+// process is in the root control group. Otherwise, its group must stay the same.
 TEST(Cores, SessionsAreSchedulingGroupsWithAutogroup) {
   int enabled = 0;
   std::ifstream("/proc/sys/kernel/sched_autogroup_enabled") >> enabled;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Built without memory ordering of "tile done": the race detector must report that results are read
-// before the writes are known to be complete.
+// Built without the memory ordering of "tile done". The race detector must report that ranks read
+// results while these may still be written.
 #include "engine_ranks.h"
 
 #include <cmath>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks of one node that are threads of the test. Each engine uses its own arena, without streams
-// or bootstrap.
+// Ranks of one node that are threads of the test. Each rank has an engine and an arena, but no
+// streams and no bootstrap.
 #pragma once
 
 #include "base/error.h"
@@ -52,7 +52,7 @@ class EngineRanks {
     return ControlBlock(SharedSegment::map(control_)->data());
   }
 
-  // Runs `body(rank)` on one thread per rank, and waits for all of them.
+  // Runs `body(rank)` on one thread per rank, and waits for all threads.
   template <class Body>
   void run(Body body) {
     std::vector<std::thread> threads;
@@ -61,14 +61,14 @@ class EngineRanks {
     for (std::thread& thread : threads) thread.join();
   }
 
-  // Allocates device memory with the given contents. Returns its address.
+  // Allocates device memory with the given contents. Returns the address.
   [[nodiscard]] std::uint64_t upload(int rank, const std::vector<float>& values) {
     const std::uint64_t address = arena(rank).allocate(values.size() * sizeof(float));
     device::copy_to_device(arena(rank), address, values.data(), values.size() * sizeof(float));
     return address;
   }
-  // Returns values of device memory. Reads them through the mapping in which the ranks compute, so
-  // that the race detector sees the reads.
+  // Reads `count` floats of device memory, through the mapping in which the ranks compute, so that
+  // the race detector sees the reads.
   [[nodiscard]] std::vector<float> read(int rank, std::uint64_t address, std::size_t count) {
     std::vector<float> values(count);
     const std::uint64_t offset = arena(rank).file_offset(address);
@@ -84,8 +84,8 @@ class EngineRanks {
   std::vector<std::unique_ptr<Engine>> engines_;
 };
 
-// Returns values with random mantissas and exponents from -20 to 20, whose sums depend on the order
-// of addition.
+// Returns values with random mantissas and with exponents from -20 to 20. Sums of such values
+// depend on the order of addition.
 inline std::vector<float> random_values(std::size_t count, unsigned seed) {
   std::mt19937 generator(seed);
   std::uniform_real_distribution<float> mantissa(-2.0F, 2.0F);
@@ -100,8 +100,8 @@ inline std::vector<float> random_values(std::size_t count, unsigned seed) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-// Returns true if a failed rank's stores into its buffer persist, because no other rank writes to
-// it.
+// Stores a pattern into the buffer of a rank whose call has failed. Returns true if no other rank
+// overwrites the pattern soon afterwards.
 [[nodiscard]] inline bool is_left_alone(EngineRanks& ranks, int rank, std::uint64_t buffer,
                                         std::size_t count) {
   const std::vector<float> pattern(count, 5.0F);
@@ -111,8 +111,8 @@ inline std::vector<float> random_values(std::size_t count, unsigned seed) {
   return same_bits(ranks.read(rank, buffer, count), pattern);
 }
 
-// Makes the calls until another rank aborts them. Returns true if they were aborted and no other
-// rank wrote to the buffer afterwards.
+// Runs `calls` until a rank aborts them. Returns true if the calls were aborted and no other rank
+// wrote to the buffer afterwards.
 template <class Calls>
 [[nodiscard]] bool is_consistent_after_abort(EngineRanks& ranks, int rank, std::uint64_t buffer,
                                              std::size_t count, Calls calls) {
@@ -124,7 +124,7 @@ template <class Calls>
   return false;
 }
 
-// Adds from left to right, in the order of the ranks.
+// Returns the elementwise sum of the inputs, added in the order of the ranks.
 inline std::vector<float> sum_in_rank_order(const std::vector<std::vector<float>>& inputs) {
   std::vector<float> sum = inputs.front();
   for (std::size_t rank = 1; rank < inputs.size(); ++rank) {

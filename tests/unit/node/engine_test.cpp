@@ -16,8 +16,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Runs `rounds` all-reduces of `count` floats, the odd ones in place, and checks every result on
-// every rank.
+// Runs `rounds` all-reduces of `count` floats, every second one in place. Checks the results of all
+// ranks.
 void check_all_reduces(EngineRanks& ranks, std::size_t count, int rounds) {
   std::vector<std::vector<float>> inputs;
   inputs.reserve(static_cast<std::size_t>(ranks.size()));
@@ -58,7 +58,8 @@ TEST(Engine, CountersWrap) {
   }
 }
 
-// Returns true if the error names rank 1's different count, and nothing was stored.
+// Runs an all-reduce in which rank 1 passes `odd_count`. Returns true if the error names that
+// count, and nothing was stored.
 bool reports_mismatch(EngineRanks& ranks, int rank, std::size_t odd_count) {
   const auto lane = ranks.make_lane(rank);
   const std::size_t count = rank == 1 ? odd_count : 6'000;
@@ -78,7 +79,7 @@ bool reports_mismatch(EngineRanks& ranks, int rank, std::size_t odd_count) {
 
 TEST(Engine, MismatchIsReportedToAllAndWritesNothing) {
   for (const std::size_t odd_count :
-       {3u, 5'000u}) {  // a small call against large ones, and large against large
+       {3u, 5'000u}) {  // rank 1's call is eager, then cooperative; the others' are cooperative
     EngineRanks ranks(3);
     std::atomic<int> reported{0};
     ranks.run([&](int rank) { reported += reports_mismatch(ranks, rank, odd_count) ? 1 : 0; });
@@ -106,8 +107,8 @@ TEST(Engine, TimeoutNamesMissingRank) {
   }
 }
 
-// A rank may post its part after others have given up the operation. The late part must not
-// complete the next call on their lane.
+// A rank may post its part after the others have given up the operation. The late part must not
+// complete the next call on the lane.
 TEST(Engine, LateArrivalDoesNotReachNextCall) {
   EngineOptions options;
   options.operation_timeout = 50ms;
@@ -165,8 +166,8 @@ TEST(Engine, AbortAfterFaultWakesWaiters) {
   }
 }
 
-// A peer that has stopped inside a tile must not delay the others, and its late stores must not
-// reach them.
+// A peer that is stopped within a tile must not delay the other ranks, and the peer's late stores
+// must not reach their buffers.
 TEST(Engine, LeavesStoppedPeerOnOldPages) {
   EngineRanks ranks(2);
   const std::size_t count = 100'000;
@@ -176,7 +177,7 @@ TEST(Engine, LeavesStoppedPeerOnOldPages) {
   const auto lane0 = ranks.make_lane(0);
   const auto lane1 = ranks.make_lane(1);
   lane1->attach();
-  lane1->current_tile(1).store(1);  // as after claiming a tile
+  lane1->current_tile(1).store(1);  // as if rank 1 had claimed a tile
   std::thread stopped([&] {
     std::this_thread::sleep_for(50ms);
     ranks.segment(1).fault().raise(hcclSystemError, "test");
@@ -191,7 +192,7 @@ TEST(Engine, LeavesStoppedPeerOnOldPages) {
 }
 
 // Runs all-reduces until rank 0 aborts before operation `at`. Returns true if no other rank wrote
-// to the rank's memory afterwards.
+// to this rank's buffer afterwards.
 bool run_until_aborted(EngineRanks& ranks, int rank, int at) {
   constexpr std::size_t kCount = 200'000;
   const auto lane = ranks.make_lane(rank);

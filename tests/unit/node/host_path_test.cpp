@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests collectives on host memory with ranks that are threads: results over several slices,
-// wrap-around of the counters, mixed memory, mismatches and aborts.
+// wrap-around of the counters, calls in which a rank uses device memory, mismatches and aborts.
 #include "node/host_path.h"
 
 #include "engine_ranks.h"
@@ -51,8 +51,8 @@ std::vector<std::vector<float>> random_inputs(int ranks, std::size_t count) {
   return inputs;
 }
 
-// Runs `rounds` all-reduces of `count` floats, the odd ones in place. In every third, rank 0's
-// buffers are in device memory.
+// Runs `rounds` all-reduces of `count` floats, every second one in place. In every third one, the
+// buffers of rank 0 are in device memory.
 void check_all_reduces_on_host(EngineRanks& ranks, std::size_t count, int rounds) {
   const auto inputs = random_inputs(ranks.size(), count);
   const std::vector<float> expected = sum_in_rank_order(inputs);
@@ -115,8 +115,8 @@ TEST(HostPath, MismatchIsReportedToAllAndWritesNothing) {
   }
 }
 
-// The roots of a chain of broadcasts change, so each rank runs ahead of its peers at times. A rank
-// must not fill a part of its staging buffer that a peer still reads.
+// A root runs ahead of the other ranks, and the root changes every five broadcasts. A root must not
+// overwrite data in its staging buffer that another rank still reads.
 TEST(HostPath, RootsThatRunAheadOverwriteNothing) {
   constexpr std::size_t kCount = 90'001;
   constexpr int kRounds = 60;

@@ -13,7 +13,8 @@
 namespace hccl::node {
 namespace {
 
-// Tests how sends and receives are numbered, and offers that no receive expects.
+// Tests mailboxes: the numbers of sends and receives, and the search for messages without a
+// receive.
 
 PointToPoint call_with(int peer, Direction direction) {
   return {.direction = direction, .type = hcclFloat32, .peer = peer, .count = 3};
@@ -70,7 +71,7 @@ TEST(Mailboxes, PackCallsIntoOneWord) {
   EXPECT_EQ(unpack_call(pack_call(call)).count, 0xFFFFFFFF);
 }
 
-// Tests the steps of a message on both sides, one at a time.
+// Tests the steps of sender and receiver, one at a time.
 
 class MessageStepsTest : public testing::Test {
  protected:
@@ -81,7 +82,7 @@ class MessageStepsTest : public testing::Test {
     return numbered(receiver_boxes_, Direction::receive, 0, address, count);
   }
 
-  // Sends `count` values through all steps, and expects that the receiver gets exactly these.
+  // Takes a message of `count` values through all steps. Expects that the values arrive unchanged.
   void expect_delivered(std::size_t count) {
     const std::vector<float> values = random_values(count, 1);
     const std::uint64_t to = ranks_.upload(1, std::vector<float>(count, 0.0F));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the groups of sends and receives in flight with a plain list of groups.
+// Tests the groups of sends and receives that are in flight.
 #include "node/pending_messages.h"
 
 #include <algorithm>
@@ -108,7 +108,7 @@ TEST(PendingMessages, RemovesGroupThatCannotBegin) {
   EXPECT_FALSE(pending.open(1));
 }
 
-// During a group's turn, its items must not move and conflicts must be found, no matter how many
+// The items of the current group must not move, and conflicts must be found, regardless of how many
 // groups have ended before.
 TEST(PendingMessages, KeepsItemsInPlaceUntilGroupEnds) {
   PendingMessages pending;
@@ -145,7 +145,7 @@ class Groups {
     }
     return group;
   }
-  // Begins a random number of groups behind those that are pending.
+  // Appends up to three random groups to `pending`, as long as there is room.
   void begin_some(PendingMessages& pending, std::mt19937& random) {
     for (std::size_t more = random() % 4; more != 0; --more) {
       const Calls& behind = make(random);
@@ -176,7 +176,8 @@ void advance_some(PendingMessages& pending, std::mt19937& random) {
   }
 }
 
-// Groups must end in the order in which they began, whatever the pattern.
+// Compares the groups in flight with a plain list of groups under random use. Groups must end in
+// the order in which they began.
 TEST(PendingMessages, KeepsItemsInOrder) {
   std::mt19937 random(7);
   PendingMessages pending;

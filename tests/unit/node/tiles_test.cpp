@@ -15,7 +15,7 @@
 namespace hccl::node {
 namespace {
 
-// Every collective must take each chunk from the source that its definition names.
+// Tests which ranks each chunk comes from, and which ranks it goes to.
 
 CollectiveCall call_of(Collective collective, int root = -1) {
   return {.collective = collective, .root = root};
@@ -66,8 +66,8 @@ TEST(ChunkMap, DestinationsOfOneSetShareSources) {
   }
 }
 
-// Every tile must be claimed once, whatever the order of the workers. If there are few tiles, each
-// worker must get its own share.
+// Every tile must be claimed once, in any order of the workers. If there are few tiles, each worker
+// must get its own share of them.
 
 TEST(TileClaims, ClaimEveryTileOnceInAnyOrder) {
   std::mt19937 numbers(7);
@@ -88,7 +88,8 @@ TEST(TileClaims, ClaimEveryTileOnceInAnyOrder) {
   }
 }
 
-// Expects that workers that claim in turn, the last one first, get their own shares.
+// Lets the workers claim tiles in turn, from the last worker to the first. Expects that each worker
+// gets the tiles of its own share.
 void expect_own_shares(std::uint32_t workers, std::uint32_t each) {
   std::uint32_t claimed = 0;
   for (std::uint32_t claim = 0; claim < workers * each; ++claim) {
@@ -114,7 +115,7 @@ TEST(TileClaims, WrapAroundWhenShareIsTaken) {
   EXPECT_FALSE(TileClaims(0xffffffff, 32).next(0, 1));
 }
 
-// Tiles must cover every element of every chunk exactly once.
+// Expects that the tiles cover every byte of every chunk exactly once.
 
 void expect_every_byte_once(Collective collective, std::uint64_t count, int ranks) {
   CollectiveCall call{.collective = collective, .type = hcclFloat32, .count = count};
@@ -166,8 +167,8 @@ void expect_every_pair_once(std::uint64_t part, int ranks) {
   }
 }
 
-// In an all-to-all, every ordered pair of ranks has a chunk. Each tile must exchange the two chunks
-// of one pair.
+// A tile of an all-to-all exchanges the data of one rank with that of one or several peers. The
+// tiles must cover each pair of ranks once.
 TEST(TilePlan, AllToAllCoversEveryPairOnce) {
   for (const std::uint64_t part : {100ull, 1'024ull, 1'025ull, 70'001ull}) {
     for (const int ranks : {2, 3, 8}) expect_every_pair_once(part, ranks);

@@ -17,7 +17,7 @@ namespace {
 
 // Tests the choices of the table, forced algorithms, and that schedules are built once.
 
-// Returns a planner. `layout` has one letter per rank, which names its node.
+// `layout` has one letter per rank. The letter names the rank's node.
 Planner planner_of(const std::string& layout, const std::string& forced = "") {
   std::vector<std::string> identities;
   for (const char letter : layout) identities.emplace_back(1, letter);

@@ -64,8 +64,8 @@ TEST(Simulator, MatchesClosedFormOfHalvingDoubling) {
               1e-9 * expected);
 }
 
-// The last rank must have all data after the message has left the root and one slice has been
-// forwarded n - 2 times.
+// The last of n ranks must have all data when the root has sent the message and the last slice has
+// been forwarded n - 2 times.
 TEST(Simulator, PipelinesChainBySlices) {
   const double slice = 65'536;
   const double message = 16 * slice;
@@ -74,7 +74,7 @@ TEST(Simulator, PipelinesChainBySlices) {
               1e-9 * expected);
 }
 
-// The two ranks of each node must share its card.
+// The two ranks of each node must share the node's network card.
 TEST(Simulator, SharesCardAmongRanksOfNode) {
   const double apart = cost("direct", Collective::all_gather, cluster_of(4, 1), 1'000'000);
   EXPECT_NEAR(apart, kLatency + 3e6 / kBandwidth, 1e-9);
@@ -82,14 +82,13 @@ TEST(Simulator, SharesCardAmongRanksOfNode) {
   EXPECT_NEAR(shared, kLatency + 4e6 / kBandwidth, 1e-9);
 }
 
-// Transfers from several nodes must pass the receiver's card one after the other.
+// Transfers from several nodes must pass the receiver's network card one after the other.
 TEST(Simulator, SharesCardAmongItsSenders) {
   EXPECT_NEAR(cost("direct", Collective::reduce, cluster_of(5, 1), 1'000'000),
               kLatency + 4e6 / kBandwidth, 1e-9);
 }
 
-// The reduction up the tree and the broadcast down must overlap, so that a card carries its tree's
-// half of the message three times, not four.
+// The reduction up a tree and the broadcast down that tree must overlap.
 TEST(Simulator, OverlapsUpAndDownInDoubleTree) {
   const double bytes = 64e6;
   const double best = bytes / kBandwidth;

@@ -119,8 +119,8 @@ TEST(Verifier, RefusesOverwritingDataBeingSent) {
                    "rank 0, step 0: overwrites output[0] while it is sent to rank 1");
 }
 
-// Expects a hazard in an all-to-all of two ranks with two chunks each, whose transfers `write`
-// adds.
+// Expects a hazard in an all-to-all of two ranks with blocks of two chunks. `write` adds the
+// transfers.
 void expect_hazard(const Write& write, const std::string& text) {
   expect_violation(verify_written(Collective::all_to_all, 2, 2, write), Property::no_hazard,
                    "rank 0, step 0: " + text);

@@ -53,8 +53,8 @@ TEST(AverageTile, DividesSmallIntegersByLargeNumbers) {
   EXPECT_EQ(value, std::byte{0});
 }
 
-// Returns the mean of `parts` equal values, computed from their prescaled sum. Each fold rounds to
-// the type.
+// Returns the mean of `parts` equal values, computed from the sum of the prescaled values. Each
+// addition rounds to the type.
 std::uint64_t mean_of_equal(hcclDataType_t type, std::uint64_t word, std::uint32_t parts) {
   std::array<std::byte, 2> scaled{}, sum{};
   test::store_word(type, scaled.data(), word);
@@ -71,13 +71,14 @@ std::uint64_t mean_of_equal(hcclDataType_t type, std::uint64_t word, std::uint32
   return mean;
 }
 
-// Averages must be finite even for the largest finite values, whose sum is infinite.
+// Averages of the largest finite values must be finite, although the sum of those values is
+// infinite.
 TEST(AverageTile, StaysInRangeForPrescaledValues) {
   for (const std::uint32_t parts : {2U, 4U}) {
     EXPECT_EQ(mean_of_equal(hcclFloat16, 0x7BFF, parts), 0x7BFFU) << parts;
     EXPECT_EQ(mean_of_equal(hcclBfloat16, 0xFF7F, parts), 0xFF7FU) << parts;
   }
-  for (const std::uint32_t parts : {3U, 5U, 64U, 100U, 4096U}) {  // the folds round
+  for (const std::uint32_t parts : {3U, 5U, 64U, 100U, 4096U}) {  // the additions round
     EXPECT_LT(mean_of_equal(hcclFloat16, 0x7BFF, parts), 0x7C00U) << parts;
     EXPECT_LT(mean_of_equal(hcclBfloat16, 0x7F7F, parts), 0x7F80U) << parts;
   }
@@ -101,8 +102,8 @@ TEST(PrescaleTile, MatchesReferenceBitwise) {
   }
 }
 
-// copy_tile() must copy every bit pattern to every destination, and must not write outside the
-// destinations.
+// Tests copy_tile(), which must copy every bit pattern to every destination, and must not write
+// outside the destinations.
 
 using Bytes = std::vector<std::byte>;
 
@@ -163,8 +164,8 @@ TEST(CopyTile, SupportsAnyNumberOfDestinations) {
   for (const std::size_t destinations : {64u, 65u, 130u}) check_all_ways(1000, destinations);
 }
 
-// The kernels of every instruction set of this processor must give the bits of the reference,
-// because ranks on different machines must agree. reduce_tile() uses only the best set.
+// Tests the kernels of every instruction set of this processor. All must give the bits of the
+// reference, because ranks on different machines must agree. reduce_tile() uses only the best set.
 
 using namespace reference;
 
@@ -250,8 +251,8 @@ TEST(Averages, OfBytesAreExact) {
   }
 }
 
-// Averages must be exact at the ends of the range, and on both sides of zero and of every multiple
-// near zero, for every number of ranks: powers of two are divided by shifts, which round down.
+// Averages must be exact around zero and at both ends of the range, for every number of ranks. If
+// that number is a power of two, the kernels divide by shifts, which round down.
 template <class T>
 void expect_exact_averages(hcclDataType_t type) {
   using Unsigned = std::make_unsigned_t<T>;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every kernel must produce the bits of the scalar reference, for all types, reductions, numbers of
-// sources and destinations, lengths around vectors and blocks, alignments, both store policies, and
-// in place.
+// reduce_tile() must produce the bits of the scalar reference: for all types and reductions, many
+// numbers of sources and destinations, lengths near those of vectors and blocks, many alignments,
+// cached and streaming stores, and in place.
 #include "reduce/reduce.h"
 
 #include "reference.h"
@@ -22,12 +22,13 @@ namespace {
 using namespace reference;
 
 constexpr std::size_t kMaxDestinations = 16;
-constexpr std::size_t kTailMargin = 256;  // poisoned, before and after every buffer
+constexpr std::size_t kTailMargin =
+    256;  // bytes before and after every buffer; half of them are poisoned
 constexpr std::byte kTailPoison{0xA5};
 
 enum class InPlace { none, same, reversed };
 
-// A buffer at a chosen distance from a cache line, with poison around it.
+// A buffer at a chosen distance from the start of a cache line, with poison around the buffer.
 class Buffer {
  public:
   Buffer() : storage_(kMostCount * 8 + 2 * kTailMargin + 128) {}
@@ -55,7 +56,7 @@ class Buffer {
 
 struct Case {
   std::size_t source_count, destination_count, count;
-  std::size_t distance;  // from a cache line; kMixed: differs for every buffer
+  std::size_t distance;  // from the start of a cache line; kMixed: differs for every buffer
   InPlace in_place;
   StorePolicy policy;
 
@@ -210,8 +211,8 @@ Bytes negated(hcclDataType_t type, Bytes from) {
   return from;
 }
 
-// Proves that the tests above would detect a fold in a different order: the seventh source cancels
-// the first one, so the rounding errors of the sources in between differ, even in bfloat16.
+// Proves that the tests above would detect a fold in a different order. The seventh source cancels
+// the first one, so rounding errors depend on the position of the seventh source, even in bfloat16.
 TEST(ReduceTileOrder, DifferentOrderGivesDifferentBits) {
   for (const hcclDataType_t type : {hcclFloat32, hcclBfloat16}) {
     auto sources = random_sources(type, Values::ordinary);
@@ -230,7 +231,8 @@ TEST(ReduceTileOrder, DifferentOrderGivesDifferentBits) {
   }
 }
 
-// Work may run on a waiting thread of the program, which may have changed the rounding mode.
+// A kernel may run on a waiting thread of the program, and the program may have changed that
+// thread's rounding mode.
 TEST(ReduceTileMode, IgnoresRoundingModeOfThread) {
   const auto sources = random_sources(hcclFloat32, Values::ordinary);
   const Bytes to_nearest = expected(hcclFloat32, hcclSum, sources, rank_order(2));

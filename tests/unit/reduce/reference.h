@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inputs of the kernels, and their expected results.
+// Inputs of the kernels, and the expected results.
 #pragma once
 
 #include "scalar_fold.h"
@@ -18,7 +18,7 @@ using test::size_of;
 
 using Bytes = std::vector<std::byte>;
 
-// The random sources: kMostSources of kMostCount elements each.
+// The number of random sources, and the number of elements of each source.
 constexpr std::size_t kMostSources = 16;
 constexpr std::size_t kMostCount = 9000;
 
@@ -30,8 +30,8 @@ inline std::vector<std::size_t> rank_order(std::size_t count) {
   return order;
 }
 
-// Returns a float with random sign and mantissa and an exponent from -20 to 20 or, for
-// Values::special in one of three cases, a special value.
+// Returns the bits of a float with random sign, random mantissa, and an exponent from -20 to 20.
+// For Values::special, every third float on average is a special value instead.
 inline std::uint32_t random_float(std::mt19937& random, Values values) {
   static constexpr std::array<std::uint32_t, 16> kSpecial = {
       0x00000000, 0x80000000, 0x7F800000, 0xFF800000, 0x7FC00000, 0xFFC00000,
@@ -44,15 +44,15 @@ inline std::uint32_t random_float(std::mt19937& random, Values values) {
   return (static_cast<std::uint32_t>(random()) & 0x807FFFFF) | exponent << 23;
 }
 
-// Returns a double whose upper bits are those of random_float() and whose lower bits are random.
+// Returns the bits of a double: the value of a random_float(), with random bits at the end of the
+// mantissa if the value is finite and not 0.
 inline std::uint64_t random_double(std::mt19937& random, Values values) {
   const auto value = bits<float>(random_float(random, values));
   const auto word = bits<std::uint64_t>(static_cast<double>(value));
   return std::isfinite(value) && value != 0 ? word | (random() & 0x1FFFFFFF) : word;
 }
 
-// Returns 16 random bits, because halves have few values, many of them special. The value is finite
-// unless `values` is Values::special.
+// Returns a half with random bits. The half is finite unless `values` is Values::special.
 inline std::uint16_t random_half(std::mt19937& random, Values values) {
   const auto word = static_cast<std::uint16_t>(random());
   const bool is_finite = (word & 0x7C00) != 0x7C00;

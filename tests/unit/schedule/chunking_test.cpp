@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For every count and number of channels and chunks, each element must occur once, and both ends of
-// a transfer must agree.
+// Tests how elements are divided among channels and chunks. Each element must be in exactly one
+// chunk.
 #include "schedule/chunking.h"
 
 #include "schedule/builder.h"
@@ -88,7 +88,8 @@ Message message(Collective collective, std::uint32_t channels, std::uint32_t blo
   return made;
 }
 
-// Returns, for each element, the number of chunks of a role that contain it, over all channels.
+// Returns, for each element, how many chunks of this role contain the element, in all channels
+// together.
 std::vector<int> coverage(Message message, Role role, std::uint64_t count, std::uint64_t buffer) {
   std::vector<int> marks(buffer);
   Shape& shape = message.shape;
@@ -129,8 +130,8 @@ TEST(Chunking, ChunksOfAllChannelsCoverBufferOnce) {
   }
 }
 
-// The runs of a span must be those of its chunks in order, whether the chunks are contiguous or
-// not.
+// The runs of a span must be those of its chunks in order, even if the chunks are not contiguous in
+// the buffer.
 TEST(Chunking, SpanConsistsOfItsChunksInOrder) {
   std::mt19937 random(5);
   const auto below = [&](std::uint32_t limit) {

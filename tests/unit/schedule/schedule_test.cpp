@@ -101,7 +101,7 @@ TEST(Printer, WritesJson) {
             std::string::npos);
 }
 
-// Tests shapes as keys, and the meaning of buffers.
+// Tests shapes as keys, and which buffers a rank has.
 
 TEST(Shape, EveryFieldChangesShapeAndHash) {
   std::vector<Shape> shapes(9);

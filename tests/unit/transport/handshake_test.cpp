@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests connecting: the handshake of both sides, and the listener that accepts.
+// Tests how streams are connected: the handshake of both sides, and the listener that accepts
+// connections.
 
 #include "transport/handshake.h"
 
@@ -26,7 +27,7 @@ Membership member(int rank) {
 
 const StreamKey kKey{2, 5, {7, 1}};
 
-// Passes `bytes` to a side one at a time until the side refuses. Returns the side's answer.
+// Passes `bytes` to a side, one byte at a time, until the side refuses. Returns the side's answer.
 template <class Side>
 Bytes answer_to(Side& side, const Bytes& bytes) {
   Bytes answer;
@@ -55,7 +56,8 @@ TEST(Handshake, BothSidesAuthenticate) {
   EXPECT_EQ(conversation.acceptor.state(), Handshake::State::done);
   EXPECT_TRUE(conversation.acceptor.key() == kKey);
   EXPECT_EQ(conversation.connector.state(), Handshake::State::in_progress);
-  EXPECT_EQ(conversation.connector.wanted(), 1U);  // excludes the bytes of the stream that follows
+  EXPECT_EQ(conversation.connector.wanted(),
+            1U);  // the verdict, without the bytes of the stream that follows
   static_cast<void>(conversation.connector.take(AcceptorHandshake::encode(Verdict::accepted)));
   EXPECT_EQ(conversation.connector.state(), Handshake::State::done);
   EXPECT_EQ(conversation.connector.wanted(), 0U);
@@ -132,7 +134,8 @@ TEST(Handshake, GarbageIsRefusedAtFirstByte) {
   EXPECT_EQ(acceptor.state(), Handshake::State::refused);
 }
 
-// Tests a listener that several threads of a rank share, one call at a time.
+// Tests a listener that several threads of a rank share. The test makes the threads' calls one by
+// one.
 
 Membership member_for(int rank) { return {.rank = rank, .size = 8}; }
 

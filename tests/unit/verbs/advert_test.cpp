@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the two ends' views of adverts, first separately, then together: whichever messages are
-// delayed, the receiver must take the bytes of the stream in order, each from the place where it
-// was written.
+// Tests SenderView and ReceiverView separately, then together while messages are delayed at random.
+// The receiver must take the bytes of the stream in order, from the ring or from the destination.
 #include "verbs/advert.h"
 
 #include "ranks.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two connected queue pairs over the fake wire, with memory that the peer may write. Violations
-// that the wire records fail the test.
+// A fixture with two queue pairs, connected over the fake wire. Each end has memory to which the
+// other end may write. The test fails if the wire has recorded a violation.
 #pragma once
 
 #include "fake_wire.h"
@@ -26,7 +26,7 @@ inline ConnectionEnds ends_between(int own, int peer) {
   return {own, peer, "node-b", "fake0", 1, "10.77.0.1", "10.77.0.2", 4096};
 }
 
-// One end, with memory that the peer may write.
+// One queue pair and its memory, to which the peer may write.
 struct PairEnd {
   PairEnd(FakeWire& wire, int number, const QueuePair::Depths& depths)
       : device(wire.memory().open(v4(10, 77, 0, static_cast<std::uint8_t>(number)))),
@@ -67,16 +67,16 @@ class ConnectedPairs : public testing::Test {
 
   [[nodiscard]] QueuePair& near() { return *near_->pair; }
   [[nodiscard]] QueuePair& far() { return *far_->pair; }
-  // Post a write from the near to the far end: of an immediate alone, or of bytes of the near end's
-  // memory.
+  // Posts a write without data from the near end to the far end.
   std::uint64_t post_immediate(std::uint32_t immediate) {
     return near().write({}, 0, {}, immediate);
   }
+  // Posts a write of bytes of the near end's memory to the same offset of the far end's memory.
   std::uint64_t write(std::size_t bytes, std::uint32_t immediate, std::size_t offset = 0) {
     return near().write(std::span(near_->memory).subspan(offset, bytes),
                         near_->registration.local_key(), far_->target(offset), immediate);
   }
-  // Polls until no completion is left. Returns the immediates received.
+  // Polls until a poll returns no immediate. Returns all immediates received.
   [[nodiscard]] static std::vector<std::uint32_t> receive_all(QueuePair& pair) {
     std::vector<std::uint32_t> received;
     for (auto more = pair.poll(); !more.empty(); more = pair.poll())

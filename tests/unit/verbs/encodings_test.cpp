@@ -17,7 +17,7 @@
 namespace hccl::verbs {
 namespace {
 
-// All 32 bits of a message must be used, and no value may have two meanings.
+// Tests immediates: the fields must use all 32 bits and must not overlap.
 
 using Kind = Immediate::Kind;
 
@@ -64,7 +64,7 @@ TEST(Immediate, HoldsWindowMaxima) {
       << "the truncated number of adverts would be ambiguous";
 }
 
-// A published address must survive encoding, and other bytes must be refused.
+// Tests published addresses: they must survive encoding, and other bytes must be refused.
 
 using hccl::test::test_seed;
 

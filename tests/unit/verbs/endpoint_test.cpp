@@ -44,7 +44,7 @@ class Endpoints : public testing::Test {
   }
   [[nodiscard]] VerbsEndpoint& near() { return near_->endpoint(); }
   [[nodiscard]] VerbsEndpoint& far() { return far_->endpoint(); }
-  // Returns true if an endpoint that is about to sleep would be woken at once.
+  // Returns true if the endpoint refuses to sleep, or would be woken at once.
   [[nodiscard]] static bool wakes(VerbsEndpoint& endpoint, transport::Interest interest) {
     transport::SleepPlan plan;
     if (!endpoint.begin_sleep(interest, plan)) return true;
@@ -52,13 +52,14 @@ class Endpoints : public testing::Test {
     endpoint.end_sleep();
     return called;
   }
-  // Returns memory within one granule, so that a single lease covers all of it.
+  // Returns a part of `memory` that lies within one granule, so that one lease covers it.
   [[nodiscard]] static std::span<std::byte> within_a_granule(const test::ProgramMemory& memory,
                                                              std::size_t bytes) {
     const std::size_t edge = 1024 * kKiB - test::ProgramMemory::kOffset % (1024 * kKiB);
     return memory.all().subspan(edge, bytes);
   }
-  // Returns the type and the text of the exception that the function throws.
+  // Returns "lost: " or the error code, followed by the text of the exception that `function`
+  // throws.
   [[nodiscard]] static std::string thrown_by(const std::function<void()>& function) {
     try {
       function();
@@ -101,7 +102,7 @@ TEST_F(Endpoints, ConnectWhenSocketIsReady) {
 
 TEST_F(Endpoints, SendNothingBeforePeerIsReady) {
   EXPECT_EQ(near().try_receive(1).size(), 0U);
-  EXPECT_EQ(far().try_receive(1).size(), 0U);  // has the peer's info, and has sent that it is ready
+  EXPECT_EQ(far().try_receive(1).size(), 0U);  // reads the near end's QpInfo
   EXPECT_FALSE(far().connected());
   EXPECT_EQ(far().try_send(std::as_bytes(std::span("a", 1))), 0U);
   EXPECT_EQ(near().try_receive(1).size(), 0U);
@@ -148,8 +149,8 @@ TEST_F(Endpoints, ReceiveDataSentBeforePeerEnded) {
       << what;
 }
 
-// A peer that destroys its queue pair can no longer repeat the last acknowledgement, which may have
-// been lost. The bytes that the peer has taken must count as flushed without it.
+// The last acknowledgement may be lost, and a peer that has destroyed its queue pair cannot repeat
+// it. The bytes that such a peer has taken must count as flushed.
 TEST_F(Endpoints, FlushBytesTakenByDepartedPeer) {
   for (const bool takes_all : {true, false}) {
     start(0);
@@ -193,7 +194,7 @@ TEST_F(Endpoints, CutLosesStreamAtBothEnds) {
 
 TEST_F(Endpoints, ImpossibleMessageIsInternalError) {
   connect_to();
-  // Sends direct data without an advert, as no sender of this version does.
+  // The far end sends its only byte directly, but receives a credit for a byte of the ring.
   EXPECT_EQ(near().try_receive_into(within_a_granule(near_memory_, 100 * kKiB)), 0U);
   wire_.run();
   EXPECT_TRUE(far().try_receive(1).empty()) << "this call processes the advert";
@@ -210,7 +211,7 @@ TEST_F(Endpoints, ImpossibleMessageIsInternalError) {
 
 TEST_F(Endpoints, SleepOnlyWhenNoCompletionIsLeft) {
   connect_to();
-  // The far end has many completions queued ahead of the message.
+  // The completions of 120 writes precede the near end's message in the far end's queue.
   EXPECT_EQ(near().try_receive_into(within_a_granule(near_memory_, 1024 * kKiB)), 0U);
   wire_.run();
   const auto source = within_a_granule(far_memory_, 8 * kKiB);
@@ -225,8 +226,8 @@ TEST_F(Endpoints, SleepOnlyWhenNoCompletionIsLeft) {
 
 TEST_F(Endpoints, SleepOnlyWithoutRoomInRingAndDestination) {
   connect_to();
-  // All messages are in flight, and the advertised room that is left is less than a wake-up is
-  // worth.
+  // The far end sends the maximum number of messages. Then 20 KiB are left in the destination,
+  // which alone is too little to wake a sender.
   const auto destination = within_a_granule(near_memory_, (128 * 8 + 20) * kKiB);
   EXPECT_EQ(near().try_receive_into(destination), 0U);
   wire_.run();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two endpoints over the fake wire, whose connection is a pair of sockets.
+// Endpoints over the fake wire. They exchange their queue pair parameters over a pair of sockets.
 #pragma once
 
 #include "fake_wire.h"
@@ -16,7 +16,8 @@
 
 namespace hccl::verbs::test {
 
-// An attempt that yields the connection after `after` polls.
+// A connection attempt. The first `after` polls return nothing, and the next poll returns the
+// socket.
 class GivenSocket final : public transport::ConnectionAttempt {
  public:
   GivenSocket(FileDescriptor socket, int after) : socket_(std::move(socket)), after_(after) {}
@@ -46,10 +47,10 @@ struct SocketPair {
   FileDescriptor second;
 };
 
-// An end that StreamDriver drives.
+// An endpoint and its registration cache, with the functions that StreamDriver calls.
 class EndpointEnd {
  public:
-  // `rank` is 0 or 1.
+  // `rank` is 0 or 1. `after` is passed to GivenSocket.
   EndpointEnd(FakeWire& wire, int rank, FileDescriptor socket, std::uint64_t budget, int after = 0)
       : device_(wire.memory().open(v4(10, 77, 0, static_cast<std::uint8_t>(rank + 1)))),
         cache_(std::make_shared<RegistrationCache>(device_, budget)),

@@ -6,7 +6,7 @@
 namespace hccl::verbs::test {
 namespace {
 
-// Keys differ from region numbers, and local keys from remote ones.
+// Local keys, remote keys and region numbers differ, so that code that confuses them fails.
 constexpr std::uint32_t kLocal = 0x10000001;
 constexpr std::uint32_t kRemote = 0x20000001;
 constexpr std::uint32_t kStep = 0x101;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fake devices with memory registration. They track which memory is registered under which keys,
-// and fail registrations on request. At most one object may exist, as with FakeVerbs.
+// A fake device that registers memory. It records which memory is registered under which key, and
+// refuses registrations on request. At most one FakeMemory may exist at a time, as with FakeVerbs.
 #pragma once
 
 #include "fake_verbs.h"
@@ -17,7 +17,7 @@
 
 namespace hccl::verbs::test {
 
-// Thread-safe.
+// Thread safety: any thread, except for open() and `domains`.
 class FakeMemory {
  public:
   struct Range {
@@ -36,23 +36,24 @@ class FakeMemory {
   FakeMemory& operator=(const FakeMemory&) = delete;
 
   [[nodiscard]] FakeVerbs& verbs() { return verbs_; }
-  // Opens the only device, whose port has the address `gid`.
+  // Opens the device. The GID of its port is `gid`.
   [[nodiscard]] std::shared_ptr<RdmaDevice> open(const GidBytes& gid) const;
 
-  // Return the memory that is registered under a key. Keys are never reused.
+  // Return the memory that is registered under the key, if any. Keys are never reused.
   [[nodiscard]] std::optional<Range> with_local_key(std::uint32_t key) const;
   [[nodiscard]] std::optional<Range> with_remote_key(std::uint32_t key) const;
   [[nodiscard]] std::size_t count() const;
   [[nodiscard]] std::uint64_t bytes() const;
-  [[nodiscard]] int made() const;  // all registrations so far
+  // Returns the number of registrations made so far, including removed ones.
+  [[nodiscard]] int made() const;
 
-  // Makes registrations fail with ENOMEM beyond a total of `bytes`.
+  // Limits the total of registered bytes. A registration that exceeds the limit fails with ENOMEM.
   void limit(std::uint64_t bytes);
   // Makes the next `times` registrations fail with `error`.
   void refuse(int times, int error);
   [[nodiscard]] int refused() const;
 
-  // Called by the library's functions.
+  // Called by the functions of the fake library.
   [[nodiscard]] ibv_mr* add(ibv_pd* domain, void* address, std::size_t bytes, int access);
   void remove(ibv_mr* region);
   int domains = 0;  // open protection domains
@@ -62,7 +63,7 @@ class FakeMemory {
 
   FakeVerbs verbs_;
   mutable std::mutex mutex_;
-  std::map<std::uint32_t, Range> ranges_;  // by the number from which the keys are made
+  std::map<std::uint32_t, Range> ranges_;  // by the number from which both keys are computed
   std::uint32_t last_ = 0;
   std::uint64_t bytes_ = 0;
   std::uint64_t limit_ = std::numeric_limits<std::uint64_t>::max();

@@ -67,7 +67,7 @@ int query_device(ibv_context* context, ibv_device_attr* attributes) {
 
 int query_exported_port(ibv_context* context, std::uint8_t number,
                         _compat_ibv_port_attr* attributes) {
-  // Copies all fields but those that were added after the struct was frozen.
+  // The exported function of libibverbs sets neither port_cap_flags2 nor the fields after it.
   std::memcpy(attributes, &port_of(context, number).attributes,
               offsetof(ibv_port_attr, port_cap_flags2));
   return port_of(context, number).error;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fake libibverbs whose devices a test describes. At most one object may exist, because the
-// library's functions have no argument that could select one.
+// A fake libibverbs whose devices a test describes. At most one FakeVerbs may exist at a time,
+// because the functions of libibverbs have no argument that could select one.
 #pragma once
 
 #include "verbs/verbs_library.h"
@@ -35,10 +35,10 @@ class FakeVerbs {
 
   VerbsLibrary library;
   std::vector<FakeDevice> devices;
-  ibv_context_ops operations{};  // for contexts that are opened afterwards
+  ibv_context_ops operations{};  // copied to each context when it is opened
   int list_error = 0;
   int gid_error = 0;  // returned by _ibv_query_gid_ex()
-  // The numbers of objects that have not been released.
+  // Numbers of contexts and device lists that have not been released.
   int open_devices = 0;
   int open_lists = 0;
 };

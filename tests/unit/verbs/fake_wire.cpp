@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Carries writes between the fake queue pairs.
+// The network: posts, delivers and completes writes.
 #include "fake_wire.h"
 
 #include "base/text.h"
@@ -63,8 +63,8 @@ bool FakeWire::can_deliver(const Pair& pair) {
          (pair.peer->pair.state == IBV_QPS_RTR || pair.peer->pair.state == IBV_QPS_RTS);
 }
 
-// Returns true if the source still holds the bytes of the write. The device may retransmit them
-// until the write completes.
+// Returns true if the source is registered and still holds the bytes of the write. A device may
+// retransmit them until the write completes.
 bool FakeWire::is_unchanged(const Write& write) {
   if (write.source == nullptr) return true;
   const auto range = memory_.with_local_key(write.local_key);
@@ -137,7 +137,7 @@ void FakeWire::push_completion(Pair& pair, const ibv_wc& completion, bool send) 
     record_violation(pair, "its completion channel cannot signal");
 }
 
-// Completes the first write with the status, and all others as flushed.
+// Completes the first write with `status`, and all other writes and receives as flushed.
 void FakeWire::end(Pair& pair, ibv_wc_status status, std::uint32_t vendor_error) {
   pair.pair.state = IBV_QPS_ERR;
   ibv_wc completion{};
@@ -159,7 +159,8 @@ void FakeWire::end(Pair& pair, ibv_wc_status status, std::uint32_t vendor_error)
   }
 }
 
-// Returns the pairs that can proceed and are not delayed.
+// Returns the pairs for which `can` is true and which are not delayed. Shortens the delays of the
+// others.
 std::vector<FakeWire::Pair*> FakeWire::ready_pairs(bool (*can)(const Pair&),
                                                    std::uint32_t Pair::*late) {
   std::vector<Pair*> result;
@@ -181,7 +182,7 @@ bool FakeWire::advance() {
   const auto deliverable = ready_pairs(can_deliver, &Pair::late_arrivals);
   const auto completable = ready_pairs(can_complete, &Pair::late_completions);
   const std::size_t choices = deliverable.size() + completable.size();
-  if (choices == 0) {  // if an event is delayed, only time passes
+  if (choices == 0) {  // nothing is left to do, or everything is delayed
     return std::ranges::any_of(pairs_, [](const auto& entry) {
       return can_deliver(*entry.second) || can_complete(*entry.second);
     });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queue pairs connected in memory. Posted writes are carried out, and completions generated, on
-// request or at random. Misuse that a real device would reject is recorded as a violation. At most
-// one object may exist, as with FakeVerbs.
+// A fake network that connects queue pairs in memory. Each step delivers one posted write or
+// generates one completion, chosen at random. Misuse of queue pairs and memory is recorded as a
+// violation. At most one FakeWire may exist at a time, as with FakeVerbs.
 #pragma once
 
 #include "fake_memory.h"
@@ -18,10 +18,10 @@
 
 namespace hccl::verbs::test {
 
-// Thread-safe.
+// Thread safety: any thread, except for the public variables and violations().
 class FakeWire {
  public:
-  // The operations that the device refuses.
+  // Operations that the device refuses, and its limit for inline data.
   struct Faults {
     bool no_channel = false;
     bool no_completion_queue = false;
@@ -41,32 +41,32 @@ class FakeWire {
 
   [[nodiscard]] FakeMemory& memory() { return memory_; }
   Faults faults;
-  bool prompt = false;         // carries out each write when it is posted
+  bool prompt = false;         // delivers and completes each write when it is posted
   bool random_delays = false;  // delays a pair's writes or completions at random
 
-  // Carries out one write or generates one completion, chosen at random. Returns false if there is
-  // nothing to do.
+  // Delivers one write or generates one completion, chosen at random. If all writes and completions
+  // are delayed, only shortens the delays. Returns false if nothing is left to do.
   bool step();
   void run();
-  // Delivers the writes of that pair without generating their completions.
+  // Delivers all writes that the pair has posted, but does not complete them.
   void deliver(std::uint32_t pair);
-  // Returns the numbers of the existing pairs.
+  // Returns the numbers of all queue pairs.
   [[nodiscard]] std::vector<std::uint32_t> pairs();
-  // Completes the oldest write of that pair with this status, and puts the pair into the error
-  // state.
+  // Puts the pair into the error state. Completes its oldest write with `status`, and all its other
+  // requests as flushed.
   void fail(std::uint32_t pair, ibv_wc_status status, std::uint32_t vendor_error = 0);
 
-  // Replaces the immediate of the next message that is posted.
+  // Replaces the immediate of the next posted write that has an immediate.
   void distort(std::uint32_t immediate);
 
-  // Returns the number of writes whose completions have not been polled, and which occupy send
-  // requests.
+  // Returns the number of the pair's send requests in use. A polled completion frees the request of
+  // its write, and those of the unsignaled writes before that write.
   [[nodiscard]] std::uint32_t outstanding_writes(std::uint32_t pair);
   [[nodiscard]] ibv_qp_state state(std::uint32_t pair);
   [[nodiscard]] const std::vector<std::string>& violations() const { return violations_; }
-  // Returns the number of open objects.
+  // Returns the number of existing completion channels, completion queues and queue pairs.
   [[nodiscard]] std::size_t objects();
-  // Expects that there are no violations, no open objects and no registrations.
+  // Expects that there are no violations, no objects and no registrations.
   void expect_clean();
 
  private:
@@ -75,7 +75,7 @@ class FakeWire {
   struct Write {
     std::uint64_t id = 0;
     std::vector<std::byte> bytes;
-    const std::byte* source = nullptr;  // null: the bytes were copied when posted
+    const std::byte* source = nullptr;  // null for an inline write
     std::uint32_t local_key = 0;
     std::uint64_t address = 0;
     std::uint32_t remote_key = 0;
@@ -88,7 +88,7 @@ class FakeWire {
   };
   struct Entry {
     ibv_wc completion{};
-    std::uint32_t sends = 0;  // the send requests that polling it frees
+    std::uint32_t sends = 0;  // send requests that polling the completion frees
     std::uint32_t receives = 0;
   };
   struct Queue {
@@ -108,13 +108,13 @@ class FakeWire {
     std::deque<std::uint64_t> receives;
     std::uint32_t sends_in_use = 0;
     std::uint32_t receives_in_use = 0;
-    std::uint32_t unreported = 0;  // complete writes without a completion
-    // The steps until its next write arrives, or its next completion is generated.
+    std::uint32_t unreported = 0;  // completed writes for which no completion has been generated
+    // Numbers of steps that delay the pair's next arrival and next completion.
     std::uint32_t late_arrivals = 0;
     std::uint32_t late_completions = 0;
   };
 
-  // Call the following functions with the mutex held.
+  // The caller of the functions below must hold mutex_.
   int post(Pair& pair, const ibv_send_wr& request);
   int change(Pair& pair, const ibv_qp_attr& attributes, int mask);
   bool advance();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of the library and of its contexts that create, modify and poll queue pairs.
+// The functions of the fake library that create, modify, use and destroy queue pairs.
 #include "fake_wire.h"
 
 #include <cerrno>
@@ -50,7 +50,7 @@ struct FakeWireFunctions {
     return made;
   }
 
-  // The real function waits forever for events that are not acknowledged.
+  // Records a violation where the real function would wait forever for an acknowledgement.
   static int destroy_cq(ibv_cq* queue) {
     const std::lock_guard lock(wire_in_use->mutex_);
     if (wire_in_use->queue_of(queue).unacknowledged != 0)
@@ -195,7 +195,7 @@ int FakeWire::change(Pair& pair, const ibv_qp_attr& attributes, int mask) {
   return 0;
 }
 
-// Removes the pair and its completions, as the kernel does.
+// Removes the pair and its completions.
 void FakeWire::forget(const Pair& pair) {
   const std::uint32_t number = pair.pair.qp_num;
   std::erase_if(queue_of(pair.pair.send_cq).entries,

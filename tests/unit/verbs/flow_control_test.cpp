@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests both windows of a stream, with data and credits that stay in flight for random times:
-// neither the ring nor the receive requests may overflow, and neither end may wait forever.
+// Tests SendWindow and ReceiveWindow while data and credits stay in flight for random times. The
+// ring must not overflow, receive requests must not run out, and neither end may wait forever.
 #include "verbs/flow_control.h"
 
 #include "ranks.h"
@@ -20,13 +20,13 @@ using hccl::test::scaled;
 using hccl::test::test_seed;
 using Kind = Immediate::Kind;
 
-// The windows of both ends, and the messages in flight between them. Checks what the peer's device
-// enforces: a write beyond the ring or without a receive request would end the stream.
+// The windows of both ends, and the messages in flight between them. Checks that no message
+// overflows the ring or lacks a receive request.
 class Traffic {
  public:
   explicit Traffic(std::uint64_t seed) : random_(seed) {}
 
-  // Changes the random weights, so that some actions become frequent and others rare.
+  // Chooses new random weights, so that some actions become frequent and others rare.
   void change_weights() {
     std::array<double, 6> weights{};
     for (double& weight : weights) weight = std::array{0.01, 1.0, 4.0}.at(random_() % 3);
@@ -50,7 +50,7 @@ class Traffic {
     }
   }
 
-  // Delivers and takes everything, until nothing is in flight.
+  // Delivers all messages, takes all bytes and returns the credit, until nothing is in flight.
   void release_completed() {
     while (!data_.empty()) deliver_data();
     receiver_.lend(receiver_.held());
@@ -77,7 +77,8 @@ class Traffic {
     EXPECT_LE(data_.size(), kMaxMessages) << "there are more messages than receive requests";
     EXPECT_LE(receiver_.lent(), receiver_.held());
   }
-  // Returns true if both windows have been exhausted, without which the test proves nothing.
+  // Returns true if the sender has run out of ring bytes and of messages. Otherwise the test proves
+  // nothing.
   [[nodiscard]] bool reached_both_ends() const { return was_full_ && had_no_message_; }
 
  private:
@@ -129,11 +130,11 @@ class Traffic {
   std::discrete_distribution<int> weights_;
   SendWindow sender_;
   ReceiveWindow receiver_;
-  std::deque<std::size_t> data_;  // bytes through the ring of each message in flight
+  std::deque<std::size_t> data_;  // ring bytes of each message in flight; 0 for a direct write
   std::deque<Immediate> credits_;
   std::size_t bytes_in_flight_ = 0;
-  std::uint64_t direct_at_ = 0;  // the bytes sent through the ring at the last direct write
-  bool behind_direct_ = false;   // less than kCreditBytes were sent through the ring since
+  std::uint64_t direct_at_ = 0;  // sender_.sent() at the last direct write
+  bool behind_direct_ = false;   // less than kCreditBytes were sent through the ring since then
   bool was_full_ = false;
   bool had_no_message_ = false;
 };

@@ -69,7 +69,7 @@ TEST(Gid, LoopbackConnectsOnlyWithinHost) {
   EXPECT_EQ(why_unreachable(v4(10, 0, 0, 1), v4(10, 0, 0, 2), false), "");
 }
 
-// Tests reading devices that work, are broken, down or empty.
+// Tests how the ports of usable and unusable devices are read.
 
 namespace fs = std::filesystem;
 using test::ethernet_port;
@@ -187,7 +187,8 @@ TEST_F(Ports, SkipEmptyGids) {
   EXPECT_EQ(gids[2].interface, "") << "its interface is in another network namespace";
 }
 
-// With an old library, or an old kernel under a new library, the GID table must be read from sysfs.
+// If the library or the kernel is too old for ibv_query_gid_ex(), the types and interfaces of GIDs
+// must be read from sysfs.
 class OldPorts : public Ports, public testing::WithParamInterface<bool> {
  protected:
   void SetUp() override {

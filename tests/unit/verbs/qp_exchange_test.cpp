@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the exchange of queue pair parameters over a connection that may pass a byte at a time.
+// Tests the exchange of queue pair parameters over a connection that may deliver single bytes.
 #include "verbs/qp_exchange.h"
 
 #include "base/file_descriptor.h"
@@ -98,7 +98,7 @@ class QpExchangeTest : public testing::Test {
   void write_far(std::span<const std::byte> bytes) const {
     ASSERT_EQ(write(far_.get(), bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
   }
-  // Returns the bytes sent to the other end so far.
+  // Returns the bytes that have arrived at the far end since the last call.
   [[nodiscard]] Bytes read_far() const {
     Bytes received;
     std::array<std::byte, 4096> buffer{};

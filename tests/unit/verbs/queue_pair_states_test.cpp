@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the states of a queue pair: the attributes that each transition sets, and how the pair
-// ends.
+// Tests the states of a queue pair: the attributes that each transition sets, and its end.
 
 #include "base/error.h"
 #include "base/file_descriptor.h"
@@ -20,8 +19,8 @@
 namespace hccl::verbs {
 namespace {
 
-// Each transition must set the attributes that ibv_modify_qp(3) requires for a reliable connection,
-// to the right values.
+// Tests the attributes that each transition sets. They must be exactly those that ibv_modify_qp(3)
+// requires for a reliable connection.
 
 using hccl::test::error_of;
 
@@ -126,7 +125,7 @@ TEST(QueuePairState, RefusesStepsOutOfOrder) {
             "a queue pair in state 'error' cannot become 'ready to send'; report this");
 }
 
-// Tests how a queue pair ends: by any failure, by being cut, or after the last write.
+// Tests how a queue pair ends: by a failure, by cut(), or by drain().
 
 class EndingPairs : public test::ConnectedPairs {
  protected:

@@ -206,7 +206,7 @@ TEST_F(QueuePairs, ReportFailedPosts) {
             "cannot post a write on fake0: Cannot allocate memory; see the kernel's log");
   wire_.faults.post_send = 0;
   for (std::uint32_t i = 0; i < 32; ++i)
-    post_immediate(i);  // enough to post receives in batches again
+    post_immediate(i);  // enough for the far end to post another batch of receives
   wire_.run();
   wire_.faults.post_receive = EINVAL;
   EXPECT_EQ(error_of(hcclSystemError, [&] { static_cast<void>(far().poll()); }),

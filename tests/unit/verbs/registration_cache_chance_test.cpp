@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Leases and invalidates at random, in one thread against a model, and in many threads at once.
+// Leases and invalidates memory at random: in one thread, with every result checked, and in many
+// threads at once.
 #include "fake_memory.h"
 #include "ranks.h"
 #include "samples.h"
@@ -24,9 +25,9 @@ using transport::Region;
 using Lease = RegistrationCache::Lease;
 
 constexpr std::uint64_t kBudget = 4 * kGranule;
-constexpr std::size_t kRegionBytes = 6 * kGranule;  // at most
+constexpr std::size_t kRegionBytes = 6 * kGranule;  // of the largest region
 
-// Regions that begin and end anywhere in the granules of their files.
+// Uses a cache at random. The regions begin and end anywhere in the granules of their files.
 class RandomUse {
  public:
   explicit RandomUse(std::uint64_t seed) : random_(seed) {
@@ -52,7 +53,7 @@ class RandomUse {
   void release_all() { held_.clear(); }
   void check() const {
     EXPECT_LE(cache_.registered(), kBudget);
-    // Besides the cache's own registrations, invalidated ones exist while they are held.
+    // The cache does not count invalidated registrations, but they exist while leases hold them.
     std::map<std::uint32_t, std::uint64_t> lingering;
     for (const Held& held : held_) {
       if (invalidated_.contains(held.key)) lingering[held.key] = range_of(held.lease).bytes;
@@ -98,7 +99,7 @@ class RandomUse {
     EXPECT_FALSE(invalidated_.contains(key)) << "the pages of this lease are invalid";
     if (held_.size() < 12) held_.push_back({*got, key, region.fd, granule});
   }
-  // Checks that the refusal is justified: the registrations that are held leave no room.
+  // Checks that the held registrations leave no room in the budget for `bytes` more bytes.
   void check_refusal(std::uint64_t bytes) {
     ++refused_;
     std::map<std::uint32_t, std::uint64_t> kept;
@@ -156,7 +157,7 @@ TEST(RegistrationCache, KeepsInvariantsUnderRandomUse) {
   EXPECT_GT(refused, 0);
 }
 
-// Leases and invalidates at random, in one of many threads.
+// Leases and invalidates memory at random. Runs in several threads at once.
 void lease_and_invalidate(RegistrationCache& cache, const test::FakeMemory& memory,
                           const test::Reserved& space, std::uint64_t seed) {
   std::mt19937_64 random(seed);

@@ -37,7 +37,7 @@ class Cache : public testing::Test {
     EXPECT_EQ(memory_.verbs().open_devices, 0);
   }
 
-  // Starts a cache with a budget of `budget` bytes.
+  // Replaces the cache by one with a budget of `budget` bytes.
   void start(std::uint64_t budget) {
     cache_.reset();
     if (!device_) device_ = memory_.open(test::v4(10, 77, 0, 1));
@@ -55,7 +55,7 @@ class Cache : public testing::Test {
     EXPECT_TRUE(local && remote && local->address == remote->address);
     return local;
   }
-  // Returns whether a lease at `offset` finds an existing registration. Makes one if not.
+  // Leases memory at `offset`. Returns whether its granule was registered before.
   [[nodiscard]] bool is_kept(std::uint64_t offset) {
     const int before = memory_.made();
     EXPECT_TRUE(lease(offset));
@@ -110,8 +110,8 @@ TEST_F(Cache, RegistersGranuleOnceForBothDirections) {
 }
 
 TEST_F(Cache, AlignsGranulesToFile) {
-  // The region begins in the middle of the file's third granule and ends in the middle of its
-  // fifth.
+  // The region begins in the middle of the file's third granule, and ends in the middle of the
+  // file's fifth granule.
   cache_->add_region({space_.at(0), 2 * kGranule, kFile, 2 * kGranule + kMiB});
   const auto first = lease(0, 2 * kGranule);
   ASSERT_TRUE(first);
@@ -155,13 +155,13 @@ TEST_F(Cache, EvictsLeastRecentlyUsed) {
   add_all();
   for (const std::uint64_t granule : {0U, 1U, 2U, 0U}) EXPECT_TRUE(lease(granule * kGranule));
   EXPECT_EQ(memory_.made(), 3);
-  EXPECT_TRUE(lease(3 * kGranule));  // evicts 1
+  EXPECT_TRUE(lease(3 * kGranule));  // evicts granule 1
   EXPECT_EQ(cache_->registered(), 3 * kGranule);
   EXPECT_EQ(memory_.bytes(), 3 * kGranule);
   EXPECT_TRUE(is_kept(2 * kGranule));
   EXPECT_TRUE(is_kept(0));
   EXPECT_TRUE(is_kept(3 * kGranule));
-  EXPECT_FALSE(is_kept(1 * kGranule));  // evicts 2
+  EXPECT_FALSE(is_kept(1 * kGranule));  // evicts granule 2
   EXPECT_TRUE(is_kept(0));
   EXPECT_TRUE(is_kept(3 * kGranule));
   EXPECT_FALSE(is_kept(2 * kGranule));
@@ -240,7 +240,8 @@ TEST_F(Cache, EvictsWhenRegistrationFails) {
   EXPECT_TRUE(is_kept(kGranule));
 }
 
-// The limit applies to the process, so one communicator's cache must make room for another's.
+// The limit of locked memory applies to the process, so a cache must make room for the caches of
+// other communicators.
 TEST_F(Cache, SharesBudgetWithOtherCaches) {
   add_all();
   RegistrationCache other(device_, 3 * kGranule);
@@ -248,7 +249,7 @@ TEST_F(Cache, SharesBudgetWithOtherCaches) {
   for (const std::uint64_t granule : {0U, 1U, 2U}) EXPECT_TRUE(lease(granule * kGranule));
   EXPECT_TRUE(is_kept(0));
   {
-    const auto held = other.lease(space_.part(5 * kGranule, 4096));  // evicts 1
+    const auto held = other.lease(space_.part(5 * kGranule, 4096));  // evicts granule 1
     ASSERT_TRUE(held);
     EXPECT_EQ(memory_.bytes(), 3 * kGranule);
     EXPECT_EQ(cache_->registered(), 2 * kGranule);
@@ -290,7 +291,7 @@ TEST_F(Cache, LeaseMayOutliveCache) {
   EXPECT_EQ(memory_.verbs().open_devices, 1);
 }
 
-// Runs in a thread of its own, which drops root's capability.
+// CAP_IPC_LOCK lifts the limit, so the test drops the capability in a separate thread.
 TEST(RegistrationBudget, IsThreeQuartersOfMemlockLimit) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_MEMLOCK, &before), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GIDs, interfaces, sizes and addresses in the notation of these tests.
+// Sizes, short forms of GIDs and interfaces, and address ranges without memory.
 #pragma once
 
 #include "base/interfaces.h"
@@ -30,7 +30,7 @@ inline GidBytes v4(std::uint8_t a, std::uint8_t b, std::uint8_t c, std::uint8_t 
   return {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d};
 }
 
-// Returns the address first:second:...::last.
+// Returns the IPv6 address with these first two bytes and this last byte. All other bytes are 0.
 inline GidBytes v6(std::uint8_t first, std::uint8_t second, std::uint8_t last) {
   GidBytes bytes{first, second};
   bytes[15] = last;
@@ -42,7 +42,7 @@ inline Interface interface_of(const std::string& name, const GidBytes& address,
   return {.name = name, .address = address_of(address), .loopback = loopback};
 }
 
-// An address range without memory, which suffices for fake registrations.
+// An address range without memory. Fake registrations do not access memory.
 class Reserved {
  public:
   explicit Reserved(std::size_t bytes) : bytes_(bytes) {

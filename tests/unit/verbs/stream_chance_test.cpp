@@ -12,8 +12,8 @@
 namespace hccl::verbs {
 namespace {
 
-// Endpoints sleep whenever they are idle, and wake only when a descriptor of their plan is ready.
-// An endpoint that has something to do must not stay asleep.
+// Tests sleeping endpoints. An endpoint wakes only when a descriptor of its sleep plan is ready. An
+// endpoint with work to do must not stay asleep.
 
 using hccl::test::scaled;
 using hccl::test::test_seed;
@@ -21,13 +21,14 @@ using test::EndpointEnd;
 using test::FakeWire;
 using Driver = test::StreamDriver<EndpointEnd>;
 
-// A program with one stream, which waits as a thread with a wait set does.
+// A program with one stream. It sleeps as a thread does in WaitSet::wait().
 class Sleeper {
  public:
   Sleeper(EndpointEnd& end, Driver& driver, std::uint64_t seed)
       : end_(end), driver_(driver), random_(seed) {}
 
-  // Sends or receives some bytes, or falls asleep. Returns false if it stays asleep or is done.
+  // Sends or receives some bytes, or falls asleep. Returns false if the program stays asleep or is
+  // done.
   bool act() {
     if (driver_.done() || (asleep_ && !is_woken())) return false;
     if (std::exchange(asleep_, false)) end_.endpoint().end_sleep();
@@ -42,7 +43,8 @@ class Sleeper {
 
  private:
   [[nodiscard]] bool falls_asleep() {
-    // A thread that waits only for room while bytes have arrived might wait forever.
+    // The program must take and send all that it can before it sleeps. Otherwise both ends might
+    // wait for room forever.
     const bool wants_more = !driver_.has_received_all();
     if (wants_more && driver_.receive_some()) return false;
     const bool wants_room = !driver_.has_sent_all();
@@ -102,9 +104,8 @@ TEST(EndpointSleep, EndsWhenWorkArrives) {
   wire.expect_clean();
 }
 
-// Uses both directions of a stream between two ends, over a wire with random delays. The wire
-// reports what credits must prevent: writes beyond the ring, messages without a receive request,
-// and more writes than send requests.
+// Tests streams in both directions between two ends. The wire records a violation if a message
+// finds no receive request, or if an end posts more writes than it has send requests.
 
 using hccl::test::scaled;
 using hccl::test::test_seed;
@@ -124,7 +125,7 @@ class Streams : public testing::Test {
   void SetUp() override { wire_.random_delays = true; }
   void TearDown() override { wire_.expect_clean(); }
 
-  // Sends `total` bytes in both directions, and counts the messages of each kind in received_.
+  // Sends `total` bytes in each direction, and counts the messages of each kind in received_.
   void exchange(const Conditions& conditions, std::uint64_t total) {
     StreamEnd near(wire_, 1, conditions.budget, conditions.depths);
     StreamEnd far(wire_, 2, conditions.budget, conditions.depths);
@@ -153,7 +154,7 @@ class Streams : public testing::Test {
                           << " bytes nothing moves";
     }
     wire_.run();
-    // One poll takes a bounded number of completions.
+    // Each call of flushed() handles a bounded number of completions.
     for (int looks = 0; looks < 20 && !(near.flushed() && far.flushed()); ++looks) {
     }
     EXPECT_TRUE(near.flushed() && far.flushed());

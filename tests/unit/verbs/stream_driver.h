@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drives one end of a stream at random, as a program would: sends registered and unregistered
-// memory in pieces, and borrows received bytes or has them stored. Each byte of the stream is
-// computed from its position.
+// Sends and receives at one end of a stream, at random: sends pieces of registered and of
+// unregistered memory, and borrows received bytes or has them stored in a destination. Each byte of
+// a stream is computed from its position.
 #pragma once
 
 #include "verbs/registration_cache.h"
@@ -19,7 +19,7 @@
 
 namespace hccl::verbs::test {
 
-// Fills `bytes` with the bytes of a stream, starting at `position`.
+// Fills `bytes` with the bytes of stream number `stream` from `position` on.
 inline void fill(std::span<std::byte> bytes, std::uint64_t stream, std::uint64_t position) {
   for (std::size_t i = 0; i < bytes.size();) {
     const std::uint64_t at = position + i;
@@ -33,7 +33,7 @@ inline void fill(std::span<std::byte> bytes, std::uint64_t stream, std::uint64_t
   }
 }
 
-// Memory for registration whose size and offset are not multiples of a granule.
+// Memory for registration. Its size and its file offset are not multiples of a granule.
 class ProgramMemory {
  public:
   static constexpr int kFile = 5;
@@ -60,7 +60,7 @@ class ProgramMemory {
 template <class End>
 class StreamDriver {
  public:
-  // `out` and `in` select the patterns of the two streams, each of `total` bytes.
+  // `out` and `in` are the numbers of the outgoing and the incoming stream, each of `total` bytes.
   StreamDriver(End& end, std::uint64_t seed, std::uint64_t out, std::uint64_t in,
                std::uint64_t total)
       : end_(end), random_(seed), out_(out), in_(in), total_(total) {}
@@ -71,12 +71,13 @@ class StreamDriver {
   [[nodiscard]] bool has_sent_all() const { return sent_ == total_; }
   [[nodiscard]] bool has_received_all() const { return received_ == total_; }
   [[nodiscard]] bool done() const { return has_sent_all() && has_received_all(); }
-  // Returns whether sending needs memory that earlier sends may still read.
+  // Returns whether the next piece needs memory that earlier sends may still read.
   [[nodiscard]] bool needs_flush() const { return needs_flush_; }
   // Returns whether no transfer to or from the program's memory is in flight.
   [[nodiscard]] bool is_quiet() { return destination_.empty() && end_.flushed(); }
 
-  // Sends a random piece. Returns true if all of it was taken.
+  // Sends the rest of the current piece, or a new random piece. Returns true if the end has taken
+  // the whole piece.
   bool send_some() {
     if (has_sent_all()) return true;
     if (piece_.empty()) prepare_piece();
@@ -87,14 +88,15 @@ class StreamDriver {
         piece_.first(cuts[0]), piece_.subspan(cuts[0], cuts[1] - cuts[0]), piece_.subspan(cuts[1])};
     const std::size_t taken = end_.send(parts);
     EXPECT_LE(taken, piece_.size());
-    // The end must have copied memory that is not registered.
+    // The end has copied the bytes that it took from unregistered memory, so the piece may change.
     if (!piece_stays_) std::ranges::fill(piece_.first(taken), std::byte{0x5A});
     piece_ = piece_.subspan(taken);
     sent_ += taken;
     return piece_.empty();
   }
 
-  // Receives a random piece. Returns true if it is complete.
+  // Borrows bytes or receives into the destination. Returns true if all requested bytes have
+  // arrived.
   bool receive_some() {
     if (has_received_all()) return true;
     if (destination_.empty() && random_() % 3 == 0) return borrow();
@@ -114,7 +116,7 @@ class StreamDriver {
  private:
   static constexpr std::byte kPoison{0xA5};
   static constexpr std::size_t kGuard = 64;
-  // The first half of the memory is for outgoing data, the rest for incoming data.
+  // The first half of the memory is for outgoing data, the second half for incoming data.
   static constexpr std::size_t kOutgoing = ProgramMemory::kBytes / 2;
 
   [[nodiscard]] std::size_t some_size(std::uint64_t left) {
@@ -199,7 +201,7 @@ class StreamDriver {
   std::span<std::byte> piece_;  // the unsent rest of the piece
   bool piece_stays_ = false;    // the piece must stay unchanged until the end is flushed
   bool needs_flush_ = false;
-  std::size_t used_ = 0;  // bytes of the memory used by sends
+  std::size_t used_ = 0;  // bytes of the memory that sends have used
   std::vector<std::byte> scratch_;
 
   std::uint64_t received_ = 0;

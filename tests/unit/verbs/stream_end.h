@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One end of a stream over the fake wire: a VerbsEndpoint without its connection.
+// One end of a stream over the fake wire: the queue pair, sender and receiver of a VerbsEndpoint,
+// without its TCP connection.
 #pragma once
 
 #include "connected_pairs.h"
@@ -19,7 +20,7 @@
 
 namespace hccl::verbs::test {
 
-// The depths of an endpoint.
+// The depths that a VerbsEndpoint uses.
 constexpr QueuePair::Depths kStreamDepths{.writes = 2 * kMaxMessages + kReservedWrites,
                                           .arrivals = kMaxMessages + kMaxCredits + kMaxAdverts,
                                           .inline_bytes = 128};
@@ -49,7 +50,7 @@ class StreamEnd {
     receive_.emplace(pair_, memory_, cache_, ring, adverts);
   }
 
-  // Makes progress, as each call of an endpoint does first.
+  // Handles completions, as most calls of a VerbsEndpoint do first.
   void progress() {
     const auto immediates = pair_.poll();
     for (const std::uint32_t immediate : immediates) handle(decode(immediate));
@@ -82,7 +83,7 @@ class StreamEnd {
   [[nodiscard]] Receiver& receiving() { return *receive_; }
   [[nodiscard]] QueuePair& pair() { return pair_; }
   [[nodiscard]] RegistrationCache& cache() { return cache_; }
-  // Returns the number of messages of that kind that have been received.
+  // Returns the number of received messages of this kind.
   [[nodiscard]] int received(Immediate::Kind kind) const {
     return received_.at(static_cast<std::size_t>(kind));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model of both ends of a stream whose bytes are identified by their positions. Messages stay in
-// flight for random times.
+// A model of both ends of a stream. It uses the library's classes for windows and adverts, but
+// represents bytes by their positions. Messages stay in flight for random times.
 #pragma once
 
 #include "verbs/advert.h"
@@ -21,7 +21,7 @@ class StreamModel {
  public:
   explicit StreamModel(std::uint64_t seed) : random_(seed) {}
 
-  // Changes the random weights, so that some actions become frequent and others rare.
+  // Chooses new random weights, so that some actions become frequent and others rare.
   void change_weights() {
     std::array<double, 4> weights{};
     for (double& weight : weights) weight = std::array{0.02, 1.0, 4.0}.at(random_() % 3);
@@ -41,7 +41,7 @@ class StreamModel {
         return take();
     }
   }
-  // Takes everything that has been sent.
+  // Delivers all messages and takes all bytes that have been sent.
   void release_completed() {
     while (!to_receiver_.empty() || taken_ < written_) {
       deliver_to_receiver();
@@ -54,10 +54,10 @@ class StreamModel {
   }
 
   struct Seen {
-    int direct = 0;     // adverts whose bytes all came direct
-    int too_late = 0;   // adverts whose bytes came through the ring
-    int partly = 0;     // adverts whose bytes came through the ring first, then direct
-    int ring_next = 0;  // messages through the ring that arrived before direct bytes were taken
+    int direct = 0;     // adverts whose bytes were all written directly
+    int too_late = 0;   // adverts whose bytes all came through the ring
+    int partly = 0;     // adverts whose first bytes came through the ring, the others directly
+    int ring_next = 0;  // ring messages that arrived while direct bytes had not been taken
   };
   [[nodiscard]] const Seen& seen() const { return seen_; }
 
@@ -125,7 +125,7 @@ class StreamModel {
     to_sender_.pop_front();
   }
 
-  // Takes bytes as Receiver::take() does, into a destination of its own.
+  // Takes bytes into a destination of random size, as Receiver::take() does.
   void take() {
     if (destination_ == 0) {
       destination_ = 1 + random_() % (4 * longest_);
@@ -200,7 +200,7 @@ class StreamModel {
 
   std::mt19937_64 random_;
   std::discrete_distribution<int> weights_;
-  std::size_t longest_ = kSlice;  // the longest send or receive
+  std::size_t longest_ = kSlice;  // maximum bytes of a send; a quarter of the largest destination
   bool advertises_ = true;        // the receiver advertises its destinations
   Seen seen_;
 
@@ -210,16 +210,16 @@ class StreamModel {
   SendWindow sender_;
   SenderView sender_view_;
   std::uint64_t written_ = 0;
-  std::uint32_t seen_by_sender_ = 0;  // the adverts that the sender has seen
+  std::uint32_t seen_by_sender_ = 0;  // number of adverts that the sender has seen
 
   ReceiveWindow window_;
   ReceiverView receiver_view_;
   std::deque<Piece> ring_;
   std::deque<Piece> direct_;
   std::uint64_t taken_ = 0;
-  std::size_t destination_ = 0;  // the remaining bytes of the destination
-  std::uint64_t begin_ = 0;      // the stream position and the address of its first byte
-  std::uint64_t address_ = 0;
+  std::size_t destination_ = 0;  // bytes of the destination that are not filled
+  std::uint64_t begin_ = 0;      // stream position of the destination's first byte
+  std::uint64_t address_ = 0;    // address of that byte
   std::uint32_t adverts_ = 0;
   std::uint32_t seen_by_sender_as_reported_ = 0;
   std::uint64_t advertised_from_ = 0;

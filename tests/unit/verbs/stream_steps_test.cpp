@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests both sides of a stream step by step: the path of the bytes, when memory is no longer read,
-// and what is refused.
+// Tests the sender and the receiver of a stream step by step: which path the bytes take, when sent
+// memory is no longer read, and which messages are refused.
 #include "base/error.h"
 #include "samples.h"
 #include "stream_driver.h"
@@ -48,7 +48,8 @@ class Steps : public testing::Test {
     sent_ += taken;
     return taken;
   }
-  // Takes up to `bytes` bytes to the same offset in the far end's memory.
+  // Takes up to `bytes` bytes into the far end's memory, at the same offset as in the near end's
+  // memory.
   [[nodiscard]] std::size_t take(std::size_t bytes) {
     const std::size_t taken = far_->take(far_memory_.all().subspan(received_, bytes));
     received_ += taken;
@@ -105,7 +106,7 @@ TEST_F(Steps, LimitAdvertsInFlight) {
     EXPECT_EQ(take(16 * kKiB), 16 * kKiB) << i;
   }
   wire_.run();
-  EXPECT_EQ(send_copied(16 * kKiB), 16 * kKiB);  // reports that this end has seen the adverts
+  EXPECT_EQ(send_copied(16 * kKiB), 16 * kKiB);  // reports that the near end has seen the adverts
   EXPECT_EQ(near_->received(Kind::advert), static_cast<int>(kMaxAdverts));
   wire_.run();
   EXPECT_EQ(take(16 * kKiB), 16 * kKiB);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests loading libibverbs, and the texts of its errors.
+// Tests the loading of libibverbs, and the texts and severities of its errors and events.
 
 #include "verbs/verbs_library.h"
 
@@ -19,7 +19,8 @@ namespace {
 
 using hccl::test::contains;
 
-// Every code that a device can report must have a text with its cause and advice.
+// Tests the texts of errors. Every code that a device can report must have a text with its cause
+// and advice.
 
 ConnectionEnds ends_of_ranks() {
   return {0, 3, "node-b", "rxe0", 1, "10.77.0.1", "10.77.0.2", 1024};
@@ -135,7 +136,7 @@ TEST(VerbsErrors, SuggestOtherCausesWithoutMemlockLimit) {
   EXPECT_EQ(locked_memory_limit(), limit.rlim_cur);
 }
 
-// libibverbs must be loaded where it is installed. Elsewhere, its absence must be explained.
+// Tests the loading of libibverbs. Where libibverbs cannot be loaded, a text must say why.
 
 TEST(VerbsLibrary, ReportsMissingLibrary) {
   const LoadedLibrary library = load_verbs_library("libhccl-no-such-verbs.so.1");
@@ -169,7 +170,7 @@ TEST(VerbsLibrary, IsLoadedOrExplained) {
   EXPECT_EQ(fork_remark(), "") << "nothing was registered before";
 }
 
-// A symbol with several versions must resolve to the current one, not to that of 2006.
+// A symbol with several versions must resolve to the current version, not to IBVERBS_1.0.
 TEST(VerbsLibrary, UsesCurrentAbi) {
   const VerbsLibrary* const library = verbs_library();
   if (library == nullptr) GTEST_SKIP() << why_no_verbs_library();
