@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies and collectives on two streams, ordered by events: while one part is reduced, the next one
-// is copied. C++11. To run without a launcher, the program has only one rank. With more ranks, only
-// the id and the rank change.
+// Copies on one stream and collectives on another, ordered by events: while one part is reduced,
+// the next part is copied. C++11. The program has only one rank, so that it needs no launcher.
 #include <hccl.h>
 #include <synapse_api.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pipeline: every rank is a stage that processes micro-batches and passes them to the next rank.
-// While a stage processes one micro-batch, the next one arrives and the previous one leaves, in a
-// group of a send and a receive on another stream. Events order the two streams. C++11.
+// While a stage processes a micro-batch on one stream, it sends the previous micro-batch and
+// receives the next as one group on another stream. Events order the two streams. C++11.
 // Usage: pipeline [ranks]
 #include <hccl.h>
 #include <synapse_api.h>
@@ -69,8 +69,8 @@ Stage open_stage(int rank, int ranks, const hcclUniqueId& id, synDeviceId device
   return stage;
 }
 
-// Queues the transfers that run during the work on `batch`: the previous micro-batch leaves, and
-// the next one arrives.
+// Queues the transfers that run during the work on `batch`: sends the previous micro-batch, and
+// receives the next.
 void queue_exchange(const Stage& stage, int batch) {
   const std::uint64_t leaves = stage.slot_of(batch - 1 + kSlots);
   const std::uint64_t arrives = stage.slot_of(batch + 1 + kSlots);
@@ -95,7 +95,7 @@ int work_on(const Stage& stage, int batch) {
   if (!stage.is_first()) {
     expect(synMemCopyAsync(stage.work, stage.slot_of(batch), kBytes, host, DRAM_TO_HOST), "copy");
   }
-  // The previous micro-batch may still be copied from the same host memory.
+  // Also waits for the copy of the previous micro-batch from the same host memory.
   expect(synStreamSynchronize(stage.work), "synStreamSynchronize");
   if (stage.is_first()) {
     for (std::size_t i = 0; i < kCount; ++i) stage.host[i] = static_cast<float>(batch);
@@ -116,7 +116,8 @@ int run_pipeline(const Stage& stage) {
   int wrong = 0;
   for (int step = 0; step < kBatches + 2 * stage.ranks; ++step) {
     const int batch = step - 2 * stage.rank;
-    // Data that arrives now is processed in the next step, and leaves in the one after that.
+    // A micro-batch is received in one step, processed in the next, and sent in the step after
+    // that.
     expect(synStreamWaitEvent(stage.work, stage.moved, 0), "synStreamWaitEvent");
     expect(synStreamWaitEvent(stage.network, stage.worked, 0), "synStreamWaitEvent");
     queue_exchange(stage, batch);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An HCCL program that mpirun starts, on one host or several: MPI only distributes the unique id.
+// An HCCL program that mpirun starts on one or several hosts. MPI only distributes the unique id.
 // Build: mpicc under_mpirun.c -I PREFIX/include/habanalabs -L PREFIX/lib/habanalabs -lSynapse
 #include <hccl.h>
 #include <synapse_api.h>

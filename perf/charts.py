@@ -37,9 +37,9 @@ def dot(x, y, color, hint="", filled=True):
 
 
 class Axes:
-    """Maps values to positions in a panel of `width` x `height`, whose axes leave the margins left, right, top and
-    bottom. The y axis is logarithmic and shows the `ticks` from the last below all `values` to the first above them.
-    The x axis of `places` is logarithmic unless `counted`."""
+    """Maps values to pixels in a panel. `panel` is (width, height), and `margins` are those left, right, above and
+    below the axes. The y axis is logarithmic. It shows the `ticks` from the last one below all `values` to the first
+    one above all `values`. The x axis shows `places` and is logarithmic unless `counted`."""
 
     def __init__(self, panel, margins, places, values, ticks, counted=False):
         width, height = panel
@@ -63,8 +63,8 @@ class Axes:
         return self.top + (self.bottom - self.top) * math.log(self.high / inside) / math.log(self.high / self.low)
 
     def draw(self, places, name_place, name_tick="{:g}".format, stressed=None, gap=32):
-        """Returns the grid and its labels. Omits the labels of places that are closer than `gap` pixels to another
-        one."""
+        """Returns the grid and its labels. Omits a place's label if it would be closer than `gap` pixels to another
+        label."""
         parts = []
         for tick in self.ticks:
             bold = tick == stressed
@@ -82,8 +82,8 @@ class Axes:
 
 
 def page(panels, size, columns, header, header_height, footer="", style=""):
-    """Returns an SVG of `panels` in rows below a header. Each panel is a list of elements, and takes `size` = (width,
-    height)."""
+    """Returns an SVG of `panels` in rows of `columns` below a header. A panel is a list of elements. `size` is the
+    (width, height) of each panel."""
     width = columns * size[0] + 8
     height = header_height + -(-len(panels) // columns) * size[1] + (22 if footer else 6)
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '

@@ -43,7 +43,7 @@ def machine_facts():
     git = ("git", "-C", os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     revision = output_of(*git, "describe", "--always")
     if output_of(*git, "status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs"):
-        revision += "-dirty"  # ignores docs, which an earlier report may have changed
+        revision += "-dirty"  # except for docs, which an earlier report may have changed
     return {
         "processor": processor(),
         "cores": len(os.sched_getaffinity(0)),
@@ -55,7 +55,7 @@ def machine_facts():
 
 
 def show_run(facts, command, seconds, programs=""):
-    """Returns two lines: the command and the machine. `programs` names the other programs that took part."""
+    """Returns two lines: the command and the machine. `programs` describes the programs that hccl was compared with."""
     return "\n".join([
         f"Command: `{command}` at {facts['revision']}, {seconds / 60:.1f} minutes.",
         f"Machine: {facts['processor']}, {facts['cores']} cores, {facts['memory']}, Linux {facts['kernel']}; "
@@ -63,7 +63,7 @@ def show_run(facts, command, seconds, programs=""):
 
 
 def shown_arguments(arguments, hidden):
-    """Returns the command that a reader would type to repeat the run, without the options in `hidden` and their
+    """Returns the arguments with which a reader can repeat the run: without the options in `hidden` and their
     values."""
     shown = []
     for before, argument in zip([""] + arguments, arguments):
@@ -73,8 +73,8 @@ def shown_arguments(arguments, hidden):
 
 
 def around_section(path, name):
-    """Returns the text before and after the results of section `name`. Raises OSError, or ValueError if there is no
-    such section."""
+    """Returns the texts of the file before and after the results of section `name`. Raises OSError, or ValueError if
+    the file has no such section."""
     begin, end = f"<!-- {name}: begin of what the command writes -->", f"<!-- {name}: end -->"
     with open(path, encoding="utf-8") as file:
         before, found, rest = file.read().partition(begin)
@@ -91,7 +91,7 @@ def write_section(path, name, parts):
 
 
 def require_section(path, name):
-    """Ends the program if the results cannot be written to the section. Call this before the measurement."""
+    """Ends the program if the file has no section `name`. Call this before the measurement."""
     try:
         around_section(path, name)
     except (OSError, ValueError) as error:

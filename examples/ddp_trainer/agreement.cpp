@@ -43,7 +43,8 @@ std::string name_of(std::size_t rank, const Text<64>& host) {
   return text("rank ", rank, " on ", host.string());
 }
 
-// Returns the difference between two ranks as a clause, or an empty text if there is none.
+// Describes how the facts of a rank differ from those of rank 0. Returns an empty text if they are
+// equal.
 std::string difference(const Facts& one, const Facts& first) {
   if (one.training.string() != first.training.string()) {
     return text("has different settings from rank 0: ", one.training.string(), "; rank 0 has ",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Before training, the ranks check that all of them can begin and that all have the same settings.
-// If one rank cannot begin, all ranks throw its error as a SharedError.
+// Checks before training: every rank can begin, and all ranks have the same settings. If a check
+// fails, all ranks throw the same SharedError.
 #pragma once
 
 #include "gradient_sync.h"
@@ -13,7 +13,7 @@
 namespace ddp_trainer {
 
 // Returns the facts of all ranks, indexed by rank. `Fact` must be trivially copyable. Blocks until
-// all ranks have called it.
+// all ranks have called the function.
 template <class Fact>
 [[nodiscard]] std::vector<Fact> gather(const Fact& mine, const Rank& rank) {
   const auto ranks = static_cast<std::size_t>(rank.ranks);
@@ -26,8 +26,8 @@ template <class Fact>
   return {all.host(), all.host() + ranks};
 }
 
-// `failure` is the reason why this rank cannot begin, or empty. If any rank has a failure, throws
-// it as a SharedError on all ranks. Blocks until all ranks have called the function.
+// `failure` is the reason why this rank cannot begin, or empty. If any rank's `failure` is not
+// empty, throws SharedError on all ranks. Blocks until all ranks have called the function.
 void require_no_failure(const std::string& failure, const Rank& rank);
 
 // The settings and the state with which a rank begins its training.

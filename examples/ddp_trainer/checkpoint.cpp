@@ -76,8 +76,8 @@ std::string contents_of(const std::string& path) {
   return contents.str();
 }
 
-// Checks the format and the check sum, and returns the header. Sets `rest` to the part after the
-// header.
+// Checks the format and the check sum of `rest`, the contents of the file. Returns the header, and
+// sets `rest` to the floats.
 std::string take_header(const std::string& path, std::string_view& rest) {
   const std::size_t begin = std::strlen(kFormat) + 1;
   if (rest.substr(0, begin - 1) != kFormat) reject(path, "is not a checkpoint of ddp_trainer");
@@ -114,8 +114,8 @@ Checkpoint take_checkpoint(const std::string& path, const json& header, std::str
   return checkpoint;
 }
 
-// Gathers an optimizer state from the ranks' shares. Blocks until all ranks have called the
-// function.
+// Returns an optimizer state, gathered from the ranks' shares. Blocks until all ranks have called
+// the function, unless `share` is the whole state.
 std::vector<float> whole(Buffer<float>& share, std::size_t count, const Rank& rank) {
   const auto ranks = static_cast<std::size_t>(rank.ranks);
   std::vector<float> all(count);

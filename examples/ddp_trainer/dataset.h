@@ -29,8 +29,8 @@ struct Split {
   std::uint32_t check_sum = 0;  // check sum of the pixels and classes
 };
 
-// Reads lines of 64 comma-separated pixels (0 to 16) and a class (0 to 9), optionally compressed by
-// gzip. Throws RunError, which names the file, the line and the defect.
+// Reads a file with lines of 64 comma-separated pixels (0 to 16) and a class (0 to 9). The file may
+// be compressed by gzip. Throws RunError, which names the file, the line and the defect.
 [[nodiscard]] Dataset read_digits(const std::string& path);
 
 // Splits the data: every fifth sample is for the test, all others are for training. Throws RunError

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uses buckets as PyTorch's reducer does: the gradients fill them in order from the last layer to
-// the first, and each bucket is all-reduced as soon as it is full. The first bucket is small, so
-// that communication begins early.
+// Collects gradients in buckets, like PyTorch's reducer. The gradients fill the buckets in order
+// from the last layer to the first, and each bucket is all-reduced as soon as it is full. The first
+// bucket is small, so that communication begins early.
 #include "network_work.h"
 
 #include <algorithm>
@@ -47,7 +47,7 @@ class Ddp final : public GradientSync {
   std::size_t bucket_bytes_;
   NetworkWork work_;
   std::size_t begun_ = 0;  // number of gradients whose reduction is queued
-  std::size_t full_ = 0;   // number of gradients that will be complete when the queued work has run
+  std::size_t full_ = 0;   // end of the last range passed to ready()
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device with its streams, events and memory as C++ objects. Every failed call throws an
-// exception with the reason.
+// A device with its streams, events and memory as C++ objects. A failed call of the library throws
+// RunError with the reason; destructors ignore errors.
 #pragma once
 
 #include <hccl.h>
@@ -19,7 +19,7 @@ namespace ddp_trainer {
 void check(synStatus status, const char* call);
 void check(hcclResult_t result, const char* call);
 
-// The runtime and this process's only device, which is one module of the node.
+// The Synapse runtime, and this process's only device.
 class Device {
  public:
   explicit Device(int module);
@@ -28,7 +28,7 @@ class Device {
   Device& operator=(const Device&) = delete;
 
   [[nodiscard]] synDeviceId id() const { return id_; }
-  // Releases the device and throws errors. The destructor ignores errors.
+  // Releases the device and ends the runtime. Throws RunError if that fails.
   void release();
 
  private:
@@ -105,7 +105,7 @@ class Buffer {
     const std::uint64_t address = memory_.address() + offset * sizeof(Element);
     return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): the API's type
   }
-  // Returns the elements for kernels.
+  // Returns the address of the elements for kernels.
   [[nodiscard]] Element* host() const { return static_cast<Element*>(memory_.host()); }
 
  private:

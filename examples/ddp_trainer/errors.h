@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Imports into this namespace the text() function and the errors that this project's programs
-// share.
+// The errors of this program. RunError, UsageError and text() are those of hccl-perf.
 #pragma once
 
 #include "text.h"
@@ -11,7 +10,7 @@ using hccl_perf::RunError;
 using hccl_perf::text;
 using hccl_perf::UsageError;
 
-// An error that all ranks throw together, so that only one of them reports it.
+// An error that all ranks throw, so that one of them can report it for all.
 class SharedError : public RunError {
  public:
   using RunError::RunError;

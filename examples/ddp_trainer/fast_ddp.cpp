@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uses one fused all-reduce of all gradients, as Optimum for Gaudi does: without overlap, but also
-// without a cost per bucket.
+// Reduces all gradients in one all-reduce, as Optimum for Gaudi does. This all-reduce does not
+// overlap with the backward pass, but there is no cost per bucket.
 #include "network_work.h"
 
 namespace ddp_trainer {

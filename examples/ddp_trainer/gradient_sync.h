@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interface that keeps the ranks' parameters equal. An implementation determines when gradients
-// are reduced, and which rank updates which parameters.
+// The interface of the modes, each of which keeps the ranks' parameters equal. A mode determines
+// when gradients are reduced, and which rank updates which parameters.
 #pragma once
 
 #include "device.h"
@@ -26,8 +26,8 @@ struct Rank {
   Trace* trace = nullptr;
 };
 
-// The flat gradients of a rank in float, and the form in which they are communicated: the gradients
-// themselves or copies in bfloat16.
+// The gradients of a rank in one float buffer, and the buffer that is communicated (the wire form):
+// the same buffer, or a copy in bfloat16.
 class Gradients {
  public:
   Gradients(const Device& device, std::size_t count, bool bfloat16);
@@ -41,7 +41,7 @@ class Gradients {
   [[nodiscard]] std::size_t wire_bytes(std::size_t count) const {
     return count * (halves_ ? sizeof(std::uint16_t) : sizeof(float));
   }
-  // Queue the conversion of [begin, end) if the two forms differ.
+  // Queue the conversion of [begin, end) on the compute stream, if there is a copy.
   void to_wire(const Rank& rank, std::size_t begin, std::size_t end);
   void from_wire(const Rank& rank, std::size_t begin, std::size_t end);
 
@@ -56,8 +56,8 @@ struct Range {
   [[nodiscard]] std::size_t size() const { return end - begin; }
 };
 
-// All functions only queue work. After the work that reduce() has queued on the compute stream has
-// run, the gradients of a step are sums over all ranks.
+// ready(), reduce() and share() queue work and do not block. Work that is queued on the compute
+// stream after reduce() finds the sums over all ranks in the gradients.
 class GradientSync {
  public:
   GradientSync() = default;
@@ -69,13 +69,13 @@ class GradientSync {
   [[nodiscard]] virtual std::size_t padded(std::size_t parameters) const { return parameters; }
   // Returns the range of the parameters that this rank updates.
   [[nodiscard]] virtual Range owned(std::size_t parameters) const { return {0, parameters}; }
-  // Declares that the gradients in `range` will be complete when the compute stream reaches this
-  // point. Call it while the last backward pass of a step is being queued. Each range must follow
-  // the previous one.
+  // Declares that the gradients in `range` will be complete when the work queued so far on the
+  // compute stream has run. Called for each layer during the last backward pass of a step. Each
+  // range must follow the previous range.
   virtual void ready(Gradients& /*gradients*/, Range /*range*/) {}
-  // Makes the compute stream wait for the sums. Call it after the backward pass.
+  // Makes the compute stream wait for the sums. Called after the backward pass.
   virtual void reduce(Gradients& gradients) = 0;
-  // Makes the compute stream wait until all ranks have all parameters. Call it after the update.
+  // Makes the compute stream wait until this rank has all parameters. Called after the update.
   virtual void share(Buffer<float>& /*parameters*/) {}
 };
 
@@ -84,8 +84,8 @@ class GradientSync {
 // Returns the mode "fast_ddp", which reduces all gradients in one all-reduce after the backward
 // pass.
 [[nodiscard]] std::unique_ptr<GradientSync> make_fast_ddp(const Rank& rank);
-// Returns the mode "sharded": each rank receives the sums of its share and updates this share, and
-// all ranks then gather the parameters.
+// Returns the mode "sharded": each rank gets the sums for its share of the parameters and updates
+// the share. Then all ranks gather the parameters.
 [[nodiscard]] std::unique_ptr<GradientSync> make_sharded(const Rank& rank);
 
 }  // namespace ddp_trainer

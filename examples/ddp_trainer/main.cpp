@@ -79,15 +79,15 @@ void run(const Options& options, const ReadInputs& read, const Place& place,
   board.record(place.rank).finished = true;
 }
 
-// Sets the address of the rendezvous, for launchers that do not distribute the unique id.
+// Makes the ranks meet at the master's address, unless HCCL_COMM_ID is set.
 void meet_at_master() {
   const std::string address = master_address(&std::getenv);
   if (hccl_perf::value_of(&std::getenv, "HCCL_COMM_ID") == nullptr && !address.empty())
     setenv("HCCL_COMM_ID", address.c_str(), 1);
 }
 
-// Returns an exchange that does nothing, because the ranks meet at HCCL_COMM_ID. Throws UsageError
-// if that variable is not set.
+// Returns an exchange that sends nothing, because the ranks meet at the address in HCCL_COMM_ID.
+// Throws UsageError if HCCL_COMM_ID is not set.
 hccl_perf::IdExchange exchange_by_address() {
   if (hccl_perf::value_of(&std::getenv, "HCCL_COMM_ID") == nullptr) {
     throw UsageError(
@@ -104,7 +104,7 @@ int run_here(const Options& options) {
   std::optional<hccl_perf::IdExchange> at_address;
   if (!share.is_all()) at_address = exchange_by_address();
   Reader reader(options, share.ranks, share.first == 0);
-  if (share.is_all()) reader();  // prints an error only once, because no other processes exist yet
+  if (share.is_all()) reader();  // before the fork, so that an error is reported once
   hccl_perf::Board board(share.ranks, 0);
   const hccl_perf::LaunchPlan plan{share.here, 1, 0, share.first};
   return hccl_perf::launch(plan, board, [&](const hccl_perf::ChildLinks& links) {
@@ -116,8 +116,8 @@ int run_here(const Options& options) {
   });
 }
 
-// Runs as one process of a launcher. Returns the exit status. With torchrun's variables but without
-// its agent, which would use the master's address, the ranks meet at that address.
+// Runs as one process of a launcher. Returns the exit status. Ranks with torchrun's variables but
+// without its agent meet at the master's address; the agent would use this address itself.
 int run_launched(const Options& options, hccl_perf::LaunchEnvironment launch) {
   if (options.processes_given && options.processes > 1) {
     throw UsageError(text("-g ", options.processes, " starts processes, but ", launch.launcher,
@@ -134,9 +134,9 @@ int run_launched(const Options& options, hccl_perf::LaunchEnvironment launch) {
   return EXIT_SUCCESS;
 }
 
-// Returns whether this rank reports an error that occurs before the ranks have joined. The error is
-// the same for all ranks of a launcher, so only one of them reports it. However, ranks with
-// torchrun's variables may have been started one by one, so each of those reports the error.
+// Returns whether this rank reports an error that occurs before the ranks have joined. All ranks of
+// a launcher's job have the same error, so only rank 0 reports it. Ranks with torchrun's variables
+// may have been started one by one, so each of them reports its error.
 bool is_spokesman(const std::optional<hccl_perf::LaunchEnvironment>& launch) {
   return !launch || launch->rank == 0 || launch->launcher == "torchrun";
 }

@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::size_t kBlock = 256;  // number of outputs whose sums fit in the first-level cache
 
-// Rounds a value between -2 and 2 to the nearest multiple of 2^-21, the spacing of floats from 4 to
-// 8.
+// Rounds a value between -2 and 2 to the nearest multiple of 2^-21. The sum with kShift is between
+// 4 and 8, where floats have this spacing.
 inline float round_to_grid(float value) {
   constexpr float kShift = 6;
   return (value + kShift) - kShift;
@@ -66,7 +66,7 @@ void add_gradient(const float* x, const float* dy, float* gradient, float* bias_
   std::array<float, kBlock> sums{};
   for (std::size_t first = 0; first < outputs; first += kBlock) {
     const std::size_t count = std::min(kBlock, outputs - first);
-    for (std::size_t input = 0; input <= inputs; ++input) {  // the last input is 1, for the bias
+    for (std::size_t input = 0; input <= inputs; ++input) {  // an additional input, 1, for the bias
       std::fill_n(sums.begin(), count, 0.0F);
       for (std::size_t row = 0; row < rows; ++row) {
         const float factor = input == inputs ? 1.0F : x[row * inputs + input];

@@ -20,14 +20,14 @@ void multiply_add(const float* x, const float* w, const float* bias, float* y, D
 // Computes dx[rows x inputs] = dy[rows x outputs] w^T.
 void multiply_transposed(const float* dy, const float* w, float* dx, Dense shape);
 
-// Adds x^T dy to gradient[inputs x outputs], and the sums of dy's columns to `bias_gradient`. Each
-// value is first clipped to +-`limit` and rounded to a multiple of 2^-21.
+// Adds x^T dy to gradient[inputs x outputs], and the sums of dy's columns to `bias_gradient`. Clips
+// each value to +-`limit` and rounds it to a multiple of 2^-21 before adding it.
 void add_gradient(const float* x, const float* dy, float* gradient, float* bias_gradient,
                   Dense shape, float limit);
 
-// Returns the limit for add_gradient() at which a sum of `parts` gradients stays within +-8, where
-// multiples of 2^-21 are exact in float. The limit is 8 / parts, but at most 2. The bits of such a
-// sum depend neither on the order of its parts nor on the number of ranks.
+// Returns a limit for add_gradient() that keeps a sum of `parts` gradients within +-8, where float
+// represents multiples of 2^-21 exactly. The bits of the sum then depend neither on the order of
+// summation nor on the number of ranks.
 [[nodiscard]] float gradient_limit(std::size_t parts);
 
 }  // namespace ddp_trainer

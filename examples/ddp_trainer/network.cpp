@@ -44,8 +44,8 @@ Layout::Layout(const std::vector<std::size_t>& widths) {
 
 void initialize(const Layout& layout, std::uint64_t seed, float* parameters) {
   std::mt19937_64 random(seed);
-  // Weights are uniform with He's variance. They are computed from the generator's bits, because
-  // the standard distributions differ between libraries.
+  // Weights are uniformly distributed with He's variance. They are computed from the generator's
+  // bits, because std::uniform_real_distribution differs between standard libraries.
   for (const Layer& layer : layout.layers()) {
     const double bound = std::sqrt(6.0 / static_cast<double>(layer.inputs));
     for (std::size_t i = layer.weights; i < layer.biases; ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A multi-layer perceptron with ReLUs and a softmax. Its derivatives are written by hand.
+// A multi-layer perceptron with ReLUs and a softmax.
 #pragma once
 
 #include "device.h"
@@ -13,13 +13,14 @@ namespace ddp_trainer {
 struct Layer {
   std::size_t inputs = 0;
   std::size_t outputs = 0;
-  std::size_t weights = 0;  // offset of inputs x outputs elements among all parameters
-  std::size_t biases = 0;   // offset, directly after the weights
+  std::size_t weights = 0;  // offset of the inputs x outputs weights among all parameters
+  std::size_t biases = 0;   // offset of the biases, which follow the weights
   [[nodiscard]] std::size_t end() const { return biases + outputs; }
 };
 
-// The positions of each layer's parameters in a flat buffer. Their gradients have the same
-// positions. The last layer comes first, because the backward pass completes its gradients first.
+// The positions of each layer's parameters in the buffer of all parameters, and of their gradients
+// in the buffer of all gradients. The last layer comes first, because the backward pass completes
+// its gradients first.
 class Layout {
  public:
   // `widths` has the number of inputs, the width of each hidden layer, and the number of outputs.
@@ -37,7 +38,7 @@ void initialize(const Layout& layout, std::uint64_t seed, float* parameters);
 
 // Sums over samples, in integers, so that the sum over ranks is exact in any order.
 struct Score {
-  // The maximum loss of one sample. Two million such losses fit into a sum.
+  // The maximum loss that is added for one sample. Two million such losses fit into the sum.
   static constexpr double kHighestLoss = 16384;
 
   std::int64_t loss = 0;     // in units of 2^-28
@@ -51,20 +52,22 @@ struct Score {
   [[nodiscard]] double accuracy() const;
 };
 
-// The activations of up to `rows` samples in device memory, and the kernels that compute them.
+// The activations of up to `rows` samples in device memory, and the kernels of the forward and
+// backward passes.
 class Network {
  public:
   // `gradient_limit` is the limit for add_gradient().
   Network(const Device& device, const Layout& layout, std::size_t rows, float gradient_limit);
 
-  // The following functions are kernels for `rows` samples of the input and their classes.
+  // Kernels, each for `rows` samples.
   void forward(const float* parameters, const float* input, std::size_t rows);
-  // score() returns the score of the last forward pass. begin_backward() starts the backward pass
-  // with the derivative of `scale` times the sum of the losses.
+  // Returns the score of the last forward pass.
   [[nodiscard]] Score score(const std::uint8_t* classes, std::size_t rows);
+  // Computes the derivatives of `scale` times the sum of the losses with respect to the outputs of
+  // the last layer.
   void begin_backward(const std::uint8_t* classes, std::size_t rows, float scale);
-  // Computes the backward pass of one layer. Call it for the last layer first, and for the first
-  // layer last. Adds to the layer's part of `gradients`.
+  // Computes the backward pass of layer `number`, and adds to this layer's part of `gradients`.
+  // Must be called for the layers from the last to the first.
   void backward(std::size_t number, const float* parameters, const float* input, float* gradients,
                 std::size_t rows);
 

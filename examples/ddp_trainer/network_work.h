@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues a collective on the network stream between two points of the compute stream.
+// Queues collectives on the network stream, ordered with the compute stream by events.
 #pragma once
 
 #include "gradient_sync.h"
@@ -14,8 +14,8 @@ class NetworkWork {
   explicit NetworkWork(const Rank& rank)
       : rank_(rank), computed_(*rank.device), communicated_(*rank.device) {}
 
-  // Queues the work of `call` on the network stream. It begins when the compute stream has reached
-  // this point.
+  // Calls `call`, which queues work on the network stream. The work starts when everything queued
+  // so far on the compute stream has run.
   template <class Call>
   void begin(const char* name, std::size_t bytes, Call call) {
     rank_.compute->record(computed_);
@@ -24,7 +24,7 @@ class NetworkWork {
     call();
     Trace::end(*rank_.network, span);
   }
-  // Makes the compute stream wait for all work that has been queued.
+  // Makes the compute stream wait for all work queued so far on the network stream.
   void join() {
     rank_.network->record(communicated_);
     rank_.compute->wait_for(communicated_);

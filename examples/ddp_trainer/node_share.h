@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ranks of a training that run on this machine, determined from the environment variables of
-// launchers that set a master address.
+// Determines the ranks that run on this machine from the variables that torchrun and similar
+// launchers set.
 #pragma once
 
 #include "launch_environment.h"
@@ -8,9 +8,9 @@
 
 namespace ddp_trainer {
 
-// The ranks that -g starts on this machine. With WORLD_SIZE and NODE_RANK, these are a contiguous
-// part of WORLD_SIZE ranks, after those of nodes with a lower NODE_RANK. Otherwise they are all
-// ranks.
+// The ranks that -g starts on this machine. If WORLD_SIZE and NODE_RANK are set, there are
+// WORLD_SIZE ranks, and each machine starts the next `here` of them, in the order of NODE_RANK.
+// Otherwise this machine starts all ranks.
 struct NodeShare {
   int first = 0;
   int here = 1;
@@ -19,8 +19,8 @@ struct NodeShare {
   [[nodiscard]] bool is_all() const { return here == ranks; }
 };
 
-// Returns this machine's share. Throws UsageError for variables that are not numbers or contradict
-// each other.
+// Returns this machine's share. Throws UsageError if a variable is not a number, or if the
+// variables contradict each other.
 [[nodiscard]] NodeShare node_share(const Options& options,
                                    const hccl_perf::Environment& environment);
 

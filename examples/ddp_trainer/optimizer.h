@@ -25,14 +25,14 @@ struct OptimizerOptions {
 
 class Optimizer {
  public:
-  // Allocates state only for the parameters in `range`.
+  // The optimizer has state for the parameters in `range`, and updates only these.
   Optimizer(const OptimizerOptions& options, const Device& device, Range range);
 
-  // Updates the parameters. This function runs as a kernel. `step` starts at 1.
+  // Updates the parameters. Runs as a kernel. `step` is 1 in the first step.
   void update(float* parameters, const float* gradients, std::uint64_t step);
 
   [[nodiscard]] Range range() const { return range_; }
-  // Returns the state that a checkpoint contains in addition to the parameters.
+  // Returns the optimizer state, which is a part of checkpoints.
   [[nodiscard]] const std::vector<std::unique_ptr<Buffer<float>>>& states() const {
     return states_;
   }

@@ -38,8 +38,8 @@ struct Written {
   std::optional<float> rate;
 };
 
-// Accepts numbers in a range. Unlike this check, CLI::Range also accepts texts that are not
-// numbers, and reports wrong bounds.
+// Accepts numbers in a range. CLI::Range would also accept texts that are not numbers, and would
+// report wrong bounds.
 CLI::Validator between(double least, double most) {
   const auto check = [least, most](const std::string& written) {
     double value = NAN;

@@ -114,7 +114,7 @@ class RankProgram {
   }
 
  private:
-  // Returns the data on which all ranks must agree, including all settings that affect
+  // Returns the facts that must be equal on all ranks, including all settings that affect
   // communication.
   Start start() {
     const std::string training =
@@ -236,7 +236,7 @@ void run_rank(const Options& options, const ReadInputs& read, const Place& place
     throw RunError(what.find(failure) == std::string::npos ? text(what, ": ", failure) : what);
   }
   device.release();
-  // Throw only after all ranks have left, so that the other ranks do not fail.
+  // Throws only after all ranks have left, so that this error does not make other ranks fail.
   if (unsaid != 0) throw RunError(text("cannot write to standard output: ", std::strerror(unsaid)));
 }
 

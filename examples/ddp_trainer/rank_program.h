@@ -19,7 +19,7 @@ struct Place {
 struct Inputs {
   TrainingPlan plan;
   Split data;
-  std::optional<Checkpoint> checkpoint;  // the one from which the training continues
+  std::optional<Checkpoint> checkpoint;  // of the training to continue
 };
 
 // Reads the data and the checkpoint. Throws UsageError or RunError.
@@ -33,8 +33,8 @@ using MakeSync = std::function<std::unique_ptr<GradientSync>(const Options&, con
 // ranks throw the error as a SharedError.
 using ReadInputs = std::function<const Inputs&()>;
 
-// Runs one rank. Calls `get_id`, which returns the unique id, after it has acquired a device, and
-// calls `read` after all ranks have joined. Rank 0 prints the report and writes the files. Throws
+// Runs one rank. Calls `get_id`, which returns the unique id, after the rank has acquired a device.
+// Calls `read` after all ranks have joined. Rank 0 prints the report and writes the files. Throws
 // RunError.
 void run_rank(const Options& options, const ReadInputs& read, const Place& place,
               const std::function<hcclUniqueId()>& get_id, const MakeSync& make = make_sync);

@@ -14,7 +14,7 @@ namespace ddp_trainer {
                                                   int epoch);
 
 // The shift of a sample in an epoch, in pixels. Three samples in ten are shifted by at most one
-// pixel in each direction, so that the network does not memorise the samples.
+// pixel horizontally and vertically, so that the network does not memorise the samples.
 struct Shift {
   int right = 0;
   int down = 0;

@@ -26,14 +26,14 @@ struct Span {
   std::uint32_t step = 0;
 };
 
-// The spans of one rank. Stores and queues nothing unless tracing is enabled.
+// The spans of one rank. Unless tracing is enabled, stores nothing and queues nothing of its own.
 class Trace {
  public:
   explicit Trace(bool enabled) : enabled_(enabled) {}
 
   void set_step(std::uint32_t step) { step_ = step; }
-  // Call begin() before and end() after the work is queued on a stream, and pass the result of
-  // begin() to end().
+  // Record the span of the work that the caller queues between begin() and end(). The caller passes
+  // the result of begin() to end().
   [[nodiscard]] Span* begin(Stream& stream, Lane lane, const char* name, std::size_t bytes = 0);
   static void end(Stream& stream, Span* span);
   // Queues a kernel and records its span.
@@ -46,7 +46,7 @@ class Trace {
       if (span != nullptr) span->end = now_ns();
     });
   }
-  // Returns the spans. Call it after all queued work has run.
+  // Returns the spans. The caller must have waited for all queued work.
   [[nodiscard]] std::vector<Span> spans() const { return {spans_.begin(), spans_.end()}; }
 
  private:

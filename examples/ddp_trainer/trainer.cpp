@@ -84,7 +84,7 @@ EpochReport Trainer::run_epoch(int epoch, const StepDone& step_done) {
   return report;
 }
 
-// The buffers on the host must not change before the step has ended.
+// The caller must not change host_input_ and classes_ before the queued work has run.
 void Trainer::load_samples(const Dataset& data, const std::uint32_t* which, std::size_t count,
                            std::optional<int> epoch) {
   host_input_.resize(count * Dataset::kPixels);
@@ -113,8 +113,8 @@ void Trainer::run_step(Marks& marks) {
   rank_.compute->synchronize();
 }
 
-// Queues a forward and a backward pass. Gradients add up over the micro-batches, and are complete
-// after the `last` micro-batch.
+// Queues a forward and a backward pass. The gradients of all micro-batches of a step are added up,
+// and are complete after the `last` micro-batch.
 void Trainer::queue_micro_batch(std::size_t number, bool last) {
   const std::size_t rows = plan_.sampling.micro_batch;
   const float* const input = input_.host() + number * rows * Dataset::kPixels;
@@ -149,7 +149,7 @@ void Trainer::mark(std::int64_t& when) const {
   rank_.compute->launch([&when] { when = now_ns(); });
 }
 
-// Computes this rank's test score. The numbers of samples per rank differ by at most one.
+// Computes the score of this rank's share of the test samples.
 void Trainer::test() {
   const std::size_t rows = plan_.sampling.micro_batch;
   const auto ranks = static_cast<std::size_t>(rank_.ranks);
@@ -189,8 +189,9 @@ void Trainer::sum_over_ranks(const std::vector<Score*>& scores) const {
   }
 }
 
-// Returns the time between the arrival of the last rank at a synchronisation and the departure of
-// the first rank, summed over all steps. During this time all ranks communicate and none computes.
+// Returns the seconds from the moment when the last rank starts to wait for gradients or parameters
+// to the moment when the first rank continues, summed over the waits of all steps. During this
+// time, all ranks communicate and none computes.
 double Trainer::communication_seconds() const {
   Buffer<std::int64_t> latest(*rank_.device, 4 * marks_.size());
   for (std::size_t step = 0; step < marks_.size(); ++step) {

@@ -58,13 +58,14 @@ class Trainer {
   void resume_after(std::uint64_t steps) { steps_done_ = steps; }
 
  private:
-  // The times at which a rank reached certain points of a step.
+  // The times at which the compute stream reached the start and the end of GradientSync::reduce(),
+  // and the start and the end of share().
   struct Marks {
     std::int64_t reduce, reduced, updated, shared;
   };
 
-  // Queues the copy of samples to the device. The samples are shifted as in an `epoch` of the
-  // training, or unchanged for the test.
+  // Queues the copy of samples to the device. The samples are shifted as in `epoch`, or unchanged
+  // without an epoch.
   void load_samples(const Dataset& data, const std::uint32_t* which, std::size_t count,
                     std::optional<int> epoch = std::nullopt);
   void run_step(Marks& marks);
@@ -89,7 +90,7 @@ class Trainer {
   std::vector<std::uint8_t> classes_;
   Score score_;               // score of the epoch
   Score tested_;              // score of the test after the epoch
-  std::vector<Marks> marks_;  // one for each step of the epoch, written by queued kernels
+  std::vector<Marks> marks_;  // one for each step of the epoch; kernels write them
   std::uint64_t steps_done_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An earlier run to compare with, read from its --json file.
+// --compare: reads the --json file of an earlier run.
 #pragma once
 
 #include "host_facts.h"
@@ -14,10 +14,11 @@
 
 namespace hccl_perf {
 
-// The minimum number of timed passes of a cell for an estimate of its noise.
+// A baseline needs at least this many timed passes of each cell, to estimate the noise.
 inline constexpr std::uint64_t kFewestSamples = 5;
 
-// Identifies a cell among the runs of one collective. Cells with equal keys are comparable.
+// Identifies a cell of a run. --compare compares the cells with equal keys of two runs of the same
+// collective.
 struct CellKey {
   std::string type;
   std::string redop;
@@ -31,7 +32,8 @@ struct CellKey {
   }
 };
 
-// The timed passes of each cell, in nanoseconds. Rows of the same cell (-N) are merged.
+// The result of every timed pass of each cell, in nanoseconds. With -N, a cell has one row in each
+// cycle; the passes of all its rows are merged.
 struct CellSamples {
   std::vector<CellKey> keys;  // in the order of their first row
   std::map<CellKey, std::vector<double>> samples;
@@ -52,12 +54,12 @@ struct Baseline {
   CellSamples cells;
 };
 
-// Reads a baseline. Throws UsageError if the file is missing, is not JSON, or was not written by
-// hccl-perf with enough timed passes.
+// Reads a baseline. Throws UsageError if the file cannot be read, was not written by hccl-perf, or
+// has fewer than kFewestSamples timed passes of a cell.
 [[nodiscard]] Baseline read_baseline(const std::string& path);
 
-// Throws UsageError if a run with these options on `ranks` ranks has no cell in common with the
-// baseline, or measures something different.
+// Throws UsageError if a run with these options on `ranks` ranks differs from the baseline in the
+// collective, the number of ranks, -a or -z, or has no cell in common with the baseline.
 void require_comparable(const Baseline& baseline, const Options& options, int ranks);
 
 }  // namespace hccl_perf

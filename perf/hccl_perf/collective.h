@@ -60,7 +60,8 @@ struct Collective {
     return kind == CollectiveKind::send_receive || between_pairs();
   }
   [[nodiscard]] bool can_be_in_place() const { return moves_data() && !point_to_point(); }
-  // Returns the number of consecutive messages in a call. All times shown are per message.
+  // Returns the number by which the time of a call is divided: the messages of a ping_pong or
+  // message_rate call, otherwise 1.
   [[nodiscard]] int messages_in_turn() const;
   // Returns the size to measure if the user gives none: that of nccl-tests, or a small message for
   // tests of latency or message rate.
@@ -70,14 +71,15 @@ struct Collective {
   [[nodiscard]] double bus_factor(int ranks) const;
 };
 
-// Return the collective with this name (that of hccl-perf or of hccl_demo, such as "all2all"), or
-// the one for this program name (such as "all_reduce_perf"), or null if there is none.
+// Returns the collective that hccl-perf or hccl_demo calls `name`, or null. Names of hccl_demo are
+// for example "all2all".
 [[nodiscard]] const Collective* find_collective(const std::string& name);
+// Returns the collective for a program name such as "all_reduce_perf", or null.
 [[nodiscard]] const Collective* find_collective_of_program(const std::string& argv0);
 // Returns all names as a text such as "all_reduce, broadcast, ...".
 [[nodiscard]] std::string collective_names();
 
-// One call, which can be queued any number of times.
+// The arguments of a call.
 struct Call {
   const Collective* collective = nullptr;
   DataType type{};

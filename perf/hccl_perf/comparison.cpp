@@ -14,8 +14,8 @@
 namespace hccl_perf {
 namespace {
 
-// Returns the standard error of the median of normally distributed samples. Their deviation is
-// estimated from the median absolute deviation: 1.2533 = sqrt(pi / 2), 1.4826 = 1 / Phi^-1(3/4).
+// Returns the standard error of the median of normally distributed samples. Estimates the standard
+// deviation from the median absolute deviation. 1.2533 is sqrt(pi / 2), 1.4826 is 1 / Phi^-1(3/4).
 double median_error(const std::vector<double>& samples) {
   const double deviation = 1.4826 * median_deviation(samples);
   return 1.2533 * deviation / std::sqrt(static_cast<double>(samples.size()));
@@ -62,7 +62,7 @@ std::string percent(double ratio) { return text(decimal(ratio * 100, 1), "%"); }
 
 Judgement judge(const std::vector<double>& before, const std::vector<double>& now,
                 double threshold_percent) {
-  // A change of at most this many standard errors may be chance. Four instead of the usual two or
+  // A change of at most this many standard errors counts as noise. More than the usual two or
   // three, because the deviation of a few samples is itself uncertain.
   constexpr double kErrors = 4;
   Judgement judged{.before = median(before), .now = median(now)};

@@ -21,11 +21,11 @@ struct Judgement {
   Verdict verdict = Verdict::noise;
 };
 
-// Compares two non-empty samples in nanoseconds. A change is `faster` or `slower` if it exceeds the
-// threshold and the noise, and if even the fastest pass of the slower run took longer than the
-// median of the other run: a temporary disturbance slows down some passes, but speeds up none. The
-// verdict is `same` if the change does not exceed the threshold and the noise is below the
-// threshold, else `noise`.
+// Compares two non-empty samples in nanoseconds. The verdict is `faster` or `slower` if the change
+// exceeds the threshold and the noise, and even the fastest pass of the slower run took longer than
+// the median of the faster run: a temporary disturbance slows some passes down, but speeds none up.
+// The verdict is `same` if the change does not exceed the threshold and the noise is below the
+// threshold. Otherwise the verdict is `noise`.
 [[nodiscard]] Judgement judge(const std::vector<double>& before, const std::vector<double>& now,
                               double threshold_percent);
 
@@ -36,7 +36,7 @@ struct JudgedCell {
 
 class Comparison {
  public:
-  // Judges each cell of `results` that the baseline has. Several rows of a cell are merged.
+  // Judges each cell of `results` that the baseline has.
   Comparison(const Baseline& baseline, const Results& results);
 
   [[nodiscard]] std::size_t count(Verdict verdict) const;

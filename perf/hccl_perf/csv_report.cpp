@@ -10,8 +10,8 @@
 namespace hccl_perf {
 namespace {
 
-constexpr int kTenths = 1;           // digits of a nanosecond
-constexpr int kBandwidthDigits = 6;  // digits of GB/s, which resolve bytes per millisecond
+constexpr int kTenths = 1;           // digits of nanoseconds after the point
+constexpr int kBandwidthDigits = 6;  // digits of GB/s after the point: a resolution of 1 kB/s
 
 using Columns = std::vector<std::pair<std::string, std::string>>;  // pairs of a name and a value
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of hccl_demo. Those with an equivalent become options of nccl-tests; the others are
-// rejected, with an alternative.
+// Converts hccl_demo's options to the equivalent options of nccl-tests. Rejects options without an
+// equivalent, and names an alternative.
 #include "quantities.h"
 #include "text.h"
 #include "written_options.h"

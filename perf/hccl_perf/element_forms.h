@@ -19,7 +19,8 @@ inline std::uint16_t to_bfloat16(float value) {
   return static_cast<std::uint16_t>((bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16);
 }
 
-// Converts a half to float. Except for infinity and NaN, the exponent biases differ by 112.
+// Converts a half to float. The exponent biases of the two formats differ by 112. Infinity and NaN
+// have the largest exponent in both formats.
 inline float from_half(std::uint16_t half) {
   const std::uint32_t magnitude = half & 0x7FFFU;
   const float scaled = std::bit_cast<float>(magnitude << 13) * 0x1p112F;
@@ -33,7 +34,7 @@ inline std::uint16_t to_half(float value) {
   const std::uint32_t magnitude = bits & 0x7FFFFFFFU;
   std::uint32_t half = 0x7C00;  // infinity
   if (magnitude < 0x38800000U) {
-    // Adding 0.5 rounds to a multiple of 2^-24, the smallest half.
+    // Adding 0.5 rounds the magnitude to a multiple of 2^-24, the smallest positive half.
     half = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - 0x3F000000U;
   } else if (magnitude < 0x47800000U) {
     half = (magnitude - 0x38000000U + 0xFFFU + (magnitude >> 13 & 1U)) >> 13;
@@ -52,9 +53,8 @@ struct Format {
 };
 
 // Each form has load() and store(), which convert between elements and accumulators, and sample(),
-// which makes an element from the low bits of a random number. In a floating-point sample, these
-// bits are the sign, the low exponent bits and the mantissa. The high exponent bits are fixed, so
-// that no sum of samples overflows.
+// which makes an element from a random number. A floating-point sample has a random sign and a
+// random mantissa. Its exponent is a constant plus a few random bits, so that no sum overflows.
 template <class Value>
 struct Plain {
   using Stored = Value;
@@ -65,7 +65,7 @@ struct Plain {
 };
 struct Float : Plain<float> {
   static constexpr Format kFormat{0x1p-24, 128, -126, -149};
-  // Magnitudes start at 2^-16; the 5 random exponent bits add up to 31.
+  // Five random bits are added to the exponent of 2^-16.
   static std::uint32_t sample_bits(std::uint64_t random) {
     return (static_cast<std::uint32_t>(random) & 0x8FFFFFFFU) + (111U << 23);
   }
@@ -103,7 +103,7 @@ concept Floating = requires {
   Form::kFormat;
 };
 
-// Returns visit(form), where `form` is the form of the type.
+// Returns visit(form) for the form of the type.
 template <class Visit>
 auto with_form(hcclDataType_t type, const Visit& visit) {
   switch (type) {

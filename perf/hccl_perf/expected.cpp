@@ -103,8 +103,8 @@ void reduce_inputs(const Expectation& expectation, std::uint64_t first, std::siz
   }
 }
 
-// Writes elements [first, first + count) of a concatenation to `out`. The concatenation has `part`
-// elements of each rank's input, starting at `offset`.
+// Writes elements [first, first + count) of a concatenation to `out`. The concatenation consists of
+// elements [offset, offset + part) of each rank's input.
 void gather_inputs(const Expectation& expectation, std::uint64_t part, std::uint64_t offset,
                    std::uint64_t first, std::size_t count, void* out) {
   auto* bytes = static_cast<std::byte*>(out);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes, without the library, the values that a collective must write to every element on every
-// rank. Each collective has a scalar definition that folds in rank order, with a float accumulator
-// for half and bfloat16.
+// rank. Reductions fold the inputs in rank order. The accumulator of half and bfloat16 is float.
 #pragma once
 
 #include "collective.h"
@@ -28,8 +27,8 @@ struct Expectation {
 // The number of elements in a block of a reduction. A block fits in the first-level cache.
 inline constexpr std::size_t kReductionBlock = 1024;
 
-// Returns the input index of the elements whose reduction is the first element of the receive
-// buffer, or nothing if this rank receives no reduction.
+// Returns the index, in each rank's input, of the elements whose reduction is the first element of
+// the receive buffer. Returns nothing if this rank receives no reduction.
 [[nodiscard]] std::optional<std::uint64_t> first_reduced_input(const Expectation& expectation);
 
 // Writes the expected elements [first, first + count) of the rank's receive buffer to `out`.

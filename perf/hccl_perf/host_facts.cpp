@@ -12,8 +12,8 @@
 namespace hccl_perf {
 namespace {
 
-// Returns the value of the first line "<key>...: value" of a file, or an empty text if there is
-// none.
+// Returns the value of the first line "<key>...: value" of a file, or an empty text if there is no
+// such line.
 std::string value_in(const char* path, const std::string& key) {
   std::ifstream file(path);
   std::string line;
@@ -26,13 +26,13 @@ std::string value_in(const char* path, const std::string& key) {
   return {};
 }
 
-// Returns an entry of /proc/meminfo, or 0 if there is none.
+// Returns an entry of /proc/meminfo in kB, or 0 if there is no such entry.
 std::uint64_t kilobytes_of(const std::string& key) {
   return std::strtoull(value_in("/proc/meminfo", key).c_str(), nullptr, 10);
 }
 
-// Returns the memory that this process's cgroup (version 2) may still use, counting cached files as
-// free, or the largest number if there is no limit.
+// Returns the bytes of memory that this process's cgroup (version 2) may still use. Cached files
+// count as free. Returns the largest number if there is no limit.
 std::uint64_t cgroup_memory_left() {
   std::uint64_t limit = 0;
   std::uint64_t used = 0;

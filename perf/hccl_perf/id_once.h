@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shares the unique id among the threads of one process: the first thread creates or receives it,
-// and the others wait for it.
+// Shares the unique id among the threads of one process: the first thread that calls get() creates
+// or receives the id, and the others wait.
 #pragma once
 
 #include "id_exchange.h"

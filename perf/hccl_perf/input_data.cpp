@@ -10,11 +10,11 @@ namespace {
 
 struct Seed {
   std::uint32_t start;
-  std::uint32_t twist;  // mixed in halfway, so that no rank's sequence is a shift of another one's
+  std::uint32_t twist;  // mixed in halfway, so that no two sequences are shifted copies
 };
 
-// Mixes the rank and the run thoroughly (by a 64-bit finaliser) once per call, so that each element
-// needs less work.
+// Mixes the rank and the run by a 64-bit finaliser. The mixing is done once per call, so that each
+// element needs less work.
 Seed make_seed(InputKey key) {
   constexpr std::uint64_t kRunStep = 0x9E3779B97F4A7C15;
   const auto rank = static_cast<std::uint64_t>(key.rank);

@@ -17,14 +17,14 @@ struct InputKey {
 };
 
 // Writes elements [first, first + count) of an input to `out`. Floating-point values have random
-// signs, random mantissas, and magnitudes from 2^-16 to 2^16 (half: 2^-8 to 1), so that a different
+// signs, random mantissas, and magnitudes from 2^-16 to 2^16 (half: 2^-7 to 2), so that a different
 // order of summation gives different bits. There are no zeros, NaNs or infinities. Integers are
 // uniformly distributed over all bit patterns, so their sums wrap.
 void fill_input(const DataType& type, InputKey key, std::uint64_t first, std::size_t count,
                 void* out);
 
-// The byte with which buffers are filled before a run. As a float or bfloat16, it is much smaller
-// than any input.
+// The byte with which buffers are filled before a run. A float or bfloat16 made of such bytes has a
+// much smaller magnitude than any input.
 inline constexpr unsigned char kPoison = 0xA5;
 
 }  // namespace hccl_perf

@@ -93,7 +93,7 @@ int run_ranks(const Options& options, const ProcessPlace& place, Board& board,
   return exit_status(outcomes);
 }
 
-// Throws UsageError if the user has set HCCL_NODE_ID, because --nodes sets this variable.
+// Throws UsageError if the user has set HCCL_NODE_ID and given --nodes, which sets this variable.
 void require_own_node_names(const Options& options) {
   const char* name = value_of(&std::getenv, "HCCL_NODE_ID");
   if (options.nodes == 1 || name == nullptr) return;
@@ -126,8 +126,8 @@ int run_here(const Options& options) {
   });
 }
 
-// Checks the options against facts that are the same in all processes of a launcher's job. Throws
-// UsageError.
+// Throws UsageError if the options do not fit the launcher's job. All processes of the job come to
+// the same result.
 void require_launchable(const Options& options, const LaunchEnvironment& launch) {
   if (options.processes_given && options.processes > 1) {
     throw UsageError(text("-g ", options.processes, " starts processes, but ", launch.launcher,

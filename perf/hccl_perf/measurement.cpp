@@ -14,10 +14,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kLatencySeconds = 1.0;  // upper limit on the duration of the latency pass
+constexpr double kLatencySeconds = 1.0;  // approximate limit of the latency pass
 constexpr std::uint64_t kFewestLatencyCalls = 10;
 constexpr std::uint64_t kMostRawCalls =
-    10'000;  // limit of calls for a queued pass that records every call
+    10'000;  // limit of the pass that records an event after every call
 
 double nanoseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
@@ -97,8 +97,8 @@ void Measurement::check(const Cell& cell, CellResult& result) {
 }
 
 // Returns the nanoseconds that `iterations` calls take on this rank. Excludes the time and the
-// traffic of the barriers between the calls, each of which uses the communicator and costs as much
-// as a call.
+// traffic of the barriers between the calls: a barrier uses the communicator, and costs about as
+// much as a call.
 double Measurement::run_iterations(const Cell& cell, std::uint64_t iterations) {
   double nanoseconds = 0;
   meter_.start();
@@ -144,8 +144,8 @@ void Measurement::time_cell(const Cell& cell, CellResult& result) {
   result.passes.push_back(pass);
 }
 
-// Returns the number of calls that fit into kLatencySeconds, the limit of a pass other than the
-// timed one.
+// Returns the maximum number of calls in the latency and overlap passes: as many as take about
+// kLatencySeconds, but at least kFewestLatencyCalls.
 std::uint64_t Measurement::affordable_calls(const Cell& cell, const CellResult& result) {
   const double call = result.nanoseconds.maximum * cell.call.collective->messages_in_turn();
   const double affordable = kLatencySeconds * 1e9 / std::max(call, 1.0);
@@ -191,7 +191,7 @@ Latency Measurement::summarise_latency(const std::vector<std::vector<double>>& b
   return {iterations, percentiles(combined), across_ranks(means).slowest_rank};
 }
 
-// Runs a separate pass, because the events between the calls take time.
+// Measures in a separate pass, because the events between the calls take time.
 void Measurement::measure_each_queued_call(const Cell& cell, CellResult& result) {
   const std::uint64_t calls = std::min(options_.iterations, kMostRawCalls);
   announce_(Phase::timing);

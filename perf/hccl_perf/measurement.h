@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures one cell of the table: checked runs, warm-up, a timed pass of calls queued back to back,
-// and a separate latency pass of single calls.
+// Measures one cell of the table. A measurement consists of checked runs, warm-up calls, timed
+// passes, and a latency pass that waits for each call. The times of passes are nanoseconds per
+// call, divided by Collective::messages_in_turn().
 #pragma once
 
 #include "board.h"
@@ -19,15 +20,15 @@
 
 namespace hccl_perf {
 
-// Per-call latency in the latency pass. -a selects how the ranks' times are combined for each
-// iteration.
+// The result of the latency pass. The percentiles are over the iterations. -a selects how the
+// ranks' times of an iteration are combined.
 struct Latency {
   std::uint64_t iterations = 0;
   Percentiles nanoseconds{};
   int slowest_rank = 0;  // by mean latency
 };
 
-// Nanoseconds of every call, by rank. Only rank 0 has them, and only with --raw.
+// The time of every call, by rank. Only rank 0 has these times, and only with --raw.
 struct RawTimes {
   std::vector<std::vector<double>>
       queued;  // calls queued back to back, from the end of one to the end of the next
@@ -36,7 +37,7 @@ struct RawTimes {
 
 struct CellResult {
   std::uint64_t iterations = 0;     // number in the last timed pass
-  std::vector<AcrossRanks> passes;  // nanoseconds per iteration of each timed pass
+  std::vector<AcrossRanks> passes;  // times of each timed pass
   AcrossRanks nanoseconds{};        // times of the median pass
   std::vector<Traffic> traffic;     // traffic of the last timed pass, by rank
   std::optional<Latency> latency;
@@ -46,26 +47,26 @@ struct CellResult {
                                        // empty if nothing was checked
   std::uint64_t rounded = 0;           // number of elements that are correct but not bit-identical
 
-  // Returns how the calls ran, or an object with two empty names before the first measurement.
+  // Returns the traffic of rank 0, which names the algorithm and the transport. Both names are
+  // empty before the last timed pass.
   [[nodiscard]] Traffic how() const { return traffic.empty() ? Traffic{} : traffic.front(); }
-  // Returns the nanoseconds per iteration of each timed pass.
+  // Returns the time of each timed pass, combined over the ranks.
   [[nodiscard]] std::vector<double> samples(Averaging averaging) const;
 };
 
 class Measurement {
  public:
-  // Each rank calls `announce` at the start of each phase.
+  // Calls `announce` at the start of each phase.
   Measurement(const Options& options, Session& session, RankExchange& exchange,
               Verification& verification, std::function<void(Phase)> announce);
 
-  // Measures one timed pass. All ranks must call it for the same cells, and all get the same
-  // results. The same applies to complete().
+  // Measures one timed pass. All ranks must call add_pass() and complete() for the same cells. All
+  // get the same results, except for `raw`.
   void add_pass(const Cell& cell, CellResult& result);
-  // Measures the last timed pass, and everything else that the result contains.
+  // Measures the last timed pass, and everything else in CellResult.
   void complete(const Cell& cell, CellResult& result);
 
-  // Returns the number of wrong elements on this rank so far, even before the ranks' numbers have
-  // been summed.
+  // Returns the number of wrong elements on this rank so far.
   [[nodiscard]] std::uint64_t own_wrong() const { return own_wrong_; }
 
  private:
@@ -90,8 +91,8 @@ class Measurement {
   std::uint64_t own_wrong_ = 0;
 };
 
-// Returns the number of iterations that take at least `min_time` seconds, with a margin, if
-// `iterations` iterations took `seconds`.
+// Estimates the number of iterations that take `min_time` seconds if `iterations` iterations took
+// `seconds`. Adds a margin. Returns more than `iterations`.
 [[nodiscard]] std::uint64_t iterations_for(double min_time, std::uint64_t iterations,
                                            double seconds);
 

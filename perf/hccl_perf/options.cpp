@@ -86,7 +86,7 @@ void choose_sizes(Options& options, const Written& written) {
   if (options.plan_rank && !written.max_given) options.max_bytes = options.min_bytes;
   if (!written.min_given && !written.max_given)
     options.min_bytes = options.max_bytes = options.collective->default_bytes();
-  // If only one bound is given, move the other one if necessary, so that the sweep is not empty.
+  // If only one of -b and -e is given, move the other bound if the sweep would be empty.
   if (!written.min_given) options.min_bytes = std::min(options.min_bytes, options.max_bytes);
   if (!written.max_given) options.max_bytes = std::max(options.min_bytes, options.max_bytes);
   if (options.min_bytes > options.max_bytes) {
@@ -135,8 +135,8 @@ void choose_repeats(Options& options, const Written& written) {
   }
 }
 
-// Checks that the result files have different paths, and that the run ends, because the files are
-// written at its end. Throws UsageError.
+// Throws UsageError if two result files have the same path, or if an endless run (-N 0) would have
+// to write results at its end.
 void check_results(const Options& options) {
   const std::vector<NamedReport> files = {
       {"--json", options.json_path}, {"--csv", options.csv_path}, {"--raw", options.raw_path}};

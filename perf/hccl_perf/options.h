@@ -20,7 +20,7 @@ enum class Blocking {
   none = 0,          // calls are queued back to back
   wait_barrier = 1,  // the host waits for the call, then for a barrier
   wait = 2,          // the host waits
-  outer = 3          // like 1, but after each group of -m calls
+  outer = 3          // the same as 1, because -m is always 1
 };
 
 struct RowCase {
@@ -35,11 +35,11 @@ struct Options {
   std::uint64_t min_bytes = 32ULL << 20;
   std::uint64_t max_bytes = 32ULL << 20;
   std::uint64_t step_bytes = 1ULL << 20;
-  std::uint64_t step_factor = 1;  // the factor between sizes if it is at least 2
+  std::uint64_t step_factor = 1;  // if at least 2, replaces step_bytes
   int processes = 1;              // -g
   bool processes_given = false;
   int threads = 1;  // -t: ranks per process, each with a thread and a device
-  int nodes = 1;    // emulated on this machine: blocks of processes of nearly equal size
+  int nodes = 1;    // nodes emulated on this machine, each a block of consecutive processes
   std::uint64_t iterations = 20;
   std::uint64_t warmup = 1;
   double min_time = 0;        // minimum seconds of the first timed pass; 0 for exactly `iterations`
@@ -62,7 +62,7 @@ struct Options {
   std::string csv_path;
   std::string raw_path;
   std::string baseline_path;      // the JSON file of an earlier run to compare with
-  double compare_threshold = 10;  // smallest change of a time that counts, in percent
+  double compare_threshold = 10;  // smaller changes of a median are not reported, in percent
   std::optional<int> plan_rank;   // the rank whose steps are printed instead of measuring
   bool plan_json = false;
   bool standalone = false;                // ignore the launcher's variables
@@ -71,7 +71,7 @@ struct Options {
   [[nodiscard]] bool wants_latency() const {
     return latency || !(json_path.empty() && raw_path.empty());
   }
-  // Returns whether an option needs results that are known only at the end of the run.
+  // Returns whether an option needs all rows at the end of the run.
   [[nodiscard]] bool wants_results() const {
     return !(json_path.empty() && csv_path.empty() && raw_path.empty() && baseline_path.empty());
   }
@@ -91,7 +91,8 @@ struct Text {
   std::string text;
 };
 
-// Parses the command line, and derives the defaults that depend on it. Throws UsageError.
+// Parses the command line. Options that are not given get defaults, some of which depend on other
+// options. Throws UsageError.
 [[nodiscard]] std::variant<Options, Text> parse_options(int argc, const char* const* argv);
 
 }  // namespace hccl_perf

@@ -24,8 +24,8 @@ struct Overlap {
 // than communication and computation in sequence. The result is from 0 to 100.
 [[nodiscard]] double overlap_percent(double communication, double computation, double overall);
 
-// Performs `units` short chains of dependent multiplications. Fixes the amount of work instead of
-// the time, so that the cost of sharing the processor with communication is visible.
+// Performs `units` short chains of dependent multiplications. The amount of work is fixed, so the
+// function takes longer if communication uses the same core.
 void compute(std::uint64_t units);
 
 class OverlapMeasurement {
@@ -33,12 +33,13 @@ class OverlapMeasurement {
   OverlapMeasurement(Session& session, RankExchange& exchange, Averaging averaging)
       : session_(session), exchange_(exchange), averaging_(averaging) {}
 
-  // Measures one call. All ranks must call it for the same cell, and all get the same result.
+  // Measures the overlap of `call`. All ranks must call measure() for the same cell, and all get
+  // the same result.
   [[nodiscard]] Overlap measure(const Call& call, std::uint64_t iterations);
 
  private:
-  // Returns the duration in nanoseconds of one iteration: queues the call if `call` is not null,
-  // computes `units`, and synchronises.
+  // Returns the nanoseconds per iteration. An iteration queues `call` unless it is null, computes
+  // `units`, and synchronises.
   [[nodiscard]] double time_iterations(const Call* call, std::uint64_t units,
                                        std::uint64_t iterations);
   // Returns the number of units that take about `nanoseconds` when all ranks compute at the same

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests between pairs of ranks, modelled on the OSU micro-benchmarks: rank i of the first half and
-// rank i + N/2. If the ranks form blocks on two nodes, the two ranks of every pair are on different
+// Tests between pairs of ranks, modelled on the OSU micro-benchmarks. Rank i of the first half of N
+// ranks forms a pair with rank i + N/2. If each half is on a node of its own, every pair spans two
 // nodes.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace hccl_perf {
 
-// The number of messages in one call of message_rate. It is OSU's default window.
+// The number of messages in one call of message_rate, which is OSU's default window.
 inline constexpr int kWindow = 64;
 
 [[nodiscard]] constexpr bool in_first_half(int rank, int ranks) { return rank < ranks / 2; }
@@ -17,13 +17,15 @@ inline constexpr int kWindow = 64;
   return in_first_half(rank, ranks) ? rank + ranks / 2 : rank - ranks / 2;
 }
 
-// Queues a send from the first half, and the reply. Like the next two functions, queues one call
-// between `call.rank` and its partner, and returns the result of hcclSend or hcclRecv.
+// Each of these functions queues one call of `call.rank` with its partner, and returns the first
+// error, or hcclSuccess.
+
+// Queues a message from the first half, then a reply.
 [[nodiscard]] hcclResult_t ping_pong(const Call& call, hcclComm_t communicator, void* stream);
-// Queues a send and a receive at the same time, in both directions.
+// Queues a send and a receive as one group.
 [[nodiscard]] hcclResult_t exchange_both_ways(const Call& call, hcclComm_t communicator,
                                               void* stream);
-// Queues kWindow messages from the first half, each with its own part of the buffers.
+// Queues kWindow messages from the first half as one group, each with its own part of the buffers.
 [[nodiscard]] hcclResult_t send_window(const Call& call, hcclComm_t communicator, void* stream);
 
 }  // namespace hccl_perf

@@ -5,7 +5,7 @@
 
 #include <hccl_emulation.h>
 
-// The library for real devices lacks this function.
+// Null if the library for real devices is loaded: it lacks this function.
 #pragma weak hcclEmulationPlan
 
 namespace hccl_perf {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// --plan: prints how a rank would run each row's call instead of running it.
+// --plan: describes how a rank would run the call of each row. Nothing is measured.
 #pragma once
 
 #include "options.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exchanges small host data between the ranks of a run through the communicator itself, so that no
-// other library is needed. Every message is checked when it arrives, because the library under test
+// other library is needed. The receiver checks every message, because the library under test
 // transports it.
 #pragma once
 

@@ -20,9 +20,8 @@ struct RankPlace {
 };
 
 struct RankOutcome {
-  std::uint64_t wrong =
-      0;                // number of wrong elements in the run, or on this rank if that is larger
-  bool slower = false;  // slower than the baseline; only rank 0 knows
+  std::uint64_t wrong = 0;  // number of wrong elements on all ranks, or at least those on this rank
+  bool slower = false;      // slower than the baseline; only rank 0 knows
 };
 
 // Runs the rank to its end. Rank 0 prints the table and writes the files. Throws RunError, or
@@ -37,8 +36,8 @@ void require_ranks(const Options& options, int ranks);
 // Throws UsageError if this machine does not have enough memory for `local_ranks` ranks.
 void require_memory(const Options& options, int ranks, int local_ranks, bool board_shared_by_all);
 
-// Returns the size in bytes of the expected results of the largest row on a board that all ranks
-// share, or 0 if they share no results.
+// Returns the bytes that the expected results of the largest row occupy on a board that all ranks
+// share, or 0 if the ranks share no results.
 [[nodiscard]] std::uint64_t shared_expected_bytes(const Options& options);
 
 }  // namespace hccl_perf

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The measurements of a run and its environment. The result files are made from them.
+// The measurements and the environment of a run, from which the result files are written.
 #pragma once
 
 #include "host_facts.h"
@@ -29,7 +29,7 @@ struct Results {
   std::vector<Row> rows;
   Totals totals;
 
-  // Returns the number of rows in one cycle of the sweep (-N), at least 1.
+  // Returns the number of rows in one cycle of the sweep, at least 1. -N sets the number of cycles.
   [[nodiscard]] std::size_t rows_of_cycle() const;
 };
 

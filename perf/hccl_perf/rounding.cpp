@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bounds are valid for any order of folding with rounding to the element type after each fold.
-// A block whose bits differ from the expected ones is computed again in double.
+// Bounds the rounding errors. The bounds hold for any order of folding in which each fold rounds to
+// the element type. A block whose bits differ from the expected ones is computed again in double.
 #include "rounding.h"
 
 #include "element_forms.h"
@@ -27,8 +27,8 @@ class Sum {
  public:
   void add(double term) { magnitudes_ += std::fabs(term); }
 
-  // Returns whether the difference may be caused by rounding. Each of the two results has at most
-  // ranks - 1 roundings, each of at most `roundoff` times the sum of magnitudes.
+  // Returns whether rounding may have caused the difference. The result found and the expected one
+  // have at most ranks - 1 roundings each, each of at most `roundoff` times the sum of magnitudes.
   [[nodiscard]] bool allows(const Element& element) const {
     return element.off() <= bound(element);
   }
@@ -50,8 +50,8 @@ class Average : public Sum {
   }
 };
 
-// Bounds the error of a product. The partial products of many factors may leave the range of the
-// type in one order of folding but not in another.
+// Bounds the error of a product. A partial product may leave the range of the type in one order of
+// folding but not in another.
 class Product {
  public:
   void add(double factor) {
@@ -77,8 +77,8 @@ class Product {
     const double product = std::ldexp(mantissa_, exponent_);
     if (std::isinf(product)) return underflows;
     const double relative = 2.0 * element.ranks * format.roundoff * std::fabs(product);
-    // Each fold may lose up to the smallest positive number, and later factors may magnify that
-    // loss.
+    // On underflow, each fold may lose up to the smallest positive number, and later factors may
+    // magnify that loss.
     const double lost =
         underflows ? std::ldexp(static_cast<double>(element.ranks), format.smallest + below_) : 0.0;
     return std::fabs(element.found - product) <= relative + lost;

@@ -20,8 +20,8 @@ struct Agreement {
   }
 };
 
-// Compares elements [first, first + count) of the rank's receive buffer with `expected`, which
-// fill_expected() has filled.
+// Compares `found`, elements [first, first + count) of the rank's receive buffer, with `expected`,
+// which fill_expected() has filled.
 [[nodiscard]] Agreement compare_elements(const Expectation& expectation, std::uint64_t first,
                                          std::size_t count, const void* found,
                                          const void* expected);

@@ -11,7 +11,8 @@
 
 namespace hccl_perf {
 
-// One rank's line in the header. Ranks exchange it as bytes, so it must be trivially copyable.
+// One rank's line in the header. Ranks exchange this structure as bytes, so it must be trivially
+// copyable.
 struct RankFacts {
   int rank = 0;
   int pid = 0;
@@ -36,7 +37,7 @@ struct Row {
   }
 };
 
-// Bandwidths in GB/s (10^9 bytes).
+// Bandwidths in GB/s (10^9 bytes per second).
 struct Bandwidth {
   double algorithm = 0;
   double bus = 0;
@@ -50,8 +51,8 @@ struct Bandwidth {
   return {algorithm, algorithm * row.collective->bus_factor(row.ranks)};
 }
 
-// Returns the number of messages per second that all senders of message_rate send together, or
-// nothing for other collectives.
+// Returns the total message rate of all senders, in messages per second, or nothing if the
+// collective is not message_rate.
 [[nodiscard]] inline std::optional<double> messages_per_second(const Row& row,
                                                                const CellResult& cell,
                                                                Averaging averaging) {

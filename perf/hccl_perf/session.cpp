@@ -13,8 +13,7 @@
 namespace hccl_perf {
 namespace {
 
-// Returns the text of the last error, with a separator before it, or an empty text if there is
-// none.
+// Returns ": " and the message, or an empty text if there is no message.
 std::string reason(const char* message) {
   return message == nullptr || *message == '\0' ? "" : text(": ", message);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank's device, stream and communicator. A failed call throws a RunError with the reason.
+// One rank's device, stream and communicator. If a call of the library fails, the functions throw a
+// RunError with the reason.
 #pragma once
 
 #include "collective.h"
@@ -17,15 +18,14 @@
 
 namespace hccl_perf {
 
-// The runtime of a process. It is initialised before the process's first rank and destroyed after
-// its last rank.
+// The Synapse runtime of a process. It must outlive the sessions of all ranks of the process.
 class Runtime {
  public:
   Runtime();
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
-  // Destroys the runtime and throws errors of the destruction, which the destructor ignores.
+  // Destroys the runtime. Throws RunError if that fails; the destructor ignores errors.
   void finish();
 
  private:
@@ -34,12 +34,11 @@ class Runtime {
 
 class Session {
  public:
-  // Returns the unique id. It is called after the device has been acquired, as the library
-  // requires.
+  // Returns the unique id.
   using GetId = std::function<hcclUniqueId()>;
 
-  // Acquires a device (`local_rank`'s module if it is free), joins as `rank` of `ranks`, and
-  // creates a stream. Counts in `calls` the collectives that this object queues.
+  // Acquires a device (`local_rank`'s module if it is free), gets the id, joins as `rank` of
+  // `ranks`, and creates a stream. `calls` counts the collectives that this session queues.
   Session(int rank, int ranks, int local_rank, const GetId& get_id,
           std::atomic<std::uint64_t>& calls);
   ~Session();
@@ -63,13 +62,12 @@ class Session {
   void copy_to_device(const void* host, std::uint64_t device_address, std::size_t bytes);
   void copy_to_host(std::uint64_t device_address, void* host, std::size_t bytes);
 
-  // Create an event with a time stamp, and record an event on the stream. The caller destroys the
-  // events.
+  // Creates an event that records the time. The caller must destroy the event.
   [[nodiscard]] synEventHandle make_event() const;
   void record(synEventHandle event);
   [[nodiscard]] static double nanoseconds_between(synEventHandle start, synEventHandle end);
 
-  // Releases all resources in the usual order, and checks each call. The destructor ignores errors.
+  // Releases all resources. Throws RunError if that fails; the destructor ignores errors.
   void finish();
 
  private:

@@ -35,11 +35,12 @@ struct Percentiles {
   double maximum = 0;
 };
 
-// Returns nearest-rank percentiles, which are always samples, or zeros if there are no samples.
+// Returns nearest-rank percentiles, each of which is one of the samples. Returns zeros if there are
+// no samples.
 [[nodiscard]] Percentiles percentiles(std::vector<double> samples);
 
-// Returns the index of the median of `samples`, which must not be empty. If their number is even,
-// returns the lower of the two middle ones.
+// Returns the index of the median of `samples`, which must not be empty. If the number of samples
+// is even, returns the index of the lower of the two middle samples.
 [[nodiscard]] std::size_t median_position(const std::vector<double>& samples);
 
 // Returns the median. If the number of samples is even, this is the mean of the two middle samples.

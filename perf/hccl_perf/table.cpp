@@ -15,7 +15,7 @@
 namespace hccl_perf {
 namespace {
 
-// Formats like snprintf, into a string.
+// Formats like snprintf. Returns a string.
 [[gnu::format(printf, 1, 2)]] std::string format(const char* pattern, ...) {
   std::array<char, 512> line{};
   va_list values;

@@ -11,7 +11,7 @@
 
 namespace hccl_perf {
 
-// These functions return whole lines. `library` is the version of the library in use.
+// These functions return whole lines. `library` is the library's version.
 [[nodiscard]] std::string table_header(const Options& options, int library,
                                        const std::vector<RankFacts>& ranks);
 [[nodiscard]] std::string table_row(const Row& row, const Options& options);

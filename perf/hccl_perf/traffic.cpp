@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-// The library for real devices lacks this function.
+// Null if the library for real devices is loaded: it lacks this function.
 #pragma weak hcclEmulationTraffic
 
 namespace hccl_perf {

@@ -9,13 +9,14 @@
 
 namespace hccl_perf {
 
-// The traffic of some of a rank's calls. Ranks exchange it as bytes, so it must be trivially
-// copyable.
-struct Traffic : hcclEmulationTraffic_t {  // "unknown" if the library does not report traffic
-  std::uint64_t peers;                     // number of ranks with traffic in either direction
+// The traffic of some calls of a rank. Ranks exchange this structure as bytes, so it must be
+// trivially copyable. The names are "unknown" if the library does not report traffic.
+struct Traffic : hcclEmulationTraffic_t {
+  std::uint64_t peers;  // number of ranks with traffic in either direction
 };
 
-// Measures the traffic between start() or resume() and the next pause().
+// Sums the traffic between each start() or resume() and the next pause(). start() also resets the
+// sum.
 class TrafficMeter {
  public:
   TrafficMeter(hcclComm_t communicator, int rank, int ranks)
@@ -32,7 +33,7 @@ class TrafficMeter {
   hcclComm_t communicator_;
   int rank_;
   int ranks_;
-  Traffic last_{};                // how the last counted calls ran
+  Traffic last_{};                // at the last pause(); only its names are used
   std::vector<Traffic> counted_;  // by peer
   std::vector<Traffic> before_;
 };

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{256} * 1024;
 
-// Returns whether a guard follows the receive region: always, unless the region is a part of the
-// send buffer.
+// Returns whether a guard follows the receive region. In place, the region of a reduce_scatter is
+// a part of the send buffer and has no guard.
 bool has_guard(const Cell& cell) {
   return cell.placement == Placement::out_of_place ||
          cell.call.collective->kind != CollectiveKind::reduce_scatter;
@@ -74,8 +74,8 @@ void Verification::prepare(const Cell& cell, std::uint64_t run) {
       in_place && kind == CollectiveKind::all_reduce ? cell.receive_bytes() : 0;
   if (has_guard(cell))
     poison(cell.call.receive + covered, cell.receive_bytes() - covered + kGuardBytes);
-  // In place, only the root's buffer contains input to a broadcast; on the other ranks the poison
-  // must be overwritten.
+  // In place, only the root's buffer contains the input of a broadcast. On the other ranks, the
+  // broadcast must overwrite the poison.
   if (in_place && kind == CollectiveKind::broadcast && session_.rank() != cell.call.root) return;
   write_input(cell, run);
 }
@@ -104,8 +104,8 @@ Expectation Verification::expectation(const Cell& cell, std::uint64_t run) const
           cell.counts};
 }
 
-// Returns whether the ranks share the computation of the expected results. They do so only for an
-// all-reduce, whose result takes the inputs of all ranks to compute and is the same on every rank.
+// Returns whether the ranks share the computation of the expected results. They share that of an
+// all-reduce, because its result is the same on every rank and depends on the inputs of all ranks.
 bool Verification::shares(const Cell& cell) const {
   return shared_by_all_ && cell.call.collective->kind == CollectiveKind::all_reduce &&
          cell.receive_bytes() <= board_.expected_bytes();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checked runs: the inputs are written, the outputs are poisoned, the collective runs once, and
-// every element of this rank's output is compared with a result that was computed without the
-// library.
+// Checked runs. A checked run writes the inputs, poisons the outputs, runs the collective once, and
+// compares every element of this rank's output with a result computed without the library.
 #pragma once
 
 #include "board.h"
@@ -19,19 +18,19 @@ namespace hccl_perf {
 
 class Verification {
  public:
-  // If `shared_by_all`, every rank of the run uses the same `board`. Results that are equal on all
-  // ranks are then computed only once: each rank computes a part.
+  // `shared_by_all` means that every rank of the run uses `board`. Then each rank computes only a
+  // part of the expected results that are equal on all ranks.
   Verification(Session& session, RankExchange& exchange, Board& board, bool shared_by_all);
 
   // Writes the inputs of run number `run` and poisons all other memory of the cell.
   void prepare(const Cell& cell, std::uint64_t run);
 
-  // Runs the cell once, and compares this rank's elements with the expected ones. First call
-  // prepare() with the same arguments.
+  // Runs the cell once, and compares this rank's output with the expected one. The caller must
+  // have called prepare() with the same arguments.
   [[nodiscard]] Agreement run_checked(const Cell& cell, std::uint64_t run);
 
  private:
-  // These functions fill or inspect `count` elements, starting at element `first`.
+  // Functions that fill or inspect `count` elements, starting at element `first`.
   using Fill = std::function<void(std::uint64_t first, std::size_t count, std::byte* elements)>;
   using Look =
       std::function<void(std::uint64_t first, std::size_t count, const std::byte* elements)>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device buffers of a rank and the calls on them. One pair of buffers serves every row.
+// The device buffers of a rank and the calls on them. All rows use the same pair of buffers.
 #pragma once
 
 #include "collective.h"
@@ -12,7 +12,7 @@ namespace hccl_perf {
 
 enum class Placement { out_of_place, in_place };
 
-// One placement in a row of the table: the call, and the regions that it reads and writes.
+// One placement in a row of the table: the call, and the regions that the call reads and writes.
 struct Cell {
   Placement placement = Placement::out_of_place;
   Counts counts{};
@@ -22,7 +22,7 @@ struct Cell {
   [[nodiscard]] std::uint64_t receive_bytes() const { return counts.receive * call.type.size; }
 };
 
-// The number of bytes in the poisoned guard after each receive region. A collective must not change
+// The size in bytes of the poisoned guard after each receive region. A collective must not change
 // the guard.
 inline constexpr std::uint64_t kGuardBytes = 256;
 

@@ -9,8 +9,8 @@
 namespace hccl_perf {
 namespace {
 
-// An option of nccl-tests that hccl-perf accepts only with its neutral value, which scripts often
-// pass.
+// An option of nccl-tests that hccl-perf lacks. The neutral value, which scripts often pass, is
+// accepted.
 struct NeutralOption {
   const char* names;
   const char* meaning;
@@ -129,7 +129,7 @@ void add_run_options(CLI::App& app, Options& options, Written& written) {
       ->description("show the version and exit");
 }
 
-// Adds the options that are accepted only with their neutral value. Errors name the option.
+// Adds the options that are accepted only with their neutral value.
 void add_neutral_options(CLI::App& app) {
   app.option_defaults()->group("");
   for (const NeutralOption& option : kNeutralOptions) {

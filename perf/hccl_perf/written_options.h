@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line's options as CLI11 parses them. Values that depend on each other are stored as
-// they were written, and become Options when all of them are known.
+// The command line's options as CLI11 parses them. Options whose meaning depends on other options
+// are first stored in Written as the user gave them.
 #pragma once
 
 #include "options.h"
@@ -43,8 +43,7 @@ struct Written {
 // Adds the options of nccl-tests, and the additional options of hccl-perf.
 void add_options(CLI::App& app, Options& options, Written& written);
 
-// Adds hccl_demo's options with names of their own. Its other options are aliases of options that
-// add_options() adds.
+// Adds the options that only hccl_demo has. add_options() adds hccl_demo's other names, as aliases.
 void add_demo_options(CLI::App& app, Written& written);
 
 // Throws UsageError for options of hccl_demo that hccl-perf lacks, and names an alternative.

@@ -33,8 +33,8 @@ STREAM_QUEUE = {
 
 
 def measure(program, repetitions, seconds, only=".", **environment):
-    """Returns {label or name: nanoseconds} for one run. The values are medians over repetitions, which are interleaved
-    with those of all other benchmarks."""
+    """Runs the benchmarks once. Returns {label or name: nanoseconds}, with the median over the repetitions of each
+    benchmark. The repetitions of all benchmarks are interleaved."""
     done = subprocess.run(
         [program, "--benchmark_format=json", f"--benchmark_repetitions={repetitions}",
          f"--benchmark_min_time={seconds}", "--benchmark_enable_random_interleaving=true",
@@ -54,7 +54,7 @@ def measure(program, repetitions, seconds, only=".", **environment):
 
 
 def medians(runs):
-    """Returns the median of each entry over dictionaries with the same keys."""
+    """Returns {key: median of the key's values in `runs`}. All runs have the same keys."""
     return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
 
 
@@ -70,7 +70,7 @@ def kernel_ratios(times):
 
 
 def against_stores(times, stores):
-    """Returns the result of kernel_ratios() for the kernels in cache, relative to the copies in `stores`."""
+    """Returns kernel_ratios() of the kernels in cache in `times`, relative to the copies in `stores`."""
     rest = {name: each for name, each in times.items() if name.startswith("reduce/cache/")}
     return kernel_ratios(rest | stores)
 
@@ -135,7 +135,8 @@ def main():
         require_section(options.write, "micro")
     facts = machine_facts()
     start = time.monotonic()
-    # Each run gets different pages. Past the cache, the choice of pages matters more than all other variations.
+    # Several runs, because each run gets different pages. For buffers that exceed the cache, the times depend more on
+    # the pages than on anything else.
     kernel_runs, store_runs, queue_runs = [], [], []
     program = f"{options.build}/bin/reduce_benchmark"
     for _ in range(options.runs):

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures the cost of a stream's queue in nanoseconds per command, for each thread that may run
-// the command and each kind of command. The time is the CPU time of all threads, because other
-// programs on the machine disturb CPU time least.
+// Measures the cost of a stream's queue in nanoseconds of CPU time per command, for several kinds
+// of commands. CPU time is the time that other programs on the machine disturb least.
 #include "device/copy.h"
 #include "device/device.h"
 #include "device/event.h"
@@ -24,7 +23,7 @@ namespace {
 // The number of commands queued before each synchronisation, as in hccl-perf and the side-by-side
 // benchmark.
 constexpr std::int64_t kBatch = 1000;
-constexpr std::int64_t kWorkerBatch = 50'000;  // few enough that the program is not blocked
+constexpr std::int64_t kWorkerBatch = 50'000;  // few enough that enqueue() does not block
 
 double thread_seconds() {
   timespec time{};
@@ -85,7 +84,7 @@ void run_by_worker(benchmark::State& state) {
   }
 }
 
-// Measures a command, an event recorded after it, and the wait of another stream for that event
+// Measures a command, an event recorded after the command, and another stream's wait for the event
 // (synStreamWaitEvent).
 void wait_for_event(benchmark::State& state) {
   Fixture fixture;

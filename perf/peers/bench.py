@@ -78,13 +78,13 @@ def page_section(options):
 
 
 def seconds_for(options, collective):
-    """Returns the minimum duration of a cell."""
+    """Returns the seconds that each measurement of a cell takes at least."""
     brief = options.quick or (options.survey and collective != "all_reduce")
     return options.seconds or (0.1 if brief else 0.3)
 
 
 def least_size(collective, ranks):
-    """Returns the smallest size at which each rank of a collective with parts has at least one element."""
+    """Returns the smallest size in bytes: one float, or one for each rank if the buffer has a part for each rank."""
     return 4 * ranks if collective in ("all_gather", "reduce_scatter", "alltoall") else 4
 
 
@@ -148,7 +148,7 @@ def race_latency(options, collective, ranks):
 
 def race_busy(options, collective, ranks):
     """Races the sides while a busy loop runs. If each rank has a core, Open MPI spins and makes no progress beside the
-    loop. Therefore hccl is compared with its own undisturbed time instead."""
+    loop. In that case, hccl is compared with its own time without the loop."""
     loop = BusyLoop(max(os.sched_getaffinity(0)))
     seconds = seconds_for(options, collective)
     with contextlib.closing(loop), OneNode(f"{options.build}/bin", ranks, collective, with_floor=False) as field:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws a run as one SVG: a panel for each collective and number of ranks, with hccl's time relative to the others' by
-size.
+"""Draws a run as one SVG: a panel for each collective and number of ranks. A panel shows hccl's time relative to the
+fastest peer and to the memory floor, by size.
 
     perf/peers/bench_plot.py RUN.json PLOT.svg    # RUN.json is written by bench.py --json"""
 import json
@@ -39,8 +39,8 @@ def axes_of(panels):
 
 
 def show_series(axes, cells, name, color, dash):
-    """Returns a line of ratios to the best. Ratios above 1, where hccl is slower than Open MPI, have a different
-    colour."""
+    """Returns the line of hccl's time relative to `name` ("best" or "floor"). Points at which hccl is slower than the
+    best have a different colour."""
     points = [(axes.x(cell.size), axes.y(ratio), cell.size, ratio) for cell in cells if (ratio := ratio_of(cell, name))]
     parts = [polyline([point[:2] for point in points], color, dash)]
     for x, y, size, ratio in points:
@@ -76,7 +76,7 @@ def show_header(width):
 
 
 def draw(panels, axes):
-    """Returns the SVG of a list of panels, each a list of cells (measure.Cell) of one collective and number of
+    """Returns the SVG of `panels`. A panel is the list of the cells (measure.Cell) of one collective and one number of
     ranks."""
     columns = max(2, min(COLUMNS, len(panels)))
     header = show_header(columns * PANEL_WIDTH + 8)
@@ -84,7 +84,7 @@ def draw(panels, axes):
 
 
 def glance(panels):
-    """Returns the first row of the panels with the most ranks, which suffices for the head of a page."""
+    """Returns the first row of the panels with the most ranks."""
     most = max((cells[0].ranks for cells in panels), default=0)
     return [cells for cells in panels if cells[0].ranks == most][:COLUMNS]
 
@@ -96,8 +96,8 @@ def glance_path(path):
 
 
 def write_plot(path, sections):
-    """Draws the sections named "queued" among `sections`, which are pairs of a name and cells. Writes a second picture
-    with a single row to glance_path()."""
+    """Draws those of `sections`, a list of (name, cells), that are named "queued". Also writes a picture of a single
+    row to glance_path(path)."""
     panels = [cells for name, cells in sections if name == "queued" and any(cell.best[1] for cell in cells)]
     axes = axes_of(panels)
     for target, drawn in ((path, panels), (glance_path(path), glance(panels))):

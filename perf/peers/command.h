@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The line protocol of the benchmark drivers in this folder, with which one script measures them in
-// turn.
+// The line protocol between the scripts and the benchmark drivers of this folder. A driver runs the
+// calls of one library.
 //
 //   run    collective=all_reduce bytes=8 iterations=1000 [warmup=10] [batch=1000]
 //          [place=in] [mode=latency] [variant=3]
@@ -31,8 +31,8 @@ enum class Collective : std::uint8_t {
 
 inline constexpr int kCollectives = 8;
 
-// A command. Rank 0 copies it to the other ranks through shared memory, so it must be trivially
-// copyable.
+// A command. Rank 0 passes commands to the other ranks through shared memory, so this structure
+// must be trivially copyable.
 struct Command {
   Verb verb = Verb::run;
   Collective collective = Collective::all_reduce;
@@ -40,7 +40,7 @@ struct Command {
   std::uint64_t iterations = 1;
   std::uint64_t warmup = 0;
   std::uint64_t batch =
-      0;  // number of calls queued before each synchronisation, for drivers with queues; 0 for all
+      0;            // number of calls queued before each synchronisation, for hccl; 0 for all
   int variant = 0;  // selects an algorithm or a tile size, depending on the driver
   bool in_place = false;
   bool latency = false;  // wait for each call before the next one

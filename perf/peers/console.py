@@ -43,7 +43,7 @@ def require_built(build, programs, command, reason=""):
 
 
 def end_on_signals():
-    """Converts signals into exceptions, so that the code which ends started processes runs."""
+    """Converts signals into SystemExit, so that the program ends the processes that it has started."""
     def stop(number, _):
         sys.exit(128 + number)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):

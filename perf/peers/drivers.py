@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The processes to be measured, which are started once and then run in turn, and the busy loop that may run beside
-them."""
+"""The drivers, which are started once and then measured in turn, and the busy loop that may run beside them."""
 import ctypes
 import json
 import math
@@ -15,8 +14,8 @@ import time
 LIBC = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1
 
-# The time that a driver takes to become idle after a command: hccl's stream workers nap before they block in the
-# kernel.
+# The time that a driver takes to become idle after a command: hccl's stream workers sleep briefly several times before
+# they block.
 SETTLE_SECONDS = 0.015
 
 TUNED = {
@@ -26,8 +25,8 @@ TUNED = {
     "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
 }
 
-# The algorithms of Open MPI 4.1's coll/tuned, by the number that selects them. Variants of 10 or more are algorithms
-# of MPI_Reduce_scatter, smaller ones those of MPI_Reduce_scatter_block.
+# The algorithms of Open MPI 4.1's coll/tuned, by variant (see mpi_collectives.cpp). Variants of reduce_scatter below 10
+# are algorithms of MPI_Reduce_scatter_block, and the others of MPI_Reduce_scatter.
 ALGORITHMS = {
     "all_reduce": {1: "linear", 2: "non-overlapping", 3: "recursive doubling", 4: "ring", 5: "segmented ring",
                    6: "Rabenseifner"},
@@ -141,7 +140,7 @@ class BusyLoop:
 
 
 class Side:
-    """A driver with one variant: a column of the comparison."""
+    """A driver with one variant."""
 
     def __init__(self, driver, label, variant=0, collective=None, largest=math.inf):
         self.driver = driver
@@ -167,7 +166,7 @@ class Side:
 
 
 class Field:
-    """All sides for one number of ranks. It is a context manager: leaving it ends all processes."""
+    """All sides for one number of ranks. A context manager, whose exit ends all drivers."""
 
     least_floor_size = 32768  # minimum number of bytes for which the floor is shown
 
@@ -270,8 +269,7 @@ class PerfProgram:
 
 
 def our_environment():
-    """Returns this process's environment without HCCL_COMM_ID, because two jobs with the same address would
-    interfere."""
+    """Returns this process's environment without HCCL_COMM_ID: two jobs cannot use the same address."""
     return {key: value for key, value in os.environ.items() if key != "HCCL_COMM_ID"}
 
 

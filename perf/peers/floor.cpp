@@ -122,7 +122,7 @@ void Floor::fill(const Command& command) {
 const std::vector<Buffer>& Floor::inputs(const Command& command) const {
   const bool exchanges = command.collective == Collective::all_to_all ||
                          command.collective == Collective::send_receive;
-  return command.in_place && !exchanges ? recv_ : send_;  // the number of bytes is the same
+  return command.in_place && !exchanges ? recv_ : send_;
 }
 
 // Copies part `to` of each rank's input to part `from` of each rank's output.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory floor of a collective: the buffers of all ranks in one process, and the unavoidable
-// reads and writes, split into tiles that threads claim.
+// The memory floor of a collective: one process holds the buffers of all ranks, and only makes the
+// reads and writes that no implementation can avoid. Threads claim this work in tiles.
 #pragma once
 
 #include "command.h"
@@ -32,12 +32,13 @@ class Floor {
  public:
   explicit Floor(int ranks) : ranks_(ranks) {}
 
-  // Lays out the tiles. `variant` 0, 1, 2: tiles of 16, 64, 256 KiB and cached stores; 3, 4, 5: the
-  // same with streaming stores.
+  // Lays out the tiles and fills the buffers, with the inputs for wrong() if `known_inputs`.
+  // Command::variant 0, 1, 2: tiles of 16, 64, 256 KiB and cached stores; 3, 4, 5: the same with
+  // streaming stores.
   void prepare(const Command& command, bool known_inputs);
 
-  // Claims and runs tiles of `iterations` operations until none is left. An operation starts when
-  // the previous one is complete, as on a stream.
+  // Claims and runs tiles of `iterations` operations until no tile is left. An operation starts
+  // when the previous operation is complete, as on a stream.
   void work(std::uint64_t iterations);
 
   // Resets the counters. Call it between two rounds of work().
@@ -52,7 +53,7 @@ class Floor {
     std::atomic<std::uint64_t> value = 0;
   };
 
-  // A sum of `count` elements of all sources, which is written to all destinations.
+  // `count` sums over all sources, which are written to all destinations.
   struct Segment {
     std::vector<const float*> sources;
     std::vector<float*> destinations;
@@ -68,7 +69,7 @@ class Floor {
   [[nodiscard]] bool can_stream() const;
   [[nodiscard]] const std::vector<Buffer>& inputs(const Command& command) const;
 
-  Counter next_;  // number of tiles claimed
+  Counter next_;  // number of the next tile to claim
   Counter done_;  // number of tiles finished
   int ranks_;
   std::size_t capacity_ = 0;  // elements in each buffer

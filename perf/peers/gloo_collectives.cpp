@@ -4,8 +4,8 @@
 //   gloo_collectives RANKS
 // `variant` selects the algorithm: 0, 1 = ring and bcube of gloo::allreduce; 2, 3, 4 =
 // AllreduceRing, AllreduceRingChunked and AllreduceHalvingDoubling; 5, 6, 7 = the same without
-// Gloo's thread, where each rank polls its connections itself, up to 64 KiB. Variants of 2 or
-// more work in place: the input is copied only as often as necessary to keep sums from overflowing.
+// Gloo's thread: each rank polls its own connections, for up to 64 KiB. Variants of 2 or more work
+// in place. The input is copied again only before sums would overflow.
 #include "child.h"
 #include "command.h"
 #include "processes.h"
@@ -43,8 +43,8 @@ namespace {
 constexpr int kFunctions = 2;   // variants of gloo::allreduce
 constexpr int kAlgorithms = 3;  // number of algorithm classes
 constexpr int kVariants = kFunctions + 2 * kAlgorithms;
-// The maximum size for polling ranks. They send before they receive, so a larger message than the
-// kernel can buffer would block them forever.
+// The maximum size in bytes for polling ranks. They send before they receive, so they would block
+// forever on a message that is larger than the kernel's buffers.
 constexpr std::size_t kMostPolled = std::size_t{64} << 10;
 constexpr std::uint64_t kSumsInPlace = 100;  // 2 ranks double a float 127 times before it overflows
 
@@ -85,7 +85,8 @@ class GlooEngine final : public Engine {
     send_.resize(shape.send_count);
     recv_.assign(shape.recv_count, kPoison);
     fill_for_timing(command, rank_, send_);
-    // A connection may still carry notifications for the buffers of the previous algorithm.
+    // New connections, because the old ones may still carry notifications for the buffers of the
+    // previous algorithm.
     context_ = contexts_->makeContext(device_);
     if (command.variant < kFunctions)
       make_function(command.variant);

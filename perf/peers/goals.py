@@ -6,8 +6,8 @@ The goals are for two cores. A goal is (denominator of the ratio, bound, aim); t
 KIB, MIB = 1 << 10, 1 << 20
 ANY = float("inf")
 
-# Goals by section, or by collective for calls queued on one node: (ranks, least size, largest size, *goal). None for
-# the ranks matches any number.
+# Goals by section. Those of the section "queued" are listed by collective instead. An entry is (ranks, least size,
+# largest size, *goal), with sizes in bytes. None for the ranks matches any number.
 GOALS = {
     "all_reduce": [(8, 0, 4 * KIB, "best", 1.0, 0.7),
                    (8, 32 * KIB, 32 * KIB, "best", 0.4, 0.3),

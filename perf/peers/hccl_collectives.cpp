@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// hccl's side of the comparison, which uses only the public API: calls queued on a stream with one
-// synchronise for each batch, under the command protocol of command.h.
+// hccl's side of the comparison, which uses only the public API. Queues calls on a stream and
+// synchronises once per batch, under the command protocol of command.h.
 //   hccl_collectives -g RANKS [--nodes NODES] [--host-memory]
-// Several nodes share the ranks evenly and communicate over loopback.
+// With several nodes, the ranks are distributed evenly over nodes that communicate over loopback.
 #include "child.h"
 #include "command.h"
 #include "processes.h"
@@ -140,8 +140,8 @@ class HcclEngine final : public Engine {
     }
   }
 
-  // Returns the address of the input. In place, input and output share one buffer, and the
-  // collective determines which of the two is a part of the other.
+  // Returns the address of the input. In place, input and output share one buffer, and the input of
+  // an all_gather is a part of the output.
   [[nodiscard]] std::uint64_t input(const Command& command, const Shape& shape) const {
     const bool inside = command.in_place && command.collective == Collective::all_gather;
     return (command.in_place ? recv_ : send_) +
@@ -199,8 +199,8 @@ class HcclEngine final : public Engine {
   std::array<std::vector<float>, 2> host_;  // the buffers, if they are in host memory
 };
 
-// Makes this process part of a node. Nodes on the same machine differ only in their names. Call it
-// before the first call of the library.
+// Makes this process part of a node. Nodes on the same machine differ only in their names. Must be
+// called before the library.
 void join_node(int node) {
   const std::string name = "hccl_collectives-" + std::to_string(getppid()) + "-" +
                            std::to_string(node);  // two drivers may run concurrently

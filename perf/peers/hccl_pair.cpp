@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One of two ranks on different nodes, for the race over RoCE (roce.py). RANK and HCCL_COMM_ID give
-// the rank and the rendezvous address.
+// One of two ranks on different nodes, for the comparison over RoCE (roce.py). RANK and
+// HCCL_COMM_ID give the rank and the rendezvous address.
 //   hccl_pair ping_pong|exchange|all_reduce BYTES CALLS
 // A call of ping_pong is a round trip, and a call of exchange is one message in each direction at
 // once. Rank 0 prints the microseconds per call: the median and the mean.

@@ -4,13 +4,13 @@ import math
 import statistics
 
 MAX_CANDIDATES = 3
-CANDIDATE_MARGIN = 1.25  # settings whose first time is within this factor of the fastest are raced
+CANDIDATE_MARGIN = 1.25  # settings whose estimate is within this factor of the fastest are raced
 GIVE_UP_SECONDS = 0.005  # shorter runs are too noisy to exclude a setting
 
 
 def estimate(side, collective, size, seconds, limit=math.inf, **options):
-    """Returns a rough estimate of the nanoseconds per call, from runs that grow until one lasts `seconds`. Stops early
-    when the time certainly exceeds `limit`."""
+    """Returns a rough estimate of the nanoseconds per call. Makes longer and longer runs until a run takes `seconds`,
+    or until the time per call certainly exceeds `limit` nanoseconds."""
     iterations = 2
     while True:
         each = side.run(collective, size, iterations, warmup=1, **options)
@@ -46,7 +46,7 @@ class Cell:
         self.mpi = {}  # label -> samples of the settings that were raced
         self.gloo = {}  # likewise
         self.floors = {}
-        self.quiet = []  # hccl without the busy loop, if the other samples are beside it
+        self.quiet = []  # hccl without the busy loop, if the other samples are taken beside the loop
         self.perf = []  # times from hccl-perf
 
     def best_of(self, samples):
@@ -63,8 +63,7 @@ class Cell:
         return self.best_of(self.floors)
 
     def ratio_to(self, samples):
-        """Returns the median of the ratios of samples from the same round, or None if the other side was not
-        measured."""
+        """Returns the median over the rounds of hccl's time relative to `samples`. Returns None if either is empty."""
         if not samples or not self.ours:
             return None
         return statistics.median(a / b for a, b in zip(self.ours, samples))
@@ -85,7 +84,8 @@ class Cell:
 
 
 def iterations_for(seconds, estimates):
-    """Returns the number of iterations that take the fastest side `seconds`. All sides run this number."""
+    """Returns the number of iterations for which the fastest side takes `seconds`. `estimates` are nanoseconds per
+    call."""
     return max(2, math.ceil(1.1 * seconds * 1e9 / min(estimates)))
 
 
@@ -94,7 +94,7 @@ def rotated(items, by):
 
 
 class Race:
-    """Prepares one cell (its settings and iterations), then adds one sample of every side in each round."""
+    """Chooses the settings and the number of iterations for one cell, then adds one sample of every side per round."""
 
     def __init__(self, field, collective, size, seconds, with_default=True, latency=False, in_place=False, floors=None):
         self.cell = Cell(collective, size, field.ranks)

@@ -36,7 +36,7 @@ class FloorEngine final : public Engine {
 
   void run(const Command& /*command*/, std::uint64_t iterations) override {
     floor_.work(iterations);
-    // The counters restart for the next block, so all threads must have stopped claiming tiles.
+    // All threads must have stopped claiming tiles before the counters are reset.
     pthread_barrier_wait(&board_.barrier);
     if (thread_ == 0) floor_.reset();
     pthread_barrier_wait(&board_.barrier);

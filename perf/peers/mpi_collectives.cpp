@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Open MPI's side of the comparison: blocking collectives in sequence, under the command protocol
-// of command.h. `variant` forces an algorithm of coll/tuned, or leaves the choice to Open MPI if it
-// is 0. For reduce_scatter, variants 1 to 9 are algorithms of MPI_Reduce_scatter_block, and
-// variants of 10 or more those of MPI_Reduce_scatter (10: Open MPI's choice). Forcing an algorithm
-// requires OMPI_MCA_coll_tuned_use_dynamic_rules=1 in the environment.
+// of command.h. `variant` forces an algorithm of coll/tuned; with variant 0, Open MPI chooses. For
+// reduce_scatter, variants 1 to 9 are algorithms of MPI_Reduce_scatter_block. Variants of 10 or
+// more call MPI_Reduce_scatter: 10 with Open MPI's choice, 11 and more with a forced algorithm.
+// Forcing requires OMPI_MCA_coll_tuned_use_dynamic_rules=1 in the environment.
 #include "command.h"
 #include "session.h"
 #include "shape.h"
@@ -99,8 +99,8 @@ class MpiEngine final : public Engine {
   }
 
  private:
-  // Returns the communicator for an algorithm. Open MPI reads the setting when a communicator is
-  // created.
+  // Returns a communicator that uses the command's algorithm: Open MPI reads the setting when a
+  // communicator is created.
   MPI_Comm communicator(const Command& command) {
     const auto key = std::make_pair(command.collective, command.variant);
     const auto found = communicators_.find(key);

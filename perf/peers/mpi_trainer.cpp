@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The training loop of ddp_trainer with MPI_Allreduce for its gradients, for comparison. With
-// --no-communication as the first argument, each rank trains alone; the difference is the cost of
-// communication.
+// --no-communication as the first argument, each rank trains alone. The difference in time is the
+// cost of communication.
 #include "errors.h"
 #include "rank_program.h"
 #include "report_error.h"
@@ -48,7 +48,7 @@ int run_program(int argc, char** argv) {
   int provided = 0;
   int rank = 0;
   int ranks = 1;
-  // Kernels run on the thread that is running the stream's queue.
+  // Kernels call MPI on the thread that runs the stream's queue.
   MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);

@@ -34,8 +34,7 @@ LARGEST_SEND = MIB
 TCP = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "tcp,self", "OMPI_MCA_btl_tcp_if_include": "lo"}
 FORCED = {**TCP, "OMPI_MCA_coll_tuned_use_dynamic_rules": "1"}
 BUFFERED = {**FORCED, "OMPI_MCA_btl_tcp_sndbuf": str(SOCKET_BUFFER), "OMPI_MCA_btl_tcp_rcvbuf": str(SOCKET_BUFFER)}
-# Makes the sender pass large messages in pieces that the receiver copies, instead of directly to the receiver's
-# buffer.
+# Makes Open MPI send large messages in pieces that the receiver copies, instead of directly to the receiver's buffer.
 SENT = {**FORCED, "OMPI_MCA_btl_tcp_flags": "send", "OMPI_MCA_btl_tcp_max_send_size": str(LARGEST_SEND)}
 GLOO_ALGORITHMS = ["ring", "bcube", "AllreduceRing", "AllreduceRingChunked", "AllreduceHalvingDoubling"]
 GLOO_POLLED = [f"{name}, polling" for name in GLOO_ALGORITHMS[2:]]
@@ -75,8 +74,8 @@ class PingPong(Side):
 
 
 class AcrossNodes(Field):
-    """Ranks that communicate only over loopback. A library that is not installed is left out; `missing` has the
-    reason."""
+    """Ranks that communicate only over loopback. `missing` has the reason for each library that is left out because it
+    is not installed."""
 
     least_floor_size = 1
 
@@ -147,7 +146,8 @@ def free_port():
 
 
 def run_iperf():
-    """Returns the gigabytes per second in both directions at the same time, over one connection each."""
+    """Returns the gigabytes per second of each direction. Both directions run at the same time, each over its own
+    connection."""
     if not shutil.which("iperf3"):
         raise YardstickError("iperf3 is not installed")
     port = free_port()
@@ -189,7 +189,7 @@ def measure_yardstick():
 
 
 def show_yardstick(runs):
-    """Returns a text about `runs`, the measurements before and after the rounds."""
+    """Returns a text about `runs`, the results of measure_yardstick() before and after the rounds."""
     lines = []
     for when, rates in zip(("Before", "After"), runs):
         if isinstance(rates, str):
@@ -201,8 +201,8 @@ def show_yardstick(runs):
 
 
 def show_exchange(sections):
-    """Returns a text that compares the times of one message and of an exchange. An exchange is two messages at the
-    same time, as in a call of 8 B."""
+    """Returns a text that compares the time of one message with that of an exchange. An exchange is two messages at the
+    same time, as in an all-reduce of 8 B."""
     cells = {section: cell for section, cells in sections for cell in cells if cell.size == 8}
     if not {"nodes", "nodes latency"} <= cells.keys():
         return ""

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The measurement used by all programs of the race over RoCE (roce.py).
+// The measurement that all programs of the comparison over RoCE (roce.py) use.
 #pragma once
 
 #include <algorithm>

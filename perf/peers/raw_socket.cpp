@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The socket floor: the time in which two processes of this machine exchange the same bytes over
-// one plain TCP connection on loopback, in both directions at once and without any computation.
+// The socket floor: the time in which two processes of this machine exchange the same number of
+// bytes over one plain TCP connection on loopback, in both directions at once.
 // With mode=latency an iteration is a round trip of two messages.
 //   raw_socket
 // Only collective=sendrecv is supported. `variant` selects the socket buffers (0-2: the kernel's
-// default; 3-5: 1 MiB; 6-8: 4 MiB) and, within each three, the bytes per system call (64 KiB, 512
-// KiB, everything).
+// default; 3-5: 1 MiB; 6-8: 4 MiB). The three variants of a group differ in the bytes per system
+// call (64 KiB, 512 KiB, everything).
 #include "child.h"
 #include "command.h"
 #include "processes.h"
@@ -89,7 +89,7 @@ class SocketEngine final : public Engine {
     const int on = 1;
     for (const int connection : connections_) {
       setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-      // hccl does the same on loopback, because the system's default may be BBR, which paces.
+      // As hccl does on loopback: the system's default may be BBR, which paces the sender.
       setsockopt(connection, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
     }
   }

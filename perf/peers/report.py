@@ -24,7 +24,7 @@ TIMES = ("Times are microseconds for each call (medians over the rounds), ratios
 
 
 def name_of(section, what):
-    """Returns the denominator of a ratio in words."""
+    """Returns the name of a ratio's denominator."""
     return FLOORS.get(section, what) if what == "floor" else what
 
 
@@ -53,7 +53,7 @@ def ratios_of(cell):
 
 
 def judge(section, cell):
-    """Returns [(what, ratio, must, aim, verdict)] for every goal of this cell that was measured."""
+    """Returns [(what, ratio, must, aim, verdict)] for every goal of this cell whose ratio was measured."""
     ratios = ratios_of(cell)
     judged = []
     for what, must, aim in goals_of(section, cell):

@@ -54,7 +54,7 @@ def output_of(argv, variables=None, seconds=120):
 
 
 def perftest(program, *arguments):
-    """Returns the numbers in the last line of the output."""
+    """Runs a program of perftest on both nodes. Returns the numbers in the last line of its output."""
     common = ["-x", os.environ["RXE_GID_INDEX"], "-F", *arguments]
     with subprocess.Popen(["on-node", "0", program, "-d", "rxe0", *common], stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL) as server:
@@ -66,7 +66,7 @@ def perftest(program, *arguments):
 
 
 def pair(argv, variables):
-    """Returns the microseconds per call: median and mean."""
+    """Runs a program as ranks 0 and 1. Returns the median and the mean of the microseconds per call."""
     with subprocess.Popen(["on-node", "1", *argv], env={**os.environ, **variables, "RANK": "1"}, stdin=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL) as other:
         text = output_of(["on-node", "0", *argv], {**variables, "RANK": "0"})
@@ -84,7 +84,7 @@ def tcp_socket(build, how):
 
 
 def open_mpi(build, what, size, calls):
-    """Returns the median and the mean for Open MPI, or None if the run fails, as UCX occasionally does on this device."""
+    """Returns the median and the mean for Open MPI, or None if the run fails: UCX occasionally fails on this device."""
     argv = ["on-node", "0", "timeout", "60", "mpirun", "--allow-run-as-root", "--bind-to", "none", "--host", "node0,node1",
             "-np", "2", "--mca", "plm_rsh_agent", "/tmp/agent"]
     for name in UCX:
@@ -151,8 +151,7 @@ def rows_of(samples):
     default, same = (f"write_bw {size}" for size in WRITES)
     in_mb = 1.048576
     for size in LARGE:
-        # An exchange moves the message once in each direction; an all-reduce on a ring of two ranks moves the same
-        # number of bytes.
+        # Both calls move `size` bytes in each direction. The all-reduce runs on a ring of two ranks.
         def rate(name, size=size):
             return f"{2 * size / median(name):.0f}"
 

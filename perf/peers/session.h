@@ -17,7 +17,7 @@ namespace peers {
 
 inline constexpr int kMaxRanks = 64;
 
-// Memory that all ranks of a driver share. It may contain only plain data and process-shared
+// Memory that all ranks of a driver share. The members must be plain data or process-shared
 // primitives.
 struct CommandBoard {
   int ranks = 0;
@@ -30,12 +30,12 @@ struct CommandBoard {
   std::array<std::uint64_t, kMaxRanks> wrong{};
 };
 
-// Initialises the board. One rank must call it before any other rank uses the board. Throws
+// Initialises the board. Must return on one rank before any other rank uses the board. Throws
 // std::runtime_error.
 void initialise(CommandBoard& board, int ranks);
 
-// One rank of the library to be measured. Implementations throw std::exception on failure, which
-// ends the driver. All ranks must call each method together.
+// One rank of the library that the driver measures. On failure, implementations throw a
+// std::exception, which ends the driver. All ranks must call each method.
 class Engine {
  public:
   Engine() = default;
@@ -45,7 +45,7 @@ class Engine {
 
   // Allocates and touches buffers, sets inputs, and selects the variant.
   virtual void prepare(const Command& command) = 0;
-  // Makes `iterations` calls. They are complete when it returns.
+  // Makes `iterations` calls. Blocks until all are complete.
   virtual void run(const Command& command, std::uint64_t iterations) = 0;
   // Makes one call with known inputs into poisoned outputs. Returns the number of wrong elements on
   // this rank.

@@ -17,23 +17,22 @@ namespace peers {
 struct Shape {
   std::size_t send_count = 0;  // elements of this rank's input
   std::size_t recv_count = 0;  // elements of this rank's output
-  std::size_t call_count = 0;  // elements of the whole, or of one rank's part, as the call expects
-  // The offset, in elements, of the input in the output of an in-place all_gather, or of the output
-  // in the input of an in-place reduce_scatter.
+  std::size_t call_count = 0;  // the count argument of the call
+  // For in-place calls, in elements: the offset of an all_gather's input in the output, or of a
+  // reduce_scatter's output in the input.
   std::size_t in_place_offset = 0;
 };
 
 [[nodiscard]] Shape shape_of(const Command& command, int rank, int ranks);
 
-// Returns the larger of the two counts, input or output. An in-place call needs a buffer of this
-// size.
+// Returns the number of elements that an in-place call's buffer needs.
 [[nodiscard]] std::size_t buffer_count(const Shape& shape);
 
-// Returns the input of `rank`. It consists of small integers, so that sums are exact in any order.
+// Returns the input of `rank`: small integers, so that sums are exact in any order.
 [[nodiscard]] std::vector<float> make_input(const Shape& shape, int rank);
 
-// Fills a buffer of `rank` for a timed run. Uses zeros if sums are repeated in place and would
-// overflow, else random mantissas, because some machines write zeros up to twice as fast.
+// Fills a buffer of `rank` for a timed run. Uses zeros if repeated sums in place would overflow.
+// Otherwise uses random mantissas, because some machines write zeros up to twice as fast.
 void fill_for_timing(const Command& command, int rank, std::span<float> buffer);
 
 // Returns the number of elements of `output` that differ from the result of the collective on

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures a round trip of 8 bytes between two processes over one plain TCP connection, for the
-// race over RoCE (roce.py).
+// comparison over RoCE (roce.py).
 //   RANK=0|1 tcp_pair poll|block ADDRESS PORT CALLS
-// Rank 0 listens on the address, and rank 1 connects. Both poll the socket, or block in recv(2).
+// Rank 0 listens on the address, and rank 1 connects. Both ranks poll the socket, or block in
+// recv(2).
 // Rank 0 prints the microseconds per round trip: the median and the mean.
 #include "pair.h"
 

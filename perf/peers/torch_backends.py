@@ -102,8 +102,8 @@ def show_training(results):
 
 
 def measured(options):
-    """Returns the contents of the --json file: the facts, all samples of the collectives, and the times of the
-    trainings."""
+    """Measures everything. Returns the contents of the --json file: facts about the run, samples of the collectives,
+    and times of the trainings."""
     facts = {"load": os.getloadavg()[0], "cores": os.cpu_count(), "machine": platform.machine(), "rounds": options.rounds}
     warn_of_load(facts)
     samples = race(options) if options.only != "training" else []

@@ -17,7 +17,7 @@ WARM_UP = 2
 
 
 def call_of(collective, group, input, output):
-    """Returns the call on tensors of the whole size, which is the size of an all-gather's output and of a
+    """Returns a function that makes the call. The size of `input` and `output` is that of an all-gather's output or a
     reduce-scatter's input."""
     part = input.tensor_split(dist.get_world_size())[0]
     return {"all_reduce": lambda: dist.all_reduce(input, group=group),

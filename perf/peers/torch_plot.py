@@ -23,7 +23,7 @@ STYLE = (f'<style>@media (prefers-color-scheme: dark) {{ rect[fill="{PAPER}"] {{
 
 
 def cells_of(samples):
-    """Returns the times in microseconds, by (collective, ranks, size) and by side, as lists over the rounds."""
+    """Returns {(collective, ranks, size): {side: [microseconds in each round]}}."""
     cells = {}
     for one in samples:
         cell = cells.setdefault((one["collective"], one["ranks"], one["size"]), {})

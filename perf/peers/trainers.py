@@ -23,7 +23,7 @@ from page import require_section, show_run, shown_arguments, table, write_sectio
 
 MIB = 1 << 20
 MODES = ["ddp", "fast_ddp", "sharded"]
-# Models whose gradients have nearly this size in several buckets, with as little computation as possible.
+# Models by the approximate size of their gradients in bytes. Each has several buckets and little computation.
 MODELS = {
     1 * MIB: {"--hidden": "350,350,350", "--bucket-mib": "0.25", "--batch": "32", "--micro-batch": "4", "--rate": "0.05"},
     32 * MIB: {"--hidden": "2000,2000,2000", "--bucket-mib": "8", "--batch": "64", "--micro-batch": "8",
@@ -52,7 +52,7 @@ def parse_arguments():
 
 
 class Side:
-    """A way to train. It is a row of the table, and has a sample of each figure for every round."""
+    """A way to train: a row of the table."""
 
     def __init__(self, label, argv, environment):
         self.label = label
@@ -84,7 +84,8 @@ class Side:
         self.exposed.append(exposed)
 
     def added(self, alone):
-        """Returns the time that communication adds to a step, in each round."""
+        """Returns the milliseconds that communication adds to a step, in each round. `alone` trains without
+        communication."""
         return [step - without for step, without in zip(self.steps, alone.steps)]
 
     def as_json(self):
@@ -110,8 +111,7 @@ def mpi_sides(options):
 
 
 def best_of(sides, model):
-    """Returns the two sides whose steps are the shortest in one short run each, and the default if it is not one of
-    them."""
+    """Runs each side once, briefly. Returns the two sides with the shortest steps, and also the default."""
     times = []
     for side in sides:
         progress(f"choosing settings: {side.label}")
@@ -122,7 +122,7 @@ def best_of(sides, model):
 
 
 def ratio(ones, others):
-    """Returns the median of the ratios of samples from the same round."""
+    """Returns the median over the rounds of `ones` relative to `others`."""
     return statistics.median(one / other for one, other in zip(ones, others))
 
 
@@ -137,8 +137,8 @@ class Race:
         return min(self.theirs, key=lambda side: statistics.median(side.steps))
 
     def faster(self, side):
-        """Returns the speed-ups over the best of Open MPI: (of the time that communication adds, of the exposed
-        communication)."""
+        """Returns two speed-ups over the best of Open MPI: of the time that communication adds to a step, and of the
+        exposed communication."""
         mine, other = statistics.median(side.added(self.alone)), statistics.median(self.best.added(self.alone))
         return (other / mine if mine > 0 else float("inf")), ratio(self.best.exposed, side.exposed)
 

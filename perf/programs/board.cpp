@@ -21,7 +21,7 @@ constexpr std::size_t kPage = 4096;
 
 std::size_t round_to_pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
-// Returns the state letter in /proc/<pid>/stat, or 0 if it cannot be read.
+// Returns the state letter in /proc/<pid>/stat, or 0 if the file cannot be read.
 char process_state(int pid) {
   std::ifstream file(text("/proc/", pid, "/stat"));
   std::string line;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that the parent shares with the ranks it starts: each rank's progress, the report of a
-// failure, and space for expected results that the ranks compute together. The memory is anonymous,
-// so no file remains.
+// Memory that the parent shares with the ranks that it starts: each rank's progress, the report of
+// a failure, and space for expected results that the ranks compute together. The memory has no
+// file.
 #pragma once
 
 #include <atomic>
@@ -29,11 +29,10 @@ struct alignas(64) RankRecord {
   std::atomic<int> pid{0};
   std::atomic<Phase> phase{Phase::starting};
   std::atomic<std::uint64_t> row_bytes{0};
-  std::atomic<std::uint64_t> calls{
-      0};  // collectives queued so far; a rank that hangs has fewer than the others
-  std::atomic<bool> reported{false};  // whether the rank has reported its failure on stderr
+  std::atomic<std::uint64_t> calls{0};  // collectives queued so far
+  std::atomic<bool> reported{false};    // if true, the rank's failure is not reported again
   std::atomic<bool> finished{
-      false};  // whether the rank has completed its run, with correct or wrong data
+      false};  // whether the rank has completed its run, even if its data was wrong
 };
 
 class Board {

@@ -18,8 +18,8 @@ namespace hccl_perf {
   const pid_t child = fork();
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    // The parent may have ended before the kernel was told to kill this child. In a new PID
-    // namespace the parent's id is 0.
+    // The parent may have ended before the prctl() call. In a new PID namespace, getppid() returns
+    // 0 although the parent runs.
     if (getppid() != parent && getppid() != 0) _exit(1);
   }
   return child;

@@ -14,24 +14,25 @@
 
 namespace hccl_perf {
 
-// Each process calls it exactly once. The process of rank 0 passes its id, which is sent to the
-// other processes; the others pass nothing. Returns the id of rank 0. Throws RunError.
+// Each process calls its exchange exactly once. The process of rank 0 passes the id, and the other
+// processes pass nothing. Returns the id. Throws RunError.
 using IdExchange = std::function<hcclUniqueId(const std::optional<hcclUniqueId>& mine)>;
 
-// Returns an exchange between the children of one parent. Process 0 writes the id once for each of
-// the `others`.
+// Returns an exchange between the children of one parent. `others` is the number of processes other
+// than process 0. `pipe` must outlive the exchange.
 [[nodiscard]] IdExchange exchange_by_pipe(Pipe& pipe, int others);
 
-// Returns an exchange between processes of a launcher. If HCCL_COMM_ID is set, nothing is sent,
-// because the library uses that address. Otherwise the exchange uses PMIx if possible or, on one
-// node, an abstract socket named after the job.
+// Returns an exchange between processes of a launcher. If HCCL_COMM_ID is set, nothing is sent and
+// the other processes get an empty id, because the library uses the address in HCCL_COMM_ID.
+// Otherwise the exchange uses PMIx if possible, or else an abstract unix socket of the node.
 [[nodiscard]] IdExchange exchange_between_launched(const LaunchEnvironment& launch,
                                                    const Environment& environment);
 
-// Returns an exchange over the socket. It waits for the other processes for at most `seconds`.
+// Returns an exchange over an abstract unix socket, which is named after the job. The exchange
+// blocks for at most about `seconds`.
 [[nodiscard]] IdExchange exchange_by_socket(const LaunchEnvironment& launch, double seconds);
 
-// Convert the id to text and back. id_from_text() throws RunError for a text that is damaged.
+// Convert the id to text and back. id_from_text() throws RunError if the text is not an id.
 [[nodiscard]] std::string id_to_text(const hcclUniqueId& id);
 [[nodiscard]] hcclUniqueId id_from_text(const std::string& written);
 

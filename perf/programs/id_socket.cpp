@@ -23,7 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kRetry = std::chrono::milliseconds(10);
-constexpr int kClientMs = 2000;  // time-out for an unknown peer that connects but sends nothing
+constexpr int kClientMs = 2000;  // time limit for a peer's request or answer
 
 class Socket {
  public:
@@ -69,7 +69,7 @@ int milliseconds_left(Clock::time_point until) {
   return left < 0 ? 0 : static_cast<int>(left) + 1;
 }
 
-// Reads or writes all bytes, within `kClientMs`.
+// Reads or writes all bytes. Returns false on an error, or if that takes longer than kClientMs.
 template <class Transfer>
 bool transfer_all(int descriptor, short direction, char* bytes, std::size_t size,
                   Transfer transfer) {

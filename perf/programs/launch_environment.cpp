@@ -90,8 +90,8 @@ std::string job_name(const Variables& variables, const Environment& environment)
       text(variables.launcher, '.', job != nullptr ? value_of(environment, job) : "");
   if (std::strcmp(variables.launcher, "Slurm") == 0)
     name += text('.', environment("SLURM_STEP_ID"));
-  // Without a job number, or with torchrun, the id of the launcher's agent on this node identifies
-  // the job, because the agent is the parent of all ranks of the job.
+  // Without a job number, or with torchrun, the process id of the launcher's agent identifies the
+  // job: the agent is the parent of all ranks of the job on this node.
   const bool torchrun = std::strcmp(variables.launcher, "torchrun") == 0;
   if (job == nullptr || torchrun) name += text(".parent", getppid());
   return name;

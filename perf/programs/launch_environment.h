@@ -16,15 +16,15 @@ struct LaunchEnvironment {
   int local_rank = -1;  // -1 if unknown
   int local_size = -1;
   std::string
-      job;  // identifies the job on this node: equal in all its processes, unique among jobs
+      job;  // the same text in all processes of the job on this node, different from other jobs'
 
   [[nodiscard]] bool on_one_node() const { return local_size == size; }
 };
 
-// Returns the value of a variable, or null if it is not set.
+// Returns the value of a variable, or null if the variable is not set.
 using Environment = std::function<const char*(const char*)>;
 
-// Returns the value of a variable, or null if it is not set or empty.
+// Returns the value of a variable, or null if the variable is not set or is empty.
 [[nodiscard]] const char* value_of(const Environment& environment, const char* name);
 
 // Parses the value `written` of the environment variable `name`. Throws UsageError, which names the
@@ -34,8 +34,8 @@ using Environment = std::function<const char*(const char*)>;
 inline constexpr int kMostRanks = 4096;      // in a communicator
 inline constexpr int kMostRanksOfNode = 64;  // in a communicator, on one node
 
-// Returns the facts from the launcher's variables, or nothing if no launcher is recognised. Throws
-// UsageError for a variable that is not a number, and for numbers that contradict each other.
+// Returns what the launcher's variables say, or nothing if no launcher is recognised. Throws
+// UsageError if a variable is not a number, or if the numbers contradict each other.
 [[nodiscard]] std::optional<LaunchEnvironment> find_launcher(const Environment& environment);
 
 // Throws UsageError if the job, with `threads` ranks in each process, has more ranks than a

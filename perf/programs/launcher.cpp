@@ -27,11 +27,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The time that the other processes have to report and end after a failure.
+// After a failure, processes that have not ended within this time are killed.
 constexpr auto kGrace = std::chrono::milliseconds(800);
 
 // Returns the number of processes that the kernel has killed since boot because memory ran out, or
-// -1 if the kernel does not count them.
+// -1 if that number is unknown.
 long out_of_memory_kills() {
   std::ifstream file("/proc/vmstat");
   std::string name;
@@ -44,8 +44,8 @@ long out_of_memory_kills() {
 
 Board* board_of_process_0 = nullptr;
 
-// Handles SIGPIPE after the reader of the table has ended (| head). Other ranks detect that this
-// one ends, and must not report that as a failure.
+// Handles SIGPIPE in process 0, which writes the table, after the reader of the table has ended
+// (| head). Keeps the other ranks from reporting the end of process 0 as a failure.
 void end_unread(int signal) {
   for (int rank = 0; rank < board_of_process_0->ranks(); ++rank)
     board_of_process_0->record(rank).reported = true;
@@ -200,13 +200,13 @@ void Supervisor::handle_end(int process, pid_t pid, int status) {
   }
 }
 
-// Ends all processes without a message, as a filter ends when the reader of its pipe has exited.
+// Ends all processes without a message, like a filter whose reader has exited.
 void Supervisor::end_quietly() {
   kill_running();
   exit_status_ = 128 + SIGPIPE;
 }
 
-// Notifies the other processes of the first failure, and starts the grace period.
+// Handles a failure. If it is the first, notifies the other processes and starts the grace period.
 void Supervisor::fail(const std::string& failure, bool reports) {
   note_status(EXIT_FAILURE);
   if (failed_) return;
@@ -247,7 +247,7 @@ void Supervisor::kill_running() {
   running_.clear();
 }
 
-// Records a child's exit status. A failure takes precedence over other statuses.
+// Merges an exit status into that of the run. EXIT_FAILURE takes precedence.
 void Supervisor::note_status(int status) {
   if (exit_status_ != EXIT_FAILURE && status != 0) exit_status_ = status;
 }

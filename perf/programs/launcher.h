@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // -g N: starts N child processes and supervises them. The parent does not call the library. When
-// the parent dies, the kernel kills the children. When a child dies, the others are notified and
-// end within a second.
+// the parent dies, the kernel kills the children. When a child dies, the parent notifies the other
+// children and kills those that do not end within a second.
 #pragma once
 
 #include "board.h"
@@ -39,8 +39,9 @@ struct ChildLinks {
 };
 
 // Runs `child` in each child process, which exits with the result of `child`. Blocks until all
-// children have ended. Returns the exit status of the whole run: 0 if every child exited with 0,
-// else 1. Throws RunError if children cannot be started.
+// children have ended. Returns the exit status of the run: 0 if every child exited with 0, 1 if a
+// child failed or the time limit passed, otherwise the status of one of the children. Throws
+// RunError if a child cannot be started.
 [[nodiscard]] int launch(const LaunchPlan& plan, Board& board,
                          const std::function<int(const ChildLinks&)>& child);
 

@@ -19,8 +19,8 @@
 namespace hccl_perf {
 namespace {
 
-// The time within which the library reports the death of a peer, if it can. Its message is more
-// precise than the parent's.
+// The time that the library has to report the death of a peer, before this process repeats the
+// parent's less precise message.
 constexpr int kLibraryGraceMs = 400;
 // The time within which the parent names the sibling that has failed.
 constexpr auto kNoticeGrace = std::chrono::milliseconds(250);
@@ -35,8 +35,7 @@ int poll_two(int first, int second, int timeout_ms) {
   return watched[0].revents != 0 ? 1 : 2;
 }
 
-// Returns the beginning of a failure's text, such as "rank 3", which another message may already
-// contain.
+// Returns the ranks at the beginning of a failure's text, for example "rank 3".
 std::string culprit(const std::string& failure) {
   const std::size_t pid = failure.find(" (");
   return pid == std::string::npos ? failure : failure.substr(0, pid);

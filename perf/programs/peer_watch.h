@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs in a thread beside the ranks of a process. Ends the process if a sibling has failed and the
-// library has not reported that. Without a supervising parent, also ends it if the run takes longer
-// than -T.
+// A thread beside the ranks of a process. Ends the process if a sibling has failed and the library
+// has not reported the failure. Without a supervising parent, also ends the process if the run
+// takes longer than -T.
 #pragma once
 
 #include "board.h"
@@ -12,8 +12,8 @@ namespace hccl_perf {
 
 class PeerWatch {
  public:
-  // Starts the watch for the ranks [first, first + count). `notice` is that of ChildLinks, or -1;
-  // `timeout` is in seconds, or 0 for no limit.
+  // Starts the watch for the ranks [first, first + count). `notice` is ChildLinks::notice, or -1
+  // without a parent. `timeout` is in seconds; 0 means no limit.
   PeerWatch(Board& board, int first, int count, int notice, double timeout);
   ~PeerWatch();
   PeerWatch(const PeerWatch&) = delete;
@@ -33,9 +33,9 @@ class PeerWatch {
   std::thread thread_;
 };
 
-// Reports on stderr, once per rank, why a rank of this process has failed. Adds the failure of a
-// sibling if the message does not mention it. Then ends the process, so that its peers detect the
-// failure.
+// Reports on stderr, once per rank, why a rank of this process has failed. If a sibling has failed
+// before and the message does not name that sibling, adds the sibling's failure. Then ends the
+// process, so that its peers detect the failure.
 [[noreturn]] void fail_rank(Board& board, int rank, bool supervised, const std::string& message);
 
 }  // namespace hccl_perf

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pipe whose two ends are closed separately. Its end of file means that the last writer has
-// ended.
+// A pipe whose two ends are closed separately. The reader gets an end of file when the last process
+// that holds the write end closes it or ends.
 #pragma once
 
 #include "text.h"

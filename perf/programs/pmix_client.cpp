@@ -51,7 +51,7 @@ struct PmixClient::Library {
 
 namespace {
 
-// Deleter for memory that PMIx_Get has allocated, which the caller must free.
+// Deletes memory that PMIx_Get has allocated.
 struct Freed {
   void operator()(Value* value) const {
     const std::unique_ptr<char, Freed> text(

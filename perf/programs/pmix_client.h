@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The small part of PMIx that passes one text from rank 0 to the other ranks. libpmix is loaded at
-// run time, so programs are not linked with it, and on machines without libpmix the id is passed in
-// other ways.
+// The part of PMIx that passes a text from rank 0 to the other ranks. libpmix is loaded at run
+// time, so programs also run on machines without it.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +10,7 @@
 namespace hccl_perf {
 
 // The part of PMIx's public ABI that the client uses (PMIx standard 2 and later). A test compares
-// this part with <pmix.h> if that is installed.
+// this part with <pmix.h> if that header is installed.
 namespace pmix_abi {
 
 inline constexpr int kSuccess = 0;
@@ -31,7 +30,7 @@ struct Value {
   union Data {
     char* string;
     std::uint32_t number;
-    void* largest[3];  // the union's largest member is two pointers and a char
+    void* largest[3];  // as large as the largest member in <pmix.h>: two pointers and a char
   } data;
 };
 
@@ -39,8 +38,7 @@ struct Value {
 
 class PmixClient {
  public:
-  // Connects to the server that the launcher runs on this node. Throws RunError, which names the
-  // missing part.
+  // Connects to the server that the launcher runs on this node. Throws RunError.
   PmixClient();
   ~PmixClient();
   PmixClient(const PmixClient&) = delete;
@@ -49,8 +47,8 @@ class PmixClient {
   [[nodiscard]] int rank() const;
   [[nodiscard]] int job_size() const;
 
-  // Passes `value` from rank 0 to all ranks, and returns that value. Values of other ranks are
-  // ignored. Every rank of the job must call it.
+  // Returns the `value` of rank 0 on every rank. Other ranks' values are ignored. Every rank of the
+  // job must call share(). Blocks until all have called.
   [[nodiscard]] std::string share(const std::string& key, const std::string& value);
 
  private:

@@ -103,7 +103,7 @@ std::vector<std::uint64_t> size_sweep(std::uint64_t first, std::uint64_t last, s
   while (size <= last) {
     sizes.push_back(size);
     const std::uint64_t next = factor > 1 ? size * factor : size + step;
-    if (next <= size) break;  // reached from 0 by a factor, by a step of 0, or on overflow
+    if (next <= size) break;  // 0 times a factor, a step of 0, or a result that has wrapped
     size = next;
   }
   return sizes;

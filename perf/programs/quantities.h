@@ -9,8 +9,8 @@
 
 namespace hccl_perf {
 
-// Parses bytes such as "8", "32K", "1.5M", "2G" or "1T" (powers of 1024, in either case), with an
-// optional "B" or "iB" at the end. Throws UsageError.
+// Parses bytes such as "8", "32K", "1.5M", "2G" or "1T". The suffixes are powers of 1024, in upper
+// or lower case, with an optional "B" or "iB" at the end. Throws UsageError.
 [[nodiscard]] std::uint64_t parse_bytes(const std::string& written);
 
 // Parses seconds such as "30", "30s", "1.5m" or "2h". Throws UsageError.

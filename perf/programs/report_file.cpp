@@ -24,8 +24,8 @@ bool is_special(const std::string& path) {
   return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
 }
 
-// Returns the target of a link, whether or not the target exists, so that writing preserves the
-// link.
+// Follows symbolic links, so that a result file replaces the target and not the link. The target
+// need not exist.
 std::string target_of(const std::string& path) {
   constexpr int kMostLinks = 40;
   std::filesystem::path target = path;
@@ -46,8 +46,8 @@ std::filesystem::path canonical(const std::string& path) {
 // Returns a path in the target's folder, so that the file can be renamed to the target.
 std::string temporary_for(const std::string& target) { return text(target, ".tmp.", getpid()); }
 
-// A file that is being written. If the file system supports it, the file has no name until it is
-// complete, so that nothing remains if the writer is killed.
+// A file that is being written. On file systems that support O_TMPFILE, the file has no name until
+// all contents are written, so that nothing remains if the writer is killed.
 struct Output {
   int descriptor = -1;
   std::string name;  // empty if the file has no name yet

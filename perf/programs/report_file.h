@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Result files, which are written completely or not at all. `option` is the command-line option
-// that gave the file's path, for messages.
+// Result files, which are written completely or not at all. Messages name `option`, the
+// command-line option that gave the file's path.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ namespace hccl_perf {
 // Throws UsageError if no file can be written at `path`. Leaves no file behind.
 void require_writable(const std::string& option, const std::string& path);
 
-// Writes a temporary file beside `path`, and renames it when it is complete. Writes to a special
-// file (a device, a pipe) directly. Throws RunError.
+// Writes a temporary file in the folder of `path`, and renames the complete file to `path`. Writes
+// directly to a special file (a device, a pipe). Throws RunError.
 void write_report(const std::string& option, const std::string& path, const std::string& contents);
 
 struct NamedReport {
@@ -20,8 +20,8 @@ struct NamedReport {
   std::string path;  // empty if the report is not wanted
 };
 
-// Throws UsageError if two paths lead to the same file, even if they are spelled differently or the
-// file does not exist yet. A special file may occur more than once.
+// Throws UsageError if two paths lead to the same file, even if the paths are spelled differently
+// or the file does not exist yet. A special file may occur more than once.
 void require_distinct(const std::vector<NamedReport>& reports);
 
 }  // namespace hccl_perf

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds texts from parts, identically in every locale, and defines the two kinds of errors that
-// end hccl-perf.
+// Builds texts from parts, identically in every locale. Defines the two kinds of errors that end
+// hccl-perf.
 #pragma once
 
 #include <locale>
