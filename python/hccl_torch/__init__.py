@@ -5,7 +5,7 @@
 
     torch.distributed.init_process_group("hccl")
 
-The functions here provide more speed and insight: tensors in memory that the ranks share, and counts of the data moved.
+Other functions of this module place tensors in memory that the ranks share, and return the counts of calls and bytes.
 """
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ __all__ = ["empty", "empty_cache", "initialize_distributed_hpu", "install_alloca
 def empty(*size: int, dtype: torch.dtype | None = None) -> torch.Tensor:
     """Returns a CPU tensor with undefined contents in memory that the ranks of a host share.
 
-    Collectives read and write it in place, without the two copies that other memory needs. It can be used like any CPU
-    tensor. In a forked child it is a private copy. If no shared memory is left, the tensor is in ordinary memory.
+    Collectives read and write the tensor in place, without the two copies that other memory needs. The tensor can be
+    used like any CPU tensor. A forked child gets a private copy of the tensor. If no shared memory is left, the tensor
+    is in ordinary memory.
 
     Args:
         size: the extents, as for ``torch.empty``: numbers, or one sequence.
@@ -42,16 +43,17 @@ def empty(*size: int, dtype: torch.dtype | None = None) -> torch.Tensor:
 
 
 def install_allocator(least_bytes: int = 32768) -> None:
-    """Puts all later CPU tensors of this process into memory that the ranks of a host share.
+    """Makes PyTorch allocate all later CPU tensors of this process in memory that the ranks of a host share.
 
-    Collectives then use gradients, activations and messages in place, and freed memory is kept for the next tensor of
-    its size instead of being mapped anew, which makes training faster even on one rank. Existing tensors stay where
-    they are, so call this first. This has costs: up to 1 GiB of freed memory, or as much as is in use if that is more,
-    stays cached, and ``fork`` copies all memory in use at once. Tensors backed by files, ``numpy.empty`` and
+    Collectives then use gradients, activations and messages in place. A new tensor takes freed memory of its size if
+    there is any, which makes training faster even on one rank. Existing tensors stay where they are, so call this
+    function first. It has two costs: up to 1 GiB of freed memory stays cached, or as much as is in use if that is more;
+    and ``fork`` copies all memory in use before it returns. Tensors backed by files, ``numpy.empty`` and
     ``share_memory_()`` are not affected.
 
     Args:
-        least_bytes: the minimum size; smaller tensors stay in ordinary memory. A second call changes it.
+        least_bytes: the minimum size in bytes; smaller tensors stay in ordinary memory. A second call changes this
+            minimum.
 
     Raises:
         RuntimeError: if no emulated device can be acquired.
@@ -62,15 +64,16 @@ def install_allocator(least_bytes: int = 32768) -> None:
 
 
 def memory_stats() -> dict[str, int]:
-    """Returns the state of the shared memory: ``used_bytes`` by tensors, ``cached_bytes`` for reuse, and the number of
-    ``allocations`` so far, of which ``reused`` were served from the cache."""
+    """Returns the state of the shared memory: the bytes that tensors use (``used_bytes``), the bytes cached for reuse
+    (``cached_bytes``), the number of allocations so far (``allocations``), and how many of these came from the cache
+    (``reused``)."""
     from hccl_torch import _C
 
     return _C.memory()
 
 
 def empty_cache() -> None:
-    """Returns unused shared memory to the system."""
+    """Frees the cached shared memory."""
     from hccl_torch import _C
 
     _C.trim()
@@ -98,15 +101,16 @@ def reset_stats() -> None:
 def initialize_distributed_hpu(
     world_size: int | None = None, rank: int | None = None, local_rank: int | None = None
 ) -> tuple[int, int, int]:
-    """Sets the environment variables that ``init_process_group`` reads, for programs that mpirun starts.
+    """Sets, for programs that mpirun starts, the environment variables that ``init_process_group`` reads.
 
     Replaces the function of the same name that programs for Gaudi call before they create the group. Sets
-    ``WORLD_SIZE``, ``RANK`` and ``LOCAL_RANK`` to the arguments, else to the values of Open MPI's mpirun, else leaves
-    them unchanged; sets ``MASTER_ADDR`` to localhost and ``MASTER_PORT`` to 12345 unless they are set; and sets ``ID``
-    to the rank and ``HLS_MODULE_ID`` to its module in ``HABANA_VISIBLE_MODULES``.
+    ``WORLD_SIZE``, ``RANK`` and ``LOCAL_RANK`` to the arguments. For an argument that is None, takes the value of Open
+    MPI's mpirun, else keeps the variable's value, else sets 1, 0 and 0. Sets ``MASTER_ADDR`` to localhost and
+    ``MASTER_PORT`` to 12345 unless they are set. Sets ``ID`` to the rank. Sets ``HLS_MODULE_ID`` to the entry of
+    ``HABANA_VISIBLE_MODULES`` for the local rank, or to the local rank if that variable is not set.
 
     Returns:
-        The number of ranks, this rank, and its local rank on the host; 1, 0 and 0 by default.
+        The number of ranks, this rank, and this rank's local rank on the host.
     """
     numbers = []
     for name, given, theirs, alone in (("WORLD_SIZE", world_size, "SIZE", 1), ("RANK", rank, "RANK", 0),
@@ -133,7 +137,7 @@ def _set_up() -> None:
         return
     _is_set_up = True
     _quiesce_at_exit()
-    # Makes DistributedDataParallel allocate its buckets from the backend.
+    # Lets the backend allocate the buckets of DistributedDataParallel.
     os.environ.setdefault("DDP_DISABLE_COMM_MEM", "0")
     if os.environ.get("HCCL_TORCH_ALLOCATOR") == "1":
         install_allocator()
@@ -147,8 +151,9 @@ _quiesces_at_exit = False
 
 
 def _quiesce_at_exit() -> None:
-    """Stops callbacks of futures, which run on threads of the extension, before the interpreter ends. Exit functions
-    run in reverse order of registration, and this one is registered first, so it runs after those of programs."""
+    """Registers an exit function that prevents callbacks of futures while the interpreter ends, because such callbacks
+    run on threads of the extension. Exit functions run in reverse order of registration. This one is registered early,
+    by ``import torch``, so it runs after the program's own exit functions."""
     global _quiesces_at_exit
     if _quiesces_at_exit:
         return
@@ -187,8 +192,8 @@ def _create_process_group(options, backend_options):
 
 
 def _autoload() -> None:
-    """Registers the backend with torch.distributed. ``import torch`` calls this, so it raises nothing, starts no
-    thread and loads no library."""
+    """Registers the backend with torch.distributed. ``import torch`` calls this function, so the function raises
+    nothing, starts no thread and loads no library."""
     try:
         import torch.distributed as dist
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hugging Face Accelerate on the backend "hccl".
 
-On CPUs, Accelerate supports only the backends gloo and mpi. With any other backend, it raises ValueError if it was
-told to use CPUs; otherwise it creates the group but does not consider itself distributed, so each rank trains alone.
-With HCCL_TORCH_PATCH_ACCELERATE=1, Accelerate accepts "hccl". Without this variable, hccl_torch warns in the second
-case.
+On CPUs, Accelerate supports only the backends gloo and mpi. With any other backend, Accelerate raises ValueError if it
+was told to use CPUs. Otherwise, Accelerate creates the group but does not consider itself distributed, so each rank
+trains alone. With HCCL_TORCH_PATCH_ACCELERATE=1, Accelerate accepts "hccl". Without this variable, hccl_torch warns in
+the second case.
 """
 import importlib.abc
 import inspect

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks memory that the backend itself copies from or to, so that invalid memory causes an error
-// instead of a signal. The library itself checks the memory that it copies.
+// Checks the memory that this backend copies from or to, so that unmapped or protected memory
+// causes an error instead of a signal. The library checks the memory of its own copies.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 namespace hccl_torch {
 
-// Throw c10::ValueError if the memory of a tensor cannot be read or written to. `call` names the
-// function in the error's text.
+// Throw c10::ValueError if this process cannot read, or cannot write, the memory of `tensor`.
+// `call` is the function name in the error text.
 void require_readable(const at::Tensor& tensor, const char* call);
 void require_writable(const at::Tensor& tensor, const char* call);
 

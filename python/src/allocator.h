@@ -12,16 +12,17 @@ namespace hccl_torch {
 // memory is left.
 [[nodiscard]] at::Tensor empty(at::IntArrayRef size, const at::TensorOptions& options);
 
-// Returns the same for the temporary memory of an operation, which forked children do not keep.
+// Returns a tensor as empty() does, for temporary data of an operation. Forked children do not get
+// the tensor's memory.
 [[nodiscard]] at::Tensor empty_scratch(at::IntArrayRef size, at::ScalarType type);
 
-// Allocates all later CPU tensors of this process with at least `least_bytes` in shared memory. A
-// second call changes the limit.
+// Makes PyTorch allocate all later CPU tensors of at least `least_bytes` bytes in shared memory. A
+// second call changes the minimum.
 void install_allocator(std::size_t least_bytes);
 [[nodiscard]] bool allocator_is_installed();
 
-// While the object lives, CPU tensors that this thread creates are in memory of `allocator`, which
-// must have static lifetime. Call watch_allocations() first.
+// While the object lives, the memory of CPU tensors that this thread creates comes from
+// `allocator`, which must have static lifetime. Call watch_allocations() first.
 class AllocationGuard {
  public:
   explicit AllocationGuard(c10::Allocator* allocator) noexcept;
@@ -33,10 +34,10 @@ class AllocationGuard {
   c10::Allocator* const previous_;
 };
 
-// Makes PyTorch allocate CPU tensors through this module. The module uses PyTorch's previous
-// allocator unless install_allocator() or a guard is in effect. `release` is called for a block of
-// which only the address is known; if the block belongs to a guard's allocator, `release` frees it
-// and returns true.
+// Makes PyTorch allocate CPU tensors through this module. Without install_allocator() and outside
+// guards, the memory still comes from PyTorch's default CPU allocator. To free a block in shared
+// memory, the module first calls `release` with the block's address. If a guard's allocator made
+// the block, `release` frees the block and returns true.
 void watch_allocations(bool (*release)(void* memory));
 
 }  // namespace hccl_torch

@@ -16,11 +16,12 @@ namespace hccl_torch {
 void check(hcclResult_t result, const char* function);
 void check(synStatus status, const char* function);
 
-// Issues all calls made while the object lives as one group.
+// Opens a group when constructed. end() closes the group, and the library then issues the group's
+// calls together.
 class CallGroup {
  public:
   CallGroup() { check(hcclGroupStart(), "hcclGroupStart"); }
-  // Closes the group if an error has interrupted the calls.
+  // Closes the group if an exception has skipped end().
   ~CallGroup() {
     if (is_open_) hcclGroupEnd();
   }

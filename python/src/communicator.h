@@ -20,12 +20,12 @@
 
 namespace hccl_torch {
 
-// Identifies a process group to its communicator and in error texts.
+// A process group's name and ranks, for its communicator and for error texts.
 struct GroupIdentity {
   std::string name;
   int rank = 0;
   int size = 1;
-  std::vector<std::int64_t> global_ranks;  // indexed by rank; may be empty
+  std::vector<std::int64_t> global_ranks;  // by rank in the group; may be empty
 };
 
 class Communicator {
@@ -34,7 +34,7 @@ class Communicator {
   // all ranks have joined. Later calls wait for other ranks for at most `timeout`. Throws
   // c10::DistBackendError.
   Communicator(c10d::Store& store, GroupIdentity identity, std::chrono::milliseconds timeout);
-  // Aborts work that has not run yet. Does not block.
+  // Aborts the communicator if queued work has not run yet. Does not block.
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -46,11 +46,11 @@ class Communicator {
   // Returns a text that names the group, this rank and the host.
   [[nodiscard]] std::string describe() const;
 
-  // Returns the stream for collectives. It also carries the messages in coalesced calls.
+  // Returns the stream for collectives. This stream also carries the messages of coalesced calls.
   [[nodiscard]] const Stream& stream() const noexcept { return stream_; }
-  // Return the stream for messages to or from a rank. Separate streams let messages overtake
-  // earlier work that still waits for other ranks. Throw c10::DistBackendError. Thread safety: any
-  // thread.
+  // Return the stream for messages to `peer` or from `peer`. On separate streams, a message does
+  // not wait behind work that waits for other ranks. Throw c10::DistBackendError. Thread safety:
+  // any thread.
   [[nodiscard]] const Stream& stream_to(int peer) { return message_stream({peer, true}); }
   [[nodiscard]] const Stream& stream_from(int peer) { return message_stream({peer, false}); }
 
@@ -60,7 +60,7 @@ class Communicator {
   [[nodiscard]] std::chrono::milliseconds timeout() const noexcept { return timeout_; }
   // Sets the maximum time for which calls wait for other ranks. Throws c10::DistBackendError.
   void set_timeout(std::chrono::milliseconds timeout);
-  // Fails all work on every rank, and all later calls. Does not block.
+  // Fails all work of the communicator on every rank, and all later calls. Does not block.
   void abort() noexcept;
   // Returns whether all queued work has run.
   [[nodiscard]] bool is_idle();

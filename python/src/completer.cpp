@@ -14,7 +14,7 @@ namespace hccl_torch {
 
 namespace {
 
-// The state of the completer to which this thread belongs, or null on any other thread.
+// The state of the completer that started this thread, or null on other threads.
 thread_local const void* running = nullptr;
 
 std::atomic<bool (*)()> condition{nullptr};
@@ -69,8 +69,8 @@ void Completer::call_for_thread(const std::shared_ptr<State>& state) {
   }
 }
 
-// Called without the lock, because dropping the last reference to the work may destroy many other
-// objects, including Python objects. Leaks the work if callbacks must not run.
+// Dropping the last reference to the work may destroy many other objects, including Python objects,
+// so the caller must not hold the lock. Leaks the work if callbacks must not run.
 void Completer::complete_future(c10::intrusive_ptr<Work> work, bool abandoned) {
   bool (*const can_run)() = condition;
   if (abandoned || (can_run != nullptr && !can_run())) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends operations whose futures are awaited, and runs the futures' callbacks, which may queue
-// further operations and wait for them.
+// Completes the futures of operations on threads of its own. These threads run the futures'
+// callbacks, which may queue further operations and wait for them.
 #pragma once
 
 #include <chrono>
@@ -17,47 +17,49 @@ namespace hccl_torch {
 
 class Work;
 
-// The operations of a stream end in order, so only one thread at a time waits for them. Before this
-// thread runs a future's callbacks, another thread takes over the waiting, so that a callback may
-// wait for another future. Threads start on demand: one for each stream with awaited operations,
-// and one for each running callback.
+// Only one thread at a time waits for the operations of a stream, because they end in order. Before
+// this thread runs callbacks, another thread takes over the wait, so a callback may wait for
+// another future. Threads start on demand: one for each stream with posted works, and one for each
+// running callback.
 class Completer {
  public:
   Completer();
   Completer(const Completer&) = delete;
   Completer& operator=(const Completer&) = delete;
 
-  // The maximum time that callbacks can delay the end of a group.
+  // The longest time for which callbacks can delay the end of a group.
   static constexpr std::chrono::seconds kDrainTimeout{5};
 
-  // Blocks until no callback runs and no work is left, but for at most `timeout`. Ignores the
-  // callback that calls it. Returns false on a time-out.
+  // Blocks until all posted works have ended and no callback runs, but for at most `timeout`. If a
+  // callback calls drain(), drain() does not wait for that callback. Returns false on a time-out.
   bool drain(std::chrono::milliseconds timeout = kDrainTimeout);
-  // Does the same as drain(), and ends the threads.
+  // Ends the threads when all posted works have ended. Blocks like drain(), for at most
+  // kDrainTimeout. Returns false on a time-out.
   bool stop();
-  // Stops running callbacks: the futures of works that end later stay incomplete.
+  // Prevents all further callbacks: the futures of works that end later are never completed.
   void abandon();
-  // Sets a function that the completer calls before it runs callbacks. After the function returns
-  // false, no further callbacks run, because a thread that requests the lock of an ending
-  // interpreter would never return. With null, callbacks always run.
+  // Sets a function that is called before each future is completed. If the function returns false,
+  // the future is not completed and its callbacks do not run: a thread that requests the GIL of an
+  // ending interpreter would never return. If `can_run` is null, callbacks always run.
   static void set_condition(bool (*can_run)());
 
-  // Ends `work` on another thread after the work has run. Does not block.
+  // Ends `work` and completes its future on a thread of the completer, after the work has run. Does
+  // not block.
   void post(c10::intrusive_ptr<Work> work);
 
  private:
-  // The works of a stream.
+  // The posted works with the same Work::lane().
   struct Lane {
     std::deque<c10::intrusive_ptr<Work>> works;
     bool has_waiter = false;  // whether a thread waits for the first work
   };
-  // The state that the threads share. They may outlive the completer.
+  // The state that the threads share. The threads may outlive the completer.
   struct State {
     std::mutex mutex;
     std::condition_variable changed;
-    std::map<const void*, Lane> lanes;  // by stream; no lane is empty
+    std::map<const void*, Lane> lanes;  // by Work::lane(); no lane is empty
     int threads = 0;
-    int idle = 0;  // number of threads that wait for work
+    int idle = 0;  // number of threads that wait for a posted work
     bool stopping = false;
     bool abandoned = false;
   };
@@ -65,7 +67,8 @@ class Completer {
   static void run(const std::shared_ptr<State>& state);
   // Returns a lane without a waiter, or the end of the map. Call it with the lock held.
   [[nodiscard]] static std::map<const void*, Lane>::iterator find_lane(State& state);
-  // Completes the future of a work that has ended. Call it without the lock.
+  // Completes the future of a work that has ended. If `abandoned`, leaks the work instead. Call it
+  // without the lock.
   static void complete_future(c10::intrusive_ptr<Work> work, bool abandoned);
   // Wakes or starts a thread for the next work. Call it with the lock held.
   static void call_for_thread(const std::shared_ptr<State>& state);
@@ -74,7 +77,7 @@ class Completer {
   [[nodiscard]] int own() const;
 
   const std::shared_ptr<State> state_ = std::make_shared<State>();
-  const pid_t process_;  // the process that has the threads; a forked child has no threads to stop
+  const pid_t process_;  // the process that has the threads; a forked child has none
 };
 
 }  // namespace hccl_torch

@@ -10,8 +10,8 @@
 
 namespace hccl_torch {
 
-// Returns the device. The first call initialises the runtime and acquires the device; both last
-// until the process ends. Throws c10::DistBackendError. Thread safety: any thread.
+// Returns the device. The first call initialises the Synapse runtime and acquires the device, which
+// this process then keeps until it ends. Throws c10::DistBackendError. Thread safety: any thread.
 [[nodiscard]] synDeviceId device();
 
 // A stream of the device.
@@ -31,15 +31,15 @@ class Stream {
   synStreamHandle handle_ = nullptr;
 };
 
-// A stream's work after position `after`, up to and including `last`. The stream must outlive the
-// object.
+// The work of `stream` after position `after`, up to and including position `last`. The stream must
+// outlive this object.
 struct StreamRange {
   const Stream* stream = nullptr;
   std::uint64_t after = 0;
   std::uint64_t last = 0;
 
-  // Returns whether all of the work has run. Does not block, and does not make queued work start
-  // sooner.
+  // Returns whether all of the work has run. Neither blocks nor wakes a thread that could run the
+  // work.
   [[nodiscard]] bool has_run() const noexcept;
   // Blocks until the work has run, but for at most `milliseconds` (HCCL_EMULATION_NO_TIMEOUT for no
   // limit). Returns hcclBusy on a time-out, else the outcome of the work. hcclGetLastErrorMessage()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations of all process groups that use tensors of the emulated device. Computations on
-// such tensors wait for these operations, as on a device whose streams order work.
+// The unfinished operations of all process groups on HPU tensors. Computations on the same memory
+// wait for these operations, as on a device whose streams order work.
 #pragma once
 
 #include "memory_range.h"
@@ -22,15 +22,15 @@ class DeviceWorks {
   // Returns the singleton. It is never destroyed, because tensors are used until the process ends.
   [[nodiscard]] static DeviceWorks& instance();
 
-  // Returns whether any operation uses tensors of the device. Costs one load.
+  // Returns whether any unfinished operation uses HPU tensors. Costs one atomic load.
   [[nodiscard]] bool any() const noexcept { return count_.load(std::memory_order_acquire) > 0; }
-  // Returns the operations that use these bytes, except those of `own`.
+  // Returns the operations that use these bytes, except the operations of the group `own`.
   [[nodiscard]] std::vector<c10::intrusive_ptr<Work>> users_of(const MemoryRange& range,
                                                                const UnfinishedWorks* own);
-  // Ends the operations that use these bytes. Blocks until they have run. Throws nothing, because
-  // their works report failures. The caller must not hold a lock of a process group.
+  // Blocks until the operations that use these bytes have run, and ends the operations. Throws
+  // nothing: their works hold the errors. The caller must not hold the lock of a process group.
   void complete_users_of(const MemoryRange& range);
-  // Ends all operations in the same way.
+  // Does the same for all operations.
   void complete_all();
 
   void add(UnfinishedWorks& group);

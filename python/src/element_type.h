@@ -16,8 +16,7 @@ struct Reduction {
   hcclDataType_t type = hcclFloat32;
   hcclRedOp_t operation = hcclSum;
   std::int64_t parts = 1;  // library elements per tensor element: 2 for complex types
-  at::Tensor
-      factor;  // by which each rank's elements are multiplied first; undefined if there is none
+  at::Tensor factor;       // multiplies each rank's elements first; undefined if there is none
 
   // Returns the number of library elements in a tensor.
   [[nodiscard]] std::uint64_t count(const at::Tensor& tensor) const {
@@ -25,8 +24,8 @@ struct Reduction {
   }
 };
 
-// Returns the library's equivalent of a reduction. If the library has none, throws c10::TypeError
-// (Python's TypeError), which names `call`, the operation and the type.
+// Returns the library's equivalent of a reduction. Throws c10::TypeError if there is none; the text
+// names `call`, the operation and the type. Throws c10::ValueError for PREMUL_SUM without a factor.
 [[nodiscard]] Reduction reduction_of(const c10d::ReduceOp& operation, at::ScalarType type,
                                      const char* call);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process groups that exist. They are shut down when the program ends.
+// The process groups that exist. quiesce_all() visits them before the interpreter ends.
 #pragma once
 
 #include <condition_variable>
@@ -13,15 +13,16 @@ namespace hccl_torch {
 
 class ProcessGroupHccl;
 
-// Never destroyed. Thread safety: any thread.
+// Never destroyed. In a forked child, the functions do nothing. Thread safety: any thread.
 class LiveGroups {
  public:
   static LiveGroups& instance();
 
   void add(ProcessGroupHccl& group);
-  // Removes a group. Call it before the group is destroyed. Blocks while for_each() uses the group.
+  // Removes a group. Call it before the group is destroyed. Blocks while for_each() visits the
+  // group.
   void remove(ProcessGroupHccl& group);
-  // Calls `visit` for each group, the newest first. A forked child has no groups.
+  // Calls `visit` for each group, the newest first.
   void for_each(const std::function<void(ProcessGroupHccl&)>& visit);
 
  private:

@@ -17,10 +17,11 @@ namespace hccl_torch {
 namespace {
 
 constexpr std::size_t kPage = 4096;
-// The maximum total size of the cached blocks, unless the blocks in use are larger in total.
+// The cache may hold this many bytes, or as many as are in use if that is more.
 constexpr std::uint64_t kLeastCache = 1ull << 30;
 
-// Rounds up to one of eight sizes per power of two, so that at most an eighth of a block is unused.
+// Rounds up to one of eight sizes per power of two, so that at most an eighth of the block is
+// unused. The smallest size is one page.
 std::size_t block_size(std::size_t bytes) {
   const std::size_t pages = std::max<std::size_t>((bytes + kPage - 1) / kPage, 1);
   const std::size_t step = std::max<std::size_t>(std::bit_ceil(pages) / 16, 1);
@@ -34,9 +35,9 @@ MemoryPool& MemoryPool::instance() {
   return *pool;
 }
 
-// Registers fork handlers on the first call. Prepare handlers run in reverse order of registration,
-// and the library has registered its handlers already. So the pool is locked before the library,
-// the same lock order as everywhere else.
+// Registers fork handlers on the first call. The prepare handlers run in reverse order of
+// registration, and the library has already registered its own. A fork therefore locks the pool
+// before it locks the library, in the same order as all other code.
 void MemoryPool::watch_forks() {
   static const int registered =
       pthread_atfork([] { instance().lock_for_fork(); }, [] { instance().unlock_after_fork(); },

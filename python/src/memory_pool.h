@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pool of memory for tensors that the ranks of a node share. Its blocks are host views of the
-// emulated device's memory, which collectives use in place.
+// A pool of memory for tensors, which the ranks of a node share. The blocks are host views of the
+// emulated device's memory, so collectives use the tensors in place.
 #pragma once
 
 #include <atomic>
@@ -13,33 +13,34 @@
 
 namespace hccl_torch {
 
-// A forked child has private copies of the kept blocks, and cannot allocate blocks. Thread safety:
-// any thread.
+// A forked child has private copies of the blocks with `is_kept`, and cannot allocate blocks.
+// Thread safety: any thread.
 class MemoryPool {
  public:
   struct Usage {
     std::uint64_t used_bytes = 0;    // in blocks that tensors hold
-    std::uint64_t cached_bytes = 0;  // in blocks free for reuse
+    std::uint64_t cached_bytes = 0;  // in free blocks of the cache
     std::uint64_t allocations = 0;   // number of allocations so far
-    std::uint64_t reused = 0;        // allocations served from the cache
+    std::uint64_t reused = 0;        // number of allocations that took a cached block
   };
 
   // Returns the singleton. It is never destroyed, because static destructors free tensors.
   [[nodiscard]] static MemoryPool& instance();
 
-  // Returns a block of at least `bytes` with undefined contents, at an address that is a multiple
-  // of 64. Returns null if the device has no memory left or cannot be acquired, and in a forked
-  // child. If `is_kept`, forked children keep the block.
+  // Returns a block of at least `bytes` bytes with undefined contents, at an address that is a
+  // multiple of 64. Returns null in a forked child, or if the device has no memory left or cannot
+  // be acquired. If `is_kept`, forked children get a copy of the block.
   [[nodiscard]] void* allocate(std::size_t bytes, bool is_kept) noexcept;
-  // Returns a block to the cache. Returns false if it is not a block of the pool.
+  // Puts a block into the cache. Returns false if `block` is not a block of the pool.
   bool release(void* block) noexcept;
-  // Returns whether `address` lies in a block of the pool.
+  // Returns whether `address` is within the bounds of all blocks ever made. An address within these
+  // bounds may still lie outside every block.
   [[nodiscard]] bool contains(const void* address) const noexcept;
-  // Returns all cached blocks to the system.
+  // Frees all cached blocks.
   void trim() noexcept;
   [[nodiscard]] Usage usage() const;
 
-  // Call these around a fork.
+  // Only for the fork handlers that watch_forks() registers.
   void lock_for_fork() { mutex_.lock(); }
   void unlock_after_fork() { mutex_.unlock(); }
   void enter_child() noexcept;
@@ -56,7 +57,7 @@ class MemoryPool {
   [[nodiscard]] void* take_cached(std::size_t bytes) noexcept;
   [[nodiscard]] void* make_block(std::size_t bytes);
   void free_block(void* block) noexcept;
-  // Frees cached blocks, largest first, until no more than `bytes` are cached.
+  // Frees cached blocks, largest first, until no more than `bytes` bytes are cached.
   void shrink_cache(std::uint64_t bytes) noexcept;
 
   mutable std::mutex mutex_;
@@ -64,7 +65,7 @@ class MemoryPool {
   std::map<std::size_t, std::vector<void*>> cached_;  // blocks by size
   Usage usage_;
   bool is_child_ = false;
-  // The bounds of all blocks, which quickly exclude most memory outside the pool.
+  // The bounds of all blocks ever made.
   std::atomic<std::uintptr_t> lowest_{UINTPTR_MAX}, highest_{0};
 };
 

@@ -8,7 +8,8 @@ namespace hccl_torch {
 
 namespace {
 
-// The maximum number of runs to compare. Comparing that many takes a few milliseconds.
+// The maximum number of runs that overlaps() compares. Comparing that many takes a few
+// milliseconds.
 constexpr int kMaxRuns = 1 << 18;
 
 }  // namespace
@@ -45,8 +46,8 @@ MemoryRange::MemoryRange(const at::Tensor& tensor) {
   end_ = begin_ + extent;
 }
 
-// Each dimension repeats its inner part at every step, so the step that contains `from` is computed
-// one dimension at a time. A position in the gap behind a step counts as part of the next step.
+// Finds the index that contains `from` in each dimension, from the outermost to the innermost. A
+// position in the gap after an index counts as the start of the next index.
 std::optional<MemoryRange::Run> MemoryRange::run_from(const std::byte* from) const noexcept {
   if (from >= end_) return std::nullopt;
   std::int64_t rest = std::max<std::int64_t>(from - begin_, 0);
@@ -78,8 +79,8 @@ bool MemoryRange::overlaps(const MemoryRange& other) const noexcept {
   return true;
 }
 
-// Treats the runs of both ranges as infinite sequences whose period is the greatest common divisor
-// of their periods.
+// Returns true if the runs of the two ranges can never meet. Extends both ranges to infinite
+// sequences of runs with a common period: the greatest common divisor of their periods.
 bool MemoryRange::is_apart_by_distance(const MemoryRange& other) const noexcept {
   const std::int64_t common = std::gcd(period_, other.period_);
   if (common == 0) return false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes that the elements of a tensor occupy: runs of bytes, repeated at the strides of the
-// dimensions. Therefore two columns of a matrix do not overlap.
+// The bytes that the elements of a tensor occupy, without the gaps between them. Two columns of a
+// matrix therefore do not overlap. A range is a run of bytes that repeats at the strides of the
+// dimensions.
 #pragma once
 
 #include <cstddef>
@@ -22,26 +23,26 @@ class MemoryRange {
   };
 
   MemoryRange() = default;
-  // Covers a tensor that has a storage.
+  // Covers the elements of a tensor, which must have a storage.
   explicit MemoryRange(const at::Tensor& tensor);
-  // Covers all bytes from `begin` to `end`.
+  // Covers the bytes in [begin, end).
   MemoryRange(const std::byte* begin, const std::byte* end)
       : begin_(begin), end_(end), run_(end - begin) {}
 
   [[nodiscard]] const std::byte* begin() const noexcept { return begin_; }
   [[nodiscard]] const std::byte* end() const noexcept { return end_; }
-  // Returns the first run that ends after `from`, without the bytes before `from`, or nothing if
-  // there is none. Overlapping elements count as one run.
+  // Returns the first run that ends after `from`, without its bytes before `from`. Returns nullopt
+  // if no run ends after `from`. Overlapping elements count as one run.
   [[nodiscard]] std::optional<Run> run_from(const std::byte* from) const noexcept;
-  // Returns false only if the ranges have no byte in common. For ranges with many runs, may return
-  // true although they do not overlap.
+  // Returns false only if the ranges have no byte in common. May return true for ranges with many
+  // runs that have no byte in common.
   [[nodiscard]] bool overlaps(const MemoryRange& other) const noexcept;
 
  private:
   struct Dimension {
     std::int64_t stride = 0;  // bytes
     std::int64_t size = 0;
-    std::int64_t extent = 0;  // number of bytes from the first to the last occupied byte of a step
+    std::int64_t extent = 0;  // bytes from the first to the last byte at one index
   };
 
   [[nodiscard]] bool is_apart_by_distance(const MemoryRange& other) const noexcept;
@@ -53,7 +54,7 @@ class MemoryRange {
   c10::SmallVector<Dimension, 3> dimensions_;  // outermost first
 };
 
-// Memory of an HPU tensor that an operation uses, and how the operation uses it.
+// Memory of an HPU tensor that an operation uses, and whether the operation writes to it.
 struct DeviceUse {
   MemoryRange range;
   bool is_written = false;

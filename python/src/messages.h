@@ -12,11 +12,11 @@
 
 namespace hccl_torch {
 
-// Receives match messages in the order of the calls, with or without a source. Receives with a tag
-// other than 0 match by the tag, and for equal tags in the order of the calls. A rank may send to
-// itself. In coalesced calls the messages of two ranks match in the order of their tags, and for
-// equal tags in the order of the calls. A coalesced receive does not wait for receives before the
-// coalescing block.
+// Receives match messages in the order of the calls. This also holds between receives from one rank
+// and receives from any rank. A receive with a tag other than 0 matches only messages with this
+// tag. A rank may send to itself. In a coalescing block, the messages between two ranks match in
+// the order of their tags, and messages with equal tags in the order of the calls. A receive in a
+// block does not wait for receives before the block.
 class Messages {
  public:
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
@@ -35,7 +35,7 @@ class Messages {
 
   // Returns whether the matcher has receives that have not been queued in the library yet.
   [[nodiscard]] bool has_posted() { return matcher_.has_posted(); }
-  // Fails all receives that have not been matched with a message, and all later receives.
+  // Fails the posted receives that have not been matched with a message. Later posts fail too.
   void stop() { matcher_.stop(); }
 
   // Sends the i-th input to rank i, and fills the i-th output with the message from rank i. Skips

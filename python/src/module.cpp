@@ -15,8 +15,8 @@ namespace py = pybind11;
 
 namespace {
 
-// Releases Python's lock before it destroys the object, as the base class's holder does, because
-// destroying the last reference may wait for threads that need the lock.
+// Releases the GIL while it drops its reference, as the holder of the base class does. Destroying
+// the object may wait for threads that need the GIL.
 template <class T>
 class NoGilPointer {
  public:

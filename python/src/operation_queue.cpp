@@ -22,8 +22,8 @@ namespace hccl_torch {
 
 namespace {
 
-// The minimum size of a tensor that needs a bounce buffer. Smaller messages travel in the library's
-// slots.
+// The smallest tensor, in bytes, that needs a bounce buffer. Smaller messages travel in the
+// library's slots.
 constexpr std::size_t kLeastBounce = 16384;
 
 // Throws c10::TypeError unless the tensor is a dense CPU or HPU tensor.
@@ -39,8 +39,8 @@ Part part_of(c10d::OpType type) {
   return receives ? kReceive : kCollective;
 }
 
-// Removes earlier receives from the operations that a receive would wait for: an earlier receive
-// may match its message only after this receive has matched.
+// Removes earlier receives from `users`, the operations that a new receive would wait for. An
+// earlier receive may get its message only after the new receive has got its own.
 void leave_receives_out(std::vector<c10::intrusive_ptr<Work>>& users, const MemoryRange& range) {
   std::erase_if(users, [&](const c10::intrusive_ptr<Work>& work) {
     return work->has_messages() && !work->reads(range);
@@ -69,8 +69,8 @@ c10::intrusive_ptr<Work> OperationQueue::make_work(c10d::OpType type, const char
                                    title.empty() ? nullptr : title.c_str());
 }
 
-// Before it stores the work, ends earlier works that have run: usually the program has already
-// waited for the previous work.
+// First drops earlier works that have run. Usually the program has already waited for the previous
+// work, so the list is then empty.
 void OperationQueue::begin(const c10::intrusive_ptr<Work>& work) {
   work->begin();
   unfinished_->reap();
@@ -111,9 +111,9 @@ c10::intrusive_ptr<Work> OperationQueue::end_coalescing() {
   return work;
 }
 
-// Sorts messages by tag, because the library matches the messages between two ranks in the order of
-// the calls. Both ranks use the same tags and therefore get the same order. Collectives keep their
-// positions.
+// Sorts the messages by tag and leaves the collectives at their positions. The library matches the
+// messages between two ranks in the order of the calls. Both ranks use the same tags, so sorting
+// gives both the same order.
 void OperationQueue::order_by_tag(std::vector<CoalescedCall>& calls) {
   std::vector<CoalescedCall> messages;
   for (const CoalescedCall& call : calls) {
@@ -207,9 +207,9 @@ Issue::~Issue() {
   if (!has_ended_) abandon();
 }
 
-// Hands over the earlier calls without their steps, which keeps their tensors alive until the calls
-// have run. A deferred operation has only one call, and the thread that queues this call fails the
-// work.
+// Begins the operation with the calls made so far, but without its own steps. The tensors then live
+// until these calls have run. Does not begin a deferred operation: its only call has failed, and
+// the thread that made the call fails the work.
 void Issue::abandon() {
   operation().steps.resize(steps_before_);
   if (!is_deferred_) hand_over();
@@ -223,8 +223,8 @@ void Issue::count(const at::Tensor& tensor, std::uint64_t& bytes) {
 }
 
 // Returns whether the calls need a copy of the tensor. In a collective, the library copies ordinary
-// memory in slices that fit the cache. It transfers the messages of a group one after the other, so
-// tensors of messages are first copied into shared memory.
+// memory in slices that fit into the cache. In a group, the library transfers one message after
+// another, so this backend copies the tensors of messages into shared memory first.
 bool Issue::needs_copy(const at::Tensor& tensor) const {
   return !tensor.is_contiguous() || tensor.is_conj() || tensor.is_neg() ||
          (bounces_ && tensor.nbytes() >= kLeastBounce &&
@@ -238,7 +238,8 @@ at::Tensor Issue::copy_of(const at::Tensor& tensor, bool with_elements) {
   return copy;
 }
 
-// Operations on HPU tensors run in program order. defer() has already ordered a deferred operation.
+// Operations on HPU tensors run in program order. For a deferred operation, defer() has already
+// waited for the earlier ones.
 bool Issue::order_behind_others(const at::Tensor& tensor, bool copies, Access access) {
   if (tensor.is_hpu() && !is_deferred_) {
     const DeviceUse use{MemoryRange(tensor), access != Access::reads};
@@ -268,9 +269,9 @@ bool Issue::await_writers_of(const at::Tensor& tensor, bool also_without_step, A
 }
 
 // Returns whether `writer` must end before this operation uses the memory. A message does not wait
-// for a receive, because the other rank may need this message before it sends the one that the
-// receive waits for. Only a send of an HPU tensor waits. An operation that overwrites a tensor need
-// not wait for operations of its own stream, see output().
+// for a receive: the other rank may need this message before it sends the message of that receive.
+// A send of an HPU tensor is the exception and waits. An operation that overwrites a tensor need
+// not wait for operations on its own stream, see output().
 bool Issue::must_end_first(const Work& writer, bool is_hpu, Access access) const {
   if (writer.has_run()) return true;
   if (is_message_ && writer.has_messages()) return is_hpu && access == Access::reads;
@@ -306,8 +307,8 @@ at::Tensor Issue::input(const at::Tensor& tensor) {
   return hold(tensor);
 }
 
-// Steps run in stream order. Therefore an operation on memory that a step of an earlier operation
-// fills needs a step as well.
+// Steps run in stream order. If a step of an earlier operation writes to the same memory, this
+// operation therefore needs a step too.
 at::Tensor Issue::output(at::Tensor& tensor, bool keeps) {
   require_dense(tensor, name_);
   count(tensor, keeps ? bytes_in_ : bytes_out_);
@@ -356,9 +357,9 @@ void Issue::promise(const std::vector<at::Tensor>& tensors, bool are_written) {
   }
 }
 
-// Adds the calls to the work and begins the work. The work of a coalescing block records the stream
-// positions of all its calls, so coalesced operations do nothing here. An operation without calls
-// does not wait.
+// Records in the work the stream positions of its calls, and begins the work. In a coalescing
+// block, end_coalescing() does this for the whole block. A work without calls has nothing to wait
+// for.
 void Issue::hand_over() {
   if (is_coalesced_) return;
   const std::uint64_t last = stream_.queued();

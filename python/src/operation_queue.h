@@ -22,37 +22,39 @@ namespace hccl_torch {
 class OperationQueue {
  public:
   explicit OperationQueue(std::shared_ptr<Communicator> communicator);
-  // Aborts the group if operations have not ended, releases their tensors, and waits for running
-  // callbacks. Blocks for at most a few seconds.
+  // Aborts the group if operations have not ended. Releases the tensors of the operations, and
+  // waits for running callbacks. Blocks for at most a few seconds.
   ~OperationQueue();
   OperationQueue(const OperationQueue&) = delete;
   OperationQueue& operator=(const OperationQueue&) = delete;
 
-  // Coalesces the operations that a thread queues between these two calls into one.
-  // end_coalescing() issues their library calls as one group and returns the operation's work.
-  // start_coalescing() discards a coalescing block that this thread began but did not end. Both
-  // throw c10::DistBackendError.
+  // Coalesces the operations that this thread queues between these two calls into one operation.
+  // end_coalescing() makes their library calls as one group, and returns the work of the coalesced
+  // operation. start_coalescing() discards a coalescing block that this thread began but did not
+  // end. Both functions throw c10::DistBackendError.
   void start_coalescing();
   [[nodiscard]] c10::intrusive_ptr<Work> end_coalescing();
   // Returns whether this thread is coalescing calls.
   [[nodiscard]] bool is_coalescing() const;
-  // Returns the work of an operation that an Issue queues later. Checks the tensor now, and throws
-  // c10::TypeError. For an HPU tensor, blocks until operations that use its memory have ended, and
-  // makes later operations on this memory wait for the deferred one.
+  // Returns the work of an operation that an Issue queues later. Checks the tensor at once: throws
+  // c10::TypeError, c10::ValueError and, in a forked child, c10::DistBackendError. For an HPU
+  // tensor, blocks until operations that use the tensor's memory have ended, and makes later
+  // operations on this memory wait for the deferred one. A receive does not wait for earlier
+  // receives.
   [[nodiscard]] c10::intrusive_ptr<Work> defer(c10d::OpType type, const char* name,
                                                const at::Tensor& tensor);
   // Returns the work of a call that an Issue queues later. The call is part of the operation of
   // `whole`, or of none if `whole` is null.
   [[nodiscard]] c10::intrusive_ptr<Work> make_part(Work* whole, const char* name);
-  // Blocks until no operation with an awaited future is left and no callback runs, but for at most
-  // `timeout`. Returns false on a time-out.
+  // Blocks until all operations with requested futures have ended and no callback runs, but for at
+  // most `timeout`. Returns false on a time-out.
   bool drain(std::chrono::milliseconds timeout = Completer::kDrainTimeout) {
     return completer_->drain(timeout);
   }
-  // Blocks until the operations have ended. Waits at most `timeout` for receives without a matching
-  // message. Returns whether all have ended.
+  // Blocks until the operations have ended. Waits at most `timeout` for operations that consist
+  // only of receives. Returns whether all have ended.
   bool await_end(std::chrono::milliseconds timeout) { return unfinished_->await_end(timeout); }
-  // Stops running callbacks.
+  // Prevents all further callbacks.
   void abandon_callbacks() { completer_->abandon(); }
   // Returns the sequence number of the last operation.
   [[nodiscard]] std::uint64_t sequence() const;
@@ -60,7 +62,7 @@ class OperationQueue {
  private:
   friend class Issue;
 
-  // A call of the library.
+  // A library call that end_coalescing() makes.
   struct CoalescedCall {
     std::function<void()> make;
     std::optional<int> tag;  // set if the call is a message
@@ -82,21 +84,22 @@ class OperationQueue {
   const std::shared_ptr<UnfinishedWorks> unfinished_ = std::make_shared<UnfinishedWorks>();
   mutable std::mutex mutex_;  // held while an operation is queued
   std::uint64_t sequence_ = 0;
-  c10::intrusive_ptr<Work> coalesced_;  // the work of the block while a thread coalesces calls
+  c10::intrusive_ptr<Work> coalesced_;  // null unless a thread is coalescing calls
   std::thread::id coalescing_thread_;
-  std::vector<CoalescedCall> coalesced_calls_;  // issued when the coalescing ends
+  std::vector<CoalescedCall> coalesced_calls_;  // made by end_coalescing()
 };
 
-// An operation while it is being queued. Holds the queue's lock, except during the waits that
-// release it. If the object is destroyed before end() because a call has thrown, the tensors live
-// until the earlier calls have run.
+// An operation that is being queued. Holds the queue's lock, except while it waits for other
+// operations. If a call throws before end(), the tensors live until the calls before it have run.
 class Issue {
  public:
-  // Issues an operation on the stream of the collectives.
+  // Issues an operation on the stream for collectives. In a coalescing block, the operation becomes
+  // part of the coalesced operation.
   Issue(OperationQueue& queue, c10d::OpType type, const char* name);
-  // Issues an operation on a stream for messages, or as a part of coalesced calls.
+  // Does the same on a stream for messages. A coalescing block uses the stream for collectives
+  // instead.
   Issue(OperationQueue& queue, c10d::OpType type, const char* name, const Stream& stream);
-  // Issues a deferred operation.
+  // Issues the deferred operation `work`.
   Issue(OperationQueue& queue, c10::intrusive_ptr<Work> work, const Stream& stream);
   ~Issue();
   Issue(const Issue&) = delete;
@@ -106,8 +109,7 @@ class Issue {
   [[nodiscard]] void* stream() const { return stream_.get(); }
   [[nodiscard]] bool is_coalesced() const { return is_coalesced_; }
 
-  // Makes a call of the library: at once, or when the coalescing ends. Throws
-  // c10::DistBackendError.
+  // Makes a library call, or stores the call for end_coalescing(). Throws c10::DistBackendError.
   template <class Call>
   void call(const char* function, Call call) {
     has_called_ = true;
@@ -119,57 +121,59 @@ class Issue {
   }
   // Declares that the operation consists of messages. Call it before input() and output().
   void consists_of_messages() { bounces_ = true; }
-  // Make the calls of a message whose elements are contiguous. Throw c10::DistBackendError.
+  // Send or receive the bytes of a contiguous tensor as one message. Throw c10::DistBackendError.
   void send(const at::Tensor& from, int peer) { send(from, peer, 0); }
   void receive(const at::Tensor& to, int peer) { receive(to, peer, 0); }
-  // Do the same for coalesced calls, in which the messages of two ranks match in the order of their
-  // tags.
+  // Do the same with a tag. In a coalescing block, the messages between two ranks match in the
+  // order of their tags.
   void send(const at::Tensor& from, int peer, int tag);
   void receive(const at::Tensor& to, int peer, int tag);
-  // Returns a contiguous CPU tensor with the elements of `tensor`. The result lives as long as the
-  // operation. Like output(), throws c10::TypeError for a tensor that is not dense, or is neither
-  // in CPU memory nor on the device.
+  // Returns a contiguous CPU tensor with the elements of `tensor`. The result lives until the
+  // operation has ended. input() and output() throw c10::TypeError unless `tensor` is a dense CPU
+  // or HPU tensor.
   [[nodiscard]] at::Tensor input(const at::Tensor& tensor);
-  // Returns a contiguous CPU tensor, whose elements are written to `tensor` when the operation
-  // ends. If `keeps`, the result starts with the elements of `tensor`.
+  // Returns a contiguous CPU tensor for the operation to write to. When the operation ends,
+  // `tensor` has the same elements. If `keeps`, the result initially has the elements of `tensor`.
   [[nodiscard]] at::Tensor output(at::Tensor& tensor, bool keeps);
-  // Blocks until earlier operations that write to the memory of `tensor` have ended. Call it if the
-  // elements are used before this operation runs.
+  // Blocks until earlier operations that write to the memory of `tensor` have ended. Call it before
+  // this thread reads the elements.
   void await_writers(const at::Tensor& tensor);
-  // Blocks until earlier collectives that write to the memory of `tensor` have ended. Call it if a
-  // message is stored there before this operation runs.
+  // Blocks until earlier collectives that write to the memory of `tensor` have ended. Call it
+  // before this thread stores a message there.
   void await_collectives(const at::Tensor& tensor) {
     await_writers_of(tensor, true, Access::changes);
   }
-  // Returns `bytes` bytes of memory that live as long as the operation.
+  // Returns a buffer of `bytes` bytes, which lives until the operation has ended.
   [[nodiscard]] at::Tensor scratch(std::int64_t bytes);
-  // Adds tensors to the result. `are_written`: whether a step fills them. Throws c10::TypeError, as
-  // output() does.
+  // Adds tensors to the operation's result. `are_written`: whether a step writes to them. Throws
+  // c10::TypeError, as output() does.
   void promise(const std::vector<at::Tensor>& tensors, bool are_written);
-  // Adds a step. The first thread that observes the operation's end runs it.
+  // Adds a step. The first thread that notices that the operation has run executes the step.
   void then(std::function<void()> step) { operation().steps.push_back(std::move(step)); }
 
-  // Records that `tensor`, the result of a deferred operation, has been filled.
+  // Counts the bytes of `tensor`, which a deferred receive has filled, for the statistics.
   void fill(const at::Tensor& tensor) { count(tensor, bytes_out_); }
-  // Ends a part of an operation. The statistics do not count the part.
+  // Begins a part of another operation. The statistics do not count the part.
   void end_part();
-  // Ends the operation after all its calls have been made, and returns its work. The statistics
-  // count it with the bytes of its inputs, including tensors that are also outputs, or with the
-  // bytes of its outputs if it has no inputs.
+  // Begins the operation after all its calls have been made, and returns its work. Counts the
+  // operation in the statistics, with the bytes of its inputs (including tensors that are also
+  // outputs), or with the bytes of its outputs if it has no inputs.
   [[nodiscard]] c10::intrusive_ptr<c10d::Work> end();
 
  private:
   enum class Access { reads, overwrites, changes };
 
   [[nodiscard]] bool needs_copy(const at::Tensor& tensor) const;
-  // Waits for the earlier operations that must end before this operation uses `tensor`: those that
-  // write to `tensor` in a step (or in any way, if this operation `copies` the tensor) and, for an
-  // HPU tensor, those on other streams. Returns whether it skipped operations that still run.
+  // Blocks until earlier operations that write to `tensor` in a step have ended. If this operation
+  // `copies` the tensor, waits for all earlier operations that write to it. For an HPU tensor, also
+  // waits for conflicting operations on other streams. Leaves out writers for which
+  // must_end_first() is false. Returns whether it left out any.
   bool order_behind_others(const at::Tensor& tensor, bool copies, Access access);
   bool await_writers_of(const at::Tensor& tensor, bool also_without_step, Access access);
   [[nodiscard]] bool must_end_first(const Work& writer, bool is_hpu, Access access) const;
   void await_users_of(const DeviceUse& use);
-  // Ends these operations. Releases the queue's lock meanwhile, because the operations may need it.
+  // Blocks until these operations have ended. Releases the queue's lock during the wait, because
+  // their steps may need it.
   void await(const std::vector<c10::intrusive_ptr<Work>>& works);
   // Returns a CPU tensor over the memory of `tensor`. The memory lives as long as the operation.
   [[nodiscard]] at::Tensor hold(const at::Tensor& tensor);
@@ -187,7 +191,7 @@ class Issue {
   const bool is_coalesced_;
   const bool is_message_;
   bool has_called_ = false;
-  bool bounces_ = true;  // large tensors in ordinary memory need a bounce buffer
+  bool bounces_ = true;  // whether large tensors in ordinary memory need a bounce buffer
   const bool is_deferred_ = false;
   const std::size_t steps_before_ = 0;  // number of steps of earlier coalesced calls
   std::uint64_t after_;                 // position of the stream before the first call
@@ -196,10 +200,10 @@ class Issue {
   bool has_ended_ = false;
 };
 
-// Copies into a tensor on any thread. The tensor may be an inference tensor.
+// Copies elements to a tensor, which may be an inference tensor. Thread safety: any thread.
 void copy_into(at::Tensor& to, const at::Tensor& from);
-// Copies into a tensor of the program. First checks the tensor's memory, which may have changed
-// since the call. `call` names the function in the error's text. Throws c10::ValueError.
+// Copies elements to a tensor of the program. Throws c10::ValueError if the memory is no longer
+// writable. `call` is the function name in the error text.
 void deliver_into(at::Tensor& to, const at::Tensor& from, const char* call);
 
 }  // namespace hccl_torch

@@ -23,7 +23,8 @@ const at::Tensor& single(const std::vector<at::Tensor>& tensors, const char* cal
   return tensors[0];
 }
 
-// Returns the elements that this rank contributes to a reduction.
+// Returns this rank's input to a reduction: the elements of `tensor`, multiplied by the factor if
+// there is one.
 at::Tensor operand(Issue& issue, const at::Tensor& tensor, const Reduction& reduction) {
   if (!reduction.factor.defined()) return issue.input(tensor);
   issue.await_writers(tensor);
@@ -142,7 +143,7 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::allreduce_coalesced(
   return issue.end();
 }
 
-// Does not change the other ranks' tensors.
+// Changes only the root's tensor.
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::reduce(Tensors& tensors,
                                                    const c10d::ReduceOptions& options) {
   const at::Tensor& tensor = single(tensors, "reduce");
@@ -199,7 +200,7 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::allgather(TensorLists& outputs, Tens
   return issue.end();
 }
 
-// The i-th tensor of each rank becomes the i-th tensor of that rank's list.
+// Gathers the i-th input of rank r into output_lists[r][i].
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::allgather_coalesced(TensorLists& output_lists,
                                                                 Tensors& inputs,
                                                                 const c10d::AllgatherOptions&) {
@@ -242,7 +243,7 @@ void ProcessGroupHccl::all_gather_list(Issue& issue, Tensors& outputs, const at:
   });
 }
 
-// Gathers tensors whose sizes differ between ranks, by one broadcast from each rank.
+// Gathers tensors of different sizes, by one broadcast from each rank.
 void ProcessGroupHccl::broadcast_each(Issue& issue, Tensors& outputs, const at::Tensor& from) {
   Tensors received;
   for (at::Tensor& output : outputs) received.push_back(issue.output(output, false));

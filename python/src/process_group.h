@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// c10d's backend "hccl": each method queues an operation on the group's stream and returns its
-// work. Tensors are in CPU memory or on the emulated device. Methods throw c10::DistBackendError
-// for calls that the library refuses, and c10::TypeError for unsupported types and reductions.
+// c10d's backend "hccl". The collective and message methods each queue an operation on a stream and
+// return the operation's work. Tensors are in CPU memory or on the emulated device. Methods throw
+// c10::DistBackendError for calls that the library refuses, c10::TypeError for unsupported types
+// and reductions, and c10::ValueError for other invalid arguments.
 #pragma once
 
 #include "communicator.h"
@@ -29,9 +30,9 @@ class ProcessGroupHccl final : public c10d::Backend {
   // Does not wait for other ranks.
   ~ProcessGroupHccl() override;
 
-  // Ends the callbacks of all groups. Call it before the interpreter ends. Blocks until no callback
-  // runs. Waits a few seconds for operations whose futures are awaited, and then aborts their
-  // groups.
+  // Blocks until no callback of any group runs. Call it before the interpreter ends. Waits a few
+  // seconds for operations with requested futures, and then aborts the groups whose operations have
+  // not ended. If callbacks still run a few seconds later, prevents further ones and returns.
   static void quiesce_all();
 
   const std::string getBackendName() const override { return "hccl"; }
@@ -90,7 +91,7 @@ class ProcessGroupHccl final : public c10d::Backend {
   [[nodiscard]] hcclComm_t comm() const { return communicator_->get(); }
   void quiesce(std::chrono::steady_clock::time_point deadline);
   [[nodiscard]] void* stream() const { return communicator_->stream().get(); }
-  // Returns the root's rank. Throws c10::ValueError if it is not a rank of the group.
+  // Returns `root`. Throws c10::ValueError if it is not a rank of the group.
   [[nodiscard]] int checked_root(std::int64_t root, const char* call) const;
   WorkPtr all_reduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options);
   void all_reduce(Issue& issue, at::Tensor& tensor, const c10d::ReduceOp& operation);

@@ -10,23 +10,25 @@ namespace hccl_torch {
 
 namespace {
 
-// The maximum time that the program waits at its end for operations whose futures are awaited.
+// The longest wait, over all groups, for operations with requested futures at the end of the
+// program.
 constexpr std::chrono::seconds kExitTimeout{2};
-// The maximum time that shutdown() waits for receives that may never get a message.
+// The longest wait for receives in shutdown(), because their messages may never come. shutdown()
+// waits twice: before and after it stops the matcher.
 constexpr std::chrono::seconds kReceivePatience{3};
 
 }  // namespace
 
-// Leaks the matcher in a forked child: the child does not have the matcher's threads, so destroying
-// it would wait for them forever.
+// Leaks the matcher in a forked child. The matcher's destructor would wait forever for threads that
+// the child does not have.
 ProcessGroupHccl::~ProcessGroupHccl() {
   LiveGroups::instance().remove(*this);
   if (communicator_->is_in_forked_child()) static_cast<void>(messages_.release());
 }
 
-// Sends and collectives end within the group's time-out. Receives that are still posted in the
-// matcher fail when it stops; those that the matcher has queued in the library end with the
-// communicator.
+// Sends and collectives end within the group's time-out. Receives that are posted in the matcher
+// fail when the matcher stops. Receives that are queued in the library fail when the communicator
+// is aborted.
 void ProcessGroupHccl::shutdown() {
   if (communicator_->is_in_forked_child()) return;
   const bool have_ended = queue_.await_end(kReceivePatience);

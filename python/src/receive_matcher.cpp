@@ -17,13 +17,13 @@ namespace hccl_torch {
 
 namespace {
 
-// The maximum duration of one wait for a message or of one probe. It limits the time that stop()
-// takes.
+// The maximum duration of one wait for a message, and of one probe. This value limits the time that
+// stop() takes.
 constexpr std::chrono::milliseconds kProbeTime{50};
 // The pause between two probes while ranks offer messages for which no receive has been posted.
 constexpr std::chrono::milliseconds kPause{1};
 
-// Makes the call. Returns the reason of its failure, or an empty text.
+// Returns the reason why `call` has failed, or an empty text if it succeeds.
 template <class Call>
 std::string reason_of_failure(Call call) noexcept {
   try {
@@ -129,8 +129,8 @@ void ReceiveMatcher::read(int source) {
   }
 }
 
-// Returns no receive if a receive without a tag from any rank may match first: only the prober,
-// which sees the sizes of the messages, can then tell messages with and without a tag apart.
+// Returns no receive if a receive without a tag from any rank may match first. Only the prober,
+// which sees the sizes of messages, can then tell messages with a tag from messages without one.
 ReceiveMatcher::Receives::iterator ReceiveMatcher::next_from(int source) {
   if (sources_[source].is_busy) return posted_.end();
   const auto is_plain_from_any = [](const Receive& receive) {
@@ -191,8 +191,8 @@ std::string ReceiveMatcher::reason_of_timeout(const Receive& receive) const {
                   " within ", limit, " ms; call isend for this message, before or after irecv");
 }
 
-// If another thread has begun to receive the probed message meanwhile, ignores the message. It may
-// be the elements that follow a header.
+// Ignores the probed message if another thread has begun to receive from the same rank since the
+// probe. The message may then be the elements that follow a header.
 void ReceiveMatcher::probe_once(Lock& lock) {
   const std::uint64_t before = taken_;
   int source = kAnySource;
@@ -212,7 +212,8 @@ void ReceiveMatcher::probe_once(Lock& lock) {
   }
 }
 
-// Treats a message of kWireBytes as a header, unless a receive without a tag expects that size.
+// Treats a message of kWireBytes bytes as a header, unless a receive without a tag expects this
+// size.
 bool ReceiveMatcher::take_offer(Lock& lock, int source, std::uint64_t bytes, std::uint64_t before) {
   if (sources_[source].is_busy || sources_[source].taken > before) return false;
   const bool is_header = bytes == TagHeader::kWireBytes;
@@ -226,7 +227,7 @@ bool ReceiveMatcher::take_offer(Lock& lock, int source, std::uint64_t bytes, std
   } else if (first->source == kAnySource) {
     queue_plain(lock, first, source);
   } else {
-    return false;  // left to the reader
+    return false;  // the reader of `source` serves this receive
   }
   return true;
 }

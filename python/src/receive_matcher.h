@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matches receives that cannot be queued in the library when they are posted, because it is not yet
-// known which message they match: receives from any rank, receives with a tag, receives from this
-// rank itself, and receives that follow any of these. The library matches messages between two
-// ranks in the order of the calls; this class matches receives in the order of the posts.
+// known which messages they get. These are receives from any rank, receives with a tag, receives
+// from this rank itself, and receives that follow any of these. The library matches messages
+// between two ranks in the order of the calls; this class matches receives in the order of the
+// posts.
 #pragma once
 
 #include "communicator.h"
@@ -37,9 +38,9 @@ struct TagHeader {
   static constexpr std::int64_t kWireBytes = 27;
 };
 
-// A receive gets the first matching message that no earlier receive has taken. Unexpected messages
-// with a tag are stored here; those without a tag stay with their sender. Threads start on demand.
-// Thread safety: any thread.
+// A receive gets the first matching message that no earlier receive has taken. Messages with a tag
+// that match no posted receive are stored in the matcher; messages without a tag stay with the
+// sender. Threads start on demand. Thread safety: any thread.
 class ReceiveMatcher {
  public:
   static constexpr int kAnySource = -1;
@@ -50,11 +51,12 @@ class ReceiveMatcher {
   ReceiveMatcher(const ReceiveMatcher&) = delete;
   ReceiveMatcher& operator=(const ReceiveMatcher&) = delete;
 
-  // Returns the work of a receive without blocking. The source of the message is known when the
-  // work has ended. Throws c10::TypeError and c10::DistBackendError.
+  // Posts a receive and returns its work. Does not wait for the message. Work::sourceRank() returns
+  // the sender after the work has ended. Throws c10::TypeError, c10::ValueError and
+  // c10::DistBackendError.
   [[nodiscard]] c10::intrusive_ptr<c10d::Work> post(at::Tensor& tensor, int source, int tag);
-  // Returns whether a receive without a tag from `source` must be posted here, because it would
-  // overtake an earlier receive if it were queued in the library now.
+  // Returns whether a receive without a tag from `source` must be posted here. If it were queued in
+  // the library now, it would overtake an earlier receive.
   [[nodiscard]] bool must_post(int source);
   // Returns whether any posted receive is still waiting for its message.
   [[nodiscard]] bool has_posted();
@@ -74,7 +76,7 @@ class ReceiveMatcher {
     int source = kAnySource;
     int tag = 0;
     Clock::time_point deadline;
-    bool is_matched = false;  // being queued; removed from the list when it is on the stream
+    bool is_matched = false;  // being queued; leaves the list once it is on the stream
 
     [[nodiscard]] bool fits(int from) const { return source == kAnySource || source == from; }
   };
@@ -95,7 +97,7 @@ class ReceiveMatcher {
   void read(int source);
   void probe();
 
-  // Call all functions below with the lock held. Those that take a lock as an argument release it
+  // Call all functions below with the lock held. Functions with a parameter `lock` release it
   // temporarily.
   [[nodiscard]] bool is_own(int source) const { return source == communicator_->rank(); }
   void start_thread(int source);
@@ -103,34 +105,35 @@ class ReceiveMatcher {
   [[nodiscard]] bool waits_for_any() const;
   // Returns the receive that the reader of `source` may serve now, or the end of the list.
   [[nodiscard]] Receives::iterator next_from(int source);
-  // Blocks until one of the prober's receives may match a message. Fails the receives whose
-  // deadline has passed.
+  // Blocks until a receive from any rank is posted or the matcher stops. Meanwhile fails the
+  // prober's receives whose deadlines have passed.
   void await_turn(Lock& lock);
   // Probes the library once for a message, and matches the message with a receive.
   void probe_once(Lock& lock);
-  // Matches a message that `source` offers with the first suitable receive, unless a message from
-  // this source has been taken since taken_ was `before`. Returns whether it matched one.
+  // Matches a message that `source` offers with the first suitable receive. Does nothing if a
+  // message from `source` is being received, or has been taken since taken_ was `before`. Returns
+  // whether it matched a receive.
   bool take_offer(Lock& lock, int source, std::uint64_t bytes, std::uint64_t before);
-  // Records that a message was taken, and marks the source as not busy.
+  // Records that a message from `source` was taken. Marks the source as not busy.
   void release(int source);
-  // Queues a receive without a tag after earlier receives from the same rank.
+  // Queues a receive without a tag in the library, on the stream for messages from `source`.
   void queue_plain(Lock& lock, Receives::iterator receive, int source);
-  // Receives a message with a tag. Fails `work` if that is not possible.
+  // Receives a message with a tag and delivers it. If the message cannot be received, fails `work`.
   void read_tagged(Lock& lock, const c10::intrusive_ptr<Work>& work, int source);
-  // Delivers a message to the first matching receive, or stores it.
+  // Delivers a message to the first matching receive. Stores the message if no receive matches.
   void arrive(Lock& lock, Message message);
-  // Fails the receives for which `condition` holds.
+  // Fails the unmatched receives for which `condition` holds.
   template <class Condition>
   void fail_if(Lock& lock, const std::string& reason, Condition condition);
 
   // Call the following functions without the lock.
   [[nodiscard]] Message receive_tagged(int source, Work& work);
-  // Receives `bytes` bytes. Blocks until they have arrived. Gives up if the group is destroyed,
-  // unless the sender is known to send the bytes (`is_coming`). Throws c10::DistBackendError.
+  // Receives a message of `bytes` bytes. Blocks until it has arrived. Gives up when the matcher
+  // stops, unless a header has announced the message (`is_coming`). Throws c10::DistBackendError.
   [[nodiscard]] at::Tensor receive_now(int source, std::int64_t bytes, Work& work, bool is_coming);
   void queue_receive(const Receive& receive, int source);
-  // Ends a receive with the bytes of its message. Fails the receive if the tensor has a different
-  // size.
+  // Copies a message to the tensor of a receive, and ends the receive. Fails the receive if the
+  // message and the tensor have different sizes.
   void deliver(Receive receive, const Message& message) noexcept;
   [[nodiscard]] std::string reason_of_timeout(const Receive& receive) const;
 

@@ -7,8 +7,8 @@
 
 namespace hccl_torch {
 
-// Replaces a COO tensor on every rank with the sum over all ranks. The ranks' elements may be at
-// different positions. Blocks for the duration of several collectives of `group`. Throws
+// Replaces the COO tensor of every rank with the sum of all ranks' tensors. The ranks' elements may
+// be at different positions. Blocks for the duration of several collectives of `group`. Throws
 // c10::DistBackendError.
 void sum_sparse(c10d::Backend& group, at::Tensor& tensor);
 

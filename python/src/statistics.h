@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts the operations and bytes of this process, by the kind of memory of their tensors.
+// Counts the operations of this process, and the bytes of their tensors.
 #pragma once
 
 #include <cstdint>

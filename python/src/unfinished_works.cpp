@@ -13,7 +13,7 @@ namespace hccl_torch {
 
 namespace {
 
-// The maximum wait for the work of an aborted communicator, which normally ends at once.
+// The longest wait for one work of an aborted communicator. Such a work normally ends at once.
 constexpr std::chrono::milliseconds kAbortTime{2000};
 
 }  // namespace
@@ -58,7 +58,6 @@ void UnfinishedWorks::remove_first(const Work& work) {
   works_.pop_front();
 }
 
-// Usually there are no such works.
 void UnfinishedWorks::end_those_before(const Work& work) {
   std::vector<c10::intrusive_ptr<Work>> before;
   {
@@ -71,7 +70,8 @@ void UnfinishedWorks::end_those_before(const Work& work) {
   for (const c10::intrusive_ptr<Work>& one : before) one->end_alone();
 }
 
-// Keeps a work in the list until its steps have run, because other works wait for them.
+// Drops a work only after its steps have run, so that later operations on its memory still find the
+// work and wait.
 void UnfinishedWorks::reap() {
   while (const c10::intrusive_ptr<Work> work = first_that_has_run()) {
     work->complete();

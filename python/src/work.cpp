@@ -19,7 +19,7 @@ namespace hccl_torch {
 
 namespace {
 
-// Returns the devices of the tensors other than the CPU, which a future needs to know.
+// Returns the devices of the tensors, without the CPU, as a future requires.
 std::vector<c10::Device> devices_of(const std::vector<at::Tensor>& tensors) {
   for (const at::Tensor& tensor : tensors) {
     if (tensor.defined() && tensor.is_hpu()) return {tensor.device()};
@@ -59,8 +59,8 @@ void Work::begin() {
   cv_.notify_all();
 }
 
-// Stores the error. Strips this backend's own prefix from the reason, which may be an error text of
-// this backend or of a part of this operation.
+// Ends the operation with an error. If `reason` is an error text of this backend, removes the
+// prefix of that text.
 void Work::fail(const std::string& reason) {
   const std::string own = describe() + " failed: ";
   const std::string_view name = "hccl_torch: ";
@@ -86,7 +86,7 @@ bool Work::has_begun_within(std::uint64_t milliseconds) {
   return true;
 }
 
-// May return true while another thread runs the steps, or after they have run. complete() then
+// May return true while another thread runs the steps, or after it has run them. complete() then
 // waits for that thread, or returns at once.
 bool Work::writes_to(const MemoryRange& range, bool also_without_step) const {
   if (!has_begun_ || (!also_without_step && !has_steps_)) return false;
@@ -131,8 +131,8 @@ bool Work::isSuccess() const {
   return completed_ && !exception_;
 }
 
-// A part of a coalesced call is queued when the coalescing ends, and the program then waits for the
-// whole operation. So this function has nothing to wait for.
+// Inside a coalescing block, the calls are not queued yet, so there is nothing to wait for. The
+// program waits for the whole operation after the block.
 bool Work::wait(std::chrono::milliseconds timeout) {
   if (operation_.type == c10d::OpType::COALESCED && !has_begun_) return true;
   if (timeout <= kNoTimeout) timeout = operation_.timeout;
@@ -230,7 +230,7 @@ void Work::conclude(std::exception_ptr error) noexcept {
   finish(error);
 }
 
-// Holds no lock while it completes the future, because the callbacks may call any function.
+// Completes the future without holding a lock, because the callbacks may call any function.
 void Work::complete_future() noexcept {
   unfinished_->reap();
   c10::intrusive_ptr<c10::ivalue::Future> future;

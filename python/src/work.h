@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An operation that has been queued: its end, its future and its error.
+// A queued operation: its end, its future and its error.
 #pragma once
 
 #include "communicator.h"
@@ -21,7 +21,7 @@ namespace hccl_torch {
 class Completer;
 class UnfinishedWorks;
 
-// The kinds of calls in an operation. Coalesced calls may have several kinds.
+// The kinds of calls in an operation. A coalesced operation may have several kinds.
 enum Part : unsigned { kCollective = 1, kSend = 2, kReceive = 4 };
 
 // An operation: its name in error texts, its memory, and the steps that run when it ends.
@@ -29,7 +29,7 @@ struct Operation {
   c10d::OpType type = c10d::OpType::UNKNOWN;
   const char* name = "";  // the function of torch.distributed
   std::uint64_t sequence = 0;
-  bool is_part = false;          // part of another operation, which waits for it
+  bool is_part = false;          // whether this is a part of another operation
   unsigned parts = kCollective;  // a bit set of Part
   std::chrono::milliseconds timeout =
       kNoTimeout;   // limit of wait() without an argument; kNoTimeout for the group's timeout
@@ -38,11 +38,13 @@ struct Operation {
   std::vector<MemoryRange> written;  // memory of the outputs
   std::vector<at::Tensor> buffers;   // kept until the operation has ended
   std::vector<DeviceUse>
-      device_memory;  // of HPU tensors; not changed after other threads can see it
-  std::vector<std::function<void()>> steps;  // run at the end, by the first thread that observes it
+      device_memory;  // of HPU tensors; fixed before other threads can see the operation
+  std::vector<std::function<void()>> steps;  // see Issue::then()
 };
 
-// Thread safety: any thread, after the operation has begun.
+// An operation has begun when its library calls are queued, and has run when these calls have run.
+// It has ended when its steps have run as well, or when it has failed. Thread safety: any thread,
+// after the operation has begun.
 class Work final : public c10d::Work {
  public:
   // Creates a work. `title` is the operation's title in the profiler, or null if no profiler runs.
@@ -55,8 +57,8 @@ class Work final : public c10d::Work {
   void add(StreamRange range);
   // Marks the operation as begun. Call it after all of the operation has been queued.
   void begin();
-  // Fails a deferred operation that cannot be queued, with the reason. The completer completes the
-  // operation's future.
+  // Fails a deferred operation that cannot be queued. `reason` becomes part of the error text. The
+  // completer then completes the operation's future.
   void fail(const std::string& reason);
 
   bool isCompleted() override;
@@ -64,33 +66,32 @@ class Work final : public c10d::Work {
   int sourceRank() const override { return operation_.source; }
   std::vector<at::Tensor> result() override { return operation_.outputs; }
   void synchronize() override { wait(kNoTimeout); }
-  // Blocks until the operation has ended or `timeout` has passed; if it is kNoTimeout, only the
-  // group's time-out applies. Throws c10::DistBackendError.
+  // Blocks until the operation has ended, but for at most `timeout`. kNoTimeout stands for
+  // Operation::timeout. Throws c10::DistBackendError if the operation fails or the wait times out.
   bool wait(std::chrono::milliseconds timeout) override;
   void abort() override { communicator_->abort(); }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   std::uint64_t getSequencenumber() const override { return operation_.sequence; }
 
-  // Returns a key of the sequence in which this operation ends: its stream, or the operation itself
-  // while it waits to be queued.
+  // Returns the key of the sequence in which this operation ends: its stream, or this object if the
+  // operation has not begun or has no library calls.
   [[nodiscard]] const void* lane() const;
   // Return whether the operation has messages, and whether it consists only of receives.
   [[nodiscard]] bool has_messages() const { return (operation_.parts & (kSend | kReceive)) != 0; }
   [[nodiscard]] bool is_receive() const { return operation_.parts == kReceive; }
   [[nodiscard]] bool is_part() const { return operation_.is_part; }
-  // Returns whether the operation has begun and writes to these bytes. Unless `also_without_step`,
-  // considers only writes in a step.
+  // Returns whether the operation has begun and writes to these bytes. If `also_without_step` is
+  // false, considers only writes in a step.
   [[nodiscard]] bool writes_to(const MemoryRange& range, bool also_without_step) const;
   // Return whether the operation uses HPU tensors, and whether it uses these bytes of one.
   [[nodiscard]] bool uses_device() const { return !operation_.device_memory.empty(); }
   [[nodiscard]] bool uses(const MemoryRange& range) const;
   // Returns whether the operation reads these bytes of an HPU tensor.
   [[nodiscard]] bool reads(const MemoryRange& range) const;
-  // Returns whether the operation must not run at the same time as another one with this use of
+  // Returns whether the operation must not run at the same time as an operation with this use of
   // memory.
   [[nodiscard]] bool conflicts_with(const DeviceUse& use) const;
-  // Returns whether the operation has run. Does not block, and does not make queued work start
-  // sooner.
+  // Returns whether the operation has run. Neither blocks nor wakes a thread that could run it.
   [[nodiscard]] bool has_run() const;
   // Blocks until the operation has run, but for at most `timeout`, and ends it. Returns whether the
   // operation has run.
@@ -102,19 +103,20 @@ class Work final : public c10d::Work {
   void end_alone() noexcept;
   // Blocks until the operation has run, and ends it and the operations before it. Throws nothing.
   void complete() noexcept;
-  // Throws c10::DistBackendError, which names the operation, for the library's last failure on this
-  // thread.
+  // Throws c10::DistBackendError with the text of the library's last error on this thread. The
+  // error also names the operation.
   [[noreturn]] void throw_failed() const;
-  // Completes the future of an operation that has ended, which runs its callbacks. Drops works that
-  // have ended.
+  // Completes the future of an operation that has ended, which runs the future's callbacks. Also
+  // ends and drops other works that have run.
   void complete_future() noexcept;
 
  private:
-  // Blocks until the operation has run. Returns its error or null, or nullopt on a time-out.
+  // Blocks until the operation has run. Returns its error, null if it has none, or nullopt on a
+  // time-out.
   [[nodiscard]] std::optional<std::exception_ptr> await_run(std::uint64_t milliseconds) noexcept;
-  // Ends an operation that has run: runs its steps or stores its error.
+  // Runs the steps of an operation that has run, or stores `error` if it is not null.
   void conclude(std::exception_ptr error) noexcept;
-  // Blocks until a deferred operation has begun. Returns false on a time-out.
+  // Blocks until a deferred operation has begun or failed. Returns false on a time-out.
   [[nodiscard]] bool has_begun_within(std::uint64_t milliseconds);
   // Blocks until the operation has run, and ends it. Returns false on a time-out.
   [[nodiscard]] bool complete_within(std::uint64_t milliseconds) noexcept;
@@ -131,7 +133,7 @@ class Work final : public c10d::Work {
   std::atomic<bool> has_begun_{false};
   std::mutex end_mutex_;  // held by the thread that ends the operation
   c10::intrusive_ptr<c10::ivalue::Future> future_;
-  bool future_is_completed_ = false;  // whether a thread is completing or has completed it
+  bool future_is_completed_ = false;  // set before a thread completes the future
 };
 
 }  // namespace hccl_torch

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """An emulated Gaudi device for PyTorch: the device type "hpu" on machines that have none.
 
-Importing torch changes nothing unless the environment requests the emulation: with ``HCCL_EMU_HPU=1``, which
-``hccl-hpu run`` sets, ``import torch`` also registers the device "hpu" and the module ``torch.hpu``, and finds the
-emulation's package ``habana_frameworks``. Tensors on the device are in the memory of a device that the library hccl
-emulates; PyTorch's CPU kernels compute directly on that memory. This is not a product of Habana Labs or Intel.
+Importing torch changes nothing unless the environment requests the emulation. With ``HCCL_EMU_HPU=1``, which
+``hccl-hpu run`` sets, ``import torch`` also registers the device "hpu" and the module ``torch.hpu``, and makes the
+emulation's package ``habana_frameworks`` importable. Tensors on the device are in the memory of a device that the
+library hccl emulates; PyTorch's CPU kernels compute directly on that memory. This is not a product of Habana Labs or
+Intel.
 """
 from __future__ import annotations
 
@@ -44,8 +45,8 @@ def activate() -> None:
     """Registers the emulated device with PyTorch in this process. A second call does nothing.
 
     Raises:
-        RuntimeError: the vendor's packages are installed, or this package was built for a different release series of
-            PyTorch.
+        VendorPackageError: the vendor's packages are installed.
+        RuntimeError: this package was built for a different release series of PyTorch.
     """
     import torch
 
@@ -73,8 +74,8 @@ def activate() -> None:
 
 
 def _autoload() -> None:
-    """Activates the device if the environment requests it. ``import torch`` calls this function, so it raises no
-    exception."""
+    """Activates the device if the environment requests it. ``import torch`` calls this function, so the function raises
+    no exception."""
     if os.environ.get("HCCL_EMU_HPU") != "1":
         return
     try:

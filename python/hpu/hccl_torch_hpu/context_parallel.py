@@ -16,7 +16,7 @@ MODULE = "deepspeed.sequence.layer"
 
 
 class _Exchange(torch.autograd.Function):
-    """Scatters one dimension among the ranks, and gathers another. The gradient takes the opposite path."""
+    """Splits one dimension among the ranks and joins another. The backward pass does the reverse with the gradient."""
 
     @staticmethod
     def forward(ctx: Any, tensor: torch.Tensor, group: Any, scatter: int, gather: int) -> torch.Tensor:
@@ -49,8 +49,8 @@ class DistributedAttention(torch.nn.Module):
     """Computes attention on sequences whose parts are on the ranks of a group.
 
     Args:
-        local_attention: the attention function. It is called with the queries, keys and values of this rank's heads at
-            all positions.
+        local_attention: the attention function, called with the queries, keys and values of this rank's heads at all
+            positions.
         sequence_process_group: the ranks.
         scatter_idx: the dimension of the heads.
         gather_idx: the dimension of the positions.

@@ -16,15 +16,15 @@ class HabanaDataLoader(torch.utils.data.DataLoader):
 
 
 class ImageFolderWithManifest(torch.utils.data.Dataset):
-    """The images in a folder for each class, or a selection of them from a manifest.
+    """The images in the classes' folders, or only the images that a manifest lists.
 
     Args:
-        root: the folder that has the classes' folders. Classes are numbered in the order of their names.
+        root: the folder with one folder for each class. Classes are numbered in the order of their names.
         transform: converts an image to the first element of an item.
         target_transform: converts the number of the class to the second element of an item.
-        loader: loads an image from a path; with PIL, in RGB, if it is None.
-        is_valid_file: returns whether a path is an image; the file name's extension decides if it is None.
-        manifest: paths below ``root``, or a file with one path per line; all images if it is None.
+        loader: loads an image from a path; PIL loads it as RGB if ``loader`` is None.
+        is_valid_file: returns whether a path is an image; the extension decides if ``is_valid_file`` is None.
+        manifest: a list of paths below ``root``, or a file with one such path per line; all images if it is None.
 
     Raises:
         FileNotFoundError: there is no class, or no image.

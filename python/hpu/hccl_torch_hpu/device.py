@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The module ``torch.hpu`` of the emulated device.
 
-A process has one device, ``hpu:0``, as programs for Gaudi expect. The number of any visible device refers to this
+A process has one device, ``hpu:0``, as programs for Gaudi expect. Every number of a visible device refers to this
 device: ``current_device()`` stays 0, and ``set_device()`` changes nothing. An operation has ended when its call
-returns, except for a collective: later operations on its tensors wait for it.
+returns. A collective may still be running then; later operations on its tensors wait for the collective.
 """
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def _is_in_bad_fork() -> bool:
 
 
 def device_count() -> int:
-    """Returns the number of visible devices: the number in ``HABANA_VISIBLE_MODULES``, or 8 if the variable is not
-    set."""
+    """Returns the number of visible devices: the number of modules in ``HABANA_VISIBLE_MODULES``, else the value of
+    ``HCCL_DEVICE_COUNT``, else 8."""
     return _C.device_count()
 
 
@@ -144,7 +144,7 @@ def get_device_properties(device: Any = None) -> _Properties:
 
 
 def can_device_access_peer(device: Any, peer_device: Any) -> bool:
-    """Returns whether the two are different devices of this machine."""
+    """Returns whether the two arguments are different devices of this machine."""
     return _index_of(device) != _index_of(peer_device)
 
 

@@ -31,7 +31,7 @@ def device_type() -> synDeviceType:
     """Returns the emulated generation.
 
     Raises:
-        ValueError: ``HCCL_DEVICE_TYPE`` has any other value.
+        ValueError: ``HCCL_DEVICE_TYPE`` has an unknown value.
     """
     name = os.environ.get(VARIABLE, "gaudi2")
     if name.upper() not in _TYPES:
@@ -43,7 +43,7 @@ def fp8_max(dtype: torch.dtype) -> float:
     """Returns the largest value that the emulated generation stores in an 8-bit float type.
 
     Raises:
-        TypeError: ``dtype`` is any other type.
+        TypeError: ``dtype`` is neither ``float8_e4m3fn`` nor ``float8_e5m2``.
     """
     if dtype == torch.float8_e4m3fn:
         return _E4M3_MAX.get(device_type(), 448.0)

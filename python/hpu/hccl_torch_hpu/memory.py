@@ -32,7 +32,7 @@ def max_memory_allocated(device: Any = None) -> int:
 
 
 def memory_reserved(device: Any = None) -> int:
-    """Returns the number of bytes that tensors hold, or that slabs reserve for small tensors."""
+    """Returns the number of bytes that large tensors hold, plus the bytes of the slabs for small tensors."""
     _check(device)
     return _C.memory_statistics()["reserved_bytes.current"]
 
@@ -61,8 +61,8 @@ def reset_accumulated_memory_stats(device: Any = None) -> None:
 def memory_stats(device: Any = None) -> dict[str, int]:
     """Returns the statistics of the device's memory, in bytes unless the name says otherwise.
 
-    ``Limit`` is the size of the device, ``InUse`` the size of all tensors, ``MaxInUse`` its peak, ``NumAllocs`` and
-    ``NumFrees`` count blocks; the other names are those of ``torch.cuda.memory_stats()``.
+    ``Limit`` is the size of the device's memory, ``InUse`` the size of all tensors, and ``MaxInUse`` the peak of
+    ``InUse``. ``NumAllocs`` and ``NumFrees`` count blocks. The other names are those of ``torch.cuda.memory_stats()``.
     """
     _check(device)
     found = _C.memory_statistics()
@@ -104,5 +104,5 @@ def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
 
 
 def empty_cache() -> None:
-    """Returns unused memory to the system."""
+    """Frees the cached memory."""
     _C.empty_cache()

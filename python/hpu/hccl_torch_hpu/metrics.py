@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts for programs that use ``hpu.metrics``: global counts since the start of the process, and local counts within
-a context."""
+"""The metrics of ``hpu.metrics``: global ones count since the start of the process, local ones within a context."""
 from __future__ import annotations
 
 import contextlib

@@ -33,7 +33,7 @@ def raise_missing(module: str, name: str, instead: str, frame: Any) -> NoReturn:
 
 
 def missing(module: str, instead: str, **special: str) -> Callable[[str], Any]:
-    """Returns a ``__getattr__`` for a module that raises an error for every name.
+    """Returns a ``__getattr__`` for a module. The function raises an error for every name.
 
     Args:
         module: the module's full name.
@@ -50,7 +50,7 @@ def missing(module: str, instead: str, **special: str) -> Callable[[str], Any]:
 
 
 def forwarding(module: str, target: Any) -> Callable[[str], Any]:
-    """Returns a ``__getattr__`` for a module that has all names of ``target``.
+    """Returns a ``__getattr__`` for a module. The function finds all names of ``target``.
 
     Args:
         module: the full name of the module that forwards.

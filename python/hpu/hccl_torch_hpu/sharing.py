@@ -11,8 +11,8 @@ import torch
 
 
 def refuse_to_send() -> None:
-    """Makes ``torch.multiprocessing`` refuse tensors of the device. Otherwise it would share their memory like that of
-    CPU tensors."""
+    """Makes ``torch.multiprocessing`` refuse to send tensors of the device. By default, it would share them as if they
+    were CPU tensors."""
     reductions = torch.multiprocessing.reductions
     wrapped = {function: _refusing(function) for function in (reductions.reduce_tensor, reductions.reduce_storage)}
     for kind, function in list(ForkingPickler._extra_reducers.items()):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Streams and events of the emulated device. Operations run when they are called. Streams order only work that is
-queued on the library's streams, such as collectives and copies through its C interface."""
+"""Streams and events of the emulated device. Operations run when they are called. Streams order only work that the
+program queues through the library's C interface, such as collectives and copies."""
 from __future__ import annotations
 
 import time
@@ -30,11 +30,11 @@ class Stream(torch.Stream):
         return event
 
     def wait_event(self, event: torch.Event) -> None:
-        """Makes later work wait for the event."""
+        """Blocks the caller until the event is complete."""
         event.wait(self)
 
     def wait_stream(self, stream: torch.Stream) -> None:
-        """Makes later work wait for the work queued on ``stream``."""
+        """Blocks the caller until the work queued on ``stream`` has ended."""
         stream.synchronize()
 
 
@@ -52,7 +52,7 @@ class Event(torch.Event):
         self._recorded = time.perf_counter_ns()
 
     def elapsed_time(self, end_event: Event) -> float:
-        """Returns the milliseconds between two events that have been recorded."""
+        """Returns the milliseconds between the calls that recorded the two events."""
         if not (hasattr(self, "_recorded") and hasattr(end_event, "_recorded")):
             raise RuntimeError("Both events must be events of the device that have been recorded")
         return (end_event._recorded - self._recorded) / 1e6

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Switches that change how a Gaudi computes but not the results. Their values are stored, so that programs can read
+"""Switches that change how a Gaudi computes, but not its results. Their values are stored, so that programs can read
 them back; the emulated device ignores them."""
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ def is_quantization_enabled() -> bool:
 
 
 def enable_matmul3d_2d_reshape() -> None:
-    """Lets a Gaudi compute products of three-dimensional tensors in two dimensions."""
+    """Lets a Gaudi compute products of three-dimensional tensors as products of matrices. The emulated device ignores
+    this."""
     _state["matmul3d_2d_reshape"] = True
 
 
@@ -79,7 +80,7 @@ def disable_matmul3d_2d_reshape() -> None:
 
 
 def enable_optim_output_sif() -> None:
-    """Lets a Gaudi infer shapes of outputs faster."""
+    """Lets a Gaudi infer the shapes of outputs faster. The emulated device ignores this."""
     _state["optim_output_sif"] = True
 
 
@@ -99,7 +100,7 @@ def disable_const_section_serialization() -> None:
 
 
 def enable_recompute_sdp(enabled: bool) -> None:
-    """Selects whether attention keeps its weights for the backward pass. The values are the same."""
+    """Selects whether a Gaudi recomputes the weights of attention in the backward pass. The values are the same."""
     _state["recompute_sdp"] = bool(enabled)
 
 

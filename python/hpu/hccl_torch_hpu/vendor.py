@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prevents the emulation from being used beside the vendor's packages: both have the same names, so only one of them
-may be installed."""
+"""Refuses to load the emulation if the vendor's packages are installed, because both have packages of the same
+names."""
 from __future__ import annotations
 
 import importlib.metadata
@@ -11,7 +11,7 @@ from pathlib import Path
 # emulation.
 SHIM_FOLDER = Path(__file__).resolve().parent / "shim"
 
-# The text by which a distribution with the vendor's name is recognised as one of this project.
+# A distribution with the vendor's name belongs to this project if it contains this text.
 MARK = "hccl-torch-hpu"
 
 # The release of the vendor's software whose names and arguments the emulation provides.
@@ -52,7 +52,7 @@ def find_vendor() -> str | None:
 
 
 def _is_ours(package: Path) -> bool:
-    """Returns True if this project's notice is in the package's first lines, as it is in every copy of the shim."""
+    """Returns True if the package's first lines name this project, as in every copy of the shim."""
     start = package / "__init__.py"
     return start.is_file() and MARK in start.read_text(encoding="utf-8", errors="replace")[:2000]
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registers autocasting for the HPU: PyTorch's common lists of operations for each precision.
+// Registers autocasting for the HPU, with the lists of operations that all of PyTorch's devices
+// share.
 #include "registration.h"
 
 #include <ATen/ATen.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of the emulated device for HPU tensors. Small blocks are parts of slabs; large blocks come
-// from the pool that hccl_torch shares with the other ranks.
+// Memory of the emulated device for HPU tensors. Small blocks are parts of slabs. Slabs and large
+// blocks come from hccl_torch's MemoryPool.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ class BlockPool {
   [[nodiscard]] c10::DataPtr allocate(std::size_t bytes);
   // Frees a block, given only its address. Returns false if the block does not belong to the pool.
   bool release(void* block) noexcept;
-  // Returns cached large blocks to the system.
+  // Frees the blocks that the MemoryPool has cached.
   void trim();
   [[nodiscard]] Statistics statistics() const;
   void reset_accumulated();
@@ -47,8 +47,8 @@ class BlockPool {
  private:
   BlockPool() = default;
   // Registers the fork handlers on the first call, which must follow the first allocation from the
-  // MemoryPool. Prepare handlers run in reverse order of registration, so this pool is locked
-  // before the MemoryPool, the same lock order as everywhere else.
+  // MemoryPool. The prepare handlers run in reverse order of registration. A fork therefore locks
+  // this pool before the MemoryPool, in the same order as all other code.
   static void watch_forks();
   [[nodiscard]] void* take_small(std::size_t size_class);
   [[nodiscard]] void* take_large(std::size_t bytes);
@@ -61,8 +61,8 @@ class BlockPool {
 
   mutable std::mutex mutex_;
   std::array<std::vector<void*>, kClasses> free_;
-  std::vector<std::pair<void*, std::size_t>> large_;  // blocks and their bytes, by address
-  std::vector<std::pair<void*, std::size_t>> slabs_;  // slabs and their size classes, by address
+  std::vector<std::pair<void*, std::size_t>> large_;  // (block, bytes), sorted by address
+  std::vector<std::pair<void*, std::size_t>> slabs_;  // (slab, size class), sorted by address
   Statistics statistics_;
   bool is_child_ = false;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts HPU tensors to CPU tensors over the same memory for one operation, and the operation's
-// results back to HPU tensors.
+// Converts the HPU tensors of one operation to CPU tensors over the same memory, and the
+// operation's results back to HPU tensors.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +13,17 @@ namespace hccl_torch_hpu {
 
 class Conversion {
  public:
-  // Returns a CPU tensor over the memory of an HPU tensor. Blocks until collectives that use this
-  // memory have ended. Throws c10::NotImplementedError for a sparse tensor.
+  // Returns a CPU tensor over the memory of an HPU tensor. Blocks until collectives and messages
+  // that use this memory have ended. Throws c10::NotImplementedError for a sparse tensor.
   [[nodiscard]] at::Tensor to_host(const at::Tensor& tensor);
   // Returns a result of the operation as an HPU tensor: the argument itself, a view of the argument
-  // whose memory the result uses, or a tensor with memory of its own. Copies a result that is not
-  // in the device's memory to the device.
+  // that shares its storage, or a tensor with a new storage. First copies a result that is not in
+  // the device's memory to the device.
   [[nodiscard]] at::Tensor to_device(const at::Tensor& result);
   // Returns a hash of the arguments' shapes and types.
   [[nodiscard]] std::size_t signature() const;
-  // Updates HPU tensors to the sizes and storages that their aliases have after the operation.
+  // Updates the HPU arguments to the sizes and storages that their CPU aliases have after the
+  // operation.
   void follow_aliases();
 
  private:
@@ -34,8 +35,8 @@ class Conversion {
     c10::StorageImpl* host;
     c10::Storage device;
   };
-  // Returns the HPU storage over a CPU storage, and the argument that contains this HPU storage, or
-  // null.
+  // Returns an HPU storage over the storage of `host`, and the argument that has this HPU storage,
+  // or null if none has it.
   [[nodiscard]] std::pair<c10::Storage, const Argument*> device_storage_of(const at::Tensor& host);
 
   c10::SmallVector<Argument, 6> arguments_;

@@ -23,8 +23,7 @@ namespace hccl_torch_hpu {
 
 namespace {
 
-// Operations that accept CPU tensors in addition to those on the device, such as indices and
-// lengths.
+// Operations that accept CPU tensors among HPU tensors, such as indices and lengths.
 constexpr std::array<std::string_view, 12> kMixed{"aten::index",
                                                   "aten::index_put",
                                                   "aten::index_put_",
@@ -152,8 +151,8 @@ class Fallback::Call {
       refuse_cpu_tensor(operation_);
     }
   }
-  // Converts the tensors of a list. A zero-dimensional CPU tensor counts as a number only if each
-  // element of the list is a separate operand.
+  // Converts the tensors of a list. A zero-dimensional CPU tensor counts as a number only if the
+  // operation computes each element of the list separately.
   template <class Element>
   void take_list(c10::IValue& argument) {
     c10::List<Element> hosts;

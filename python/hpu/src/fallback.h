@@ -17,14 +17,14 @@ namespace hccl_torch_hpu {
 // Returns the name of an operation with its overload, such as "aten::add.Tensor".
 [[nodiscard]] std::string full_name(const c10::OperatorName& name);
 
-// A boxed kernel for one operation.
+// The boxed kernel of one operation.
 class Fallback final : public c10::OperatorKernel {
  public:
   explicit Fallback(const c10::OperatorHandle& operation);
 
-  // Blocks until collectives that use the arguments' memory have ended. Throws c10::Error if there
-  // are CPU tensors among tensors on the device, and c10::NotImplementedError if the CPU has no
-  // kernel for the operation.
+  // Runs the CPU kernel. First blocks until collectives and messages that use the arguments' memory
+  // have ended. Throws c10::Error for a CPU tensor that the operation does not accept, and
+  // c10::NotImplementedError if the CPU has no kernel for the operation.
   void operator()(const c10::OperatorHandle& operation, c10::DispatchKeySet keys,
                   torch::jit::Stack* stack);
 
@@ -32,8 +32,7 @@ class Fallback final : public c10::OperatorKernel {
   class Call;
 
   const std::size_t arguments_;
-  const bool
-      takes_cpu_tensors_;  // whether it accepts CPU tensors in addition to those on the device
+  const bool takes_cpu_tensors_;       // whether it accepts CPU tensors among its arguments
   const bool takes_numbers_in_lists_;  // whether its lists may hold zero-dimensional CPU tensors
   const std::uint64_t written_;        // one bit per argument that the operation writes to
   const std::int64_t generator_;       // index of the argument that is a generator, or -1
@@ -42,7 +41,7 @@ class Fallback final : public c10::OperatorKernel {
   std::atomic<std::uint64_t>& calls_;
 };
 
-// Runs operations that have no kernel of their own, such as those of extensions.
+// Runs any operation that has no Fallback of its own, such as an operation of an extension.
 void call_fallback(const c10::OperatorHandle& operation, c10::DispatchKeySet keys,
                    torch::jit::Stack* stack);
 

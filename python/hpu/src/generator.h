@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers of the device. The device's generators work as the CPU's do, but have their own
-// states.
+// Random numbers of the device. Its generators use the CPU's algorithm, but have their own states.
 #pragma once
 
 #include <mutex>
@@ -18,9 +17,9 @@ namespace hccl_torch_hpu {
 // another device.
 [[nodiscard]] at::Generator host_generator(const at::Generator& generator);
 
-// While the object lives, the CPU's default generator, from which some kernels draw implicitly, has
-// the state of the device's generator. The object holds the lock of the device's generator, so only
-// one thread at a time can have such an object.
+// While the object lives, the CPU's default generator has the state of the device's default
+// generator. Some kernels draw from the CPU's generator without taking it as an argument. Only one
+// such object exists at a time; the constructor blocks until there is no other.
 class DefaultDraws {
  public:
   DefaultDraws();

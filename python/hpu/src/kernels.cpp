@@ -59,7 +59,7 @@ at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride,
                                                             c10::dtype_or_default(type)));
 }
 
-// Returns a tensor of zeros that has no memory. Autograd uses it as a factor.
+// Returns a tensor of zeros that has no memory, which autograd uses as a factor.
 at::Tensor efficient_zero_tensor(at::IntArrayRef size, std::optional<at::ScalarType> type,
                                  std::optional<at::Layout> layout, std::optional<at::Device> device,
                                  std::optional<bool> /*pin_memory*/) {
@@ -155,8 +155,8 @@ at::Tensor& set_nothing(at::Tensor& self) {
   return set_storage(self, at::empty({0}, self.options()).storage(), 0, {0}, {});
 }
 
-// Runs the CPU kernel if no gradient is needed. Otherwise PyTorch would build the operation from
-// others on this device.
+// Runs the CPU kernel if no gradient is needed. Without this function, PyTorch would compose the
+// operation of others on this device.
 at::Tensor max_pool1d(const at::Tensor& self, at::IntArrayRef kernel, at::IntArrayRef stride,
                       at::IntArrayRef padding, at::IntArrayRef dilation, bool ceil_mode) {
   if ((self.requires_grad() && at::GradMode::is_enabled()) || self._fw_grad(0).defined())

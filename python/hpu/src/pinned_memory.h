@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pinned CPU memory. It is ordinary memory that is merely recorded as pinned, because the device
-// can read any memory.
+// Pinned CPU memory: ordinary memory that is recorded as pinned. The device can read any memory.
 #pragma once
 
 #include <c10/core/Allocator.h>

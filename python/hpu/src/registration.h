@@ -6,8 +6,8 @@
 
 namespace hccl_torch_hpu {
 
-// Registers the device. Call it exactly once. Throws c10::Error if the operations of this PyTorch
-// differ from those of the PyTorch for which the device was built.
+// Registers the device. Call it exactly once. Throws c10::Error if this PyTorch has other
+// operations than the PyTorch for which the device was built.
 void register_device();
 
 // Returns a new library of kernels, which stay registered until the process ends.
@@ -15,8 +15,7 @@ void register_device();
 
 // The parts of register_device():
 void register_kernels();      // memory, views and copies
-void register_operations();   // all other CPU kernels, and the fallback; call after
-                              // register_kernels()
+void register_operations();   // other CPU kernels, and the fallback; after register_kernels()
 void register_collectives();  // of torch.distributed
 void register_autocast();
 

@@ -19,7 +19,8 @@ using HostStorage = c10::intrusive_ptr<c10::StorageImpl>;
 
 void release_host(void* host) { HostStorage::reclaim(static_cast<c10::StorageImpl*>(host)); }
 
-// Returns the pointer of an HPU storage. Its context holds a reference to the CPU storage.
+// Returns a pointer for an HPU storage over `host`. The pointer's context holds a reference to
+// `host`.
 c10::DataPtr pointer_into(HostStorage host) {
   void* const memory = host->mutable_data();
   return {memory, host.release(), &release_host, kHpu};

@@ -9,9 +9,9 @@ namespace hccl_torch_hpu {
 
 inline const c10::Device kHpu(c10::kHPU, 0);
 
-// Throws c10::Error for a device that is not visible on this machine. All visible device numbers
-// refer to this process's only device, because launchers give each process of a machine a different
-// device number.
+// Throws c10::Error for a device that is not visible on this machine. Every visible device number
+// refers to the only device of this process, because launchers give each process on a machine a
+// different number.
 void require_visible_device(c10::Device device);
 
 // Returns the HPU allocator, whose blocks own CPU storages. The allocator has static lifetime.
@@ -21,11 +21,12 @@ void require_visible_device(c10::Device device);
 
 // Returns an HPU storage over the bytes of a CPU storage on the device.
 [[nodiscard]] c10::Storage wrap_storage(const c10::Storage& host);
-// Returns the CPU storage of an HPU storage. The HPU storage keeps it alive.
+// Returns the CPU storage of an HPU storage, which keeps the CPU storage alive.
 [[nodiscard]] c10::StorageImpl* host_storage(c10::StorageImpl* device);
 // Updates an HPU storage after its CPU storage has grown.
 void follow_host(c10::StorageImpl* device, c10::StorageImpl* host);
-// Enlarges an HPU storage to at least `bytes`. Preserves the contents.
+// Enlarges an HPU storage to at least `bytes` bytes and preserves the contents. Blocks until
+// collectives and messages that use the storage have ended.
 void grow(c10::StorageImpl* device, std::size_t bytes);
 
 }  // namespace hccl_torch_hpu

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device's streams and events for PyTorch, based on the library's streams and events.
-// Operations on tensors run when they are called, so streams only order work that is queued on the
-// library's streams.
+// The device's streams and events for PyTorch, based on the library's streams and events. A stream
+// orders only the work that is queued on the library's stream. Operations on tensors have ended
+// when their calls return.
 #pragma once
 
 #include "device.h"
@@ -20,21 +20,22 @@ class Streams {
   // Returns the number of a stream other than the default one. Cycles through a pool of kPool
   // streams.
   [[nodiscard]] static std::int64_t make();
-  // Returns the library's stream. It is created on its first use and lives as long as the process.
-  // Throws c10::DistBackendError.
+  // Returns the library's stream, which is created on its first use and never destroyed. Throws
+  // c10::DistBackendError.
   [[nodiscard]] static synStreamHandle handle(std::int64_t number);
   // Returns the calling thread's current stream.
   [[nodiscard]] static std::int64_t current() noexcept;
   static std::int64_t exchange_current(std::int64_t number) noexcept;
-  // Block until everything queued on one stream, or on all streams, has run.
+  // Block until all collectives and messages on HPU tensors have ended, and everything queued on
+  // one stream, or on all streams, has run.
   static void synchronize(std::int64_t number);
   static void synchronize_all();
   // Returns whether everything queued on a stream has run.
   [[nodiscard]] static bool is_idle(std::int64_t number);
 };
 
-// Returns the number of visible devices: the number in HABANA_VISIBLE_MODULES, else
-// HCCL_DEVICE_COUNT, else 8.
+// Returns the number of visible devices: the number of entries in HABANA_VISIBLE_MODULES, else the
+// value of HCCL_DEVICE_COUNT, else 8.
 [[nodiscard]] int visible_devices() noexcept;
 
 }  // namespace hccl_torch_hpu

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules with HPU graphs. On a Gaudi, graphs reduce the host's work. In the emulation, modules run unchanged, so
-their values, gradients and Python code are those of an ordinary call. With ``HCCL_TORCH_HPU_GRAPHS=1``,
-``wrap_in_hpu_graph`` records calls and replays them, which shows the values and branches that a recording fixes."""
+"""Modules with HPU graphs. On a Gaudi, graphs reduce the host's work. In the emulation, modules by default run
+unchanged, so their values, gradients and Python code are those of an ordinary call. With ``HCCL_TORCH_HPU_GRAPHS=1``,
+``wrap_in_hpu_graph`` records calls and replays them. A replay shows which values and branches stay as recorded."""
 from __future__ import annotations
 
 import collections
@@ -31,8 +31,8 @@ class CachedParams:
 
 
 def input_hash(obj: Any) -> int:
-    """Returns a hash that is equal for inputs that can use the same recording: inputs with the same structure, the
-    same shapes and types of tensors, and the same values of everything else."""
+    """Returns a hash of inputs. Inputs that can use the same recording have the same hash: their structures and all
+    values other than tensors are equal, and their tensors have equal shapes, strides, types and devices."""
     if isinstance(obj, (dict, collections.UserDict)):
         return hash(("dict", tuple((key, input_hash(value)) for key, value in obj.items())))
     if isinstance(obj, (list, tuple)) and not isinstance(obj, torch.Size):
@@ -50,7 +50,7 @@ def copy_to(dst: Any, src: Any) -> None:
     """Copies all tensors of ``src`` into those at the same positions of ``dst``.
 
     Raises:
-        ValueError: the two have different structures.
+        ValueError: the two have different numbers of values.
     """
     old, new = tree_leaves(dst), tree_leaves(src)
     if len(old) != len(new):
@@ -68,7 +68,7 @@ def _does_record() -> bool:
 def wrap_in_hpu_graph_func(func: Callable[..., Any], asynchronous: bool = False, disable_tensor_cache: bool = False,
                            dry_run: bool = False, max_graphs: int | None = None, hash_with_views: bool = True,
                            **others: Any) -> Callable[..., Any]:
-    """Returns a function that returns the values of ``func``; see ``wrap_in_hpu_graph``."""
+    """Wraps a function as ``wrap_in_hpu_graph`` wraps a module's ``forward``."""
     cache: dict[int, CachedParams] = {}
 
     @functools.wraps(func)
@@ -110,10 +110,10 @@ def wrap_in_hpu_graph(module: torch.nn.Module, asynchronous: bool = False, disab
     """Wraps the module's ``forward``, in place. Calls accept ``bypass_hpu_graphs``, ``warmup_mode`` and
     ``cache_tensors_list`` in addition to the module's own arguments.
 
-    The module runs unchanged, with or without gradients. With ``HCCL_TORCH_HPU_GRAPHS=1``, calls without gradients are
-    recorded once for each structure of inputs, and then replayed. At most ``max_graphs`` recordings are kept; the
-    module runs unchanged for further structures. The other arguments are accepted and ignored; they tell a Gaudi how
-    to use its memory.
+    By default, the module runs unchanged, with or without gradients. With ``HCCL_TORCH_HPU_GRAPHS=1``, calls without
+    gradients are recorded once for each structure of inputs, and then replayed. At most ``max_graphs`` recordings are
+    kept; the module runs unchanged for further structures. The other arguments are accepted and ignored; they tell a
+    Gaudi how to use its memory.
 
     Returns:
         The module.
@@ -126,8 +126,8 @@ def wrap_in_hpu_graph(module: torch.nn.Module, asynchronous: bool = False, disab
 
 
 class ModuleCacher(torch.nn.Module):
-    """Replaces the class with which programs cache the training steps of a module as graphs. The module runs
-    unchanged, so gradients, accumulation and changing shapes work as they do without this class."""
+    """On a Gaudi, caches the training steps of a module as graphs. In the emulation, the module runs unchanged, so
+    gradients, gradient accumulation and changing shapes work as without this class."""
 
     def __init__(self, max_graphs: int = 10) -> None:
         super().__init__()

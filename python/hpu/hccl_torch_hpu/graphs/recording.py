@@ -19,7 +19,8 @@ from torch.utils._pytree import tree_leaves
 
 from hccl_torch_hpu import metrics
 
-# A replay starts at the level of the recording: below autograd, version counters and autocast.
+# A replay skips these dispatch keys, because the recorder sees operations below autograd, version counters and
+# autocast.
 _ABOVE_RECORDING = ("AutogradFunctionality", "AutogradOther", "AutogradNestedTensor", "ADInplaceOrView", "AutocastCPU",
                     "AutocastHPU", "AutocastCUDA", "AutocastXPU", "AutocastPrivateUse1")
 
@@ -93,7 +94,7 @@ def _changes_inputs(function: Any) -> bool:
 
 
 def _finish(function: Any, result: Any) -> None:
-    """Waits for a collective that a replay has started. Does nothing for the results of other operations."""
+    """Blocks until the collective that returned ``result`` has ended. Does nothing if ``function`` is no collective."""
     if function.namespace == _COLLECTIVES and isinstance(result, torch.ScriptObject):
         dist.Work.unbox(result).wait()
     elif function.namespace == _FUNCTIONAL_COLLECTIVES and isinstance(result, torch.Tensor):
@@ -115,7 +116,7 @@ class _Recorder(TorchDispatchMode):
         if self._saved is not None and _changes_inputs(func):
             self._save_changed(func, args, keywords)
         result = func(*args, **keywords)
-        for one in tree_leaves(result):  # waits inside the recorded call, so that no wait is recorded as an operation
+        for one in tree_leaves(result):  # the recorder is off here, so the wait is not recorded
             _finish(func, one)
         operation = _Operation(func, args, keywords, result)
         with self._lock:
@@ -214,7 +215,7 @@ class HPUGraph:
         """Does nothing, because all outputs of a recording are kept."""
 
     def get_user_input_match_indices(self) -> list[int]:
-        """Returns the positions of the marked inputs, all of which ``replayV3`` fills."""
+        """Returns the positions of all marked inputs."""
         return list(range(len(self._inputs)))
 
     def replayV2(self, static_tlist: list[torch.Tensor], tlist: list[torch.Tensor], asynchronous: bool = False) -> None:

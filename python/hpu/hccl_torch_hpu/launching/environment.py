@@ -17,10 +17,11 @@ QUIET = "HCCL_EMU_HPU_QUIET"
 
 def environment_of_programs(installation: Installation, variables: Mapping[str, str],
                             per_node: int | None = None) -> dict[str, str]:
-    """Returns a copy of the variables with which programs find the emulated device and the packages that they import.
+    """Returns a copy of the variables, changed so that programs find the emulated device and its packages.
 
-    The emulation's folders come first in ``PYTHONPATH`` and ``PATH``, followed by the previous entries without
-    duplicates. Numbers of threads and devices that the user has set are kept.
+    In ``PYTHONPATH`` and ``PATH``, the emulation's folders come before the previous entries. The folders with stubs
+    come last in ``PYTHONPATH``. ``OMP_NUM_THREADS`` and ``HABANA_VISIBLE_MODULES`` keep the values that the user has
+    set.
 
     Args:
         per_node: the number of devices of an emulated node, or None for a whole machine.

@@ -31,7 +31,7 @@ def find_installation(variables: Mapping[str, str]) -> Installation:
 
     Raises:
         LaunchError: the emulation was built for a different version of torch, a part is missing, the vendor's own
-            packages are installed, or a variable keeps torch from loading devices.
+            packages are installed, or ``TORCH_DEVICE_BACKEND_AUTOLOAD`` is 0.
     """
     _require_torch()
     version = _version_of(DISTRIBUTION)

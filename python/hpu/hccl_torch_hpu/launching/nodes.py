@@ -15,8 +15,8 @@ from pathlib import Path
 from .errors import LaunchError
 
 LOOPBACK = "127.0.0.1"
-GRACE = 10.0  # grace period in seconds for the other nodes after one has failed
-GRACE_OF_LAUNCHER = 40.0  # torchrun itself waits 30 s for processes that ignore SIGTERM
+GRACE = 10.0  # seconds that the other nodes have after one has failed
+GRACE_OF_LAUNCHER = 40.0  # seconds; torchrun itself waits 30 s for processes that ignore SIGTERM
 POLL = 0.05
 
 
@@ -30,17 +30,18 @@ def parse_nodes(text: str) -> tuple[int, int]:
 
 
 def run_nodes(nodes: int, per_node: int, program: list[str], variables: Mapping[str, str], verbose: bool) -> int:
-    """Runs a program on nodes that are emulated on this machine: every node has its own devices, and traffic between
-    them goes over TCP on loopback.
+    """Runs a program on nodes that are emulated on this machine. Every node has its own devices. Traffic between nodes
+    goes over TCP on loopback.
 
-    Blocks until all nodes have ended. If one fails, the others have ten seconds to report it.
+    Blocks until all nodes have ended. If one node fails, the others have ten seconds to report the failure.
 
     Args:
         program: the script with its arguments, or ``-m``, a module and its arguments.
-        variables: the environment of all processes; each node adds its own, such as ``HCCL_NODE_ID`` and ``NODE_RANK``.
+        variables: the environment of all processes; each node adds variables of its own, such as ``HCCL_NODE_ID`` and
+            ``NODE_RANK``.
 
     Returns:
-        The exit code of the first node that failed; else 0.
+        The exit code of the first node that failed, 130 after an interrupt from the keyboard, or else 0.
     """
     port = _free_port()
     running = [_start(node, nodes, per_node, port, program, variables, verbose) for node in range(nodes)]
@@ -66,8 +67,8 @@ def _start(node: int, nodes: int, per_node: int, port: str, program: list[str], 
 
 
 def _wait(running: list[subprocess.Popen]) -> int:
-    """Blocks until all nodes have ended, or until the grace period after the first failure is over. Returns the exit
-    code of the node that failed first, or 0."""
+    """Blocks until all nodes have ended. After a failure, also returns when no node has processes any more, or when the
+    grace period is over. Returns the exit code of the node that failed first, or 0."""
     failed, end = 0, None
     while True:
         states = [node.poll() for node in running]
@@ -90,8 +91,8 @@ def _has_processes(node: subprocess.Popen) -> bool:
 
 
 def _end(running: list[subprocess.Popen]) -> None:
-    """Ends the remaining nodes. Kills a launcher whose processes have ended: it may still wait for other nodes and
-    ignore SIGTERM."""
+    """Ends the remaining nodes: sends SIGTERM to their launchers and waits until the launchers have no processes. Then
+    kills the launchers, because a launcher that waits for other nodes may ignore SIGTERM."""
     for node in running:
         if node.poll() is None:
             node.terminate()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shows version checks the release of Gaudi's software that the emulation imitates.
+"""Makes version checks find the release of Gaudi's software that the emulation imitates.
 
 Optimum and others look for the distribution "habana-torch-plugin" in ``pip list`` and refuse to run without it. A
 folder in the user's cache contains only such an entry: it has no code, and the environment itself is not changed. Only
@@ -29,11 +29,11 @@ Summary: An entry of hccl-torch-hpu's emulation for version checks; it holds no 
 
 
 def folder_of_distributions(version: str) -> Path:
-    """Returns the folder that contains the distribution's entry, to be added to the path of programs. Creates it if it
-    does not exist.
+    """Returns the folder that contains the distribution's entry, to be added to the path of programs. Creates the
+    folder if it does not exist.
 
-    Several processes may do so concurrently: each creates a temporary folder, and the first one to rename its folder
-    wins.
+    Several processes may call this function concurrently: each creates a temporary folder, and the first to rename its
+    folder wins.
 
     Args:
         version: the version of hccl-torch-hpu; each version has its own folder.
@@ -82,7 +82,7 @@ def _make(folder: Path) -> None:
         information = _information(fresh)
         information.mkdir()
         (information / "METADATA").write_text(_METADATA)
-        # Without a list of files, pip does not uninstall a distribution, but prints the installer's name.
+        # pip does not uninstall a distribution that has no list of files, and prints the name of its installer instead.
         (information / "INSTALLER").write_text(f"{INSTALLER}\n")
         try:
             fresh.rename(folder)

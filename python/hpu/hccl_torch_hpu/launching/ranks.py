@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts a program's processes on this machine with PyTorch's own launcher, and exits with the program's result.
+"""Runs a program's processes on this machine with PyTorch's own launcher.
 
-``python -m hccl_torch_hpu.launching.ranks PARENT PREFIX -- TORCHRUN'S ARGUMENTS`` runs one of several emulated nodes.
+``python -m hccl_torch_hpu.launching.ranks PARENT PREFIX verbose|terse COUNT OPTIONS PROGRAM`` runs one of several
+emulated nodes. COUNT is the number of OPTIONS, which are for torchrun.
 """
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ import sys
 import tempfile
 
 AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
-SIGNALLED = 128  # a shell's exit code for a signal is this value plus the signal's number
+SIGNALLED = 128  # as in a shell, the exit code after a signal is this value plus the signal's number
 PR_SET_PDEATHSIG = 1
 
 
@@ -34,7 +35,7 @@ def run_ranks(options: list[str], program: list[str], prefix: str = "hccl-hpu", 
         verbose: whether torchrun's own messages are printed as well.
 
     Returns:
-        The exit code of the first process that failed, or 128 and the number of the signal that ended it; else 0.
+        The exit code of the first process that failed, or 128 plus the number of the signal that ended it; else 0.
     """
     launcher, errors = _torchrun()
     if not verbose:

@@ -22,17 +22,18 @@ class FusedSDPA:
               return_attn_probs: bool = False) -> Any:
         """Returns ``dropout(softmax(q k^T scale + mask)) v``, of the shape and type of ``q``.
 
-        Keys and values may have fewer heads than queries; each of them then serves a group of query heads.
+        Keys and values may have fewer heads than queries. Each of their heads then serves a group of query heads.
 
         Args:
-            attn_mask: broadcast to ``[batch, heads, queries, keys]``; a boolean mask, in which False excludes the key,
+            attn_mask: broadcasts to ``[batch, heads, queries, keys]``; a boolean mask, in which False excludes the key,
                 or numbers that are added to the products.
             is_causal: query i sees the keys up to i.
             scale: 1 / sqrt(size) if it is None.
             softmax_mode: "None", "fast" or "fp32"; a Gaudi rounds differently in each mode, but the emulation is exact
                 in all of them.
-            recompute_mode: whether a Gaudi keeps the weights for the backward pass; the values are the same.
-            valid_seq_len: for causal inference, the number of keys without padding of each sequence of the batch.
+            recompute_mode: whether a Gaudi recomputes the weights in the backward pass; the values are the same.
+            valid_seq_len: for causal inference; for each sequence of the batch, the number of keys that are not
+                padding.
             seq_padding_type: the side of that padding, "left" or "right".
             return_attn_probs: for inference: also returns the weights before dropout.
 

@@ -30,13 +30,14 @@ def cast_to_fp8(input: torch.Tensor, scale: Scale = None, stochastic_rounding: b
                 scale_shape: Sequence[int] | None = None) -> tuple[torch.Tensor, torch.Tensor]:
     """Returns ``input * scale`` in 8 bits, and the largest magnitude of the input.
 
-    Values beyond the range of the type become its largest value. The magnitude is one float32 if ``is_amax`` is True,
-    else an empty tensor.
+    Values beyond the range of the 8-bit type become the largest value of that type. The magnitude is one float32 if
+    ``is_amax`` is True, else an empty tensor.
 
     Args:
-        stochastic_rounding: rounds up or down with the probability that keeps the mean, instead of to the nearest.
+        stochastic_rounding: rounds up or down at random, so that the expected value is exact, instead of to the
+            nearest.
         dtype: ``torch.float8_e5m2`` if it is None.
-        scale_shape: the shape to which a scale of several values is brought.
+        scale_shape: the shape that the scale gets before the multiplication.
     """
     dtype = torch.float8_e5m2 if dtype is None else dtype
     limit = fp8_max(dtype)
@@ -50,7 +51,8 @@ def cast_to_fp8(input: torch.Tensor, scale: Scale = None, stochastic_rounding: b
 
 
 def round_stochastically(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Rounds each value to one of its two neighbours in the 8-bit type. The mean of many draws is the value."""
+    """Rounds each value to one of its two neighbours in the 8-bit type. The expected value of the result is the value
+    itself."""
     mantissa, least = _MANTISSA[dtype]
     _, exponent = torch.frexp(values)
     step = torch.exp2(torch.clamp(exponent - 1, min=least).float() - mantissa)
@@ -68,7 +70,8 @@ def cast_from_fp8(input: torch.Tensor, scale: Scale, out_dtype: torch.dtype,
 def cast_to_fp8_just_in_time(input: torch.Tensor, block_shape: Sequence[int],
                              out_dtype: torch.dtype = torch.float8_e4m3fn,
                              scale_dtype: torch.dtype = torch.float32) -> tuple[torch.Tensor, torch.Tensor]:
-    """Casts with a scale for each block of the last two dimensions, computed from the block's largest magnitude.
+    """Casts a matrix with a scale for each block, computed from the block's largest magnitude. In inputs with more than
+    two dimensions, all dimensions but the last count as rows.
 
     Returns:
         The 8-bit values, and the factors that undo the cast: one for each block.
@@ -107,10 +110,10 @@ def fp8_gemm(A: torch.Tensor, trans_A: bool, B: torch.Tensor, trans_B: bool, D: 
     """Returns ``(A_scale_inv A) (B_scale_inv B) + bias``, plus ``D`` if ``accumulate`` is True, in ``out_dtype``.
 
     Args:
-        trans_A, trans_B: transposes the last two dimensions of the matrix first; its scale is for the transposed
+        trans_A, trans_B: whether the last two dimensions are transposed first; the scale applies to the transposed
             matrix.
-        A_scale_inv, B_scale_inv: factors that undo the casts: one, one for each row of A or column of B, or one for
-            each block.
+        A_scale_inv, B_scale_inv: factors that undo the casts: one value, one for each row of A or column of B, or one
+            for each block.
     """
     operands = []
     for matrix, turns, scale, shape, is_left in ((A, trans_A, A_scale_inv, None, True),
@@ -128,8 +131,8 @@ def fp8_gemm(A: torch.Tensor, trans_A: bool, B: torch.Tensor, trans_B: bool, D: 
 
 def softmax_fp8(input: torch.Tensor, dim: int, input_scale: Scale = None, output_scale: Scale = None,
                 inv_attn_heads: Scale = None, fused_add: torch.Tensor | None = None) -> torch.Tensor:
-    """Returns ``softmax(input inv_attn_heads input_scale + fused_add) output_scale``, in ``float8_e4m3fn`` if there
-    are scales, else in the type of the input."""
+    """Returns ``softmax(input inv_attn_heads input_scale + fused_add) output_scale``, in ``float8_e4m3fn`` if
+    ``output_scale`` is given, else in the type of the input."""
     values = input.float()
     for factor in (inv_attn_heads, input_scale):
         if factor is not None:

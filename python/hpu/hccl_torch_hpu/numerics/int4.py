@@ -20,9 +20,8 @@ def convert_from_uint4(input: torch.Tensor, scale: torch.Tensor, zero_point: tor
 
     Args:
         input: packed integers.
-        scale: one factor for each element, or for each group of rows.
-        zero_point: packed like the input, or plain numbers; one for each element or group, like the scale; 0 if it is
-            None.
+        scale: factors that broadcast with the integers, or one row of factors for each group of rows.
+        zero_point: packed integers or plain numbers, as many as the factors; 0 if it is None.
     """
     values = unpack_uint4(input).float()
     if zero_point is not None:

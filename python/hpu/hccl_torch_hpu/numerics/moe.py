@@ -38,7 +38,8 @@ def _inner(w1: Sequence[torch.Tensor], w2: Sequence[torch.Tensor], permuted: boo
 
 def _mix(hidden: torch.Tensor, routing: torch.Tensor, weights: torch.Tensor, expert: Expert, first: int,
          last: int) -> torch.Tensor:
-    """Adds the experts' results. While operations are being recorded, no shape depends on values."""
+    """Returns the weighted sum of the experts' results. While operations are recorded or compiled, no shape depends on
+    values."""
     tokens = hidden.reshape(-1, hidden.size(-1))
     routing, weights = routing.reshape(tokens.size(0), -1), weights.reshape(tokens.size(0), -1)
     keeps_shapes = is_current_stream_capturing() or torch.compiler.is_compiling()
@@ -62,8 +63,8 @@ def mixture_of_experts(hidden_states: torch.Tensor, expert_routing_table: torch.
 
     Args:
         hidden_states: tokens, ``[..., hidden]``.
-        expert_routing_table: the numbers of the experts of each token, ``[tokens, experts of one]``.
-        router_weights: their weights, of the same shape.
+        expert_routing_table: the numbers of each token's experts, ``[tokens, experts per token]``.
+        router_weights: the weights of these experts, in the same shape.
         w1, w2, w3: a matrix for each expert from ``experts_min`` to ``experts_max``; the results of other experts are
             omitted.
         permuted_weights: the matrices are transposed, like those of ``torch.nn.Linear``.
@@ -92,8 +93,8 @@ def mixture_of_experts_measured(hidden_states: torch.Tensor, expert_routing_tabl
                                 router_weights: torch.Tensor, w1: list[torch.Tensor], w2: list[torch.Tensor],
                                 w3: list[torch.Tensor], permuted_weights: bool, activation: str, experts_min: int,
                                 experts_max: int, measurement_mode: bool) -> tuple[torch.Tensor, torch.Tensor]:
-    """Returns the result of ``mixture_of_experts``, and for each expert the largest value, over all tokens, of the
-    vector that w3 multiplies, or zeros if ``measurement_mode`` is False."""
+    """Returns the result of ``mixture_of_experts``, and one value for each expert: the largest element, over all
+    tokens, of the vector that w3 multiplies. The values are 0 if ``measurement_mode`` is False."""
     result = mixture_of_experts(hidden_states, expert_routing_table, router_weights, w1, w2, w3, permuted_weights,
                                 activation, experts_min, experts_max)
     amax = torch.zeros(len(w1), dtype=torch.float32, device=hidden_states.device)
@@ -120,8 +121,8 @@ def mixture_of_experts_blocks(hidden_states: torch.Tensor, expert_routing_table:
                               w3: list[torch.Tensor], d_scale_w1: list[torch.Tensor], d_scale_w2: list[torch.Tensor],
                               d_scale_w3: list[torch.Tensor], permuted_weights: bool, activation: str, block_size: int,
                               experts_min: int, experts_max: int) -> torch.Tensor:
-    """Returns the result of ``mixture_of_experts`` for 8-bit matrices. They have a factor for each block of
-    ``block_size`` rows and columns."""
+    """Returns the result of ``mixture_of_experts`` for 8-bit matrices. ``d_scale_w1`` to ``d_scale_w3`` have a factor
+    for each block of ``block_size`` rows and columns."""
     w1, w2, w3 = ([(one.float() * spread(scale.float(), one, False)).to(hidden_states.dtype)
                    for one, scale in zip(weights, scales)]
                   for weights, scales in ((w1, d_scale_w1), (w2, d_scale_w2), (w3, d_scale_w3)))

@@ -34,7 +34,7 @@ class FusedClipNorm:
     """Limits the norm of all gradients taken together.
 
     Args:
-        parameters: the parameters; the limit has their type.
+        parameters: accepted and ignored; ``clip_norm`` takes the parameters.
         max_norm: the largest 2-norm.
     """
 

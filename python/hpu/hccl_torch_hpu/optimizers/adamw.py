@@ -18,14 +18,14 @@ _EIGHT_BITS = (torch.float8_e4m3fn, torch.float8_e5m2)
 
 class FusedAdamW(SteppedOptimizer):
     """AdamW like ``torch.optim.AdamW``, except that ``eps`` is added before the second moment's bias is corrected, as
-    in the Gaudi's kernel. If ``eps`` is small compared to the gradients, both give the same result.
+    in the Gaudi's kernel. If ``eps`` is small compared to the gradients, both give nearly the same result.
 
     Args:
         params: parameters, or groups of them.
         lr, betas, eps, weight_decay: as for ``torch.optim.AdamW``.
         bias_correction: corrects the moments for their start at 0.
         moments_dtype: the type of both moments, or one for each; the parameter's type if it is None. Moments of 8 bits
-            have a scale, which is computed from their largest value in each step.
+            have a scale, which is computed from their largest magnitude in each step.
 
     Raises:
         ValueError: a value is out of its range.

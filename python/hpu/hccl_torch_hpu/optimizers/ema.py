@@ -17,7 +17,7 @@ class FusedEMA:
 
     Args:
         model: the model; if it is wrapped for parallel training, the wrapped model is used.
-        decay: the weight of the old average in an update, which is approached over a few thousand updates.
+        decay: the final weight of the old average in an update; the weight grows from 0 over a few thousand updates.
         updates: the number of updates so far.
 
     Raises:
@@ -44,7 +44,8 @@ class FusedEMA:
 
     def update_attr(self, model: torch.nn.Module, include: Collection[str] = (),
                     exclude: Collection[str] = ("process_group", "reducer")) -> None:
-        """Copies the model's public attributes, all of them or those in ``include``."""
+        """Copies the model's public attributes, except those in ``exclude``. If ``include`` is not empty, copies only
+        those in it."""
         for name, value in vars(model).items():
             if not name.startswith("_") and name not in exclude and (not include or name in include):
                 setattr(self.ema, name, value)

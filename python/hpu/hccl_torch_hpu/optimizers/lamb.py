@@ -24,7 +24,7 @@ class FusedLamb(SteppedOptimizer):
         max_grad_norm: scales the gradients so that their total norm is at most this value; no limit if it is None.
         use_lamb: also scales the steps of groups without weight decay.
         fused: accepted and ignored.
-        dtype: the type in which the norm of the gradients is computed; their own if it is None.
+        dtype: the type in which the norm of the gradients is computed; the type of the gradients if it is None.
 
     Raises:
         RuntimeError: ``amsgrad`` is True.

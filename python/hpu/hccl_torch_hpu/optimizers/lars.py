@@ -14,12 +14,12 @@ from hccl_torch_hpu.optimizers.common import evaluate
 class FusedLars(Optimizer):
     """LARS (arXiv:1708.03888) around an optimizer, which then uses a learning rate of 1.
 
-    Each gradient is multiplied by the group's learning rate. If the parameter has 1 in the mask, the weight decay is
-    added first, and the gradient is also multiplied by ``eeta |w| / (|g| + weight_decay |w| + eps)``.
+    Each gradient is multiplied by the group's learning rate. If ``skip_mask`` has 1 for the parameter, the weight decay
+    is added to the gradient first, and the sum is also multiplied by ``eeta |w| / (|g| + weight_decay |w| + eps)``.
 
     Args:
-        optimizer: uses the scaled gradients, with its weight decay switched off.
-        skip_mask: for each parameter of a group, 1 if it has its own learning rate, else 0.
+        optimizer: updates the parameters from the scaled gradients, without weight decay of its own.
+        skip_mask: for each parameter of a group, 1 if the parameter has its own learning rate, else 0.
         eeta: the trust coefficient of a layer.
         eps: keeps the quotient defined.
     """

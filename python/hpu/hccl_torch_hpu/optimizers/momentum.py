@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Momentum for gradients that have been multiplied by the learning rate, as by ``FusedLars``."""
+"""Momentum for gradients that have been multiplied by the learning rate, for example by ``FusedLars``."""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -11,8 +11,8 @@ from hccl_torch_hpu.optimizers.common import SteppedOptimizer, refuse_negative
 
 
 class FusedResourceApplyMomentum(SteppedOptimizer):
-    """Takes steps of ``momentum buffer - gradient``. The gradients have been multiplied by the learning rate, as by
-    ``FusedLars``, which is the only reader of ``lr``.
+    """Each step is ``momentum * previous step - gradient``. The gradients must already be multiplied by the learning
+    rate: this optimizer itself does not use ``lr``, but ``FusedLars`` around it does.
 
     Args:
         params: parameters, or groups of them.

@@ -18,7 +18,7 @@ from hccl_torch_hpu.devices import device_type, fp8_max, synDeviceType
 CONFIG_VARIABLE = "QUANT_CONFIG"
 _TYPE = torch.float8_e4m3fn
 
-# Gaudi 2 multiplies by these scales at no cost; other scales need a separate operation.
+# A Gaudi 2 multiplies by these scales at no cost; other scales need a separate operation.
 _SCALES_OF_GAUDI2 = tuple(2.0 ** exponent for exponent in (-8, -4, 0, 4))
 _METHODS = ("unit_scale", "maxabs_hw", "maxabs_pow2", "maxabs_arbitrary")
 
@@ -26,9 +26,9 @@ _METHODS = ("unit_scale", "maxabs_hw", "maxabs_pow2", "maxabs_arbitrary")
 def prep_model(model: torch.nn.Module, config_path: str | None = None) -> torch.nn.Module:
     """Prepares the model, in place, for measurements or for computing with 8-bit floats, as a JSON file requests.
 
-    The file has "mode" (MEASURE or QUANTIZE), "dump_stats_path" (the location of the measurements), "scale_method"
-    (unit_scale, maxabs_hw, maxabs_pow2 or maxabs_arbitrary), and "allowlist" and "blocklist" of "types" and "names" of
-    modules; the older "whitelist" and "blacklist" mean the same. Other entries are ignored.
+    The file has "mode" (MEASURE or QUANTIZE), "dump_stats_path" (the beginning of the path of the measurements),
+    "scale_method" (unit_scale, maxabs_hw, maxabs_pow2 or maxabs_arbitrary), and "allowlist" and "blocklist" of "types"
+    and "names" of modules; the older "whitelist" and "blacklist" mean the same. Other entries are ignored.
 
     Args:
         config_path: the file; that of ``QUANT_CONFIG`` if it is None.

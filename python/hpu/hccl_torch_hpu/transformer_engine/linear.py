@@ -16,7 +16,7 @@ _INPUT, _WEIGHT, _GRADIENT = range(3)
 
 
 def restore(values: torch.Tensor, factor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Returns 8-bit values in a wider type, and undoes their scale."""
+    """Converts 8-bit values to ``dtype`` and undoes their scale."""
     return (values.float() * factor).to(dtype)
 
 

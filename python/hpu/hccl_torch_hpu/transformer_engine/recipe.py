@@ -39,7 +39,7 @@ class DelayedScaling:
         amax_history_len: the number of steps whose magnitudes are kept.
         amax_compute_algo: "max" of the history, "most_recent", or a function of the history, ``[steps, tensors]``.
         scaling_factor_compute_algo: a function that returns the scales for magnitudes, old scales, the types' largest
-            values and the recipe; the largest values divided by the magnitudes if it is None.
+            values and the recipe; the largest values divided by the magnitudes and by ``2 ** margin`` if it is None.
         override_linear_precision: accepted if it is (False, False, False).
         reduce_amax: uses the largest magnitudes of all ranks of the group.
     """

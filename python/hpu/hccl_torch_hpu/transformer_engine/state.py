@@ -47,7 +47,7 @@ def fp8_autocast(enabled: bool = False, force_measurement: bool | None = None, c
         enabled: switches 8-bit floats on, or off inside an outer context.
         force_measurement: measures magnitudes in each step if it is True, in none if it is False, and as the recipe
             requests if it is None.
-        calibrating: measures magnitudes while computing in high precision; for ``enabled=False``.
+        calibrating: measures magnitudes, without 8-bit floats; for ``enabled=False``.
         fp8_recipe: the recipe, or its arguments by name; ``DelayedScaling()`` if it is None.
         fp8_group: the ranks whose magnitudes are reduced; all ranks if it is None.
 
