@@ -16,7 +16,7 @@ SECTION = re.compile(r"^// -{2,} (.*?) -*$")
 FUNCTION = re.compile(r"\b((?:hccl|syn)\w+)\(")
 VENDOR = re.compile(r"Gaudi's library")
 
-# The phrases in docstrings of functions that succeed without effect on emulated devices.
+# Matches the docstrings of functions that succeed without effect on emulated devices.
 NO_EFFECT = re.compile(r"no effect|[Aa]ccepted and ignored|already done|records nothing|which is 0 on emulated")
 
 
@@ -25,7 +25,7 @@ class Entry:
 
     def __init__(self, section, comment, introduction):
         self.section, self.comment, self.declarations = section, comment, []
-        self.introduction = introduction  # of the section, if this is its first entry
+        self.introduction = introduction  # of the section; empty unless this is its first entry
 
     def names(self):
         return [FUNCTION.search(text).group(1) for text in self.declarations]
@@ -36,7 +36,7 @@ def paragraph(lines):
 
 
 def read_header(path):
-    """Returns the header's own docstring, and its entries in order."""
+    """Returns the docstring at the head of a header file, and the file's entries in order."""
     opening, entries, section, comment, declaration, introduction = None, [], "", [], "", ""
     for line in path.read_text().splitlines() if path.exists() else []:
         if declaration:
@@ -88,7 +88,7 @@ def marks(comment):
 
 
 def function_list(headers):
-    """Yields a table of each section's functions: available, different from Gaudi's library, or without effect."""
+    """Yields the lines of a table with a row for each section and a column for each result of marks()."""
     yield "| | available | differs from Gaudi's library | accepted, no effect |\n|---|---|---|---|"
     for entries in headers:
         for section in dict.fromkeys(entry.section for entry in entries):
@@ -114,7 +114,7 @@ def section_text(entries):
 
 
 def with_list(comment):
-    """Returns the docstring with its labelled lines as a list."""
+    """Returns the docstring with its parts "Blocks:", "In place:" and "Errors:" as a list."""
     first, *rest = re.split(r"^(?=(?:Blocks|In place|Errors): )", comment, flags=re.M)
     return first + "".join(("\n- " if number == 0 else "- ") + part for number, part in enumerate(rest))
 

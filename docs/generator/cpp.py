@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parses the C++ that the reference pages need: tokens, arguments of calls, and texts built of literals and values."""
+"""Parses C++ as far as the reference pages need it: tokens, arguments of calls, and texts built of literals and values."""
 import re
 
 TOKEN = re.compile(
@@ -7,7 +7,7 @@ TOKEN = re.compile(
     r"|\d[\w.']*|->|<<|>>|[^\s]", re.S)
 OPENING, CLOSING = "({[", ")}]"
 
-# Placeholders for values whose expressions would mean nothing to users. Keys are expressions without spaces.
+# The placeholders for expressions. A key is a whole expression without spaces, or the name of the function that it calls.
 NAMES = {
     "system_error_text": "system error", "advice_on": "advice", "advice_on_mapping": "advice", "advice_on_thread": "advice", "gai_strerror(status)": "system error", "error.message()": "system error",
     "error.what()": "reason", "own.text": "reason", "failure->text": "reason", "leader.why()": "reason",
@@ -39,7 +39,7 @@ NAMES = {
 
 
 def tokens(source):
-    """Returns pairs (kind, value). The kind is 'text' for a literal, with adjacent literals joined, and else 'code'."""
+    """Returns pairs (kind, value). The kind is 'text' for string literals, of which adjacent ones are joined; else 'code'."""
     found = []
     for match in TOKEN.finditer(re.sub(r"^[ \t]*#[ \t]*include\b[^\n]*", "", source, flags=re.M)):
         value = match.group(0)
@@ -71,7 +71,7 @@ def end_of(all_tokens, start):
 
 
 def split(all_tokens, separator):
-    """Returns the lists of tokens between those separators that are outside all brackets."""
+    """Splits tokens at the separators outside all brackets, and returns a list of lists."""
     parts, depth = [[]], 0
     for kind, value in all_tokens:
         if kind == "code":
@@ -89,7 +89,7 @@ def has_text(all_tokens):
 
 
 class Reader:
-    """Turns an expression into the text that it produces, with <placeholders> for values known only at run time."""
+    """Turns an expression into the text that it produces. <placeholders> stand for values known only at run time."""
 
     def __init__(self, file_tokens, functions=None):
         self.known, self.used, self.functions = {}, set(), functions or {}
@@ -113,7 +113,7 @@ class Reader:
         return self.named(expression)
 
     def alternatives(self, expression):
-        """Returns both texts of `condition ? one : other`, or the only text of any other expression."""
+        """Returns a list of the texts that an expression can produce: two for `condition ? one : other`, else one."""
         condition = len(split(expression, "?")[0])
         if condition == len(expression):
             return [self.text_of(expression)]
@@ -141,7 +141,7 @@ class Reader:
         return "<" + word.removeprefix("k ").strip("_").replace("_", " ") + ">"
 
     def definition(self, name):
-        """Returns the text of a constant or variable of this file, or None unless it is defined exactly once, as a text."""
+        """Returns the text of a constant or variable of this file, or None if it has not exactly one definition, by a text."""
         places = self.known.get(name, [])
         if len(places) != 1:
             return None
@@ -153,7 +153,7 @@ class Reader:
 
 
 def text_functions(file_tokens):
-    """Returns {name: text} for the functions that return a complete message, with an action after "; "."""
+    """Returns {name: text} for the functions that return a message with an action after "; "."""
     reader, found, name = Reader(file_tokens), {}, None
     for index, (kind, value) in enumerate(file_tokens):
         if kind == "code" and value == "{" and file_tokens[index - 1][1] in (")", "const"):

@@ -23,7 +23,7 @@ SUBJECTS = {
     "Environment": ("src/base", "src/bootstrap/comm_id.cpp"),
 }
 
-# Literals that no user sees: paths, parts of a node's identity, labels of proofs.
+# Matches literals that no user sees: paths, parts of a node's identity, labels of proofs.
 UNSEEN = re.compile(r"^(/|<root>/|: cannot open|uid |node |boot |hccl (rank|server)$)")
 
 INTRODUCTION = """\
@@ -46,7 +46,7 @@ ranks with an example.
 # Layers whose texts no user sees: they are for developers of schedules and kernels.
 WITHOUT_TEXTS = ("src/reduce/", "src/schedule/", "src/proof/", "src/algorithms/")
 
-# The headings for texts that a file only contributes to other messages.
+# The headings for the texts of a file that become parts of messages elsewhere.
 PARTS = {
     "src/base/variables.cpp": "`<accepted values>`, of a variable that is not valid",
     "src/bootstrap/comm_id.cpp": "`<why>`, of a value of `HCCL_COMM_ID`",
@@ -105,7 +105,7 @@ def enumerators(root, enum):
 
 
 def messages_of(path, tokens, codes, functions):
-    """Yields the messages of one file, then the other literals that are prose."""
+    """Yields the messages of one file, then its texts that become parts of messages elsewhere."""
     reader = cpp.Reader(tokens, functions)
     taken = set()
     for index, (kind, value) in enumerate(tokens):
@@ -126,7 +126,7 @@ def messages_of(path, tokens, codes, functions):
 
 
 def read_site(maker, bracket, arguments, codes, reader):
-    """Returns (kind, codes, templates) of a call or a braced list that makes a message, or None for others."""
+    """Returns (kind, codes, templates) if a call or a braced list makes a message, else None."""
     if maker in ("log", "log_line") and len(arguments) > 2:
         level = arguments[0][0][1].removeprefix("LogLevel::") if arguments[0] else ""
         if level in ("warning", "error"):
@@ -143,7 +143,7 @@ def read_site(maker, bracket, arguments, codes, reader):
 
 
 def returned(function):
-    """Returns the expression that a lambda returns."""
+    """Returns the tokens of the expression that a lambda returns."""
     begin = function.index(("code", "return")) + 1
     return function[begin:function.index(("code", ";"), begin)]
 
@@ -155,7 +155,7 @@ def is_prose(template):
 
 
 def parts_of(heading, tokens, taken, reader, functions):
-    """Yields the texts that become parts of messages elsewhere: prose literals with the text(...) around them."""
+    """Yields the texts of a file that are prose but not messages. If text(...) surrounds a literal, its whole text is yielded."""
     index = 0
     while index < len(tokens):
         end = index
@@ -204,7 +204,7 @@ def quoted(template):
 
 
 def remark_of(message, remarks, used):
-    """Returns the remark of remarks.toml on a message. An error text without an action must have a remark."""
+    """Returns the remark of remarks.toml on a message, or None. Ends the program if an error text has no action and no remark."""
     for beginning, remark in remarks.items():
         if message.template.startswith(beginning):
             used.add(beginning)
@@ -238,7 +238,7 @@ def code_tables(root):
 
 
 def cases(path, root, function):
-    """Returns pairs (labels, result) of the switch in a function that translates codes."""
+    """Returns pairs (labels, result) for the cases of the switch in a function that translates codes."""
     source = (root / path).read_text() if (root / path).exists() else ""
     body = re.search(function + r"\(.*?\n\}", source, re.S)
     pairs, pending = [], []
