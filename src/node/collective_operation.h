@@ -47,6 +47,7 @@ struct CollectiveOperation {
   device::Placement send;
   device::Placement recv;
   device::Content content = device::Content::data;  // of the send buffer
+  Mapping mapping = Mapping::whole;                 // of this rank's buffers
 
   // The counter of other ranks for which this rank waits on the host-memory path, or null.
   std::atomic<std::uint32_t> SliceCounters::*awaited_counter = nullptr;

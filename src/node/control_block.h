@@ -65,16 +65,26 @@ struct alignas(64) Slot {
 };
 static_assert(sizeof(Slot) == 64 && offsetof(Slot, payload) == 48);
 
-// Packs the device::Content of a rank's send buffer, and whether the rank's send and receive
-// buffers are staging buffers.
+// How the ranks map a buffer of a rank. `unused`: the lane has not used the buffer before, so each
+// rank maps the tiles that it computes. `by_shares`: the buffer is large and has rarely been used,
+// so each rank computes a fixed share of the tiles and maps only that share. `whole`: every rank
+// maps the whole buffer.
+enum class Mapping : std::uint8_t { whole, unused, by_shares };
+
+// Packs the device::Content of a rank's send buffer, whether the rank's send and receive buffers
+// are staging buffers, and how the ranks map the rank's buffers.
 [[nodiscard]] constexpr std::uint8_t pack_memory(std::uint8_t content, bool send_is_staged,
-                                                 bool recv_is_staged) {
+                                                 bool recv_is_staged, Mapping mapping) {
   return static_cast<std::uint8_t>(content | (send_is_staged ? 0x10 : 0) |
-                                   (recv_is_staged ? 0x20 : 0));
+                                   (recv_is_staged ? 0x20 : 0) |
+                                   static_cast<unsigned>(mapping) << 6);
 }
 [[nodiscard]] constexpr std::uint8_t content_in(std::uint8_t memory) { return memory & 0x0f; }
 [[nodiscard]] constexpr bool send_is_staged(std::uint8_t memory) { return (memory & 0x10) != 0; }
 [[nodiscard]] constexpr bool recv_is_staged(std::uint8_t memory) { return (memory & 0x20) != 0; }
+[[nodiscard]] constexpr Mapping mapping_in(std::uint8_t memory) {
+  return static_cast<Mapping>(memory >> 6);
+}
 
 // The maximum number of operations that a rank may post ahead of its current one.
 inline constexpr std::uint32_t kMaxAhead = 15;

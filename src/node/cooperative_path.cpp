@@ -17,11 +17,12 @@
 namespace hccl::node {
 
 bool CooperativePath::run() {
-  tiles_.plan_slice();
+  tiles_.plan_slice(false);
   if (op_.lane.posted(op_.number)) {
     const Slot& mine = op_.lane.slot(node_.rank());
     op_.send = {mine.send_offset, mine.send_serial};
     op_.recv = {mine.recv_offset, mine.recv_serial};
+    op_.mapping = mapping_in(mine.memory);
   } else {
     post(node_, op_);
   }
@@ -58,23 +59,24 @@ bool CooperativePath::gather() {
     if (!wait_.wait_until(can_begin, wait_budget)) return false;
   }
   if (ranks.all_posted()) {
-    if (op_.slice_number == 0) agree_on_slices();
+    if (op_.slice_number == 0) agree_on_plan();
     if (is_in(LaneBlock::gathering)) open_operation();
   }
   return true;
 }
 
 // If another rank uses a staging buffer and this rank does not, cuts the operation into the slices
-// of that rank.
-void CooperativePath::agree_on_slices() {
+// of that rank. Plans for shares if the buffers of any rank are mapped by shares.
+void CooperativePath::agree_on_plan() {
   bool staged = false;
   for (int rank = 0; rank < node_.size(); ++rank) {
     const std::uint8_t memory = op_.lane.slot(rank).memory;
     staged |= send_is_staged(memory) || recv_is_staged(memory);
   }
-  if (!staged || op_.staging != nullptr) return;
-  op_.slicing = Slicing(op_.call, node_.size(), true);
-  tiles_.plan_slice();
+  const bool has_shares = op_.lane.has_shares();
+  const bool is_sliced = staged && op_.staging == nullptr;
+  if (is_sliced) op_.slicing = Slicing(op_.call, node_.size(), true);
+  if (is_sliced || has_shares) tiles_.plan_slice(has_shares);
 }
 
 // Copies the result of a complete slice out of the staging buffer, if there is one. Returns whether
@@ -87,7 +89,7 @@ bool CooperativePath::next_slice() {
   if (last) return false;
   ++op_.slice_number;
   op_.lane.finish_slice();
-  tiles_.plan_slice();
+  tiles_.plan_slice(op_.lane.has_shares());
   make_slice_ready();
   return true;
 }
@@ -108,8 +110,10 @@ void CooperativePath::open_operation() {
                                            std::memory_order_seq_cst)) {
     return;  // another rank was first, or the operation has failed
   }
-  // Wakes one rank for each of the other cores. More ranks would only compete for these cores. The
-  // completion of the operation wakes all ranks.
+  // With shares, wakes all ranks, because each must compute its share. Otherwise wakes one rank for
+  // each of the other cores. More ranks would only compete for these cores. The completion of the
+  // operation wakes all ranks.
+  if (op_.lane.has_shares()) return block.bell.ring();
   const int cores = node_.cores().cores;
   if (tiles_.plan().tiles() > 1 && cores > 1) block.bell.ring(cores - 1);
 }

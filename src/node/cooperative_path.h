@@ -29,7 +29,7 @@ class CooperativePath {
   // Fills the staging buffer, if there is one, and publishes that this rank's part of the current
   // slice is ready.
   void make_slice_ready();
-  void agree_on_slices();
+  void agree_on_plan();
   void open_operation();
   void await_storing_peers();
   [[nodiscard]] bool is_in(LaneBlock::Phase phase) const {

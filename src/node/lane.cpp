@@ -129,4 +129,14 @@ Lane::~Lane() {
   unlock_pool();
 }
 
+Mapping Lane::use_buffer(const device::Placement& buffer, std::uint64_t bytes) {
+  const std::uint64_t key = buffer.file_offset << 16 ^ buffer.serial;
+  Uses& uses = uses_[(buffer.file_offset >> 12) * 0x9e3779b97f4a7c15u >> 58];
+  if (uses.buffer != key) uses = {key, 0};
+  const bool is_large = bytes >= kLargeBufferBytes;
+  if (uses.count == (is_large ? kUsesByShares : 1)) return Mapping::whole;
+  ++uses.count;
+  return is_large ? Mapping::by_shares : Mapping::unused;
+}
+
 }  // namespace hccl::node

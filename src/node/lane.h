@@ -2,15 +2,21 @@
 // A rank's end of a lane: the operations of one stream of one communicator, in order.
 #pragma once
 
+#include "device/arena.h"
 #include "node/control_block.h"
 #include "node/fault.h"
 
 #include <array>
 #include <cstdint>
 #include <optional>
-#include <utility>
 
 namespace hccl::node {
+
+// Large buffers are mapped by shares until they have been used this often. Mapping them as a whole
+// costs about as much as (ranks - 1) / 2 calls. Small buffers are mapped as a whole when they are
+// used again, because a call takes longer if every rank has to run for it.
+inline constexpr std::uint32_t kUsesByShares = 64;
+inline constexpr std::uint64_t kLargeBufferBytes = 1 << 20;
 
 class Lane {
  public:
@@ -50,6 +56,14 @@ class Lane {
   }
   [[nodiscard]] bool has_posted(int rank) const { return has_posted(rank, number_); }
 
+  // Returns whether each rank computes a fixed share of the current operation. All ranks must have
+  // posted the operation; all of them get the same answer.
+  [[nodiscard]] bool has_shares() const {
+    for (std::size_t rank = 0; rank < ranks_; ++rank)
+      if (mapping_in(slot(static_cast<int>(rank)).memory) == Mapping::by_shares) return true;
+    return false;
+  }
+
   // Returns whether this rank has posted its part of operation `number`, which may be later than
   // the current operation.
   [[nodiscard]] bool posted(std::uint32_t number) const {
@@ -71,13 +85,9 @@ class Lane {
     const std::uint32_t state = block_->state.load(std::memory_order_seq_cst) & ~3u;
     return static_cast<std::int32_t>(state - state_word(LaneBlock::gathering)) > 0;
   }
-  // Records the use of a buffer. Returns whether an earlier use of the same buffer is still
-  // recorded. At most 64 buffers are recorded.
-  [[nodiscard]] bool seen_before(std::uint64_t offset, std::uint32_t serial) {
-    const std::uint64_t buffer = offset << 16 ^ serial;
-    std::uint64_t& entry = seen_[(offset >> 12) * 0x9e3779b97f4a7c15u >> 58];
-    return std::exchange(entry, buffer) == buffer;
-  }
+  // Records the use of a buffer. Returns how the ranks are to map the buffer. At most 64 buffers
+  // are recorded; a buffer whose record is lost counts as new.
+  [[nodiscard]] Mapping use_buffer(const device::Placement& buffer, std::uint64_t bytes);
   // Ends a slice that is not the operation's last.
   void finish_slice() { ++cooperative_number_; }
   // Ends an operation that did not use the lane's state word.
@@ -113,7 +123,11 @@ class Lane {
   std::uint32_t posted_end_;  // the first operation to which this rank has not posted
   std::uint32_t cooperative_number_;
   std::uint32_t slices_done_;
-  std::array<std::uint64_t, 64> seen_{};
+  struct Uses {
+    std::uint64_t buffer = 0;
+    std::uint32_t count = 0;
+  };
+  std::array<Uses, 64> uses_{};
 };
 
 }  // namespace hccl::node

@@ -19,8 +19,8 @@ void publish(const NodeSegment& node, const CollectiveOperation& op) {
   slot.collective = static_cast<std::uint8_t>(op.call.collective);
   slot.type = op.call.type;
   slot.operation = op.call.operation;
-  slot.memory =
-      pack_memory(static_cast<std::uint8_t>(op.content), op.stages_send(), op.stages_recv());
+  slot.memory = pack_memory(static_cast<std::uint8_t>(op.content), op.stages_send(),
+                            op.stages_recv(), op.mapping);
   slot.root = op.call.root;
   slot.count = op.call.count;
   slot.send_offset = op.send.file_offset;
@@ -70,6 +70,8 @@ void post(NodeSegment& node, CollectiveOperation& op) {
       if (!op.stages_send())
         op.content = resolve_content(arena, op.send.file_offset, op.send_bytes);
     }
+    op.mapping = op.recv_bytes != 0 ? op.lane.use_buffer(op.recv, op.recv_bytes)
+                                    : op.lane.use_buffer(op.send, op.send_bytes);
   }
   publish(node, op);
 }

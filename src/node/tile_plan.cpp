@@ -8,10 +8,8 @@ namespace hccl::node {
 namespace {
 
 constexpr std::uint64_t kLine = 64;
-constexpr std::uint64_t kTilesPerCore = 2;  // leaves work for a core that starts late
-
-std::uint64_t choose_tile_bytes(Collective collective, std::uint64_t bytes, int cores) {
-  const std::uint64_t share = bytes / (static_cast<std::uint64_t>(cores) * kTilesPerCore);
+std::uint64_t choose_tile_bytes(Collective collective, std::uint64_t bytes, int parts) {
+  const std::uint64_t share = bytes / static_cast<std::uint64_t>(parts);
   const std::uint64_t max_bytes =
       collective == Collective::all_to_all ? TilePlan::kMaxPairTileBytes : TilePlan::kMaxTileBytes;
   return std::clamp(share / kLine * kLine, TilePlan::kMinTileBytes, max_bytes);
@@ -27,14 +25,14 @@ std::uint32_t number_of_chunks(Collective collective, int ranks, bool whole_rows
 
 }  // namespace
 
-TilePlan::TilePlan(const CollectiveCall& call, int ranks, int cores, std::uint64_t chunk_bytes)
+TilePlan::TilePlan(const CollectiveCall& call, int ranks, int parts, std::uint64_t chunk_bytes)
     : collective_(call.collective),
       ranks_(ranks),
       map_(call, ranks),
       chunk_bytes_(chunk_bytes),
       whole_rows_(collective_ == Collective::all_to_all && chunk_bytes_ <= kMinTileBytes),
       chunks_(number_of_chunks(collective_, ranks, whole_rows_)),
-      tile_bytes_(choose_tile_bytes(collective_, chunk_bytes_ * chunks_, cores)),
+      tile_bytes_(choose_tile_bytes(collective_, chunk_bytes_ * chunks_, parts)),
       tiles_per_chunk_(static_cast<std::uint32_t>((chunk_bytes_ + tile_bytes_ - 1) / tile_bytes_)) {
 }
 

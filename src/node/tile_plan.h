@@ -31,9 +31,10 @@ class TilePlan {
   static constexpr std::uint64_t kMaxPairTileBytes = 64 << 10;
   static constexpr std::uint64_t kMinTileBytes = 4 << 10;
 
-  // Plans `chunk_bytes` bytes of every chunk: one slice, or the whole chunk. The plan is the same
-  // on all ranks for the same call and number of cores.
-  TilePlan(const CollectiveCall& call, int ranks, int cores, std::uint64_t chunk_bytes);
+  // Plans `chunk_bytes` bytes of every chunk: one slice, or the whole chunk. `parts`: the least
+  // number of tiles, if the tiles do not become too short. The plan is the same on all ranks for
+  // the same arguments.
+  TilePlan(const CollectiveCall& call, int ranks, int parts, std::uint64_t chunk_bytes);
 
   [[nodiscard]] std::uint32_t tiles() const { return tiles_per_chunk_ * chunks_; }
   [[nodiscard]] Tile tile(std::uint32_t number) const;

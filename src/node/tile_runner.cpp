@@ -24,10 +24,14 @@ constexpr auto kTileDone =
 constexpr auto kTileDone = std::memory_order_acq_rel;
 #endif
 
+constexpr int kTilesPerCore = 2;  // leaves work for a core that starts late
+
 }  // namespace
 
-void TileRunner::plan_slice() {
-  plan_.emplace(op_.call, node_.size(), node_.cores().cores, op_.slice().bytes);
+void TileRunner::plan_slice(bool has_shares) {
+  has_shares_ = has_shares;
+  const int parts = has_shares ? node_.size() : node_.cores().cores * kTilesPerCore;
+  plan_.emplace(op_.call, node_.size(), parts, op_.slice().bytes);
 }
 
 void TileRunner::run() {
@@ -35,7 +39,7 @@ void TileRunner::run() {
   try {
     if (!map_peers()) return;
     store_policy_ = choose_store_policy();
-    while (const auto number = claim_tile()) {
+    while (const auto number = has_shares_ ? next_tile() : claim_tile()) {
       run_tile(*number);
       leave_tile();
       if (block.tiles_done.fetch_add(1, kTileDone) + 1 == plan_->tiles()) return complete_slice();
@@ -68,8 +72,8 @@ void TileRunner::complete_slice() const {
   block.bell.ring();
 }
 
-// Calls visit(memory, offset, bytes, serial, write) for each buffer of a peer that this operation
-// may access, until a call returns false. Returns whether all calls returned true.
+// Calls visit(memory, offset, bytes, serial) for each buffer of a peer that this operation may
+// access, until a call returns false. Returns whether all calls returned true.
 template <class Visit>
 bool TileRunner::all_peer_buffers(Visit visit) const {
   const int from_chunks = send_chunks(op_.call, node_.size());
@@ -80,39 +84,43 @@ bool TileRunner::all_peer_buffers(Visit visit) const {
     device::ArenaView& memory = node_.memory(rank);
     if (receives(op_.call, rank) &&
         !visit(memory, slot.recv_offset,
-               op_.slicing.buffer_bytes(recv_is_staged(slot.memory), to_chunks), slot.recv_serial,
-               true))
+               op_.slicing.buffer_bytes(recv_is_staged(slot.memory), to_chunks), slot.recv_serial))
       return false;
     const bool is_data =
         content_in(slot.memory) == static_cast<std::uint8_t>(device::Content::data);
     if (sends(op_.call, rank) && is_data &&
         !visit(memory, slot.send_offset,
-               op_.slicing.buffer_bytes(send_is_staged(slot.memory), from_chunks), slot.send_serial,
-               false))
+               op_.slicing.buffer_bytes(send_is_staged(slot.memory), from_chunks),
+               slot.send_serial))
       return false;
   }
   return true;
 }
 
-// If this rank has used its own buffer before, maps all pages of the peers' buffers. Without this,
-// reused buffers would cause page faults for hundreds of calls, until every process has accessed
-// every page. Buffers used for the first time are mapped tile by tile: if they are not reused, most
-// processes never access most of their pages. Returns false if the operation has ended before all
-// buffers are mapped.
+// Maps all pages of the peers' buffers, unless the buffers are mapped by shares or this rank uses
+// its own buffer for the first time: if a buffer is not used again, most processes never access
+// most of its pages. Reused buffers that are not mapped would cause page faults for hundreds of
+// calls, until every process has accessed every page. Returns false if the operation has ended
+// before all buffers are mapped.
 bool TileRunner::map_peers() {
   mapped_ = all_peer_buffers([](device::ArenaView& memory, std::uint64_t offset,
-                                std::uint64_t bytes, std::uint32_t serial, bool) {
+                                std::uint64_t bytes, std::uint32_t serial) {
     memory.follow(offset, bytes, serial);
     return memory.populated(offset, bytes);
   });
-  const device::Placement& own = op_.recv_bytes != 0 ? op_.recv : op_.send;
-  if (mapped_ || !op_.lane.seen_before(own.file_offset, own.serial)) return true;
+  if (has_shares_) {
+    const auto rank = static_cast<std::uint64_t>(node_.rank());
+    const auto ranks = static_cast<std::uint64_t>(node_.size());
+    next_ = static_cast<std::uint32_t>(rank * plan_->tiles() / ranks);
+    end_ = static_cast<std::uint32_t>((rank + 1) * plan_->tiles() / ranks);
+  }
+  if (mapped_ || has_shares_ || op_.mapping == Mapping::unused) return true;
   const std::uint32_t open = op_.lane.state_word(LaneBlock::open);
   mapped_ = all_peer_buffers([&](device::ArenaView& memory, std::uint64_t offset,
-                                 std::uint64_t bytes, std::uint32_t serial, bool write) {
+                                 std::uint64_t bytes, std::uint32_t serial) {
     memory.follow(offset, bytes, serial);
     std::uint64_t position = 0;
-    while (!memory.populate_slice(offset, bytes, write, &position)) {
+    while (!memory.populate_slice(offset, bytes, false, &position)) {
       if (op_.lane.block().state.load(std::memory_order_acquire) != open) return false;
     }
     return true;
@@ -138,14 +146,27 @@ std::optional<std::uint32_t> TileRunner::claim_tile() const {
     if (!claim) return std::nullopt;
   } while (!block.claimed.compare_exchange_weak(before, before >> 32 << 32 | claim->claimed,
                                                 std::memory_order_relaxed));
-  const std::uint32_t number = claim->tile;
+  if (!enter_tile(claim->tile)) return std::nullopt;
+  return claim->tile;
+}
+
+// Returns the next tile of this rank's share. Returns nothing if none is left or the operation has
+// failed.
+std::optional<std::uint32_t> TileRunner::next_tile() {
+  if (next_ == end_ || !enter_tile(next_)) return std::nullopt;
+  return next_++;
+}
+
+// Publishes that this rank stores a tile. Returns false if the operation has failed.
+bool TileRunner::enter_tile(std::uint32_t number) const {
   // Both accesses are sequentially consistent: either a leaving rank sees this rank inside the
   // tile, or this rank sees that the operation has failed.
   op_.lane.current_tile(node_.rank()).store(number + 1, std::memory_order_seq_cst);
-  if (block.state.load(std::memory_order_seq_cst) == op_.lane.state_word(LaneBlock::open))
-    return number;
+  if (op_.lane.block().state.load(std::memory_order_seq_cst) ==
+      op_.lane.state_word(LaneBlock::open))
+    return true;
   leave_tile();
-  return std::nullopt;
+  return false;
 }
 
 // The limits are measured. Up to `most` bytes, plain stores find enough of their lines in the
@@ -182,7 +203,9 @@ std::byte* TileRunner::destination(int rank, int chunk, const Tile& tile) const 
   const std::uint64_t at =
       slot.recv_offset + tile.first_byte +
       op_.slicing.offset_in(recv_is_staged(slot.memory), chunk, op_.slice_number);
-  if (!mapped_) memory.populate(at, tile.bytes, true);
+  // The owner has allocated the pages. A read fault on an allocated page fills a writable entry, at
+  // a quarter of the cost of a write fault.
+  if (!mapped_) memory.populate(at, tile.bytes, false);
   return memory.at(at);
 }
 

@@ -23,7 +23,8 @@ class TileRunner {
       : node_(node), cache_bytes_(cache_bytes), op_(op) {}
 
   // Plans the operation's current slice. Call for each slice, and again if the slicing changes.
-  void plan_slice();
+  // `has_shares`: whether each rank computes a fixed share of the tiles.
+  void plan_slice(bool has_shares);
   [[nodiscard]] const TilePlan& plan() const { return *plan_; }
 
   // Runs tiles until no tile is left to claim or the operation has failed. Completes the slice
@@ -36,6 +37,8 @@ class TileRunner {
   [[nodiscard]] bool all_peer_buffers(Visit visit) const;
   [[nodiscard]] bool map_peers();
   [[nodiscard]] std::optional<std::uint32_t> claim_tile() const;
+  [[nodiscard]] std::optional<std::uint32_t> next_tile();
+  [[nodiscard]] bool enter_tile(std::uint32_t number) const;
   void leave_tile() const;
   void fail(hcclResult_t code, const char* why);
   void complete_slice() const;
@@ -51,6 +54,10 @@ class TileRunner {
   std::optional<TilePlan> plan_;
   reduce::StorePolicy store_policy_ = reduce::StorePolicy::cached;
   bool mapped_ = false;  // all peers' buffers are in this process's page tables
+  // If true, this rank computes the tiles from next_ to end_, and no others.
+  bool has_shares_ = false;
+  std::uint32_t next_ = 0;
+  std::uint32_t end_ = 0;
 };
 
 }  // namespace hccl::node
