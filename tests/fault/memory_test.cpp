@@ -6,10 +6,12 @@
 
 #include <array>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -152,6 +154,36 @@ RANK_TEST(StagingBuffers, AreAllocatedOnFirstUse, 2) {
 
 TEST(Holes, BetweenIslandsOfDataStayUnallocated) {
   EXPECT_EQ(failures(run_ranks(4, within_limits(sparse))), "");
+}
+
+// Returns the bytes of memory files that are in this process's page tables.
+std::size_t mapped_shared_memory() {
+  std::ifstream status("/proc/self/status");
+  std::size_t kib = 0;
+  for (std::string key; status >> key;) {
+    if (key == "RssShmem:") status >> kib;
+  }
+  return kib * 1024;
+}
+
+// Each rank must map its own buffers and its share of each peer's buffers, not all of them.
+RANK_TEST(NewBuffers, AreMappedByShares, kRanks) {
+  constexpr std::size_t kBytes = 8 * kMiB;
+  const std::size_t before = mapped_shared_memory();
+  const DeviceMemory send(session.device(), kBytes);
+  const DeviceMemory receive(session.device(), kBytes);
+  const std::vector<float> ones(kBytes / sizeof(float), 1.0F);
+  upload(stream, ones, send.address());
+  for (int use = 0; use < 3; ++use) {
+    succeed(hcclAllReduce(send.pointer(), receive.pointer(), ones.size(), hcclFloat32, hcclSum,
+                          group.handle, stream));
+  }
+  std::vector<float> sums(ones.size());
+  download(stream, receive.address(), sums);
+  succeed(synStreamSynchronize(stream));
+  require(sums == std::vector<float>(ones.size(), float{kRanks}), "the sums");
+  const std::size_t grown = mapped_shared_memory() - before;
+  require(grown <= 4 * kBytes + 4 * kMiB, join("the rank has mapped ", grown / kMiB, " MiB"));
 }
 
 TEST(AddressSpace, SixteenGigabytesSuffice) {

@@ -64,8 +64,11 @@ class EngineRanks {
   // Allocates device memory with the given contents. Returns the address.
   [[nodiscard]] std::uint64_t upload(int rank, const std::vector<float>& values) {
     const std::uint64_t address = arena(rank).allocate(values.size() * sizeof(float));
-    device::copy_to_device(arena(rank), address, values.data(), values.size() * sizeof(float));
+    write(rank, address, values);
     return address;
+  }
+  void write(int rank, std::uint64_t address, const std::vector<float>& values) {
+    device::copy_to_device(arena(rank), address, values.data(), values.size() * sizeof(float));
   }
   // Reads `count` floats of device memory, through the mapping in which the ranks compute, so that
   // the race detector sees the reads.

@@ -4,6 +4,9 @@
 #include "node/engine.h"
 
 #include "engine_ranks.h"
+#include "node/collective_operation.h"
+#include "node/lane.h"
+#include "node/post.h"
 
 #include <atomic>
 #include <chrono>
@@ -47,6 +50,76 @@ TEST(Engine, AllReducesOfEverySizeSumInRankOrder) {
     for (const std::size_t count : {1u, 17u, 260u, 261u, 1025u, 40'000u, 300'001u})
       check_all_reduces(ranks, count, 3);
   }
+}
+
+// Ranks compute new large buffers by shares, and map buffers as a whole that are used again. Every
+// use must give the same sums.
+void check_reused_buffers(EngineRanks& ranks, std::size_t count, std::uint32_t rounds) {
+  std::vector<std::vector<float>> inputs;
+  for (int rank = 0; rank < ranks.size(); ++rank)
+    inputs.push_back(random_values(count, static_cast<unsigned>(rank) + 1));
+  const std::vector<float> expected = sum_in_rank_order(inputs);
+  const std::vector<float> poison(count, -1.0F);
+  std::atomic<int> wrong{0};
+  ranks.run([&](int rank) {
+    const auto lane = ranks.make_lane(rank);
+    const std::vector<float>& input = inputs[static_cast<std::size_t>(rank)];
+    const std::uint64_t send = ranks.upload(rank, input);
+    const std::uint64_t recv = ranks.upload(rank, poison);
+    for (std::uint32_t round = 0; round < rounds; ++round) {
+      ranks.write(rank, recv, poison);
+      ranks.engine(rank).execute(*lane, all_reduce_call(count, send, recv));
+      if (!same_bits(ranks.read(rank, recv, count), expected)) ++wrong;
+    }
+  });
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(Engine, SumsAreTheSameHoweverOftenBuffersAreUsed) {
+  for (const int size : {2, 3, 8}) {
+    EngineRanks small(size);
+    check_reused_buffers(small, 40'000, 4);
+    EngineRanks large(size);
+    check_reused_buffers(large, kLargeBufferBytes / sizeof(float) + 17, kUsesByShares + 3);
+  }
+}
+
+TEST(Engine, TimeoutNamesRankThatDoesNotComputeItsShare) {
+  EngineOptions options;
+  options.operation_timeout = 200ms;
+  EngineRanks ranks(2, 0, options);
+  const std::size_t count = kLargeBufferBytes / sizeof(float);
+  const CollectiveCall call = all_reduce_call(count, ranks.upload(1, random_values(count, 1)),
+                                              ranks.upload(1, random_values(count, 2)));
+  const auto lane = ranks.make_lane(1);
+  lane->attach();
+  CollectiveOperation operation(*lane, call, 1, 2, lane->number());
+  post(ranks.segment(1), operation);
+  EXPECT_EQ(operation.mapping, Mapping::by_shares);
+  const auto lane0 = ranks.make_lane(0);
+  const std::uint64_t buffer = ranks.upload(0, random_values(count, 3));
+  try {
+    ranks.engine(0).execute(*lane0, all_reduce_call(count, buffer, buffer));
+    ADD_FAILURE() << "completed without rank 1";
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("rank 1"), std::string::npos) << text;
+    EXPECT_NE(text.find("has not begun to compute its part"), std::string::npos) << text;
+  }
+}
+
+TEST(Lane, MapsLargeBuffersBySharesAndSmallOnesOnTheirSecondUse) {
+  EngineRanks ranks(2);
+  const auto lane = ranks.make_lane(0);
+  const device::Placement large{4096, 1};
+  for (std::uint32_t use = 0; use < kUsesByShares; ++use)
+    ASSERT_EQ(lane->use_buffer(large, kLargeBufferBytes), Mapping::by_shares) << use;
+  EXPECT_EQ(lane->use_buffer(large, kLargeBufferBytes), Mapping::whole);
+  const device::Placement replaced{4096, 2};
+  EXPECT_EQ(lane->use_buffer(replaced, kLargeBufferBytes), Mapping::by_shares);
+  const device::Placement small{8192, 3};
+  EXPECT_EQ(lane->use_buffer(small, kLargeBufferBytes - 1), Mapping::unused);
+  EXPECT_EQ(lane->use_buffer(small, kLargeBufferBytes - 1), Mapping::whole);
 }
 
 TEST(Engine, CountersWrap) {
