@@ -39,9 +39,10 @@ struct Config {
   EmulatedDevice device_type = EmulatedDevice::gaudi2;  // HCCL_DEVICE_TYPE=gaudi2|gaudi3
   std::uint64_t device_memory =
       0;  // HCCL_DEVICE_MEMORY bytes (K/M/G/T suffixes); 0: 96 GiB or 128 GiB by type
-  int device_count = 8;                   // HCCL_DEVICE_COUNT 1..64: devices per node
-  bool strict = false;                    // HCCL_STRICT: refuse what Gaudi's library refuses
-  bool refuse_double_initialize = false;  // HABANA_DISABLE_DOUBLE_SYN_INITIALIZE
+  std::uint64_t keep_freed_memory = 64 << 20;  // HCCL_KEEP_FREED_MEMORY bytes (K/M/G/T suffixes)
+  int device_count = 8;                        // HCCL_DEVICE_COUNT 1..64: devices per node
+  bool strict = false;                         // HCCL_STRICT: refuse what Gaudi's library refuses
+  bool refuse_double_initialize = false;       // HABANA_DISABLE_DOUBLE_SYN_INITIALIZE
 };
 
 // Parses the environment and the values of synConfigurationSet, which take precedence. Throws

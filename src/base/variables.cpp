@@ -40,8 +40,8 @@ std::optional<int> number_within(const std::string& value) {
   return result < Least ? std::nullopt : std::optional(result);
 }
 
+template <std::uint64_t kLeast>
 std::optional<std::uint64_t> memory_size(const std::string& value) {
-  constexpr std::uint64_t kLeast = std::uint64_t{1} << 20;
   constexpr std::uint64_t kMost = std::uint64_t{16} << 40;
   const auto bytes = parse_bytes(value);
   return bytes && *bytes >= kLeast && *bytes <= kMost ? bytes : std::nullopt;
@@ -171,8 +171,12 @@ constexpr std::array kVariables{
              {assign<&Config::device_type, device_type>, "gaudi2 or gaudi3"}},
     Variable{"HCCL_DEVICE_MEMORY",
              "",
-             {assign<&Config::device_memory, memory_size>,
+             {assign<&Config::device_memory, memory_size<1 << 20>>,
               "a number of bytes from 1M to 16T, which may end in K, M, G or T, e.g. 32G"}},
+    Variable{"HCCL_KEEP_FREED_MEMORY",
+             "64M",
+             {assign<&Config::keep_freed_memory, memory_size<0>>,
+              "a number of bytes from 0 to 16T, which may end in K, M, G or T, e.g. 64M"}},
     Variable{"HCCL_DEVICE_COUNT",
              "8",
              {assign<&Config::device_count, number_within<1, 64>>, "a number from 1 to 64"}},

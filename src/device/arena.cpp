@@ -16,10 +16,11 @@
 
 namespace hccl::device {
 
-Arena::Arena(DeviceAddress base, std::uint64_t capacity, std::uint32_t stagger)
+Arena::Arena(DeviceAddress base, std::uint64_t capacity, std::uint32_t stagger,
+             std::uint64_t keep_bytes)
     : base_(base),
       capacity_(capacity),
-      pages_(capacity),
+      pages_(capacity, round_up(keep_bytes, kPageBytes)),
       views_(capacity),
       allocations_(capacity, stagger) {}
 
@@ -34,12 +35,20 @@ DeviceAddress Arena::allocate(std::uint64_t bytes, const char* what) {
   }
   const std::lock_guard lock(mutex_);
   collect_locked();
-  const Entry* const entry = allocations_.allocate(bytes);
+  Entry* const entry = allocations_.allocate(bytes);
   if (entry == nullptr) {
     throw SynError(synOutOfDeviceMemory,
                    text(what, " of ", bytes, " bytes: ", free_bytes(), " of ", capacity_,
                         " are free, but not contiguous; free memory or raise "
                         "HCCL_DEVICE_MEMORY"));
+  }
+  try {
+    pages_.reuse(entry->first, entry->second.bytes);
+  } catch (const std::bad_alloc&) {
+    entry->second.live = false;
+    entry->second.quiescent = [] { return true; };
+    ++retiring_;
+    throw;
   }
   allocated_.fetch_add(entry->second.bytes, std::memory_order_relaxed);
   end_version();
@@ -92,13 +101,17 @@ void Arena::collect_locked() {
       ++entry;
       continue;
     }
-    pages_.retire(allocation.file_offset, allocation.bytes);
-    for (const std::uint64_t offset : allocation.left_behind)
-      pages_.retire(offset, allocation.bytes);
     // If the allocation was moved away from a stopped peer, that peer may still write to the
     // original range, which is therefore never reused.
     const bool has_moved = allocation.file_offset != entry->first;
-    if (has_moved) pages_.release_fresh(allocation.file_offset, allocation.bytes);
+    if (has_moved) {
+      pages_.retire(allocation.file_offset, allocation.bytes);
+      for (const std::uint64_t offset : allocation.left_behind)
+        pages_.retire(offset, allocation.bytes);
+      pages_.release_fresh(allocation.file_offset, allocation.bytes);
+    } else {
+      pages_.keep(allocation.file_offset, allocation.bytes);
+    }
     entry = allocations_.erase(entry, !has_moved);
     --retiring_;
     end_version();

@@ -40,8 +40,10 @@ class Arena {
   // Returns true when no work queued before the free can still access the memory.
   using Quiescent = std::function<bool()>;
 
-  // `stagger`: see AllocationMap.
-  Arena(DeviceAddress base, std::uint64_t capacity, std::uint32_t stagger = 0);
+  // `stagger`: see AllocationMap. `keep_bytes`: the limit on the pages of freed allocations that
+  // are kept for later allocations.
+  Arena(DeviceAddress base, std::uint64_t capacity, std::uint32_t stagger = 0,
+        std::uint64_t keep_bytes = 0);
   ~Arena();
 
   // Returns the address of a new allocation, a multiple of 128. No two allocations share a page.
@@ -49,9 +51,10 @@ class Arena {
   // text begins with `what`, if no range is free.
   [[nodiscard]] DeviceAddress allocate(std::uint64_t bytes, const char* what = "synDeviceMalloc");
 
-  // Frees an allocation. Does not block: the pages and the range of addresses are freed when
-  // `quiescent` returns true, in this call or a later call of allocate(), release() or collect().
-  // Throws SynError(synInvalidArgument) unless `address` is the base address of a live allocation.
+  // Frees an allocation. Does not block: the range of addresses becomes available, and its pages
+  // are freed or kept, when `quiescent` returns true, in this call or a later call of allocate(),
+  // release() or collect(). Throws SynError(synInvalidArgument) unless `address` is the base
+  // address of a live allocation.
   void release(DeviceAddress address, Quiescent quiescent);
 
   // Checks [address, address + bytes) and returns its position in the file. Throws

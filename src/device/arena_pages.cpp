@@ -69,9 +69,10 @@ bool copy_data_to(std::byte* to, const ArenaView& view, std::uint64_t offset,
 
 }  // namespace
 
-ArenaPages::ArenaPages(std::uint64_t capacity)
+ArenaPages::ArenaPages(std::uint64_t capacity, std::uint64_t keep_bytes)
     : view_(ArenaView::open(create_memory_file("hccl-device", 2 * capacity))),
-      fresh_(capacity, 2 * capacity) {}
+      fresh_(capacity, 2 * capacity),
+      keep_bytes_(keep_bytes) {}
 
 bool ArenaPages::give_back(std::uint64_t offset, std::uint64_t bytes) noexcept {
   view_->forget(offset, bytes);
@@ -89,6 +90,18 @@ void ArenaPages::retire(std::uint64_t offset, std::uint64_t bytes) {
   if (give_back(offset, bytes)) return;
   log(LogLevel::warning, "device", "cannot free ", bytes,
       " bytes of device memory: ", system_error_text(errno));
+}
+
+void ArenaPages::keep(std::uint64_t offset, std::uint64_t bytes) {
+  if (!watchers_.empty()) return retire(offset, bytes);
+  kept_.add(offset, offset + bytes);
+  kept_bytes_ += bytes;
+  while (kept_bytes_ > keep_bytes_) {
+    const auto [begin, end] = kept_.last();
+    const std::uint64_t excess = std::min(kept_bytes_ - keep_bytes_, end - begin);
+    reuse(end - excess, excess);
+    retire(end - excess, excess);
+  }
 }
 
 std::uint64_t ArenaPages::copy_to_fresh(std::uint64_t offset, std::uint64_t bytes) {

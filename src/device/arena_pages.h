@@ -5,6 +5,7 @@
 
 #include "device/address_allocator.h"
 #include "device/arena_view.h"
+#include "device/kept_ranges.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -31,8 +32,9 @@ class PageWatcher {
 // during calls.
 class ArenaPages {
  public:
-  // The file has 2 * `capacity` bytes; the second half is for moved allocations.
-  explicit ArenaPages(std::uint64_t capacity);
+  // The file has 2 * `capacity` bytes; the second half is for moved allocations. `keep_bytes`: the
+  // limit of keep().
+  ArenaPages(std::uint64_t capacity, std::uint64_t keep_bytes);
 
   [[nodiscard]] const std::shared_ptr<ArenaView>& view() const noexcept { return view_; }
 
@@ -41,6 +43,17 @@ class ArenaPages {
   bool give_back(std::uint64_t offset, std::uint64_t bytes) noexcept;
   // Frees the pages like give_back(), but logs a refusal instead of returning it.
   void retire(std::uint64_t offset, std::uint64_t bytes);
+  // Keeps the pages of a freed allocation for the next one, which then needs neither new pages nor
+  // new page-table entries. Retires the pages with the highest offsets if more than the limit would
+  // be kept: allocations take the lowest free offsets. Retires all of them while a watcher exists,
+  // because an adapter may still write to the pages of a failed operation. If it throws
+  // std::bad_alloc, nothing has changed.
+  void keep(std::uint64_t offset, std::uint64_t bytes);
+  // Stops keeping the pages of a range, because an allocation uses them.
+  // If it throws std::bad_alloc, nothing has changed.
+  void reuse(std::uint64_t offset, std::uint64_t bytes) {
+    kept_bytes_ -= kept_.remove(offset, offset + bytes);
+  }
 
   // Copies the data of a range to fresh pages and returns their offset. Throws
   // Error(hcclOutOfMemory).
@@ -58,6 +71,9 @@ class ArenaPages {
  private:
   std::shared_ptr<ArenaView> view_;
   AddressAllocator fresh_;  // offsets past the capacity
+  const std::uint64_t keep_bytes_;
+  KeptRanges kept_;  // of freed allocations
+  std::uint64_t kept_bytes_ = 0;
   std::vector<PageWatcher*> watchers_;
 };
 

@@ -11,11 +11,11 @@
 namespace hccl::device {
 
 Device::Device(std::uint32_t id, std::uint32_t module, FileDescriptor claim,
-               std::uint64_t memory_bytes)
+               std::uint64_t memory_bytes, std::uint64_t keep_bytes)
     : id_(id),
       module_(module),
       claim_(std::move(claim)),
-      arena_(base_address(id), memory_bytes, module) {}
+      arena_(base_address(id), memory_bytes, module, keep_bytes) {}
 
 std::shared_ptr<Stream> Device::create_stream() {
   static std::atomic<std::uint64_t> next_id{1};

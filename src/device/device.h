@@ -19,7 +19,9 @@ namespace hccl::device {
 class Device {
  public:
   // `id` is unique within the process and `module` within the node; `claim` holds the module.
-  Device(std::uint32_t id, std::uint32_t module, FileDescriptor claim, std::uint64_t memory_bytes);
+  // `keep_bytes`: see Arena.
+  Device(std::uint32_t id, std::uint32_t module, FileDescriptor claim, std::uint64_t memory_bytes,
+         std::uint64_t keep_bytes = 0);
 
   [[nodiscard]] std::shared_ptr<Stream> create_stream();
   // Runs the stream's queued work, then removes the stream from the device.

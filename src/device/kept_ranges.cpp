@@ -21,8 +21,9 @@ void KeptRanges::add(std::uint64_t begin, std::uint64_t end) {
   }
 }
 
-void KeptRanges::remove(std::uint64_t begin, std::uint64_t end) {
-  if (begin >= end) return;
+std::uint64_t KeptRanges::remove(std::uint64_t begin, std::uint64_t end) {
+  if (begin >= end) return 0;
+  std::uint64_t removed = 0;
   auto range = ranges_.upper_bound(begin);
   if (range != ranges_.begin()) --range;
   while (range != ranges_.end() && range->first < end) {
@@ -32,6 +33,7 @@ void KeptRanges::remove(std::uint64_t begin, std::uint64_t end) {
       continue;
     }
     if (past > end) ranges_.emplace(end, past);  // comes first, because it may throw
+    removed += std::min(past, end) - std::max(first, begin);
     if (first < begin) {
       range->second = begin;
       ++range;
@@ -39,6 +41,7 @@ void KeptRanges::remove(std::uint64_t begin, std::uint64_t end) {
       range = ranges_.erase(range);
     }
   }
+  return removed;
 }
 
 std::uint64_t KeptRanges::bytes() const noexcept {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ranges of an arena that forked children keep. Does not access the memory of these ranges.
+// A set of ranges of an arena, such as those that forked children keep. Does not access the memory
+// of these ranges.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <utility>
 
 namespace hccl::device {
 
@@ -11,9 +13,16 @@ class KeptRanges {
  public:
   // Adds a range. If add() throws std::bad_alloc, the set is unchanged.
   void add(std::uint64_t begin, std::uint64_t end);
-  void remove(std::uint64_t begin, std::uint64_t end);
+  // Removes the parts of the ranges that lie in [begin, end). Returns the number of bytes removed.
+  // If it throws std::bad_alloc, the set is unchanged.
+  std::uint64_t remove(std::uint64_t begin, std::uint64_t end);
 
   [[nodiscard]] bool empty() const noexcept { return ranges_.empty(); }
+  // Returns the begin and end of the range with the highest offsets. Do not call it for an empty
+  // set.
+  [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> last() const noexcept {
+    return *ranges_.rbegin();
+  }
   // Returns the number of bytes in all ranges.
   [[nodiscard]] std::uint64_t bytes() const noexcept;
 

@@ -119,8 +119,8 @@ std::shared_ptr<Device> Runtime::acquire(std::optional<std::uint32_t> module) {
   }
   std::uint32_t id = 0;
   while (devices_.contains(id)) ++id;
-  auto device =
-      std::make_shared<Device>(id, *module, std::move(*claim), device_memory_bytes(*settings));
+  auto device = std::make_shared<Device>(
+      id, *module, std::move(*claim), device_memory_bytes(*settings), settings->keep_freed_memory);
   devices_.emplace(id, device);
   current_device = device;
   return device;

@@ -112,6 +112,39 @@ TEST(Arena, ReusesFreedMemoryOnlyWhenQuiescent) {
   EXPECT_EQ(arena.view()->content(arena.file_offset(first), 2 * kMiB), Content::hole);
 }
 
+// Allocates memory, writes it and frees it. Returns its file offset.
+std::uint64_t use_and_free(Arena& arena, std::uint64_t bytes) {
+  const DeviceAddress address = arena.allocate(bytes);
+  const std::vector<std::byte> pattern(bytes, std::byte{7});
+  copy_to_device(arena, address, pattern.data(), pattern.size());
+  const std::uint64_t offset = arena.file_offset(address);
+  arena.release(address, [] { return true; });
+  return offset;
+}
+
+TEST(Arena, KeepsFreedPagesWithLowestOffsetsUpToLimit) {
+  Arena arena(base_address(0), 16 * kMiB, 0, kMiB);
+  const std::uint64_t offset = use_and_free(arena, 3 * kMiB);
+  EXPECT_EQ(arena.view()->content(offset, kMiB), Content::data);
+  EXPECT_EQ(arena.view()->content(offset + kMiB, 2 * kMiB), Content::hole);
+}
+
+TEST(Arena, KeptPagesOfNewAllocationDoNotCountAgainstLimit) {
+  Arena arena(base_address(0), 16 * kMiB, 0, kMiB);
+  const std::uint64_t first = use_and_free(arena, kMiB / 2);
+  const DeviceAddress address = arena.allocate(kMiB / 2);
+  EXPECT_EQ(arena.file_offset(address) / kPageBytes, first / kPageBytes);
+  EXPECT_EQ(arena.view()->content(first, kMiB / 2), Content::data);
+  const std::uint64_t second = use_and_free(arena, kMiB - kPageBytes);
+  EXPECT_EQ(arena.view()->content(second, kMiB - kPageBytes), Content::data);
+  EXPECT_EQ(arena.view()->content(first, kMiB / 2), Content::data);
+}
+
+TEST(Arena, KeepsNoFreedPagesByDefault) {
+  Arena arena(base_address(0), 16 * kMiB);
+  EXPECT_EQ(arena.view()->content(use_and_free(arena, kMiB), kMiB), Content::hole);
+}
+
 TEST(Arena, DoubleFreeAndInteriorFreeAreErrors) {
   Arena arena(base_address(0), 4 * kMiB);
   const DeviceAddress address = arena.allocate(8192);
