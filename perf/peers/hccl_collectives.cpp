@@ -5,6 +5,7 @@
 // With several nodes, the ranks are distributed evenly over nodes that communicate over loopback.
 #include "child.h"
 #include "command.h"
+#include "hccl_check.h"
 #include "processes.h"
 #include "session.h"
 #include "shape.h"
@@ -19,7 +20,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -34,21 +34,6 @@ struct Meeting {
   CommandBoard board;
   hcclUniqueId id{};
 };
-
-void check(hcclResult_t result, const char* call) {
-  if (result != hcclSuccess) {
-    const char* text = hcclGetLastErrorMessage();
-    throw std::runtime_error(std::string(call) + ": " +
-                             (text != nullptr ? text : hcclGetErrorString(result)));
-  }
-}
-
-void check(synStatus status, const char* call) {
-  if (status != synSuccess) {
-    throw std::runtime_error(std::string(call) + ": status " + std::to_string(status) + ": " +
-                             synGetLastErrorMessage());
-  }
-}
 
 class HcclEngine final : public Engine {
  public:

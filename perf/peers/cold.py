@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compares hccl with Open MPI on buffers that are new: all-reduces that use many pairs of buffers in turn, and
+all-reduces whose buffers are allocated just before the call and freed after it. Every sample is a new job.
+
+Prints Markdown to standard output and progress to standard error. docs/performance.md describes what is measured. On
+two idle cores a run takes about five minutes."""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True  # leaves no files in the source tree
+from console import end_on_signals, parse_list, progress, require_built, warn_of_load
+from drivers import TUNED, end_with_parent, mpi_environment, our_environment
+from measure import rotated
+from report import all_facts, show_size
+from page import read_field, require_section, show_run, shown_arguments, table, write_section  # found through report.py
+
+KIB, MIB = 1 << 10, 1 << 20
+SHOWN = [1, 2, 3, 6, 12, 25]  # rounds
+WALKS = [(64, 64 * KIB, 25), (64, 1 * MIB, 25), (8, 32 * MIB, 12)]  # pairs, bytes of each buffer, rounds
+REALLOCATED = [(16, 64 * KIB, 4), (16, 1 * MIB, 4), (4, 32 * MIB, 4)]
+# The largest ratio to the fastest peer, by size and round.
+MUST = {(1 * MIB, 1): 1.0, (1 * MIB, 2): 0.6, (32 * MIB, 1): 1.0, (32 * MIB, 2): 0.5}
+WARM_MUST = 1.2  # largest ratio of the rounds from the third to the last round
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", default="build/release", help="build tree with the programs (build/release)")
+    parser.add_argument("--ranks", type=parse_list(int), default=[8, 2], metavar="N,N", help="numbers of ranks (8,2)")
+    parser.add_argument("--rounds", type=int, default=3, help="jobs of each side, which take turns (3)")
+    parser.add_argument("--json", metavar="FILE", help="write every sample")
+    parser.add_argument("--write", metavar="FILE", help="write the results to their section of this document")
+    parser.add_argument("--check", action="store_true", help="exit 1 if a goal is missed")
+    options = parser.parse_args()
+    options.shown = shown_arguments(sys.argv[1:], {"--build", "--json", "--write"})
+    if options.rounds < 1 or min(options.ranks) < 1 or max(options.ranks) > 64:
+        parser.error("rounds must be positive, ranks between 1 and 64")
+    return options
+
+
+class Case:
+    """One kind of walk with one number of ranks. Side.label -> one list of microseconds per round for each job."""
+
+    def __init__(self, ranks, pairs, size, rounds, reallocates):
+        self.ranks, self.pairs, self.size, self.rounds, self.reallocates = ranks, pairs, size, rounds, reallocates
+        self.samples = {}
+
+    @property
+    def words(self):
+        return [str(self.pairs), str(self.size), str(self.rounds)] + (["--reallocate"] if self.reallocates else [])
+
+    @property
+    def memory(self):
+        return 2 * self.ranks * self.size * (1 if self.reallocates else self.pairs)
+
+    @property
+    def columns(self):
+        return [number for number in SHOWN if number <= self.rounds]
+
+    def median(self, label, number):
+        return statistics.median(times[number - 1] for times in self.samples[label])
+
+    def best(self, number):
+        return min((label for label in self.samples if "MPI" in label), key=lambda label: self.median(label, number))
+
+    def ratio(self, label, number):
+        """Returns the median over the jobs of a side's time relative to the fastest peer's."""
+        peers = self.samples[self.best(number)]
+        return statistics.median(a[number - 1] / b[number - 1] for a, b in zip(self.samples[label], peers))
+
+    def goals(self):
+        """Returns [(text, whether the goal is reached)] for hccl on device memory."""
+        what = f"{self.pairs} pairs of {show_size(self.size)}, {self.ranks} ranks"
+        verdicts = []
+        for number in self.columns if not self.reallocates else []:
+            if must := MUST.get((self.size, number)):
+                ratio = self.ratio("hccl", number)
+                verdicts.append((f"{what}, round {number}: {ratio:.2f} times the fastest peer, must be at most {must}",
+                                 ratio <= must))
+            elif number > 2 and self.size >= MIB:
+                warm = statistics.median(times[number - 1] / statistics.median(times[2:]) for times in self.samples["hccl"])
+                verdicts.append((f"{what}, round {number}: {warm:.2f} times the median of rounds 3 to {self.rounds}, "
+                                 f"must be at most {WARM_MUST}", warm <= WARM_MUST))
+        return verdicts
+
+    def show(self):
+        kind = "allocated for each call" if self.reallocates else "used in turn"
+        rows = [[label, *(f"{self.median(label, number):,.0f}" for number in self.columns)] for label in self.samples]
+        rows += [[f"{label} / fastest peer", *(f"{self.ratio(label, number):.2f}" for number in self.columns)]
+                 for label in self.samples if "MPI" not in label]
+        return "\n\n".join([f"### {self.pairs} pairs of {show_size(self.size)}, {kind}, {self.ranks} ranks",
+                            table(["µs per call in round", *map(str, self.columns)], rows)])
+
+    def as_json(self):
+        return {"ranks": self.ranks, "pairs": self.pairs, "bytes": self.size, "reallocates": self.reallocates,
+                "us_per_call": self.samples}
+
+
+def sides_of(options, ranks):
+    """Returns {label: (words before the walk, environment)}."""
+    ours = [f"{options.build}/bin/hccl_walk", "-g", str(ranks)]
+    more = ["--oversubscribe"] if ranks > len(os.sched_getaffinity(0)) else []
+    mpi = ["mpirun", *more, "-np", str(ranks), f"{options.build}/bin/mpi_walk"]
+    return {"hccl": (ours, our_environment()), "hccl, host memory": ([*ours, "--host-memory"], our_environment()),
+            "Open MPI, default": (mpi, mpi_environment()), "Open MPI, tuned": (mpi, {**mpi_environment(), **TUNED})}
+
+
+def run_job(label, argv, environment):
+    """Returns the microseconds per call of each round."""
+    done = subprocess.run(argv, check=False, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, preexec_fn=end_with_parent, timeout=600)
+    if done.returncode != 0:
+        sys.exit(f"bench: {label}: exit status {done.returncode}: {done.stderr.strip()}")
+    return [float(word) for word in done.stdout.split()]
+
+
+def cases_of(options):
+    """Returns the cases whose buffers take at most half of the memory that is available."""
+    available = int(read_field("/proc/meminfo", "MemAvailable").split()[0]) * KIB
+    cases = [Case(ranks, *walk, reallocates) for ranks in options.ranks
+             for reallocates, walks in ((False, WALKS), (True, REALLOCATED)) for walk in walks]
+    for case in cases:
+        if case.memory > available / 2:
+            progress(f"{case.pairs} pairs of {show_size(case.size)}, {case.ranks} ranks: left out for lack of memory")
+    return [case for case in cases if case.memory <= available / 2]
+
+
+def main():
+    options = parse_arguments()
+    require_built(options.build, ("hccl_walk", "mpi_walk"), "./dev bench --cold")
+    if options.write:
+        require_section(options.write, "cold")
+    end_on_signals()
+    facts = all_facts()
+    warn_of_load(facts)
+    start = time.monotonic()
+    cases = cases_of(options)
+    for case in cases:
+        sides = sides_of(options, case.ranks)
+        case.samples = {label: [] for label in sides}
+        for number in range(options.rounds):
+            progress(f"{case.pairs} pairs of {show_size(case.size)}, {case.ranks} ranks: job {number + 1} of {options.rounds}")
+            for label in rotated(list(sides), number):
+                argv, environment = sides[label]
+                case.samples[label].append(run_job(label, [*argv, *case.words], environment))
+    progress("")
+    verdicts = [verdict for case in cases for verdict in case.goals()]
+    command = " ".join(["./dev bench --cold", *options.shown])
+    parts = [show_run(facts, command, time.monotonic() - start, f"{facts['mpi']}; "),
+             "\n".join(f"- {'reached' if reached else 'MISSED'}: {text}" for text, reached in verdicts),
+             *(case.show() for case in cases)]
+    print("\n\n".join(parts))
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump({"command": command, "machine": facts, "cases": [case.as_json() for case in cases]}, file, indent=1)
+    if options.write:
+        write_section(options.write, "cold", parts)
+    return 0 if all(reached for _, reached in verdicts) or not options.check else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turns failed calls of the library into exceptions.
+#pragma once
+
+#include <hccl.h>
+#include <synapse_api.h>
+
+#include <stdexcept>
+#include <string>
+
+namespace peers {
+
+// Throws std::runtime_error, whose text names `call` and the reason, unless the call succeeded.
+inline void check(hcclResult_t result, const char* call) {
+  if (result == hcclSuccess) return;
+  const char* text = hcclGetLastErrorMessage();
+  throw std::runtime_error(std::string(call) + ": " +
+                           (text != nullptr ? text : hcclGetErrorString(result)));
+}
+
+inline void check(synStatus status, const char* call) {
+  if (status == synSuccess) return;
+  throw std::runtime_error(std::string(call) + ": status " + std::to_string(status) + ": " +
+                           synGetLastErrorMessage());
+}
+
+}  // namespace peers

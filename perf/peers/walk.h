@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// The measurement that the programs of the comparison on new buffers (cold.py) use: all-reduces
+// that use many pairs of buffers in turn.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace peers {
+
+struct Walk {
+  std::size_t pairs = 1;  // each pair consists of an input and an output
+  std::size_t bytes = 0;  // of each buffer
+  std::size_t rounds = 1;
+  bool reallocates =
+      false;  // allocate the buffers of a call just before the call, and free them after it
+};
+
+// One rank of a library that makes the walk. All ranks must make the same calls. On failure,
+// implementations throw a std::exception.
+class WalkLibrary {
+ public:
+  struct Pair {
+    std::uint64_t input = 0;
+    std::uint64_t output = 0;
+  };
+
+  WalkLibrary() = default;
+  virtual ~WalkLibrary() = default;
+  WalkLibrary(const WalkLibrary&) = delete;
+  WalkLibrary& operator=(const WalkLibrary&) = delete;
+
+  // Allocates a pair and writes its input. The output has never been written.
+  [[nodiscard]] virtual Pair allocate(std::span<const float> input) = 0;
+  virtual void release(const Pair& pair) = 0;
+  virtual void all_reduce(const Pair& pair, std::size_t count) = 0;
+  // Blocks until this rank's calls are complete.
+  virtual void finish_calls() = 0;
+  // Blocks until all ranks have called barrier().
+  virtual void barrier() = 0;
+  [[nodiscard]] virtual std::vector<float> read(std::uint64_t buffer, std::size_t count) = 0;
+};
+
+// Buffers in ordinary host memory, whose pages have not been written.
+class HostBuffers {
+ public:
+  [[nodiscard]] std::uint64_t allocate(std::size_t bytes) {
+    auto buffer = std::make_unique_for_overwrite<std::byte[]>(bytes);
+    const auto address = reinterpret_cast<std::uint64_t>(buffer.get());
+    buffers_.emplace(address, std::move(buffer));
+    return address;
+  }
+  void release(std::uint64_t address) { buffers_.erase(address); }
+
+ private:
+  std::map<std::uint64_t, std::unique_ptr<std::byte[]>> buffers_;
+};
+
+// Makes a call with each pair. Returns the microseconds until all of them are complete.
+inline double time_calls(WalkLibrary& library, std::span<const WalkLibrary::Pair> pairs,
+                         std::size_t count) {
+  library.barrier();
+  const auto begin = std::chrono::steady_clock::now();
+  for (const WalkLibrary::Pair& pair : pairs) library.all_reduce(pair, count);
+  library.finish_calls();
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin)
+      .count();
+}
+
+// Returns the microseconds per call of each round.
+inline std::vector<double> walk(WalkLibrary& library, const Walk& plan,
+                                std::span<const float> input) {
+  std::vector<double> times(plan.rounds);
+  std::vector<WalkLibrary::Pair> pairs(plan.pairs);
+  if (plan.reallocates) {
+    for (double& time : times) {
+      for (WalkLibrary::Pair& pair : pairs) {
+        pair = library.allocate(input);
+        time += time_calls(library, {&pair, 1}, input.size());
+        library.release(pair);
+      }
+    }
+  } else {
+    for (WalkLibrary::Pair& pair : pairs) pair = library.allocate(input);
+    for (double& time : times) time = time_calls(library, pairs, input.size());
+    for (const WalkLibrary::Pair& pair : pairs) library.release(pair);
+  }
+  for (double& time : times) time /= static_cast<double>(plan.pairs);
+  return times;
+}
+
+// Warms the library up with short calls and makes the walk. Rank 0 prints the microseconds per call
+// of each round on one line. Returns the number of wrong elements of a call with the same input.
+inline std::uint64_t measure_walk(WalkLibrary& library, const Walk& plan, int rank, int ranks) {
+  constexpr int kShortCalls = 200;
+  std::vector<float> input(plan.bytes / sizeof(float));
+  for (std::size_t at = 0; at < input.size(); ++at) input[at] = static_cast<float>(at % 7 + 1);
+  const std::span<const float> start{input.data(), 8};
+  const WalkLibrary::Pair small = library.allocate(start);
+  for (int call = 0; call < kShortCalls; ++call) library.all_reduce(small, start.size());
+  library.finish_calls();
+  const std::vector<double> times = walk(library, plan, input);
+  const WalkLibrary::Pair pair = library.allocate(input);
+  library.all_reduce(pair, input.size());
+  library.finish_calls();
+  const std::vector<float> sums = library.read(pair.output, input.size());
+  std::uint64_t wrong = 0;
+  for (std::size_t at = 0; at < input.size(); ++at)
+    wrong += sums[at] == input[at] * static_cast<float>(ranks) ? 0 : 1;
+  library.release(pair);
+  library.release(small);
+  if (rank == 0) {
+    for (const double time : times) std::printf("%.1f ", time);
+    std::printf("\n");
+  }
+  return wrong;
+}
+
+}  // namespace peers
