@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that replayed recordings of forward and backward passes use the current values of their
 inputs."""
+import collections
 import copy
 
 import pytest
@@ -286,6 +287,25 @@ def test_wrapped_module(device, records, monkeypatch):
     for one, slope in zip(model.parameters(), fresh_gradients(plain, x)[1]):
         torch.testing.assert_close(one.grad, slope)
     wrapped.clear_cache()
+
+
+def test_recordings_of_different_arguments(device, monkeypatch):
+    """Python gives -1 and -2 the same hash, 1, 1.0 and True are equal, and a deque has no hash."""
+    monkeypatch.setenv("HCCL_TORCH_HPU_GRAPHS", "1")
+
+    class Scale(torch.nn.Module):
+        def forward(self, x, factor):
+            return x * (factor[0] if isinstance(factor, collections.deque) else factor)
+
+    x = torch.tensor([3, 4]).to(device)
+    wrapped = ht.hpu.wrap_in_hpu_graph(Scale())
+    with torch.no_grad():
+        for factor in (-1, -2, 1, 1.0, True, 0.0, -0.0, -1, -2):
+            result, expected = wrapped(x, factor), x * factor
+            assert result.dtype == expected.dtype and torch.equal(1 / result, 1 / expected)
+        assert len(wrapped.forward.hpu_graph_cache) == 7
+        for factor in range(2, 12):
+            assert torch.equal(wrapped(x, collections.deque([factor])), x * factor)
 
 
 @pytest.mark.parametrize("inplace", [True, False])

@@ -30,20 +30,44 @@ class CachedParams:
         self.asynchronous = asynchronous
 
 
-def input_hash(obj: Any) -> int:
-    """Returns a hash of inputs. Inputs that can use the same recording have the same hash: their structures and all
+class _Identity:
+    """The key of an object that has no hash. Two keys are equal if they are keys of the same object. The key keeps the
+    object alive, so that no later object gets the same id."""
+
+    def __init__(self, obj: Any) -> None:
+        self.obj = obj
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and self.obj is other.obj
+
+    def __hash__(self) -> int:
+        return id(self.obj)
+
+
+def _key_of(obj: Any) -> Any:
+    """Returns the key of inputs. Inputs that can use the same recording have equal keys: their structures and all
     values other than tensors are equal, and their tensors have equal shapes, strides, types and devices."""
     if isinstance(obj, (dict, collections.UserDict)):
-        return hash(("dict", tuple((key, input_hash(value)) for key, value in obj.items())))
+        return type(obj), _key_of(tuple(obj.items()))
     if isinstance(obj, (list, tuple)) and not isinstance(obj, torch.Size):
-        return hash(("list", tuple(input_hash(one) for one in obj)))
+        return type(obj), tuple(_key_of(one) for one in obj)
     if isinstance(obj, torch.Tensor):
         strides = obj.stride() if obj.layout == torch.strided else None
-        return hash((obj.shape, strides, obj.dtype, obj.device, torch.is_autocast_enabled(obj.device.type)))
+        return obj.shape, strides, obj.dtype, obj.device, torch.is_autocast_enabled(obj.device.type)
+    if isinstance(obj, (float, complex)):
+        return type(obj), repr(obj)  # because 0.0 equals -0.0, and nan does not equal nan
     try:
-        return hash(obj)
+        hash(obj)
     except TypeError:
-        return id(obj)
+        return _Identity(obj)
+    return type(obj), obj
+
+
+def input_hash(obj: Any) -> int:
+    """Returns a hash of inputs. Inputs that can use the same recording have the same hash: their structures and all
+    values other than tensors are equal, and their tensors have equal shapes, strides, types and devices. Like all
+    hashes, those of different inputs can be equal: Python gives -1 and -2 the same hash."""
+    return hash(_key_of(obj))
 
 
 def copy_to(dst: Any, src: Any) -> None:
@@ -69,14 +93,14 @@ def wrap_in_hpu_graph_func(func: Callable[..., Any], asynchronous: bool = False,
                            dry_run: bool = False, max_graphs: int | None = None, hash_with_views: bool = True,
                            **others: Any) -> Callable[..., Any]:
     """Wraps a function as ``wrap_in_hpu_graph`` wraps a module's ``forward``."""
-    cache: dict[int, CachedParams] = {}
+    cache: dict[Any, CachedParams] = {}
 
     @functools.wraps(func)
     def forward(*args: Any, **kwargs: Any) -> Any:
         bypass, *_ = [kwargs.pop(name, False) for name in _WRAPPER_ARGUMENTS]
         if bypass or not _does_record():
             return func(*args, **kwargs)
-        key = input_hash((args, kwargs))
+        key = _key_of((args, kwargs))
         if key not in cache:
             if max_graphs is not None and len(cache) >= max_graphs:
                 return func(*args, **kwargs)
@@ -95,7 +119,7 @@ def _own(value: Any) -> Any:
     return value.clone() if isinstance(value, torch.Tensor) else value
 
 
-def _capture(func: Callable[..., Any], args: Any, kwargs: Any, cache: dict[int, CachedParams], key: int) -> Any:
+def _capture(func: Callable[..., Any], args: Any, kwargs: Any, cache: dict[Any, CachedParams], key: Any) -> Any:
     inputs = tree_map(_own, (args, kwargs))
     recording = HPUGraph()
     with graph(recording):
