@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import habana_frameworks.torch as ht
+from conftest import HAS_DEVICE
 from habana_frameworks.torch.hpu import HPUGraph, graph
 
 
@@ -230,6 +231,19 @@ def test_exception_ends_the_capture(device):
     with pytest.raises(ValueError, match="inside"), graph(HPUGraph()):
         raise ValueError("inside")
     assert not ht.hpu.is_current_stream_capturing()
+
+
+@pytest.mark.skipif(not HAS_DEVICE, reason="needs the installed emulation and HCCL_EMU_HPU=1")
+def test_refused_capture_restores_the_stream():
+    before = ht.hpu.current_stream()
+    recording = HPUGraph()
+    with graph(recording):
+        with pytest.raises(RuntimeError, match="a capture is under way"), graph(HPUGraph(), stream=ht.hpu.Stream()):
+            pass
+        assert ht.hpu.current_stream() == before
+    with pytest.raises(RuntimeError, match="no capture is under way"), graph(recording, stream=ht.hpu.Stream()):
+        recording.capture_end()
+    assert ht.hpu.current_stream() == before
 
 
 def test_pool_handles_differ():

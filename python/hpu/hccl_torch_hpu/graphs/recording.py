@@ -272,13 +272,22 @@ class graph:  # noqa: N801 (the name is that of torch.cuda.graph)
         gc.collect()
         if self._stream is not None:
             self._stream.__enter__()
-        self.hpu_graph.capture_begin(self.dry_run, self._pool)
+        try:
+            self.hpu_graph.capture_begin(self.dry_run, self._pool)
+        except BaseException:
+            self._leave_stream()
+            raise
         return self
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        self.hpu_graph.capture_end()
+        try:
+            self.hpu_graph.capture_end()
+        finally:
+            self._leave_stream()
+
+    def _leave_stream(self) -> None:
         if self._stream is not None:
-            self._stream.__exit__(kind, error, traceback)
+            self._stream.__exit__(None, None, None)
 
 
 def graph_pool_handle() -> tuple[int, int]:
