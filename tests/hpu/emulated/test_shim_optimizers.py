@@ -145,7 +145,7 @@ def test_lars_formula(device):
 
 def test_momentum_formula(device):
     weight = torch.nn.Parameter(torch.tensor([1.0]).to(device))
-    optimizer = FusedResourceApplyMomentum([weight], lr=9.0, momentum=0.5)
+    optimizer = FusedResourceApplyMomentum([weight], lr=9.0, momentum=0.5, weight_decay=0.3)
     for slope, expected in ((0.1, 0.9), (0.2, 0.65), (0.0, 0.525)):
         weight.grad = torch.tensor([slope]).to(device)
         optimizer.step()

@@ -12,13 +12,14 @@ from hccl_torch_hpu.optimizers.common import SteppedOptimizer, refuse_negative
 
 class FusedResourceApplyMomentum(SteppedOptimizer):
     """Each step is ``momentum * previous step - gradient``. The gradients must already be multiplied by the learning
-    rate: this optimizer itself does not use ``lr``, but ``FusedLars`` around it does.
+    rate. As on a Gaudi, this optimizer itself uses neither ``lr`` nor ``weight_decay``, but ``FusedLars`` around it
+    uses both.
 
     Args:
         params: parameters, or groups of them.
-        lr: used by the optimizer around this one.
+        lr: used only by the optimizer around this one.
         momentum: the factor of the previous step.
-        weight_decay: used by the optimizer around this one.
+        weight_decay: used only by the optimizer around this one.
         nesterov: must be False.
 
     Raises:
