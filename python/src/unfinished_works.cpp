@@ -13,8 +13,16 @@ namespace hccl_torch {
 
 namespace {
 
-// The longest wait for one work of an aborted communicator. Such a work normally ends at once.
+using Clock = std::chrono::steady_clock;
+
+// The longest wait for the works of an aborted communicator. Such works normally end at once.
 constexpr std::chrono::milliseconds kAbortTime{2000};
+
+// Returns the time until the deadline, or 0 after it.
+std::chrono::milliseconds time_until(Clock::time_point deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+  return std::max(left, std::chrono::milliseconds(0));
+}
 
 }  // namespace
 
@@ -112,7 +120,6 @@ void UnfinishedWorks::find_others_before(const DeviceUse& use, const void* strea
 }
 
 bool UnfinishedWorks::await_end(std::chrono::milliseconds timeout) {
-  using Clock = std::chrono::steady_clock;
   std::deque<c10::intrusive_ptr<Work>> works;
   {
     const std::lock_guard lock(mutex_);
@@ -124,8 +131,7 @@ bool UnfinishedWorks::await_end(std::chrono::milliseconds timeout) {
   }
   const auto deadline = Clock::now() + timeout;
   return std::ranges::all_of(works, [&](const c10::intrusive_ptr<Work>& work) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-    return work->ends_within(std::max(left, std::chrono::milliseconds(0)));
+    return work->ends_within(time_until(deadline));
   });
 }
 
@@ -143,8 +149,9 @@ void UnfinishedWorks::close(Communicator& communicator) {
   }
   if (works.empty()) return;
   communicator.abort();
+  const auto deadline = Clock::now() + kAbortTime;
   for (c10::intrusive_ptr<Work>& work : works) {
-    if (!work->ends_within(kAbortTime)) work.release();
+    if (!work->ends_within(time_until(deadline))) work.release();
   }
 }
 

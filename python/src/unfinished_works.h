@@ -53,8 +53,8 @@ class UnfinishedWorks {
   // receives. Ignores parts of other operations. Returns whether all have ended.
   [[nodiscard]] bool await_end(std::chrono::milliseconds timeout);
   // Drops all works. If some have not run, aborts the communicator and waits up to kAbortTime for
-  // each work. A work that still has not run is leaked, because the library may write to its
-  // tensors.
+  // all works together. A work that still has not run is leaked, because the library may write to
+  // its tensors.
   void close(Communicator& communicator);
 
  private:
