@@ -53,7 +53,7 @@ class ConnectedPairs : public testing::Test {
     near_.reset();
     far_.reset();
     wire_.expect_clean();
-    EXPECT_EQ(wire_.memory().domains, 0);
+    EXPECT_EQ(wire_.memory().domains(), 0);
     EXPECT_EQ(wire_.memory().verbs().open_devices, 0);
   }
   void start(const QueuePair::Depths& depths) {

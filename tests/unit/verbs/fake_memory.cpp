@@ -16,13 +16,13 @@ FakeMemory* memory_in_use = nullptr;
 ibv_pd* alloc_pd(ibv_context* context) {
   auto domain = std::make_unique<ibv_pd>();
   domain->context = context;
-  ++memory_in_use->domains;
+  memory_in_use->count_domains(1);
   return domain.release();
 }
 
 int dealloc_pd(ibv_pd* domain) {
   const std::unique_ptr<ibv_pd> owner(domain);
-  --memory_in_use->domains;
+  memory_in_use->count_domains(-1);
   return 0;
 }
 
@@ -146,6 +146,16 @@ void FakeMemory::refuse(int times, int error) {
 int FakeMemory::refused() const {
   const std::lock_guard lock(mutex_);
   return refused_;
+}
+
+int FakeMemory::domains() const {
+  const std::lock_guard lock(mutex_);
+  return domains_;
+}
+
+void FakeMemory::count_domains(int change) {
+  const std::lock_guard lock(mutex_);
+  domains_ += change;
 }
 
 }  // namespace hccl::verbs::test

@@ -17,7 +17,7 @@
 
 namespace hccl::verbs::test {
 
-// Thread safety: any thread, except for open() and `domains`.
+// Thread safety: any thread, except for open().
 class FakeMemory {
  public:
   struct Range {
@@ -52,11 +52,13 @@ class FakeMemory {
   // Makes the next `times` registrations fail with `error`.
   void refuse(int times, int error);
   [[nodiscard]] int refused() const;
+  // Returns the number of open protection domains.
+  [[nodiscard]] int domains() const;
 
   // Called by the functions of the fake library.
   [[nodiscard]] ibv_mr* add(ibv_pd* domain, void* address, std::size_t bytes, int access);
   void remove(ibv_mr* region);
-  int domains = 0;  // open protection domains
+  void count_domains(int change);
 
  private:
   [[nodiscard]] std::optional<Range> with_number(std::uint32_t number) const;
@@ -70,6 +72,7 @@ class FakeMemory {
   int to_refuse_ = 0;
   int refusal_ = 0;
   int refused_ = 0;
+  int domains_ = 0;
 };
 
 }  // namespace hccl::verbs::test

@@ -33,7 +33,7 @@ class Cache : public testing::Test {
     cache_.reset();
     EXPECT_EQ(memory_.count(), 0U) << "no registration may remain";
     device_.reset();
-    EXPECT_EQ(memory_.domains, 0);
+    EXPECT_EQ(memory_.domains(), 0);
     EXPECT_EQ(memory_.verbs().open_devices, 0);
   }
 
