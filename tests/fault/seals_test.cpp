@@ -54,8 +54,8 @@ RankFunction device_memory(int culprit) {
   };
 }
 
-// Lets rank 0, which creates the control segment of the node, leave the segment unsealed.
-void control_segment(World& world) {
+// Lets rank 0, which creates the control block of the node, leave the block unsealed.
+void control_block(World& world) {
   Session session(world);
   leaves_unsealed = world.rank == 0;
   expect_refusal(world, 0);
@@ -84,9 +84,7 @@ TEST(Seals, OfDeviceMemoryAreRequired) {
     EXPECT_EQ(failures(run_ranks(3, device_memory(culprit))), "") << culprit;
 }
 
-TEST(Seals, OfTheControlSegmentAreRequired) {
-  EXPECT_EQ(failures(run_ranks(3, control_segment)), "");
-}
+TEST(Seals, OfTheControlBlockAreRequired) { EXPECT_EQ(failures(run_ranks(3, control_block)), ""); }
 
 TEST(Seals, OfRingsAreRequired) {
   const RankOptions options{.environment = {{"HCCL_TRANSPORT", "shm"}}};

@@ -67,7 +67,7 @@ inline Ending try_join(const hcclUniqueId& id, int size, int rank,
 // Returns the first error in the table, or an empty string if there is none.
 inline std::string table_error(const RankTable& table, int size, int rank) {
   if (table.members.size() != static_cast<std::size_t>(size)) return "wrong number of members";
-  if (value_in(table.control) != -size) return "wrong control segment";
+  if (value_in(table.control) != -size) return "wrong control block";
   for (int peer = 0; peer < size; ++peer) {
     const RankInfo& member = table.members[static_cast<std::size_t>(peer)];
     const Contribution expected = contribution_of(peer);

@@ -124,7 +124,7 @@ int ranks_on(const Nodes& nodes, const std::string& node) {
 std::string table_error_across(const Nodes& nodes, const RankTable& table, int rank) {
   const auto& node_of = [&](int which) { return nodes[static_cast<std::size_t>(which)]; };
   if (table.members.size() != nodes.size()) return "wrong number of members";
-  if (value_in(table.control) != -ranks_on(nodes, node_of(rank))) return "wrong control segment";
+  if (value_in(table.control) != -ranks_on(nodes, node_of(rank))) return "wrong control block";
   for (const RankInfo& member : table.members) {
     const Contribution expected = contribution_of(member.rank);
     const bool here = node_of(member.rank) == node_of(rank);
