@@ -4,6 +4,7 @@
 
 #include "api/copy_text.h"
 #include "api/guard.h"
+#include "api/handles.h"
 #include "api/unsupported.h"
 #include "api/version.h"
 #include "base/error.h"
@@ -11,6 +12,9 @@
 #include "base/syn_error.h"
 
 #include <synapse_api.h>
+
+#include <string>
+#include <utility>
 
 namespace api = hccl::api;
 using hccl::Error;
@@ -58,9 +62,20 @@ hcclResult_t hcclSynchronizeStream(synStreamHandle streamHandle) {
 }
 
 hcclResult_t hcclSynchronizeAllStreams() {
-  constexpr synDeviceId kOnlyDevice = 0;  // a process's first device
-  return api::guard(api::forwarder(__func__),
-                    [=] { return forward(synDeviceSynchronize(kOnlyDevice)); });
+  return api::guard(__func__, [] {
+    using hccl::device::Outcome;
+    api::runtime().require_initialized();
+    Outcome first = Outcome::success;  // the first failure, reported after the wait for all devices
+    std::string reason;
+    for (const auto& device : api::runtime().devices()) {
+      std::string why;
+      const Outcome outcome = device->synchronize(&why);
+      if (first != Outcome::success || outcome == Outcome::success) continue;
+      first = outcome;
+      reason = std::move(why);
+    }
+    static_cast<void>(api::status_of(first, reason));
+  });
 }
 
 hcclResult_t hcclDFA(DfaStatus&, void (*)(int, const char*)) {

@@ -38,7 +38,7 @@ hcclResult_t hcclSynchronizeEvent(const hcclEventHandle& eventHandle,
 hcclResult_t hcclFlushSubmissions(synStreamHandle streamHandle);
 hcclResult_t hcclFlushSubmissionsAllStreams();
 
-// Wait for a stream, or for all streams of the process's first device.
+// Wait for a stream, or for all streams of all devices that the process holds.
 hcclResult_t hcclSynchronizeStream(synStreamHandle streamHandle);
 hcclResult_t hcclSynchronizeAllStreams();
 

@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls the C++ functions that tools look up by mangled name, as a tool would, without a device.
+// Calls the C++ functions that tools look up by mangled name, as a tool would.
 #include "api/runtime_hooks.h"
 
 #include "api/version.h"
 
 #include <hccl.h>
+#include <synapse_api.h>
 
 #include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
 #include <string>
+#include <thread>
 
 #include <gtest/gtest.h>
+#include <hccl_emulation.h>
+#include <unistd.h>
 
 namespace hccl::api {
 namespace {
@@ -37,6 +44,39 @@ TEST(RuntimeHooks, RefuseTransportEvents) {
 TEST(RuntimeHooks, ReportWhyStreamCannotBeSynchronised) {
   EXPECT_NE(hcclSynchronizeStream(nullptr), hcclSuccess);
   EXPECT_NE(hcclGetLastErrorMessage(), nullptr);
+}
+
+// A kernel that runs until the flag is set.
+void run_until_set(void* flag) {
+  while (!*static_cast<std::atomic<bool>*>(flag))
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+}
+
+TEST(RuntimeHooks, SynchroniseAllDevices) {
+  EXPECT_EQ(hcclSynchronizeAllStreams(), hcclInternalError) << "before synInitialize";
+  // A unique node id keeps the test from sharing modules with other programs on this machine.
+  const std::string node = "test-" + std::to_string(getpid());
+  ASSERT_EQ(setenv("HCCL_NODE_ID", node.c_str(), 1), 0);
+  ASSERT_EQ(synInitialize(), synSuccess);
+  EXPECT_EQ(hcclSynchronizeAllStreams(), hcclSuccess) << "without a device";
+  std::array<synDeviceId, 2> devices{};
+  std::array<synStreamHandle, 2> streams{};
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    ASSERT_EQ(synDeviceAcquire(&devices[i], nullptr), synSuccess) << synGetLastErrorMessage();
+    ASSERT_EQ(synStreamCreateGeneric(&streams[i], devices[i], 0), synSuccess);
+  }
+  std::atomic<bool> done{false};
+  ASSERT_EQ(hcclEmulationLaunch(streams[1], run_until_set, &done), hcclSuccess);
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    done = true;
+  });
+  EXPECT_EQ(hcclSynchronizeAllStreams(), hcclSuccess);
+  EXPECT_EQ(synStreamQuery(streams[1]), synSuccess);
+  other.join();
+  EXPECT_EQ(synDeviceRelease(devices[0]), synSuccess);
+  EXPECT_EQ(hcclSynchronizeAllStreams(), hcclSuccess);
+  EXPECT_EQ(synDestroy(), synSuccess);
 }
 
 TEST(RuntimeHooks, TruncateVersionToBuffer) {
