@@ -6,8 +6,8 @@
 // cause. The docstrings list the codes that are specific to a function. The functions of the
 // runtime also return
 // - synUninitialized before synInitialize() and after synDestroy(). The functions for the driver
-//   version, configuration, error texts, stream affinity, kernel libraries and profiling do not
-//   check this;
+//   version, configuration, error texts and kernel libraries, and synProfilerGetCurrentTimeNS(), do
+//   not check this;
 // - synInvalidArgument for a null pointer to a result, and for a device that is not acquired;
 // - synFail in a child forked from a process that has initialised the library.
 //

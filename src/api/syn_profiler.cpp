@@ -11,7 +11,10 @@ using namespace hccl::api;
 
 namespace {
 
-void check_device(synDeviceId device) { static_cast<void>(runtime().device(device)); }
+void check_device(synDeviceId device) {
+  runtime().require_initialized();
+  static_cast<void>(runtime().device(device));
+}
 
 void check_type(synTraceType type) {
   if (type < synTraceAll || type >= synTraceTypeSize)
@@ -21,8 +24,8 @@ void check_type(synTraceType type) {
 
 synStatus start_or_stop(Callee callee, synTraceType type, synDeviceId device) {
   return syn_guard(callee, [&] {
-    check_type(type);
     check_device(device);
+    check_type(type);
   });
 }
 
@@ -61,8 +64,8 @@ synStatus SYN_API_CALL synProfilerGetTrace(synTraceType type, const synDeviceId 
                                            synTraceFormat, void*, size_t* size,
                                            size_t* numEntries) {
   return syn_guard(__func__, [&] {
-    check_type(type);
     check_device(deviceId);
+    check_type(type);
     if (size != nullptr) *size = 0;
     if (numEntries != nullptr) *numEntries = 0;
   });

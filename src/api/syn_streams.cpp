@@ -72,6 +72,7 @@ synStatus SYN_API_CALL synStreamWaitEvent(synStreamHandle streamHandle, synEvent
 synStatus SYN_API_CALL synStreamSetAffinity(synDeviceId deviceId, synStreamHandle pStreamHandle,
                                             uint64_t) {
   return syn_guard(__func__, [&] {
+    runtime().require_initialized();
     static_cast<void>(runtime().device(deviceId));
     static_cast<void>(find_stream(pStreamHandle));
   });
@@ -80,6 +81,7 @@ synStatus SYN_API_CALL synStreamSetAffinity(synDeviceId deviceId, synStreamHandl
 synStatus SYN_API_CALL synStreamGetAffinity(synDeviceId deviceId, synStreamHandle pStreamHandle,
                                             uint64_t* streamAffinityMask) {
   return syn_guard(__func__, [&] {
+    runtime().require_initialized();
     require_pointer(streamAffinityMask, "streamAffinityMask");
     static_cast<void>(runtime().device(deviceId));
     static_cast<void>(find_stream(pStreamHandle));
@@ -90,6 +92,7 @@ synStatus SYN_API_CALL synStreamGetAffinity(synDeviceId deviceId, synStreamHandl
 synStatus SYN_API_CALL synDeviceGetAffinityMaskRange(synDeviceId deviceId,
                                                      uint64_t* deviceAffinityMaskRange) {
   return syn_guard(__func__, [&] {
+    runtime().require_initialized();
     require_pointer(deviceAffinityMaskRange, "deviceAffinityMaskRange");
     static_cast<void>(runtime().device(deviceId));
     *deviceAffinityMaskRange = 0xf;
@@ -99,6 +102,7 @@ synStatus SYN_API_CALL synDeviceGetAffinityMaskRange(synDeviceId deviceId,
 synStatus SYN_API_CALL synDeviceGetNextStreamAffinity(synDeviceId deviceId,
                                                       uint64_t* nextDeviceAffinity) {
   return syn_guard(__func__, [&] {
+    runtime().require_initialized();
     require_pointer(nextDeviceAffinity, "nextDeviceAffinity");
     static_cast<void>(runtime().device(deviceId));
     static std::atomic<unsigned> next{0};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the calls of programs that profile themselves: they must succeed, and traces must be empty.
+// Runs the calls of programs that profile themselves or set affinities: they must succeed once the
+// runtime is initialised, and traces must be empty.
 #include <hccl.h>
 #include <synapse_api.h>
 
@@ -50,6 +51,24 @@ TEST_F(Profiler, RefusesInvalidArguments) {
   EXPECT_EQ(synProfilerStart(synTraceTypeSize, device_), synInvalidArgument);
   EXPECT_EQ(synProfilerAddCustomMeasurement(nullptr, 5), synInvalidArgument);
   EXPECT_STRNE(synGetLastErrorMessage(), "");
+}
+
+TEST(BeforeInitialisation, ProfilerAndAffinityAreRefused) {
+  std::uint32_t bytes = 0;
+  std::uint64_t mask = 0;
+  std::size_t size = 0;
+  std::size_t entries = 0;
+  EXPECT_EQ(synProfilerQueryRequiredMemory(0, &bytes), synUninitialized);
+  EXPECT_EQ(synProfilerSetUserBuffer(0, nullptr), synUninitialized);
+  EXPECT_EQ(synProfilerStart(synTraceAll, 0), synUninitialized);
+  EXPECT_EQ(synProfilerStop(synTraceAll, 0), synUninitialized);
+  EXPECT_EQ(synProfilerGetTrace(synTraceAll, 0, synTraceFormatTEF, nullptr, &size, &entries),
+            synUninitialized);
+  EXPECT_EQ(synProfilerAddCustomMeasurement("step", 5), synUninitialized);
+  EXPECT_EQ(synStreamSetAffinity(0, nullptr, 1), synUninitialized);
+  EXPECT_EQ(synStreamGetAffinity(0, nullptr, &mask), synUninitialized);
+  EXPECT_EQ(synDeviceGetAffinityMaskRange(0, &mask), synUninitialized);
+  EXPECT_EQ(synDeviceGetNextStreamAffinity(0, &mask), synUninitialized);
 }
 
 TEST_F(Profiler, ClockIsMonotonic) {
