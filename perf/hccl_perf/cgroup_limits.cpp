@@ -2,6 +2,7 @@
 // Reads the limits from the files below /sys/fs/cgroup.
 #include "cgroup_limits.h"
 
+#include <algorithm>
 #include <fstream>
 #include <functional>
 #include <sstream>
@@ -77,6 +78,28 @@ std::optional<double> memory_in(const std::string& folder) {
   return std::nullopt;
 }
 
+// Returns the bytes of memory that a cgroup and its children use. Cached files count as free.
+double memory_used_in(const std::string& folder) {
+  const bool is_version_2 = !words_of(folder + "/memory.current").empty();
+  std::ifstream file(folder + (is_version_2 ? "/memory.current" : "/memory.usage_in_bytes"));
+  double used = 0;
+  file >> used;
+  const std::string with_children = is_version_2 ? "" : "total_";  // a prefix in memory.stat
+  std::ifstream statistics(folder + "/memory.stat");
+  std::string name;
+  for (double value = 0; statistics >> name >> value;) {
+    if (name == with_children + "inactive_file" || name == with_children + "active_file")
+      used -= value;
+  }
+  return std::max(used, 0.0);
+}
+
+std::optional<double> memory_left_in(const std::string& folder) {
+  const std::optional<double> limit = memory_in(folder);
+  if (!limit) return std::nullopt;
+  return std::max(*limit - memory_used_in(folder), 0.0);
+}
+
 std::optional<double> cpus_in(const std::string& folder) {
   std::vector<std::string> words = words_of(folder + "/cpu.max");  // such as "200000 100000"
   if (words.empty()) {
@@ -92,24 +115,33 @@ std::optional<double> cpus_in(const std::string& folder) {
   return *quota / *period;
 }
 
-}  // namespace
-
-CgroupLimits cgroup_limits(const std::string& root) {
-  CgroupLimits limits;
-  const auto take_tightest = [&](const Group& group, const char* controller, const Read& read,
-                                 const std::function<void(double)>& take) {
-    if (!group.has(controller)) return;
+// Returns the smallest value that `read` finds for this process's cgroups of a controller.
+std::optional<double> tightest_of_process(const std::string& root, const char* controller,
+                                          const Read& read) {
+  std::optional<double> least;
+  for (const Group& group : groups_of_process(root)) {
+    if (!group.has(controller)) continue;
     const std::string top =
         root + "/sys/fs/cgroup" + (group.controllers.empty() ? "" : "/" + group.controllers);
     const std::optional<double> found = tightest(top, group.path == "/" ? "" : group.path, read);
-    if (found) take(*found);
-  };
-  for (const Group& group : groups_of_process(root)) {
-    take_tightest(group, "memory", memory_in,
-                  [&](double bytes) { limits.memory_bytes = static_cast<std::uint64_t>(bytes); });
-    take_tightest(group, "cpu", cpus_in, [&](double cpus) { limits.cpus = cpus; });
+    if (found && (!least || *found < *least)) least = found;
   }
-  return limits;
+  return least;
+}
+
+std::optional<std::uint64_t> to_bytes(const std::optional<double>& value) {
+  return value ? std::optional(static_cast<std::uint64_t>(*value)) : std::nullopt;
+}
+
+}  // namespace
+
+CgroupLimits cgroup_limits(const std::string& root) {
+  return {tightest_of_process(root, "cpu", cpus_in),
+          to_bytes(tightest_of_process(root, "memory", memory_in))};
+}
+
+std::optional<std::uint64_t> cgroup_memory_left(const std::string& root) {
+  return to_bytes(tightest_of_process(root, "memory", memory_left_in));
 }
 
 }  // namespace hccl_perf

@@ -17,4 +17,8 @@ struct CgroupLimits {
 // cgroups. `root` is prepended to /proc and /sys; tests pass a folder of their own.
 [[nodiscard]] CgroupLimits cgroup_limits(const std::string& root = "");
 
+// Returns the bytes of memory that these cgroups still allow the process to use. Cached files count
+// as free. Returns nothing if there is no limit.
+[[nodiscard]] std::optional<std::uint64_t> cgroup_memory_left(const std::string& root = "");
+
 }  // namespace hccl_perf

@@ -31,23 +31,6 @@ std::uint64_t kilobytes_of(const std::string& key) {
   return std::strtoull(value_in("/proc/meminfo", key).c_str(), nullptr, 10);
 }
 
-// Returns the bytes of memory that this process's cgroup (version 2) may still use. Cached files
-// count as free. Returns the largest number if there is no limit.
-std::uint64_t cgroup_memory_left() {
-  std::uint64_t limit = 0;
-  std::uint64_t used = 0;
-  std::ifstream limit_file("/sys/fs/cgroup/memory.max");
-  std::ifstream used_file("/sys/fs/cgroup/memory.current");
-  if (!(limit_file >> limit) || !(used_file >> used)) return UINT64_MAX;
-  std::ifstream statistics("/sys/fs/cgroup/memory.stat");
-  std::string name;
-  std::uint64_t value = 0;
-  while (statistics >> name >> value) {
-    if (name == "inactive_file" || name == "active_file") used -= std::min(used, value);
-  }
-  return limit > used ? limit - used : 0;
-}
-
 }  // namespace
 
 HostFacts host_facts() {
@@ -82,7 +65,7 @@ std::vector<Variable> hccl_variables(const char* const* environment) {
 }
 
 std::uint64_t available_memory() {
-  return std::min(kilobytes_of("MemAvailable") * 1024, cgroup_memory_left());
+  return std::min(kilobytes_of("MemAvailable") * 1024, cgroup_memory_left().value_or(UINT64_MAX));
 }
 
 }  // namespace hccl_perf

@@ -18,11 +18,15 @@ class Cgroups : public TemporaryDirectory {
     std::ofstream(file) << content;
   }
   [[nodiscard]] CgroupLimits limits() const { return cgroup_limits(directory_.string()); }
+  [[nodiscard]] std::optional<std::uint64_t> memory_left() const {
+    return cgroup_memory_left(directory_.string());
+  }
 };
 
 TEST_F(Cgroups, LimitNothingWhenAbsent) {
   EXPECT_FALSE(limits().cpus);
   EXPECT_FALSE(limits().memory_bytes);
+  EXPECT_FALSE(memory_left());
 }
 
 TEST_F(Cgroups, Version2AppliesTheTightestAncestor) {
@@ -53,6 +57,27 @@ TEST_F(Cgroups, Version1Applies) {
   EXPECT_EQ(limits().cpus, 3.0);
   write("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1\n");
   EXPECT_FALSE(limits().cpus);
+}
+
+TEST_F(Cgroups, Version2LeavesTheLeastOfAllAncestors) {
+  write("proc/self/cgroup", "0::/job.slice/step\n");
+  write("sys/fs/cgroup/job.slice/memory.max", "1000000\n");
+  write("sys/fs/cgroup/job.slice/memory.current", "700000\n");
+  write("sys/fs/cgroup/job.slice/memory.stat", "anon 5\ninactive_file 100000\nactive_file 50000\n");
+  write("sys/fs/cgroup/job.slice/step/memory.max", "900000\n");
+  write("sys/fs/cgroup/job.slice/step/memory.current", "300000\n");
+  EXPECT_EQ(memory_left(), 450'000U);
+  write("sys/fs/cgroup/job.slice/step/memory.current", "950000\n");
+  EXPECT_EQ(memory_left(), 0U);
+}
+
+TEST_F(Cgroups, Version1LeavesTheRestOfTheLimit) {
+  write("proc/self/cgroup", "4:memory:/job\n");
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  write("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "8192\n");
+  write("sys/fs/cgroup/memory/job/memory.usage_in_bytes", "5000\n");
+  write("sys/fs/cgroup/memory/job/memory.stat", "inactive_file 10\ntotal_inactive_file 1000\n");
+  EXPECT_EQ(memory_left(), 4192U);
 }
 
 TEST(HcclVariables, AreSortedAndWithoutSecrets) {
