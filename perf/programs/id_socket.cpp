@@ -103,16 +103,23 @@ void serve(const LaunchEnvironment& launch, const hcclUniqueId& id, Clock::time_
            double seconds) {
   const std::string name = socket_name(launch);
   const Address address(name);
-  const Socket listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (bind(listener.get(), address.get(), address.size) != 0 || listen(listener.get(), 1024) != 0) {
+  const auto fail = [&] {
     throw RunError(
         text("cannot serve the unique id on the socket @", name, ": ", std::strerror(errno)));
-  }
+  };
+  const Socket listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (bind(listener.get(), address.get(), address.size) != 0 || listen(listener.get(), 1024) != 0)
+    fail();
   std::set<int> missing;
   for (int rank = 1; rank < launch.size; ++rank) missing.insert(rank);
   while (!missing.empty()) {
     pollfd ready{listener.get(), POLLIN, 0};
-    if (poll(&ready, 1, milliseconds_left(until)) == 0) {
+    const int readable = poll(&ready, 1, milliseconds_left(until));
+    if (readable < 0) {
+      if (errno != EINTR) fail();
+      continue;  // accept4() would wait without a time limit
+    }
+    if (readable == 0) {
       throw RunError(
           text("after ", seconds, " s ", missing.size(), " of ", launch.size, " processes of the ",
                launch.launcher, " job have not requested the unique id, the first of them rank ",

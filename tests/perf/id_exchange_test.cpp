@@ -4,6 +4,9 @@
 
 #include "text.h"
 
+#include <atomic>
+#include <chrono>
+#include <csignal>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -83,6 +86,26 @@ TEST(ExchangeBySocket, NamesTheMissingRank) {
   }
   EXPECT_THROW(static_cast<void>(exchange_by_socket(job("nobody", 1, 3), 0.2)(std::nullopt)),
                RunError);
+}
+
+TEST(ExchangeBySocket, EndsAtTheDeadlineDespiteSignals) {
+  struct sigaction ignore {};
+  struct sigaction before {};
+  ignore.sa_handler = [](int) {};
+  ignore.sa_flags = SA_RESTART;  // poll() still fails, but accept4() would continue to wait
+  ASSERT_EQ(sigaction(SIGUSR1, &ignore, &before), 0);
+  std::atomic<bool> ended{false};
+  std::thread server([&ended] {
+    EXPECT_THROW(static_cast<void>(exchange_by_socket(job("signals", 0, 2), 0.2)(some_id())),
+                 RunError);
+    ended = true;
+  });
+  while (!ended) {
+    pthread_kill(server.native_handle(), SIGUSR1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  server.join();
+  EXPECT_EQ(sigaction(SIGUSR1, &before, nullptr), 0);
 }
 
 TEST(ExchangeBetweenLaunched, LeavesHcclCommIdToTheLibrary) {
