@@ -115,6 +115,8 @@ struct LaneBlock {
 
 struct alignas(64) CurrentTile {
   std::atomic<std::uint32_t> number{0};  // of the tile that the rank is storing, plus one; 0: none
+  // The cooperative number of the last slice of which the rank has computed its share.
+  std::atomic<std::uint32_t> share{0};
 };
 
 // A rank's progress in a lane on the host-memory path. Each counter is the number of slices for

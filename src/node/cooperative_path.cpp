@@ -32,7 +32,8 @@ bool CooperativePath::run() {
     if (is_in(LaneBlock::open)) tiles_.run();
     if (is_in(LaneBlock::open)) {
       prepost(node_, op_);
-      wait_.wait_until([&] { return !is_in(LaneBlock::open); });
+      if (!wait_.wait_until([&] { return !is_in(LaneBlock::open); }, budget_for_shares()))
+        return false;
     }
     if (!op_.lane.complete()) {
       // No rank can have begun a later operation, so only tiles of this one may still be stored.
@@ -77,6 +78,16 @@ void CooperativePath::agree_on_plan() {
   const bool is_sliced = staged && op_.staging == nullptr;
   if (is_sliced) op_.slicing = Slicing(op_.call, node_.size(), true);
   if (is_sliced || has_shares) tiles_.plan_slice(has_shares);
+}
+
+// Returns how long this rank may wait until the operation is complete. Without shares, that takes
+// no longer than a tile, whatever the other ranks do. With shares, it takes until the slowest rank
+// runs. A resumed operation would fill its staging buffer once more, so operations in several
+// slices are not suspended.
+WaitBudget CooperativePath::budget_for_shares() const {
+  const bool can_resume =
+      tiles_.has_shares() && op_.staging == nullptr && op_.slicing.slices() == 1;
+  return can_resume ? op_.wait_budget() : WaitBudget::unlimited;
 }
 
 // Copies the result of a complete slice out of the staging buffer, if there is one. Returns whether

@@ -30,6 +30,7 @@ class CooperativePath {
   // slice is ready.
   void make_slice_ready();
   void agree_on_plan();
+  [[nodiscard]] WaitBudget budget_for_shares() const;
   void open_operation();
   void await_storing_peers();
   [[nodiscard]] bool is_in(LaneBlock::Phase phase) const {

@@ -61,6 +61,7 @@ void Lane::initialise(LaneBlock& block, std::uint32_t index) {
   }
   for (std::size_t rank = 0; rank < ranks_; ++rank) {
     control_.current_tiles(index)[rank].number.store(0, std::memory_order_relaxed);
+    control_.current_tiles(index)[rank].share.store(first - 1, std::memory_order_relaxed);
     SliceCounters& counters = control_.slice_counters(index)[rank];
     for (std::atomic<std::uint32_t>* counter :
          {&counters.filled, &counters.folded, &counters.released})
@@ -129,12 +130,17 @@ Lane::~Lane() {
   unlock_pool();
 }
 
-Mapping Lane::use_buffer(const device::Placement& buffer, std::uint64_t bytes) {
-  const std::uint64_t key = buffer.file_offset << 16 ^ buffer.serial;
-  Uses& uses = uses_[(buffer.file_offset >> 12) * 0x9e3779b97f4a7c15u >> 58];
-  if (uses.buffer != key) uses = {key, 0};
+Mapping Lane::use_buffers(const device::Placement& send, const device::Placement& recv,
+                          std::uint64_t bytes) {
+  constexpr std::uint64_t kSpread = 0x9e3779b97f4a7c15u;
+  const auto key_of = [](const device::Placement& buffer) {
+    return buffer.file_offset << 16 ^ buffer.serial;
+  };
+  const std::uint64_t key = key_of(send) * kSpread ^ key_of(recv);
+  Uses& uses = uses_[key * kSpread >> 58];
+  if (uses.key != key) uses = {key, 0};
   const bool is_large = bytes >= kLargeBufferBytes;
-  if (uses.count == (is_large ? kUsesByShares : 1)) return Mapping::whole;
+  if (uses.count >= (is_large ? kUsesByShares : 1)) return Mapping::whole;
   ++uses.count;
   return is_large ? Mapping::by_shares : Mapping::unused;
 }

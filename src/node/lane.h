@@ -56,6 +56,14 @@ class Lane {
   }
   [[nodiscard]] bool has_posted(int rank) const { return has_posted(rank, number_); }
 
+  // Returns whether `rank` has computed its share of the current operation or slice. Only the rank
+  // itself may call complete_share().
+  [[nodiscard]] bool has_computed_share(int rank) const {
+    return current_tiles_[rank].share.load(std::memory_order_relaxed) == cooperative_number_;
+  }
+  void complete_share() {
+    current_tiles_[rank_].share.store(cooperative_number_, std::memory_order_relaxed);
+  }
   // Returns whether each rank computes a fixed share of the current operation. All ranks must have
   // posted the operation; all of them get the same answer.
   [[nodiscard]] bool has_shares() const {
@@ -85,9 +93,11 @@ class Lane {
     const std::uint32_t state = block_->state.load(std::memory_order_seq_cst) & ~3u;
     return static_cast<std::int32_t>(state - state_word(LaneBlock::gathering)) > 0;
   }
-  // Records the use of a buffer. Returns how the ranks are to map the buffer. At most 64 buffers
-  // are recorded; a buffer whose record is lost counts as new.
-  [[nodiscard]] Mapping use_buffer(const device::Placement& buffer, std::uint64_t bytes);
+  // Records the use of a pair of buffers, the larger of which has `bytes` bytes. Returns how the
+  // ranks are to map the buffers. At most 64 pairs are recorded; a pair whose record is lost counts
+  // as new.
+  [[nodiscard]] Mapping use_buffers(const device::Placement& send, const device::Placement& recv,
+                                    std::uint64_t bytes);
   // Ends a slice that is not the operation's last.
   void finish_slice() { ++cooperative_number_; }
   // Ends an operation that did not use the lane's state word.
@@ -124,7 +134,7 @@ class Lane {
   std::uint32_t cooperative_number_;
   std::uint32_t slices_done_;
   struct Uses {
-    std::uint64_t buffer = 0;
+    std::uint64_t key = 0;  // of the pair of buffers
     std::uint32_t count = 0;
   };
   std::array<Uses, 64> uses_{};

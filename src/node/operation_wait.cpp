@@ -72,9 +72,7 @@ std::string OperationWait::delay_of(int rank, bool all_posted) const {
     return " is copying its host memory and gets no processor time";
   if (lane.current_tile(rank).load(std::memory_order_relaxed) != 0)
     return " is computing its part and gets no processor time";
-  if (lane.has_shares() &&
-      node_.record(rank).in_operation.load(std::memory_order_relaxed) != lane.ordinal() + 1)
-    return " has not begun to compute its part";
+  if (lane.has_shares() && !lane.has_computed_share(rank)) return " has not computed its part";
   return {};
 }
 

@@ -70,8 +70,7 @@ void post(NodeSegment& node, CollectiveOperation& op) {
       if (!op.stages_send())
         op.content = resolve_content(arena, op.send.file_offset, op.send_bytes);
     }
-    op.mapping = op.recv_bytes != 0 ? op.lane.use_buffer(op.recv, op.recv_bytes)
-                                    : op.lane.use_buffer(op.send, op.send_bytes);
+    op.mapping = op.lane.use_buffers(op.send, op.recv, std::max(op.send_bytes, op.recv_bytes));
   }
   publish(node, op);
 }

@@ -9,9 +9,12 @@ namespace {
 
 constexpr std::uint64_t kLine = 64;
 std::uint64_t choose_tile_bytes(Collective collective, std::uint64_t bytes, int parts) {
-  const std::uint64_t share = bytes / static_cast<std::uint64_t>(parts);
+  const auto least = static_cast<std::uint64_t>(parts);
   const std::uint64_t max_bytes =
       collective == Collective::all_to_all ? TilePlan::kMaxPairTileBytes : TilePlan::kMaxTileBytes;
+  const std::uint64_t tiles_per_part =
+      std::max<std::uint64_t>((bytes + least * max_bytes - 1) / (least * max_bytes), 1);
+  const std::uint64_t share = bytes / (least * tiles_per_part);
   return std::clamp(share / kLine * kLine, TilePlan::kMinTileBytes, max_bytes);
 }
 

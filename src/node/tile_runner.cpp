@@ -42,6 +42,7 @@ void TileRunner::run() {
     while (const auto number = has_shares_ ? next_tile() : claim_tile()) {
       run_tile(*number);
       leave_tile();
+      if (has_shares_ && next_ == end_) op_.lane.complete_share();
       if (block.tiles_done.fetch_add(1, kTileDone) + 1 == plan_->tiles()) return complete_slice();
     }
   } catch (const Error& error) {
@@ -103,16 +104,19 @@ bool TileRunner::all_peer_buffers(Visit visit) const {
 // calls, until every process has accessed every page. Returns false if the operation has ended
 // before all buffers are mapped.
 bool TileRunner::map_peers() {
-  mapped_ = all_peer_buffers([](device::ArenaView& memory, std::uint64_t offset,
-                                std::uint64_t bytes, std::uint32_t serial) {
+  mapped_ = true;
+  static_cast<void>(all_peer_buffers([&](device::ArenaView& memory, std::uint64_t offset,
+                                         std::uint64_t bytes, std::uint32_t serial) {
     memory.follow(offset, bytes, serial);
-    return memory.populated(offset, bytes);
-  });
+    mapped_ &= memory.populated(offset, bytes);
+    return true;
+  }));
   if (has_shares_) {
     const auto rank = static_cast<std::uint64_t>(node_.rank());
     const auto ranks = static_cast<std::uint64_t>(node_.size());
     next_ = static_cast<std::uint32_t>(rank * plan_->tiles() / ranks);
     end_ = static_cast<std::uint32_t>((rank + 1) * plan_->tiles() / ranks);
+    if (op_.lane.has_computed_share(node_.rank())) next_ = end_;  // before it was suspended
   }
   if (mapped_ || has_shares_ || op_.mapping == Mapping::unused) return true;
   const std::uint32_t open = op_.lane.state_word(LaneBlock::open);

@@ -26,6 +26,7 @@ class TileRunner {
   // `has_shares`: whether each rank computes a fixed share of the tiles.
   void plan_slice(bool has_shares);
   [[nodiscard]] const TilePlan& plan() const { return *plan_; }
+  [[nodiscard]] bool has_shares() const { return has_shares_; }
 
   // Runs tiles until no tile is left to claim or the operation has failed. Completes the slice
   // after the slice's last tile. On an error, fails the communicator, so that no peer waits for

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <memory>
 
 #include <gtest/gtest.h>
 
@@ -56,6 +57,7 @@ TEST(Engine, AllReducesOfEverySizeSumInRankOrder) {
 // use must give the same sums.
 void check_reused_buffers(EngineRanks& ranks, std::size_t count, std::uint32_t rounds) {
   std::vector<std::vector<float>> inputs;
+  inputs.reserve(static_cast<std::size_t>(ranks.size()));
   for (int rank = 0; rank < ranks.size(); ++rank)
     inputs.push_back(random_values(count, static_cast<unsigned>(rank) + 1));
   const std::vector<float> expected = sum_in_rank_order(inputs);
@@ -104,22 +106,62 @@ TEST(Engine, TimeoutNamesRankThatDoesNotComputeItsShare) {
   } catch (const Error& error) {
     const std::string text = error.what();
     EXPECT_NE(text.find("rank 1"), std::string::npos) << text;
-    EXPECT_NE(text.find("has not begun to compute its part"), std::string::npos) << text;
+    EXPECT_NE(text.find("has not computed its part"), std::string::npos) << text;
+  }
+}
+
+// Does not wait for other ranks for long.
+class Impatient final : public CallLookahead {
+ public:
+  const CollectiveCall* next() override { return nullptr; }
+  bool has_next() const override { return false; }
+  WaitBudget wait_budget() const override { return WaitBudget::no_sleep; }
+};
+
+// In place, computing a share twice would change the result.
+TEST(Engine, SuspendedOperationComputesItsShareOnce) {
+  EngineRanks ranks(2);
+  const std::size_t count = kLargeBufferBytes / sizeof(float) + 17;
+  const std::vector<std::vector<float>> inputs{random_values(count, 1), random_values(count, 2)};
+  std::vector<CollectiveCall> calls;
+  std::vector<std::unique_ptr<Lane>> lanes;
+  for (int rank = 0; rank < 2; ++rank) {
+    const std::uint64_t buffer = ranks.upload(rank, inputs[static_cast<std::size_t>(rank)]);
+    calls.push_back(all_reduce_call(count, buffer, buffer));
+    lanes.push_back(ranks.make_lane(rank));
+  }
+  lanes[1]->attach();
+  CollectiveOperation operation(*lanes[1], calls[1], 1, 2, lanes[1]->number());
+  post(ranks.segment(1), operation);
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    Impatient ahead;
+    EXPECT_FALSE(ranks.engine(0).execute(*lanes[0], calls[0], &ahead)) << attempt;
+    EXPECT_TRUE(lanes[0]->has_computed_share(0)) << attempt;
+  }
+  EXPECT_TRUE(ranks.engine(1).execute(*lanes[1], calls[1]));
+  EXPECT_TRUE(ranks.engine(0).execute(*lanes[0], calls[0]));
+  const std::vector<float> expected = sum_in_rank_order(inputs);
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_TRUE(
+        same_bits(ranks.read(rank, calls[static_cast<std::size_t>(rank)].recv, count), expected))
+        << rank;
   }
 }
 
 TEST(Lane, MapsLargeBuffersBySharesAndSmallOnesOnTheirSecondUse) {
   EngineRanks ranks(2);
   const auto lane = ranks.make_lane(0);
-  const device::Placement large{4096, 1};
+  const device::Placement send{1 << 20, 1};
+  const device::Placement recv{2 << 20, 2};
   for (std::uint32_t use = 0; use < kUsesByShares; ++use)
-    ASSERT_EQ(lane->use_buffer(large, kLargeBufferBytes), Mapping::by_shares) << use;
-  EXPECT_EQ(lane->use_buffer(large, kLargeBufferBytes), Mapping::whole);
-  const device::Placement replaced{4096, 2};
-  EXPECT_EQ(lane->use_buffer(replaced, kLargeBufferBytes), Mapping::by_shares);
-  const device::Placement small{8192, 3};
-  EXPECT_EQ(lane->use_buffer(small, kLargeBufferBytes - 1), Mapping::unused);
-  EXPECT_EQ(lane->use_buffer(small, kLargeBufferBytes - 1), Mapping::whole);
+    ASSERT_EQ(lane->use_buffers(send, recv, kLargeBufferBytes), Mapping::by_shares) << use;
+  EXPECT_EQ(lane->use_buffers(send, recv, kLargeBufferBytes), Mapping::whole);
+  EXPECT_EQ(lane->use_buffers(send, recv, kLargeBufferBytes - 1), Mapping::whole);
+  const device::Placement replaced{2 << 20, 3};
+  EXPECT_EQ(lane->use_buffers(send, replaced, kLargeBufferBytes - 1), Mapping::unused);
+  EXPECT_EQ(lane->use_buffers(send, replaced, kLargeBufferBytes - 1), Mapping::whole);
+  EXPECT_EQ(lane->use_buffers(send, replaced, kLargeBufferBytes), Mapping::by_shares);
+  EXPECT_EQ(lane->use_buffers(send, replaced, kLargeBufferBytes - 1), Mapping::whole);
 }
 
 TEST(Engine, CountersWrap) {
