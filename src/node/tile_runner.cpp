@@ -98,11 +98,12 @@ bool TileRunner::all_peer_buffers(Visit visit) const {
   return true;
 }
 
-// Maps all pages of the peers' buffers, unless the buffers are mapped by shares or this rank uses
-// its own buffer for the first time: if a buffer is not used again, most processes never access
-// most of its pages. Reused buffers that are not mapped would cause page faults for hundreds of
-// calls, until every process has accessed every page. Returns false if the operation has ended
-// before all buffers are mapped.
+// Maps all pages of the peers' buffers. Maps nothing in two cases: if each rank computes and maps
+// only a fixed share of the tiles (Mapping::by_shares), or if this rank uses its own buffers for
+// the first time, because most processes never access most pages of a buffer that is not used
+// again. A reused buffer that is not mapped would cause page faults for hundreds of calls, until
+// every process has accessed every page. Returns false if the operation has ended before all
+// buffers are mapped.
 bool TileRunner::map_peers() {
   mapped_ = true;
   static_cast<void>(all_peer_buffers([&](device::ArenaView& memory, std::uint64_t offset,

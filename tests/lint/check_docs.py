@@ -107,8 +107,8 @@ def check_index(root):
 
 
 def check_pages_are_run(root):
-    """Checks that each how-to page has console blocks, which tests/docs runs, or that a test which
-    runs the page's programs names the page."""
+    """Checks that each how-to page either has a console block (tests/docs runs these) or is named by
+    a test that runs its programs."""
     tests = "".join(path.read_text() for path in tree.files(root, "tests") if path.name in PAGE_TESTS)
     for path in tree.files(root, "docs/how-to"):
         if path.suffix == ".md" and "\n```console\n" not in path.read_text() and f'"{path.name}"' not in tests:

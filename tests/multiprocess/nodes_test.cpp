@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests ranks on several emulated nodes: compares every collective, type, reduction and placement
-// with the exact results of the plan, under the planner's choice and under each algorithm that can
-// be forced.
+// Tests ranks on several emulated nodes: for every collective, type, reduction and placement, the
+// results must equal bit for bit those that the plan determines, both with the algorithm that the
+// planner chooses and, for collectives that reduce, with each that can be forced.
 #include "matrix.h"
 #include "rank_test.h"
 #include "scalar_fold.h"

@@ -158,9 +158,9 @@ def require_trained_together(output: str) -> None:
 
 
 def test_accelerate_uses_an_existing_group(tmp_path: Path) -> None:
-    """Without the patch, Accelerate on CPUs must use an existing group to wrap the model, shard the
-    data and gather results, and the final weights must be equal. Accelerate labels the backend
-    "gloo", which is wrong but harmless."""
+    """Without the patch, Accelerate on CPUs must use the group that the program has created to wrap
+    the model, shard the data and gather results. All ranks must end with the same weights.
+    Accelerate labels the backend "gloo", which is wrong but harmless."""
     needs("accelerate")
     require_trained_together(run_program(2, accelerate_program("Accelerator(cpu=True)", FIRST, "gloo"), tmp_path, seconds=LIMIT))
 
@@ -168,8 +168,8 @@ def test_accelerate_uses_an_existing_group(tmp_path: Path) -> None:
 @pytest.mark.parametrize("options", ["cpu=True, ", ""])
 def test_patched_accelerate_creates_the_group(options: str, tmp_path: Path) -> None:
     """With HCCL_TORCH_PATCH_ACCELERATE=1, Accelerate must use the backend that the program names,
-    and the program must announce the patch. Without the patch, cpu=True would raise ValueError;
-    without the patch and cpu=True, the ranks would train independently."""
+    and hccl_torch must announce the patch. Without the patch, the program would fail with
+    ValueError if it passed cpu=True; otherwise its ranks would train independently."""
     needs("accelerate")
     output = run_program(2, accelerate_program(f"Accelerator({options}{KEYWORD})"), tmp_path, seconds=LIMIT,
                          HCCL_TORCH_PATCH_ACCELERATE="1")
@@ -280,8 +280,9 @@ assert trainer.evaluate()["eval_loss"] > 0
 
 @pytest.mark.parametrize("patched", [False, True])
 def test_transformers_trainer(patched: bool, tmp_path: Path) -> None:
-    """Transformers' Trainer must train and evaluate a tiny BERT on CPUs, with an existing group or,
-    with the patch, with only ddp_backend="hccl". The final weights must be equal."""
+    """Transformers' Trainer must train and evaluate a tiny BERT on CPUs, either in a group that the
+    program has created or, if Accelerate is patched, given only ddp_backend="hccl". All ranks must
+    end with the same weights."""
     needs("accelerate", "transformers")
     text = TRANSFORMERS.replace("{folder}", str(tmp_path / "out")).replace("{first}", "" if patched else FIRST)
     text = text.replace("{options}", ', ddp_backend="hccl"' if patched else "")

@@ -98,9 +98,9 @@ class QueuePair {
 
  private:
   static constexpr std::size_t kBatch = 32;
-  // Receive requests are replenished in batches of this size. The queue holds one batch more than
-  // the peer may have writes in flight, so that there is always a request for each write, even
-  // while a batch is missing.
+  // Receive requests are replenished in batches of this size. The queue's capacity is the maximum
+  // number of writes that the peer may have in flight plus one batch, so that every write finds a
+  // request even while up to a batch has yet to be replenished.
   static constexpr std::uint32_t kReceiveBatch = 16;
 
   template <class Object>

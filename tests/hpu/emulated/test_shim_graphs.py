@@ -304,7 +304,8 @@ def test_wrapped_module(device, records, monkeypatch):
 
 
 def test_recordings_of_different_arguments(device, monkeypatch):
-    """Python gives -1 and -2 the same hash, 1, 1.0 and True are equal, and a deque has no hash."""
+    """Different arguments must get different recordings, although -1 and -2 have the same hash,
+    1 == 1.0 == True, 0.0 == -0.0, and a deque cannot be hashed."""
     monkeypatch.setenv("HCCL_TORCH_HPU_GRAPHS", "1")
 
     class Scale(torch.nn.Module):

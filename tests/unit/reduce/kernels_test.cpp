@@ -230,7 +230,8 @@ std::vector<std::int64_t> supported_targets() {
 INSTANTIATE_TEST_SUITE_P(Supported, Kernels, testing::ValuesIn(supported_targets()),
                          [](const auto& test) { return hwy::TargetName(test.param); });
 
-// Averages of all byte values must be exact for every number of ranks.
+// For every byte value and every number of ranks, the average must equal the quotient truncated
+// toward zero.
 TEST(Averages, OfBytesAreExact) {
   std::array<std::byte, 256> all{}, zeros{}, result{};
   for (std::size_t value = 0; value < all.size(); ++value)
@@ -251,8 +252,9 @@ TEST(Averages, OfBytesAreExact) {
   }
 }
 
-// Averages must be exact around zero and at both ends of the range, for every number of ranks. If
-// that number is a power of two, the kernels divide by shifts, which round down.
+// Around zero, at both ends of the range and for every number of ranks, averages must equal the
+// quotient truncated toward zero, although the kernels divide by shifts, which round down, if the
+// number of ranks is a power of two.
 template <class T>
 void expect_exact_averages(hcclDataType_t type) {
   using Unsigned = std::make_unsigned_t<T>;

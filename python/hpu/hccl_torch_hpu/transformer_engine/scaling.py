@@ -13,8 +13,8 @@ class Scales:
     """The scales of some tensors of a module: activations and weights of the forward pass, and gradients of the
     backward pass.
 
-    ``begin_step`` computes the scales; ``cast`` uses them and measures magnitudes. A tensor that has not been measured
-    yet is scaled by its own magnitude.
+    ``begin_step`` computes the scales in the steps in which they are due; ``cast`` uses them and, in a step that
+    measures, records magnitudes. A tensor that has no scale yet is scaled by its own magnitude.
 
     Args:
         forward, backward: the number of tensors of each pass; tensors of the backward pass come last.
@@ -31,7 +31,8 @@ class Scales:
         self._mode: Mode | None = None
 
     def begin_step(self, mode: Mode, device: torch.device) -> Mode:
-        """Adds the magnitudes of the last step to the history, and computes the scales.
+        """Adds the magnitudes of the last step to the history if that step measured them, and computes the scales if they
+        are due.
 
         A step that runs again inside a backward pass must return the values of its first run. It keeps the scales and
         the mode of the first run, because it may run in another thread or after the end of ``fp8_autocast``.
@@ -84,7 +85,7 @@ class Scales:
         self.scale = torch.where(is_known, limits / amax / 2.0 ** recipe.margin, self.scale)
 
     def measure(self, number: int, tensor: torch.Tensor) -> torch.Tensor:
-        """Returns the tensor's largest magnitude, and stores it for the next step."""
+        """Returns the tensor's largest magnitude. In a step that measures, also includes it in the step's maximum."""
         amax = tensor.detach().abs().amax().float()
         if self._measures:
             self._measured[number] = torch.maximum(self._measured[number], amax)
