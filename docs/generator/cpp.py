@@ -20,12 +20,12 @@ NAMES = {
     "rank_text": "rank (pid, host)", "describe_rank": "rank (pid, host)", "description": "creator of the id (pid, host)",
     "describe(interfaces)": "interfaces", "describe(*entry)": "allocation", "describe": "call", "call_text": "call", "posted_calls_text": "calls",
     "delay": "late ranks and causes", "rank_list": "ranks", "seconds": "seconds", "elapsed.count()": "seconds",
-    "waited_for()": "missing ranks", "sizeof(hcclUniqueId)": "1032", "size-1": "ranks - 1",
+    "waited_for()": "missing ranks", "sizeof(hcclUniqueId)": "1032", "size-1": "size - 1", "communicator->size()-1": "size - 1",
     "std::chrono::duration_cast<std::chrono::seconds>(kPoolTimeout).count()": "seconds", "expected-1": "rank",
     "bytes-left": "n", "bytes>>20": "n", "device::pci_bus_id(0)": "PCI address", "device_->id()": "device",
     "stream.device().id()": "device", "stream->device().id()": "device", "communicator->device().id()": "device",
     "std::min(larger+larger_bytes,smaller+smaller_bytes)-std::max(larger,smaller)": "n",
-    "facts().name": "type", "free_bytes()": "n", "identities.size()": "n", "ranks.size()": "n", "mine.blob.size()": "n",
+    "facts().name": "type", "free_bytes()": "n", "identities.size()": "n", "ranks.size()": "n", "mine.blob.size()": "bytes",
     "request.size": "n", "id.length": "n", "op_.number": "number", "lane.number()": "number", "lane.ordinal()": "stream", "op_.lane.ordinal()": "stream",
     "stream->progress()->completed()": "n", "stream->pushed()": "n", "operation-1": "stream", "lane-1": "stream",
     "reduce::operation_name": "reduction", "reduce::type_name": "type", "collective_name": "collective",
@@ -34,7 +34,7 @@ NAMES = {
     "call.peer": "peer", "hello.size": "n", "hello_.rank": "rank", "joining_rank": "rank", "leader_": "rank", "rank_": "rank",
     "node_.rank()": "rank", "ranks[first]": "rank", "ranks[last]": "rank", "size_": "ranks", "size()": "ranks",
     "odd": "ranks and their calls", "usual": "the other ranks and their calls", "doing": "operation",
-    "kMostRanks": "n", "node::kMaxRanks": "n", "kMostBlob": "n", "Group::kMostCalls": "1024", "kLanes": "n",
+    "kMostRanks": "n", "node::kMaxRanks": "n", "kMostBlob": "limit", "Group::kMostCalls": "1024", "kLanes": "n",
 }
 
 

@@ -36,8 +36,9 @@ void validate(int size, int rank, const Contribution& mine) {
                                           size, " ranks; pass a rank from 0 to ", size - 1));
   }
   if (mine.blob.size() > kMostBlob) {
-    throw Error(hcclInternalError, text("a rank contributes ", mine.blob.size(), " bytes; at most ",
-                                        kMostBlob, " are exchanged"));
+    throw Error(hcclInternalError,
+                text("rank ", rank, " contributes ", mine.blob.size(),
+                     " bytes for the other ranks of its node, but the limit is ", kMostBlob));
   }
 }
 

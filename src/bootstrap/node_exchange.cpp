@@ -98,7 +98,7 @@ void NodeExchange::announce(const Contribution& mine) {
   if (!mine.announce || (one_node && !mine.announces_always)) return;
   member(rank_).announced = mine.announce(table_.secret);
   if (member(rank_).announced.size() > kMostAnnounced)
-    throw Error(hcclInternalError, text("a rank announces more than ", kMostAnnounced,
+    throw Error(hcclInternalError, text("rank ", rank_, " announces more than ", kMostAnnounced,
                                         " bytes; report this as a defect of hccl"));
 }
 

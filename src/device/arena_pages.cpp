@@ -30,7 +30,8 @@ void copy_data(const ArenaView& view, std::uint64_t from, std::uint64_t to, std:
     if (got <= 0 || pwrite(file, buffer.data(), static_cast<std::size_t>(got),
                            static_cast<off_t>(to + (at - from))) != got) {
       throw Error(hcclOutOfMemory,
-                  "no memory to move an allocation to fresh pages; free memory on this host");
+                  "no memory to move an allocation out of reach of a stopped peer; free memory on "
+                  "this host");
     }
     at += static_cast<std::uint64_t>(got);
   }
@@ -108,7 +109,8 @@ std::uint64_t ArenaPages::copy_to_fresh(std::uint64_t offset, std::uint64_t byte
   const auto fresh = fresh_.allocate(bytes, kPageBytes);
   if (!fresh)
     throw Error(hcclOutOfMemory,
-                "the file has no room to move an allocation away from a stopped peer");
+                "device memory has no room to move an allocation out of reach of a stopped peer; "
+                "free device memory or raise HCCL_DEVICE_MEMORY");
   copy_data(*view_, offset, *fresh, bytes);
   return *fresh;
 }

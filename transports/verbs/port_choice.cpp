@@ -222,7 +222,8 @@ PortChoice choose_ports(const std::vector<Port>& ports, const PortRequest& reque
   if (usable.empty() && !request.devices.empty() && !list.all_but) {
     throw Error(hcclSystemError,
                 text("HCCL_IB_HCA=", quoted(request.devices), ": ", why_none(choice.remarks),
-                     "; correct that, or unset it to run without RoCE"));
+                     "; make a named port usable, unset HCCL_IB_HCA to consider all devices, "
+                     "or set HCCL_IB_DISABLE=1 to run without RoCE"));
   }
   std::ranges::stable_sort(usable, {}, [](const ScoredPort* port) {
     return std::tuple(port->position, port->chosen->last_resort,

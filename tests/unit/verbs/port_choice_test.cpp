@@ -124,7 +124,8 @@ TEST(PortChoice, RequiresUsableNamedDevice) {
   EXPECT_EQ(error_of(hcclSystemError, choose),
             "HCCL_IB_HCA=\"rxe1\": no RoCE port can be used (rxe1 port 1 rejected: is down "
             "(check its cable and `ip link`), rxe0 port 1 rejected: HCCL_IB_HCA=rxe1 does not "
-            "name it); correct that, or unset it to run without RoCE");
+            "name it); make a named port usable, unset HCCL_IB_HCA to consider all devices, "
+            "or set HCCL_IB_DISABLE=1 to run without RoCE");
 }
 
 TEST(PortChoice, RejectsAddressesOfOtherNamespaces) {
