@@ -113,7 +113,7 @@ inline std::uint64_t measure_walk(WalkLibrary& library, const Walk& plan, int ra
   const std::vector<float> sums = library.read(pair.output, input.size());
   std::uint64_t wrong = 0;
   for (std::size_t at = 0; at < input.size(); ++at)
-    wrong += sums[at] == input[at] * static_cast<float>(ranks) ? 0 : 1;
+    wrong += sums[at] == input[at] * static_cast<float>(ranks) ? 0u : 1u;
   library.release(pair);
   library.release(small);
   if (rank == 0) {
