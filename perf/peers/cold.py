@@ -4,7 +4,7 @@
 all-reduces whose buffers are allocated just before the call and freed after it. Every sample is a new job.
 
 Prints Markdown to standard output and progress to standard error. docs/performance.md describes what is measured. On
-two idle cores a run takes about ten minutes."""
+two idle cores a run takes about six minutes."""
 import argparse
 import json
 import os
