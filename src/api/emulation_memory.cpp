@@ -56,9 +56,9 @@ hcclResult_t hcclEmulationCheckMemory(const void* memory, uint64_t size, int wri
                   text("memory ", memory, " + ", size,
                        " bytes is not in the address space; pass memory of this process"));
     }
-    device::check_host_access(
-        address, size, writable != 0 ? device::HostAccess::write : device::HostAccess::read,
-        "memory");
+    device::check_host_access(address, size,
+                              writable != 0 ? device::HostAccess::write : device::HostAccess::read,
+                              "memory");
   });
 }
 
