@@ -97,48 +97,35 @@ def sizes_for(options, section, collective, ranks):
     return [size for size in options.sizes or default if size >= least_size(collective, ranks)]
 
 
-def race_queued(options, collective, ranks):
+def race_queued(options, section, collective, ranks):
+    """Races the sides on device memory, or on ordinary host memory in the section "host"."""
     in_place = options.in_place or collective == "broadcast"  # MPI_Bcast has only one buffer
+    on_host = section == "host"
     seconds = seconds_for(options, collective)
-    sizes = sizes_for(options, "queued", collective, ranks)
-    with OneNode(f"{options.build}/bin", ranks, collective, collective != "barrier") as field:
+    sizes = sizes_for(options, section, collective, ranks)
+    with OneNode(f"{options.build}/bin", ranks, collective, not on_host and collective != "barrier", on_host) as field:
         races = []
         for size in sizes:
-            progress(f"{collective}, {ranks} ranks, {size} bytes: choosing settings")
+            progress(f"{section}, {collective}, {ranks} ranks, {size} bytes: choosing settings")
             races.append(Race(field, collective, size, seconds, in_place=in_place))
             if 0 < size <= VERIFY_UP_TO:
                 races[-1].verify()
         perf = PerfProgram(f"{options.build}/bin", collective, ranks, sizes, seconds / 3, in_place)
         cells = [race.cell for race in races]
         for number in range(options.rounds):
-            progress(f"{collective}, {ranks} ranks: round {number + 1} of {options.rounds}")
+            progress(f"{section}, {collective}, {ranks} ranks: round {number + 1} of {options.rounds}")
             for race in races:
                 race.round(number)
-            perf.round(cells)
+            if not on_host:
+                perf.round(cells)
         return cells
 
 
-def race_host(options, collective, ranks):
-    in_place = options.in_place or collective == "broadcast"
-    with OneNode(f"{options.build}/bin", ranks, collective, with_floor=False, in_host_memory=True) as field:
-        races = []
-        for size in sizes_for(options, "host", collective, ranks):
-            progress(f"host memory, {collective}, {ranks} ranks, {size} bytes: choosing settings")
-            races.append(Race(field, collective, size, seconds_for(options, collective), in_place=in_place))
-            if 0 < size <= VERIFY_UP_TO:
-                races[-1].verify()
-        for number in range(options.rounds):
-            progress(f"host memory, {collective}, {ranks} ranks: round {number + 1} of {options.rounds}")
-            for race in races:
-                race.round(number)
-        return [race.cell for race in races]
-
-
-def race_latency(options, collective, ranks):
+def race_latency(options, section, collective, ranks):
     with OneNode(f"{options.build}/bin", ranks, collective, with_floor=False) as field:
         progress(f"latency, {ranks} ranks: choosing settings")
         races = [Race(field, collective, size, seconds_for(options, collective), latency=True)
-                 for size in sizes_for(options, "latency", collective, ranks)]
+                 for size in sizes_for(options, section, collective, ranks)]
         for number in range(options.rounds):
             progress(f"latency, {ranks} ranks: round {number + 1} of {options.rounds}")
             for race in races:
@@ -146,13 +133,13 @@ def race_latency(options, collective, ranks):
         return [race.cell for race in races]
 
 
-def race_busy(options, collective, ranks):
+def race_busy(options, section, collective, ranks):
     """Races the sides while a busy loop runs. If each rank has a core, Open MPI spins and makes no progress beside the
     loop. In that case, hccl is compared with its own time without the loop."""
     loop = BusyLoop(max(os.sched_getaffinity(0)))
     seconds = seconds_for(options, collective)
     with contextlib.closing(loop), OneNode(f"{options.build}/bin", ranks, collective, with_floor=False) as field:
-        sizes = sizes_for(options, "busy", collective, ranks)
+        sizes = sizes_for(options, section, collective, ranks)
         if ranks <= len(os.sched_getaffinity(0)):
             return undisturbed_rounds(field, loop, collective, sizes, seconds, options.rounds)
         loop.run()
@@ -184,7 +171,7 @@ def undisturbed_rounds(field, loop, collective, sizes, seconds, rounds):
     return cells
 
 
-RACES = {"queued": race_queued, "host": race_host, "latency": race_latency, "busy": race_busy}
+RACES = {"queued": race_queued, "host": race_queued, "latency": race_latency, "busy": race_busy}
 BY_DEFAULT = ("queued", "latency", "busy")
 
 
@@ -200,7 +187,7 @@ def plan_sections(options):
 
 def run_sections(options):
     for section, collective, ranks in plan_sections(options):
-        yield section, RACES[section](options, collective, ranks)
+        yield section, RACES[section](options, section, collective, ranks)
 
 
 def main():

@@ -3,9 +3,10 @@
 // synchronises once per batch, under the command protocol of command.h.
 //   hccl_collectives -g RANKS [--nodes NODES] [--host-memory]
 // With several nodes, the ranks are distributed evenly over nodes that communicate over loopback.
+#include "addresses.h"
 #include "child.h"
 #include "command.h"
-#include "hccl_check.h"
+#include "hccl_driver.h"
 #include "processes.h"
 #include "session.h"
 #include "shape.h"
@@ -29,11 +30,6 @@
 
 namespace peers {
 namespace {
-
-struct Meeting {
-  CommandBoard board;
-  hcclUniqueId id{};
-};
 
 class HcclEngine final : public Engine {
  public:
@@ -88,10 +84,6 @@ class HcclEngine final : public Engine {
   }
 
  private:
-  static std::uint64_t address(const void* host) { return reinterpret_cast<std::uint64_t>(host); }
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): the API takes device addresses as pointers
-  static void* pointer(std::uint64_t device) { return reinterpret_cast<void*>(device); }
-
   void reallocate(std::size_t count) {
     if (in_host_memory_) {
       host_ = {std::vector<float>(count), std::vector<float>(count)};

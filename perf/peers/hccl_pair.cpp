@@ -4,6 +4,7 @@
 //   hccl_pair ping_pong|exchange|all_reduce BYTES CALLS
 // A call of ping_pong is a round trip, and a call of exchange is one message in each direction at
 // once. Rank 0 prints the microseconds per call: the median and the mean.
+#include "addresses.h"
 #include "pair.h"
 
 #include <hccl.h>
@@ -15,6 +16,8 @@
 #include <string>
 
 namespace {
+
+using peers::pointer;
 
 void check(int code, const char* call, const char* text) {
   if (code == 0) return;
@@ -49,9 +52,6 @@ struct Rank {
   }
   Rank(const Rank&) = delete;
   Rank& operator=(const Rank&) = delete;
-
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): the API takes device addresses as pointers
-  static void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
 
   void post(std::size_t bytes) const {
     check(hcclSend(pointer(send), bytes, hcclUint8, 1 - number, comm, stream), "hcclSend");

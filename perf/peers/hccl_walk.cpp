@@ -2,7 +2,7 @@
 // hccl's side of the comparison on new buffers (cold.py). Uses only the public API.
 //   hccl_walk -g RANKS [--host-memory] [--reallocate] PAIRS BYTES ROUNDS
 #include "child.h"
-#include "hccl_check.h"
+#include "hccl_driver.h"
 #include "processes.h"
 #include "session.h"
 #include "walk.h"
@@ -21,11 +21,6 @@
 
 namespace peers {
 namespace {
-
-struct Meeting {
-  CommandBoard board;
-  hcclUniqueId id{};
-};
 
 class HcclWalk final : public WalkLibrary {
  public:
@@ -79,10 +74,6 @@ class HcclWalk final : public WalkLibrary {
   }
 
  private:
-  static std::uint64_t address(const void* host) { return reinterpret_cast<std::uint64_t>(host); }
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): the API takes device addresses as pointers
-  static void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
-
   [[nodiscard]] std::uint64_t allocate(std::size_t bytes) {
     if (in_host_memory_) return host_.allocate(bytes);
     std::uint64_t buffer = 0;

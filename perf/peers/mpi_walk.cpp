@@ -13,6 +13,7 @@
 
 namespace {
 
+using peers::pointer;
 using peers::WalkLibrary;
 
 class MpiWalk final : public WalkLibrary {
@@ -38,9 +39,6 @@ class MpiWalk final : public WalkLibrary {
   }
 
  private:
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): the number was made from a pointer
-  static void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
-
   peers::HostBuffers host_;
 };
 

@@ -3,6 +3,8 @@
 // that use many pairs of buffers in turn.
 #pragma once
 
+#include "addresses.h"
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -19,8 +21,8 @@ struct Walk {
   std::size_t pairs = 1;  // each pair consists of an input and an output
   std::size_t bytes = 0;  // of each buffer
   std::size_t rounds = 1;
-  bool reallocates =
-      false;  // allocate the buffers of a call just before the call, and free them after it
+  // If true, the buffers of a call are allocated just before the call and freed after it.
+  bool reallocates = false;
 };
 
 // One rank of a library that makes the walk. All ranks must make the same calls. On failure,
@@ -53,11 +55,11 @@ class HostBuffers {
  public:
   [[nodiscard]] std::uint64_t allocate(std::size_t bytes) {
     auto buffer = std::make_unique_for_overwrite<std::byte[]>(bytes);
-    const auto address = reinterpret_cast<std::uint64_t>(buffer.get());
-    buffers_.emplace(address, std::move(buffer));
-    return address;
+    const std::uint64_t begin = address(buffer.get());
+    buffers_.emplace(begin, std::move(buffer));
+    return begin;
   }
-  void release(std::uint64_t address) { buffers_.erase(address); }
+  void release(std::uint64_t begin) { buffers_.erase(begin); }
 
  private:
   std::map<std::uint64_t, std::unique_ptr<std::byte[]>> buffers_;
@@ -70,8 +72,9 @@ inline double time_calls(WalkLibrary& library, std::span<const WalkLibrary::Pair
   const auto begin = std::chrono::steady_clock::now();
   for (const WalkLibrary::Pair& pair : pairs) library.all_reduce(pair, count);
   library.finish_calls();
-  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin)
-      .count();
+  const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - begin;
+  library.barrier();  // a rank that went on would slow down the ranks that still measure
+  return time.count();
 }
 
 // Returns the microseconds per call of each round.
@@ -90,7 +93,6 @@ inline std::vector<double> walk(WalkLibrary& library, const Walk& plan,
   } else {
     for (WalkLibrary::Pair& pair : pairs) pair = library.allocate(input);
     for (double& time : times) time = time_calls(library, pairs, input.size());
-    library.barrier();  // a rank that releases its buffers would slow down the others' last round
     for (const WalkLibrary::Pair& pair : pairs) library.release(pair);
   }
   for (double& time : times) time /= static_cast<double>(plan.pairs);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns failed calls of the library into exceptions.
+// Common parts of the programs that measure hccl and start their ranks themselves.
 #pragma once
+
+#include "session.h"
 
 #include <hccl.h>
 #include <synapse_api.h>
@@ -9,6 +11,12 @@
 #include <string>
 
 namespace peers {
+
+// Memory that the ranks share.
+struct Meeting {
+  CommandBoard board;
+  hcclUniqueId id{};
+};
 
 // Throws std::runtime_error, whose text names `call` and the reason, unless the call succeeded.
 inline void check(hcclResult_t result, const char* call) {
