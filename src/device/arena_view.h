@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/file_descriptor.h"
+#include "base/hash_index.h"
 #include "base/shared_memory.h"
 #include "device/address.h"
 
@@ -83,9 +84,7 @@ class ArenaView {
   void follow(std::uint64_t offset, std::uint64_t bytes, std::uint32_t serial) noexcept {
     const std::uint64_t page = offset / 4096;
     const std::uint64_t known = page << 32 | serial;
-    // Buffers tend to lie at multiples of large powers of two, which would collide under a plain
-    // remainder.
-    Followed& entry = followed_[page * 0x9e3779b97f4a7c15u >> 54];
+    Followed& entry = followed_[hash_index(page, kFollowedBits)];
     if (entry.known.load(std::memory_order_relaxed) == known &&
         entry.end.load(std::memory_order_relaxed) >= offset + bytes)
       return;
@@ -123,7 +122,8 @@ class ArenaView {
     std::atomic<std::uint64_t> known{0};
     std::atomic<std::uint64_t> end{0};
   };
-  std::array<Followed, 1024> followed_{};
+  static constexpr unsigned kFollowedBits = 10;
+  std::array<Followed, 1 << kFollowedBits> followed_{};
 };
 
 }  // namespace hccl::device

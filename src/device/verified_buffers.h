@@ -3,6 +3,8 @@
 // asks the kernel about each of them once.
 #pragma once
 
+#include "base/hash_index.h"
+
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -44,10 +46,11 @@ class VerifiedBuffers {
   };
 
   [[nodiscard]] static std::size_t index(std::uint64_t address) noexcept {
-    return (address >> 3) * 0x9e3779b97f4a7c15u >> 58;
+    return hash_index(address >> 3, kIndexBits);
   }
 
-  std::array<Verified, 64> buffers_;
+  static constexpr unsigned kIndexBits = 6;
+  std::array<Verified, 1 << kIndexBits> buffers_;
 };
 
 }  // namespace hccl::device

@@ -48,6 +48,9 @@ struct CollectiveOperation {
   device::Placement recv;
   device::Content content = device::Content::data;  // of the send buffer
   Mapping mapping = Mapping::whole;                 // of this rank's buffers
+  // True if each rank computes a fixed share of the tiles. The same on all ranks once all of them
+  // have posted.
+  bool has_shares = false;
 
   // The counter of other ranks for which this rank waits on the host-memory path, or null.
   std::atomic<std::uint32_t> SliceCounters::*awaited_counter = nullptr;

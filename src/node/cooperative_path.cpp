@@ -17,7 +17,7 @@
 namespace hccl::node {
 
 bool CooperativePath::run() {
-  tiles_.plan_slice(false);
+  tiles_.plan_slice();
   if (op_.lane.posted(op_.number)) {
     const Slot& mine = op_.lane.slot(node_.rank());
     op_.send = {mine.send_offset, mine.send_serial};
@@ -73,11 +73,11 @@ void CooperativePath::agree_on_plan() {
   for (int rank = 0; rank < node_.size(); ++rank) {
     const std::uint8_t memory = op_.lane.slot(rank).memory;
     staged |= send_is_staged(memory) || recv_is_staged(memory);
+    op_.has_shares |= mapping_in(memory) == Mapping::by_shares;
   }
-  const bool has_shares = op_.lane.has_shares();
   const bool is_sliced = staged && op_.staging == nullptr;
   if (is_sliced) op_.slicing = Slicing(op_.call, node_.size(), true);
-  if (is_sliced || has_shares) tiles_.plan_slice(has_shares);
+  if (is_sliced || op_.has_shares) tiles_.plan_slice();
 }
 
 // Returns how long this rank may wait until the operation is complete. Without shares, that takes
@@ -85,8 +85,7 @@ void CooperativePath::agree_on_plan() {
 // runs. A resumed operation would fill its staging buffer once more, so operations in several
 // slices are not suspended.
 WaitBudget CooperativePath::budget_for_shares() const {
-  const bool can_resume =
-      tiles_.has_shares() && op_.staging == nullptr && op_.slicing.slices() == 1;
+  const bool can_resume = op_.has_shares && op_.staging == nullptr && op_.slicing.slices() == 1;
   return can_resume ? op_.wait_budget() : WaitBudget::unlimited;
 }
 
@@ -100,7 +99,7 @@ bool CooperativePath::next_slice() {
   if (last) return false;
   ++op_.slice_number;
   op_.lane.finish_slice();
-  tiles_.plan_slice(op_.lane.has_shares());
+  tiles_.plan_slice();
   make_slice_ready();
   return true;
 }
@@ -124,7 +123,7 @@ void CooperativePath::open_operation() {
   // With shares, wakes all ranks, because each must compute its share. Otherwise wakes one rank for
   // each of the other cores. More ranks would only compete for these cores. The completion of the
   // operation wakes all ranks.
-  if (op_.lane.has_shares()) return block.bell.ring();
+  if (op_.has_shares) return block.bell.ring();
   const int cores = node_.cores().cores;
   if (tiles_.plan().tiles() > 1 && cores > 1) block.bell.ring(cores - 1);
 }

@@ -5,6 +5,7 @@
 #include "node/host_path.h"
 
 #include "base/scope_exit.h"
+#include "base/wrapping.h"
 #include "device/copy.h"
 #include "device/host_memory.h"
 #include "node/address_range.h"
@@ -27,9 +28,8 @@ void copy(std::byte* to, const std::byte* from, std::uint64_t bytes, bool bypass
                     bypasses_cache ? reduce::StorePolicy::streaming : reduce::StorePolicy::cached);
 }
 
-// Returns whether `counter`, which wraps, has reached `count`.
 bool reached(const std::atomic<std::uint32_t>& counter, std::uint32_t count) {
-  return static_cast<std::int32_t>(counter.load(std::memory_order_seq_cst) - count) >= 0;
+  return !precedes(counter.load(std::memory_order_seq_cst), count);
 }
 
 }  // namespace

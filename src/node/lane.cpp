@@ -5,7 +5,9 @@
 
 #include "base/deadline.h"
 #include "base/error.h"
+#include "base/hash_index.h"
 #include "base/text.h"
+#include "base/wrapping.h"
 
 #include <chrono>
 
@@ -104,9 +106,6 @@ void Lane::attach() {
 // (HostPath::begin_next()).
 bool Lane::staging_is_released() const {
   if (block_ == nullptr) return true;
-  const auto precedes = [](std::uint32_t a, std::uint32_t b) {
-    return static_cast<std::int32_t>(a - b) < 0;
-  };
   const std::uint32_t filled = slice_counters_[rank_].filled.load(std::memory_order_seq_cst);
   const std::uint32_t used = precedes(slices_done_, filled) ? filled : slices_done_;
   for (std::size_t rank = 0; rank < ranks_; ++rank) {
@@ -132,12 +131,11 @@ Lane::~Lane() {
 
 Mapping Lane::use_buffers(const device::Placement& send, const device::Placement& recv,
                           std::uint64_t bytes) {
-  constexpr std::uint64_t kSpread = 0x9e3779b97f4a7c15u;
   const auto key_of = [](const device::Placement& buffer) {
     return buffer.file_offset << 16 ^ buffer.serial;
   };
-  const std::uint64_t key = key_of(send) * kSpread ^ key_of(recv);
-  Uses& uses = uses_[key * kSpread >> 58];
+  const std::uint64_t key = hash_index(key_of(send), 63) ^ key_of(recv);
+  Uses& uses = uses_[hash_index(key, kUsesBits)];
   if (uses.key != key) uses = {key, 0};
   const bool is_large = bytes >= kLargeBufferBytes;
   if (uses.count >= (is_large ? kUsesByShares : 1)) return Mapping::whole;

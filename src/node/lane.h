@@ -2,6 +2,7 @@
 // A rank's end of a lane: the operations of one stream of one communicator, in order.
 #pragma once
 
+#include "base/wrapping.h"
 #include "device/arena.h"
 #include "node/control_block.h"
 #include "node/fault.h"
@@ -64,19 +65,9 @@ class Lane {
   void complete_share() {
     current_tiles_[rank_].share.store(cooperative_number_, std::memory_order_relaxed);
   }
-  // Returns whether each rank computes a fixed share of the current operation. All ranks must have
-  // posted the operation; all of them get the same answer.
-  [[nodiscard]] bool has_shares() const {
-    for (std::size_t rank = 0; rank < ranks_; ++rank)
-      if (mapping_in(slot(static_cast<int>(rank)).memory) == Mapping::by_shares) return true;
-    return false;
-  }
-
   // Returns whether this rank has posted its part of operation `number`, which may be later than
   // the current operation.
-  [[nodiscard]] bool posted(std::uint32_t number) const {
-    return static_cast<std::int32_t>(posted_end_ - number) > 0;
-  }
+  [[nodiscard]] bool posted(std::uint32_t number) const { return precedes(number, posted_end_); }
   void set_posted(std::uint32_t number) { posted_end_ = number + 1; }
 
   [[nodiscard]] std::uint32_t ordinal() const { return ordinal_; }
@@ -91,7 +82,7 @@ class Lane {
   // several operations ahead.
   [[nodiscard]] bool complete() const {
     const std::uint32_t state = block_->state.load(std::memory_order_seq_cst) & ~3u;
-    return static_cast<std::int32_t>(state - state_word(LaneBlock::gathering)) > 0;
+    return precedes(state_word(LaneBlock::gathering), state);
   }
   // Records the use of a pair of buffers, the larger of which has `bytes` bytes. Returns how the
   // ranks are to map the buffers. At most 64 pairs are recorded; a pair whose record is lost counts
@@ -137,7 +128,8 @@ class Lane {
     std::uint64_t key = 0;  // of the pair of buffers
     std::uint32_t count = 0;
   };
-  std::array<Uses, 64> uses_{};
+  static constexpr unsigned kUsesBits = 6;
+  std::array<Uses, 1 << kUsesBits> uses_{};
 };
 
 }  // namespace hccl::node

@@ -3,6 +3,8 @@
 // receiver). A mailbox whose bytes are all zero is empty.
 #pragma once
 
+#include "base/hash_index.h"
+
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -70,8 +72,7 @@ struct Receipt {
 // has this count and type. Count and type are hashed together to 24 bits.
 [[nodiscard]] constexpr std::uint64_t awaiting(std::uint64_t number, std::uint64_t count,
                                                std::uint8_t type) {
-  const std::uint64_t mixed = (count << 8 | type) * 0x9e3779b97f4a7c15u;
-  return (number + 1) << 24 | mixed >> 40;
+  return (number + 1) << 24 | hash_index(count << 8 | type, 24);
 }
 
 struct Mailbox {

@@ -3,6 +3,7 @@
 #include "node/operation_wait.h"
 
 #include "base/text.h"
+#include "base/wrapping.h"
 #include "node/mailboxes.h"
 
 #include <atomic>
@@ -64,7 +65,7 @@ std::string OperationWait::delay_of(int rank, bool all_posted) const {
   if (op_.awaited_counter != nullptr) {
     if (op_.awaits_only_senders && !sends(op_.call, rank)) return {};
     const std::uint32_t count = (lane.slice_counters(rank).*op_.awaited_counter).load();
-    return static_cast<std::int32_t>(count - op_.awaited_count) < 0
+    return precedes(count, op_.awaited_count)
                ? " is copying its host memory and gets no processor time"
                : "";
   }
@@ -72,7 +73,7 @@ std::string OperationWait::delay_of(int rank, bool all_posted) const {
     return " is copying its host memory and gets no processor time";
   if (lane.current_tile(rank).load(std::memory_order_relaxed) != 0)
     return " is computing its part and gets no processor time";
-  if (lane.has_shares() && !lane.has_computed_share(rank)) return " has not computed its part";
+  if (op_.has_shares && !lane.has_computed_share(rank)) return " has not computed its part";
   return {};
 }
 

@@ -28,9 +28,8 @@ constexpr int kTilesPerCore = 2;  // leaves work for a core that starts late
 
 }  // namespace
 
-void TileRunner::plan_slice(bool has_shares) {
-  has_shares_ = has_shares;
-  const int parts = has_shares ? node_.size() : node_.cores().cores * kTilesPerCore;
+void TileRunner::plan_slice() {
+  const int parts = op_.has_shares ? node_.size() : node_.cores().cores * kTilesPerCore;
   plan_.emplace(op_.call, node_.size(), parts, op_.slice().bytes);
 }
 
@@ -39,10 +38,10 @@ void TileRunner::run() {
   try {
     if (!map_peers()) return;
     store_policy_ = choose_store_policy();
-    while (const auto number = has_shares_ ? next_tile() : claim_tile()) {
+    while (const auto number = op_.has_shares ? next_tile() : claim_tile()) {
       run_tile(*number);
       leave_tile();
-      if (has_shares_ && next_ == end_) op_.lane.complete_share();
+      if (op_.has_shares && next_ == end_) op_.lane.complete_share();
       if (block.tiles_done.fetch_add(1, kTileDone) + 1 == plan_->tiles()) return complete_slice();
     }
   } catch (const Error& error) {
@@ -112,14 +111,14 @@ bool TileRunner::map_peers() {
     mapped_ &= memory.populated(offset, bytes);
     return true;
   }));
-  if (has_shares_) {
+  if (op_.has_shares) {
     const auto rank = static_cast<std::uint64_t>(node_.rank());
     const auto ranks = static_cast<std::uint64_t>(node_.size());
     next_ = static_cast<std::uint32_t>(rank * plan_->tiles() / ranks);
     end_ = static_cast<std::uint32_t>((rank + 1) * plan_->tiles() / ranks);
     if (op_.lane.has_computed_share(node_.rank())) next_ = end_;  // before it was suspended
   }
-  if (mapped_ || has_shares_ || op_.mapping == Mapping::unused) return true;
+  if (mapped_ || op_.has_shares || op_.mapping == Mapping::unused) return true;
   const std::uint32_t open = op_.lane.state_word(LaneBlock::open);
   mapped_ = all_peer_buffers([&](device::ArenaView& memory, std::uint64_t offset,
                                  std::uint64_t bytes, std::uint32_t serial) {

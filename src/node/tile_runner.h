@@ -23,10 +23,8 @@ class TileRunner {
       : node_(node), cache_bytes_(cache_bytes), op_(op) {}
 
   // Plans the operation's current slice. Call for each slice, and again if the slicing changes.
-  // `has_shares`: whether each rank computes a fixed share of the tiles.
-  void plan_slice(bool has_shares);
+  void plan_slice();
   [[nodiscard]] const TilePlan& plan() const { return *plan_; }
-  [[nodiscard]] bool has_shares() const { return has_shares_; }
 
   // Runs tiles until no tile is left to claim or the operation has failed. Completes the slice
   // after the slice's last tile. On an error, fails the communicator, so that no peer waits for
@@ -55,8 +53,7 @@ class TileRunner {
   std::optional<TilePlan> plan_;
   reduce::StorePolicy store_policy_ = reduce::StorePolicy::cached;
   bool mapped_ = false;  // all peers' buffers are in this process's page tables
-  // If true, this rank computes the tiles from next_ to end_, and no others.
-  bool has_shares_ = false;
+  // With shares, this rank computes the tiles from next_ to end_, and no others.
   std::uint32_t next_ = 0;
   std::uint32_t end_ = 0;
 };
