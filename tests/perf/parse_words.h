@@ -24,7 +24,7 @@ inline Options parse(const CommandLine& words) {
   return std::get<Options>(parse_all(all));
 }
 
-// Returns the text of the UsageError for these arguments, or "accepted" if there is no error.
+// Parses the arguments. Returns "accepted", or the text of the UsageError.
 inline std::string error_of(const CommandLine& words) {
   try {
     static_cast<void>(parse(words));

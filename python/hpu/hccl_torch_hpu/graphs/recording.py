@@ -94,7 +94,8 @@ def _changes_inputs(function: Any) -> bool:
 
 
 def _finish(function: Any, result: Any) -> None:
-    """Blocks until the collective that returned ``result`` has ended. Does nothing if ``function`` is no collective."""
+    """Blocks until the collective that returned ``result`` has ended. Returns at once if ``function`` is not a
+    collective."""
     if function.namespace == _COLLECTIVES and isinstance(result, torch.ScriptObject):
         dist.Work.unbox(result).wait()
     elif function.namespace == _FUNCTIONAL_COLLECTIVES and isinstance(result, torch.Tensor):
