@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <mutex>
 #include <string>
 
 #include <poll.h>
@@ -24,6 +25,10 @@ namespace {
 constexpr int kLibraryGraceMs = 400;
 // The time within which the parent names the sibling that has failed.
 constexpr auto kNoticeGrace = std::chrono::milliseconds(250);
+
+// A thread that ends the process locks this mutex before it claims a report, and never unlocks it:
+// std::_Exit() must not cut off a line that another thread has claimed and not yet written.
+std::mutex last_report;
 
 // Polls up to two descriptors, ignoring those that are -1. Returns 0 on a time-out, and otherwise 1
 // or 2 for the first descriptor that is ready.
@@ -72,6 +77,7 @@ void PeerWatch::run() {
 void PeerWatch::sibling_failed() {
   if (poll_two(stop_, -1, kLibraryGraceMs) != 0) return;
   const std::string failure = board_.failure();
+  const std::lock_guard lock(last_report);
   for (int rank = first_; rank < first_ + count_; ++rank) {
     if (board_.record(rank).reported.exchange(true)) continue;
     report_error(text("rank ", rank,
@@ -81,6 +87,7 @@ void PeerWatch::sibling_failed() {
 }
 
 void PeerWatch::timed_out() {
+  const std::lock_guard lock(last_report);
   for (int rank = first_; rank < first_ + count_; ++rank) {
     if (board_.record(rank).finished) continue;
     report_error(text("not finished after ", timeout_, " s (-T): ", board_.describe(rank)));
@@ -96,6 +103,7 @@ void fail_rank(Board& board, int rank, bool supervised, const std::string& messa
     failure = board.failure();
   }
   const bool told = failure.empty() || message.find(culprit(failure)) != std::string::npos;
+  const std::lock_guard lock(last_report);
   if (!board.record(rank).reported.exchange(true)) {
     report_error(text("rank ", rank, ": ", message, told ? "" : text(" (", failure, ")")));
   }
