@@ -114,8 +114,10 @@ void DescriptorWait::when_writable(std::function<void()> call) {
                                 });
 }
 
+// A second call only reads the state, because a cancelled handler of the loop may still read it.
 void DescriptorWait::close() noexcept {
-  if (!std::exchange(state_->is_watching, false)) return;
+  if (!state_->is_watching) return;
+  state_->is_watching = false;
   static_cast<void>(state_->descriptor.release());
 }
 
