@@ -97,7 +97,18 @@ void take_sample(std::vector<Injection>& injections) {
             << '\n';
 }
 
-class Injections : public testing::TestWithParam<Pairing> {};
+class InjectionTest : public testing::Test {
+ protected:
+  void SetUp() override {
+#ifdef __SANITIZE_THREAD__
+    GTEST_SKIP() << "needs another build: ThreadSanitizer's runtime crashes if a preloaded library "
+                    "replaces functions of the C library";
+#endif
+  }
+};
+class Departure : public InjectionTest {};
+class Advice : public InjectionTest {};
+class Injections : public InjectionTest, public testing::WithParamInterface<Pairing> {};
 
 TEST_P(Injections, EndInSuccessOrAnError) {
   const Pairing pairing = GetParam();
@@ -134,7 +145,7 @@ TEST_P(Injections, OfTransientErrorsAreHarmless) {
 // A process may exit right after it has sent the frame that announces its departure. If the first
 // attempt to send the frame fails for lack of kernel memory, the other node must still receive the
 // frame and must not report a lost rank.
-TEST(Departure, IsAnnouncedDespiteAMemoryShortage) {
+TEST_F(Departure, IsAnnouncedDespiteAMemoryShortage) {
   for (const int victim : {0, 1}) {
     const Pairing pairing{Layout::two_nodes, victim};
     std::vector<Injection> injections;
@@ -155,7 +166,7 @@ TEST(Departure, IsAnnouncedDespiteAMemoryShortage) {
 }
 
 // The advice in an error must match the error number.
-TEST(Advice, MatchesTheErrorNumber) {
+TEST_F(Advice, MatchesTheErrorNumber) {
   const Pairing pairing{Layout::one_node, 0};
   const auto output_of = [&](int error) {
     return run(pairing, {"start", "memfd_create", 1, error}).output;
