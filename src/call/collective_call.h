@@ -19,11 +19,20 @@ struct CollectiveCall {
   std::uint64_t count = 0;  // elements: of the message, of one block, or of all if exchanges()
   std::uint64_t send = 0;   // send and recv: addresses of device memory or of host memory
   std::uint64_t recv = 0;
+  // The program's call of which a back end makes this call as a part, and that call's number on its
+  // stream. Null if the program itself has made this call.
+  const CollectiveCall* whole = nullptr;
+  std::uint64_t whole_number = 0;
 
   [[nodiscard]] hcclDataType_t data_type() const { return static_cast<hcclDataType_t>(type); }
   [[nodiscard]] hcclRedOp_t reduction() const { return static_cast<hcclRedOp_t>(operation); }
   [[nodiscard]] const CollectiveTraits& traits() const { return hccl::traits(collective); }
 };
+
+// Returns the program's call: `call` itself, or the call of which it is a part.
+[[nodiscard]] inline const CollectiveCall& program_call(const CollectiveCall& call) {
+  return call.whole == nullptr ? call : *call.whole;
+}
 
 // Returns the size in bytes of one block or, if the collective has no blocks, of the message.
 [[nodiscard]] std::uint64_t chunk_bytes(const CollectiveCall& call, int ranks);

@@ -29,7 +29,8 @@ class CallLookahead : public StreamLookahead {
  public:
   // Returns the next queued call, if it may begin now; each call of next() advances by one call.
   // Returns null if no further call is queued, if the further calls may not begin yet, or if other
-  // work is queued before them.
+  // work is queued before them. Do not call again after it has returned null, unless has_next()
+  // returns true: the next call would pass over that other work.
   [[nodiscard]] virtual const CollectiveCall* next() = 0;
   // Returns whether a collective of the same communicator is next in the queue, even if it may not
   // begin yet.

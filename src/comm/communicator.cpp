@@ -100,7 +100,8 @@ std::uint64_t Communicator::staging_of(UsedStream& on, bool needed) const {
   if (!needed) return 0;
   if (!on.staging) {
     const CancellationBlock block;  // the arena may release pages
-    on.staging = std::make_unique<StagingBuffer>(device_->arena());
+    on.staging = std::make_unique<device::ArenaBuffer>(device_->arena(), node::kStagingBytes,
+                                                       "a staging buffer for host memory");
   }
   return on.staging->address();
 }

@@ -10,7 +10,7 @@
 #include "call/backend.h"
 #include "comm/operation_log.h"
 #include "comm/self_messages.h"
-#include "comm/staging_buffer.h"
+#include "device/arena_buffer.h"
 #include "device/command_queue.h"
 #include "device/device.h"
 
@@ -149,10 +149,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     std::weak_ptr<device::Stream> stream;
     std::uint64_t id = 0;
     BackendStream* backend = nullptr;
-    MessagePlace place{};                    // for messages that are queued now
-    std::uint64_t last_ticket = 0;           // of the last call
-    bool is_outlived = false;                // outlive_calls() has handled the stream
-    std::unique_ptr<StagingBuffer> staging;  // null until a call needs it
+    MessagePlace place{};                          // for messages that are queued now
+    std::uint64_t last_ticket = 0;                 // of the last call
+    bool is_outlived = false;                      // outlive_calls() has handled the stream
+    std::unique_ptr<device::ArenaBuffer> staging;  // null until a call needs it
   };
 
   // Call used_stream(), enqueue_on(), staging_of() and outlive_calls_of() with streams_lock_ held.

@@ -12,6 +12,7 @@
 #include "bootstrap/join.h"
 #include "bootstrap/server_registry.h"
 #include "comm/self_backend.h"
+#include "multinode/multi_node_backend.h"
 #include "network/network_backend.h"
 #include "node/cpu_topology.h"
 #include "node/node_backend.h"
@@ -173,7 +174,13 @@ std::shared_ptr<Communicator> join(const hcclUniqueId& id, int size, int rank,
     std::vector<std::string> texts;
     for (const bootstrap::RankInfo& member : table.members) texts.push_back(text_of(member));
     network->connect(table, topology, std::move(texts), std::move(segment));
-    backend = std::move(network);
+    const bool divides = !always && topology.ranks() > static_cast<int>(topology.nodes().size());
+    if (divides) {
+      backend = std::make_unique<multinode::MultiNodeBackend>(
+          std::move(network), node::last_level_cache_bytes(allowances));
+    } else {
+      backend = std::move(network);
+    }
   }
   auto communicator = std::make_shared<Communicator>(
       id, size, rank, std::move(device), std::move(backend),

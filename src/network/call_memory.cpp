@@ -51,4 +51,14 @@ CallMemory::CallMemory(device::Arena& arena, std::uint64_t address) {
   }
 }
 
+void copy_memory(Memory& from, Memory& to, std::uint64_t bytes) {
+  constexpr std::size_t kMost = std::size_t{1} << 20;
+  for (std::uint64_t at = 0; at < bytes;) {
+    const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(bytes - at, kMost));
+    const std::span<std::byte> into = to.destination(at, most);
+    std::ranges::copy(from.source(at, into.size()), into.begin());
+    at += into.size();
+  }
+}
+
 }  // namespace hccl::network

@@ -41,6 +41,9 @@ struct Buffer {
 void require_readable(const Buffer& send);
 void require_writable(const Buffer& recv);
 
+// Copies the first `bytes` bytes. Throws as Memory's functions do.
+void copy_memory(Memory& from, Memory& to, std::uint64_t bytes);
+
 // The memory at an address of device memory or host memory.
 class CallMemory {
  public:

@@ -92,6 +92,7 @@ class NetworkBackend final : public Backend {
   // Returns the limit of this rank's waits for other ranks.
   [[nodiscard]] WaitLimit& wait_limit() { return wait_limit_; }
   [[nodiscard]] const planner::Planner& planner() const { return *planner_; }
+  [[nodiscard]] node::NodeSegment& segment() const { return *segment_; }
   [[nodiscard]] device::Arena& arena() const { return segment_->arena(); }
   [[nodiscard]] WaitLadder ladder() const { return segment_->ladder(); }
   // Returns the description of a rank: "rank 3 (pid 41, host a)".

@@ -9,18 +9,12 @@
 #include "network/averaging.h"
 #include "network/call_memory.h"
 #include "network/call_watchdog.h"
-#include "reduce/reduce.h"
 
 #include <algorithm>
-#include <array>
-#include <list>
 #include <memory>
-#include <memory_resource>
 
 namespace hccl::network {
 namespace {
-
-constexpr std::size_t kCacheLine = 64;
 
 // Returns whether a call stages its output until the data of all ranks has arrived. Short calls do,
 // because a copy of the output then takes less time than a round of messages among all ranks. A
@@ -35,100 +29,7 @@ bool stages_output(const CollectiveCall& call, int ranks) {
          std::min(kStagedBytesPerRank * static_cast<std::uint64_t>(ranks), kMostStagedBytes);
 }
 
-void copy(Memory& from, Memory& to, std::uint64_t bytes) {
-  constexpr std::size_t kMost = std::size_t{1} << 20;
-  for (std::uint64_t at = 0; at < bytes;) {
-    const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(bytes - at, kMost));
-    const std::span<std::byte> into = to.destination(at, most);
-    std::ranges::copy(from.source(at, into.size()), into.begin());
-    at += into.size();
-  }
-}
-
-// Returns the number of elements of one block or, if the collective has no blocks, of the message.
-std::uint64_t block_elements(const CollectiveCall& call, int ranks) {
-  return reduce::elements_in(call.data_type(), chunk_bytes(call, ranks));
-}
-
 }  // namespace
-
-// The connections of one channel.
-class StreamConnections::ChannelStreams final : public Streams {
- public:
-  ChannelStreams(StreamConnections& owner, const schedule::Shape& shape)
-      : owner_(owner), channel_(shape.channel), collective_(shape.collective) {}
-
-  transport::Endpoint& to(int rank) override {
-    const int peer = number_of(rank);
-    Connection& connection = owner_.connections_[{channel_, peer}];
-    if (!connection.endpoint)
-      connection.endpoint = owner_.network_.open(peer, {owner_.ordinal_, channel_});
-    return *connection.endpoint;
-  }
-  int number_of(int rank) const override {
-    return owner_.network_.planner().rank_at(collective_, rank);
-  }
-
- private:
-  StreamConnections& owner_;
-  std::uint32_t channel_;
-  Collective collective_;
-};
-
-// The objects that run one channel of a call. Each depends on those before it.
-struct StreamConnections::Part {
-  Part(StreamConnections& owner, const planner::Plan& plan, const schedule::Shape& shape,
-       const CollectiveCall& call, const CallHeader& header, Memory& send, Memory& recv,
-       std::pmr::memory_resource& memory)
-      : schedule(owner.schedules_.get(plan, shape)),
-        chunking(
-            shape, schedule, block_elements(call, shape.rank_count),
-            static_cast<std::uint32_t>(
-                kCacheLine / std::max<std::size_t>(reduce::element_size(call.data_type()), 1))),
-        scratch(owner.scratch_[shape.channel].at_least(chunking.scratch_elements() *
-                                                       reduce::element_size(call.data_type()))),
-        streams(owner, shape),
-        execution(schedule, chunking,
-                  {&send, &recv, &scratch, call.data_type(),
-                   call.reduction() == hcclAvg ? hcclSum : call.reduction()},
-                  header, shape.rank, streams, memory) {}
-
-  const schedule::Schedule& schedule;
-  schedule::Chunking chunking;
-  PlainMemory scratch;
-  ChannelStreams streams;
-  Execution execution;
-};
-
-// The executions of a call's channels. While the object exists, awaited() includes them.
-class StreamConnections::RunningChannels {
- public:
-  RunningChannels(StreamConnections& owner, const planner::Plan& plan, const CollectiveCall& call,
-                  const CallHeader& header, Memory& send, Memory& recv)
-      : owner_(owner) {
-    schedule::Shape shape = plan.shape;
-    for (; shape.channel < shape.channels; ++shape.channel) {
-      Execution& execution =
-          parts_.emplace_back(owner, plan, shape, call, header, send, recv, memory_).execution;
-      if (plan.algorithm->hierarchical() && !executions_.empty())
-        execution.follow(*executions_.back());
-      executions_.push_back(&execution);
-    }
-    owner_.running_ = executions_;
-  }
-  ~RunningChannels() { owner_.running_ = {}; }
-  RunningChannels(const RunningChannels&) = delete;
-  RunningChannels& operator=(const RunningChannels&) = delete;
-
-  [[nodiscard]] std::span<Execution* const> executions() const { return executions_; }
-
- private:
-  StreamConnections& owner_;
-  std::array<std::byte, 4096> at_hand_;  // enough for a short call
-  std::pmr::monotonic_buffer_resource memory_{at_hand_.data(), at_hand_.size()};
-  std::pmr::list<Part> parts_{&memory_};
-  std::pmr::vector<Execution*> executions_{&memory_};
-};
 
 // Checks that this rank may access the buffers of a call, and registers them.
 void StreamConnections::prepare_buffers(const CollectiveCall& call) {
@@ -168,16 +69,20 @@ bool StreamConnections::run(const CollectiveCall& call, std::uint64_t /*staging*
   prescale(call, send.get(), scaled, prescaled, ranks);
   Memory& input = prescaled != 0 ? static_cast<Memory&>(scaled) : send.get();
   // If the call fails, cut the connections, so that peers no longer store into the buffers.
-  ScopeExit unless_done([this] { cut(); });
+  ScopeExit unless_done([this] { runner_.cut(); });
   run_watched(call, plan, header, input, target, ahead,
               !staged && call.collective != Collective::barrier);
   if (call.reduction() == hcclAvg) divide(call, target, output, ranks);
-  if (staged && !keeps_own_data(call, rank)) copy(aside, recv.get(), output);
+  if (staged && !keeps_own_data(call, rank)) copy_memory(aside, recv.get(), output);
   unless_done.dismiss();
-  count_traffic(plan);
-  network_.stall_reports().note_done({ordinal_, calls_, plan.algorithm->name}, call);
-  ++calls_;
+  runner_.count_traffic(plan.algorithm->name);
+  finish_call(call, plan.algorithm->name);
   return true;
+}
+
+void StreamConnections::finish_call(const CollectiveCall& call, std::string_view algorithm) {
+  network_.stall_reports().note_done({ordinal_, calls_, algorithm}, call);
+  ++calls_;
 }
 
 void StreamConnections::run_watched(const CollectiveCall& call, const planner::Plan& plan,
@@ -188,16 +93,14 @@ void StreamConnections::run_watched(const CollectiveCall& call, const planner::P
     CallWatchdog watch(network_, {{ordinal_, calls_, plan.algorithm->name},
                                   true,
                                   name,
-                                  [this] { return awaited(); },
+                                  [this] { return runner_.awaited(); },
                                   &ahead,
                                   id_});
     try {
       if (agrees_first) agree(header, watch);
       bool is_asked_to_agree = false;
       if (call.count != 0 || call.collective == Collective::barrier) {
-        const RunningChannels channels(*this, plan, call, header, send, recv);
-        run_to_completion(channels.executions(), wait_set(), network_.ladder(), watch);
-        is_asked_to_agree = std::ranges::any_of(channels.executions(), &Execution::asks_to_confirm);
+        is_asked_to_agree = runner_.run(group_, plan, call, header, send, recv, wait_set(), watch);
       }
       if (is_asked_to_agree) agree(header, watch);
     } catch (const CallMismatch& mismatch) {
@@ -218,8 +121,7 @@ void StreamConnections::agree(const CallHeader& header, CallWatchdog& watch) {
   agreement.phase = CallHeader::Phase::agreement;
   agreement.confirm = 0;
   PlainMemory none(nullptr);
-  const RunningChannels channels(*this, plan, nothing, agreement, none, none);
-  run_to_completion(channels.executions(), wait_set(), network_.ladder(), watch);
+  static_cast<void>(runner_.run(group_, plan, nothing, agreement, none, none, wait_set(), watch));
 }
 
 bool StreamConnections::exchange(std::span<const PointToPoint> calls, const MessagePlace& place,
@@ -246,41 +148,6 @@ void StreamConnections::wake() {
   if (wait_set_) wait_set_->ring();
 }
 
-void StreamConnections::part(Deadline deadline) {
-  for (auto& [key, connection] : connections_) {
-    if (connection.endpoint) network_.part_from(*connection.endpoint, deadline);
-  }
-}
-
-void StreamConnections::cut() noexcept {
-  for (auto& [key, connection] : connections_) {
-    if (connection.endpoint) connection.endpoint->cut();
-  }
-}
-
-void StreamConnections::count_traffic(const planner::Plan& plan) {
-  Traffic& traffic = network_.counted();
-  for (auto& [key, connection] : connections_)
-    traffic.add(*connection.endpoint, connection.counted, plan.algorithm->name);
-}
-
-std::vector<int> StreamConnections::awaited() const {
-  std::vector<int> ranks;
-  for (const Execution* const execution : running_) {
-    const std::vector<int> more = execution->awaited();
-    ranks.insert(ranks.end(), more.begin(), more.end());
-  }
-  return ranks;
-}
-
-PlainMemory StreamConnections::Scratch::at_least(std::uint64_t size) {
-  if (capacity < size) {
-    capacity = 0;
-    bytes.reset();
-    bytes = std::make_unique_for_overwrite<std::byte[]>(size);
-    capacity = size;
-  }
-  return PlainMemory(bytes.get());
-}
+void StreamConnections::part(Deadline deadline) { runner_.part(deadline); }
 
 }  // namespace hccl::network

@@ -5,15 +5,14 @@
 
 #include "call/backend.h"
 #include "network/network_backend.h"
-#include "network/run_to_completion.h"
+#include "network/schedule_group.h"
+#include "network/schedule_runner.h"
 #include "planner/planner.h"
-#include "planner/schedule_cache.h"
 
-#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
-#include <vector>
+#include <string_view>
 
 namespace hccl::network {
 
@@ -23,9 +22,15 @@ class CallWatchdog;
 class StreamConnections final : public BackendStream {
  public:
   StreamConnections(NetworkBackend& network, std::uint64_t id)
-      : network_(network), id_(id), schedules_(network.planner()) {}
+      : network_(network),
+        id_(id),
+        group_(network.planner(), network.rank()),
+        runner_(network, 0) {}
 
-  void begin_collectives(std::uint32_t ordinal) override { ordinal_ = ordinal; }
+  void begin_collectives(std::uint32_t ordinal) override {
+    ordinal_ = ordinal;
+    runner_.set_ordinal(ordinal);
+  }
   void number(PointToPoint& call) override { network_.messages().number(call, id_); }
   // Throw Error: the communicator's fault, a lost peer, a call that does not match, or a time-out.
   //
@@ -43,6 +48,9 @@ class StreamConnections final : public BackendStream {
   [[nodiscard]] std::uint64_t id() const { return id_; }
   // Returns the number of collectives that this rank has completed. Call on the stream's turn.
   [[nodiscard]] std::uint64_t calls() const { return calls_; }
+  [[nodiscard]] std::uint32_t ordinal() const { return ordinal_; }
+  // Counts a collective that has been completed by `algorithm`. Call on the stream's turn.
+  void finish_call(const CollectiveCall& call, std::string_view algorithm);
   // Returns the wait set on which the stream's calls sleep. Creates it at the first use; then
   // throws Error(hcclSystemError) if the process has no free descriptor. Call on the stream's turn.
   [[nodiscard]] transport::WaitSet& wait_set();
@@ -50,18 +58,6 @@ class StreamConnections final : public BackendStream {
   void wake();
 
  private:
-  class ChannelStreams;
-  class RunningChannels;
-  struct Part;
-
-  // A buffer that is reused by later calls, and grows as needed.
-  struct Scratch {
-    [[nodiscard]] PlainMemory at_least(std::uint64_t size);
-
-    std::unique_ptr<std::byte[]> bytes;
-    std::uint64_t capacity = 0;
-  };
-
   void prepare_buffers(const CollectiveCall& call);
   // Moves the data of a call under a watchdog. If `agrees_first`, the ranks first agree on the
   // call.
@@ -70,9 +66,6 @@ class StreamConnections final : public BackendStream {
   // Blocks until all ranks have reached the call. Throws CallMismatch if a rank makes a different
   // call.
   void agree(const CallHeader& header, CallWatchdog& watch);
-  [[nodiscard]] std::vector<int> awaited() const;
-  void cut() noexcept;
-  void count_traffic(const planner::Plan& plan);
 
   NetworkBackend& network_;
   const std::uint64_t id_;
@@ -80,16 +73,10 @@ class StreamConnections final : public BackendStream {
   std::uint64_t calls_ = 0;
   std::mutex wait_mutex_;
   std::unique_ptr<transport::WaitSet> wait_set_;
-  planner::ScheduleCache schedules_;
-  struct Connection {
-    std::unique_ptr<transport::Endpoint> endpoint;
-    transport::Counters counted;
-  };
-  std::map<std::pair<std::uint32_t, int>, Connection> connections_;  // by channel and peer
-  std::map<std::uint32_t, Scratch> scratch_;                         // by channel
+  ScheduleGroup group_;  // all ranks
+  ScheduleRunner runner_;
   Scratch staged_output_;
   Scratch prescaled_input_;
-  std::span<Execution* const> running_;  // the executions in progress
 };
 
 }  // namespace hccl::network

@@ -30,7 +30,8 @@ void append_group(std::string& list, const RanksByCall::value_type& group) {
 
 }  // namespace
 
-bool calls_match(const Lane& lane, const CollectiveCall& call, int ranks) {
+bool calls_match(const Lane& lane, const CollectiveCall& own, int ranks) {
+  const CollectiveCall& call = program_call(own);
   bool match = true;
   for (int rank = 0; rank < ranks; ++rank) {
     const Slot& slot = lane.slot(rank);
@@ -43,9 +44,10 @@ bool calls_match(const Lane& lane, const CollectiveCall& call, int ranks) {
   return match;
 }
 
-std::string mismatch_text(const Lane& lane, int ranks) {
+std::string mismatch_text(const NodeSegment& node, const CollectiveOperation& op) {
   RanksByCall groups;
-  for (int rank = 0; rank < ranks; ++rank) groups[posted_call(lane.slot(rank))].push_back(rank);
+  for (int rank = 0; rank < node.size(); ++rank)
+    groups[posted_call(op.lane.slot(rank))].push_back(node.number_of(rank));
   // Lists the majority last, because readers look for the ranks whose calls differ.
   const RanksByCall::value_type* majority = nullptr;
   for (const auto& group : groups) {
@@ -54,7 +56,9 @@ std::string mismatch_text(const Lane& lane, int ranks) {
   std::string odd;
   std::string usual;
   for (const auto& group : groups) append_group(&group == majority ? usual : odd, group);
-  return text("op ", lane.number(), " of stream ", lane.ordinal(), ": ", odd, " but ", usual,
+  const std::uint64_t number = op.program_number();
+  const std::uint32_t stream = op.lane.ordinal();
+  return text("op ", number, " of stream ", stream, ": ", odd, " but ", usual,
               "; every rank must make the same calls in the same order");
 }
 

@@ -4,20 +4,22 @@
 #pragma once
 
 #include "call/collective_call.h"
+#include "node/collective_operation.h"
 #include "node/control_block.h"
 #include "node/lane.h"
+#include "node/node_segment.h"
 
 #include <cstdint>
 #include <string>
 
 namespace hccl::node {
 
-// Returns whether all ranks have posted `call` to the lane's current operation. Requires that all
-// ranks have posted.
+// Returns whether all ranks have posted the same program call to the lane's current operation as
+// this rank, whose call is `call` or a part of it. Requires that all ranks have posted.
 [[nodiscard]] bool calls_match(const Lane& lane, const CollectiveCall& call, int ranks);
 // Returns the error text of calls that do not match. Lists the largest group of ranks with equal
 // calls last.
-[[nodiscard]] std::string mismatch_text(const Lane& lane, int ranks);
+[[nodiscard]] std::string mismatch_text(const NodeSegment& node, const CollectiveOperation& op);
 
 // Returns the slot of `rank` for operation `number` of the lane `ordinal`, or null if that rank has
 // not posted its part. Works even if this rank has not called the operation.

@@ -10,6 +10,7 @@
 #include "node/host_staging.h"
 #include "node/lane.h"
 #include "node/slicing.h"
+#include "node/wait_observer.h"
 
 #include <atomic>
 #include <cstdint>
@@ -58,13 +59,18 @@ struct CollectiveOperation {
   bool awaits_only_senders = false;
 
   CallLookahead* ahead = nullptr;
-  bool looked_ahead = false;  // `ahead` returns each call only once
+  WaitObserver* observer = nullptr;  // watches the waits of this rank; null: StallTimer does
+  bool looked_ahead = false;         // `ahead` returns each call only once
 
   [[nodiscard]] bool eager() const { return part_bytes <= Slot::kPayloadBytes; }
   [[nodiscard]] bool stages_send() const { return staging != nullptr && staging->stages_send(); }
   [[nodiscard]] bool stages_recv() const { return staging != nullptr && staging->stages_recv(); }
   [[nodiscard]] WaitBudget wait_budget() const {
     return ahead != nullptr ? ahead->wait_budget() : WaitBudget::unlimited;
+  }
+  // Returns the number, for texts, of the program's call.
+  [[nodiscard]] std::uint64_t program_number() const {
+    return call.whole == nullptr ? number : call.whole_number;
   }
   [[nodiscard]] Slice slice() const { return slicing.slice(slice_number); }
 };

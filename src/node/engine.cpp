@@ -14,10 +14,11 @@
 namespace hccl::node {
 
 bool Engine::execute(Lane& lane, const CollectiveCall& call, CallLookahead* ahead,
-                     HostStaging* staging) {
+                     HostStaging* staging, WaitObserver* observer) {
   lane.attach();
   CollectiveOperation op(lane, call, node_.rank(), node_.size(), lane.number(), staging);
   op.ahead = ahead;
+  op.observer = observer;
   LaneTurn turn(lane, !op.eager());
   // Peers may have begun or completed an operation to which this rank has posted, so this rank runs
   // such an operation even after a fault.

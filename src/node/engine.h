@@ -13,6 +13,7 @@
 #include "node/node_segment.h"
 #include "node/stall_monitor.h"
 #include "node/stream_place.h"
+#include "node/wait_observer.h"
 
 #include <chrono>
 #include <cstdint>
@@ -38,11 +39,12 @@ class Engine {
 
   // Runs one operation in stream order. `ahead`: the later calls of this lane, or null. `staging`:
   // copies this rank's host memory; null if this rank stages no buffer. Blocks until the operation
-  // is complete and returns true. If the wait budget of `ahead` is limited, may return false
+  // is complete and returns true. `observer` watches the waits of the operation, or null if the
+  // engine's time limits apply. If the wait budget of `ahead` is limited, may return false
   // instead of blocking; another call with the same arguments then resumes the operation. Throws
   // Error if the operation fails.
   bool execute(Lane& lane, const CollectiveCall& call, CallLookahead* ahead = nullptr,
-               HostStaging* staging = nullptr);
+               HostStaging* staging = nullptr, WaitObserver* observer = nullptr);
 
   // Runs a group of sends to and receives from other ranks. The calls of a group run concurrently;
   // groups run one after the other, in stream order. `place`: the position of the calls in their

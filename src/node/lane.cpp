@@ -10,6 +10,7 @@
 #include "base/wrapping.h"
 
 #include <chrono>
+#include <thread>
 
 #include <sched.h>
 
@@ -100,6 +101,15 @@ void Lane::attach() {
   current_tiles_ = control_.current_tiles(*mine);
   slice_counters_ = control_.slice_counters(*mine);
   slots_ = control_.slots(*mine);
+}
+
+bool Lane::await_release_of_staging(bool failed) const noexcept {
+  const Deadline deadline = Deadline::after(std::chrono::milliseconds(failed ? 50 : 1000));
+  while (!staging_is_released()) {
+    if (deadline.expired()) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  return true;
 }
 
 // Also checks the first slice of a call that this rank has begun ahead of its turn

@@ -97,8 +97,10 @@ class Lane {
   // ControlHeader::first_number.
   [[nodiscard]] std::uint32_t slices_done() const { return slices_done_; }
   void finish_slices(std::uint32_t count) { slices_done_ += count; }
-  // Returns whether all other ranks have finished reading this rank's staging buffer.
-  [[nodiscard]] bool staging_is_released() const;
+  // Returns whether all other ranks have finished reading this rank's staging buffer. Blocks until
+  // they have, but for at most a second, or 50 ms if the communicator has failed: a rank that has
+  // died never releases the buffer.
+  [[nodiscard]] bool await_release_of_staging(bool failed) const noexcept;
   void finish_cooperative() {
     ++number_;
     ++cooperative_number_;
@@ -108,6 +110,7 @@ class Lane {
   }
 
  private:
+  [[nodiscard]] bool staging_is_released() const;
   void lock_pool();
   void unlock_pool();
   void initialise(LaneBlock& block, std::uint32_t index);

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
-#include <thread>
 #include <utility>
 
 namespace hccl::node {
@@ -50,15 +49,7 @@ class NodeBackend::NodeStream final : public BackendStream {
   }
 
   [[nodiscard]] bool release_staging() const noexcept {
-    if (lane_ == nullptr) return true;
-    // A rank that has died never releases the buffer.
-    const Deadline deadline =
-        Deadline::after(std::chrono::milliseconds(backend_.failed() ? 50 : 1000));
-    while (!lane_->staging_is_released()) {
-      if (deadline.expired()) return false;
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
-    }
-    return true;
+    return lane_ == nullptr || lane_->await_release_of_staging(backend_.failed());
   }
 
  private:

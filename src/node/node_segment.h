@@ -89,6 +89,8 @@ class NodeSegment {
   // Returns whether the process of `rank` is known to be stopped.
   [[nodiscard]] bool is_stopped(int rank) const;
 
+  // Returns the number of a rank of this node in the whole communicator.
+  [[nodiscard]] int number_of(int rank) const { return peer(rank).number; }
   // Return a rank's name for texts: "rank 3 (pid 41, host a)".
   [[nodiscard]] std::string rank_text(int rank) const;
   [[nodiscard]] std::string own_text() const { return rank_text(rank_); }

@@ -2,21 +2,25 @@
 // Before each sleep, checks for ranks that have departed and for the time limits.
 #include "node/operation_wait.h"
 
+#include "base/error.h"
 #include "base/text.h"
 #include "base/wrapping.h"
 #include "node/mailboxes.h"
 
 #include <atomic>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 namespace hccl::node {
 
 OperationWait::~OperationWait() {
-  if (timer_.started()) node_.own_record().host_is_waiting.store(0, std::memory_order_relaxed);
+  if (timer_.started() || has_slept_)
+    node_.own_record().host_is_waiting.store(0, std::memory_order_relaxed);
 }
 
 void OperationWait::prepare_sleep() {
-  timer_.start();
+  if (op_.observer == nullptr) timer_.start();
   // Publishes whether this rank's program is blocked. A blocked program cannot make the call for
   // which a send or receive of another rank waits.
   const bool host_is_waiting = op_.ahead != nullptr && op_.ahead->host_is_waiting();
@@ -30,11 +34,29 @@ void OperationWait::prepare_sleep() {
                                               "make the same calls"));
     return;
   }
+  if (op_.observer != nullptr) return notify_observer();
   timer_.check([this] { return call_text(); }, [this] { return delay_text(); });
 }
 
+void OperationWait::notify_observer() {
+  bool all_posted = true;
+  for (int rank = 0; rank < node_.size(); ++rank) all_posted &= op_.lane.has_posted(rank);
+  std::vector<int> awaited;
+  for (int rank = 0; rank < node_.size(); ++rank) {
+    const bool delays = !op_.lane.has_posted(rank) || (all_posted && !delay_of(rank, true).empty());
+    if (delays && rank != node_.rank()) awaited.push_back(node_.number_of(rank));
+  }
+  try {
+    op_.observer->on_sleep(awaited, !std::exchange(has_slept_, true));
+  } catch (const Error& error) {
+    node_.fail(error.code(), error.what());
+  }
+}
+
 std::string OperationWait::call_text() const {
-  return text("op ", op_.number, " of stream ", op_.lane.ordinal(), ", ", describe(op_.call));
+  const std::uint64_t number = op_.program_number();
+  return text("op ", number, " of stream ", op_.lane.ordinal(), ", ",
+              describe(program_call(op_.call)));
 }
 
 std::string OperationWait::delay_text() const {

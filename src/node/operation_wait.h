@@ -3,10 +3,12 @@
 // communicator if a rank has departed without posting, or when the time-out expires.
 #pragma once
 
+#include "base/deadline.h"
 #include "base/waiter.h"
 #include "node/collective_operation.h"
 #include "node/node_segment.h"
 #include "node/stall_monitor.h"
+#include "node/wait_observer.h"
 
 #include <string>
 
@@ -29,13 +31,17 @@ class OperationWait {
       if (waiter.poll_again(wait_budget)) continue;
       if (wait_budget != WaitBudget::unlimited) return false;
       prepare_sleep();
-      op_.lane.block().bell.sleep(timer_.time_to_check(), ready);
+      op_.lane.block().bell.sleep(time_to_check(), ready);
     }
     return true;
   }
 
  private:
   void prepare_sleep();
+  [[nodiscard]] Deadline::Duration time_to_check() const {
+    return op_.observer != nullptr ? WaitObserver::kPeriod : timer_.time_to_check();
+  }
+  void notify_observer();
   [[nodiscard]] std::string call_text() const;
   [[nodiscard]] std::string delay_text() const;
   [[nodiscard]] std::string delay_of(int rank, bool all_posted) const;
@@ -43,6 +49,7 @@ class OperationWait {
   NodeSegment& node_;
   const CollectiveOperation& op_;
   StallTimer timer_;
+  bool has_slept_ = false;
 };
 
 }  // namespace hccl::node

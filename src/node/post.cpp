@@ -16,13 +16,14 @@ namespace {
 
 void publish(const NodeSegment& node, const CollectiveOperation& op) {
   Slot& slot = op.lane.slot(op.number, node.rank());
-  slot.collective = static_cast<std::uint8_t>(op.call.collective);
-  slot.type = op.call.type;
-  slot.operation = op.call.operation;
+  const CollectiveCall& call = program_call(op.call);
+  slot.collective = static_cast<std::uint8_t>(call.collective);
+  slot.type = call.type;
+  slot.operation = call.operation;
   slot.memory = pack_memory(static_cast<std::uint8_t>(op.content), op.stages_send(),
                             op.stages_recv(), op.mapping);
-  slot.root = op.call.root;
-  slot.count = op.call.count;
+  slot.root = call.root;
+  slot.count = call.count;
   slot.send_offset = op.send.file_offset;
   slot.recv_offset = op.recv.file_offset;
   slot.send_serial = op.send.serial;

@@ -177,13 +177,18 @@ bool TileRunner::enter_tile(std::uint32_t number) const {
 // caches; above cache_bytes_ / 2, only if a copy writes each line to all destinations before the
 // next line. Operations that read at least twice as much as they write have a smaller limit, which
 // leaves the caches to the data read. Operations that write at least twice as much as they read
-// have a larger limit.
+// have a larger limit. Parts that reduce write to memory that the library reads next; the other
+// parts of a call together write as much as the whole call.
 reduce::StorePolicy TileRunner::choose_store_policy() const {
   if (op_.slicing.slices() > 1) return reduce::StorePolicy::cached;  // the result is copied next
+  const bool is_part = op_.call.whole != nullptr;
+  if (is_part && op_.call.traits().reduces) return reduce::StorePolicy::cached;
+  const int ranks = node_.size();
   const std::uint64_t read =
-      op_.part_bytes * static_cast<std::uint64_t>(senders(op_.call, node_.size()));
-  const std::uint64_t written = recv_bytes(op_.call, node_.size()) *
-                                static_cast<std::uint64_t>(receivers(op_.call, node_.size()));
+      is_part ? send_bytes(*op_.call.whole, ranks)
+              : op_.part_bytes * static_cast<std::uint64_t>(senders(op_.call, ranks));
+  const std::uint64_t written = recv_bytes(program_call(op_.call), ranks) *
+                                static_cast<std::uint64_t>(receivers(op_.call, ranks));
   std::uint64_t most = cache_bytes_ / 2 * 3;
   if (2 * written <= read) most = cache_bytes_;
   if (2 * read <= written) most = cache_bytes_ / 2 * 5;

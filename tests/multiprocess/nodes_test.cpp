@@ -10,6 +10,7 @@
 #include <ostream>
 
 #include <gtest/gtest.h>
+#include <hccl_emulation.h>
 
 namespace hccl::test {
 namespace {
@@ -100,6 +101,55 @@ TEST_P(LargeMessage, MatchesThePlanBitwise) {
   EXPECT_EQ(failures(run_ranks(6, in_session(reduce, move), options)), "");
 }
 
+// Tests calls of several slices, in device memory, in host memory and in both.
+class LongCall : public testing::TestWithParam<Collective> {};
+
+TEST_P(LongCall, OnTwoLevelsMatchesThePlanBitwise) {
+  const std::vector<std::string> nodes{"a", "a", "b", "b", "c", "c"};
+  const auto move = [&](const World& world) {
+    setenv("HCCL_NODE_ID", nodes[static_cast<std::size_t>(world.rank)].c_str(), 1);
+  };
+  const auto call = [&](RANK_PARAMETERS) {
+    for (const Placement placement : {Placement::device, Placement::host, Placement::mixed}) {
+      for (const bool in_place : {false, true}) {
+        const Operation operation{.collective = GetParam(),
+                                  .root = 3,
+                                  .count = 6 * 150'001,
+                                  .in_place = in_place,
+                                  .offset = 5,
+                                  .seed = 7,
+                                  .placement = placement,
+                                  .nodes = nodes};
+        run_and_verify(session, group, stream, operation);
+      }
+    }
+  };
+  EXPECT_EQ(failures(run_ranks(6, in_session(call, move), {.comm_id = true, .seconds = 150})), "");
+}
+
+// Each byte of a node's result must leave the node once.
+TEST(TwoLevels, SendEachByteOfANodeOnce) {
+  constexpr std::uint64_t kBytes = (4 << 20) + 4;
+  constexpr std::uint64_t kLocalRanks = 4;
+  constexpr std::uint64_t kMostHeaders = 4 * 64;  // of at most four exchanges
+  const auto move = [](const World& world) {
+    setenv("HCCL_NODE_ID", world.rank < 4 ? "a" : "b", 1);
+  };
+  const auto reduce = [](RANK_PARAMETERS) {
+    const DeviceMemory memory(session.device(), kBytes);
+    succeed(hcclAllReduce(memory.pointer(), memory.pointer(), kBytes / 4, hcclFloat32, hcclSum,
+                          group.handle, stream));
+    succeed(synStreamSynchronize(stream));
+    hcclEmulationTraffic_t traffic{};
+    succeed(hcclEmulationTraffic(group.handle, -1, &traffic));
+    require_equal(std::string(traffic.algorithm), std::string("two_level"), "algorithm");
+    require(traffic.bytes_sent >= kBytes / kLocalRanks - 4, join("sent ", traffic.bytes_sent));
+    require(traffic.bytes_sent <= kBytes / kLocalRanks + kMostHeaders,
+            join("sent ", traffic.bytes_sent));
+  };
+  EXPECT_EQ(failures(run_ranks(8, in_session(reduce, move), {.comm_id = true})), "");
+}
+
 // The average must be right even if the sum overflows the type, on two nodes as on one.
 TEST(LargeValues, AreAveragedBetweenNodesAsOnOne) {
   struct Pair {
@@ -132,6 +182,8 @@ TEST(LargeValues, AreAveragedBetweenNodesAsOnOne) {
 
 INSTANTIATE_TEST_SUITE_P(Algorithms, LargeMessage,
                          testing::Values("", "ring", "tree", "halving_doubling", "direct"));
+INSTANTIATE_TEST_SUITE_P(Collectives, LongCall, testing::ValuesIn(kCollectives),
+                         [](const auto& of) { return std::string(name_of(of.param)); });
 INSTANTIATE_TEST_SUITE_P(Layouts, OnNodes, testing::ValuesIn(layouts()));
 INSTANTIATE_TEST_SUITE_P(Forced, OnNodes, testing::ValuesIn(forced()));
 

@@ -56,9 +56,27 @@ TEST_F(CallMatch, NamesDeviatingRanksFirst) {
   const CollectiveCall usual = all_reduce_call(100, 0, 0);
   for (int rank = 0; rank < kRanks; ++rank) post(rank, usual);
   post(1, all_reduce_call(7, 0, 0));
-  EXPECT_EQ(mismatch_text(*lane_, kRanks),
+  const CollectiveOperation op(*lane_, usual, 0, kRanks, lane_->number());
+  EXPECT_EQ(mismatch_text(ranks_.segment(0), op),
             "op 0 of stream 0: rank 1 all_reduce(7, float, sum) but ranks 0,2,3 all_reduce(100, "
             "float, sum); every rank must make the same calls in the same order");
+}
+
+// A part of a call is posted, compared and named as the whole call.
+TEST_F(CallMatch, ComparesTheWholeCallOfAPart) {
+  const CollectiveCall whole = all_reduce_call(100, 0, 0);
+  CollectiveCall part = all_reduce_call(25, 0, 0);
+  part.collective = Collective::reduce_scatter;
+  part.whole = &whole;
+  part.whole_number = 17;
+  for (int rank = 0; rank < kRanks; ++rank) post(rank, whole);
+  EXPECT_TRUE(calls_match(*lane_, part, kRanks));
+  post(3, part);
+  EXPECT_FALSE(calls_match(*lane_, part, kRanks));
+  const CollectiveOperation op(*lane_, part, 0, kRanks, lane_->number());
+  EXPECT_EQ(mismatch_text(ranks_.segment(0), op),
+            "op 17 of stream 0: rank 3 reduce_scatter(25, float, sum) but ranks 0-2 "
+            "all_reduce(100, float, sum); every rank must make the same calls in the same order");
 }
 
 TEST_F(CallMatch, FindsCallsOfRanksThatHavePosted) {

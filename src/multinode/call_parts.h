@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of a call among several nodes. A part is a call among the ranks of each node, a call
+// among the ranks of a column, or a copy. The parts run one after the other.
+#pragma once
+
+#include "call/collective_call.h"
+#include "multinode/node_layout.h"
+
+#include <cstdint>
+
+namespace hccl::multinode {
+
+// The bytes of exchange memory: memory of this rank with the data that its column exchanges. Calls
+// in which each pair of ranks has a block may need more.
+inline constexpr std::uint64_t kExchangeBytes = 1 << 20;
+
+struct CallPart {
+  enum class Scope : std::uint8_t { node, column, copy };
+
+  Scope scope = Scope::node;
+  int column = 0;  // if the scope is a column
+  // The ranks are numbered as in the node, or by node. A copy has the addresses and the count only.
+  CollectiveCall call;
+  std::uint64_t stride = 0;  // between the blocks of the output, if they are not contiguous
+};
+
+// How the collectives are divided:
+// - Barrier: the ranks of each node meet, then column 0, then the ranks of each node again.
+// - All-reduce: each node reduces a slice, the columns add up the results of the nodes, and each
+//   node then shares the sum. Long calls are divided among all columns. Short ones use column 0,
+//   because an exchange between nodes takes longer than the steps in shared memory.
+// - Reduce and broadcast: the column of the root exchanges the data.
+// - All-gather, reduce-scatter and all-to-all: all columns exchange blocks, and the ranks of a node
+//   the blocks of each node. Short all-gathers use column 0.
+// No rank's output is written before all ranks are known to make the same call: either the output
+// depends on the data of all nodes, or the call begins with a barrier.
+class CallParts {
+ public:
+  // Returns whether a call can be divided. The result is the same on all ranks.
+  [[nodiscard]] static bool can_divide(const NodeLayout& layout, const CollectiveCall& call);
+  // Returns the size of the exchange memory that a call needs.
+  [[nodiscard]] static std::uint64_t exchange_bytes(const NodeLayout& layout,
+                                                    const CollectiveCall& call);
+
+  // `call` is number `number` on its stream and must outlive the parts. `exchange` is the address
+  // of the exchange memory. Requires that the call can be divided.
+  CallParts(const NodeLayout& layout, const CollectiveCall& call, std::uint64_t number,
+            std::uint64_t exchange);
+
+  [[nodiscard]] std::uint64_t size() const { return size_; }
+  [[nodiscard]] CallPart at(std::uint64_t index) const;
+  // Returns whether all columns exchange data.
+  [[nodiscard]] bool uses_all_columns() const { return columns_ > 1; }
+
+ private:
+  struct CallSlice {
+    std::uint64_t first = 0;  // element
+    std::uint64_t count = 0;
+    bool is_shared = false;  // among all columns
+  };
+  void slice_call(std::uint64_t parts_per_slice, std::uint64_t least_bytes_for_all_columns);
+  [[nodiscard]] CallSlice slice(std::uint64_t number) const;
+  [[nodiscard]] int column_of_root() const;
+
+  // Return a part that makes the given call with `count` elements.
+  [[nodiscard]] CallPart on_node(Collective collective, std::uint64_t count, int root = -1) const;
+  [[nodiscard]] CallPart in_column(Collective collective, std::uint64_t count, int column,
+                                   int root = -1) const;
+  [[nodiscard]] CallPart barrier_part(std::uint64_t index) const;
+  [[nodiscard]] CallPart all_reduce_part(std::uint64_t index) const;
+  [[nodiscard]] CallPart reduce_part(std::uint64_t index) const;
+  [[nodiscard]] CallPart broadcast_part(std::uint64_t index) const;
+  [[nodiscard]] CallPart short_all_gather_part(std::uint64_t index) const;
+  [[nodiscard]] CallPart all_gather_part(std::uint64_t index) const;
+  [[nodiscard]] CallPart reduce_scatter_part(std::uint64_t index) const;
+  [[nodiscard]] CallPart block_exchange_part(std::uint64_t index) const;
+
+  const NodeLayout* layout_;
+  const CollectiveCall* call_;
+  std::uint64_t number_;
+  std::uint64_t exchange_;
+  std::uint64_t element_bytes_;
+  std::uint64_t block_elements_;  // of a block or, without blocks, of the message
+  int columns_ = 1;               // that exchange data
+  bool begins_with_barrier_ = false;
+  // If the call is cut into slices:
+  std::uint64_t parts_per_slice_ = 1;
+  std::uint64_t slice_elements_ = 0;
+  std::uint64_t shared_elements_ = 0;  // in slices that all columns share
+  std::uint64_t shared_slices_ = 0;
+  std::uint64_t size_ = 0;
+};
+
+}  // namespace hccl::multinode

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "multinode/multi_node_stream.h"
+
+#include "base/cancellation.h"
+#include "base/scope_exit.h"
+#include "multinode/multi_node_backend.h"
+#include "multinode/strided_memory.h"
+#include "network/averaging.h"
+#include "network/call_memory.h"
+#include "node/host_staging.h"
+#include "node/wait_observer.h"
+#include "reduce/reduce.h"
+
+#include <algorithm>
+
+namespace hccl::multinode {
+namespace {
+
+// The connections of columns are numbered from here, after those between all ranks.
+constexpr std::uint32_t kFirstColumnConnection = 1 << 16;
+
+}  // namespace
+
+// Watches the waits in shared memory on behalf of the whole call.
+class MultiNodeStream::PartObserver final : public node::WaitObserver {
+ public:
+  PartObserver(network::CallWatchdog& watch, std::vector<int>& awaited)
+      : watch_(watch), awaited_(awaited) {}
+
+  void on_sleep(const std::vector<int>& awaited, bool first) override {
+    awaited_ = awaited;
+    watch_.on_attempt();
+    watch_.on_idle(first);
+  }
+
+ private:
+  network::CallWatchdog& watch_;
+  std::vector<int>& awaited_;
+};
+
+MultiNodeStream::MultiNodeStream(MultiNodeBackend& backend, network::StreamConnections& flat)
+    : backend_(backend), flat_(flat), runner_(backend.network(), kFirstColumnConnection) {
+  const NodeLayout& layout = backend.layout();
+  const int column = layout.local_rank();
+  if (!layout.has_column(column)) return;
+  std::vector<int> members;
+  for (const std::vector<int>& ranks : layout.topology().nodes())
+    members.push_back(ranks[static_cast<std::size_t>(column)]);
+  column_.emplace(backend.column_planner(), std::move(members), layout.node());
+}
+
+MultiNodeStream::~MultiNodeStream() = default;
+
+void MultiNodeStream::begin_collectives(std::uint32_t ordinal) {
+  lane_ = backend_.network().segment().make_lane(ordinal);
+  flat_.begin_collectives(ordinal);
+  runner_.set_ordinal(ordinal);
+}
+
+bool MultiNodeStream::release_staging() const noexcept {
+  return lane_ == nullptr || lane_->await_release_of_staging(backend_.failed());
+}
+
+bool MultiNodeStream::run(const CollectiveCall& call, std::uint64_t staging, CallLookahead& ahead) {
+  if (!CallParts::can_divide(backend_.layout(), call)) return flat_.run(call, staging, ahead);
+  if (ahead.wait_budget() != WaitBudget::unlimited) return false;
+  static_cast<void>(flat_.wait_set());  // created before the check, so that a later fault rings it
+  backend_.throw_if_failed();
+  const CallParts parts(backend_.layout(), call, flat_.calls(), exchange_memory(call));
+  // If the call fails, cut the connections, so that peers no longer store into this rank's memory.
+  ScopeExit unless_done([this] { runner_.cut(); });
+  run_parts(parts, call, staging, ahead);
+  unless_done.dismiss();
+  runner_.count_traffic(kTwoLevel);
+  flat_.finish_call(call, kTwoLevel);
+  return true;
+}
+
+void MultiNodeStream::run_parts(const CallParts& parts, const CollectiveCall& call,
+                                std::uint64_t staging, CallLookahead& ahead) {
+  const NodeLayout& layout = backend_.layout();
+  network::NetworkBackend& network = backend_.network();
+  const auto name = [&] { return describe(call); };
+  const auto awaited = [this] {
+    return awaited_on_node_.empty() ? runner_.awaited() : awaited_on_node_;
+  };
+  PartsLookahead later(ahead, layout, parts, flat_.calls());
+  try {
+    network::CallWatchdog watch(
+        network,
+        {{flat_.ordinal(), flat_.calls(), kTwoLevel}, true, name, awaited, &ahead, flat_.id()});
+    PartObserver observer(watch, awaited_on_node_);
+    try {
+      for (std::uint64_t index = 0; index < parts.size(); ++index) {
+        const CallPart part = parts.at(index);
+        if (part.scope == CallPart::Scope::node) {
+          later.move_to(index);
+          run_on_node(part.call, staging, later, observer);
+        } else if (part.scope == CallPart::Scope::copy) {
+          copy(part.call);
+        } else if (part.column == layout.local_rank()) {
+          run_in_column(part, watch);
+        }
+      }
+    } catch (const network::CallMismatch& mismatch) {
+      watch.throw_mismatch(mismatch, flat_.wait_set());
+    }
+  } catch (const transport::PeerLost& lost) {
+    network::throw_lost(network, flat_.wait_set(), name(), lost);
+  }
+}
+
+void MultiNodeStream::run_on_node(const CollectiveCall& part, std::uint64_t staging,
+                                  PartsLookahead& ahead, PartObserver& observer) {
+  const ScopeExit at_end([this] { awaited_on_node_.clear(); });
+  const node::NodeSegment& segment = backend_.network().segment();
+  std::optional<node::HostStaging> staged;
+  if (node::needs_staging(part, segment.rank(), segment.size()))
+    staged.emplace(segment.arena(), staging, part, segment.rank(), segment.size());
+  backend_.engine().execute(*lane_, staged ? staged->staged_call() : part, &ahead,
+                            staged ? &*staged : nullptr, &observer);
+}
+
+void MultiNodeStream::run_in_column(const CallPart& part, network::CallWatchdog& watch) {
+  const CollectiveCall& call = part.call;
+  const int rank = column_->rank();
+  const int ranks = column_->size();
+  const network::CallMemory send(backend_.network().arena(), call.send);
+  const network::CallMemory recv(backend_.network().arena(), call.recv);
+  const std::uint64_t block = chunk_bytes(call, ranks);
+  StridedMemory blocks(recv.get(), std::max<std::uint64_t>(block, 1), part.stride);
+  network::Memory& output = part.stride != 0 ? blocks : recv.get();
+  const bool in_place =
+      part.stride != 0 ? recv.get().address(0) + static_cast<std::uint64_t>(rank) * part.stride ==
+                             send.get().address(0)
+                       : is_in_place(call, rank, ranks);
+  const planner::Plan plan =
+      column_->planner().plan({call.collective, block, rank, std::max(call.root, 0), in_place});
+  network::CallHeader header = network::CallHeader::of(*call.whole, plan, flat_.calls());
+  if (call.collective == Collective::barrier) header.phase = network::CallHeader::Phase::agreement;
+  static_cast<void>(
+      runner_.run(*column_, plan, call, header, send.get(), output, flat_.wait_set(), watch));
+  divide(call, output);
+}
+
+void MultiNodeStream::divide(const CollectiveCall& part, network::Memory& sums) {
+  if (part.whole->reduction() != hcclAvg || !receives(part, column_->rank())) return;
+  network::divide(*part.whole, sums, recv_bytes(part, column_->size()), backend_.layout().ranks());
+}
+
+void MultiNodeStream::copy(const CollectiveCall& part) {
+  if (part.count == 0) return;
+  const network::CallMemory from(backend_.network().arena(), part.send);
+  const network::CallMemory to(backend_.network().arena(), part.recv);
+  network::copy_memory(from.get(), to.get(), part.count * reduce::element_size(part.data_type()));
+}
+
+std::uint64_t MultiNodeStream::exchange_memory(const CollectiveCall& call) {
+  if (!column_) return 0;
+  const std::uint64_t bytes = CallParts::exchange_bytes(backend_.layout(), call);
+  if (!device::is_device_address(call.send) && !device::is_device_address(call.recv))
+    return host_exchange_.at_least(bytes).address(0);
+  if (device_exchange_bytes_ < bytes) {
+    const CancellationBlock block;  // the arena may release pages
+    device_exchange_bytes_ = 0;
+    device_exchange_.reset();
+    device_exchange_.emplace(backend_.network().arena(), bytes,
+                             "a buffer for exchanges between nodes");
+    device_exchange_bytes_ = bytes;
+    backend_.network().register_memory(device_exchange_->address(), bytes);
+  }
+  return device_exchange_->address();
+}
+
+}  // namespace hccl::multinode

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The view that a part of a call has of the later parts in shared memory, of its own call and of
+// the calls that are queued behind it.
+#pragma once
+
+#include "base/inplace_vector.h"
+#include "call/lookahead.h"
+#include "multinode/call_parts.h"
+#include "node/control_block.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hccl::multinode {
+
+class PartsLookahead final : public CallLookahead {
+ public:
+  // `first`: the parts of the running call. `number`: the number of that call on its stream. All
+  // arguments must outlive the object.
+  PartsLookahead(CallLookahead& ahead, const NodeLayout& layout, const CallParts& first,
+                 std::uint64_t number)
+      : ahead_(ahead), layout_(layout), first_(first), number_(number) {}
+
+  // Moves to part `index` of the running call; next() then returns the parts behind it.
+  void move_to(std::uint64_t index) {
+    call_ = 0;
+    index_ = index;
+  }
+
+  // Returns null at a part that this rank's column runs, because the parts behind it need data that
+  // has not arrived.
+  const CollectiveCall* next() override;
+  bool has_next() const override { return ahead_.has_next(); }
+  bool host_is_waiting() const override { return ahead_.host_is_waiting(); }
+  WaitBudget wait_budget() const override { return WaitBudget::unlimited; }
+
+ private:
+  // Fetches the next call from the queue. Returns false if there is none, or if it is not divided
+  // or needs memory of this rank for an exchange.
+  [[nodiscard]] bool fetch_call();
+  [[nodiscard]] const CallParts& parts() const {
+    return call_ == 0 ? first_ : later_.begin()[call_ - 1];
+  }
+
+  CallLookahead& ahead_;
+  const NodeLayout& layout_;
+  const CallParts& first_;
+  const std::uint64_t number_;
+  InplaceVector<CallParts, node::kMaxAhead> later_;  // the parts of the calls fetched so far
+  bool has_ended_ = false;                           // the last call fetched was none of these
+  std::size_t call_ = 0;                             // 0: the running call
+  std::uint64_t index_ = 0;
+  CollectiveCall current_;
+};
+
+}  // namespace hccl::multinode

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Watches the waits of a call that is only a part of the program's call. A back end that runs a
+// call in several parts watches the whole call, so the engine sets no time limits of its own.
+#pragma once
+
+#include "base/deadline.h"
+
+#include <chrono>
+#include <vector>
+
+namespace hccl::node {
+
+class WaitObserver {
+ public:
+  // The longest sleep between two calls of on_sleep().
+  static constexpr std::chrono::milliseconds kPeriod{100};
+
+  WaitObserver() = default;
+  virtual ~WaitObserver() = default;
+  WaitObserver(const WaitObserver&) = delete;
+  WaitObserver& operator=(const WaitObserver&) = delete;
+
+  // Called before each sleep. `awaited`: the ranks, numbered as in the whole communicator, that
+  // delay the call. `first`: whether this is the first sleep of a wait. Throws Error if the call
+  // must end; the error then fails the communicator.
+  virtual void on_sleep(const std::vector<int>& awaited, bool first) = 0;
+};
+
+}  // namespace hccl::node

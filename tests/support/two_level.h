@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Interprets the parts of a call between nodes (multinode/call_parts.h) on all ranks, with the
+// scalar fold.
+#pragma once
+
+#include "call/collective_call.h"
+#include "interpreter.h"
+#include "planner/topology.h"
+
+namespace hccl::test {
+
+// Returns the receive buffer of each rank. `call`: with any buffers. `inputs`: the send buffer of
+// each rank. Requires multinode::CallParts::can_divide().
+[[nodiscard]] Words interpret_parts(const planner::Topology& topology, const CollectiveCall& call,
+                                    bool in_place, const Words& inputs);
+
+}  // namespace hccl::test
