@@ -165,6 +165,7 @@ std::shared_ptr<Communicator> join(const hcclUniqueId& id, int size, int rank,
   const node::CoreCount cores = segment->cores();
   std::unique_ptr<Backend> backend;
   const bool by_memory = topology.is_one_node() && !always;
+  bool divides = false;
   if (by_memory) {
     backend = std::make_unique<node::NodeBackend>(
         std::move(segment),
@@ -174,7 +175,7 @@ std::shared_ptr<Communicator> join(const hcclUniqueId& id, int size, int rank,
     std::vector<std::string> texts;
     for (const bootstrap::RankInfo& member : table.members) texts.push_back(text_of(member));
     network->connect(table, topology, std::move(texts), std::move(segment));
-    const bool divides = !always && topology.ranks() > static_cast<int>(topology.nodes().size());
+    divides = !always && topology.ranks() > static_cast<int>(topology.nodes().size());
     if (divides) {
       backend = std::make_unique<multinode::MultiNodeBackend>(
           std::move(network), node::last_level_cache_bytes(allowances));
@@ -186,7 +187,10 @@ std::shared_ptr<Communicator> join(const hcclUniqueId& id, int size, int rank,
       id, size, rank, std::move(device), std::move(backend),
       std::make_unique<OperationLog>(*settings, rank, topology.local_rank(rank) == 0));
   watch_peers(*communicator, table);
-  log_summary(table, topology, *communicator, cores, by_memory ? "node" : "schedules");
+  log_summary(table, topology, *communicator, cores,
+              by_memory ? "node"
+              : divides ? "two levels"
+                        : "schedules");
   return communicator;
 }
 

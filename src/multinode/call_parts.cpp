@@ -56,12 +56,10 @@ std::uint64_t CallParts::exchange_bytes(const NodeLayout& layout, const Collecti
   return std::max(bytes, kExchangeBytes);
 }
 
-CallParts::CallParts(const NodeLayout& layout, const CollectiveCall& call, std::uint64_t number,
-                     std::uint64_t exchange)
+CallParts::CallParts(const NodeLayout& layout, const CollectiveCall& call, std::uint64_t number)
     : layout_(&layout),
       call_(&call),
       number_(number),
-      exchange_(exchange),
       element_bytes_(reduce::element_size(call.data_type())),
       block_elements_(reduce::elements_in(call.data_type(), chunk_bytes(call, layout.ranks()))) {
   const auto nodes = static_cast<std::uint64_t>(layout.nodes());
@@ -92,6 +90,20 @@ CallParts::CallParts(const NodeLayout& layout, const CollectiveCall& call, std::
       size_ = nodes + 1;
   }
   if (begins_with_barrier_) size_ += kBarrierParts;
+}
+
+bool CallParts::exchanges_data() const {
+  switch (call_->collective) {
+    case Collective::barrier:
+      return false;
+    case Collective::all_reduce:
+      return columns_ > 1 || layout_->local_rank() == 0;
+    case Collective::reduce:
+    case Collective::broadcast:
+      return layout_->local_rank() == column_of_root();
+    default:
+      return true;
+  }
 }
 
 void CallParts::slice_call(std::uint64_t parts_per_slice,

@@ -42,10 +42,13 @@ class CallParts {
   [[nodiscard]] static std::uint64_t exchange_bytes(const NodeLayout& layout,
                                                     const CollectiveCall& call);
 
-  // `call` is number `number` on its stream and must outlive the parts. `exchange` is the address
-  // of the exchange memory. Requires that the call can be divided.
-  CallParts(const NodeLayout& layout, const CollectiveCall& call, std::uint64_t number,
-            std::uint64_t exchange);
+  // `call` is number `number` on its stream. It must outlive the parts. Requires that it can be
+  // divided.
+  CallParts(const NodeLayout& layout, const CollectiveCall& call, std::uint64_t number);
+
+  // Returns whether this rank uses exchange memory. If so, set its address before the parts run.
+  [[nodiscard]] bool exchanges_data() const;
+  void set_exchange(std::uint64_t address) { exchange_ = address; }
 
   [[nodiscard]] std::uint64_t size() const { return size_; }
   [[nodiscard]] CallPart at(std::uint64_t index) const;
@@ -78,7 +81,7 @@ class CallParts {
   const NodeLayout* layout_;
   const CollectiveCall* call_;
   std::uint64_t number_;
-  std::uint64_t exchange_;
+  std::uint64_t exchange_ = 0;
   std::uint64_t element_bytes_;
   std::uint64_t block_elements_;  // of a block or, without blocks, of the message
   int columns_ = 1;               // that exchange data

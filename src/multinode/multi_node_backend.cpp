@@ -91,7 +91,7 @@ PlanSteps MultiNodeBackend::plan_of(const PlanRequest& request) const {
   if (!CallParts::can_divide(layout_, call)) return network_->plan_of(request);
   PlanSteps plan{std::string(kTwoLevel), network_->traffic({}).transport, ""};
   if (request.as_json) return plan;
-  const CallParts parts(layout_, call, 0, 0);
+  const CallParts parts(layout_, call, 0);
   const std::uint64_t shown = std::min<std::uint64_t>(parts.size(), kMostPartsInText);
   for (std::uint64_t index = 0; index < shown; ++index)
     plan.steps += text_of(parts.at(index), layout_);
@@ -101,7 +101,7 @@ PlanSteps MultiNodeBackend::plan_of(const PlanRequest& request) const {
 
 CallPath MultiNodeBackend::path_of(const CollectiveCall& call) const {
   if (!CallParts::can_divide(layout_, call)) return network_->path_of(call);
-  const bool all = CallParts(layout_, call, 0, 0).uses_all_columns();
+  const bool all = CallParts(layout_, call, 0).uses_all_columns();
   return {std::string(kTwoLevel),
           text("each node combines the data of its ranks in shared memory, and ",
                all ? "the ranks with the same number on each node exchange"

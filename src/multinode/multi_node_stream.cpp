@@ -24,18 +24,43 @@ constexpr std::uint32_t kFirstColumnConnection = 1 << 16;
 // Watches the waits in shared memory on behalf of the whole call.
 class MultiNodeStream::PartObserver final : public node::WaitObserver {
  public:
-  PartObserver(network::CallWatchdog& watch, std::vector<int>& awaited)
-      : watch_(watch), awaited_(awaited) {}
+  PartObserver(network::CallWatchdog& watch, std::vector<int>& awaited,
+               transport::WaitSet& wait_set)
+      : watch_(watch), awaited_(awaited), wait_set_(wait_set) {}
 
   void on_sleep(const std::vector<int>& awaited, bool first) override {
     awaited_ = awaited;
     watch_.on_attempt();
     watch_.on_idle(first);
   }
+  [[noreturn]] void on_mismatch(const std::string& text) override {
+    watch_.throw_mismatch(network::CallMismatch(hcclInvalidUsage, text), wait_set_);
+  }
 
  private:
   network::CallWatchdog& watch_;
   std::vector<int>& awaited_;
+  transport::WaitSet& wait_set_;
+};
+
+// The view that a call between all ranks has of the calls behind it. Only calls that are not
+// divided use the same connections.
+class MultiNodeStream::FlatLookahead final : public CallLookahead {
+ public:
+  FlatLookahead(CallLookahead& ahead, const NodeLayout& layout) : ahead_(ahead), layout_(layout) {}
+
+  const CollectiveCall* next() override { return nullptr; }
+  bool has_next() const override {
+    if (!ahead_.has_next()) return false;
+    const CollectiveCall* const call = ahead_.next();
+    return call != nullptr && !CallParts::can_divide(layout_, *call);
+  }
+  bool host_is_waiting() const override { return ahead_.host_is_waiting(); }
+  WaitBudget wait_budget() const override { return ahead_.wait_budget(); }
+
+ private:
+  CallLookahead& ahead_;
+  const NodeLayout& layout_;
 };
 
 MultiNodeStream::MultiNodeStream(MultiNodeBackend& backend, network::StreamConnections& flat)
@@ -61,12 +86,16 @@ bool MultiNodeStream::release_staging() const noexcept {
   return lane_ == nullptr || lane_->await_release_of_staging(backend_.failed());
 }
 
+// Once parts of a call have been posted, peers may store into this rank's buffers. The call then
+// runs even after a fault, so that the engine ends these parts.
 bool MultiNodeStream::run(const CollectiveCall& call, std::uint64_t staging, CallLookahead& ahead) {
-  if (!CallParts::can_divide(backend_.layout(), call)) return flat_.run(call, staging, ahead);
+  if (!CallParts::can_divide(backend_.layout(), call)) {
+    FlatLookahead flat_calls(ahead, backend_.layout());
+    return flat_.run(call, staging, flat_calls);
+  }
   if (ahead.wait_budget() != WaitBudget::unlimited) return false;
-  static_cast<void>(flat_.wait_set());  // created before the check, so that a later fault rings it
-  backend_.throw_if_failed();
-  const CallParts parts(backend_.layout(), call, flat_.calls(), exchange_memory(call));
+  CallParts parts(backend_.layout(), call, flat_.calls());
+  if (!has_posted()) prepare(call, parts);
   // If the call fails, cut the connections, so that peers no longer store into this rank's memory.
   ScopeExit unless_done([this] { runner_.cut(); });
   run_parts(parts, call, staging, ahead);
@@ -74,6 +103,14 @@ bool MultiNodeStream::run(const CollectiveCall& call, std::uint64_t staging, Cal
   runner_.count_traffic(kTwoLevel);
   flat_.finish_call(call, kTwoLevel);
   return true;
+}
+
+void MultiNodeStream::prepare(const CollectiveCall& call, CallParts& parts) {
+  static_cast<void>(flat_.wait_set());  // created before the check, so that a later fault rings it
+  backend_.throw_if_failed();
+  // Columns access the program's buffers directly, except in an all-reduce.
+  if (call.collective != Collective::all_reduce) flat_.prepare_buffers(call);
+  if (parts.exchanges_data()) parts.set_exchange(exchange_memory(call));
 }
 
 void MultiNodeStream::run_parts(const CallParts& parts, const CollectiveCall& call,
@@ -89,19 +126,25 @@ void MultiNodeStream::run_parts(const CallParts& parts, const CollectiveCall& ca
     network::CallWatchdog watch(
         network,
         {{flat_.ordinal(), flat_.calls(), kTwoLevel}, true, name, awaited, &ahead, flat_.id()});
-    PartObserver observer(watch, awaited_on_node_);
+    PartObserver observer(watch, awaited_on_node_, flat_.wait_set());
+    std::uint64_t index = 0;
+    // After a failure, lets the engine end the other parts of this call that have been posted.
+    ScopeExit unless_done([&] {
+      while (++index < parts.size() && has_posted()) end_part(parts.at(index), staging, observer);
+    });
     try {
-      for (std::uint64_t index = 0; index < parts.size(); ++index) {
+      for (; index < parts.size(); ++index) {
         const CallPart part = parts.at(index);
         if (part.scope == CallPart::Scope::node) {
           later.move_to(index);
-          run_on_node(part.call, staging, later, observer);
+          run_on_node(part.call, staging, &later, observer);
         } else if (part.scope == CallPart::Scope::copy) {
           copy(part.call);
         } else if (part.column == layout.local_rank()) {
           run_in_column(part, watch);
         }
       }
+      unless_done.dismiss();
     } catch (const network::CallMismatch& mismatch) {
       watch.throw_mismatch(mismatch, flat_.wait_set());
     }
@@ -110,14 +153,24 @@ void MultiNodeStream::run_parts(const CallParts& parts, const CollectiveCall& ca
   }
 }
 
+// Repeats the error of the part that has failed, or another one; the first is reported.
+void MultiNodeStream::end_part(const CallPart& part, std::uint64_t staging,
+                               PartObserver& observer) noexcept {
+  if (part.scope != CallPart::Scope::node) return;
+  try {
+    run_on_node(part.call, staging, nullptr, observer);
+  } catch (const std::exception&) {
+  }
+}
+
 void MultiNodeStream::run_on_node(const CollectiveCall& part, std::uint64_t staging,
-                                  PartsLookahead& ahead, PartObserver& observer) {
+                                  PartsLookahead* ahead, PartObserver& observer) {
   const ScopeExit at_end([this] { awaited_on_node_.clear(); });
   const node::NodeSegment& segment = backend_.network().segment();
   std::optional<node::HostStaging> staged;
   if (node::needs_staging(part, segment.rank(), segment.size()))
     staged.emplace(segment.arena(), staging, part, segment.rank(), segment.size());
-  backend_.engine().execute(*lane_, staged ? staged->staged_call() : part, &ahead,
+  backend_.engine().execute(*lane_, staged ? staged->staged_call() : part, ahead,
                             staged ? &*staged : nullptr, &observer);
 }
 
@@ -156,7 +209,6 @@ void MultiNodeStream::copy(const CollectiveCall& part) {
 }
 
 std::uint64_t MultiNodeStream::exchange_memory(const CollectiveCall& call) {
-  if (!column_) return 0;
   const std::uint64_t bytes = CallParts::exchange_bytes(backend_.layout(), call);
   if (!device::is_device_address(call.send) && !device::is_device_address(call.recv))
     return host_exchange_.at_least(bytes).address(0);

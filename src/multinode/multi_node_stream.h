@@ -46,10 +46,17 @@ class MultiNodeStream final : public BackendStream {
 
  private:
   class PartObserver;
+  class FlatLookahead;
+
+  // Returns whether parts of the next call have been posted.
+  [[nodiscard]] bool has_posted() const { return lane_->posted(lane_->number()); }
+  // Checks and allocates what the call needs before its first part. Throws Error.
+  void prepare(const CollectiveCall& call, CallParts& parts);
+  void end_part(const CallPart& part, std::uint64_t staging, PartObserver& observer) noexcept;
 
   void run_parts(const CallParts& parts, const CollectiveCall& call, std::uint64_t staging,
                  CallLookahead& ahead);
-  void run_on_node(const CollectiveCall& part, std::uint64_t staging, PartsLookahead& ahead,
+  void run_on_node(const CollectiveCall& part, std::uint64_t staging, PartsLookahead* ahead,
                    PartObserver& observer);
   void run_in_column(const CallPart& part, network::CallWatchdog& watch);
   void copy(const CollectiveCall& part);
@@ -57,7 +64,7 @@ class MultiNodeStream final : public BackendStream {
   // holds its final sums.
   void divide(const CollectiveCall& part, network::Memory& sums);
   // Returns the address of the exchange memory for a call: device memory, unless the call's buffers
-  // are in host memory. Returns 0 if this rank exchanges no data.
+  // are in host memory.
   [[nodiscard]] std::uint64_t exchange_memory(const CollectiveCall& call);
 
   MultiNodeBackend& backend_;

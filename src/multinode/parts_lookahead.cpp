@@ -25,18 +25,15 @@ const CollectiveCall* PartsLookahead::next() {
   }
 }
 
-// Column 0 takes part in the exchanges of all calls, so its ranks do not begin later calls: their
-// exchange memory is in use.
 bool PartsLookahead::fetch_call() {
-  if (layout_.local_rank() == 0) return false;
   // next() would pass over other work that is queued before the next collective.
   if (has_ended_ || !later_.has_room_for(1) || !ahead_.has_next()) return false;
   const CollectiveCall* const call = ahead_.next();
   if (call == nullptr) return false;
-  has_ended_ = !CallParts::can_divide(layout_, *call) || call->traits().has_root();
-  if (has_ended_) return false;
-  const CallParts parts(layout_, *call, number_ + later_.size() + 1, 0);
-  has_ended_ = parts.uses_all_columns();
+  has_ended_ = true;
+  if (!CallParts::can_divide(layout_, *call)) return false;
+  const CallParts parts(layout_, *call, number_ + later_.size() + 1);
+  has_ended_ = parts.exchanges_data();
   if (!has_ended_) later_.push_back(parts);
   return !has_ended_;
 }

@@ -35,8 +35,8 @@ class PartsLookahead final : public CallLookahead {
   WaitBudget wait_budget() const override { return WaitBudget::unlimited; }
 
  private:
-  // Fetches the next call from the queue. Returns false if there is none, or if it is not divided
-  // or needs memory of this rank for an exchange.
+  // Fetches the next call from the queue. Returns false if there is none, if it is not divided, or
+  // if it needs exchange memory of this rank, which the running call may use.
   [[nodiscard]] bool fetch_call();
   [[nodiscard]] const CallParts& parts() const {
     return call_ == 0 ? first_ : later_.begin()[call_ - 1];

@@ -31,7 +31,6 @@ bool stages_output(const CollectiveCall& call, int ranks) {
 
 }  // namespace
 
-// Checks that this rank may access the buffers of a call, and registers them.
 void StreamConnections::prepare_buffers(const CollectiveCall& call) {
   const int rank = network_.rank();
   const int ranks = network_.size();

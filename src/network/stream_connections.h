@@ -57,8 +57,11 @@ class StreamConnections final : public BackendStream {
   // Ends the sleep of a call. Thread safety: any thread.
   void wake();
 
- private:
+  // Checks that this rank may access the buffers of a call, and registers them with the transports.
+  // Throws Error(hcclInvalidArgument).
   void prepare_buffers(const CollectiveCall& call);
+
+ private:
   // Moves the data of a call under a watchdog. If `agrees_first`, the ranks first agree on the
   // call.
   void run_watched(const CollectiveCall& call, const planner::Plan& plan, const CallHeader& header,

@@ -6,6 +6,7 @@
 #include "base/text.h"
 
 #include <atomic>
+#include <exception>
 #include <map>
 #include <vector>
 
@@ -60,6 +61,18 @@ std::string mismatch_text(const NodeSegment& node, const CollectiveOperation& op
   const std::uint32_t stream = op.lane.ordinal();
   return text("op ", number, " of stream ", stream, ": ", odd, " but ", usual,
               "; every rank must make the same calls in the same order");
+}
+
+void raise_mismatch(NodeSegment& node, const CollectiveOperation& op) {
+  if (op.observer == nullptr) {
+    node.fault().raise(hcclInvalidUsage, mismatch_text(node, op));
+    return;
+  }
+  try {
+    op.observer->on_mismatch(mismatch_text(node, op));
+  } catch (const std::exception& error) {
+    node.fault().raise(hcclInvalidUsage, error.what());  // keeps an earlier fault
+  }
 }
 
 const Slot* find_slot(const ControlBlock& control, std::uint32_t ordinal, std::uint32_t number,

@@ -21,6 +21,10 @@ namespace hccl::node {
 // calls last.
 [[nodiscard]] std::string mismatch_text(const NodeSegment& node, const CollectiveOperation& op);
 
+// Raises the fault for calls that do not match. Blocks while an observer of the operation asks the
+// ranks of other nodes, for at most a second.
+void raise_mismatch(NodeSegment& node, const CollectiveOperation& op);
+
 // Returns the slot of `rank` for operation `number` of the lane `ordinal`, or null if that rank has
 // not posted its part. Works even if this rank has not called the operation.
 [[nodiscard]] const Slot* find_slot(const ControlBlock& control, std::uint32_t ordinal,

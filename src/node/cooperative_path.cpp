@@ -111,7 +111,7 @@ void CooperativePath::make_slice_ready() {
 
 void CooperativePath::open_operation() {
   if (!calls_match(op_.lane, op_.call, node_.size())) {
-    node_.fault().raise(hcclInvalidUsage, mismatch_text(node_, op_));
+    raise_mismatch(node_, op_);
     return;
   }
   LaneBlock& block = op_.lane.block();

@@ -31,7 +31,7 @@ bool EagerPath::run() {
     if (!ranks.all_posted()) node_.fault().throw_error();
   }
   if (!calls_match(lane, op_.call, node_.size())) {
-    node_.fault().raise(hcclInvalidUsage, mismatch_text(node_, op_));
+    raise_mismatch(node_, op_);
     node_.fault().throw_error();
   }
   if (op_.recv_bytes != 0 && !keeps_own_data(op_.call, node_.rank())) store_result();

@@ -139,7 +139,7 @@ void HostPath::await_posts() {
   if (!ended()) wait_.wait_until(ended);
   if (!ranks.all_posted()) node_.fault().throw_error();
   if (calls_match(op_.lane, op_.call, node_.size())) return;
-  node_.fault().raise(hcclInvalidUsage, mismatch_text(node_, op_));
+  raise_mismatch(node_, op_);
   node_.fault().throw_error();
 }
 

@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <utility>
 #include <vector>
 
@@ -50,6 +51,8 @@ void OperationWait::notify_observer() {
     op_.observer->on_sleep(awaited, !std::exchange(has_slept_, true));
   } catch (const Error& error) {
     node_.fail(error.code(), error.what());
+  } catch (const std::exception& error) {
+    node_.fail(hcclInternalError, error.what());
   }
 }
 

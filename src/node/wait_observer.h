@@ -6,6 +6,7 @@
 #include "base/deadline.h"
 
 #include <chrono>
+#include <string>
 #include <vector>
 
 namespace hccl::node {
@@ -13,7 +14,7 @@ namespace hccl::node {
 class WaitObserver {
  public:
   // The longest sleep between two calls of on_sleep().
-  static constexpr std::chrono::milliseconds kPeriod{100};
+  static constexpr std::chrono::milliseconds kPeriod{50};
 
   WaitObserver() = default;
   virtual ~WaitObserver() = default;
@@ -24,6 +25,9 @@ class WaitObserver {
   // delay the call. `first`: whether this is the first sleep of a wait. Throws Error if the call
   // must end; the error then fails the communicator.
   virtual void on_sleep(const std::vector<int>& awaited, bool first) = 0;
+  // Called when the calls of this node's ranks do not match. May ask the ranks of other nodes which
+  // rank differs. Throws Error, which names that rank; `text` names the calls on this node.
+  [[noreturn]] virtual void on_mismatch(const std::string& text) = 0;
 };
 
 }  // namespace hccl::node

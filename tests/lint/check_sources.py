@@ -26,6 +26,7 @@ MAY_CATCH = {
     "src/device/work_failure.cpp": "without memory, a failure is recorded without its reason",
     "src/device/arena.cpp": "without memory for its records, the arena frees pages later",
     "src/multinode/multi_node_stream.cpp": "asks the root server which call differs before it rethrows a mismatch",
+    "src/node/call_match.cpp": "an operation must fail on all ranks of the node before a rank leaves it",
     "src/node/operation_wait.cpp": "an operation must fail on all ranks of the node before a rank leaves it",
     "src/node/fault.h": "without memory, a fault is raised without its text",
     "src/bootstrap/control_link.cpp": "without memory for the report of a fault, the link ends, which peers detect",

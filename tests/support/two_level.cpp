@@ -62,7 +62,7 @@ class PartsInterpreter {
       own.recv = kRecv;
       if (in_place) place(own, number);
       layouts_.emplace_back(topology, number);
-      parts_.emplace_back(layouts_.back(), own, 0, kExchange);
+      parts_.emplace_back(layouts_.back(), own, 0).set_exchange(kExchange);
       memory_.emplace_back(element_).write(own.send, inputs[rank]);
     }
   }

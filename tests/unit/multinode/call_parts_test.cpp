@@ -160,7 +160,7 @@ TEST(CallParts, ExchangeEachByteOfANodeOnce) {
   std::uint64_t elements = 0;
   for (int local = 0; local < 4; ++local) {
     const NodeLayout layout(topology, local);
-    const CallParts parts(layout, call, 0, 0);
+    const CallParts parts(layout, call, 0);
     for (std::uint64_t index = 0; index < parts.size(); ++index) {
       const CallPart part = parts.at(index);
       if (part.scope == CallPart::Scope::column && part.column == local)
@@ -174,7 +174,7 @@ TEST(CallParts, NameTheWholeCall) {
   const Topology topology = topology_of("aabb");
   const NodeLayout layout(topology, 1);
   const CollectiveCall call = call_of(Collective::all_reduce, 1'000'000);
-  const CallParts parts(layout, call, 17, 0);
+  const CallParts parts(layout, call, 17);
   for (std::uint64_t index = 0; index < parts.size(); ++index) {
     const CallPart part = parts.at(index);
     EXPECT_EQ(&program_call(part.call), &call);

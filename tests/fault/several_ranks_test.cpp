@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests of calls whose parts are posted ahead of time, and of buffers that cannot be accessed,
+// where nodes have several ranks.
+#include "faults.h"
+#include "rank_test.h"
+
+#include <chrono>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+namespace hccl::test {
+namespace {
+
+constexpr int kFourRanks = 4;
+
+class PagesOfProgram {
+ public:
+  explicit PagesOfProgram(std::size_t bytes)
+      : bytes_(bytes),
+        memory_(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+    require(memory_ != MAP_FAILED, "mmap");
+  }
+  ~PagesOfProgram() { munmap(memory_, bytes_); }
+  PagesOfProgram(const PagesOfProgram&) = delete;
+  PagesOfProgram& operator=(const PagesOfProgram&) = delete;
+
+  [[nodiscard]] void* get() const { return memory_; }
+  void protect() const { require(mprotect(memory_, bytes_, PROT_READ) == 0, "mprotect"); }
+
+ private:
+  std::size_t bytes_;
+  void* memory_;
+};
+
+// A host buffer that cannot be written must fail the call with an error, and not end the process.
+TEST(ReadOnlyReceiveBuffer, FailsTheCall) {
+  for (const Collective collective : {Collective::all_reduce, Collective::all_gather,
+                                      Collective::reduce_scatter, Collective::all_to_all}) {
+    const auto ranks = in_session([=](RANK_PARAMETERS) {
+      constexpr std::size_t kCount = 400'000;
+      const PagesOfProgram from(kCount * kFourRanks * 4);
+      const PagesOfProgram to(kCount * kFourRanks * 4);
+      if (world.rank == 1) to.protect();
+      const auto call = [&] {
+        switch (collective) {
+          case Collective::all_reduce:
+            return hcclAllReduce(from.get(), to.get(), kCount, hcclFloat32, hcclSum, group.handle,
+                                 stream);
+          case Collective::all_gather:
+            return hcclAllGather(from.get(), to.get(), kCount, hcclFloat32, group.handle, stream);
+          case Collective::reduce_scatter:
+            return hcclReduceScatter(from.get(), to.get(), kCount, hcclFloat32, hcclSum,
+                                     group.handle, stream);
+          default:
+            return hcclAlltoAll(from.get(), to.get(), kCount * kFourRanks, hcclFloat32,
+                                group.handle, stream);
+        }
+      };
+      // The call of another rank may complete or be refused, if rank 1 fails late or early.
+      static_cast<void>(call());
+      static_cast<void>(synStreamSynchronize(stream));
+      await_async_error(group);
+      const std::string text = async_message(group.handle);
+      require(contains(text, "rank 1") && contains(text, "receive buffer"), text);
+    });
+    EXPECT_EQ(failures(run_ranks(kFourRanks, ranks)), "") << name_of(collective);
+  }
+}
+
+// Rank 1 receives the second call in device memory, the other ranks in host memory.
+TEST(CallPostedAhead, MayUseOtherMemoryThanTheCallBefore) {
+  const auto ranks = in_session([](RANK_PARAMETERS) {
+    constexpr std::size_t kReduced = 16'384;
+    constexpr std::size_t kGathered = 2'048;
+    for (int repeat = 0; repeat < 20; ++repeat) {
+      std::vector<float> from(kReduced, 1.0F);
+      std::vector<float> to(kReduced);
+      std::vector<float> block(kGathered, static_cast<float>(world.rank));
+      std::vector<float> blocks(kGathered * kFourRanks);
+      const DeviceMemory device(session.device(), blocks.size() * 4);
+      void* const gathered = world.rank == 1 ? device.pointer() : blocks.data();
+      succeed(hcclAllReduce(from.data(), to.data(), kReduced, hcclFloat32, hcclSum, group.handle,
+                            stream));
+      succeed(hcclAllGather(block.data(), gathered, kGathered, hcclFloat32, group.handle, stream));
+      succeed(synStreamSynchronize(stream));
+      if (world.rank == 1) {
+        std::vector<std::byte> bytes(blocks.size() * 4);
+        download(stream, device.address(), bytes);
+        succeed(synStreamSynchronize(stream));
+        std::memcpy(blocks.data(), bytes.data(), bytes.size());
+      }
+      require(to == std::vector<float>(kReduced, kFourRanks), "the sum");
+      for (std::size_t at = 0; at < blocks.size(); ++at)
+        require(blocks[at] == static_cast<float>(at / kGathered), join("element ", at));
+    }
+  });
+  EXPECT_EQ(failures(run_ranks(kFourRanks, ranks)), "");
+}
+
+// A short broadcast sends data from the root only. A rank that names another root, or leaves the
+// broadcast out, must be found even if another collective follows.
+class BroadcastBetweenAllReduces : public testing::TestWithParam<bool> {};
+
+TEST_P(BroadcastBetweenAllReduces, FailsIfARankDiffers) {
+  const bool leaves_out = GetParam();
+  const auto ranks = in_session([=](RANK_PARAMETERS) {
+    const DeviceMemory memory(session.device(), 4096);
+    const auto broadcast = [&](int root) {
+      return hcclBroadcast(memory.pointer(), memory.pointer(), 8, hcclFloat32, root, group.handle,
+                           stream);
+    };
+    const auto reduce = [&] {
+      return hcclAllReduce(memory.pointer(), memory.pointer(), 8, hcclFloat32, hcclSum,
+                           group.handle, stream);
+    };
+    for (int root = 0; root < kFourRanks; ++root)
+      succeed(broadcast(root));  // opens the connections
+    succeed(synStreamSynchronize(stream));
+    static_cast<void>(reduce());
+    if (world.rank != 3) static_cast<void>(broadcast(0));
+    if (world.rank == 3 && !leaves_out) static_cast<void>(broadcast(3));
+    static_cast<void>(reduce());
+    static_cast<void>(synStreamSynchronize(stream));
+    await_async_error(group, std::chrono::seconds(20));
+    expect_failed(group, hcclInvalidUsage, std::nullopt);
+  });
+  EXPECT_EQ(failures(run_ranks(kFourRanks, ranks)), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(LeavesOut, BroadcastBetweenAllReduces, testing::Bool());
+
+}  // namespace
+}  // namespace hccl::test
