@@ -39,6 +39,12 @@ GOALS = {
     "latency": [(2, 8, 8, "best", 5.0, 2.0), (8, 8, 8, "best", 1.0, 0.8)],
     # The floor moves the same bytes through a raw socket.
     "nodes": [(None, 16 * MIB, ANY, "best", 0.9, 0.7), (None, 16 * MIB, ANY, "floor", 1.15, 1.05)],
+    # The floor is hccl with one rank on each node.
+    "two_level": [(None, 0, ANY, "best", 0.6, None),
+                  (8, 8, 8, "floor", 2.5, 1.5),
+                  (8, 4 * KIB, 4 * KIB, "floor", 3.0, None),
+                  (8, 256 * KIB, 2 * MIB, "floor", 2.0, None),
+                  (8, 16 * MIB, 16 * MIB, "floor", 1.6, 1.3)],
     # The floor is a raw round trip.
     "nodes latency": [(None, 8, 8, "floor", 1.5, 1.2)],
 }

@@ -9,6 +9,7 @@
 #include "shape.h"
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -20,8 +21,11 @@
 #include <utility>
 #include <vector>
 
+#include <fcntl.h>
 #include <mpi.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 namespace peers {
 namespace {
@@ -164,28 +168,41 @@ class MpiEngine final : public Engine {
   std::map<std::pair<Collective, int>, MPI_Comm> communicators_;
 };
 
-// The board in a shared-memory window. All ranks must be on one node.
+// The board, in memory that all ranks map. All ranks must be on one machine, even if MPI considers
+// them to be on several.
 class SharedBoard {
  public:
   SharedBoard(int rank, int ranks) {
-    void* memory = nullptr;
-    const MPI_Aint bytes = rank == 0 ? static_cast<MPI_Aint>(sizeof(CommandBoard)) : 0;
-    MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window_);
-    MPI_Aint size = 0;
-    int unit = 0;
-    MPI_Win_shared_query(window_, 0, &size, &unit, &memory);
-    board_ = static_cast<CommandBoard*>(memory);
-    if (rank == 0) initialise(*new (memory) CommandBoard(), ranks);
+    std::array<char, 64> name{};
+    if (rank == 0)
+      std::snprintf(name.data(), name.size(), "/hccl-mpi_collectives-%d",
+                    static_cast<int>(getpid()));
+    MPI_Bcast(name.data(), static_cast<int>(name.size()), MPI_CHAR, 0, MPI_COMM_WORLD);
+    if (rank == 0) map(name.data(), O_CREAT | O_EXCL);
+    if (rank == 0) initialise(*new (board_) CommandBoard(), ranks);
     MPI_Barrier(MPI_COMM_WORLD);
+    if (rank != 0) map(name.data(), 0);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) shm_unlink(name.data());
   }
-  ~SharedBoard() { MPI_Win_free(&window_); }
+  ~SharedBoard() { munmap(board_, sizeof(CommandBoard)); }
   SharedBoard(const SharedBoard&) = delete;
   SharedBoard& operator=(const SharedBoard&) = delete;
 
   [[nodiscard]] CommandBoard& get() const { return *board_; }
 
  private:
-  MPI_Win window_ = MPI_WIN_NULL;
+  void map(const char* name, int flags) {
+    const int file = shm_open(name, O_RDWR | flags, 0600);
+    if (file < 0 || (flags != 0 && ftruncate(file, sizeof(CommandBoard)) != 0))
+      throw std::runtime_error("cannot create shared memory in /dev/shm; is it full?");
+    void* const memory =
+        mmap(nullptr, sizeof(CommandBoard), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    if (memory == MAP_FAILED) throw std::runtime_error("cannot map shared memory");
+    board_ = static_cast<CommandBoard*>(memory);
+  }
+
   CommandBoard* board_ = nullptr;
 };
 

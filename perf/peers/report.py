@@ -15,9 +15,10 @@ TITLES = {
     "busy": "{collective}, {ranks} ranks, beside a busy loop pinned to one core",
     "latency": "{collective}, {ranks} ranks: call and synchronise each, against a blocking call",
     "nodes": "{collective}, {ranks} nodes of one rank: calls queued back to back",
+    "two_level": "{collective}, {ranks} ranks on two nodes: calls queued back to back",
     "nodes latency": "{collective}, {ranks} nodes of one rank: call and synchronise each, against a blocking call",
 }
-FLOORS = {"nodes": "raw exchange", "nodes latency": "raw ping-pong"}  # the others use the memory floor
+FLOORS = {"nodes": "raw exchange", "nodes latency": "raw ping-pong", "two_level": "one rank per node"}  # the others use the memory floor
 
 TIMES = ("Times are microseconds for each call (medians over the rounds), ratios are hccl's time over the other's (medians "
          "of the ratios within a round).")

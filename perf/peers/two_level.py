@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compares all-reduces between two nodes with several ranks each: hccl over TCP on loopback, and Open MPI between two
+network namespaces, with shared memory within each. The floor is hccl with one rank on each node. All take turns in one
+run.
+
+Prints Markdown to standard output and progress to standard error. Open MPI is left out without root and iproute2, which
+the namespaces need. On two idle cores a run takes about five minutes."""
+import argparse
+import os
+import shlex
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True  # leaves no files in the source tree
+from console import end_on_signals, is_built, parse_list, parse_size, progress, require_built, warn_of_load
+from drivers import TUNED, DriverError, Field, Side, mpi_environment, our_environment
+from measure import Race
+from report import TIMES, all_facts, show_section, show_size, show_summary, write_samples
+from page import require_section, show_run, shown_arguments, write_section  # found through report.py
+
+KIB, MIB = 1 << 10, 1 << 20
+SIZES = [8, 512, 4 * KIB, 32 * KIB, 256 * KIB, 2 * MIB, 16 * MIB]
+VERIFY_UP_TO = 2 * MIB
+NODES = 2
+HOSTS_SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tests", "support", "hosts.sh")
+# Without yields, Open MPI takes thousands of times as long where ranks outnumber cores.
+YIELDING = {"OMPI_MCA_mpi_yield_when_idle": "1"}
+HIERARCHICAL = {**YIELDING, "OMPI_MCA_coll_han_priority": "100", "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
+
+
+class Hosts:
+    """Two network namespaces that are connected, and the agent with which mpirun starts processes in them."""
+
+    def __init__(self):
+        self.tag = f"{os.getpid()}-bench"
+        self.folder = tempfile.TemporaryDirectory()
+        self.run_script("up", str(NODES))
+        self.agent = os.path.join(self.folder.name, "agent")
+        # Each host needs its own name, because Open MPI names its shared memory after the host.
+        with open(self.agent, "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\nnumber=$((${1##*.} - 1))\nshift\n"
+                       f"exec ip netns exec hccl-{self.tag}-$number unshare --uts sh -c "
+                       "\"hostname host$number; $*\"\n")
+        os.chmod(self.agent, stat.S_IRWXU)
+
+    def run_script(self, verb, *more):
+        subprocess.run(["bash", HOSTS_SCRIPT, verb, self.tag, *more], check=True)
+
+    def mpirun(self, each, program):
+        """Returns the command that runs `program` with `each` ranks on each host."""
+        hosts = ",".join(f"10.213.0.{number + 1}:{each}" for number in range(NODES))
+        command = ["mpirun", "--mca", "plm_rsh_agent", self.agent, "--host", hosts, "--bind-to", "none",
+                   "--mca", "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include", "eth0",
+                   "-np", str(NODES * each), program]
+        return ["ip", "netns", "exec", f"hccl-{self.tag}-0", "unshare", "--uts", "sh", "-c",
+                f"hostname host0; exec {shlex.join(command)}"]
+
+    def close(self):
+        self.run_script("down")
+        self.folder.cleanup()
+
+
+class SeveralRanks(Field):
+    """Two nodes with several ranks each."""
+
+    least_floor_size = 1
+
+    def __init__(self, build, ranks, hosts):
+        self.build = build
+        self.hosts = hosts
+        super().__init__(f"{build}/bin", ranks)
+
+    def start_sides(self):
+        self.start_ours("--nodes", str(NODES))
+        argv = [f"{self.binaries}/hccl_collectives", "-g", str(NODES), "--nodes", str(NODES)]
+        self.floors = [Side(self.start("hccl, one rank per node", argv, our_environment()), "one rank per node")]
+        if self.hosts:
+            self.mpi = [Side(self.start_mpi(f"Open MPI, {label}", settings), label) for label, settings in
+                        (("yielding", YIELDING), ("tuned", {**TUNED, **YIELDING}), ("coll/han", HIERARCHICAL))]
+
+    def start_mpi(self, name, settings):
+        # mpirun passes the variables of Open MPI to the ranks of both hosts.
+        argv = self.hosts.mpirun(self.ranks // NODES, os.path.abspath(f"{self.binaries}/mpi_collectives"))
+        return self.start(name, argv, {**mpi_environment(), **settings})
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__)
+    parser.add_argument("--two-level", action="store_true", help="measure this comparison")
+    parser.add_argument("--ranks", type=parse_list(int), default=[8], metavar="N,N", help="numbers of ranks on both nodes (8)")
+    parser.add_argument("--build", default="build/release", help="build tree with the drivers (build/release)")
+    parser.add_argument("--sizes", type=parse_list(parse_size), default=SIZES, metavar="SIZE,SIZE",
+                        help="8,512,4K,32K,256K,2M,16M")
+    parser.add_argument("--rounds", type=int, default=5, help="interleaved rounds (5)")
+    parser.add_argument("--seconds", type=float, default=0.2, help="minimum seconds of a cell (0.2)")
+    parser.add_argument("--json", metavar="FILE", help="write every sample, in nanoseconds")
+    parser.add_argument("--write", metavar="FILE", help="write the results to their section of this document")
+    parser.add_argument("--check", action="store_true", help="exit 1 if a goal that must be reached is missed")
+    options = parser.parse_args()
+    options.shown = shown_arguments(sys.argv[1:], {"--two-level", "--build", "--json", "--write"})
+    if any(ranks < 2 * NODES or ranks % NODES for ranks in options.ranks):
+        parser.error(f"--ranks needs multiples of {NODES}, from {2 * NODES} on")
+    if options.rounds < 1 or options.seconds <= 0:
+        parser.error("rounds and seconds must be positive")
+    return options
+
+
+def why_no_peer(build):
+    """Returns the reason why Open MPI cannot be measured, or an empty text."""
+    if not is_built(build, "mpi_collectives") or not shutil.which("mpirun"):
+        return "libopenmpi-dev or openmpi-bin was not installed when CMake configured the build"
+    allowed = subprocess.run(["bash", HOSTS_SCRIPT, "allowed"], capture_output=True, text=True, check=False)
+    return "" if allowed.returncode == 0 else (allowed.stdout + allowed.stderr).strip()
+
+
+def measure(options, hosts):
+    """Returns the cells and the title of Open MPI, or None."""
+    cells, title = [], None
+    for ranks in options.ranks:
+        with SeveralRanks(options.build, ranks, hosts) as field:
+            races = []
+            for size in options.sizes:
+                progress(f"{ranks} ranks, {show_size(size)}: choosing settings")
+                races.append(Race(field, "all_reduce", size, options.seconds, with_default=False))
+                if size <= VERIFY_UP_TO:
+                    races[-1].verify()
+            for number in range(options.rounds):
+                progress(f"{ranks} ranks, round {number + 1} of {options.rounds}")
+                for race in races:
+                    race.round(number)
+            cells += [race.cell for race in races]
+            title = next((driver.title for driver in field.drivers if driver.name.startswith("Open MPI")), None)
+    return cells, title
+
+
+def main():
+    options = parse_arguments()
+    require_built(options.build, ("hccl_collectives",), "./dev bench --two-level")
+    if options.write:
+        require_section(options.write, "two_level")
+    end_on_signals()
+    facts = all_facts()
+    warn_of_load(facts)
+    start = time.monotonic()
+    missing = why_no_peer(options.build)
+    hosts = None if missing else Hosts()
+    try:
+        cells, title = measure(options, hosts)
+    except DriverError as error:
+        progress("")
+        sys.exit(f"bench: {error}")
+    finally:
+        if hosts:
+            hosts.close()
+    progress("")
+    command = " ".join(["./dev bench --two-level", *options.shown])
+    sections = [("two_level", [cell for cell in cells if cell.ranks == ranks]) for ranks in options.ranks]
+    summary, reached = show_summary(sections, facts["cores"])
+    about = [show_run(facts, command, time.monotonic() - start, f"{title}; " if title else "")]
+    about += [f"Open MPI was not measured: {missing}."] if missing else []
+    about += [f"{TIMES} best: the fastest of Open MPI's settings. one rank per node: hccl with a single rank on each node."]
+    parts = ["\n".join(about), summary] + [show_section(section, cells) for section, cells in sections]
+    print("\n\n".join(parts))
+    if options.json:
+        write_samples(options.json, sections, command=command, machine=facts, missing=missing)
+    if options.write:
+        write_section(options.write, "two_level", parts)
+    return 0 if reached or not options.check else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
