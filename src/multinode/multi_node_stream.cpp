@@ -12,6 +12,7 @@
 #include "reduce/reduce.h"
 
 #include <algorithm>
+#include <exception>
 
 namespace hccl::multinode {
 namespace {

@@ -121,6 +121,8 @@ void ScheduleRunner::cut() noexcept {
 
 void ScheduleRunner::count_traffic(std::string_view algorithm) {
   Traffic& traffic = network_.counted();
+  if (connections_.empty())
+    traffic.set_algorithm(algorithm);  // others of this rank's node exchanged
   for (auto& [key, connection] : connections_)
     traffic.add(*connection.endpoint, connection.counted, algorithm);
 }

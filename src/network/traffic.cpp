@@ -24,6 +24,11 @@ void Traffic::add(const transport::Endpoint& endpoint, Counters& seen, std::stri
   algorithm_ = algorithm;
 }
 
+void Traffic::set_algorithm(std::string_view algorithm) {
+  const std::lock_guard lock(mutex_);
+  algorithm_ = algorithm;
+}
+
 std::string Traffic::algorithm() const {
   const std::lock_guard lock(mutex_);
   return std::string(algorithm_);

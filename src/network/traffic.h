@@ -20,6 +20,9 @@ class Traffic {
   void add(const transport::Endpoint& endpoint, transport::Counters& seen,
            std::string_view algorithm);
 
+  // Sets the algorithm of a call in which this rank has moved no bytes over transports.
+  void set_algorithm(std::string_view algorithm);
+
   [[nodiscard]] std::string algorithm() const;
   [[nodiscard]] transport::Counters with(int peer) const;
   [[nodiscard]] transport::Counters with_all() const;
