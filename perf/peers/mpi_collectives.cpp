@@ -41,12 +41,12 @@ ForcedAlgorithm forced_algorithm(Collective collective, int variant) {
   if (collective == Collective::send_receive) return {"", 0};
   if (collective == Collective::reduce_scatter && variant >= kReduceScatterCall)
     return {"coll_tuned_reduce_scatter_algorithm", variant - kReduceScatterCall};
-  static const std::map<Collective, const char*> kNames{
+  const std::map<Collective, const char*> names{
       {Collective::all_reduce, "allreduce"}, {Collective::broadcast, "bcast"},
       {Collective::all_gather, "allgather"}, {Collective::reduce_scatter, "reduce_scatter_block"},
       {Collective::reduce, "reduce"},        {Collective::all_to_all, "alltoall"},
       {Collective::barrier, "barrier"}};
-  return {std::string("coll_tuned_") + kNames.at(collective) + "_algorithm", variant};
+  return {std::string("coll_tuned_") + names.at(collective) + "_algorithm", variant};
 }
 
 void write_control_variable(const std::string& name, int value) {

@@ -60,7 +60,7 @@ CallParts::CallParts(const NodeLayout& layout, const CollectiveCall& call, std::
     : layout_(&layout),
       call_(&call),
       number_(number),
-      element_bytes_(reduce::element_size(call.data_type())),
+      element_bytes_(std::max<std::uint64_t>(reduce::element_size(call.data_type()), 1)),
       block_elements_(reduce::elements_in(call.data_type(), chunk_bytes(call, layout.ranks()))) {
   const auto nodes = static_cast<std::uint64_t>(layout.nodes());
   switch (call.collective) {

@@ -29,6 +29,7 @@ std::string text_of(const CallPart& part, const NodeLayout& layout) {
 
 planner::Planner planner_of_column(int nodes) {
   std::vector<std::string> identities;
+  identities.reserve(static_cast<std::size_t>(nodes));
   for (int node = 0; node < nodes; ++node) identities.push_back(std::to_string(node));
   return {planner::Topology(identities), ""};
 }

@@ -116,13 +116,12 @@ void MultiNodeStream::prepare(const CollectiveCall& call, CallParts& parts) {
 
 void MultiNodeStream::run_parts(const CallParts& parts, const CollectiveCall& call,
                                 std::uint64_t staging, CallLookahead& ahead) {
-  const NodeLayout& layout = backend_.layout();
   network::NetworkBackend& network = backend_.network();
   const auto name = [&] { return describe(call); };
   const auto awaited = [this] {
     return awaited_on_node_.empty() ? runner_.awaited() : awaited_on_node_;
   };
-  PartsLookahead later(ahead, layout, parts, flat_.calls());
+  PartsLookahead later(ahead, backend_.layout(), parts, flat_.calls());
   try {
     network::CallWatchdog watch(
         network,
@@ -135,15 +134,8 @@ void MultiNodeStream::run_parts(const CallParts& parts, const CollectiveCall& ca
     });
     try {
       for (; index < parts.size(); ++index) {
-        const CallPart part = parts.at(index);
-        if (part.scope == CallPart::Scope::node) {
-          later.move_to(index);
-          run_on_node(part.call, staging, &later, observer);
-        } else if (part.scope == CallPart::Scope::copy) {
-          copy(part.call);
-        } else if (part.column == layout.local_rank()) {
-          run_in_column(part, watch);
-        }
+        later.move_to(index);
+        run_part(parts.at(index), staging, later, observer, watch);
       }
       unless_done.dismiss();
     } catch (const network::CallMismatch& mismatch) {
@@ -151,6 +143,17 @@ void MultiNodeStream::run_parts(const CallParts& parts, const CollectiveCall& ca
     }
   } catch (const transport::PeerLost& lost) {
     network::throw_lost(network, flat_.wait_set(), name(), lost);
+  }
+}
+
+void MultiNodeStream::run_part(const CallPart& part, std::uint64_t staging, PartsLookahead& ahead,
+                               PartObserver& observer, network::CallWatchdog& watch) {
+  if (part.scope == CallPart::Scope::node) {
+    run_on_node(part.call, staging, &ahead, observer);
+  } else if (part.scope == CallPart::Scope::copy) {
+    copy(part.call);
+  } else if (part.column == backend_.layout().local_rank()) {
+    run_in_column(part, watch);
   }
 }
 
@@ -193,7 +196,7 @@ void MultiNodeStream::run_in_column(const CallPart& part, network::CallWatchdog&
   network::CallHeader header = network::CallHeader::of(*call.whole, plan, flat_.calls());
   if (call.collective == Collective::barrier) header.phase = network::CallHeader::Phase::agreement;
   static_cast<void>(
-      runner_.run(*column_, plan, call, header, send.get(), output, flat_.wait_set(), watch));
+      runner_.run(*column_, {plan, call, header, send.get(), output}, flat_.wait_set(), watch));
   divide(call, output);
 }
 

@@ -56,6 +56,8 @@ class MultiNodeStream final : public BackendStream {
 
   void run_parts(const CallParts& parts, const CollectiveCall& call, std::uint64_t staging,
                  CallLookahead& ahead);
+  void run_part(const CallPart& part, std::uint64_t staging, PartsLookahead& ahead,
+                PartObserver& observer, network::CallWatchdog& watch);
   void run_on_node(const CollectiveCall& part, std::uint64_t staging, PartsLookahead* ahead,
                    PartObserver& observer);
   void run_in_column(const CallPart& part, network::CallWatchdog& watch);

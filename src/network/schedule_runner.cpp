@@ -18,6 +18,10 @@ std::uint64_t block_elements(const CollectiveCall& call, int ranks) {
   return reduce::elements_in(call.data_type(), chunk_bytes(call, ranks));
 }
 
+std::size_t element_size(const CollectiveCall& call) {
+  return reduce::element_size(call.data_type());
+}
+
 }  // namespace
 
 // The connections of one channel.
@@ -45,21 +49,19 @@ class ScheduleRunner::ChannelStreams final : public Streams {
 
 // The objects that run one channel of a call. Each depends on those before it.
 struct ScheduleRunner::Part {
-  Part(ScheduleRunner& owner, ScheduleGroup& group, const planner::Plan& plan,
-       const schedule::Shape& shape, const CollectiveCall& call, const CallHeader& header,
-       Memory& send, Memory& recv, std::pmr::memory_resource& memory)
-      : schedule(group.schedule(plan, shape)),
-        chunking(
-            shape, schedule, block_elements(call, shape.rank_count),
-            static_cast<std::uint32_t>(
-                kCacheLine / std::max<std::size_t>(reduce::element_size(call.data_type()), 1))),
+  Part(ScheduleRunner& owner, ScheduleGroup& group, const PlannedCall& planned,
+       const schedule::Shape& shape, std::pmr::memory_resource& memory)
+      : schedule(group.schedule(planned.plan, shape)),
+        chunking(shape, schedule, block_elements(planned.call, shape.rank_count),
+                 static_cast<std::uint32_t>(kCacheLine /
+                                            std::max<std::size_t>(element_size(planned.call), 1))),
         scratch(owner.scratch_[shape.channel].at_least(chunking.scratch_elements() *
-                                                       reduce::element_size(call.data_type()))),
+                                                       element_size(planned.call))),
         streams(owner, group, shape),
         execution(schedule, chunking,
-                  {&send, &recv, &scratch, call.data_type(),
-                   call.reduction() == hcclAvg ? hcclSum : call.reduction()},
-                  header, shape.rank, streams, memory) {}
+                  {&planned.send, &planned.recv, &scratch, planned.call.data_type(),
+                   planned.call.reduction() == hcclAvg ? hcclSum : planned.call.reduction()},
+                  planned.header, shape.rank, streams, memory) {}
 
   const schedule::Schedule& schedule;
   schedule::Chunking chunking;
@@ -71,15 +73,12 @@ struct ScheduleRunner::Part {
 // The executions of a call's channels. While the object exists, awaited() includes them.
 class ScheduleRunner::RunningChannels {
  public:
-  RunningChannels(ScheduleRunner& owner, ScheduleGroup& group, const planner::Plan& plan,
-                  const CollectiveCall& call, const CallHeader& header, Memory& send, Memory& recv)
+  RunningChannels(ScheduleRunner& owner, ScheduleGroup& group, const PlannedCall& call)
       : owner_(owner) {
-    schedule::Shape shape = plan.shape;
+    schedule::Shape shape = call.plan.shape;
     for (; shape.channel < shape.channels; ++shape.channel) {
-      Execution& execution =
-          parts_.emplace_back(owner, group, plan, shape, call, header, send, recv, memory_)
-              .execution;
-      if (plan.algorithm->hierarchical() && !executions_.empty())
+      Execution& execution = parts_.emplace_back(owner, group, call, shape, memory_).execution;
+      if (call.plan.algorithm->hierarchical() && !executions_.empty())
         execution.follow(*executions_.back());
       executions_.push_back(&execution);
     }
@@ -99,10 +98,9 @@ class ScheduleRunner::RunningChannels {
   std::pmr::vector<Execution*> executions_{&memory_};
 };
 
-bool ScheduleRunner::run(ScheduleGroup& group, const planner::Plan& plan,
-                         const CollectiveCall& call, const CallHeader& header, Memory& send,
-                         Memory& recv, transport::WaitSet& wait_set, ProgressObserver& observer) {
-  const RunningChannels channels(*this, group, plan, call, header, send, recv);
+bool ScheduleRunner::run(ScheduleGroup& group, const PlannedCall& call,
+                         transport::WaitSet& wait_set, ProgressObserver& observer) {
+  const RunningChannels channels(*this, group, call);
   run_to_completion(channels.executions(), wait_set, network_.ladder(), observer);
   return std::ranges::any_of(channels.executions(), &Execution::asks_to_confirm);
 }

@@ -27,6 +27,15 @@ class Scratch {
   std::uint64_t capacity_ = 0;
 };
 
+// A call and the schedule that runs it. `header` precedes the data on each connection.
+struct PlannedCall {
+  const planner::Plan& plan;
+  const CollectiveCall& call;
+  const CallHeader& header;
+  Memory& send;
+  Memory& recv;
+};
+
 // Thread safety: one thread at a time.
 class ScheduleRunner {
  public:
@@ -37,11 +46,10 @@ class ScheduleRunner {
   // Sets the ordinal of the stream, before the first call.
   void set_ordinal(std::uint32_t ordinal) { ordinal_ = ordinal; }
 
-  // Runs all channels of a call among the ranks of a group. `header` precedes the data on each
-  // connection. Blocks until this rank's part is complete. Returns whether a peer asks the ranks to
-  // confirm the call. Throws CallMismatch, transport::PeerLost, and what the observer throws.
-  bool run(ScheduleGroup& group, const planner::Plan& plan, const CollectiveCall& call,
-           const CallHeader& header, Memory& send, Memory& recv, transport::WaitSet& wait_set,
+  // Runs all channels of a call among the ranks of a group. Blocks until this rank's part is
+  // complete. Returns whether a peer asks the ranks to confirm the call. Throws CallMismatch,
+  // transport::PeerLost, and what the observer throws.
+  bool run(ScheduleGroup& group, const PlannedCall& call, transport::WaitSet& wait_set,
            ProgressObserver& observer);
 
   // Returns the ranks for which the running call waits, numbered as in the communicator.

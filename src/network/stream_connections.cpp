@@ -99,7 +99,8 @@ void StreamConnections::run_watched(const CollectiveCall& call, const planner::P
       if (agrees_first) agree(header, watch);
       bool is_asked_to_agree = false;
       if (call.count != 0 || call.collective == Collective::barrier) {
-        is_asked_to_agree = runner_.run(group_, plan, call, header, send, recv, wait_set(), watch);
+        is_asked_to_agree =
+            runner_.run(group_, {plan, call, header, send, recv}, wait_set(), watch);
       }
       if (is_asked_to_agree) agree(header, watch);
     } catch (const CallMismatch& mismatch) {
@@ -120,7 +121,7 @@ void StreamConnections::agree(const CallHeader& header, CallWatchdog& watch) {
   agreement.phase = CallHeader::Phase::agreement;
   agreement.confirm = 0;
   PlainMemory none(nullptr);
-  static_cast<void>(runner_.run(group_, plan, nothing, agreement, none, none, wait_set(), watch));
+  static_cast<void>(runner_.run(group_, {plan, nothing, agreement, none, none}, wait_set(), watch));
 }
 
 bool StreamConnections::exchange(std::span<const PointToPoint> calls, const MessagePlace& place,

@@ -31,16 +31,16 @@ void append_group(std::string& list, const RanksByCall::value_type& group) {
 
 }  // namespace
 
-bool calls_match(const Lane& lane, const CollectiveCall& own, int ranks) {
-  const CollectiveCall& call = program_call(own);
+bool calls_match(const Lane& lane, const CollectiveCall& call, int ranks) {
+  const CollectiveCall& own = program_call(call);
   bool match = true;
   for (int rank = 0; rank < ranks; ++rank) {
     const Slot& slot = lane.slot(rank);
-    match &= slot.count == call.count;
-    match &= slot.collective == static_cast<std::uint8_t>(call.collective);
-    match &= slot.type == call.type;
-    match &= slot.operation == call.operation;
-    match &= slot.root == call.root;
+    match &= slot.count == own.count;
+    match &= slot.collective == static_cast<std::uint8_t>(own.collective);
+    match &= slot.type == own.type;
+    match &= slot.operation == own.operation;
+    match &= slot.root == own.root;
   }
   return match;
 }

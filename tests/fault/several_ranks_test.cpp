@@ -38,39 +38,44 @@ class PagesOfProgram {
 };
 
 // A host buffer that cannot be written must fail the call with an error, and not end the process.
-TEST(ReadOnlyReceiveBuffer, FailsTheCall) {
-  for (const Collective collective : {Collective::all_reduce, Collective::all_gather,
-                                      Collective::reduce_scatter, Collective::all_to_all}) {
-    const auto ranks = in_session([=](RANK_PARAMETERS) {
-      constexpr std::size_t kCount = 400'000;
-      const PagesOfProgram from(kCount * kFourRanks * 4);
-      const PagesOfProgram to(kCount * kFourRanks * 4);
-      if (world.rank == 1) to.protect();
-      const auto call = [&] {
-        switch (collective) {
-          case Collective::all_reduce:
-            return hcclAllReduce(from.get(), to.get(), kCount, hcclFloat32, hcclSum, group.handle,
-                                 stream);
-          case Collective::all_gather:
-            return hcclAllGather(from.get(), to.get(), kCount, hcclFloat32, group.handle, stream);
-          case Collective::reduce_scatter:
-            return hcclReduceScatter(from.get(), to.get(), kCount, hcclFloat32, hcclSum,
-                                     group.handle, stream);
-          default:
-            return hcclAlltoAll(from.get(), to.get(), kCount * kFourRanks, hcclFloat32,
-                                group.handle, stream);
-        }
-      };
-      // The call of another rank may complete or be refused, if rank 1 fails late or early.
-      static_cast<void>(call());
-      static_cast<void>(synStreamSynchronize(stream));
-      await_async_error(group);
-      const std::string text = async_message(group.handle);
-      require(contains(text, "rank 1") && contains(text, "receive buffer"), text);
-    });
-    EXPECT_EQ(failures(run_ranks(kFourRanks, ranks)), "") << name_of(collective);
+class ReadOnlyReceiveBuffer : public testing::TestWithParam<Collective> {};
+
+hcclResult_t start(Collective collective, const void* from, void* to, std::size_t count,
+                   hcclComm_t comm, synStreamHandle stream) {
+  switch (collective) {
+    case Collective::all_reduce:
+      return hcclAllReduce(from, to, count, hcclFloat32, hcclSum, comm, stream);
+    case Collective::all_gather:
+      return hcclAllGather(from, to, count, hcclFloat32, comm, stream);
+    case Collective::reduce_scatter:
+      return hcclReduceScatter(from, to, count, hcclFloat32, hcclSum, comm, stream);
+    default:
+      return hcclAlltoAll(from, to, count * kFourRanks, hcclFloat32, comm, stream);
   }
 }
+
+TEST_P(ReadOnlyReceiveBuffer, FailsTheCall) {
+  const auto ranks = in_session([](RANK_PARAMETERS) {
+    constexpr std::size_t kCount = 400'000;
+    const PagesOfProgram from(kCount * kFourRanks * 4);
+    const PagesOfProgram to(kCount * kFourRanks * 4);
+    if (world.rank == 1) to.protect();
+    // The call of another rank may complete or be refused, if rank 1 fails late or early.
+    static_cast<void>(start(GetParam(), from.get(), to.get(), kCount, group.handle, stream));
+    static_cast<void>(synStreamSynchronize(stream));
+    await_async_error(group);
+    const std::string text = async_message(group.handle);
+    require(contains(text, "rank 1") && contains(text, "receive buffer"), text);
+  });
+  EXPECT_EQ(failures(run_ranks(kFourRanks, ranks)), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Collectives, ReadOnlyReceiveBuffer,
+                         testing::Values(Collective::all_reduce, Collective::all_gather,
+                                         Collective::reduce_scatter, Collective::all_to_all),
+                         [](const auto& collective) {
+                           return std::string(name_of(collective.param));
+                         });
 
 // Rank 1 receives the second call in device memory, the other ranks in host memory.
 TEST(CallPostedAhead, MayUseOtherMemoryThanTheCallBefore) {
@@ -95,8 +100,10 @@ TEST(CallPostedAhead, MayUseOtherMemoryThanTheCallBefore) {
         std::memcpy(blocks.data(), bytes.data(), bytes.size());
       }
       require(to == std::vector<float>(kReduced, kFourRanks), "the sum");
-      for (std::size_t at = 0; at < blocks.size(); ++at)
-        require(blocks[at] == static_cast<float>(at / kGathered), join("element ", at));
+      for (std::size_t at = 0; at < blocks.size(); ++at) {
+        const auto sender = static_cast<float>(static_cast<int>(at / kGathered));
+        require(blocks[at] == sender, join("element ", at));
+      }
     }
   });
   EXPECT_EQ(failures(run_ranks(kFourRanks, ranks)), "");

@@ -4,6 +4,7 @@
 
 #include "options.h"
 #include "run_program.h"
+#include "text.h"
 
 #include <string>
 #include <vector>

@@ -52,9 +52,11 @@ class PartsInterpreter {
  public:
   PartsInterpreter(const planner::Topology& topology, const CollectiveCall& call, bool in_place,
                    const Words& inputs)
-      : topology_(topology), column_planner_(column_topology(topology), ""), call_(call) {
+      : topology_(topology),
+        column_planner_(column_topology(topology), ""),
+        call_(call),
+        element_(size_of(call.data_type())) {
     const auto ranks = static_cast<std::size_t>(topology.ranks());
-    element_ = size_of(call.data_type());
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       const auto number = static_cast<int>(rank);
       CollectiveCall& own = calls_.emplace_back(call);
