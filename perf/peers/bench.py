@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares hccl with Open MPI, at its defaults and at its best settings, and with the memory floor. All take turns in
-one run.
+"""Compares hccl with Open MPI, Intel MPI, MPICH and oneCCL, at their defaults and at their best settings, and with the
+memory floor. All take turns in one run.
 
 Prints Markdown to standard output and progress to standard error. docs/performance.md describes the method. On two idle
 cores a run takes about 15 minutes, 3 with --quick, and 25 with --collective all."""
@@ -13,9 +13,11 @@ import time
 
 sys.dont_write_bytecode = True  # leaves no files in the source tree
 from console import end_on_signals, parse_list, parse_size, progress, require_built, warn_of_load
-from drivers import ALGORITHMS, BusyLoop, DriverError, OneNode, PerfProgram
+from drivers import ALGORITHMS, BusyLoop, DriverError
 from measure import Cell, Race, estimate, iterations_for
 from bench_plot import write_plot
+from newest import PEERS
+from one_node import OneNode, PerfProgram
 from report import all_facts, show_facts, show_section, show_summary, write_samples
 from page import require_section, shown_arguments, write_section  # found through report.py
 
@@ -52,6 +54,9 @@ def parse_arguments():
                         help="measure only calls queued back to back on ordinary host memory, like the peers' buffers")
     parser.add_argument("--busy", action="store_true", help="measure only all_reduce, beside a busy loop pinned to one core")
     parser.add_argument("--latency", action="store_true", help="measure only all_reduce with a synchronise after each call")
+    parser.add_argument("--peers", choices=["pypi", "debian"], default="pypi",
+                        help="pypi: the newest Open MPI, Intel MPI, MPICH and oneCCL from PyPI beside Debian's Open MPI; debian: "
+                        "only Debian's, for use without a network")
     parser.add_argument("--json", metavar="FILE", help="write every sample, in nanoseconds")
     parser.add_argument("--write", metavar="FILE",
                         help="write the results to their section of this document, and a plot beside it (FILE.md: FILE.svg)")
@@ -59,6 +64,7 @@ def parse_arguments():
     parser.add_argument("--check", action="store_true", help="exit 1 if a goal that must be reached is missed")
     options = parser.parse_args()
     options.shown = shown_arguments(sys.argv[1:], {"--build", "--json", "--plot", "--write"})
+    options.compared, options.left_out = {}, {}  # the keys, in order, are the peers that were measured and those that were not
     options.survey = len(options.collective) == len(ALGORITHMS)
     options.rounds = options.rounds or (2 if options.quick else 3 if options.survey else 5)
     if options.write and not options.plot and not options.host:
@@ -97,13 +103,21 @@ def sizes_for(options, section, collective, ranks):
     return [size for size in options.sizes or default if size >= least_size(collective, ranks)]
 
 
+def one_node(options, ranks, collective, **more):
+    field = OneNode(f"{options.build}/bin", ranks, collective, newest=PEERS if options.peers == "pypi" else [], **more)
+    options.compared.update({" ".join(side.driver.title.split()): None for side in field.peers})
+    options.left_out.update(dict.fromkeys(field.left_out))
+    return field
+
+
 def race_queued(options, section, collective, ranks):
     """Races the sides on device memory, or on ordinary host memory in the section "host"."""
     in_place = options.in_place or collective == "broadcast"  # MPI_Bcast has only one buffer
     on_host = section == "host"
     seconds = seconds_for(options, collective)
     sizes = sizes_for(options, section, collective, ranks)
-    with OneNode(f"{options.build}/bin", ranks, collective, not on_host and collective != "barrier", on_host) as field:
+    with_floor = not on_host and collective != "barrier"
+    with one_node(options, ranks, collective, with_floor=with_floor, in_host_memory=on_host) as field:
         races = []
         for size in sizes:
             progress(f"{section}, {collective}, {ranks} ranks, {size} bytes: choosing settings")
@@ -122,7 +136,7 @@ def race_queued(options, section, collective, ranks):
 
 
 def race_latency(options, section, collective, ranks):
-    with OneNode(f"{options.build}/bin", ranks, collective, with_floor=False) as field:
+    with one_node(options, ranks, collective, with_floor=False) as field:
         progress(f"latency, {ranks} ranks: choosing settings")
         races = [Race(field, collective, size, seconds_for(options, collective), latency=True)
                  for size in sizes_for(options, section, collective, ranks)]
@@ -138,7 +152,7 @@ def race_busy(options, section, collective, ranks):
     loop. In that case, hccl is compared with its own time without the loop."""
     loop = BusyLoop(max(os.sched_getaffinity(0)))
     seconds = seconds_for(options, collective)
-    with contextlib.closing(loop), OneNode(f"{options.build}/bin", ranks, collective, with_floor=False) as field:
+    with contextlib.closing(loop), one_node(options, ranks, collective, with_floor=False) as field:
         sizes = sizes_for(options, section, collective, ranks)
         if ranks <= len(os.sched_getaffinity(0)):
             return undisturbed_rounds(field, loop, collective, sizes, seconds, options.rounds)
@@ -212,7 +226,7 @@ def main():
         sys.exit(f"bench: {error}")
     command = " ".join(["./dev bench", *options.shown])
     summary, reached = show_summary(sections, facts["cores"])
-    closing = [show_facts(facts, command, time.monotonic() - start), summary]
+    closing = [show_facts(facts, command, time.monotonic() - start, options.compared, options.left_out), summary]
     print("\n\n".join(closing))
     if options.json:
         write_samples(options.json, sections, command=command, machine=facts)
@@ -221,7 +235,7 @@ def main():
     if options.write:
         if not options.host:
             image = os.path.relpath(options.plot, os.path.dirname(options.write) or ".")
-            closing.append(f"![hccl's time relative to Open MPI's best setting and to the memory floor]({image})")
+            closing.append(f"![hccl's time relative to the fastest peer and to the memory floor]({image})")
         write_section(options.write, page_section(options),
                       closing + [show_section(section, cells) for section, cells in sections])
     return 0 if reached or not options.check else 1

@@ -61,7 +61,7 @@ def show_panel(axes, cells):
 
 
 def show_header(width):
-    names = {"best": "time relative to Open MPI's best setting", "floor": "relative to the memory floor"}
+    names = {"best": "time relative to the fastest peer", "floor": "relative to the memory floor"}
     parts = [text(12, 22, "hccl's time relative to others: lower is better", 15, weight="bold")]
     x, y = 14, 42
     for name, color, dash in SERIES:
@@ -70,7 +70,7 @@ def show_header(width):
         x += 290 if name == "best" else 210
     if width < 2 * PANEL_WIDTH + 250:
         x, y = 14, y + 18
-    return parts + [marker("best", x, y, SLOWER), text(x + 8, y + 4, "slower than Open MPI"),
+    return parts + [marker("best", x, y, SLOWER), text(x + 8, y + 4, "slower than a peer"),
                     f'<rect x="{x + 150}" y="{y - 6}" width="22" height="12" fill="{FASTER}" stroke="{GRID}"/>',
                     text(x + 178, y + 4, "below 1: hccl is faster")]
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares hccl with Open MPI on buffers that are new: all-reduces that use many pairs of buffers in turn, and
+"""Compares hccl with Open MPI, Intel MPI and MPICH on buffers that are new: all-reduces that use many pairs of buffers in turn, and
 all-reduces whose buffers are allocated just before the call and freed after it. Every sample is a new job.
 
 Prints Markdown to standard output and progress to standard error. docs/performance.md describes what is measured. On
@@ -17,6 +17,7 @@ sys.dont_write_bytecode = True  # leaves no files in the source tree
 from console import end_on_signals, parse_list, progress, require_built, warn_of_load
 from drivers import TUNED, end_with_parent, mpi_environment, our_environment
 from measure import rotated
+from newest import PEERS
 from report import all_facts, show_size
 from page import read_field, require_section, show_run, shown_arguments, table, write_section  # found through report.py
 
@@ -34,6 +35,7 @@ def parse_arguments():
     parser.add_argument("--build", default="build/release", help="build tree with the programs (build/release)")
     parser.add_argument("--ranks", type=parse_list(int), default=[8, 2], metavar="N,N", help="numbers of ranks (8,2)")
     parser.add_argument("--rounds", type=int, default=3, help="jobs of each side, which take turns (3)")
+    parser.add_argument("--peers", choices=["pypi", "debian"], default="pypi", help="as for ./dev bench")
     parser.add_argument("--json", metavar="FILE", help="write every sample")
     parser.add_argument("--write", metavar="FILE", help="write the results to their section of this document")
     parser.add_argument("--check", action="store_true", help="exit 1 if a goal is missed")
@@ -67,7 +69,7 @@ class Case:
         return statistics.median(times[number - 1] for times in self.samples[label])
 
     def best(self, number):
-        return min((label for label in self.samples if "MPI" in label), key=lambda label: self.median(label, number))
+        return min((label for label in self.samples if not label.startswith("hccl")), key=lambda label: self.median(label, number))
 
     def ratio(self, label, number):
         """Returns the median over the jobs of a side's time relative to the fastest peer's."""
@@ -93,7 +95,7 @@ class Case:
         kind = "allocated for each call" if self.reallocates else "used in turn"
         rows = [[label, *(f"{self.median(label, number):,.0f}" for number in self.columns)] for label in self.samples]
         rows += [[f"{label} / fastest peer", *(f"{self.ratio(label, number):.2f}" for number in self.columns)]
-                 for label in self.samples if "MPI" not in label]
+                 for label in self.samples if label.startswith("hccl")]
         return "\n\n".join([f"### {self.pairs} pairs of {show_size(self.size)}, {kind}, {self.ranks} ranks",
                             table(["µs per call in round", *map(str, self.columns)], rows)])
 
@@ -107,8 +109,13 @@ def sides_of(options, ranks):
     ours = [f"{options.build}/bin/hccl_walk", "-g", str(ranks)]
     more = ["--oversubscribe"] if ranks > len(os.sched_getaffinity(0)) else []
     mpi = ["mpirun", *more, "-np", str(ranks), f"{options.build}/bin/mpi_walk"]
-    return {"hccl": (ours, our_environment()), "hccl, host memory": ([*ours, "--host-memory"], our_environment()),
-            "Open MPI, default": (mpi, mpi_environment()), "Open MPI, tuned": (mpi, {**mpi_environment(), **TUNED})}
+    sides = {"hccl": (ours, our_environment()), "hccl, host memory": ([*ours, "--host-memory"], our_environment()),
+             "Open MPI 4, default": (mpi, mpi_environment()), "Open MPI 4, tuned": (mpi, {**mpi_environment(), **TUNED})}
+    for peer in PEERS if options.peers == "pypi" else []:
+        argv = peer.argv(f"{options.build}/bin", "walk", ranks)
+        if peer.has(f"{options.build}/bin", "walk"):
+            sides |= {f"{peer.title}, {setting.label}": (argv, peer.environment(setting)) for setting in peer.usable_settings(ranks)}
+    return sides
 
 
 def run_job(label, argv, environment):

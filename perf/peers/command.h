@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The line protocol between the scripts and the benchmark drivers of this folder. A driver runs the
-// calls of one library.
+// The line protocol between the scripts and the benchmark drivers in this directory. A driver runs
+// the calls of one library.
 //
 //   run    collective=all_reduce bytes=8 iterations=1000 [warmup=10] [batch=1000]
 //          [place=in] [mode=latency] [variant=3]
 //   verify collective=all_reduce bytes=4096 [place=in] [variant=3]
 //
-// The driver answers each command with one line of JSON, and ends at end of input. `bytes` is the
+// The driver answers each command with one line of JSON, and exits at end of file. `bytes` is the
 // size column of nccl-tests: the buffer of all_reduce and broadcast, the whole output of
 // all_gather, the whole input of reduce_scatter.
 #pragma once

@@ -43,7 +43,6 @@ ALGORITHMS = {
     "sendrecv": {},  # MPI_Sendrecv
     "barrier": {1: "linear", 2: "double ring", 3: "recursive doubling", 4: "Bruck", 5: "two ranks", 6: "tree"},
 }
-FLOOR_VARIANTS = ["16 KiB", "64 KiB", "256 KiB", "16 KiB streaming", "64 KiB streaming", "256 KiB streaming"]
 
 
 class DriverError(Exception):
@@ -64,7 +63,11 @@ class Driver:
         self.errors = tempfile.TemporaryFile()
         self.process = subprocess.Popen(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=self.errors, preexec_fn=end_with_parent, start_new_session=True)
-        self.title = self.read_answer(60)["ready"]
+        try:
+            self.title = self.read_answer(60)["ready"]
+        except BaseException:
+            self.close()
+            raise
 
     def ask(self, verb, timeout=120, **words):
         line = " ".join([verb] + [f"{key}={value}" for key, value in words.items()])
@@ -79,7 +82,16 @@ class Driver:
         return answer
 
     def read_answer(self, timeout, line="start"):
+        """Returns the next line of JSON. Skips other lines: some libraries print warnings to standard output."""
         deadline = time.monotonic() + timeout
+        while not (text := self.read_line(deadline, timeout, line)).startswith(b"{"):
+            pass
+        try:
+            return json.loads(text)
+        except ValueError:
+            raise DriverError(f"{self.name}: malformed answer: {text.decode(errors='replace')}") from None
+
+    def read_line(self, deadline, timeout, line):
         output = self.process.stdout.fileno()
         while b"\n" not in self.pending:
             ready, _, _ = select.select([output], [], [], max(0.0, deadline - time.monotonic()))
@@ -90,10 +102,7 @@ class Driver:
                 raise DriverError(self.explain(f"ended during: {line}"))
             self.pending += chunk
         text, self.pending = self.pending.split(b"\n", 1)
-        try:
-            return json.loads(text)
-        except ValueError:
-            raise DriverError(f"{self.name}: malformed answer: {text.decode(errors='replace')}") from None
+        return text
 
     def explain(self, what):
         self.errors.seek(0)
@@ -175,8 +184,9 @@ class Field:
         self.ranks = ranks
         self.drivers = []
         self.ours = None
-        self.default = None  # an element of `mpi`
-        self.mpi = []
+        self.default = None  # an element of `peers`
+        self.peers = []
+        self.left_out = []  # lines that name a peer and the reason
         self.gloo = []
         self.floors = []
         try:
@@ -219,63 +229,16 @@ class Field:
         self.close()
 
 
-class OneNode(Field):
-    """Ranks that share memory, and the memory floor."""
-
-    def __init__(self, binaries, ranks, collective, with_floor=True, in_host_memory=False):
-        self.collective = collective
-        self.with_floor = with_floor
-        self.in_host_memory = in_host_memory
-        super().__init__(binaries, ranks)
-
-    def start_sides(self):
-        self.start_ours(*(["--host-memory"] if self.in_host_memory else []))
-        self.default = Side(self.start_mpi("Open MPI, default", {}), "default")
-        tuned = self.start_mpi("Open MPI, tuned", TUNED)
-        self.mpi = [self.default, *self.mpi_sides(tuned, self.collective, "tuned")]
-        if self.with_floor:
-            floor = self.start("memory floor", [f"{self.binaries}/memory_floor", str(self.ranks)])
-            self.floors = [Side(floor, label, variant) for variant, label in enumerate(FLOOR_VARIANTS)]
-
-
-class PerfProgram:
-    """Runs hccl-perf over all sizes in each round, to check that it reports the same times as the driver."""
-
-    def __init__(self, binaries, collective, ranks, sizes, seconds, in_place):
-        self.program = f"{binaries}/hccl-perf"
-        self.arguments = [collective, "-g", str(ranks), "-w", "5", "-c", "0", "-a", "3", "--standalone", "-f", "8",
-                          "-b", str(sizes[0]), "-e", str(sizes[-1]), "--min-time", str(seconds), "--repeats", "1"]
-        # One sweep covers sizes that grow by a factor of 8, like the default ones.
-        steps = all(b == 8 * a for a, b in zip(sizes, sizes[1:]))
-        self.usable = os.access(self.program, os.X_OK) and steps and collective != "barrier"
-        self.place = "in_place" if in_place else "out_of_place"
-
-    def round(self, cells):
-        if not self.usable:
-            return
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "perf.json")
-            done = subprocess.run([self.program, *self.arguments, "--json", path], stdout=subprocess.DEVNULL,
-                                  stderr=subprocess.PIPE, env=our_environment(), preexec_fn=end_with_parent,
-                                  timeout=300, check=False)
-            if done.returncode != 0:
-                raise DriverError(f"hccl-perf: {done.stderr.decode(errors='replace').strip()}")
-            with open(path, encoding="utf-8") as file:
-                rows = json.load(file)["rows"]
-        for row in rows:
-            for cell in cells:
-                if cell.size == row["size_bytes"]:
-                    cell.perf.append(row[self.place]["time_ns"])
-
-
 def our_environment():
     """Returns this process's environment without HCCL_COMM_ID: two jobs cannot use the same address."""
     return {key: value for key, value in os.environ.items() if key != "HCCL_COMM_ID"}
 
 
 def mpi_environment():
-    """Returns this process's environment without Open MPI's settings."""
-    clean = {key: value for key, value in os.environ.items() if not key.startswith(("OMPI_", "PMIX_", "PRTE_"))}
+    """Returns this process's environment without the settings of the other libraries."""
+    others = ("OMPI_", "PMIX_", "PRTE_", "I_MPI_", "MPICH_", "CCL_", "FI_")
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(others)}
     if os.geteuid() == 0:
-        clean.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+        for launcher in ("OMPI", "PRTE"):
+            clean.update({f"{launcher}_ALLOW_RUN_AS_ROOT": "1", f"{launcher}_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
     return clean

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory floor of a collective: one process holds the buffers of all ranks, and only makes the
+// The memory floor of a collective: one process holds the buffers of all ranks, and makes only the
 // reads and writes that no implementation can avoid. Threads claim this work in tiles.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace peers {
 
 // Page-aligned memory with all pages faulted in. Each buffer begins at a different cache line of
 // its first page: buffers that all start at the same offset within a page compete for the same sets
-// of the first-level cache, which takes up to twice the time.
+// of the first-level cache, which can double the time.
 class Buffer {
  public:
   Buffer(std::size_t count, std::size_t first_line);
@@ -32,9 +32,9 @@ class Floor {
  public:
   explicit Floor(int ranks) : ranks_(ranks) {}
 
-  // Lays out the tiles and fills the buffers, with the inputs for wrong() if `known_inputs`.
-  // Command::variant 0, 1, 2: tiles of 16, 64, 256 KiB and cached stores; 3, 4, 5: the same with
-  // streaming stores.
+  // Lays out the tiles and fills the buffers. If `known_inputs`, the inputs are those that wrong()
+  // expects. Command::variant 0, 1, 2: tiles of 16, 64, 256 KiB and cached stores; 3, 4, 5: the
+  // same with streaming stores.
   void prepare(const Command& command, bool known_inputs);
 
   // Claims and runs tiles of `iterations` operations until no tile is left. An operation starts
@@ -53,7 +53,8 @@ class Floor {
     std::atomic<std::uint64_t> value = 0;
   };
 
-  // `count` sums over all sources, which are written to all destinations.
+  // A segment has `count` elements. The sum of each element over all sources is written to all
+  // destinations.
   struct Segment {
     std::vector<const float*> sources;
     std::vector<float*> destinations;

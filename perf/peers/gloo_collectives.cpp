@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gloo's side of the comparison across nodes: all-reduces of float over its TCP transport on
-// loopback, one process for each rank, under the command protocol of command.h.
+// loopback, one process for each rank. Speaks the command protocol of command.h.
 //   gloo_collectives RANKS
 // `variant` selects the algorithm: 0, 1 = ring and bcube of gloo::allreduce; 2, 3, 4 =
 // AllreduceRing, AllreduceRingChunked and AllreduceHalvingDoubling; 5, 6, 7 = the same without
-// Gloo's thread: each rank polls its own connections, for up to 64 KiB. Variants of 2 or more work
-// in place. The input is copied again only before sums would overflow.
+// Gloo's thread (at most 64 KiB): each rank polls its own connections. Variants 2 to 7 sum in
+// place. They copy the input again only before sums would overflow.
 #include "child.h"
 #include "command.h"
 #include "processes.h"
@@ -15,10 +15,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <csignal>
-#include <cstdio>
 #include <cstdlib>
-#include <exception>
 #include <filesystem>
 #include <memory>
 #include <stdexcept>
@@ -35,7 +32,6 @@
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/file_store.h>
 #include <gloo/transport/tcp/device.h>
-#include <sys/prctl.h>
 
 namespace peers {
 namespace {
@@ -48,8 +44,8 @@ constexpr int kVariants = kFunctions + 2 * kAlgorithms;
 constexpr std::size_t kMostPolled = std::size_t{64} << 10;
 constexpr std::uint64_t kSumsInPlace = 100;  // 2 ranks double a float 127 times before it overflows
 
-// The board, and the folder in which the ranks of one driver find each other. The folder is removed
-// after they have joined.
+// The board, and the directory in which the ranks of one driver find each other. The directory is
+// removed after the ranks have joined.
 struct Meeting {
   CommandBoard board;
   std::array<char, 256> folder{};
@@ -85,8 +81,8 @@ class GlooEngine final : public Engine {
     send_.resize(shape.send_count);
     recv_.assign(shape.recv_count, kPoison);
     fill_for_timing(command, rank_, send_);
-    // New connections, because the old ones may still carry notifications for the buffers of the
-    // previous algorithm.
+    // Makes new connections, because the old ones may still carry notifications for the buffers of
+    // the previous algorithm.
     context_ = contexts_->makeContext(device_);
     if (command.variant < kFunctions)
       make_function(command.variant);
@@ -184,17 +180,5 @@ int run_ranks(int ranks) {
 }  // namespace peers
 
 int main(int argc, char** argv) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const int ranks = argc == 2 ? std::atoi(argv[1]) : 0;
-  if (ranks < 2 || ranks > peers::kMaxRanks) {
-    std::fprintf(stderr,
-                 "usage: gloo_collectives RANKS, with one command per line on standard input\n");
-    return 2;
-  }
-  try {
-    return peers::run_ranks(ranks);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "gloo_collectives: %s\n", error.what());
-    return 1;
-  }
+  return peers::main_of_driver("gloo_collectives", argc, argv, peers::run_ranks);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // hccl's side of the comparison, which uses only the public API. Queues calls on a stream and
-// synchronises once per batch, under the command protocol of command.h.
+// synchronises once per batch. Speaks the command protocol of command.h.
 //   hccl_collectives -g RANKS [--nodes NODES] [--host-memory]
 // With several nodes, the ranks are distributed evenly over nodes that communicate over loopback.
 #include "addresses.h"
@@ -176,8 +176,8 @@ class HcclEngine final : public Engine {
   std::array<std::vector<float>, 2> host_;  // the buffers, if they are in host memory
 };
 
-// Makes this process part of a node. Nodes on the same machine differ only in their names. Must be
-// called before the library.
+// Makes this process part of a node. Nodes on the same machine differ only in their names. Call it
+// before any function of the library.
 void join_node(int node) {
   const std::string name = "hccl_collectives-" + std::to_string(getppid()) + "-" +
                            std::to_string(node);  // two drivers may run concurrently

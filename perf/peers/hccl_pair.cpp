@@ -3,7 +3,7 @@
 // HCCL_COMM_ID give the rank and the rendezvous address.
 //   hccl_pair ping_pong|exchange|all_reduce BYTES CALLS
 // A call of ping_pong is a round trip, and a call of exchange is one message in each direction at
-// once. Rank 0 prints the microseconds per call: the median and the mean.
+// the same time. Rank 0 prints the microseconds per call: the median and the mean.
 #include "addresses.h"
 #include "pair.h"
 

@@ -43,7 +43,7 @@ class Cell:
         self.iterations = 0
         self.ours = []
         self.default = []
-        self.mpi = {}  # label -> samples of the settings that were raced
+        self.peers = {}  # label -> samples of the settings that were raced
         self.gloo = {}  # likewise
         self.floors = {}
         self.quiet = []  # hccl without the busy loop, if the other samples are taken beside the loop
@@ -56,7 +56,7 @@ class Cell:
     @property
     def best(self):
         """Returns the name and the samples of the fastest peer."""
-        return self.best_of({**self.mpi, **self.gloo})
+        return self.best_of({**self.peers, **self.gloo})
 
     @property
     def floor(self):
@@ -71,14 +71,14 @@ class Cell:
     def as_json(self):
         return {"collective": self.collective, "ranks": self.ranks, "bytes": self.size,
                 "iterations": self.iterations, "ours_ns": self.ours, "mpi_default_ns": self.default,
-                "mpi_ns": self.mpi, "gloo_ns": self.gloo, "best": self.best[0], "floor_ns": self.floors, "floor_best": self.floor[0],
+                "peers_ns": self.peers, "gloo_ns": self.gloo, "best": self.best[0], "floor_ns": self.floors, "floor_best": self.floor[0],
                 "ours_undisturbed_ns": self.quiet, "hccl_perf_ns": self.perf}
 
     @classmethod
     def from_json(cls, row):
         cell = cls(row["collective"], row["bytes"], row["ranks"])
         cell.iterations, cell.ours, cell.default = row["iterations"], row["ours_ns"], row["mpi_default_ns"]
-        cell.mpi, cell.gloo, cell.floors = row["mpi_ns"], row.get("gloo_ns", {}), row["floor_ns"]
+        cell.peers, cell.gloo, cell.floors = row["peers_ns"], row.get("gloo_ns", {}), row["floor_ns"]
         cell.quiet, cell.perf = row["ours_undisturbed_ns"], row["hccl_perf_ns"]
         return cell
 
@@ -105,7 +105,7 @@ class Race:
         ours = estimate(field.ours, collective, size, probe, latency=latency, in_place=in_place)
         self.lanes = [(field.ours, self.cell.ours)]
         estimates = {}
-        for peers, samples in ((field.mpi, self.cell.mpi), (field.gloo, self.cell.gloo)):
+        for peers, samples in ((field.peers, self.cell.peers), (field.gloo, self.cell.gloo)):
             able = [side for side in peers if size <= side.largest]
             chosen = choose(able, collective, size, probe, in_place=in_place)
             self.lanes += [(side, samples.setdefault(side.label, [])) for side in chosen]
@@ -113,7 +113,7 @@ class Race:
         self.cell.iterations = iterations_for(seconds, [ours, *estimates.values()])
         if with_default and field.default:
             if field.default in estimates:
-                self.cell.default = self.cell.mpi[field.default.label]
+                self.cell.default = self.cell.peers[field.default.label]
             else:
                 self.lanes.append((field.default, self.cell.default))
         self.floor_iterations = 0

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Open MPI's side of the comparison: blocking collectives in sequence, under the command protocol
-// of command.h. `variant` forces an algorithm of coll/tuned; with variant 0, Open MPI chooses. For
-// reduce_scatter, variants 1 to 9 are algorithms of MPI_Reduce_scatter_block. Variants of 10 or
-// more call MPI_Reduce_scatter: 10 with Open MPI's choice, 11 and more with a forced algorithm.
-// Forcing requires OMPI_MCA_coll_tuned_use_dynamic_rules=1 in the environment.
+// MPI's side of the comparison: blocking collectives in sequence. Speaks the command protocol
+// of command.h. `variant` forces an algorithm of Open MPI's coll/tuned; with variant 0, the library
+// chooses. For reduce_scatter, variants 1 to 9 are algorithms of MPI_Reduce_scatter_block. Variants
+// of 10 or more call MPI_Reduce_scatter: 10 with Open MPI's choice, 11 and more with a forced
+// algorithm. Forcing requires OMPI_MCA_coll_tuned_use_dynamic_rules=1 in the environment.
 #include "command.h"
 #include "session.h"
 #include "shape.h"
@@ -89,15 +89,7 @@ class MpiEngine final : public Engine {
   std::uint64_t verify(const Command& command) override {
     prepare(command);
     const Shape shape = shape_of(command, rank_, ranks_);
-    const std::vector<float> input = make_input(shape, rank_);
-    std::fill(recv_.begin(), recv_.end(), kPoison);
-    const bool gathers = command.collective == Collective::all_gather;
-    const bool at_output = command.in_place && ((command.collective != Collective::broadcast &&
-                                                 command.collective != Collective::reduce) ||
-                                                rank_ == 0);
-    std::vector<float>& target = at_output ? recv_ : send_;
-    const std::size_t offset = at_output && gathers ? shape.in_place_offset : 0;
-    std::copy(input.begin(), input.end(), target.begin() + static_cast<std::ptrdiff_t>(offset));
+    place_input(command, rank_, ranks_, send_, recv_);
     run(command, 1);
     return count_wrong(command, rank_, ranks_, {recv_.data(), shape.recv_count});
   }

@@ -95,7 +95,7 @@ class AcrossNodes(Field):
             forced = self.start_mpi("Open MPI, forced", FORCED)
             buffered = self.start_mpi("Open MPI, buffers", BUFFERED)
             sent = self.start_mpi("Open MPI, sends", SENT)
-            self.mpi = [self.default, *self.mpi_sides(forced, "all_reduce", "default")[1:],
+            self.peers = [self.default, *self.mpi_sides(forced, "all_reduce", "default")[1:],
                         *self.mpi_sides(buffered, "all_reduce", f"buffers of {show_size(SOCKET_BUFFER)}"),
                         *self.mpi_sides(sent, "all_reduce", f"sends of {show_size(LARGEST_SEND)}")]
         if self.is_there("Gloo", "gloo_collectives", "libgloo-dev"):

@@ -4,10 +4,15 @@
 
 #include "launcher.h"
 #include "report_error.h"
+#include "session.h"
 #include "text.h"
 
+#include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <exception>
+
+#include <sys/prctl.h>
 
 namespace peers {
 
@@ -27,6 +32,22 @@ int run_processes(const char* program, int ranks,
       return EXIT_FAILURE;
     }
   });
+}
+
+int main_of_driver(const char* program, int argc, char** argv,
+                   const std::function<int(int ranks)>& run_ranks) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const int ranks = argc == 2 ? std::atoi(argv[1]) : 0;
+  if (ranks < 2 || ranks > kMaxRanks) {
+    std::fprintf(stderr, "usage: %s RANKS, with one command per line on standard input\n", program);
+    return 2;
+  }
+  try {
+    return run_ranks(ranks);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", program, error.what());
+    return 1;
+  }
 }
 
 }  // namespace peers

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The socket floor: the time in which two processes of this machine exchange the same number of
-// bytes over one plain TCP connection on loopback, in both directions at once.
-// With mode=latency an iteration is a round trip of two messages.
+// The socket floor: the time in which two processes on this machine exchange the bytes of a command
+// over one plain TCP connection on loopback, in both directions at the same time.
+// With mode=latency, an iteration is a round trip of two messages.
 //   raw_socket
 // Only collective=sendrecv is supported. `variant` selects the socket buffers (0-2: the kernel's
 // default; 3-5: 1 MiB; 6-8: 4 MiB). The three variants of a group differ in the bytes per system
@@ -82,14 +82,15 @@ int connect_with(int listener, int buffer_bytes) {
   return connection;
 }
 
-// One end of a connection for each size of socket buffers.
+// One end of a connection for each socket buffer size.
 class SocketEngine final : public Engine {
  public:
   SocketEngine(std::array<int, 3> connections, int rank) : connections_(connections), rank_(rank) {
     const int on = 1;
     for (const int connection : connections_) {
       setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-      // As hccl does on loopback: the system's default may be BBR, which paces the sender.
+      // Uses Reno, as hccl does on loopback: the system's default may be BBR, which paces the
+      // sender.
       setsockopt(connection, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
     }
   }

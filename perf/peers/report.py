@@ -83,14 +83,16 @@ def table_of(section, cells):
     """Returns a table of the cells. Omits columns that are empty in every row."""
     rows = []
     floor = name_of(section, "floor")
+    # Across nodes, all settings are Open MPI's.
+    peer, default = ("Open MPI best", "default") if section in FLOORS else ("fastest peer", "Open MPI 4 default")
     for cell in cells:
         ratios = ratios_of(cell)
-        label, best = cell.best_of(cell.mpi)
+        label, best = cell.best_of(cell.peers)
         gloo_label, gloo = cell.best_of(cell.gloo)
         rows.append({
             "bytes": show_size(cell.size), "calls": f"{cell.iterations:,}", "hccl": show_time(cell.ours),
             "hccl undisturbed": show_time(cell.quiet), "hccl-perf": show_time(cell.perf),
-            "Open MPI best": show_time(best), "its setting": label or "", "default": show_time(cell.default),
+            peer: show_time(best), "its setting": label or "", default: show_time(cell.default),
             "Gloo best": show_time(gloo), "its algorithm": gloo_label or "", floor: show_time(cell.floor[1]),
             "/ best": show_ratio(ratios["best"]), "/ default": show_ratio(ratios["default"]),
             f"/ {floor}": show_ratio(ratios["floor"]),
@@ -103,11 +105,12 @@ def all_facts():
     return machine_facts() | {"mpi": (output_of("mpirun", "--version").splitlines() or ["unknown"])[0]}
 
 
-def show_facts(facts, command, seconds):
+def show_facts(facts, command, seconds, compared, left_out):
+    left_out = f"Left out: {'; '.join(left_out)}. " if left_out else ""
     return "\n".join([
-        show_run(facts, command, seconds, f"{facts['mpi']}; "),
-        f"{TIMES} Settings of Open MPI: default, or tuned = no single copy, eager limit 64 KiB, largest send 256 KiB, "
-        "with coll/tuned's own choice or the algorithm named."])
+        show_run(facts, command, seconds, f"{', '.join(compared)}; "),
+        f"{left_out}{TIMES} Settings of Open MPI: default, or tuned = no single copy, eager limit 64 KiB, largest send "
+        "256 KiB, with coll/tuned's own choice or the algorithm named."])
 
 
 def show_summary(sections, cores):

@@ -29,8 +29,8 @@ void wait_for_command(CommandBoard& board, int rank) {
   }
 }
 
-// Reads the next command. Returns false at the end of input. Answers malformed lines and skips
-// them.
+// Reads the next command. Returns false at end of file. Answers malformed lines with an error and
+// skips them.
 bool read_command(Command& command) {
   for (std::string line; std::getline(std::cin, line);) {
     if (line.empty()) continue;

@@ -30,7 +30,7 @@ struct CommandBoard {
   std::array<std::uint64_t, kMaxRanks> wrong{};
 };
 
-// Initialises the board. Must return on one rank before any other rank uses the board. Throws
+// Initialises the board. One rank must call it, before any other rank uses the board. Throws
 // std::runtime_error.
 void initialise(CommandBoard& board, int ranks);
 
@@ -52,8 +52,8 @@ class Engine {
   virtual std::uint64_t verify(const Command& command) = 0;
 };
 
-// Serves commands from standard input until its end. Returns the number of wrong elements that all
-// verify commands found. `title` names the driver in the greeting line.
+// Serves commands from standard input until end of file. Returns the number of wrong elements that
+// all verify commands found. `title` names the driver in the greeting line.
 std::uint64_t serve(CommandBoard& board, int rank, Engine& engine, const std::string& title);
 
 }  // namespace peers

@@ -77,6 +77,19 @@ std::vector<float> make_input(const Shape& shape, int rank) {
   return input;
 }
 
+void place_input(const Command& command, int rank, int ranks, std::span<float> send,
+                 std::span<float> recv) {
+  const Shape shape = shape_of(command, rank, ranks);
+  const std::vector<float> input = make_input(shape, rank);
+  std::fill(recv.begin(), recv.end(), kPoison);
+  const bool has_root =
+      command.collective == Collective::broadcast || command.collective == Collective::reduce;
+  const bool at_output = command.in_place && (!has_root || rank == 0);
+  const bool gathers = command.collective == Collective::all_gather;
+  const std::size_t offset = at_output && gathers ? shape.in_place_offset : 0;
+  std::copy(input.begin(), input.end(), (at_output ? recv : send).subspan(offset).begin());
+}
+
 void fill_for_timing(const Command& command, int rank, std::span<float> buffer) {
   const bool sums = command.collective == Collective::all_reduce ||
                     command.collective == Collective::reduce_scatter ||

@@ -31,6 +31,12 @@ struct Shape {
 // Returns the input of `rank`: small integers, so that sums are exact in any order.
 [[nodiscard]] std::vector<float> make_input(const Shape& shape, int rank);
 
+// Poisons `recv`, and writes the input of `rank` to the buffer from which an MPI-like call reads
+// it: `recv` for calls in place, else `send`. A broadcast in place and a reduction in place read
+// `recv` on the root only.
+void place_input(const Command& command, int rank, int ranks, std::span<float> send,
+                 std::span<float> recv);
+
 // Fills a buffer of `rank` for a timed run. Uses zeros if repeated sums in place would overflow.
 // Otherwise uses random mantissas, because some machines write zeros up to twice as fast.
 void fill_for_timing(const Command& command, int rank, std::span<float> buffer);

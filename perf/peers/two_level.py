@@ -80,7 +80,7 @@ class SeveralRanks(Field):
         argv = [f"{self.binaries}/hccl_collectives", "-g", str(NODES), "--nodes", str(NODES)]
         self.floors = [Side(self.start("hccl, one rank per node", argv, our_environment()), "one rank per node")]
         if self.hosts:
-            self.mpi = [Side(self.start_mpi(f"Open MPI, {label}", settings), label) for label, settings in
+            self.peers = [Side(self.start_mpi(f"Open MPI, {label}", settings), label) for label, settings in
                         (("yielding", YIELDING), ("tuned", {**TUNED, **YIELDING}), ("coll/han", HIERARCHICAL))]
 
     def start_mpi(self, name, settings):

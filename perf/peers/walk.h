@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The measurement that the programs of the comparison on new buffers (cold.py) use: all-reduces
-// that use many pairs of buffers in turn.
+// The measurement of the programs that compare libraries on new buffers (cold.py): all-reduces that
+// use many pairs of buffers in turn.
 #pragma once
 
 #include "addresses.h"
@@ -25,7 +25,7 @@ struct Walk {
   bool reallocates = false;
 };
 
-// One rank of a library that makes the walk. All ranks must make the same calls. On failure,
+// One rank of the library that the walk measures. All ranks must make the same calls. On failure,
 // implementations throw a std::exception.
 class WalkLibrary {
  public:
@@ -73,7 +73,7 @@ inline double time_calls(WalkLibrary& library, std::span<const WalkLibrary::Pair
   for (const WalkLibrary::Pair& pair : pairs) library.all_reduce(pair, count);
   library.finish_calls();
   const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - begin;
-  library.barrier();  // a rank that went on would slow down the ranks that still measure
+  library.barrier();  // a rank that went on would slow down those that still measure
   return time.count();
 }
 

@@ -41,7 +41,7 @@ micro = load("micro_report", ROOT / "perf/micro/report.py")
 
 def cell(collective, ranks, size, ours, best, floor=None):
     made = measure.Cell(collective, size, ranks)
-    made.ours, made.mpi = ours, {"tuned": best}
+    made.ours, made.peers = ours, {"tuned": best}
     made.floors = {"64 KiB": floor} if floor else {}
     return made
 
@@ -372,7 +372,7 @@ class NodesRace(unittest.TestCase):
     def race(self, size, **more):
         self.gloo = MadeUpDriver(2e6)
         self.raw = MadeUpDriver(1e6)
-        field = mock.Mock(ranks=2, ours=drivers.Side(MadeUpDriver(3e6), "hccl"), default=None, mpi=[], least_floor_size=1,
+        field = mock.Mock(ranks=2, ours=drivers.Side(MadeUpDriver(3e6), "hccl"), default=None, peers=[], least_floor_size=1,
                           gloo=[drivers.Side(self.gloo, "ring"), drivers.Side(self.gloo, "polling", 1, largest=64)],
                           floors=[drivers.Side(self.raw, "64 KiB", 0, "sendrecv")])
         race = measure.Race(field, "all_reduce", size, 0.01, **more)
