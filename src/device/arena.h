@@ -37,29 +37,29 @@ struct Placement {
 
 class Arena {
  public:
-  // Returns true when no work queued before the free can still access the memory.
+  // Returns true once the work that was queued before release() can no longer access the memory.
   using Quiescent = std::function<bool()>;
 
-  // `stagger`: see AllocationMap. `keep_bytes`: the limit on the pages of freed allocations that
-  // are kept for later allocations.
+  // `stagger`: see AllocationMap. `keep_bytes`: the maximum size of the freed pages that are kept
+  // for later allocations.
   Arena(DeviceAddress base, std::uint64_t capacity, std::uint32_t stagger = 0,
         std::uint64_t keep_bytes = 0);
   ~Arena();
 
-  // Returns the address of a new allocation, a multiple of 128. No two allocations share a page.
-  // Throws SynError(synInvalidArgument) for 0 bytes. Throws SynError(synOutOfDeviceMemory), whose
-  // text begins with `what`, if no range is free.
+  // Allocates memory and returns its address, a multiple of 128. No two allocations share a page.
+  // Throws SynError(synInvalidArgument) for 0 bytes, and SynError(synOutOfDeviceMemory) if no free
+  // range is large enough. The error texts begin with `what`.
   [[nodiscard]] DeviceAddress allocate(std::uint64_t bytes, const char* what = "synDeviceMalloc");
 
-  // Frees an allocation. Does not block: the range of addresses becomes available, and its pages
-  // are freed or kept, when `quiescent` returns true, in this call or a later call of allocate(),
-  // release() or collect(). Throws SynError(synInvalidArgument) unless `address` is the base
+  // Frees an allocation. Does not block. This call and later calls of allocate(), release() and
+  // collect() evaluate `quiescent`; once it returns true, the addresses become available and the
+  // pages are freed or kept. Throws SynError(synInvalidArgument) unless `address` is the base
   // address of a live allocation.
   void release(DeviceAddress address, Quiescent quiescent);
 
-  // Checks [address, address + bytes) and returns its position in the file. Throws
-  // Error(hcclInvalidArgument), which names `what` and the allocation whose bounds the range
-  // exceeds. `bytes` may be 0.
+  // Checks [address, address + bytes) and returns its position in the file. `bytes` may be 0.
+  // Throws Error(hcclInvalidArgument), which names `what`, unless the range lies in one live
+  // allocation.
   [[nodiscard]] MemoryRange resolve(DeviceAddress address, std::uint64_t bytes, const char* what);
 
   // Returns the host address through which the program's own code can access [address, address +
@@ -68,7 +68,7 @@ class Arena {
   [[nodiscard]] std::byte* host_view(DeviceAddress address, std::uint64_t bytes);
 
   // Returns the device address for an address in the range of host views, and any other address
-  // unchanged. Does not check allocations. Takes two comparisons. If the system has refused to
+  // unchanged. Does not check allocations. Costs two comparisons. If the system has refused to
   // reserve the range of host views (see ViewSpace), views count as host memory.
   [[nodiscard]] std::uint64_t behind_view(std::uint64_t address) const noexcept {
     if (is_device_address(address)) [[likely]]
@@ -76,6 +76,8 @@ class Arena {
     const std::optional<std::uint64_t> offset = views_.offset_of(address);
     return offset ? base_ + *offset : address;
   }
+  // Returns whether behind_view() recognises all views. Thread safety: any thread.
+  [[nodiscard]] bool recognises_views() const noexcept { return !views_.refused(); }
   // Returns the device address that the view of a live allocation maps at `host_address`, or
   // nothing if there is no such view.
   [[nodiscard]] std::optional<DeviceAddress> find_seen_at(std::uint64_t host_address);
@@ -90,14 +92,14 @@ class Arena {
   // address in a child. Throws as host_view() does.
   void keep_at_fork(DeviceAddress address, std::uint64_t bytes, bool keep);
 
-  // lock_for_fork() is called before a fork, and unlock_after_fork() after it, in the parent and in
-  // the child. lock_for_fork() returns the number of bytes that the child keeps.
+  // lock_for_fork() is called before a fork; unlock_after_fork() is called after it, both in the
+  // parent and in the child. lock_for_fork() returns the number of bytes that the child keeps.
   [[nodiscard]] std::uint64_t lock_for_fork();
   void unlock_after_fork() noexcept { mutex_.unlock(); }
-  // Makes the private copies, in the child. Leaves a copy unmapped and returns false if there is
-  // too little memory for it. Uses no heap.
+  // Called in the child: makes the private copies. If there is too little memory for a copy, leaves
+  // that copy unmapped and returns false. Uses no heap.
   [[nodiscard]] bool copy_kept() noexcept;
-  // Unmaps the private copies, in the child.
+  // Called in the child: unmaps the private copies.
   void drop_kept() noexcept;
 
   // Moves every allocation that overlaps `range` (file offsets) to fresh pages, so that later

@@ -50,7 +50,7 @@ ViewSpace::~ViewSpace() {
 std::byte* ViewSpace::address_at(std::uint64_t offset) noexcept {
   std::uint64_t base = base_.load(std::memory_order_relaxed);
   if (base == kNowhere) {
-    if (refused_) return nullptr;
+    if (refused()) return nullptr;
     // The range begins at the boundary of a huge page, as the arena does.
     const std::uint64_t length = bytes_ + kHugePageBytes;
     void* mapped = MAP_FAILED;
@@ -58,7 +58,7 @@ std::byte* ViewSpace::address_at(std::uint64_t offset) noexcept {
     if (leaves_room(length))
       mapped = mmap(nullptr, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapped == MAP_FAILED) {
-      refused_ = true;
+      refused_.store(true, std::memory_order_relaxed);
       log(LogLevel::info, "device", "cannot reserve ", bytes_,
           " bytes of address space: ", system_error_text(errno),
           "; host views of buffers count as host memory; raise ulimit -v so that ", 2 * length,

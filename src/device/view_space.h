@@ -25,6 +25,9 @@ class ViewSpace {
   // the range, all calls return null. Thread safety: one thread at a time.
   [[nodiscard]] std::byte* address_at(std::uint64_t offset) noexcept;
 
+  // Returns whether the system has refused the range. Thread safety: any thread.
+  [[nodiscard]] bool refused() const noexcept { return refused_.load(std::memory_order_relaxed); }
+
   // Returns the offset in the arena if the host address lies in the range, and otherwise nothing.
   // Thread safety: any thread.
   [[nodiscard]] std::optional<std::uint64_t> offset_of(std::uint64_t host_address) const noexcept {
@@ -33,7 +36,7 @@ class ViewSpace {
   }
 
  private:
-  // The value of base_ while no range is reserved: the base of the device addresses, of which none
+  // The value of base_ while no range is reserved: the base of the device addresses, none of which
   // is a host address. So offset_of() returns nothing for every host address.
   static constexpr std::uint64_t kNowhere = kAddressBase;
 
@@ -42,7 +45,7 @@ class ViewSpace {
   // Relaxed order is enough: a thread that passes a view has received it from a call after the
   // store.
   std::atomic<std::uint64_t> base_{kNowhere};
-  bool refused_ = false;
+  std::atomic<bool> refused_{false};
 };
 
 }  // namespace hccl::device

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A range of memory that a call reads or writes. A call may not begin ahead of its turn if it
-// writes to a range that an earlier call uses, or reads a range that an earlier call writes.
+// A range of memory that a call reads or writes. A call must not begin ahead of its turn if it
+// reads a range that an earlier call writes, or writes to a range that an earlier call reads.
 #pragma once
 
 #include <cstdint>

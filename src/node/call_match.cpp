@@ -45,6 +45,14 @@ bool calls_match(const Lane& lane, const CollectiveCall& call, int ranks) {
   return match;
 }
 
+bool all_use_host_memory(const NodeSegment& node, const CollectiveOperation& op) {
+  for (int rank = 0; rank < node.size(); ++rank) {
+    const std::uint8_t memory = op.lane.slot(op.number, rank).memory;
+    if (!is_on_host(op.call, rank, send_is_staged(memory), recv_is_staged(memory))) return false;
+  }
+  return true;
+}
+
 std::string mismatch_text(const NodeSegment& node, const CollectiveOperation& op) {
   RanksByCall groups;
   for (int rank = 0; rank < node.size(); ++rank)

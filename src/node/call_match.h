@@ -17,6 +17,8 @@ namespace hccl::node {
 // Returns whether all ranks have posted the same program call to the lane's current operation as
 // this rank, whose call is `call` or a part of it. Requires that all ranks have posted.
 [[nodiscard]] bool calls_match(const Lane& lane, const CollectiveCall& call, int ranks);
+// Returns whether the buffers of all ranks are in host memory. Requires that all ranks have posted.
+[[nodiscard]] bool all_use_host_memory(const NodeSegment& node, const CollectiveOperation& op);
 // Returns the error text of calls that do not match. Lists the largest group of ranks with equal
 // calls last.
 [[nodiscard]] std::string mismatch_text(const NodeSegment& node, const CollectiveOperation& op);

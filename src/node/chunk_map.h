@@ -31,8 +31,8 @@ class ChunkMap {
   }
 
   // Returns a set of received chunks that all have the same sources. `number` identifies the set:
-  // the receiving rank in a reduce-scatter, the sending rank in an all-gather, and 0 otherwise. Not
-  // for an all-to-all, in which each chunk has a source of its own.
+  // the receiving rank in a reduce-scatter, the sending rank in an all-gather, and 0 otherwise. Do
+  // not call for an all-to-all, in which each chunk has a source of its own.
   [[nodiscard]] RankChunks destinations(int number) const {
     if (traits_.receivers == RankSet::root) return {root_, root_ + 1, 0};
     if (traits_.has_blocks_in_input) return {number, number + 1, 0};

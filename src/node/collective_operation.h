@@ -31,7 +31,10 @@ struct CollectiveOperation {
                        : 0),
         recv_bytes(receives(call_in, rank)
                        ? slicing.buffer_bytes(stages_recv(), recv_chunks(call_in, ranks))
-                       : 0) {}
+                       : 0),
+        short_on_host(staging_in != nullptr && !eager() && lane_in.has_host_payloads() &&
+                      fits_host_payload(part_bytes, ranks) &&
+                      is_on_host(call_in, rank, stages_send(), stages_recv())) {}
 
   Lane& lane;
   const CollectiveCall& call;
@@ -44,6 +47,9 @@ struct CollectiveOperation {
   // send or does not receive.
   const std::uint64_t send_bytes;
   const std::uint64_t recv_bytes;
+  // True if the buffers of this rank are in host memory, and the data fits into a host payload but
+  // not into a slot. If that holds for all ranks, the operation takes the eager path.
+  const bool short_on_host;
   // The placements of both buffers in this rank's memory file.
   device::Placement send;
   device::Placement recv;
@@ -62,7 +68,18 @@ struct CollectiveOperation {
   WaitObserver* observer = nullptr;  // watches the waits of this rank; null: StallTimer does
   bool looked_ahead = false;         // `ahead` returns each call only once
 
+  // Returns whether the data fits into a slot. The same on all ranks.
   [[nodiscard]] bool eager() const { return part_bytes <= Slot::kPayloadBytes; }
+  // Returns whether `rank`, which must be this rank, writes a result to its receive buffer.
+  [[nodiscard]] bool writes_result(int rank) const {
+    return recv_bytes != 0 && !keeps_own_data(host_call(), rank);
+  }
+  // Returns whether this rank's data is posted together with the descriptor.
+  [[nodiscard]] bool posts_data() const { return eager() || short_on_host; }
+  // Returns the call with the addresses that the program has passed.
+  [[nodiscard]] const CollectiveCall& host_call() const {
+    return staging != nullptr ? staging->host_call() : call;
+  }
   [[nodiscard]] bool stages_send() const { return staging != nullptr && staging->stages_send(); }
   [[nodiscard]] bool stages_recv() const { return staging != nullptr && staging->stages_recv(); }
   [[nodiscard]] WaitBudget wait_budget() const {

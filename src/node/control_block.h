@@ -65,6 +65,25 @@ struct alignas(64) Slot {
 };
 static_assert(sizeof(Slot) == 64 && offsetof(Slot, payload) == 48);
 
+// A host payload belongs to a slot. It holds the data of a rank's part if the data is in ordinary
+// host memory and does not fit into the slot. The stride is not a power of two either.
+inline constexpr std::size_t kHostPayloadBytes = 8192;
+inline constexpr std::size_t kHostPayloadStride = kHostPayloadBytes + 64;
+// The maximum total size of all ranks' payloads in an operation. Each rank reads all of them, so
+// with more data it is faster if each rank reduces only a share (HostPath).
+inline constexpr std::size_t kMaxHostPayloadsBytes = 8 * kHostPayloadBytes;
+// Only a communicator's first lanes have host payloads, which take up most of a control block.
+inline constexpr std::uint32_t kHostPayloadLanes = 8;
+
+[[nodiscard]] constexpr bool fits_host_payload(std::uint64_t bytes, int ranks) {
+  return bytes <= kHostPayloadBytes &&
+         bytes * static_cast<std::uint64_t>(ranks) <= kMaxHostPayloadsBytes;
+}
+// Returns whether any data that does not fit into a slot fits into a host payload.
+[[nodiscard]] constexpr bool uses_host_payloads(int ranks) {
+  return fits_host_payload(Slot::kPayloadBytes + 1, ranks);
+}
+
 // How the ranks map a buffer of a rank. `unused`: the lane has not used the buffer before, so each
 // rank maps the tiles that it computes. `by_shares`: the buffer is large and has rarely been used,
 // so each rank computes a fixed share of the tiles and maps only that share. `whole`: every rank
@@ -144,7 +163,10 @@ class ControlBlock {
  public:
   [[nodiscard]] static std::size_t bytes(int ranks) {
     const auto count = static_cast<std::size_t>(ranks);
-    return sizeof(ControlHeader) + kLanes * lane_bytes(ranks) + count * count * sizeof(Mailbox);
+    const std::size_t payloads =
+        uses_host_payloads(ranks) ? kHostPayloadLanes * host_payload_bytes(ranks) : 0;
+    return sizeof(ControlHeader) + kLanes * lane_bytes(ranks) + count * count * sizeof(Mailbox) +
+           payloads;
   }
   // Creates a control block and returns its memory file. Tests pass a `first_number` just below the
   // wrap-around. Throws Error(hcclSystemError).
@@ -175,6 +197,14 @@ class ControlBlock {
     return lane_base(index) + sizeof(LaneBlock) +
            header().ranks * (sizeof(CurrentTile) + sizeof(SliceCounters));
   }
+  // Returns an array of kSlots rows, each with one payload of kHostPayloadStride bytes per rank, or
+  // null if the lane has none. Only operations on host memory touch its pages.
+  [[nodiscard]] std::byte* host_payloads(std::uint32_t index) const {
+    const auto ranks = static_cast<int>(header().ranks);
+    if (index >= kHostPayloadLanes || !uses_host_payloads(ranks)) return nullptr;
+    const std::size_t mailboxes = std::size_t{header().ranks} * header().ranks * sizeof(Mailbox);
+    return lane_base(kLanes) + mailboxes + index * host_payload_bytes(ranks);
+  }
   // Returns the slot of `rank` for the lane's operation `number`.
   [[nodiscard]] Slot& slot(std::uint32_t index, std::uint32_t number, int rank) const {
     const std::size_t row = number % kSlots;
@@ -187,6 +217,9 @@ class ControlBlock {
     return sizeof(LaneBlock) +
            static_cast<std::size_t>(ranks) *
                (sizeof(CurrentTile) + sizeof(SliceCounters) + kSlots * Slot::kStride);
+  }
+  [[nodiscard]] static std::size_t host_payload_bytes(int ranks) {
+    return static_cast<std::size_t>(ranks) * kSlots * kHostPayloadStride;
   }
   [[nodiscard]] std::byte* lane_base(std::uint32_t index) const {
     return base_ + sizeof(ControlHeader) + index * lane_bytes(static_cast<int>(header().ranks));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of an operation is `gathering`, then `open`. The completion of the operation sets the
-// state word to `gathering` with the next number. A fault sets it to `failed`. Each change is a
-// single compare-and-swap.
+// The state of an operation, or of each of its slices, is `gathering`, then `open`. Completion sets
+// the state word to `gathering` with the next number. A fault sets the state to `failed`. Each
+// change is a single compare-and-swap.
 #include "node/cooperative_path.h"
 
 #include "base/deadline.h"
@@ -36,7 +36,7 @@ bool CooperativePath::run() {
         return false;
     }
     if (!op_.lane.complete()) {
-      // No rank can have begun a later operation, so only tiles of this one may still be stored.
+      // No rank can have begun a later operation, so ranks can be storing only tiles of this one.
       if (is_in(LaneBlock::failed)) await_storing_peers();
       node_.fault().throw_error();
     }
@@ -50,7 +50,7 @@ bool CooperativePath::gather() {
   PostedRanks ranks(op_.lane, node_.size(), op_.slice_number + 1);
   if (is_in(LaneBlock::gathering) && !ranks.all_posted()) {
     prepost(node_, op_);
-    // Wakes the ranks that sleep in HostPath until all ranks have posted.
+    // Wakes the ranks in HostPath, which sleep until all ranks have posted.
     if (op_.slice_number == 0) ring_if_all_posted(node_, op_);
     const auto can_begin = [&] { return !is_in(LaneBlock::gathering) || ranks.all_posted(); };
     // A suspended operation restarts from its first slice, so it may be suspended only before its
@@ -66,8 +66,8 @@ bool CooperativePath::gather() {
   return true;
 }
 
-// If another rank uses a staging buffer and this rank does not, cuts the operation into the slices
-// of that rank. Plans for shares if the buffers of any rank are mapped by shares.
+// If another rank uses a staging buffer and this rank does not, cuts the operation into the same
+// slices as that rank. Plans for shares if the buffers of any rank are mapped by shares.
 void CooperativePath::agree_on_plan() {
   bool staged = false;
   for (int rank = 0; rank < node_.size(); ++rank) {
@@ -80,10 +80,10 @@ void CooperativePath::agree_on_plan() {
   if (is_sliced || op_.has_shares) tiles_.plan_slice();
 }
 
-// Returns how long this rank may wait until the operation is complete. Without shares, that takes
-// no longer than a tile, whatever the other ranks do. With shares, it takes until the slowest rank
-// runs. A resumed operation would fill its staging buffer once more, so operations in several
-// slices are not suspended.
+// Returns how long this rank may wait for the operation to complete. Without shares, it waits only
+// for tiles that other ranks are already computing. With shares, it waits until the slowest rank
+// has computed its share. An operation with a staging buffer or several slices is not suspended,
+// because resuming it would fill the staging buffer again.
 WaitBudget CooperativePath::budget_for_shares() const {
   const bool can_resume = op_.has_shares && op_.staging == nullptr && op_.slicing.slices() == 1;
   return can_resume ? op_.wait_budget() : WaitBudget::unlimited;
@@ -120,9 +120,9 @@ void CooperativePath::open_operation() {
                                            std::memory_order_seq_cst)) {
     return;  // another rank was first, or the operation has failed
   }
-  // With shares, wakes all ranks, because each must compute its share. Otherwise wakes one rank for
-  // each of the other cores. More ranks would only compete for these cores. The completion of the
-  // operation wakes all ranks.
+  // With shares, wakes all ranks, because each must compute its share. Otherwise, wakes one rank
+  // for each core other than this rank's; more ranks would only compete for the cores. All ranks
+  // are woken when the operation completes.
   if (op_.has_shares) return block.bell.ring();
   const int cores = node_.cores().cores;
   if (tiles_.plan().tiles() > 1 && cores > 1) block.bell.ring(cores - 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The path of larger collectives: when all ranks have posted, one rank opens the operation. The
-// ranks that are running then compute the operation's tiles on behalf of all ranks.
+// ranks that happen to be running then compute its tiles on behalf of all ranks.
 #pragma once
 
 #include "node/collective_operation.h"
@@ -19,8 +19,8 @@ class CooperativePath {
                   CollectiveOperation& op)
       : node_(node), op_(op), wait_(node, stalls, op), tiles_(node, cache_bytes, op) {}
 
-  // Runs the operation. Blocks until the operation is complete, and returns true. Returns false if
-  // the wait budget is used up before the operation has begun. Throws Error if the operation fails.
+  // Runs the operation, or resumes it. Blocks until the operation is complete, and returns true.
+  // Returns false if the wait budget is used up before that. Throws Error if the operation fails.
   bool run();
 
  private:

@@ -76,8 +76,8 @@ std::string cpu_cgroup() {
     if (controllers.find(",cpu,") == std::string::npos) continue;
     return line.ends_with(":/") ? "" : line.substr(path);
   }
-  // A cgroup has this file if its cpu controller is enabled and it is not the root of the
-  // hierarchy. The root that a container sees is not that root.
+  // A cgroup has this file if the cpu controller is enabled for it, unless it is the root of the
+  // hierarchy. The cgroup that a container sees as the root is not the root of the hierarchy.
   for (const std::string& path : unified_cgroups()) {
     if (std::ifstream("/sys/fs/cgroup" + path + "/cpu.weight")) return "unified:" + path;
   }
@@ -163,7 +163,7 @@ CpuAllowance CpuAllowance::of_this_thread() {
     for (std::size_t cpu = 0; cpu < std::min<std::size_t>(CPU_SETSIZE, kWords * 64); ++cpu) {
       if (CPU_ISSET(cpu, &set)) allowance.mask[cpu / 64] |= 1ull << (cpu % 64);
     }
-  } else {  // more processors than a cpu_set_t holds: assume the first ones
+  } else {  // too many processors for a cpu_set_t: assume all that are online
     const auto online = static_cast<std::size_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
     for (std::size_t cpu = 0; cpu < std::min(online, kWords * 64); ++cpu) {
       allowance.mask[cpu / 64] |= 1ull << (cpu % 64);

@@ -16,9 +16,10 @@
 
 namespace hccl::node {
 
-bool EagerPath::run() {
+EagerOutcome EagerPath::run() {
   Lane& lane = op_.lane;
   if (!lane.posted(op_.number)) {
+    check_result();
     post(node_, op_);
     ring_if_all_posted(node_, op_);
   }
@@ -27,24 +28,32 @@ bool EagerPath::run() {
     prepost(node_, op_);
     OperationWait wait(node_, stalls_, op_);
     const auto ended = [&] { return ranks.all_posted() || lane.failed(); };
-    if (!wait.wait_until(ended, op_.wait_budget())) return false;
+    if (!wait.wait_until(ended, op_.wait_budget())) return EagerOutcome::suspended;
     if (!ranks.all_posted()) node_.fault().throw_error();
   }
   if (!calls_match(lane, op_.call, node_.size())) {
     raise_mismatch(node_, op_);
     node_.fault().throw_error();
   }
-  if (op_.recv_bytes != 0 && !keeps_own_data(op_.call, node_.rank())) store_result();
-  return true;
+  if (!op_.eager() && !all_use_host_memory(node_, op_)) return EagerOutcome::other_path;
+  if (op_.writes_result(node_.rank())) store_result();
+  return EagerOutcome::complete;
+}
+
+const std::byte* EagerPath::payload(int rank) const {
+  return op_.eager() ? op_.lane.slot(rank).payload : op_.lane.host_payload(op_.number, rank);
+}
+
+void EagerPath::check_result() const {
+  const std::uint64_t address = op_.host_call().recv;
+  if (!op_.writes_result(node_.rank()) || device::is_device_address(address)) return;
+  device::require_host_access(address, op_.recv_bytes, device::HostAccess::write, "receive buffer");
 }
 
 std::byte* EagerPath::accessible_result() const {
-  const std::uint64_t address = op_.call.recv;
-  if (!device::is_device_address(address)) {
-    device::require_host_access(address, op_.recv_bytes, device::HostAccess::write,
-                                "receive buffer");
-    return reinterpret_cast<std::byte*>(address);
-  }
+  check_result();
+  const std::uint64_t address = op_.host_call().recv;
+  if (!device::is_device_address(address)) return reinterpret_cast<std::byte*>(address);
   device::Arena& arena = node_.arena();
   device::ArenaView& memory = *arena.view();
   const std::uint64_t at = arena.locate(address).file_offset;
@@ -62,7 +71,7 @@ void EagerPath::store_result() const {
     std::array<const std::byte*, kMaxRanks> sources;
     std::size_t count = 0;
     for (int rank = from.first_rank; rank < from.end_rank; ++rank) {
-      sources[count++] = op_.lane.slot(rank).payload + static_cast<std::size_t>(from.chunk) * bytes;
+      sources[count++] = payload(rank) + static_cast<std::size_t>(from.chunk) * bytes;
     }
     if (count == 1) {
       std::memcpy(destination, sources[0], bytes);

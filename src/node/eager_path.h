@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The path of small collectives: every rank posts its data in its slot and computes its own result
-// from all slots.
+// The path of small collectives: every rank posts its data in its slot, or in a host payload, and
+// computes its own result from the data of all ranks.
 #pragma once
 
 #include "node/collective_operation.h"
@@ -8,21 +8,30 @@
 #include "node/stall_monitor.h"
 
 #include <cstddef>
+#include <cstdint>
 
 namespace hccl::node {
+
+// `other_path`: the data does not fit into a slot, and the buffers of some rank are not in host
+// memory. The operation must take the cooperative path.
+enum class EagerOutcome : std::uint8_t { complete, suspended, other_path };
 
 class EagerPath {
  public:
   EagerPath(NodeSegment& node, StallMonitor& stalls, CollectiveOperation& op)
       : node_(node), stalls_(stalls), op_(op) {}
 
-  // Runs the operation. Blocks until the operation is complete, and returns true. Returns false if
-  // the wait budget is used up. Throws Error if the operation fails.
-  bool run();
+  // Runs the operation. Blocks until the operation is complete, until all ranks have posted and it
+  // turns out that the operation must take another path, or until the wait budget is used up.
+  // Throws Error if the operation fails.
+  EagerOutcome run();
 
  private:
   // Maps the receive buffer for writing and returns a pointer to it. Throws Error.
   [[nodiscard]] std::byte* accessible_result() const;
+  // Throws Error if this rank cannot write the result.
+  void check_result() const;
+  [[nodiscard]] const std::byte* payload(int rank) const;
   void store_result() const;
 
   NodeSegment& node_;

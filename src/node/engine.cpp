@@ -19,20 +19,23 @@ bool Engine::execute(Lane& lane, const CollectiveCall& call, CallLookahead* ahea
   CollectiveOperation op(lane, call, node_.rank(), node_.size(), lane.number(), staging);
   op.ahead = ahead;
   op.observer = observer;
-  LaneTurn turn(lane, !op.eager());
+  LaneTurn turn(lane, !op.posts_data());
   // Peers may have begun or completed an operation to which this rank has posted, so this rank runs
   // such an operation even after a fault.
   if (node_.fault().raised() && !lane.posted(op.number)) node_.fault().throw_error();
   RankRecord& record = node_.own_record();
   record.in_operation.store(lane.ordinal() + 1, std::memory_order_relaxed);
   bool complete = false;
-  if (op.eager()) {
-    complete = EagerPath(node_, stalls_, op).run();
-  } else if (staging != nullptr &&
+  EagerOutcome outcome = EagerOutcome::other_path;
+  if (op.posts_data()) outcome = EagerPath(node_, stalls_, op).run();
+  if (outcome != EagerOutcome::other_path) {
+    complete = outcome == EagerOutcome::complete;
+  } else if (staging != nullptr && !op.posts_data() &&
              HostPath(node_, stalls_, cache_bytes_, op, lane.slices_done()).run()) {
     turn.set_uses_state(false);
     complete = true;
   } else {
+    turn.set_uses_state(true);
     complete = CooperativePath(node_, stalls_, cache_bytes_, op).run();
   }
   if (!complete) turn.suspend();

@@ -35,8 +35,8 @@ bool ExchangeLookahead::advance() {
   return moved;
 }
 
-// Announces a message only after the previous message in its mailbox entry, perhaps of another
-// stream, has been taken.
+// Announces a message only after the previous message in its mailbox entry, which may belong to
+// another stream, has been taken.
 void ExchangeLookahead::announce_awaited(std::span<const MessageItem> items) {
   for (const MessageItem& item : items) {
     if (item.sends() || item.state != State::begun) continue;
@@ -51,7 +51,7 @@ void ExchangeLookahead::announce_awaited(std::span<const MessageItem> items) {
   }
 }
 
-// Collects later groups that can begin. Returns whether there are any. Excludes groups that would
+// Collects later groups that can begin. Returns whether it found any. Excludes groups that would
 // read memory that an earlier receive writes, or write memory that an earlier send reads. Also
 // excludes groups with unmapped pages, because mapping may fail, and the current group would then
 // report the error of a later group.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Publishes in the rank record the call in which this rank waits.
+// Publishes, in this rank's record, the call in which the rank waits.
 #include "node/exchange_wait.h"
 
 #include "base/text.h"
@@ -15,8 +15,8 @@
 namespace hccl::node {
 namespace {
 
-// A blocked item counts as a fault only after this time: until then, another thread of a program
-// may make the missing call.
+// A blocked item counts as a fault only after this time: until then, another thread of either
+// rank's program may make the missing call.
 constexpr std::chrono::seconds kCertainty{1};
 
 // Returns the number of the stream's next collective.
@@ -54,8 +54,7 @@ void ExchangeWait::check_limits() {
 
 void ExchangeWait::check_departed(const MessageItem& item) const {
   if (item.state == MessageItem::State::done) return;
-  // Checks the departure before the readiness: a peer may have done its part just before it
-  // departed.
+  // Checks for departure before readiness: a peer may have done its part just before it departed.
   if (!node_.has_departed(item.call->peer) || steps_.ready(item)) return;
   node_.fault().raise(hcclSystemError,
                       text(describe(*item.call), ": ", node_.rank_text(item.call->peer),

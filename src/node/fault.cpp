@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Raising a fault fails each operation by one compare-and-swap of its lane's state word.
+// Raising a fault fails each operation with a compare-and-swap on its lane's state word.
 #include "node/fault.h"
 
 #include "base/deadline.h"

@@ -20,8 +20,8 @@ class Fault {
   [[nodiscard]] bool raised() const {
     return control_.header().fault.state.load(std::memory_order_seq_cst) != FaultRecord::none;
   }
-  // Records `code` and `text` unless a fault is already recorded. Then fails every operation in
-  // flight and wakes all waiting ranks.
+  // Records `code` and `text` unless a fault is already recorded. In either case, fails every
+  // operation in flight and wakes all waiting ranks.
   void raise(hcclResult_t code, std::string_view text) noexcept;
   // Raises the fault with the text that make_text() returns. If memory is exhausted, uses a fixed
   // text, because other ranks wait for the fault.

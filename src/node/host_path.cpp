@@ -53,7 +53,7 @@ bool HostPath::run() {
   check_access();
   begin();
   await_posts();
-  if (!all_use_host_memory()) {
+  if (!all_use_host_memory(node_, op_)) {
     op_.lane.slice_counters(node_.rank()).filled.store(first_slice_, std::memory_order_relaxed);
     return false;
   }
@@ -103,6 +103,7 @@ void HostPath::begin_next() {
   }
   HostStaging staging(node_.arena(), op_.staging->buffer(), *call, rank, ranks);
   CollectiveOperation next(op_.lane, staging.staged_call(), rank, ranks, op_.number + 1, &staging);
+  if (next.short_on_host) return;  // EagerPath posts its data
   HostPath path(node_, stalls_, cache_bytes_, next, first_slice_ + slices_.count());
   if (path.can_begin()) path.begin();
 }
@@ -141,18 +142,6 @@ void HostPath::await_posts() {
   if (calls_match(op_.lane, op_.call, node_.size())) return;
   raise_mismatch(node_, op_);
   node_.fault().throw_error();
-}
-
-bool HostPath::all_use_host_memory() const {
-  const bool only_root_sends = call_.traits().senders == RankSet::root;
-  for (int rank = 0; rank < node_.size(); ++rank) {
-    const std::uint8_t memory = op_.lane.slot(op_.number, rank).memory;
-    if (sends(call_, rank) && !send_is_staged(memory)) return false;
-    // The root of a broadcast receives nothing from other ranks.
-    const bool only_sends = only_root_sends && rank == call_.root;
-    if (receives(call_, rank) && !only_sends && !recv_is_staged(memory)) return false;
-  }
-  return true;
 }
 
 void HostPath::await(Counter counter, std::uint32_t count, bool only_senders) {
@@ -245,7 +234,8 @@ void HostPath::fold(std::uint32_t slice) {
     }
     std::array<std::byte*, 2> destinations;
     std::size_t count = 0;
-    if (others_receive) destinations[count++] = staged(rank, slice, in_stage, bytes);
+    if (others_receive)
+      destinations[count++] = staged(keeper_of_share(rank), slice, in_stage, bytes);
     if (receives(call_, rank)) destinations[count++] = pointer(call_.recv + all.first_byte + at);
     reduce::reduce_tile(call_.data_type(), call_.reduction(),
                         {sources.data(), static_cast<std::size_t>(node_.size())},
@@ -272,7 +262,7 @@ void HostPath::drain(std::uint32_t slice) {
     for (int step = 1; step < node_.size(); ++step) {
       const int peer = (rank + step) % node_.size();
       const Slice share = slices_.share(all, peer);
-      copy_out(peer, 0, share.first_byte, share.first_byte, share.bytes);
+      copy_out(keeper_of_share(peer), 0, share.first_byte, share.first_byte, share.bytes);
     }
   } else if (receives(call_, rank) && !traits.reduces && !keeps_own_data(call_, rank)) {
     await(&SliceCounters::filled, number + 1, true);

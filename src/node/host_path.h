@@ -17,7 +17,7 @@
 namespace hccl::node {
 
 // Each rank reduces its own share of every slice. For that share, the rank reads its own input and
-// writes its own output in place. No rank writes to another rank's memory.
+// writes its own output in place. No rank writes to a buffer of another rank's program.
 class HostPath {
  public:
   // `op` must have a staging buffer. `first`: the number of slices of the lane's earlier operations
@@ -45,11 +45,14 @@ class HostPath {
   // Returns whether begin() can neither block nor fail.
   [[nodiscard]] bool can_begin() const;
   void await_posts();
-  [[nodiscard]] bool all_use_host_memory() const;
   void fill(std::uint32_t slice);
   void fold(std::uint32_t slice);
   void drain(std::uint32_t slice);
   void copy_own_chunk(std::uint32_t slice) const;
+  // Returns the rank whose staging buffer holds the result of the share of `rank`. Two ranks
+  // overwrite each other's input with the result, so that their staging buffers take up half as
+  // much cache.
+  [[nodiscard]] int keeper_of_share(int rank) const { return node_.size() == 2 ? 1 - rank : rank; }
   // Returns whether `counter` of every rank, or of every sender if `only_senders`, is at least
   // `count`.
   [[nodiscard]] bool have_reached(Counter counter, std::uint32_t count, bool only_senders) const;

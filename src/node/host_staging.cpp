@@ -23,6 +23,17 @@ bool uses_host_memory(const CollectiveCall& call, int rank, int ranks) {
   return sends_host_memory(call, rank, ranks) || receives_host_memory(call, rank, ranks);
 }
 
+bool is_on_host(const CollectiveCall& call, int rank, bool send_is_staged, bool recv_is_staged) {
+  const bool only_sends = call.traits().senders == RankSet::root && rank == call.root;
+  return (send_is_staged || !sends(call, rank)) &&
+         (recv_is_staged || only_sends || !receives(call, rank));
+}
+
+bool uses_only_host_memory(const CollectiveCall& call, int rank, int ranks) {
+  return is_on_host(call, rank, sends_host_memory(call, rank, ranks),
+                    receives_host_memory(call, rank, ranks));
+}
+
 bool needs_staging(const CollectiveCall& call, int rank, int ranks) {
   return send_bytes(call, ranks) > Slot::kPayloadBytes && uses_host_memory(call, rank, ranks);
 }

@@ -14,6 +14,12 @@ namespace hccl::node {
 [[nodiscard]] bool uses_host_memory(const PointToPoint& call);
 // Returns whether `rank` uses host memory, and the call's data does not fit into a slot.
 [[nodiscard]] bool needs_staging(const CollectiveCall& call, int rank, int ranks);
+// Returns whether `rank` uses no device memory in the call.
+[[nodiscard]] bool uses_only_host_memory(const CollectiveCall& call, int rank, int ranks);
+// Returns whether all buffers that `rank` uses in the call are staged. The root of a broadcast
+// receives nothing from other ranks.
+[[nodiscard]] bool is_on_host(const CollectiveCall& call, int rank, bool send_is_staged,
+                              bool recv_is_staged);
 
 // Copies a rank's host memory, which peers cannot map, to and from a staging buffer, which peers
 // can map. Serves one collective.

@@ -46,9 +46,9 @@ void Lane::lock_pool() {
     if (fault.raised()) fault.throw_error();
     if (deadline.expired()) {
       throw Error(hcclSystemError,
-                  text("rank ", expected - 1, " has held the table of streams for ",
+                  text("rank ", expected - 1, " has held the lock on the table of streams for ",
                        std::chrono::duration_cast<std::chrono::seconds>(kPoolTimeout).count(),
-                       " s; check whether it is stopped"));
+                       " s; check whether that rank is stopped"));
     }
     sched_yield();
   }
@@ -101,6 +101,7 @@ void Lane::attach() {
   current_tiles_ = control_.current_tiles(*mine);
   slice_counters_ = control_.slice_counters(*mine);
   slots_ = control_.slots(*mine);
+  host_payloads_ = control_.host_payloads(*mine);
 }
 
 bool Lane::await_release_of_staging(bool failed) const noexcept {

@@ -44,6 +44,13 @@ class Lane {
                                                  Slot::kStride);
   }
   [[nodiscard]] Slot& slot(int rank) const { return slot(number_, rank); }
+  // Returns whether the lane has host payloads. The same on all ranks. Requires attach().
+  [[nodiscard]] bool has_host_payloads() const { return host_payloads_ != nullptr; }
+  // Returns the host payload of `rank` for operation `number`.
+  [[nodiscard]] std::byte* host_payload(std::uint32_t number, int rank) const {
+    const std::size_t row = number % kSlots;
+    return host_payloads_ + (row * ranks_ + static_cast<std::size_t>(rank)) * kHostPayloadStride;
+  }
   // Returns the number, plus one, of the tile that `rank` is storing; 0 if there is none.
   [[nodiscard]] std::atomic<std::uint32_t>& current_tile(int rank) const {
     return current_tiles_[rank].number;
@@ -122,6 +129,7 @@ class Lane {
   CurrentTile* current_tiles_ = nullptr;
   SliceCounters* slice_counters_ = nullptr;
   std::byte* slots_ = nullptr;
+  std::byte* host_payloads_ = nullptr;  // null if the lane has none
   std::size_t ranks_;
   std::uint32_t number_;
   std::uint32_t posted_end_;  // the first operation to which this rank has not posted

@@ -69,14 +69,14 @@ struct Receipt {
 };
 
 // Packs the receiver's promise to take message `number` as soon as it is offered, if the message
-// has this count and type. Count and type are hashed together to 24 bits.
+// has this count and type. Count and type are hashed together into 24 bits.
 [[nodiscard]] constexpr std::uint64_t awaiting(std::uint64_t number, std::uint64_t count,
                                                std::uint8_t type) {
   return (number + 1) << 24 | hash_index(count << 8 | type, 24);
 }
 
 struct Mailbox {
-  static constexpr std::uint64_t kMessages = 16;  // maximum number offered and not yet taken
+  static constexpr std::uint64_t kMessages = 16;  // the limit on messages not yet taken
   static_assert(kMessages == QueuedCalls::kEntries);
 
   QueuedCalls sends, receives;

@@ -31,12 +31,12 @@ class Mailboxes {
   // call has no lane yet. Call in program order. Thread safety: one thread at a time.
   void number(PointToPoint& call, std::uint32_t lane);
 
-  // Returns a message for which no receive has a number yet, if there is one. Checks the ranks in
-  // order, starting at `first` and wrapping around. Does not block. Thread safety: one thread at a
-  // time, and not concurrently with number(), which could assign the message to a receive.
+  // Returns an offered message that number() has not assigned to a receive, if there is one. Checks
+  // the ranks in order, starting at `first` and wrapping around. Does not block. Thread safety: one
+  // thread at a time, and not concurrently with number(), which could assign the message.
   [[nodiscard]] std::optional<Offer> find_offer(int first) const;
-  // Blocks until `ready()` returns true, a message has been offered to this rank or taken from it,
-  // the communicator has failed, or `limit` has passed.
+  // Blocks until `ready()` returns true, a peer has offered this rank a message or taken one of
+  // this rank's messages, the communicator has failed, or `limit` has passed.
   template <class Ready>
   void await_mail(std::chrono::nanoseconds limit, Ready ready) {
     node_.own_record().mail.sleep(limit, [&] { return node_.fault().raised() || ready(); });

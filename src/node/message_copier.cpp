@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies to host memory go through the kernel, so that an invalid address of the program causes an
-// error, not a signal.
+// Copies to host memory go through the kernel, so that an invalid address passed by the program
+// causes an error, not a signal.
 #include "node/message_copier.h"
 
 #include "device/copy.h"

@@ -31,7 +31,7 @@ class MessageCopier {
       : node_(node), staging_(staging), cache_bytes_(cache_bytes) {}
 
   // Returns the placement of an item in device memory. Caches the placement in the item until
-  // allocations change, because the same address may then have different pages.
+  // allocations change, because the same address may then be backed by other pages.
   const device::Placement& locate(MessageItem& item) const;
 
   // copy_short() copies a whole message from its mailbox; copy_piece() copies a piece of a message

@@ -207,7 +207,7 @@ void MessageSteps::begin_draining(MessageItem& item) {
   node_.record(item.call->peer).mail.ring();
 }
 
-// Copies the pieces that the sender has filled.
+// Copies the pieces that the sender has put into its staging buffer.
 void MessageSteps::drain(MessageItem& item) {
   MessageStream& stream = item.message->stream();
   device::ArenaView& theirs = node_.memory(item.call->peer);

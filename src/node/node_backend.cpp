@@ -131,6 +131,11 @@ CallPath NodeBackend::path_of(const CollectiveCall& call) const {
                      eager ? "fits into a slot of " : "is larger than a slot of ",
                      Slot::kPayloadBytes, " B")};
   if (!needs_staging(call)) return path;
+  if (uses_only_host_memory(call, segment_->rank(), ranks) &&
+      fits_host_payload(send_bytes(call, ranks), ranks)) {
+    return {"eager", text("the input of ", send_bytes(call, ranks),
+                          " B fits into a host payload, unless another rank uses device memory")};
+  }
   return {"host staging", "peers cannot map host memory, and " + path.reason};
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports the faults and departures of a member to the other ranks of its node.
+// Reports a rank's faults and departure to the other ranks of its node.
 #include "node/node_segment.h"
 
 #include "base/process.h"

@@ -81,7 +81,7 @@ class NodeSegment {
   // Raises a fault because the process of `rank` has exited, unless the rank has departed. Called
   // by the control thread.
   void rank_died(int rank) noexcept;
-  // Ends this rank's membership. Peers that wait for this rank then fail.
+  // Ends this rank's membership. Calls of peers that wait for this rank then fail.
   void depart();
   [[nodiscard]] bool has_departed(int rank) const {
     return record(rank).presence.load(std::memory_order_seq_cst) == Presence::departed;
@@ -89,7 +89,7 @@ class NodeSegment {
   // Returns whether the process of `rank` is known to be stopped.
   [[nodiscard]] bool is_stopped(int rank) const;
 
-  // Returns the number of a rank of this node in the whole communicator.
+  // Returns the number that a rank of this node has in the whole communicator.
   [[nodiscard]] int number_of(int rank) const { return peer(rank).number; }
   // Return a rank's name for texts: "rank 3 (pid 41, host a)".
   [[nodiscard]] std::string rank_text(int rank) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Before each sleep, checks for ranks that have departed and for the time limits.
+// Before each sleep, checks for departed ranks and for expired time limits.
 #include "node/operation_wait.h"
 
 #include "base/error.h"
@@ -28,7 +28,7 @@ void OperationWait::prepare_sleep() {
   node_.own_record().host_is_waiting.store(host_is_waiting ? op_.lane.ordinal() + 1 : 0,
                                            std::memory_order_relaxed);
   for (int rank = 0; rank < node_.size(); ++rank) {
-    // Checks the departure first: a rank may have posted its part just before it departed.
+    // Checks for departure first: a rank may have posted its part just before it departed.
     if (!node_.has_departed(rank) || op_.lane.has_posted(rank)) continue;
     node_.fault().raise(hcclSystemError, text(call_text(), ": ", node_.rank_text(rank),
                                               " has destroyed the communicator; every rank must "

@@ -23,7 +23,7 @@ class OperationWait {
   OperationWait& operator=(const OperationWait&) = delete;
 
   // Blocks until ready() returns true, and returns true. If `wait_budget` is limited, returns false
-  // when the budget is used up. ready() must return true after a fault of the communicator.
+  // when the budget is used up. ready() must return true once the communicator has failed.
   template <class Ready>
   bool wait_until(Ready ready, WaitBudget wait_budget = WaitBudget::unlimited) {
     Waiter waiter(node_.ladder());

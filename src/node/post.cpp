@@ -10,6 +10,8 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <optional>
+#include <span>
 
 namespace hccl::node {
 namespace {
@@ -47,8 +49,33 @@ bool is_in_page_tables(const NodeSegment& node, const CollectiveOperation& op) {
       return device::has_host_access(address, bytes, device::HostAccess::read);
     return memory.populated(arena.locate(address).file_offset, bytes);
   };
-  return populated(op.call.send, op.send_bytes) &&
+  return populated(op.host_call().send, op.send_bytes) &&
          (op.eager() || populated(op.call.recv, op.recv_bytes));
+}
+
+// Returns whether `next` may be posted ahead of its turn, while `op` runs. `unfinished`: the
+// results of `op` and of the operations between the two.
+bool can_prepost(const NodeSegment& node, const CollectiveOperation& op,
+                 const CollectiveOperation& next, std::span<const AddressRange> unfinished) {
+  if (next.posts_data() != op.posts_data()) return false;
+  if (next.staging != nullptr && !next.posts_data()) return false;
+  if (!is_in_page_tables(node, next)) return false;
+  const CollectiveCall& call = next.host_call();
+  // Another process may still write to the call's host memory until that process enters the
+  // barrier.
+  if (op.call.collective == Collective::barrier && uses_host_memory(call, node.rank(), node.size()))
+    return false;
+  if (!next.posts_data()) return true;
+  if (next.writes_result(node.rank()) && !device::is_device_address(call.recv) &&
+      !device::has_host_access(call.recv, next.recv_bytes, device::HostAccess::write))
+    return false;
+  const AddressRange source{call.send, next.send_bytes};
+  const bool knows_views = node.arena().recognises_views();
+  return std::ranges::none_of(unfinished, [&](const AddressRange& result) {
+    const bool may_be_view = !knows_views && device::is_device_address(result.first) !=
+                                                 device::is_device_address(source.first);
+    return result.overlaps(source) || (may_be_view && result.bytes != 0 && source.bytes != 0);
+  });
 }
 
 }  // namespace
@@ -61,6 +88,9 @@ void post(NodeSegment& node, CollectiveOperation& op) {
           load(arena, op.call.send, op.send_bytes, op.lane.slot(op.number, node.rank()).payload);
     }
   } else {
+    if (op.short_on_host && op.send_bytes != 0) {
+      load(arena, op.host_call().send, op.send_bytes, op.lane.host_payload(op.number, node.rank()));
+    }
     if (op.recv_bytes != 0) {
       op.recv = arena.locate(op.call.recv);
       arena.view()->populate(op.recv.file_offset, op.recv_bytes, true);
@@ -86,10 +116,9 @@ void ring_if_all_posted(const NodeSegment& node, const CollectiveOperation& op) 
 }
 
 // Stops at the first call that cannot be posted ahead: a barrier, a call that takes another path
-// than `op`, a call that needs a staging buffer or whose pages are not mapped, or an eager call
-// that reads the result of an unfinished operation. The input of an eager call is read when the
-// call is posted; a cooperative call accesses memory only after all earlier operations are
-// complete.
+// than `op`, a longer call on host memory, a call whose pages are not mapped, or an eager call that
+// reads the result of an unfinished operation. The input of an eager call is read when the call is
+// posted; a cooperative call accesses memory only after all earlier operations are complete.
 void prepost(NodeSegment& node, CollectiveOperation& op) {
   if (op.ahead == nullptr || op.looked_ahead || op.lane.posted(op.number + kMaxAhead / 2)) return;
   // After a fault, ranks also advance past operations that are not complete. Peers may still read
@@ -97,27 +126,21 @@ void prepost(NodeSegment& node, CollectiveOperation& op) {
   if (node.fault().raised()) return;
   op.looked_ahead = true;
   std::array<AddressRange, kMaxAhead> unfinished;
-  AddressRange result{op.call.recv, op.recv_bytes};
+  AddressRange result{op.host_call().recv, op.recv_bytes};
   for (std::uint32_t distance = 1; distance <= kMaxAhead; ++distance) {
     unfinished[distance - 1] = result;
     const CollectiveCall* const call = op.ahead->next();
     if (call == nullptr || call->collective == Collective::barrier) return;
-    CollectiveOperation next(op.lane, *call, node.rank(), node.size(), op.number + distance);
+    std::optional<HostStaging> staging;
+    if (needs_staging(*call, node.rank(), node.size())) {
+      if (op.staging == nullptr) return;
+      staging.emplace(node.arena(), op.staging->buffer(), *call, node.rank(), node.size());
+    }
+    CollectiveOperation next(op.lane, staging ? staging->staged_call() : *call, node.rank(),
+                             node.size(), op.number + distance, staging ? &*staging : nullptr);
     result = {call->recv, next.recv_bytes};
     if (op.lane.posted(next.number)) continue;
-    if (next.eager() != op.eager() || needs_staging(*call, node.rank(), node.size())) return;
-    if (!is_in_page_tables(node, next)) return;
-    // Another process may still write to the call's host memory until that process enters the
-    // barrier.
-    if (op.call.collective == Collective::barrier &&
-        uses_host_memory(*call, node.rank(), node.size()))
-      return;
-    if (next.eager()) {
-      const AddressRange source{call->send, next.send_bytes};
-      const auto end = unfinished.begin() + distance;
-      if (std::any_of(unfinished.begin(), end, [&](const auto& r) { return r.overlaps(source); }))
-        return;
-    }
+    if (!can_prepost(node, op, next, {unfinished.data(), distance})) return;
     post(node, next);
     ring_if_all_posted(node, next);
   }

@@ -17,8 +17,8 @@ struct Slice {
 };
 
 // One half of a staging buffer holds the data that a rank sends, the other the data that it
-// receives. A half is so small that a slice stays in the cache from its copy to the staging buffer
-// until its tiles are computed.
+// receives. A half is small enough for a slice to stay in the cache from the time when it is copied
+// to the staging buffer until its tiles are computed.
 inline constexpr std::uint64_t kStagingHalfBytes = 512 << 10;
 // The offset of a page for short messages, which follows the halves.
 inline constexpr std::uint64_t kShortMessagesOffset = 2 * kStagingHalfBytes;
@@ -39,7 +39,7 @@ class Slicing {
     slice_bytes_ = std::min(chunk_bytes_, kStagingHalfBytes / chunks / 64 * 64);
   }
 
-  // Returns at least 1, even for a call without elements.
+  // Returns the number of slices, which is at least 1 even for a call without elements.
   [[nodiscard]] std::uint32_t slices() const {
     if (chunk_bytes_ == slice_bytes_) return 1;
     return static_cast<std::uint32_t>((chunk_bytes_ + slice_bytes_ - 1) / slice_bytes_);

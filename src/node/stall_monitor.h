@@ -41,7 +41,7 @@ class StallTimer {
   explicit StallTimer(StallMonitor& monitor) : monitor_(monitor) {}
 
   // Starts the time limits on the first call; later calls do nothing. Call before a sleep, not
-  // while polling, which is too short to be worth reading the clock.
+  // while polling: polls are too short to justify reading the clock.
   void start();
   [[nodiscard]] bool started() const { return started_; }
   // Raises a fault if the time-out has expired. Otherwise, writes the hang report if it is due.

@@ -31,9 +31,9 @@ class TilePlan {
   static constexpr std::uint64_t kMaxPairTileBytes = 64 << 10;
   static constexpr std::uint64_t kMinTileBytes = 4 << 10;
 
-  // Plans `chunk_bytes` bytes of every chunk: one slice, or the whole chunk. `parts`: the number
-  // of equal parts to which tiles can be assigned, unless the tiles would be too short. The plan is
-  // the same on all ranks for the same arguments.
+  // Plans `chunk_bytes` bytes of every chunk: one slice, or the whole chunk. `parts`: the number of
+  // equal parts into which the tiles can be grouped, unless that would make the tiles too short.
+  // The plan is the same on all ranks for the same arguments.
   TilePlan(const CollectiveCall& call, int ranks, int parts, std::uint64_t chunk_bytes);
 
   [[nodiscard]] std::uint32_t tiles() const { return tiles_per_chunk_ * chunks_; }

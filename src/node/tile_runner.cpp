@@ -97,12 +97,11 @@ bool TileRunner::all_peer_buffers(Visit visit) const {
   return true;
 }
 
-// Maps all pages of the peers' buffers. Maps nothing in two cases: if each rank computes and maps
-// only a fixed share of the tiles (Mapping::by_shares), or if this rank uses its own buffers for
-// the first time, because most processes never access most pages of a buffer that is not used
-// again. A reused buffer that is not mapped would cause page faults for hundreds of calls, until
-// every process has accessed every page. Returns false if the operation has ended before all
-// buffers are mapped.
+// Maps all pages of the peers' buffers. Otherwise a reused buffer would cause page faults for
+// hundreds of calls, until every process has accessed every page. Maps nothing in two cases: if
+// each rank computes and maps only a fixed share of the tiles (Mapping::by_shares), or if this rank
+// uses its own buffers for the first time: unless a buffer is used again, most processes never
+// access most of its pages. Returns false if the operation ends before all buffers are mapped.
 bool TileRunner::map_peers() {
   mapped_ = true;
   static_cast<void>(all_peer_buffers([&](device::ArenaView& memory, std::uint64_t offset,
@@ -116,7 +115,7 @@ bool TileRunner::map_peers() {
     const auto ranks = static_cast<std::uint64_t>(node_.size());
     next_ = static_cast<std::uint32_t>(rank * plan_->tiles() / ranks);
     end_ = static_cast<std::uint32_t>((rank + 1) * plan_->tiles() / ranks);
-    if (op_.lane.has_computed_share(node_.rank())) next_ = end_;  // before it was suspended
+    if (op_.lane.has_computed_share(node_.rank())) next_ = end_;  // in an earlier run
   }
   if (mapped_ || op_.has_shares || op_.mapping == Mapping::unused) return true;
   const std::uint32_t open = op_.lane.state_word(LaneBlock::open);
@@ -161,7 +160,7 @@ std::optional<std::uint32_t> TileRunner::next_tile() {
   return next_++;
 }
 
-// Publishes that this rank stores a tile. Returns false if the operation has failed.
+// Publishes that this rank is storing a tile. Returns false if the operation has failed.
 bool TileRunner::enter_tile(std::uint32_t number) const {
   // Both accesses are sequentially consistent: either a leaving rank sees this rank inside the
   // tile, or this rank sees that the operation has failed.
@@ -174,11 +173,12 @@ bool TileRunner::enter_tile(std::uint32_t number) const {
 }
 
 // The limits are measured. Up to `most` bytes, plain stores find enough of their lines in the
-// caches; above cache_bytes_ / 2, only if a copy writes each line to all destinations before the
-// next line. Operations that read at least twice as much as they write have a smaller limit, which
-// leaves the caches to the data read. Operations that write at least twice as much as they read
-// have a larger limit. Parts that reduce write to memory that the library reads next; the other
-// parts of a call together write as much as the whole call.
+// caches; above cache_bytes_ / 2, they do so only if a copy writes each line to all destinations
+// before the next line. Operations that read at least twice as much as they write have a smaller
+// limit, which leaves the caches to the data read. Operations that write at least twice as much as
+// they read have a larger limit. Parts that reduce use plain stores, because the library reads
+// their output next. For other parts, the size of the whole call counts, because together they
+// write as much as that call.
 reduce::StorePolicy TileRunner::choose_store_policy() const {
   if (op_.slicing.slices() > 1) return reduce::StorePolicy::cached;  // the result is copied next
   const bool is_part = op_.call.whole != nullptr;
@@ -212,8 +212,8 @@ std::byte* TileRunner::destination(int rank, int chunk, const Tile& tile) const 
   const std::uint64_t at =
       slot.recv_offset + tile.first_byte +
       op_.slicing.offset_in(recv_is_staged(slot.memory), chunk, op_.slice_number);
-  // The owner has allocated the pages. A read fault on an allocated page fills a writable entry, at
-  // a quarter of the cost of a write fault.
+  // The owner has allocated the pages. A read fault on an allocated page installs a writable
+  // page-table entry, at a quarter of the cost of a write fault.
   if (!mapped_) memory.populate(at, tile.bytes, false);
   return memory.at(at);
 }
@@ -241,8 +241,8 @@ void TileRunner::run_tile(std::uint32_t number) const {
   }
 }
 
-// Exchanges both directions of a pair of ranks together: if the call is in place, the source of
-// each direction is the destination of the other.
+// Copies both directions of a pair of ranks together: if the call is in place, the source of each
+// direction is the destination of the other.
 void TileRunner::exchange_tile(const Tile& tile) const {
   alignas(64) thread_local std::array<std::byte, TilePlan::kMaxPairTileBytes> bounce;
   const int rank = tile.chunk;

@@ -53,7 +53,7 @@ class TileRunner {
   std::optional<TilePlan> plan_;
   reduce::StorePolicy store_policy_ = reduce::StorePolicy::cached;
   bool mapped_ = false;  // all peers' buffers are in this process's page tables
-  // With shares, this rank computes the tiles from next_ to end_, and no others.
+  // With shares, this rank computes the tiles in [next_, end_) and no others.
   std::uint32_t next_ = 0;
   std::uint32_t end_ = 0;
 };

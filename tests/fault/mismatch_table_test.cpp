@@ -113,6 +113,14 @@ std::string try_mistake(Session& session, World& world, const Mistake& mistake, 
   return wrong;
 }
 
+// Sanitizers are slow, so each layout then tries only a quarter of the mistakes, and different
+// layouts try different quarters.
+void keep_a_part(std::vector<Mistake>& all, const Layout& layout) {
+  constexpr std::size_t kParts = 4;
+  std::size_t number = layout.nodes.size() + layout.algorithm.size() + layout.transport.size();
+  std::erase_if(all, [&](const Mistake&) { return number++ % kParts != 0; });
+}
+
 class MismatchTable : public testing::TestWithParam<Layout> {};
 
 TEST_P(MismatchTable, FailsEveryRankAndNamesTheOddOne) {
@@ -129,6 +137,7 @@ TEST_P(MismatchTable, FailsEveryRankAndNamesTheOddOne) {
         all.push_back(std::move(mistake));
     }
   }
+  if (sanitized()) keep_a_part(all, layout);
   RankOptions options{
       .environment = {{"HCCL_SOCKET_IFNAME", "lo"}}, .comm_id = false, .seconds = 280};
   if (!layout.algorithm.empty()) options.environment.emplace_back("HCCL_ALGO", layout.algorithm);

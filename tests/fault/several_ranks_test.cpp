@@ -77,21 +77,28 @@ INSTANTIATE_TEST_SUITE_P(Collectives, ReadOnlyReceiveBuffer,
                            return std::string(name_of(collective.param));
                          });
 
+// The numbers of floats of the two calls on each rank.
+struct Sizes {
+  std::size_t reduced;
+  std::size_t gathered;
+};
+
+class CallPostedAhead : public testing::TestWithParam<Sizes> {};
+
 // Rank 1 receives the second call in device memory, the other ranks in host memory.
-TEST(CallPostedAhead, MayUseOtherMemoryThanTheCallBefore) {
+TEST_P(CallPostedAhead, MayUseOtherMemoryThanTheCallBefore) {
   const auto ranks = in_session([](RANK_PARAMETERS) {
-    constexpr std::size_t kReduced = 16'384;
-    constexpr std::size_t kGathered = 2'048;
+    const auto [reduced, per_rank] = GetParam();
     for (int repeat = 0; repeat < 20; ++repeat) {
-      std::vector<float> from(kReduced, 1.0F);
-      std::vector<float> to(kReduced);
-      std::vector<float> block(kGathered, static_cast<float>(world.rank));
-      std::vector<float> blocks(kGathered * kFourRanks);
+      std::vector<float> from(reduced, 1.0F);
+      std::vector<float> to(reduced);
+      std::vector<float> block(per_rank, static_cast<float>(world.rank));
+      std::vector<float> blocks(per_rank * kFourRanks);
       const DeviceMemory device(session.device(), blocks.size() * 4);
       void* const gathered = world.rank == 1 ? device.pointer() : blocks.data();
-      succeed(hcclAllReduce(from.data(), to.data(), kReduced, hcclFloat32, hcclSum, group.handle,
+      succeed(hcclAllReduce(from.data(), to.data(), reduced, hcclFloat32, hcclSum, group.handle,
                             stream));
-      succeed(hcclAllGather(block.data(), gathered, kGathered, hcclFloat32, group.handle, stream));
+      succeed(hcclAllGather(block.data(), gathered, per_rank, hcclFloat32, group.handle, stream));
       succeed(synStreamSynchronize(stream));
       if (world.rank == 1) {
         std::vector<std::byte> bytes(blocks.size() * 4);
@@ -99,15 +106,20 @@ TEST(CallPostedAhead, MayUseOtherMemoryThanTheCallBefore) {
         succeed(synStreamSynchronize(stream));
         std::memcpy(blocks.data(), bytes.data(), bytes.size());
       }
-      require(to == std::vector<float>(kReduced, kFourRanks), "the sum");
+      require(to == std::vector<float>(reduced, kFourRanks), "the sum");
       for (std::size_t at = 0; at < blocks.size(); ++at) {
-        const auto sender = static_cast<float>(static_cast<int>(at / kGathered));
+        const auto sender = static_cast<float>(static_cast<int>(at / per_rank));
         require(blocks[at] == sender, join("element ", at));
       }
     }
   });
   EXPECT_EQ(failures(run_ranks(kFourRanks, ranks)), "");
 }
+
+INSTANTIATE_TEST_SUITE_P(Sizes, CallPostedAhead,
+                         // Larger and smaller than a host payload.
+                         testing::Values(Sizes{16'384, 4'096}, Sizes{1'024, 512}),
+                         [](const auto& sizes) { return std::to_string(sizes.param.reduced); });
 
 // A short broadcast sends data from the root only. A rank that names another root, or leaves the
 // broadcast out, must be found even if another collective follows.
