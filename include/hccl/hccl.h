@@ -103,8 +103,8 @@ hcclResult_t hcclGetUniqueId(hcclUniqueId* id);
 
 // Joins, as rank `rank` of `nranks`, the communicator that `id` identifies, and stores the handle
 // in `comm`. Needs synInitialize() and an acquired device: uses the device that the calling thread
-// acquired last, or else the process's first. Ranks may join in any order, even before the process
-// that created the id. The handle is valid until hcclCommDestroy() or hcclCommAbort().
+// acquired last, or else the first device of the process. Ranks may join in any order, even before
+// the process that created the id. The handle is valid until hcclCommDestroy() or hcclCommAbort().
 // Blocks: until all ranks have joined, at most HCCL_INIT_TIMEOUT.
 // Errors: hcclInvalidArgument if `comm` is null, `nranks` < 1, `rank` is not in [0, nranks), or
 // hcclGetUniqueId() did not create the id and HCCL_COMM_ID is not set; hcclInvalidUsage without a
@@ -135,9 +135,9 @@ hcclResult_t hcclCommFinalize(hcclComm_t comm);
 // group first. A communicator without such calls may be destroyed within a group.
 hcclResult_t hcclCommDestroy(hcclComm_t comm);
 
-// Aborts the communicator at once: queued and running operations fail on all ranks, waits for them
-// return, and the handle is invalid afterwards. May be called while other threads wait for the
-// communicator's operations. (Gaudi's library waits for queued work, like hcclCommDestroy().)
+// Aborts the communicator immediately: queued and running operations fail on all ranks, calls that
+// wait for them return, and the handle is invalid afterwards. May be called while other threads
+// wait for its operations. (Gaudi's library waits for queued work, like hcclCommDestroy().)
 // Blocks: no.
 // Errors: hcclInvalidArgument if the communicator is null, unknown or already destroyed.
 hcclResult_t hcclCommAbort(hcclComm_t comm);

@@ -67,6 +67,34 @@ hcclResult_t hcclEmulationHostView(uint64_t device_address, uint64_t size, void*
 // `size` bytes extend past the allocation, or for a null pointer.
 hcclResult_t hcclEmulationDeviceAddress(const void* view, uint64_t size, uint64_t* device_address);
 
+// Allocates `size` bytes of memory that the program uses like any other, and on which calls are
+// fastest. Writes its address, a multiple of 128, to `*memory`. The memory belongs to the device
+// that the calling thread acquired last, or else to the first device of the process; the address is
+// that of its host view. Other ranks of the node access this memory directly, while buffers from
+// malloc() go through a staging buffer. Free the memory with hcclEmulationMemFree() before you
+// release the device.
+//
+//   void* gradients = NULL;
+//   hcclEmulationMemAlloc(&gradients, count * sizeof(float));
+//   /* write gradients, then: */
+//   hcclAllReduce(gradients, gradients, count, hcclFloat32, hcclSum, comm, stream);
+//   synStreamSynchronize(stream);
+//   hcclEmulationMemFree(gradients);
+//
+// In a forked child, the address is not mapped; see hcclEmulationKeepAtFork().
+// Blocks: no.
+// Errors: hcclInvalidUsage if the process holds no device; hcclInvalidArgument if `size` is 0 or
+// `memory` is null; hcclOutOfMemory if no device memory of that size is free, or if it cannot be
+// mapped.
+hcclResult_t hcclEmulationMemAlloc(void** memory, uint64_t size);
+
+// Frees memory from hcclEmulationMemAlloc(). Calls that have been queued may still use the memory,
+// but the program must not. Does nothing if `memory` is null or its device has been released.
+// Blocks: no.
+// Errors: hcclInvalidArgument if `memory` was not returned by hcclEmulationMemAlloc() or has been
+// freed.
+hcclResult_t hcclEmulationMemFree(void* memory);
+
 // Sets whether processes that are forked from now on get a copy of the `size` bytes of device
 // memory at `device_address`, which must lie inside one allocation. With `keep` 1, a child gets a
 // private copy, as of the moment of the fork, at the same address in the host view. The copy is
@@ -97,8 +125,8 @@ hcclResult_t hcclEmulationKeepAtFork(uint64_t device_address, uint64_t size, int
 // device memory at `device_address`, which must lie inside one allocation. These pages read as
 // zeros from then on and are allocated again when written. The rest of the range keeps its
 // contents, and all addresses stay valid. No rank may have work queued or running that uses the
-// range: wait for the streams first. Trim rarely and large ranges at a time, because the next calls
-// on the allocation check all its pages again.
+// range: wait for the streams first. Trim rarely, and trim large ranges, because the next calls on
+// the allocation check all its pages again.
 // Blocks: no.
 // Errors: hcclInvalidArgument if the range is not in one allocation; hcclSystemError if the system
 // refuses.
@@ -114,14 +142,14 @@ hcclResult_t hcclEmulationTrim(uint64_t device_address, uint64_t size);
 // last page.
 // Blocks: for as long as the system takes to fault the pages in.
 // Errors: hcclInvalidArgument if the memory is null, not mapped, protected or past the end of its
-// file (the text names the first such page); hcclSystemError if no descriptor is available for the
-// check.
+// file (the text names the first such page); hcclSystemError if no file descriptor is available for
+// the check.
 hcclResult_t hcclEmulationCheckMemory(const void* memory, uint64_t size, int writable);
 
 // ---- Traffic, plans and time limits -------------------------------------------------------------
 
-// The path that this rank's calls on a communicator take, and the number of bytes and transfers by
-// which its completed calls have used transports since the communicator was created.
+// The path that this rank's calls on a communicator take, and the number of bytes and transfers
+// that its completed calls have passed through transports since the communicator was created.
 typedef struct hcclEmulationTraffic_t {
   // "node" if all ranks share one node's memory, "copy" if there is one rank. Otherwise the name of
   // the last call's algorithm, or "none" before the first call.
@@ -203,7 +231,7 @@ hcclResult_t hcclEmulationStreamPosition(void* stream_handle, uint64_t* queued,
 // hcclEmulationSetTimeout(). With any other limit, the calling thread runs only work that need not
 // wait for other ranks, and leaves the rest to the stream's own thread. So it returns in time
 // whatever the other ranks do. With 0, the call polls, and makes the stream's own thread start
-// pending work at once.
+// pending work immediately.
 //
 // A failure that is returned counts as reported, as by synEventSynchronize() (see "Failures" in
 // synapse_api.h), and is returned again for the same range. A stream remembers the last 256 runs of
@@ -235,7 +263,7 @@ hcclResult_t hcclEmulationStreamWait(void* stream_handle, uint64_t after, uint64
 // Exit handlers that are registered later run earlier, while callbacks still run.
 // Blocks: no.
 // Errors: those of hcclEmulationStreamWait(); hcclInvalidArgument for a null callback;
-// hcclSystemError or hcclOutOfMemory if the thread cannot be started or there is no memory.
+// hcclSystemError if the thread cannot be started; hcclOutOfMemory if there is no memory.
 hcclResult_t hcclEmulationStreamNotify(void* stream_handle, uint64_t after, uint64_t up_to,
                                        void (*callback)(hcclResult_t result, const char* message,
                                                         void* argument),
@@ -254,7 +282,8 @@ hcclResult_t hcclEmulationStreamNotify(void* stream_handle, uint64_t after, uint
 // different counts for the same block, their calls and the communicator fail with hcclInvalidUsage
 // before that block is written; other blocks may have been written. The errors are those of all
 // collectives (see hccl.h), and hcclInvalidArgument for null counts, output blocks that overlap
-// each other, an output that overlaps an input in any way but in place, and sizes above 2^63 bytes.
+// each other, an output that overlaps an input in any way other than in place, and sizes above 2^63
+// bytes.
 
 // Gathers the blocks of all ranks on every rank: rank r sends counts[r] elements, which are stored
 // at displacements[r] of `recvbuff`. All ranks pass the same counts; displacements may differ.

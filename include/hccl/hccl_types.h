@@ -61,7 +61,7 @@ typedef enum hcclResult_t {
 #define HCCL_OF_TYPE_INT
 #endif
 
-// Reductions. NCCL has swapped values for minimum and maximum: translate reductions by name.
+// Reductions. NCCL's values of minimum and maximum are swapped: translate reductions by name.
 typedef enum hcclRedOp_t HCCL_OF_TYPE_INT {
   hcclSum = 0,
   hcclProd = 1,

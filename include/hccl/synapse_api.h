@@ -108,7 +108,7 @@ synStatus SYN_API_CALL synDeviceGetCountByDeviceType(uint32_t* pCount, synDevice
 synStatus SYN_API_CALL synDeviceCount(uint32_t count[synDeviceTypeSize]);
 
 // Writes the module ids of this host's devices. `size` is the capacity of `pDeviceModuleIds` on
-// entry and the number written on return.
+// entry and the number of ids written on return.
 synStatus SYN_API_CALL synDeviceGetModuleIDs(uint32_t* pDeviceModuleIds, uint32_t* size);
 
 // Writes the free and the total size of the device's memory, in bytes.
@@ -120,7 +120,7 @@ synStatus SYN_API_CALL synDeviceGetInfo(synDeviceId deviceId, synDeviceInfo* pDe
 synStatus SYN_API_CALL synDeviceGetInfoV2(synDeviceId deviceId, synDeviceInfoV2* pDeviceInfo);
 
 // Write one value for each of `querySize` attributes. synDeviceGetAttribute() needs an acquired
-// device, the others do not.
+// device; the others do not.
 synStatus SYN_API_CALL synDeviceGetAttribute(uint64_t* pRetVal,
                                              const synDeviceAttribute* deviceAttr,
                                              const unsigned querySize, synDeviceId deviceId);

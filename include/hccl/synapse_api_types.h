@@ -49,7 +49,7 @@ typedef enum eventCreateFlags {
   EVENT_COLLECT_TIME = 1  // permits synEventElapsedTime() on this event
 } eventCreateFlags;
 
-// No call takes a priority; the type is kept for programs that refer to it.
+// No call accepts a priority; the type is kept for programs that refer to it.
 typedef enum synStreamPriority {
   synStreamPriorityHigh = 0,
   synStreamPriorityLow = 1,

@@ -47,7 +47,7 @@ void check_buffers(const comm::Communicator& communicator, const CollectiveCall&
                    " bytes; use separate buffers or the in-place form"));
 }
 
-// Submits a collective. Replaces addresses in host views by device addresses. Then
+// Submits a collective. Replaces addresses in host views with device addresses. Then
 // check(communicator, call) checks the arguments that only this collective has.
 template <class Check>
 hcclResult_t submit_collective(Callee callee, const CollectiveCall& call, hcclComm_t comm,

@@ -117,8 +117,8 @@ hcclResult_t hcclCommDestroy(hcclComm_t comm) {
 
 hcclResult_t hcclCommAbort(hcclComm_t comm) {
   return guard(__func__, [&] {
-    // First raises the fault, which ends the calls that still use the communicator, because
-    // remove() waits for them.
+    // remove() waits for the calls that still use the communicator, so the fault must end them
+    // first.
     find_communicator(comm)->fail("called hcclCommAbort");
     if (const auto communicator = comm::communicators().remove(to_number(comm)))
       communicator->leave();

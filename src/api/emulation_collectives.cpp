@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives over blocks of different sizes, which run as concurrent sends and receives, or as one
 // reduce for each block; and the probe for messages. Empty blocks are sent and reduced too. So if
-// ranks pass different counts for a block, their calls meet and fail as a mismatch, and no rank
-// waits for a message that is never sent.
+// ranks pass different counts for a block, even if one count is 0, their calls are compared and
+// fail as a mismatch, and no rank waits for a message that is never sent.
 #include "api/queueing.h"
 #include "call/collective_call.h"
 
@@ -41,7 +41,7 @@ struct BlockLayout {
   [[nodiscard]] const Block& of(int rank) const { return blocks[static_cast<std::size_t>(rank)]; }
 };
 
-// An array of counts or displacements, with its name in error texts.
+// An array of counts or displacements, and its name for error texts.
 struct Numbers {
   const std::uint64_t* values;
   const char* name;

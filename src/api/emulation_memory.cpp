@@ -2,15 +2,28 @@
 // The calls of hccl_emulation.h for programs whose own code accesses device memory.
 #include "api/guard.h"
 #include "api/handles.h"
+#include "api/host_ranges.h"
+#include "base/scope_exit.h"
 #include "device/host_memory.h"
 
 #include <limits>
+#include <memory>
 #include <optional>
 
 #include <hccl_emulation.h>
 
 using namespace hccl;
 using namespace hccl::api;
+
+namespace {
+
+// The addresses that hcclEmulationMemAlloc() has returned and hcclEmulationMemFree() has not freed.
+HostRanges& allocated_memory() {
+  static auto* ranges = new HostRanges;  // outlives static destructors
+  return *ranges;
+}
+
+}  // namespace
 
 hcclResult_t hcclEmulationHostView(uint64_t device_address, uint64_t size, void** view) {
   return guard(__func__, [&] {
@@ -36,6 +49,40 @@ hcclResult_t hcclEmulationDeviceAddress(const void* view, uint64_t size, uint64_
                 text("view ", view,
                      " is not in a host view of device memory; pass an address that "
                      "hcclEmulationHostView returned"));
+  });
+}
+
+hcclResult_t hcclEmulationMemAlloc(void** memory, uint64_t size) {
+  return guard(__func__, [&] {
+    if (memory == nullptr)
+      throw Error(hcclInvalidArgument, "memory is null; pass the address of a pointer");
+    const std::shared_ptr<device::Device> device = runtime().current();
+    if (device == nullptr) {
+      throw Error(hcclInvalidUsage,
+                  "this process holds no device; call synDeviceAcquireByModuleId first");
+    }
+    const device::DeviceAddress address = device->arena().allocate(size, "hcclEmulationMemAlloc");
+    ScopeExit on_failure([&] { device->free_memory(address); });
+    void* const view = device->arena().host_view(address, size);
+    allocated_memory().add(view);
+    on_failure.dismiss();
+    *memory = view;
+  });
+}
+
+hcclResult_t hcclEmulationMemFree(void* memory) {
+  return guard(__func__, [&] {
+    if (memory == nullptr) return;
+    if (allocated_memory().remove(memory)) {
+      for (const auto& device : runtime().devices()) {
+        const auto address = device->arena().find_seen_at(to_number(memory));
+        if (address) return device->free_memory(*address);
+      }
+      return;  // released with its device
+    }
+    throw Error(hcclInvalidArgument, text("memory ", memory,
+                                          " is not from hcclEmulationMemAlloc, or has been freed; "
+                                          "free each address that it returned only once"));
   });
 }
 

@@ -20,7 +20,7 @@ std::uint64_t hash_of(std::string_view text) {
   return hash;
 }
 
-// Formats a number as text without the heap.
+// Formats a number as text without using the heap.
 class Digits {
  public:
   template <class Number>
@@ -168,7 +168,7 @@ void FailureLog::write_failure(const FailedCall& call, std::uint64_t repeats) {
               {call.function, " failed: ", call.code_name, " (", code.view(), "): ", call.text});
     return;
   }
-  // The number of the code is left out, because log_parts() takes at most eight parts.
+  // The number of the code is left out, because log_parts() accepts at most eight parts.
   log_parts(call.level, "api",
             {call.function, " failed: ", call.code_name, ", repeated ", Digits(repeats).view(),
              times(repeats), ": ", call.text});

@@ -29,9 +29,9 @@ struct FailedCall {
   bool tries = false;
 };
 
-// Neither allocates memory nor throws, so it works when memory is short and while static objects
-// are destroyed. Holds no lock while it writes, because a write to stderr may block until the
-// pipe's reader drains the pipe. Thread safety: any thread.
+// Neither allocates memory nor throws, so that it works when memory is short and while static
+// objects are destroyed. Holds no lock while it writes, because a write to stderr may block until
+// the pipe's reader drains the pipe. Thread safety: any thread.
 class FailureLog {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -45,15 +45,15 @@ class FailureLog {
   static constexpr int kMostLines = 20;
 
   // Logs a failed call, or counts it (see kPeriod and kMostLines). Does not log a failed try
-  // (FailedCall::tries) yet, but keeps it. The kept try is dropped by forgive(), or if its thread's
-  // next try fails in another way, which replaces it. The kept try is logged when its thread
-  // repeats it or fails in a call that is not a try, when another thread fails in any call, or when
-  // flush() is called.
+  // (FailedCall::tries) yet, but keeps it. The kept try is dropped by forgive(), and replaced if
+  // its thread's next try fails in another way. The kept try is logged when its thread repeats it
+  // or fails in a call that is not a try, when another thread fails in any call, or when flush() is
+  // called.
   void note(const FailedCall& call, TimePoint now) noexcept;
   // Drops the kept try if the calling thread made it. Call when a try of this thread has succeeded.
   void forgive() noexcept;
-  // Logs the kept try, and the number of repetitions of each failure that are not logged yet. Does
-  // not block: omits lines that would have to wait for another thread or for the reader of stderr.
+  // Logs the kept try and, for each failure, the number of repetitions not logged yet. Does not
+  // block: omits lines that would have to wait for another thread or for the reader of stderr.
   void flush() noexcept;
 
  private:

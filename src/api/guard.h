@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The boundary between C++ and C. Every exported function runs its body in a guard, the only place
-// where exceptions become codes, last-error texts and log lines.
+// The boundary between C++ and C. Every exported function that may throw runs its body in a guard,
+// the only place where exceptions become codes, last-error texts and log lines.
 #pragma once
 
 #include "api/last_error.h"
@@ -63,9 +63,9 @@ void log_failed_work(const char* name, hcclResult_t code, const char* text) noex
 // parent's.
 void report_repeated_failures() noexcept;
 
-// Runs `body`, which returns an hcclResult_t, or nothing if it always succeeds. For calls that only
-// queue work: does not block cancellation of the thread, because that would cost 10 ns. The few
-// slow paths of these calls block cancellation themselves.
+// Runs `body`, which returns an hcclResult_t, or nothing if it reports failures only by throwing.
+// For calls that only queue work: does not block cancellation of the thread, because that would
+// cost 10 ns. The few slow paths of these calls block cancellation themselves.
 template <class Body>
 [[nodiscard]] hcclResult_t queueing_guard(Callee callee, Body&& body) noexcept {
   last_hccl_error.clear();

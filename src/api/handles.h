@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the objects that the handles and ids of the C API identify. Throws Error if there is none.
+// Finds the objects that the handles and ids of the C API identify. Throws Error for unknown ones.
 #pragma once
 
 #include "api/copy_text.h"
@@ -104,8 +104,8 @@ inline void require_pointer(const void* pointer, const char* name) {
   if (pointer == nullptr) throw SynError(synInvalidArgument, text(name, " is null"));
 }
 
-// Copies `value` to `out`, a buffer of `len` bytes, truncated. Throws SynError(synInvalidArgument)
-// if `out`, the parameter `name`, is null or `len` is less than 1.
+// Copies `value`, truncated to fit, to `out`, a buffer of `len` bytes. Throws
+// SynError(synInvalidArgument) if `out`, the parameter `name`, is null or `len` is less than 1.
 inline void give_text(std::string_view value, char* out, int len, const char* name) {
   require_pointer(out, name);
   if (len <= 0) throw SynError(synInvalidArgument, "len must be at least 1");

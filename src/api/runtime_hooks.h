@@ -29,7 +29,7 @@ hcclResult_t hcclInitDevice(const synDeviceId deviceId);
 hcclResult_t hcclInitDeviceGaudi(const synDeviceId deviceId);
 hcclResult_t hcclDestroyDevice(const synDeviceId deviceId = 0);
 
-// Fail: emulated devices have no events of the transport below a stream.
+// Fail: emulated devices have no transport-level events.
 hcclResult_t hcclEventRecord(hcclEventHandle* eventHandle, synStreamHandle streamHandle);
 hcclResult_t hcclSynchronizeEvent(const hcclEventHandle& eventHandle,
                                   std::uint64_t microSeconds = HCCL_InfinityWait);
@@ -42,8 +42,8 @@ hcclResult_t hcclFlushSubmissionsAllStreams();
 hcclResult_t hcclSynchronizeStream(synStreamHandle streamHandle);
 hcclResult_t hcclSynchronizeAllStreams();
 
-// Do nothing: a failure belongs to a communicator, so the process has no failure state to dump or
-// reset.
+// Change nothing; hcclDFA() logs a warning. A failure belongs to a communicator, so the process has
+// no failure state to dump or reset.
 hcclResult_t hcclDFA(DfaStatus& dfaStatus, void (*dfaLogFunc)(int, const char*));
 hcclResult_t hcclDfaUpdateState(DfaPhase dfaPhase);
 

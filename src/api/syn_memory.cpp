@@ -2,40 +2,18 @@
 // Device and host memory, copies and fills.
 #include "api/guard.h"
 #include "api/handles.h"
+#include "api/host_ranges.h"
 #include "base/log.h"
 #include "device/copy.h"
 
 #include <synapse_api.h>
 
 #include <cstdlib>
-#include <map>
-#include <mutex>
 
 using namespace hccl;
 using namespace hccl::api;
 
 namespace {
-
-// The host memory that the program has mapped or allocated. Counts how often, because programs may
-// map the same memory more than once.
-class HostRanges {
- public:
-  void add(const void* pointer) {
-    const std::lock_guard lock(mutex_);
-    ++ranges_[pointer];
-  }
-  [[nodiscard]] bool remove(const void* pointer) {
-    const std::lock_guard lock(mutex_);
-    const auto entry = ranges_.find(pointer);
-    if (entry == ranges_.end()) return false;
-    if (--entry->second == 0) ranges_.erase(entry);
-    return true;
-  }
-
- private:
-  std::mutex mutex_;
-  std::map<const void*, int> ranges_;
-};
 
 HostRanges& mapped_ranges() {
   static auto* ranges = new HostRanges;  // outlives static destructors
@@ -51,7 +29,7 @@ void check_flags(uint32_t flags) {
   if (flags != 0) throw SynError(synInvalidArgument, text("flags is ", flags, "; pass 0"));
 }
 
-// Records why a copy or a fill has failed, for later work that fails because of it. Also logs the
+// Records why a copy or a fill has failed, for later work that fails as a result. Also logs the
 // reason, because there may be no later work. Does not use the heap, because memory may have run
 // out.
 void note_failure(const char* name, hcclResult_t code, const char* why) noexcept {
@@ -82,7 +60,7 @@ void enqueue_copy(device::Stream& stream, uint64_t src, uint64_t size, uint64_t 
                   synDmaDir direction) {
   if (size == 0) return;
   device::Arena& arena = stream.device().arena();
-  // Replaces an address in a host view by the device address behind it.
+  // Replaces an address in a host view with the device address behind it.
   const bool from_view = arena.behind_view(src) != src;
   const bool to_view = arena.behind_view(dst) != dst;
   src = arena.behind_view(src);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fails the functions that are exported because programs look them up, but that are not available
-// in this version. Each function passes its own __func__.
+// Fails calls of functions that this version exports, because programs look them up, but does not
+// implement. Each such function passes its own __func__.
 #pragma once
 
 #include <hccl_types.h>

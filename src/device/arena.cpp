@@ -27,8 +27,7 @@ Arena::Arena(DeviceAddress base, std::uint64_t capacity, std::uint32_t stagger,
 Arena::~Arena() { forget_at_fork(*this); }
 
 DeviceAddress Arena::allocate(std::uint64_t bytes, const char* what) {
-  if (bytes == 0)
-    throw SynError(synInvalidArgument, "synDeviceMalloc of 0 bytes; request at least 1");
+  if (bytes == 0) throw SynError(synInvalidArgument, text(what, " of 0 bytes; request at least 1"));
   if (bytes > capacity_) {
     throw SynError(synOutOfDeviceMemory, text(what, " of ", bytes, " bytes: the device has ",
                                               capacity_, " bytes; raise HCCL_DEVICE_MEMORY"));

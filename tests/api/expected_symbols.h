@@ -33,6 +33,8 @@ inline constexpr std::array kExpectedSymbols = std::to_array<std::string_view>({
     "hcclEmulationHostView",
     "hcclEmulationKeepAtFork",
     "hcclEmulationLaunch",
+    "hcclEmulationMemAlloc",
+    "hcclEmulationMemFree",
     "hcclEmulationPlan",
     "hcclEmulationSetTimeout",
     "hcclEmulationStreamNotify",

@@ -100,6 +100,35 @@ RANK_TEST(DeviceAddress, IsFoundForEveryAddressOfAView, 1) {
   require_refused(hcclEmulationDeviceAddress(gone, 1, &address), "is not in a host view");
 }
 
+RANK_TEST(AllocatedMemory, IsReducedWithoutStaging, 2) {
+  void* memory = nullptr;
+  succeed(hcclEmulationMemAlloc(&memory, kFloatsSize));
+  require(reinterpret_cast<std::uintptr_t>(memory) % 128 == 0, "is aligned to 128 bytes");
+  auto* const floats = static_cast<float*>(memory);
+  for (std::size_t at = 0; at < kFloats; ++at) floats[at] = static_cast<float>(world.rank + 1);
+  succeed(hcclAllReduce(memory, memory, kFloats, hcclFloat32, hcclSum, group.handle, stream));
+  succeed(synStreamSynchronize(stream));
+  for (std::size_t at = 0; at < kFloats; ++at) require(floats[at] == 3, join("element ", at));
+  std::uint64_t address = 0;
+  succeed(hcclEmulationDeviceAddress(memory, kFloatsSize, &address));
+  require_refused(hcclEmulationMemFree(static_cast<std::byte*>(memory) + 4096),
+                  "is not from hcclEmulationMemAlloc");
+  const DeviceMemory other(session.device(), kFloatsSize);
+  require_refused(hcclEmulationMemFree(bytes_of(other)), "is not from hcclEmulationMemAlloc");
+  succeed(hcclEmulationMemFree(memory));
+  require_refused(hcclEmulationMemFree(memory), "or has been freed");
+  require_refused(hcclEmulationMemFree(&address), "is not from hcclEmulationMemAlloc");
+  succeed(hcclEmulationMemFree(nullptr));
+}
+
+RANK_TEST(AllocatedMemory, IsRefusedWithAReason, 1) {
+  void* memory = nullptr;
+  require_refused(hcclEmulationMemAlloc(nullptr, 8), "memory is null");
+  require_refused(hcclEmulationMemAlloc(&memory, 0), "0 bytes");
+  require(hcclEmulationMemAlloc(&memory, std::uint64_t{1} << 60) == hcclOutOfMemory, "too much");
+  require(memory == nullptr, "the pointer is unchanged");
+}
+
 // Views must be usable as source and destination of a copy, even if the ranges overlap.
 RANK_TEST(ViewAsBuffer, CanBeSourceOrDestinationOfACopy, 1) {
   const DeviceMemory from(session.device(), kFloatsSize);
