@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The header that precedes a call's data on every connection of the call. It identifies the call:
-// before a receiver takes any data, it compares the header with that of its own call.
+// The header that precedes a call's data on every connection of the call. It identifies the call. A
+// receiver compares it with the header of its own call before taking any data.
 #pragma once
 
 #include "base/error.h"
@@ -21,7 +21,7 @@ struct Plan;
 
 namespace hccl::network {
 
-// A peer's call differs from this rank's call. The text names both calls.
+// Thrown if a peer's call differs from this rank's call. The text names both calls.
 class CallMismatch : public Error {
  public:
   using Error::Error;
@@ -55,7 +55,8 @@ struct CallHeader {
     return std::as_bytes(std::span(this, 1));
   }
   [[nodiscard]] static CallHeader from(std::span<const std::byte> bytes);
-  // Return the header of a collective, which is number `number` on its stream, or of a message.
+  // Return the header of a collective or of a message. `number` is the collective's number on its
+  // stream.
   [[nodiscard]] static CallHeader of(const CollectiveCall& call, const planner::Plan& plan,
                                      std::uint64_t number);
   [[nodiscard]] static CallHeader of(const PointToPoint& call, bool wants_answer);

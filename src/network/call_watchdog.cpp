@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kVerdictPatience{500};
 constexpr std::chrono::milliseconds kPeersPause{20};
-// The maximum time until a verdict: the process that gives it first queries all other ranks.
+// The maximum time until the server gives its verdict. The server first queries all ranks.
 constexpr std::chrono::seconds kJudgement{1};
 constexpr std::chrono::milliseconds kSecondJudgement{2500};
 // The time for which data that a rank sent before it left may still be in flight.
@@ -116,18 +116,19 @@ void CallWatchdog::throw_mismatch(const CallMismatch& found, transport::WaitSet&
 }
 
 void CallWatchdog::time_out() const {
-  throw Error(hcclSystemError, text(waiting().doing(), ": waited ", seconds(limit_.time), " s for ",
-                                    network_.stall_reports().root_cause(awaited_text(), begin_),
-                                    "; ", limit_.remedy(), " if such a wait is expected"));
+  const std::string ranks_and_cause = network_.stall_reports().root_cause(awaited_text(), begin_);
+  throw Error(hcclSystemError,
+              text(waiting().doing(), ": waited ", seconds(limit_.time), " s for ", ranks_and_cause,
+                   "; ", limit_.remedy(), " if such a wait is expected"));
 }
 
 void CallWatchdog::report_hang() {
   report_.end = Deadline::never();
   if (!network_.claim_hang_report()) return;
+  const std::string ranks_and_cause = network_.stall_reports().root_cause(awaited_text(), begin_);
   log_line(LogLevel::error, "hang",
            text("rank ", network_.rank(), " has waited ", seconds(network_.config().hang_report),
-                " s in ", waiting().doing(), " for ",
-                network_.stall_reports().root_cause(awaited_text(), begin_)));
+                " s in ", waiting().doing(), " for ", ranks_and_cause));
 }
 
 std::string CallWatchdog::awaited_text() const {

@@ -26,7 +26,7 @@ struct WatchedCall {
   std::function<std::string()> text;
   std::function<std::vector<int>()> awaited;  // returns the ranks that the call is waiting for
   const StreamLookahead* ahead = nullptr;
-  std::uint64_t stream = 0;  // its stream's id
+  std::uint64_t stream = 0;  // the id of the call's stream
 };
 
 class CallWatchdog final : public ProgressObserver {
@@ -66,7 +66,8 @@ class CallWatchdog final : public ProgressObserver {
   WaitLimit::Value limit_;
   TimeLimit timeout_;
   TimeLimit report_;
-  // The times of two early queries, which find calls that do not match and wait for each other.
+  // The times of two early queries, which find calls that wait for each other because they do not
+  // match.
   Deadline early_ask_ = Deadline::never();
   Deadline second_ask_ = Deadline::never();
   Deadline departed_ = Deadline::never();

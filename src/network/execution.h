@@ -20,7 +20,7 @@ class Streams {
   Streams(const Streams&) = delete;
   Streams& operator=(const Streams&) = delete;
 
-  // Returns the endpoint to `rank`, which is opened at the first use. Throws what Transport::open()
+  // Returns the endpoint to `rank`. Opens it at the first use. Throws what Transport::open()
   // throws.
   [[nodiscard]] virtual transport::Endpoint& to(int rank) = 0;
   // Returns the number that the program uses for `rank`, for error texts.
@@ -42,14 +42,15 @@ class Execution {
   void follow(const Execution& earlier) { earlier_ = &earlier; }
 
   // Moves all data that can be moved now, and returns whether anything has moved. Does not block.
-  // Throws PeerLost. Throws CallMismatch if a peer makes a different call, before taking any of its
-  // data.
+  // Throws PeerLost. Throws CallMismatch if a peer makes a different call, without taking any data
+  // of that call.
   bool advance();
   // Returns whether this rank, or a rank whose header has arrived, asks all ranks to confirm the
   // call.
   [[nodiscard]] bool asks_to_confirm() const { return header_.confirm != 0; }
   [[nodiscard]] bool complete() const { return step_ == schedule_.steps.size(); }
-  // Appends the endpoints for which the execution waits, with the events.
+  // Adds to `entries` the endpoints for which the execution waits, and the events that it waits
+  // for.
   void add_interests(std::vector<transport::WaitSet::Entry>& entries) const;
   // Returns the peers for which the execution waits, as the program numbers them.
   [[nodiscard]] std::vector<int> awaited() const;

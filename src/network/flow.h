@@ -25,8 +25,8 @@ class Memory {
   Memory& operator=(const Memory&) = delete;
 
   // Return at least one byte and at most `most` bytes, from byte `offset` on, for reading or for
-  // writing. The span is valid until the next call. Throw Error(hcclInvalidArgument) if the memory
-  // cannot be accessed.
+  // writing. The span is valid until the next call. Throw Error(hcclOutOfMemory) if pages of device
+  // memory cannot be mapped or allocated.
   [[nodiscard]] virtual std::span<const std::byte> source(std::uint64_t offset,
                                                           std::size_t most) = 0;
   [[nodiscard]] virtual std::span<std::byte> destination(std::uint64_t offset,
@@ -115,7 +115,7 @@ struct Dependency {
 // A transfer in progress.
 struct Flow {
   const schedule::Transfer* transfer = nullptr;
-  PeerConnection* connection = nullptr;  // null: local
+  PeerConnection* connection = nullptr;  // null if the transfer is local
   std::uint64_t bytes = 0;
   std::uint64_t moved = 0;
   std::vector<Dependency> dependencies{};  // empty for most flows

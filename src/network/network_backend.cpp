@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens the connections of streams, describes traffic and plans, and propagates faults. Ranks of
-// this node see a fault in shared memory, those of other nodes get it over the control link.
+// this node see a fault in shared memory; ranks of other nodes receive it over the control link.
 #include "network/network_backend.h"
 
 #include "base/text.h"
@@ -137,7 +137,10 @@ void NetworkBackend::peer_died(int peer) noexcept {
   tell_others();
 }
 
+// Another rank of this node may have raised a fault that has not reached the other nodes. They must
+// receive it before they hear of this departure, because the departure would seem to be the cause.
 void NetworkBackend::depart() {
+  tell_others();
   segment_->depart();
   cut_link();
 }

@@ -36,15 +36,16 @@ class NetworkBackend final : public Backend {
   NetworkBackend(std::shared_ptr<const Config> config, int rank, int size);
   ~NetworkBackend() override;
 
-  // Opens the transports and returns this rank's addresses, which the other ranks need. Throws
-  // Error(hcclSystemError) if HCCL_TRANSPORT names a transport that is not available.
+  // Opens the transports and returns this rank's addresses, which the other ranks need. Throws what
+  // TransportFactory::make() throws, and Error(hcclSystemError) if HCCL_TRANSPORT names a transport
+  // that is not available.
   [[nodiscard]] std::vector<std::byte> announce(const Secret& secret) {
     return routes_.announce(secret);
   }
   // Chooses a transport for each peer, and attaches the link over which nodes report faults.
-  // `table` contains each rank's result of announce(); its link is moved out. `segment` is the
-  // memory that the ranks of this node share. Throws Error(hcclInvalidUsage) if no transport
-  // reaches a rank; the text names the rank and the reason.
+  // `table` contains each rank's result of announce(); connect() moves the table's link out.
+  // `segment` is the memory that the ranks of this node share. Throws Error(hcclInvalidUsage) if no
+  // transport reaches a rank; the text names the rank and the reason.
   void connect(bootstrap::RankTable& table, planner::Topology topology,
                std::vector<std::string> rank_texts, std::unique_ptr<node::NodeSegment> segment);
 

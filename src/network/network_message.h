@@ -39,7 +39,7 @@ class NetworkMessage {
   bool advance(int own_rank);
 
  private:
-  // Returns the link's endpoint, which is opened at the first use. Call on the message's turn.
+  // Returns the link's endpoint. Opens it at the first use. Call on the message's turn.
   [[nodiscard]] transport::Endpoint& endpoint() const;
   [[nodiscard]] bool sends() const { return call_.direction == Direction::send; }
   [[nodiscard]] bool has_moved() const {

@@ -39,8 +39,8 @@ const NetworkMessage* first_open(const Items& items) {
   return found == items.end() ? nullptr : &*found;
 }
 
-// Returns whether an item waits until another stream passes the turn. If one of `items` has the
-// turn on the same link, that item passes it.
+// Returns whether an item can get its turn only from another stream, because none of `items` has
+// the turn on the item's link.
 bool waits_for_another_stream(const Items& items) {
   return std::ranges::any_of(items, [&](const NetworkMessage& item) {
     const auto before = [&](const NetworkMessage& other) {
@@ -56,11 +56,11 @@ bool waits_for_another_stream(const Items& items) {
 // passes the turn to an item.
 void sleep(const Items& items, transport::WaitSet& wait_set, std::atomic<int>& waiting_for_turns) {
   const bool waits = waits_for_another_stream(items);
-  if (waits) ++waiting_for_turns;  // while this is counted, finish() wakes the streams
+  if (waits) ++waiting_for_turns;  // from now on, finish() wakes the streams
   const ScopeExit withdraw([&] {
     if (waits) --waiting_for_turns;
   });
-  if (waits && !waits_for_another_stream(items)) return;  // passed before the count
+  if (waits && !waits_for_another_stream(items)) return;  // passed before the increment
   std::vector<transport::WaitSet::Entry> entries;
   for (const NetworkMessage& item : items) {
     if (!item.complete() && item.has_turn()) entries.push_back(item.interest());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends and receives over endpoints. Each direction between two ranks has one link, on which
+// Runs sends and receives over endpoints. Each direction between two ranks has one link, on which
 // messages travel in the order of the calls; only the message whose turn it is uses the link. A
 // send may ask for an answer, by which the receiver confirms that it expects the message; the send
 // then completes only after the answer. In a series of sends to one rank, only the last one asks,

@@ -22,8 +22,9 @@ class Routes {
   // Throws Error(hcclInvalidArgument) if HCCL_TRANSPORT names an unknown transport.
   Routes(std::shared_ptr<const Config> config, int rank, int size);
 
-  // Opens the transports and returns this rank's addresses, which the other ranks need. Throws
-  // Error(hcclSystemError) if HCCL_TRANSPORT names a transport that is not available.
+  // Opens the transports and returns this rank's addresses, which the other ranks need. Throws what
+  // TransportFactory::make() throws, and Error(hcclSystemError) if HCCL_TRANSPORT names a transport
+  // that is not available.
   [[nodiscard]] std::vector<std::byte> announce(const Secret& secret);
   // Chooses a transport for each peer. `table` contains each rank's result of announce(). Throws
   // Error(hcclInvalidUsage) if no transport reaches a rank; the text names the rank and the reason.
@@ -64,7 +65,7 @@ class Routes {
   const int rank_;
   const int size_;
   std::vector<std::unique_ptr<transport::Transport>> transports_;
-  std::map<std::string, std::string> missing_;  // by name of an unavailable transport: the reason
+  std::map<std::string, std::string> missing_;  // reasons why transports are unavailable, by name
   std::vector<Route> routes_;                   // by rank
   std::vector<std::string> rank_texts_;
 };

@@ -13,11 +13,11 @@ namespace hccl::network {
 // A group's ranks are numbered from 0 in its plans. Thread safety: one thread at a time.
 class ScheduleGroup {
  public:
-  // The group of all ranks of a communicator, of which this one is `rank`. The planner must outlive
-  // the group.
+  // Creates the group of all ranks of a communicator. `rank` is this rank's number. The planner
+  // must outlive the group.
   ScheduleGroup(const planner::Planner& planner, int rank)
       : planner_(planner), rank_(rank), schedules_(planner) {}
-  // A group of some ranks: `members` are their numbers in the communicator. This rank is
+  // Creates a group of some ranks. `members` are their numbers in the communicator; this rank is
   // members[rank].
   ScheduleGroup(const planner::Planner& planner, std::vector<int> members, int rank)
       : planner_(planner), members_(std::move(members)), rank_(rank), schedules_(planner) {}
@@ -25,7 +25,7 @@ class ScheduleGroup {
   [[nodiscard]] const planner::Planner& planner() const { return planner_; }
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return planner_.topology().ranks(); }
-  // Returns the number in the communicator of the rank at a place of a schedule.
+  // Returns the communicator's number of the rank that has position `place` in a schedule.
   [[nodiscard]] int number_at(Collective collective, int place) const {
     const int rank = planner_.rank_at(collective, place);
     return members_.empty() ? rank : members_[static_cast<std::size_t>(rank)];

@@ -43,7 +43,7 @@ class ScheduleRunner {
   ScheduleRunner(NetworkBackend& network, std::uint32_t first_connection)
       : network_(network), first_connection_(first_connection) {}
 
-  // Sets the ordinal of the stream, before the first call.
+  // Sets the ordinal of the stream. Call before the first run().
   void set_ordinal(std::uint32_t ordinal) { ordinal_ = ordinal; }
 
   // Runs all channels of a call among the ranks of a group. Blocks until this rank's part is
@@ -54,7 +54,7 @@ class ScheduleRunner {
 
   // Returns the ranks for which the running call waits, numbered as in the communicator.
   [[nodiscard]] std::vector<int> awaited() const;
-  // Adds the traffic since the last call to the communicator's.
+  // Adds the runner's traffic since the last count_traffic() to that of the communicator.
   void count_traffic(std::string_view algorithm);
   // Calls NetworkBackend::part_from() for all endpoints. Call before destruction.
   void part(Deadline deadline);

@@ -35,10 +35,10 @@ class StreamConnections final : public BackendStream {
   // Throw Error: the communicator's fault, a lost peer, a call that does not match, or a time-out.
   //
   // A short call has buffers of at most 128 KiB times the number of ranks, and at most 1 MiB. It
-  // stages its output, and copies the output to `recv` when the data of all ranks has arrived.
-  // Before a longer call, a reduce, or a call without elements moves data, the ranks agree on the
-  // call. In a short broadcast, only the root sends data; the ranks agree afterwards, unless
-  // another collective follows on the root's stream.
+  // stages its output, and copies the output to `recv` when the data of all ranks has arrived. The
+  // ranks agree on a longer call or a reduce before its data moves, and on a call without elements.
+  // In a short broadcast, only the root sends data; the ranks agree afterwards, unless another
+  // collective follows on the root's stream.
   bool run(const CollectiveCall& call, std::uint64_t staging, CallLookahead& ahead) override;
   bool exchange(std::span<const PointToPoint> calls, const MessagePlace& place,
                 std::uint64_t staging, GroupLookahead& ahead) override;
@@ -51,8 +51,8 @@ class StreamConnections final : public BackendStream {
   [[nodiscard]] std::uint32_t ordinal() const { return ordinal_; }
   // Counts a collective that has been completed by `algorithm`. Call on the stream's turn.
   void finish_call(const CollectiveCall& call, std::string_view algorithm);
-  // Returns the wait set on which the stream's calls sleep. Creates it at the first use; then
-  // throws Error(hcclSystemError) if the process has no free descriptor. Call on the stream's turn.
+  // Returns the wait set on which the stream's calls sleep. Creates it at the first use. Throws
+  // Error(hcclSystemError) if that fails because no descriptor is left. Call on the stream's turn.
   [[nodiscard]] transport::WaitSet& wait_set();
   // Ends the sleep of a call. Thread safety: any thread.
   void wake();

@@ -34,6 +34,12 @@ class FakeBackend final : public Backend {
     const std::lock_guard lock(mutex_);
     return log_;
   }
+  // Throws the error of the next run, if the test has set one.
+  void throw_once() {
+    const std::lock_guard lock(mutex_);
+    if (std::string error = std::exchange(error_of_next_run, ""); !error.empty())
+      throw Error(hcclSystemError, error);
+  }
   void note(const std::string& what) {
     const std::lock_guard lock(mutex_);
     log_.push_back(what);
@@ -90,8 +96,7 @@ class FakeBackend final : public Backend {
       backend_.note(text("number ", name_, ' ', describe(call)));
     }
     bool run(const CollectiveCall& call, std::uint64_t staging, CallLookahead& ahead) override {
-      if (std::string error = std::exchange(backend_.error_of_next_run, ""); !error.empty())
-        throw Error(hcclSystemError, error);
+      backend_.throw_once();
       backend_.note(text("run ", name_, ' ', describe(call), staging != 0 ? " staged" : "",
                          ahead.has_next() ? ", more follow" : ""));
       return true;
