@@ -42,7 +42,7 @@ static int run_rank(int rank, const char* mistake, const int pipe_ends[2]) {
 
   void* data = (void*)(uintptr_t)buffer;
   if (rank == 1 && strcmp(mistake, "address") == 0) data = (void*)1;
-  char go = 0;  // rank 1 waits until rank 0 has called, so that the output is always the same
+  char go = 0;  // rank 1 waits for rank 0's call, so that the output is always the same
   if (rank == 1 && read(pipe_ends[0], &go, 1) != 1) return 1;
   const size_t count = rank == 1 ? make(mistake) : kCount;
   // The call only queues the operation, so it fails only if its own arguments are wrong.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies on one stream and collectives on another, ordered by events: while one part is reduced,
-// the next part is copied. C++11. The program has only one rank, so that it needs no launcher.
+// Runs copies on one stream and collectives on another, ordered by events: while one part is
+// reduced, the next part is copied. Needs only C++11. The program has only one rank, so that it
+// needs no launcher.
 #include <hccl.h>
 #include <synapse_api.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pipeline: every rank is a stage that processes micro-batches and passes them to the next rank.
 // While a stage processes a micro-batch on one stream, it sends the previous micro-batch and
-// receives the next as one group on another stream. Events order the two streams. C++11.
+// receives the next as one group on another stream. Events order the streams. Needs only C++11.
 // Usage: pipeline [ranks]
 #include <hccl.h>
 #include <synapse_api.h>

@@ -26,15 +26,15 @@ template <class Fact>
   return {all.host(), all.host() + ranks};
 }
 
-// `failure` is the reason why this rank cannot begin, or empty. If any rank's `failure` is not
-// empty, throws SharedError on all ranks. Blocks until all ranks have called the function.
+// Checks that `failure`, the reason why a rank cannot begin, is empty on all ranks. Blocks until
+// all ranks have called the function. Throws SharedError on all ranks if any rank has a failure.
 void require_no_failure(const std::string& failure, const Rank& rank);
 
 // The settings and the state with which a rank begins its training.
 struct Start {
   std::string training;          // settings from the command line
-  std::uint32_t data = 0;        // check sum of the data
-  std::uint32_t parameters = 0;  // check sum of the initial parameters
+  std::uint32_t data = 0;        // checksum of the data
+  std::uint32_t parameters = 0;  // checksum of the initial parameters
   std::uint64_t steps = 0;       // number of steps completed before this run
 };
 

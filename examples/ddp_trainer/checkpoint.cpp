@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file consists of a line of JSON, the floats, and a check sum of both.
+// The file consists of a line with the format's name, a line of JSON, the floats, and a checksum of
+// all these.
 #include "checkpoint.h"
 
 #include "errors.h"
@@ -76,7 +77,7 @@ std::string contents_of(const std::string& path) {
   return contents.str();
 }
 
-// Checks the format and the check sum of `rest`, the contents of the file. Returns the header, and
+// Checks the format and the checksum of `rest`, the contents of the file. Returns the header, and
 // sets `rest` to the floats.
 std::string take_header(const std::string& path, std::string_view& rest) {
   const std::size_t begin = std::strlen(kFormat) + 1;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file with the state of a training: the parameters, the optimizer state and the reports on the
-// completed epochs. A training can continue from the file in any mode and with any number of ranks.
-// The result has the same bits, except that sums of bfloat16 gradients depend on the number of
-// ranks.
+// A file with the state of a training run: the parameters, the optimizer state and the reports on
+// the completed epochs. Training can continue from the file in any mode and with any number of
+// ranks. The result has the same bits, except that sums of bfloat16 gradients depend on the number
+// of ranks.
 #pragma once
 
 #include "trainer.h"
@@ -23,11 +23,11 @@ struct Checkpoint {
 // Returns the widths of the network as a text such as "layers 64-128-64-10".
 [[nodiscard]] std::string layers(const TrainingPlan& plan);
 
-// Returns a text of the settings that must be equal if a training is to continue from a checkpoint.
+// Returns a text of the settings that must be equal if training is to continue from a checkpoint.
 [[nodiscard]] std::string identity(const TrainingPlan& plan);
 
 // Reads a checkpoint. Throws RunError if the file is not readable, is damaged or truncated, or
-// belongs to a training with another plan or with data of another check sum.
+// belongs to a training run with another plan or with data that have another checksum.
 [[nodiscard]] Checkpoint read_checkpoint(const std::string& path, const TrainingPlan& plan,
                                          std::uint32_t data);
 

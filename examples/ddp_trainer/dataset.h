@@ -26,7 +26,7 @@ struct Dataset {
 struct Split {
   Dataset training;
   Dataset test;
-  std::uint32_t check_sum = 0;  // check sum of the pixels and classes
+  std::uint32_t check_sum = 0;  // checksum of the pixels and classes
 };
 
 // Reads a file with lines of 64 comma-separated pixels (0 to 16) and a class (0 to 9). The file may

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uses loops that compilers vectorise without reordering a sum.
+// Implements the products with loops that compilers can vectorise without reordering a sum.
 #include "matrix.h"
 
 #include <algorithm>

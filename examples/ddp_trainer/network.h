@@ -42,7 +42,7 @@ struct Score {
   static constexpr double kHighestLoss = 16384;
 
   std::int64_t loss = 0;     // in units of 2^-28
-  std::int64_t correct = 0;  // number of samples
+  std::int64_t correct = 0;  // number of samples classified correctly
   std::int64_t samples = 0;
   std::int64_t diverged = 0;  // samples with a higher loss or NaN, which `loss` does not include
 

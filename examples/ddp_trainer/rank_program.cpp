@@ -46,7 +46,7 @@ class Communicator {
   hcclComm_t handle_ = nullptr;
 };
 
-// Returns the spans of all ranks on rank 0, to which the other ranks send theirs.
+// Sends the spans of the other ranks to rank 0. Returns, on rank 0, the spans of all ranks.
 std::vector<std::vector<Span>> collect_spans(const Trace& trace, const Rank& rank) {
   std::vector<Span> mine = trace.spans();
   const std::vector<std::uint64_t> counts = gather<std::uint64_t>(mine.size(), rank);
@@ -97,7 +97,7 @@ class RankProgram {
     epochs_ = inputs.checkpoint->epochs;
   }
 
-  // Trains and reports. Returns 0, or the errno of the first line that could not be written.
+  // Trains and reports. Returns 0, or the errno of the last line that could not be written.
   [[nodiscard]] int run() {
     require_same_start(start(), rank_);
     print_line(heading(options_, inputs_.plan, trainer_.layout().parameters()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rank 0's report on a training: lines of text and a JSON file.
+// Rank 0's report on a training run: lines of text and a JSON file.
 #pragma once
 
 #include "options.h"
@@ -13,7 +13,7 @@ struct Training {
   Options options;
   TrainingPlan plan;
   std::vector<EpochReport> epochs;
-  std::uint32_t weights = 0;  // check sum of the parameters
+  std::uint32_t weights = 0;  // checksum of the parameters
 };
 
 [[nodiscard]] std::string heading(const Options& options, const TrainingPlan& plan,

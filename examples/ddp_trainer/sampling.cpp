@@ -9,7 +9,7 @@
 namespace ddp_trainer {
 namespace {
 
-// Hashes a number by SplitMix64 (Steele, Lea and Flood).
+// Hashes a number with SplitMix64 (Steele, Lea and Flood).
 std::uint64_t mixed(std::uint64_t value) {
   value += 0x9e3779b97f4a7c15;
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;

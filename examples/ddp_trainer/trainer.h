@@ -47,8 +47,8 @@ class Trainer {
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  // Trains for an epoch, then tests. Returns the same report on all ranks. Throws SharedError if
-  // the training diverges. Blocks until all ranks have called the function.
+  // Trains for an epoch, then tests. Blocks until all ranks have called the function. Throws
+  // SharedError if the training diverges. Returns the same report on all ranks.
   [[nodiscard]] EpochReport run_epoch(int epoch, const StepDone& step_done);
 
   [[nodiscard]] const Layout& layout() const { return layout_; }

@@ -55,8 +55,8 @@ Baseline from_json(const Json& json) {
   return baseline;
 }
 
-// Removes the bracketed number at the start of the JSON library's messages, which does not help
-// users.
+// Removes the number in brackets, which does not help users, from the start of a message of the
+// JSON library.
 std::string without_code(const std::string& message) {
   const std::size_t end = message.find("] ");
   return end == std::string::npos ? message : message.substr(end + 2);

@@ -14,10 +14,11 @@
 
 namespace hccl_perf {
 
-// A baseline needs at least this many timed passes of each cell, to estimate the noise.
+// The minimum number of timed passes of each cell in a baseline. Fewer passes do not show the
+// noise.
 inline constexpr std::uint64_t kFewestSamples = 5;
 
-// Identifies a cell of a run. --compare compares the cells with equal keys of two runs of the same
+// Identifies a cell of a run. --compare compares cells that have equal keys in two runs of the same
 // collective.
 struct CellKey {
   std::string type;
@@ -35,7 +36,7 @@ struct CellKey {
 // The result of every timed pass of each cell, in nanoseconds. With -N, a cell has one row in each
 // cycle; the passes of all its rows are merged.
 struct CellSamples {
-  std::vector<CellKey> keys;  // in the order of their first row
+  std::vector<CellKey> keys;  // in the order of their first rows
   std::map<CellKey, std::vector<double>> samples;
 
   void add(const CellKey& key, const std::vector<double>& more);

@@ -11,8 +11,8 @@
 namespace hccl_perf {
 namespace {
 
-// Version 1 writes "no limit" as a number close to 2^63; this value and all larger ones count as no
-// limit.
+// Version 1 of cgroups writes "no limit" as a number close to 2^63. Every value of at least
+// kNoLimit counts as no limit.
 constexpr double kNoLimit = 1e18;
 
 struct Group {
@@ -57,9 +57,9 @@ std::optional<double> limit_in(const std::string& word) {
 
 using Read = std::function<std::optional<double>(const std::string& folder)>;
 
-// Returns the smallest value that `read` finds in the folder of the cgroup and in its parents. A
-// container often sees its own cgroup as the root, whatever path /proc shows; then only the root,
-// the last folder tried, has the files.
+// Returns the smallest value that `read` finds in the directory of the cgroup and in its parents. A
+// container often sees its own cgroup as the root, whatever path /proc shows. Then only the root,
+// the last directory tried, has the files.
 std::optional<double> tightest(const std::string& top, std::string path, const Read& read) {
   std::optional<double> least;
   while (true) {

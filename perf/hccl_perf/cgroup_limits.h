@@ -14,7 +14,7 @@ struct CgroupLimits {
 };
 
 // Returns the tightest limits of this process's cgroup and its parents, in version 1 or 2 of
-// cgroups. `root` is prepended to /proc and /sys; tests pass a folder of their own.
+// cgroups. `root` is prepended to /proc and /sys; tests pass a directory of their own.
 [[nodiscard]] CgroupLimits cgroup_limits(const std::string& root = "");
 
 // Returns the bytes of memory that these cgroups still allow the process to use. Cached files count

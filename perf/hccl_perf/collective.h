@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The collectives that hccl-perf runs: the counts for a size, the bus bandwidth for a time, and the
-// call itself. Sizes and factors are those of nccl-tests.
+// The collectives that hccl-perf runs: their counts for a size, the factor of their bus bandwidth,
+// and their calls. Sizes and factors are those of nccl-tests.
 #pragma once
 
 #include "data_type.h"
@@ -20,13 +20,13 @@ enum class CollectiveKind {
   reduce,
   all_to_all,
   send_receive,  // each rank sends to the next one
-  ping_pong,     // between pairs of ranks, as are the next two (see pairs.h)
+  ping_pong,     // between pairs of ranks, like the next two (see pairs.h)
   bidirectional,
   message_rate,
   barrier
 };
 
-// The counts for one rank that follow from a size of the sweep.
+// One rank's counts for a size of the sweep.
 struct Counts {
   std::uint64_t call = 0;         // the count given to the call, in elements
   std::uint64_t send = 0;         // elements read from the send buffer
@@ -60,8 +60,8 @@ struct Collective {
     return kind == CollectiveKind::send_receive || between_pairs();
   }
   [[nodiscard]] bool can_be_in_place() const { return moves_data() && !point_to_point(); }
-  // Returns the number by which the time of a call is divided: the messages of a ping_pong or
-  // message_rate call, otherwise 1.
+  // Returns the number by which the time of a call is divided: the number of messages in a
+  // ping_pong or message_rate call, otherwise 1.
   [[nodiscard]] int messages_in_turn() const;
   // Returns the size to measure if the user gives none: that of nccl-tests, or a small message for
   // tests of latency or message rate.
@@ -71,8 +71,8 @@ struct Collective {
   [[nodiscard]] double bus_factor(int ranks) const;
 };
 
-// Returns the collective that hccl-perf or hccl_demo calls `name`, or null. Names of hccl_demo are
-// for example "all2all".
+// Returns the collective with this name in hccl-perf or hccl_demo (which has names such as
+// "all2all"), or null.
 [[nodiscard]] const Collective* find_collective(const std::string& name);
 // Returns the collective for a program name such as "all_reduce_perf", or null.
 [[nodiscard]] const Collective* find_collective_of_program(const std::string& argv0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// --compare: decides for each cell whether this run is slower than an earlier one, from the medians
-// of the timed passes. The spread of the passes measures the noise.
+// --compare: judges by the medians of the timed passes whether a cell is slower than in an earlier
+// run. The spread of the passes measures the noise.
 #pragma once
 
 #include "baseline.h"
@@ -17,7 +17,7 @@ struct Judgement {
   double before = 0;  // median nanoseconds
   double now = 0;
   double change = 0;  // relative change of the median: 0.1 is 10 % slower
-  double noise = 0;   // the largest relative change that may be chance
+  double noise = 0;   // the largest relative change that may be due to chance
   Verdict verdict = Verdict::noise;
 };
 

@@ -43,7 +43,7 @@ inline std::uint16_t to_half(float value) {
 }
 
 // The precision and range of a floating-point type: the largest relative error of one rounding, and
-// three exponents of two. Finite values are below 2^above, normal values are at least 2^normal, and
+// three binary exponents. Finite values are below 2^above, normal values are at least 2^normal, and
 // 2^smallest is the smallest positive value.
 struct Format {
   double roundoff;

@@ -90,7 +90,7 @@ void reduce_one_block(const Expectation& expectation, std::uint64_t first, std::
             [&](auto form) { reduce_as<decltype(form)>(expectation, first, count, out); });
 }
 
-// Writes elements [first, first + count) of the reduction of all ranks' inputs to `out`.
+// Reduces the inputs of all ranks. Writes elements [first, first + count) of the result to `out`.
 void reduce_inputs(const Expectation& expectation, std::uint64_t first, std::size_t count,
                    void* out) {
   auto* bytes = static_cast<std::byte*>(out);

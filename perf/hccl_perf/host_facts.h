@@ -32,7 +32,7 @@ struct Variable {
 [[nodiscard]] HostFacts host_facts();
 
 // Returns the bytes of memory that are available without swapping: the kernel's estimate, or the
-// rest of the cgroup's limit if that is less. Returns 0 if the kernel gives no estimate.
+// memory left under the cgroup's limit if that is less. Returns 0 if the kernel gives no estimate.
 [[nodiscard]] std::uint64_t available_memory();
 
 }  // namespace hccl_perf

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generates elements only by additions, shifts and exclusive-ors, so that compilers can vectorise
-// the loop for any CPU.
+// Generates elements by simple 32-bit operations, so that compilers can vectorise the loop for any
+// CPU.
 #include "input_data.h"
 
 #include "element_forms.h"
@@ -10,7 +10,7 @@ namespace {
 
 struct Seed {
   std::uint32_t start;
-  std::uint32_t twist;  // mixed in halfway, so that no two sequences are shifted copies
+  std::uint32_t twist;  // mixed in halfway, so that no sequence is a shifted copy of another
 };
 
 // Mixes the rank and the run by a 64-bit finaliser. The mixing is done once per call, so that each

@@ -35,7 +35,7 @@ struct ProcessPlace {
   int first_rank = 0;
   int ranks = 1;
   int first_local_rank = 0;
-  bool supervised = false;  // whether a parent of this program supervises the process
+  bool supervised = false;  // whether an hccl-perf parent supervises the process
   int notice = -1;
   double timeout = 0;
   const Baseline* baseline = nullptr;

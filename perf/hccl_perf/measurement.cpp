@@ -144,8 +144,8 @@ void Measurement::time_cell(const Cell& cell, CellResult& result) {
   result.passes.push_back(pass);
 }
 
-// Returns the maximum number of calls in the latency and overlap passes: as many as take about
-// kLatencySeconds, but at least kFewestLatencyCalls.
+// Returns the maximum number of calls in the latency and overlap passes: the number that takes
+// about kLatencySeconds, but at least kFewestLatencyCalls.
 std::uint64_t Measurement::affordable_calls(const Cell& cell, const CellResult& result) {
   const double call = result.nanoseconds.maximum * cell.call.collective->messages_in_turn();
   const double affordable = kLatencySeconds * 1e9 / std::max(call, 1.0);

@@ -36,7 +36,7 @@ struct RawTimes {
 };
 
 struct CellResult {
-  std::uint64_t iterations = 0;     // number in the last timed pass
+  std::uint64_t iterations = 0;     // iterations of the last timed pass
   std::vector<AcrossRanks> passes;  // times of each timed pass
   AcrossRanks nanoseconds{};        // times of the median pass
   std::vector<Traffic> traffic;     // traffic of the last timed pass, by rank
@@ -47,8 +47,8 @@ struct CellResult {
                                        // empty if nothing was checked
   std::uint64_t rounded = 0;           // number of elements that are correct but not bit-identical
 
-  // Returns the traffic of rank 0, which names the algorithm and the transport. Both names are
-  // empty before the last timed pass.
+  // Returns rank 0's traffic, which includes the names of the algorithm and the transport. Both
+  // names are empty before the last timed pass.
   [[nodiscard]] Traffic how() const { return traffic.empty() ? Traffic{} : traffic.front(); }
   // Returns the time of each timed pass, combined over the ranks.
   [[nodiscard]] std::vector<double> samples(Averaging averaging) const;

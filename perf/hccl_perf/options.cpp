@@ -86,7 +86,7 @@ void choose_sizes(Options& options, const Written& written) {
   if (options.plan_rank && !written.max_given) options.max_bytes = options.min_bytes;
   if (!written.min_given && !written.max_given)
     options.min_bytes = options.max_bytes = options.collective->default_bytes();
-  // If only one of -b and -e is given, move the other bound if the sweep would be empty.
+  // If only one of -b and -e is given and the sweep would be empty, move the other bound.
   if (!written.min_given) options.min_bytes = std::min(options.min_bytes, options.max_bytes);
   if (!written.max_given) options.max_bytes = std::max(options.min_bytes, options.max_bytes);
   if (options.min_bytes > options.max_bytes) {

@@ -42,7 +42,7 @@ struct Options {
   int nodes = 1;    // nodes emulated on this machine, each a block of consecutive processes
   std::uint64_t iterations = 20;
   std::uint64_t warmup = 1;
-  double min_time = 0;        // minimum seconds of the first timed pass; 0 for exactly `iterations`
+  double min_time = 0;        // minimum seconds of a timed pass; 0 for exactly `iterations`
   std::uint64_t repeats = 1;  // timed passes per cell, whose median is reported
   Blocking blocking = Blocking::none;
   std::uint64_t cycles = 1;  // 0 for an endless run
@@ -62,8 +62,8 @@ struct Options {
   std::string csv_path;
   std::string raw_path;
   std::string baseline_path;      // the JSON file of an earlier run to compare with
-  double compare_threshold = 10;  // smaller changes of a median are not reported, in percent
-  std::optional<int> plan_rank;   // the rank whose steps are printed instead of measuring
+  double compare_threshold = 10;  // in percent; smaller changes of a median are not reported
+  std::optional<int> plan_rank;   // if set, print this rank's steps and measure nothing
   bool plan_json = false;
   bool standalone = false;                // ignore the launcher's variables
   std::vector<std::string> command_line;  // unchanged, starting with the program's name

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times communication, computation, and both at once.
+// Times communication, computation, and both together.
 #include "overlap.h"
 
 #include <algorithm>

@@ -38,8 +38,8 @@ class OverlapMeasurement {
   [[nodiscard]] Overlap measure(const Call& call, std::uint64_t iterations);
 
  private:
-  // Returns the nanoseconds per iteration. An iteration queues `call` unless it is null, computes
-  // `units`, and synchronises.
+  // Returns the nanoseconds per iteration. An iteration computes `units`. If `call` is not null,
+  // the iteration first queues the call, and synchronises at the end.
   [[nodiscard]] double time_iterations(const Call* call, std::uint64_t units,
                                        std::uint64_t iterations);
   // Returns the number of units that take about `nanoseconds` when all ranks compute at the same

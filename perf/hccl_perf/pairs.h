@@ -25,7 +25,7 @@ inline constexpr int kWindow = 64;
 // Queues a send and a receive as one group.
 [[nodiscard]] hcclResult_t exchange_both_ways(const Call& call, hcclComm_t communicator,
                                               void* stream);
-// Queues kWindow messages from the first half as one group, each with its own part of the buffers.
+// Queues kWindow messages from the first half as one group. Each has its own part of the buffers.
 [[nodiscard]] hcclResult_t send_window(const Call& call, hcclComm_t communicator, void* stream);
 
 }  // namespace hccl_perf

@@ -5,7 +5,8 @@
 
 #include <hccl_emulation.h>
 
-// Null if the library for real devices is loaded: it lacks this function.
+// The function's address is null if the library for real devices is loaded, which lacks this
+// function.
 #pragma weak hcclEmulationPlan
 
 namespace hccl_perf {

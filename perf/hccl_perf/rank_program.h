@@ -24,13 +24,12 @@ struct RankOutcome {
   bool slower = false;      // slower than the baseline; only rank 0 knows
 };
 
-// Runs the rank to its end. Rank 0 prints the table and writes the files. Throws RunError, or
-// UsageError for options that are not valid for the number of ranks.
+// Runs the rank to its end. Rank 0 prints the table and writes the files. Throws RunError.
 [[nodiscard]] RankOutcome run_rank(const Options& options, const RankPlace& place, Board& board,
                                    const Session::GetId& get_id);
 
-// Throws UsageError if the options name a rank that does not exist, or require an even number of
-// ranks.
+// Throws UsageError if the options name a rank that does not exist, or if they require an even
+// number of ranks and `ranks` is odd.
 void require_ranks(const Options& options, int ranks);
 
 // Throws UsageError if this machine does not have enough memory for `local_ranks` ranks.

@@ -39,8 +39,8 @@ void Reporter::announce(Phase phase, std::uint64_t bytes) {
 void Reporter::row(const Row& row) {
   results_.totals.add(row, options_.averaging);
   print(table_row(row, options_));
-  if (options_.wants_results())
-    results_.rows.push_back(row);  // must not grow without limit with -N 0
+  // Stores rows only if needed, because an endless run (-N 0) would store them without limit.
+  if (options_.wants_results()) results_.rows.push_back(row);
 }
 
 void Reporter::finish() {

@@ -27,8 +27,9 @@ class Sum {
  public:
   void add(double term) { magnitudes_ += std::fabs(term); }
 
-  // Returns whether rounding may have caused the difference. The result found and the expected one
-  // have at most ranks - 1 roundings each, each of at most `roundoff` times the sum of magnitudes.
+  // Returns whether rounding may have caused the difference. Each of the two results has at most
+  // ranks - 1 roundings, and each rounding changes it by at most `roundoff` times the sum of
+  // magnitudes.
   [[nodiscard]] bool allows(const Element& element) const {
     return element.off() <= bound(element);
   }

@@ -20,8 +20,8 @@ struct Agreement {
   }
 };
 
-// Compares `found`, elements [first, first + count) of the rank's receive buffer, with `expected`,
-// which fill_expected() has filled.
+// Compares elements [first, first + count) of the rank's receive buffer (`found`) with those that
+// fill_expected() has computed (`expected`).
 [[nodiscard]] Agreement compare_elements(const Expectation& expectation, std::uint64_t first,
                                          std::size_t count, const void* found,
                                          const void* expected);

@@ -13,7 +13,7 @@
 namespace hccl_perf {
 namespace {
 
-// Returns the message after ": ", or an empty string if the message is empty.
+// Returns ": " and the message, or an empty string if the message is empty.
 std::string reason(const char* message) {
   return message == nullptr || *message == '\0' ? "" : text(": ", message);
 }

@@ -37,7 +37,7 @@ class Session {
   // Returns the unique id.
   using GetId = std::function<hcclUniqueId()>;
 
-  // Acquires a device (`local_rank`'s module if it is free), gets the id, joins as `rank` of
+  // Acquires a device (module number `local_rank` if it is free), gets the id, joins as `rank` of
   // `ranks`, and creates a stream. `calls` counts the collectives that this session queues.
   Session(int rank, int ranks, int local_rank, const GetId& get_id,
           std::atomic<std::uint64_t>& calls);
@@ -85,7 +85,7 @@ class Session {
 // Creates a unique id. Throws RunError.
 [[nodiscard]] hcclUniqueId make_unique_id();
 
-// Return the version of the library's interface, its release, and the path of its file.
+// Return the library's interface version, its release, and the path of its file.
 [[nodiscard]] int library_version();
 [[nodiscard]] std::string library_release();
 [[nodiscard]] std::string library_path();

@@ -11,7 +11,7 @@
 namespace hccl_perf {
 namespace {
 
-// Returns the smallest sample such that at least `percent` of the samples do not exceed it.
+// Returns the smallest sample such that at least `percent` percent of the samples do not exceed it.
 double nearest_rank(const std::vector<double>& sorted, double percent) {
   const double position = std::ceil(percent / 100.0 * static_cast<double>(sorted.size()));
   return sorted[static_cast<std::size_t>(std::max(position, 1.0)) - 1];

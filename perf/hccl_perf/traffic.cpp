@@ -3,7 +3,8 @@
 
 #include <cstring>
 
-// Null if the library for real devices is loaded: it lacks this function.
+// The function's address is null if the library for real devices is loaded, which lacks this
+// function.
 #pragma weak hcclEmulationTraffic
 
 namespace hccl_perf {

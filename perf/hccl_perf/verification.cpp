@@ -104,7 +104,7 @@ Expectation Verification::expectation(const Cell& cell, std::uint64_t run) const
           cell.counts};
 }
 
-// Returns whether the ranks share the computation of the expected results. They share that of an
+// Returns whether the ranks share the computation of the expected results. They do so for an
 // all-reduce, because its result is the same on every rank and depends on the inputs of all ranks.
 bool Verification::shares(const Cell& cell) const {
   return shared_by_all_ && cell.call.collective->kind == CollectiveKind::all_reduce &&

@@ -43,7 +43,8 @@ struct Written {
 // Adds the options of nccl-tests, and the additional options of hccl-perf.
 void add_options(CLI::App& app, Options& options, Written& written);
 
-// Adds the options that only hccl_demo has. add_options() adds hccl_demo's other names, as aliases.
+// Adds the options that only hccl_demo has. add_options() adds the other options of hccl_demo, as
+// aliases of options of nccl-tests.
 void add_demo_options(CLI::App& app, Written& written);
 
 // Throws UsageError for options of hccl_demo that hccl-perf lacks, and names an alternative.

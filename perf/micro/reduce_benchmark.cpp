@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures every reduction kernel on buffers that fit in the cache and on buffers that do not.
-// Also measures copies of the same number of bytes between the same buffers: no reduction can be
-// faster than reading every input and writing every output once. As in a program, each rank's
-// buffers are in the arena of its device, which determines their offsets within pages.
+// Measures every reduction kernel on buffers that fit in the cache and on buffers that do not. Also
+// measures copies of the same number of bytes between the same buffers: no reduction can be faster
+// than reading every input and writing every output once. As in a program, each rank's buffers are
+// in the arena of its device. This determines the buffers' offsets within pages.
 //
 // Labels are reduce/REGIME/RANKS/TYPE/OPERATION and copy/REGIME/RANKS/HOW. report.py compares them.
 #include "device/arena.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures the cost of a stream's queue in nanoseconds of CPU time per command, for several kinds
-// of commands. CPU time is the time that other programs on the machine disturb least.
+// of commands. Other programs on the machine disturb CPU time less than elapsed time.
 #include "device/copy.h"
 #include "device/device.h"
 #include "device/event.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that the parent shares with the ranks that it starts: each rank's progress, the report of
-// a failure, and space for expected results that the ranks compute together. The memory has no
-// file.
+// a failure, and space for expected results that the ranks compute together. No file backs the
+// memory.
 #pragma once
 
 #include <atomic>

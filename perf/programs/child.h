@@ -12,14 +12,14 @@
 
 namespace hccl_perf {
 
-// Forks a child that the kernel kills when this process ends. Returns like fork().
+// Forks a child that the kernel kills when this process ends. Returns the result of fork().
 [[nodiscard]] inline pid_t fork_child() {
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     // The parent may have ended before the prctl() call. In a new PID namespace, getppid() returns
-    // 0 although the parent runs.
+    // 0 although the parent is alive.
     if (getppid() != parent && getppid() != 0) _exit(1);
   }
   return child;

@@ -15,7 +15,8 @@
 namespace hccl_perf {
 namespace {
 
-// The variables of a launcher. Each fact has up to two names; the first that is set is used.
+// The variables of a launcher. Each fact has up to two variables; the first one that is set is
+// used.
 struct Variables {
   const char* launcher;
   const char* required;  // another variable that must be set; null if rank and size are enough

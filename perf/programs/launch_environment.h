@@ -15,8 +15,7 @@ struct LaunchEnvironment {
   int size = 0;         // 0 if only PMIx knows it
   int local_rank = -1;  // -1 if unknown
   int local_size = -1;
-  std::string
-      job;  // the same text in all processes of the job on this node, different from other jobs'
+  std::string job;  // identifies the job; equal in all its processes on this node
 
   [[nodiscard]] bool on_one_node() const { return local_size == size; }
 };
@@ -34,7 +33,7 @@ using Environment = std::function<const char*(const char*)>;
 inline constexpr int kMostRanks = 4096;      // in a communicator
 inline constexpr int kMostRanksOfNode = 64;  // in a communicator, on one node
 
-// Returns what the launcher's variables say, or nothing if no launcher is recognised. Throws
+// Returns the contents of the launcher's variables, or nothing if no launcher is recognised. Throws
 // UsageError if a variable is not a number, or if the numbers contradict each other.
 [[nodiscard]] std::optional<LaunchEnvironment> find_launcher(const Environment& environment);
 

@@ -102,8 +102,8 @@ class Supervisor {
 void Supervisor::run_child(int process, const std::function<int(const ChildLinks&)>& child) {
   sigprocmask(SIG_SETMASK, &previous_mask_, nullptr);
   notice_.close_write();
-  // Only process 0 may hold the write end, so that its death causes an end of file for the
-  // processes that wait for the id.
+  // Only process 0 may hold the write end, so that the processes that wait for the id get end of
+  // file if process 0 dies.
   if (process == 0) {
     id_.close_read();
     board_of_process_0 = &board_;

@@ -20,14 +20,14 @@
 namespace hccl_perf {
 namespace {
 
-// The time that the library has to report the death of a peer, before this process repeats the
-// parent's less precise message.
+// The time for which this process waits for the library to report the death of a peer. After that,
+// the process repeats the parent's less precise message.
 constexpr int kLibraryGraceMs = 400;
-// The time within which the parent names the sibling that has failed.
+// The time for which fail_rank() waits for the parent to name a sibling that has failed.
 constexpr auto kNoticeGrace = std::chrono::milliseconds(250);
 
 // A thread that ends the process locks this mutex before it claims a report, and never unlocks it:
-// std::_Exit() must not cut off a line that another thread has claimed and not yet written.
+// std::_Exit() must not cut off a line that another thread has claimed but not yet written.
 std::mutex last_report;
 
 // Polls up to two descriptors, ignoring those that are -1. Returns 0 on a time-out, and otherwise 1

@@ -51,7 +51,7 @@ struct PmixClient::Library {
 
 namespace {
 
-// Deletes memory that PMIx_Get has allocated.
+// Frees memory that PMIx_Get has allocated.
 struct Freed {
   void operator()(Value* value) const {
     const std::unique_ptr<char, Freed> text(

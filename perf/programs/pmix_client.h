@@ -48,7 +48,7 @@ class PmixClient {
   [[nodiscard]] int job_size() const;
 
   // Returns the `value` of rank 0 on every rank. Other ranks' values are ignored. Every rank of the
-  // job must call share(). Blocks until all have called.
+  // job must call share(). Blocks until all ranks have called it.
   [[nodiscard]] std::string share(const std::string& key, const std::string& value);
 
  private:

@@ -43,7 +43,7 @@ std::filesystem::path canonical(const std::string& path) {
   return error ? target.lexically_normal() : found;
 }
 
-// Returns a path in the target's folder, so that the file can be renamed to the target.
+// Returns a path in the target's directory, so that the file can be renamed to the target.
 std::string temporary_for(const std::string& target) { return text(target, ".tmp.", getpid()); }
 
 // A file that is being written. On file systems that support O_TMPFILE, the file has no name until

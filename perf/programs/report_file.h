@@ -11,8 +11,8 @@ namespace hccl_perf {
 // Throws UsageError if no file can be written at `path`. Leaves no file behind.
 void require_writable(const std::string& option, const std::string& path);
 
-// Writes a temporary file in the folder of `path`, and renames the complete file to `path`. Writes
-// directly to a special file (a device, a pipe). Throws RunError.
+// Writes a temporary file in the directory of `path`, and renames the complete file to `path`.
+// Writes directly to a special file (a device, a pipe). Throws RunError.
 void write_report(const std::string& option, const std::string& path, const std::string& contents);
 
 struct NamedReport {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pool of memory for tensors, which the ranks of a node share. The blocks are host views of the
-// emulated device's memory, so collectives use the tensors in place.
+// A pool of memory for tensors. The ranks of a node share this memory: the blocks are host views of
+// the emulated device's memory, so collectives use the tensors in place.
 #pragma once
 
 #include <atomic>

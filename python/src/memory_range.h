@@ -34,8 +34,8 @@ class MemoryRange {
   // Returns the first run that ends after `from`, without its bytes before `from`. Returns nullopt
   // if no run ends after `from`. Overlapping elements count as one run.
   [[nodiscard]] std::optional<Run> run_from(const std::byte* from) const noexcept;
-  // Returns false only if the ranges have no byte in common. May return true for ranges with many
-  // runs that have no byte in common.
+  // Returns false only if the ranges have no byte in common. For ranges with many runs, may return
+  // true even if they have no byte in common.
   [[nodiscard]] bool overlaps(const MemoryRange& other) const noexcept;
 
  private:

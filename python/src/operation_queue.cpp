@@ -69,8 +69,8 @@ c10::intrusive_ptr<Work> OperationQueue::make_work(c10d::OpType type, const char
                                    title.empty() ? nullptr : title.c_str());
 }
 
-// First drops earlier works that have run. Usually the program has already waited for the previous
-// work, so the list is then empty.
+// Also drops earlier works that have run. Usually the program has already waited for the previous
+// work, so that no earlier work is left.
 void OperationQueue::begin(const c10::intrusive_ptr<Work>& work) {
   work->begin();
   unfinished_->reap();
@@ -269,7 +269,7 @@ bool Issue::await_writers_of(const at::Tensor& tensor, bool also_without_step, A
 }
 
 // Returns whether `writer` must end before this operation uses the memory. A message does not wait
-// for a receive: the other rank may need this message before it sends the message of that receive.
+// for a receive: the other rank may need this message before it sends the message for that receive.
 // A send of an HPU tensor is the exception and waits. An operation that overwrites a tensor need
 // not wait for operations on its own stream, see output().
 bool Issue::must_end_first(const Work& writer, bool is_hpu, Access access) const {
@@ -357,7 +357,7 @@ void Issue::promise(const std::vector<at::Tensor>& tensors, bool are_written) {
   }
 }
 
-// Records in the work the stream positions of its calls, and begins the work. In a coalescing
+// Records the stream positions of the calls in the work, and begins the work. In a coalescing
 // block, end_coalescing() does this for the whole block. A work without calls has nothing to wait
 // for.
 void Issue::hand_over() {

@@ -28,7 +28,7 @@ class OperationQueue {
   OperationQueue(const OperationQueue&) = delete;
   OperationQueue& operator=(const OperationQueue&) = delete;
 
-  // Coalesces the operations that this thread queues between these two calls into one operation.
+  // Coalesces into one operation all operations that this thread queues between these two calls.
   // end_coalescing() makes their library calls as one group, and returns the work of the coalesced
   // operation. start_coalescing() discards a coalescing block that this thread began but did not
   // end. Both functions throw c10::DistBackendError.
@@ -36,9 +36,9 @@ class OperationQueue {
   [[nodiscard]] c10::intrusive_ptr<Work> end_coalescing();
   // Returns whether this thread is coalescing calls.
   [[nodiscard]] bool is_coalescing() const;
-  // Returns the work of an operation that an Issue queues later. Checks the tensor at once: throws
-  // c10::TypeError, c10::ValueError and, in a forked child, c10::DistBackendError. For an HPU
-  // tensor, blocks until operations that use the tensor's memory have ended, and makes later
+  // Returns the work of an operation that an Issue queues later. Checks the tensor immediately:
+  // throws c10::TypeError, c10::ValueError and, in a forked child, c10::DistBackendError. For an
+  // HPU tensor, blocks until operations that use the tensor's memory have ended, and makes later
   // operations on this memory wait for the deferred one. A receive does not wait for earlier
   // receives.
   [[nodiscard]] c10::intrusive_ptr<Work> defer(c10d::OpType type, const char* name,
@@ -90,7 +90,7 @@ class OperationQueue {
 };
 
 // An operation that is being queued. Holds the queue's lock, except while it waits for other
-// operations. If a call throws before end(), the tensors live until the calls before it have run.
+// operations. If a call throws before end(), the tensors live until the earlier calls have run.
 class Issue {
  public:
   // Issues an operation on the stream for collectives. In a coalescing block, the operation becomes

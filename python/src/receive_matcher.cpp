@@ -23,7 +23,7 @@ constexpr std::chrono::milliseconds kProbeTime{50};
 // The pause between two probes while ranks offer messages for which no receive has been posted.
 constexpr std::chrono::milliseconds kPause{1};
 
-// Returns the reason why `call` has failed, or an empty text if it succeeds.
+// Calls `call`. Returns the reason if it fails, else an empty text.
 template <class Call>
 std::string reason_of_failure(Call call) noexcept {
   try {
@@ -129,8 +129,8 @@ void ReceiveMatcher::read(int source) {
   }
 }
 
-// Returns no receive if a receive without a tag from any rank may match first. Only the prober,
-// which sees the sizes of messages, can then tell messages with a tag from messages without one.
+// Returns no receive if an any-source receive without a tag may match first. Only the prober, which
+// sees the sizes of messages, can then tell messages with a tag from messages without one.
 ReceiveMatcher::Receives::iterator ReceiveMatcher::next_from(int source) {
   if (sources_[source].is_busy) return posted_.end();
   const auto is_plain_from_any = [](const Receive& receive) {

@@ -60,7 +60,7 @@ class ReceiveMatcher {
   [[nodiscard]] bool must_post(int source);
   // Returns whether any posted receive is still waiting for its message.
   [[nodiscard]] bool has_posted();
-  // Accepts a message of this rank to itself. The caller must not write to `bytes` afterwards.
+  // Accepts a message from this rank to itself. The caller must not write to `bytes` afterwards.
   void send_to_self(const at::Tensor& bytes, int tag);
   // Fails the receives that have not been matched with a message, and ends the threads. Later posts
   // fail.
@@ -76,7 +76,7 @@ class ReceiveMatcher {
     int source = kAnySource;
     int tag = 0;
     Clock::time_point deadline;
-    bool is_matched = false;  // being queued; leaves the list once it is on the stream
+    bool is_matched = false;  // being queued in the library, after which it leaves the list
 
     [[nodiscard]] bool fits(int from) const { return source == kAnySource || source == from; }
   };

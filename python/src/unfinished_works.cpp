@@ -15,7 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The longest wait for the works of an aborted communicator. Such works normally end at once.
+// The longest wait for the works of an aborted communicator. Such works normally end immediately.
 constexpr std::chrono::milliseconds kAbortTime{2000};
 
 // Returns the time until the deadline, or 0 after it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The works of a process group whose operations have not ended. The tensors of a work must live
-// until then, even if the program drops its references to the work.
+// until its operation has ended, even if the program drops its references to the work.
 #pragma once
 
 #include "device_works.h"

@@ -87,7 +87,7 @@ bool Work::has_begun_within(std::uint64_t milliseconds) {
 }
 
 // May return true while another thread runs the steps, or after it has run them. complete() then
-// waits for that thread, or returns at once.
+// waits for that thread, or returns immediately.
 bool Work::writes_to(const MemoryRange& range, bool also_without_step) const {
   if (!has_begun_ || (!also_without_step && !has_steps_)) return false;
   return std::ranges::any_of(operation_.written,

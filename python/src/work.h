@@ -73,7 +73,7 @@ class Work final : public c10d::Work {
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   std::uint64_t getSequencenumber() const override { return operation_.sequence; }
 
-  // Returns the key of the sequence in which this operation ends: its stream, or this object if the
+  // Returns a key that operations share if they end in order: the stream, or this object if the
   // operation has not begun or has no library calls.
   [[nodiscard]] const void* lane() const;
   // Return whether the operation has messages, and whether it consists only of receives.

@@ -45,9 +45,9 @@ struct Family {
 }
 
 // Returns the neighbours of the shape's rank in its channel's tree. The root of the collective is
-// the parent of both trees' roots. The second tree, that of odd channels, has the places 1 .. n - 1
-// renumbered so that odd places and even places exchange roles: mirrored if n is odd, shifted by
-// one if n is even.
+// the parent of both trees' roots. The second tree, which odd channels use, renumbers all places
+// but place 0 so that odd and even places exchange roles: it mirrors them if the number of ranks is
+// odd, and shifts them by one if that number is even.
 [[nodiscard]] inline Family family_in_tree(const schedule::Shape& shape) {
   const std::int32_t others = shape.rank_count - 1;
   const bool second = shape.channel % 2 == 1;

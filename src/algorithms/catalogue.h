@@ -17,7 +17,7 @@ struct Scale {
   double m = 1;      // Shape::pipeline
 };
 
-// How the planner may divide a large message for the algorithm.
+// The ways in which the planner may divide a large message for the algorithm.
 struct Knobs {
   std::uint32_t channels = 1;  // maximum number
   bool pipelined = false;      // the algorithm divides a message into Shape::pipeline chunks
@@ -43,7 +43,7 @@ struct Algorithm {
 // Returns the algorithms that are not hierarchical. Their schedules depend on the shape alone.
 [[nodiscard]] std::span<const Algorithm> flat();
 
-// Returns the first algorithm for the collective with this name, or null.
+// Returns the first algorithm with this name for the collective, or null.
 [[nodiscard]] const Algorithm* find(std::string_view name, Collective collective);
 
 // Returns the hierarchical all-reduce that uses the flat algorithm `rails` across nodes.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chain: the message passes from rank to rank. Each rank forwards slices as they arrive, so that
-// all links are busy at once when the first slice has reached the last rank. M. Barnett et al.,
-// "Building a high-performance collective communication library", 1994. Takes one step and n - 1
-// hops; each rank sends the message once.
+// all links are busy by the time the first slice has reached the last rank. M. Barnett et al.,
+// "Building a high-performance collective communication library", 1994. A chain takes one step and
+// n - 1 hops; each rank sends the message at most once.
 #include "algorithms/algorithms.h"
 #include "algorithms/numbering.h"
 #include "schedule/builder.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dissemination barrier: D. Hensgen, R. Finkel and U. Manber, "Two algorithms for barrier
-// synchronization", 1988. In step k, counted from 0, rank r signals rank r + 2^k modulo n. Takes
-// ceil(log2 n) steps.
+// synchronization", 1988. In step k, counted from 0, rank r signals rank (r + 2^k) modulo n. The
+// barrier takes ceil(log2 n) steps.
 #include "algorithms/algorithms.h"
 #include "algorithms/numbering.h"
 #include "schedule/builder.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hierarchical all-reduce: a direct reduce-scatter on each node, an all-reduce along each rail, and
 // a direct all-gather on each node. A rail consists of the ranks with the same index on their
-// nodes. There are as many rails as the smallest node has ranks. Takes two steps more than the
-// algorithm along the rails. Across nodes, a rank sends as much as in that algorithm, divided by
-// the number of rails.
+// nodes. There are as many rails as the smallest node has ranks. The all-reduce takes two steps
+// more than the algorithm along the rails. Across nodes, a rank sends as much as in that algorithm,
+// divided by the number of rails.
 #include "algorithms/hierarchical.h"
 
 #include "algorithms/numbering.h"
@@ -47,7 +47,7 @@ Shape rail_shape(const Shape& shape, std::size_t node, std::size_t nodes) {
 }
 
 // Translates a rail's schedule: its chunks become the rail's chunks of the output, and its ranks
-// become ranks of the communicator.
+// become ranks of the whole schedule, numbered node by node.
 class Rail {
  public:
   Rail(const Position& position, std::span<const std::int32_t> node_sizes, const Schedule& schedule)

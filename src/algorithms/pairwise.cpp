@@ -2,8 +2,9 @@
 // Pairwise all-to-all: in round k, ranks whose numbers add up to k modulo n exchange their blocks,
 // as in a round-robin tournament. R. Thakur, R. Rabenseifner and W. Gropp, "Optimization of
 // collective communication operations in MPICH", 2005, describe this algorithm for powers of two.
-// Takes n - 1 steps of one block. An in-place call takes one more step, because each block is
-// copied to scratch before the peer's block replaces it.
+// The all-to-all takes n - 1 steps, in each of which a rank sends and receives one block. An
+// in-place call takes one more step, because each block is copied to scratch before the peer's
+// block replaces it.
 #include "algorithms/algorithms.h"
 #include "algorithms/numbering.h"
 #include "schedule/builder.h"

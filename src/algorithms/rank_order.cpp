@@ -20,7 +20,7 @@ void receive_in_rank_order(schedule::ScheduleBuilder& builder, std::int32_t rank
       sum = into;
     } else if (i == 0 && below > 1) {
       builder.receive(peer, sum);
-    } else if (i == 0 || (i == 1 && below == 0)) {  // x0 + x1, one of them this rank's data
+    } else if (i == 0 || (i == 1 && below == 0)) {  // x0 + x1, one of which is this rank's data
       builder.receive_reduce(peer, into, own);
     } else {
       builder.receive_reduce(peer, sum, sum);

@@ -26,7 +26,7 @@ struct Address {
   friend bool operator==(const Address&, const Address&) = default;
 };
 
-// An address in the form that the socket functions take.
+// An address in the form that the socket functions accept.
 struct SocketAddress {
   sockaddr_storage storage{};
   socklen_t length = sizeof(sockaddr_storage);

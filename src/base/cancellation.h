@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // pthread_cancel() may unwind a thread inside a system call. The library's functions must not be
-// unwound, because other threads and ranks wait for their work. Therefore cancellation is deferred
+// unwound, because other threads and ranks wait for the results. Therefore cancellation is deferred
 // until the library returns.
 #pragma once
 

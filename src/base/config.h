@@ -61,11 +61,11 @@ void load_config();
 // Error(hcclInvalidArgument) if HCCL_DEBUG_FILE cannot be opened.
 void load_log_settings();
 
-// Returns Config::strict of the configuration in force, without a lock.
+// Returns Config::strict of the configuration in force. Takes no lock.
 [[nodiscard]] bool strict_mode() noexcept;
 
-// Returns Config::blocking of the configuration in force, without a lock. Inline, because every
-// call that queues work checks it.
+// Returns Config::blocking of the configuration in force. Takes no lock, and is inline, because
+// every call that queues work calls it.
 extern constinit std::atomic<bool> blocking_calls;
 [[nodiscard]] inline bool blocking_mode() noexcept {
   return blocking_calls.load(std::memory_order_relaxed);
@@ -77,8 +77,8 @@ extern constinit std::atomic<bool> blocking_calls;
 [[nodiscard]] std::optional<std::string> configuration_value(const std::string& key);
 void set_configuration_value(const std::string& key, const std::string& value);
 
-// Returns the names of the HCCL_* variables in the environment that is_known_variable() does not
-// know, quoted and separated by commas.
+// Returns the names of the HCCL_* environment variables for which is_known_variable() returns
+// false, quoted and separated by commas.
 [[nodiscard]] std::string unknown_variables();
 
 }  // namespace hccl

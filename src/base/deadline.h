@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time at which a blocking call times out. Every wait of the library takes a deadline.
+// The time at which a blocking call times out. Every wait for other ranks has a deadline.
 #pragma once
 
 #include <algorithm>

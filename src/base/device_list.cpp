@@ -10,7 +10,7 @@
 namespace hccl {
 namespace {
 
-constexpr std::size_t kLongestName = 63;  // IBV_SYSFS_NAME_MAX, including the terminating null
+constexpr std::size_t kLongestName = 63;  // IBV_SYSFS_NAME_MAX without the terminating null
 constexpr std::uint64_t kMostPorts = 255;
 
 bool is_name_character(char letter) {

@@ -22,8 +22,8 @@ struct DeviceList {
   bool exact = false;
   std::vector<Entry> entries;  // empty: no list is set, so every device matches
 
-  // Returns the index of the first entry that matches, whether or not the list excludes its
-  // devices. If `port` is 0, ignores the ports of the entries.
+  // Returns the index of the first entry that matches, even if `all_but` is set. If `port` is 0,
+  // ignores the ports of the entries.
   [[nodiscard]] std::optional<std::size_t> position_of(std::string_view device, int port) const;
   [[nodiscard]] bool names(std::string_view device, int port) const;
 };

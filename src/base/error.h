@@ -9,8 +9,8 @@
 
 namespace hccl {
 
-// Thrown by all code below the C API, where a guard converts it to its result code. The text names
-// the rank, the peer and the host, if known, and one remedy.
+// Thrown by all code below the C API. A guard in the C API converts the exception to its result
+// code. The text names the rank, the peer and the host, if known, and one remedy.
 class Error : public std::runtime_error {
  public:
   Error(hcclResult_t code, const std::string& message) : std::runtime_error(message), code_(code) {}

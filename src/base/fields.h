@@ -34,8 +34,8 @@ class WireWriter {
   Bytes bytes_;
 };
 
-// Reads the fields of a message in the order in which they were written. After a read past the end,
-// or of a text longer than its limit, ok() and complete() return false, and further reads return
+// Reads the fields of a message in the order in which they were written. Once a read has passed the
+// end, or a text has exceeded its limit, ok() and complete() return false, and further reads return
 // zeros or nothing. Check complete() before using any value.
 class WireReader {
  public:

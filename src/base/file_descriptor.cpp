@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The set of descriptors that forked children close, as a bitmap. Takes no lock, because any thread
-// may fork at any time.
+// The set of descriptors that forked children close. It is a bitmap without a lock, because a lock
+// that another thread holds at the fork would never be released in the child.
 #include "base/file_descriptor.h"
 
 #include "base/errno_advice.h"
@@ -21,7 +21,7 @@ namespace {
 
 // The set does not include descriptors from this number on. The kernel assigns the lowest free
 // number, so only a process with a million open files gets such a descriptor. Words of the bitmap
-// that were never written take no memory.
+// that were never written occupy no memory.
 constexpr int kMostDescriptors = 1 << 20;
 constexpr int kBitsPerWord = 64;
 
@@ -74,8 +74,8 @@ void FileDescriptor::reset() noexcept {
   const int fd = std::exchange(fd_, -1);
   if (fd < 0) return;
   // Remove the descriptor from the set before closing it, because another thread may get the same
-  // number at once. In a forked child, the descriptor is already closed, and its number may be in
-  // use again.
+  // number immediately after the close. In a forked child, the descriptor is already closed, and
+  // its number may be in use again.
   if (fd >= kMostDescriptors || forget(fd)) close(fd);
 }
 

@@ -45,8 +45,8 @@ class FileDescriptor {
 };
 
 // While the object lives, occupies the numbers of the standard streams that the program has closed.
-// So code that opens descriptors itself (Asio, libibverbs) gets other numbers. Reads and writes of
-// the occupied numbers fail as before.
+// Code that opens descriptors itself (Asio, libibverbs) therefore gets other numbers. Reads and
+// writes on the occupied numbers fail as before.
 class StandardStreamPlaceholders {
  public:
   StandardStreamPlaceholders() noexcept;

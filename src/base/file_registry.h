@@ -14,8 +14,8 @@ namespace hccl {
 template <class Object>
 class FileRegistry {
  public:
-  // Returns this process's registry for the class. Never destroyed, because static destructors of
-  // programs may use it.
+  // Returns this process's registry for the class. The registry is never destroyed, because static
+  // destructors of programs may use it.
   [[nodiscard]] static FileRegistry& instance() {
     static auto* registry = new FileRegistry;
     return *registry;
@@ -33,8 +33,8 @@ class FileRegistry {
         if (auto known = found->second.lock()) return known;
       }
     }
-    // Create the object without the lock: if make() or the insertion fails, the object's destructor
-    // runs and takes the lock.
+    // Create the object without holding the lock: if make() or the insertion fails, the object's
+    // destructor runs and takes the lock.
     const std::shared_ptr<Object> made = make(identity);
     const std::lock_guard lock(mutex_);
     auto& entry = objects_[identity];

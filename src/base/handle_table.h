@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opaque handles for the C API. A handle consists of a kind, an index and a generation, and is
-// never a pointer. So the use of a handle of another kind, or of a destroyed object, is an error
-// and not undefined behaviour. A look-up takes no lock.
+// never a pointer. Therefore a handle of the wrong kind, or one whose object has been destroyed,
+// causes an error instead of undefined behaviour. A look-up takes no lock.
 #pragma once
 
 #include <array>
@@ -66,7 +66,7 @@ class HandleTable {
   HandleTable(const HandleTable&) = delete;
   HandleTable& operator=(const HandleTable&) = delete;
 
-  // Returns a new handle of the object, or 0 if a million handles are alive.
+  // Returns a new handle to the object, or 0 if a million handles are in use.
   [[nodiscard]] std::uint64_t insert(std::shared_ptr<T> object) {
     const std::lock_guard lock(mutex_);
     std::size_t index = 0;
@@ -97,8 +97,8 @@ class HandleTable {
     return pinned;
   }
 
-  // Keeps an object alive like a pin, but remove() does not wait for holds. For groups, which keep
-  // objects from one call of the program to the next. The table must outlive the hold.
+  // Keeps an object alive like a pin, but remove() does not wait for holds. Used by groups, which
+  // keep objects from one call of the program to the next. The table must outlive the hold.
   class Hold {
    public:
     Hold() = default;
@@ -147,7 +147,7 @@ class HandleTable {
   }
 
   // Removes the object from the table: from now on, look-ups of the handle fail. Blocks until all
-  // pins are released. Returns null if the handle is not alive.
+  // pins are released. Returns the object, or null if the handle is not alive.
   [[nodiscard]] std::shared_ptr<T> remove(std::uint64_t handle) {
     Entry* slot = find(handle);
     if (slot == nullptr) return nullptr;
@@ -175,7 +175,7 @@ class HandleTable {
  private:
   using Chunk = std::array<Entry, kChunk>;
 
-  // Releases a hold. If it was the last hold of a removed object, frees the slot for another
+  // Releases a hold. If it was the last hold on a removed object, frees the slot for another
   // object.
   void let_go(Entry& slot, std::uint64_t handle) noexcept {
     const std::uint64_t before = slot.state.fetch_sub(kHold, std::memory_order_acq_rel);

@@ -26,7 +26,7 @@ class InplaceVector {
   ~InplaceVector() = default;
 
   [[nodiscard]] std::size_t size() const { return size_; }
-  // Removes the values from position `size` onwards.
+  // Keeps only the first `size` values.
   void shrink(std::size_t size) { size_ = size; }
   [[nodiscard]] bool has_room_for(std::size_t count) const { return count <= kMost - size_; }
   // Call only if there is room.

@@ -71,9 +71,8 @@ std::optional<Interface> by_prefix(const std::vector<Interface>& interfaces,
   return match;
 }
 
-// Throws Error(hcclSystemError) if loopback is down and no other interface can be chosen, because
-// none is up or `prefixes` names only loopback. No value of HCCL_SOCKET_IFNAME would help. Loopback
-// is down in a new network namespace.
+// Throws Error(hcclSystemError) if loopback is down, as it is in a new network namespace, and
+// either no other interface is up or `prefixes` names only loopback.
 void refuse_loopback_that_is_down(const std::vector<Interface>& interfaces,
                                   std::string_view prefixes) {
   const bool is_up =

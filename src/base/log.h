@@ -30,8 +30,8 @@ extern constinit std::atomic<LogLevel> log_threshold;
 // threshold, but writes nothing if it is LogLevel::off.
 void log_line(LogLevel level, const char* subsystem, const std::string& message) noexcept;
 
-// Writes a line like log_line(). The message is the concatenation of at most eight parts. Does not
-// use the heap, so it works when memory is short.
+// Does the same for a message that consists of at most eight parts. Does not use the heap, so it
+// works even when memory is short.
 void log_parts(LogLevel level, const char* subsystem,
                std::initializer_list<std::string_view> parts) noexcept;
 

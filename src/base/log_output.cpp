@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens the log file, and checks that stderr is still an output before each write.
+// Opens the log file. Before each write to stderr, checks that stderr is still an output.
 #include "base/log_output.h"
 
 #include "base/cancellation.h"
@@ -26,11 +26,11 @@ namespace {
 constexpr int kNowhere = -1;
 
 std::atomic<int> destination{STDERR_FILENO};
-// The descriptor of the log file, which choose_log_output() opens. Never closed, because its number
-// could then be reused while another thread writes to it.
+// The descriptor of the log file, which choose_log_output() opens. It is never closed: otherwise
+// its number could be reused while another thread writes to it.
 int log_file_descriptor = -1;
 
-// Identify the file behind stderr at the time of choose_stderr().
+// The device and inode of the file that stderr referred to when choose_stderr() was called.
 std::atomic<std::uint64_t> stderr_device{0};
 std::atomic<std::uint64_t> stderr_inode{0};
 
@@ -55,8 +55,8 @@ std::string expanded_path(const std::string& pattern) {
                    "; set it to the path of a regular file that this process may write"));
 }
 
-// Opens the file that the pattern names. O_NONBLOCK makes opening a FIFO without a reader fail
-// instead of block. Throws Error(hcclInvalidArgument).
+// Opens the file that the pattern names. With O_NONBLOCK, opening a FIFO that has no reader fails
+// instead of blocking. Throws Error(hcclInvalidArgument).
 int open_regular_file(const std::string& pattern) {
   constexpr int kFlags =
       O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK;
@@ -92,9 +92,9 @@ void choose_stderr() noexcept {
   destination.store(open ? STDERR_FILENO : kNowhere, std::memory_order_relaxed);
 }
 
-// Returns false if stderr is closed or its number belongs to something that is not an output, such
-// as a socket. Accepts a regular file, a pipe or a character device, to which the program may have
-// redirected stderr.
+// Returns false if stderr is closed, or if the program has reused its descriptor number for
+// something that is not an output, such as a socket. Accepts a regular file, a pipe or a character
+// device, because the program may have redirected stderr to it.
 bool is_still_stderr() noexcept {
   struct stat status {};
   if (fstat(STDERR_FILENO, &status) != 0) return false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The destination of log lines: stderr, or the file that HCCL_DEBUG_FILE names. Nothing is written
-// to stderr if the program has reused its number for something that is not an output, such as a
-// socket. A failed write does not end the process by a signal.
+// The destination of log lines: stderr, or the file that HCCL_DEBUG_FILE names. If the program has
+// reused stderr's descriptor number for something that is not an output, such as a socket, nothing
+// is written to it. A failed write does not kill the process with a signal.
 #pragma once
 
 #include <span>
@@ -18,7 +18,7 @@ namespace hccl {
 // device there.
 void choose_log_output(const std::string& pattern);
 
-// Writes the parts as one line, in one system call. Loses the line if it cannot be written. Never
+// Writes the parts as one line, in one system call. Drops the line if it cannot be written. Never
 // raises SIGPIPE or SIGXFSZ. Preserves errno.
 void write_log_line(std::span<const iovec> parts) noexcept;
 

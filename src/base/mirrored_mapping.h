@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maps a range of a memory file twice, back to back. So a part that wraps around the end of the
-// range is contiguous in memory.
+// Maps a range of a memory file twice, back to back, so that a part that wraps around the end of
+// the range is contiguous in memory.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -14,8 +14,8 @@ namespace hccl {
 class MirroredMapping {
  public:
   MirroredMapping() = default;
-  // Maps the `bytes` bytes at `offset`, both multiples of the page size. Forked children do not
-  // inherit the mapping. Throws Error(hcclOutOfMemory).
+  // Maps `bytes` bytes of the file from `offset` on. Both must be multiples of the page size.
+  // Forked children do not inherit the mapping. Throws Error(hcclOutOfMemory).
   MirroredMapping(const FileDescriptor& file, std::uint64_t offset, std::size_t bytes);
   MirroredMapping(MirroredMapping&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
@@ -29,10 +29,10 @@ class MirroredMapping {
   ~MirroredMapping();
 
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
-  // Returns the size of the range, half the size of the mapping.
+  // Returns the size of the range, which is half the size of the mapping.
   [[nodiscard]] std::size_t size() const noexcept { return bytes_; }
-  // Returns the address of byte `position` modulo size(). The size() bytes at this address are
-  // contiguous.
+  // Returns the address of the byte at `position` modulo size() in the range. The size() bytes from
+  // this address on are contiguous.
   [[nodiscard]] std::byte* at(std::uint64_t position) const noexcept {
     return data_ + position % bytes_;
   }

@@ -19,12 +19,12 @@ struct alignas(cmsghdr) DescriptorBuffer {
   std::array<std::byte, CMSG_SPACE(Count * sizeof(int))> bytes{};
 };
 
-// Attaches one or more descriptors to a message. `buffer` has room for all of them (see
+// Attaches one or more descriptors to a message. `buffer` must have room for all of them (see
 // DescriptorBuffer), and must outlive the message.
 void attach_descriptors(msghdr& message, std::span<std::byte> buffer,
                         std::span<const int> descriptors) noexcept;
 // Appends the descriptors that have arrived with a message to `taken`. Returns false if some were
-// lost, because the control buffer was too small or this process has reached its limit of open
+// lost, because the control buffer was too small or this process has reached its limit on open
 // files.
 [[nodiscard]] bool take_descriptors(msghdr& message, std::deque<FileDescriptor>& taken);
 

@@ -30,8 +30,8 @@ namespace hccl {
 [[nodiscard]] std::optional<ucred> peer_credentials(int unix_socket) noexcept;
 [[nodiscard]] std::optional<uid_t> peer_user(int unix_socket) noexcept;
 
-// How long to wait for a connection to close after the process at its other end has exited. On a
-// busy machine, the exit can be reported before the last TCP data of the process arrives; the end
+// The limit on the wait for a connection to close after the process at its other end has exited. On
+// a busy machine, the exit can be reported before the last TCP data of the process arrives; the end
 // of the connection always arrives after this data. The wait is limited, because a child of the
 // process may keep the connection open.
 constexpr std::chrono::milliseconds kLastWords{200};

@@ -57,8 +57,8 @@ void enter_forked_child() {
 int registration_error = ENOMEM;  // until the registration has succeeded
 
 // Registers the fork handlers when the library is loaded, before the program and the libraries that
-// use this one can register handlers. Prepare handlers run in reverse order of registration, the
-// handlers after the fork in order of registration. So the handlers of the program run only while
+// use this one can register handlers. Prepare handlers run in reverse order of registration; parent
+// and child handlers run in order of registration. Therefore the program's handlers run only while
 // the library is not locked, and may call the library.
 [[gnu::constructor]] void register_fork_handlers() {
   registration_error = pthread_atfork(prepare_fork, resume_parent, enter_forked_child);

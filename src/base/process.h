@@ -16,7 +16,7 @@ void install_fork_guard();
 // Functions to run at every fork() of this process, but not at those of its forked children.
 // `before` and `in_parent` run in the forking thread. `in_child` runs in the child, before the
 // child closes the library's descriptors, and must be async-signal-safe. None may throw.
-// Cancellation of the forking thread is deferred meanwhile.
+// Cancellation of the forking thread is deferred during the fork.
 struct ForkHooks {
   void (*before)() noexcept;
   void (*in_parent)() noexcept;

@@ -16,8 +16,8 @@
 
 namespace hccl {
 
-// Blocks all signals in the calling thread while the object lives, and in threads that it starts
-// meanwhile.
+// Blocks all signals in the calling thread while the object lives. Threads that this thread
+// starts meanwhile inherit its signal mask.
 class SignalBlock {
  public:
   SignalBlock() noexcept {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes consecutive ranks as ranges, and at most 32 ranges.
+// Writes consecutive ranks as ranges. Truncates a list after 32 ranges.
 #include "base/rank_text.h"
 
 #include "base/text.h"

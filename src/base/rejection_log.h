@@ -19,8 +19,8 @@ class RejectionLog {
   RejectionLog& operator=(const RejectionLog&) = delete;
 
   // Logs a rejected connection, or only counts it if kMostPerPeriod lines have been logged in this
-  // period. who() returns the name of the other end, and is called only for a line. `why` completes
-  // "rejected a connection from ...: it".
+  // period. who() returns the name of the other end, and is called only if a line is logged. `why`
+  // completes the sentence "rejected a connection from ...: it".
   template <class Name>
   void report(const Name& who, std::string_view why) {
     const auto now = std::chrono::steady_clock::now();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs an action at the end of a scope, also when an exception leaves the scope.
+// Runs an action at the end of a scope, even if an exception leaves the scope.
 #pragma once
 
 #include <utility>

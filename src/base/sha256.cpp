@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements SHA-256 as written in FIPS 180-4. Not optimised, because a connection hashes only a
-// few hundred bytes.
+// Implements SHA-256 as specified in FIPS 180-4. It is not optimised, because ranks hash only ids
+// and control messages.
 #include "base/sha256.h"
 
 #include <algorithm>

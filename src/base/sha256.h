@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHA-256 (FIPS 180-4) and HMAC (RFC 2104). Ranks use HMAC to prove that they know a secret without
-// sending the secret.
+// SHA-256 (FIPS 180-4) and HMAC (RFC 2104). With HMAC, ranks prove knowledge of a secret without
+// sending it over the network.
 #pragma once
 
 #include <array>

@@ -17,7 +17,7 @@ namespace hccl {
 [[nodiscard]] FileDescriptor create_memory_file(const char* name, std::uint64_t bytes);
 
 // Checks a memory file from another process before it is mapped. If that process could still shrink
-// the file, it could make this process fail with SIGBUS. Throws Error(hcclSystemError), which names
+// the file, it could crash this process with SIGBUS. Throws Error(hcclSystemError), which names
 // `owner`, unless the file has the seals of create_memory_file() and exactly `bytes` bytes.
 void require_sealed(const FileDescriptor& file, std::uint64_t bytes, const std::string& owner);
 
@@ -27,7 +27,7 @@ struct FileIdentity {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
   std::uint64_t bytes = 0;
-  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the operator for a null pointer
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 mistakes the operator for a null pointer
   friend auto operator<=>(const FileIdentity&, const FileIdentity&) = default;
 };
 [[nodiscard]] FileIdentity file_identity(const FileDescriptor& file);

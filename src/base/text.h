@@ -15,8 +15,8 @@ template <class... Parts>
   return out.str();
 }
 
-// Returns the value in quotes, truncated to 200 characters. Replaces all characters but printable
-// ASCII by '?', so the result has one line.
+// Returns the value in quotes, truncated to 200 characters. Replaces every character that is not
+// printable ASCII with '?', so the result is a single line.
 [[nodiscard]] std::string quoted(std::string_view value);
 
 // Returns the description of an errno value. Thread-safe, unlike strerror().

@@ -116,7 +116,7 @@ constexpr Reader text_of(const char* accepted) {
   return {keep<Member, IsValid>, accepted};
 }
 
-// Accepts any name and converts it to lower case. The user of the name checks whether it exists.
+// Accepts any name and converts it to lower case. The code that uses the name checks it.
 template <std::string Config::*Member>
 constexpr Reader name(const char* accepted) {
   return {assign<Member, lower_case>, accepted};
@@ -127,8 +127,8 @@ constexpr Reader kLogLevel{assign<&Config::log_level, numbered_level>,
 
 // ---- tables
 
-// In the order in which they are read: each row overrides the rows above it that set the same
-// member.
+// The variables, in the order in which they are read. Each row overrides the rows above it that set
+// the same member.
 constexpr std::array kVariables{
     Variable{"HCCL_COMM_ID", "",
              text_of<&Config::comm_id, parse_host_and_port>(
@@ -185,7 +185,7 @@ constexpr std::array kVariables{
              flag<&Config::refuse_double_initialize>()},
 };
 
-// Configuration keys of Gaudi's software that programs query with synConfigurationGet.
+// Configuration keys of Gaudi's software, which programs query with synConfigurationGet.
 struct ForeignKey {
   const char* name;
   const char* unset;
@@ -215,8 +215,8 @@ constexpr std::array kForeignKeys{
     ForeignKey{"HCL_FABRIC_FLUSH", "1"},
 };
 
-// HCCL_* names of hccl_demo and of PyTorch's backend, and names that old programs set although they
-// no longer have an effect. A trailing * matches any rest of the name.
+// HCCL_* names of hccl_demo and of PyTorch's backend, and names that no longer have an effect but
+// that old programs still set. A trailing * matches any suffix.
 constexpr std::array<std::string_view, 19> kOthersVariables{
     "HCCL_RANK",
     "HCCL_NRANKS",

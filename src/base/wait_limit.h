@@ -19,7 +19,7 @@ class WaitLimit {
     std::chrono::milliseconds time{0};  // 0: no limit
     bool by_program = false;
 
-    // Returns the end of the text of a time-out: how to raise the limit.
+    // Returns the last clause of a time-out's error text: how to raise the limit.
     [[nodiscard]] const char* remedy() const {
       return by_program ? "raise the limit that hcclEmulationSetTimeout has set"
                         : "raise HCCL_TIMEOUT";

@@ -20,7 +20,7 @@ struct WaitLadder {
   // With more pauses, calls were not faster, and took two thirds longer when another program used
   // one of the cores.
   static constexpr WaitLadder spinning() { return {40, 1000, "spinning"}; }
-  // For threads that share cores: yield at once, and repeat that for about a millisecond.
+  // For threads that share cores. They yield immediately, and repeat this for about a millisecond.
   static constexpr WaitLadder yielding() { return {0, 1000, "yielding"}; }
   // For threads that share cores with threads of other scheduling groups. sched_yield() does not
   // let threads of other groups run: the yielding thread keeps its core for the rest of its time
@@ -35,9 +35,9 @@ struct WaitLadder {
   static void share_cores_with_other_groups() noexcept;
 };
 
-// How long a wait may last before the thread must do something else. unlimited: no limit. no_sleep:
-// until the ladder is used up. pauses_only: until the pauses of the ladder are used up; if the
-// ladder has no pauses, same as no_sleep.
+// The limit on a wait, after which the thread must do something else. unlimited: no limit.
+// no_sleep: until the ladder is used up. pauses_only: until the pauses of the ladder are used up;
+// if the ladder has no pauses, the same as no_sleep.
 enum class WaitBudget : std::uint8_t { unlimited, no_sleep, pauses_only };
 
 // One wait. poll_again() pauses or yields and returns true. Once the ladder or the budget is used
@@ -52,18 +52,17 @@ class Waiter {
   std::uint32_t step_ = 0;
 };
 
-// A futex on which threads sleep, also in shared memory. The thread that rings first stores its
-// change and then calls ring(). A sleeper first registers, then checks for the change, and then
-// sleeps. Registering and the check for sleepers are both sequentially consistent, so no wake-up is
-// lost.
+// A futex on which threads sleep; it may be in shared memory. A thread stores its change before it
+// calls ring(). A sleeper registers, then checks for the change, and then sleeps. The registration
+// and the check for sleepers are both sequentially consistent, so no wake-up is lost.
 class Doorbell {
  public:
-  // Returns whether a thread sleeps or is about to sleep. Call after a change that was stored with
+  // Returns whether a thread sleeps or is about to sleep. Call it after storing the change with
   // seq_cst order.
   [[nodiscard]] bool has_sleepers() const noexcept {
     return sleepers_.load(std::memory_order_seq_cst) != 0;
   }
-  // Wakes up to `count` sleepers. Makes no system call if there are none.
+  // Wakes at most `count` sleepers. Makes no system call if there are none.
   void ring(int count = kEverybody) noexcept {
     if (has_sleepers()) ring_always(count);
   }

@@ -24,13 +24,13 @@ struct LinkSocket {
   int rank = -1;
   int server_rank = -1;  // the rank in the server's process, or -1 if there is none
   std::string server;    // describes the server's process
-  // True if a key or the kernel has confirmed the server. Otherwise the server's texts are quoted.
+  // True if a key or the kernel confirms the server's identity. Otherwise its texts are quoted.
   bool server_is_known = false;
 };
 
 // A rank's link to the root server after initialisation. The server relays faults and departures to
-// all ranks, and reports ranks and nodes as lost if their connections end or no longer answer
-// keep-alives.
+// all ranks, and reports ranks and nodes as lost if their connections end or their hosts no longer
+// answer keep-alives.
 class ControlLink {
  public:
   // All callbacks run on the control thread.
@@ -38,7 +38,7 @@ class ControlLink {
     // Called when another rank has reported a fault, when a rank is lost, or when the connection to
     // the server has failed. May be called more than once.
     std::function<void(hcclResult_t code, const std::string& text)> fault;
-    // Called when a rank has left the communicator.
+    // Called when another rank has left the communicator.
     std::function<void(int rank)> departed = nullptr;
     // Called when a rank has asked why its call does not complete. answer() must then be called, on
     // any thread, for each call in which this rank waits.
@@ -66,7 +66,7 @@ class ControlLink {
   // ranks. Within half a second it sends a verdict or, if the calls of the ranks do not match, a
   // fault. Throws std::bad_alloc. Thread safety: any thread.
   void ask_who_is_missing(const Waiting& waiting);
-  // Sends one call of this rank to the server, in answer to an inquiry. Throws std::bad_alloc.
+  // Reports one call of this rank to the server, in answer to an inquiry. Throws std::bad_alloc.
   // Thread safety: any thread.
   void answer(const Waiting& waiting);
 

@@ -161,8 +161,8 @@ void* ControlThread::run(void* self) {
     try {
       state.loop.context().run();
     } catch (const std::exception& error) {
-      // An exception from one connection, for lack of memory or descriptors, must not end the
-      // others.
+      // An exception from one connection, for lack of memory or descriptors, must not end the other
+      // connections.
       log(LogLevel::error, "control", "a task of the control thread failed: ", error.what());
       again = true;
     }

@@ -12,7 +12,7 @@
 
 namespace hccl::bootstrap {
 
-// Memory for one post() that allocates nothing. It is a member of the object on which the task
+// Memory for one post() that allocates nothing. It must be a member of the object on which the task
 // works.
 class ReservedPost {
  public:
@@ -44,8 +44,8 @@ class ControlThread {
   // Runs `task` on the thread, or after the next start() if the thread is stopped. Does not block.
   // Throws std::bad_alloc.
   void post(std::function<void()> task);
-  // Does the same with task(owner), but allocates nothing: for tasks that must run even when no
-  // memory is left. `reserved` is a member of `owner`, and can be used only once.
+  // Runs task(owner) in the same way, but allocates nothing: for tasks that must run even when no
+  // memory is left. `reserved` must be a member of `owner`, and can be used only once.
   void post(ReservedPost& reserved, std::shared_ptr<void> owner,
             void (*task)(void* owner)) noexcept;
   // Returns whether the calling thread is the control thread.

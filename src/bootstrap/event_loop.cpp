@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A handler shares ownership of the state of its timer or wait, which may be destroyed before the
-// handler runs.
+// A timer or wait may be destroyed before its handler runs, so the handler shares ownership of the
+// state.
 #include "bootstrap/event_loop.h"
 
 #include "base/errno_advice.h"
@@ -114,7 +114,7 @@ void DescriptorWait::when_writable(std::function<void()> call) {
                                 });
 }
 
-// A second call only reads the state, because a cancelled handler of the loop may still read it.
+// A second call does not write to the state, because a cancelled handler may be reading it.
 void DescriptorWait::close() noexcept {
   if (!state_->is_watching) return;
   state_->is_watching = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports a lost connection only after kLastWords: another rank of the node may report the cause
+// Reports a lost connection only after kLastWords: another rank of its node may report the cause
 // first, and the connections of a lost node end one by one.
 #include "bootstrap/fault_relay.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs on the root server after initialisation: relays departures and the first fault to all ranks.
-// A connection that ends without a departure is a fault.
+// A connection that ends without a departure counts as a fault.
 #pragma once
 
 #include "bootstrap/event_loop.h"

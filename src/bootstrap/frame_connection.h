@@ -58,8 +58,8 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   FrameConnection(const FrameConnection&) = delete;
   FrameConnection& operator=(const FrameConnection&) = delete;
 
-  // Sets the object that is told about activity. If there is none, call receive() and ended() after
-  // each EventLoop::run_one().
+  // Sets the object that is notified of activity. If there is none, call receive() and ended()
+  // after each EventLoop::run_one().
   void set_owner(Owner* owner) { owner_ = owner; }
   // Sends an authentication code with every later frame, and requires a valid code on every frame
   // received. A refusal may lack a code if no valid frame has arrived before it, because the two
@@ -77,20 +77,20 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   // until has_unsent() returns false.
   void send(FrameType type, std::span<const std::byte> payload,
             const std::vector<int>& descriptors = {});
-  // Does the same with a digest that the caller has computed once for many ranks. `digest`: SHA-256
-  // of the payload.
+  // Does the same with the payload's SHA-256 digest, which the caller has computed once for many
+  // ranks.
   void send(FrameType type, std::span<const std::byte> payload, const Digest& digest);
   // Sends a frame without an authentication code, even after authenticate().
   void send_openly(FrameType type, std::span<const std::byte> payload);
-  // Retries a send that failed because the kernel had no memory. Blocks for up to 63 ms, so call it
-  // only before the process may exit.
+  // Retries a send that failed because the kernel had no memory. Blocks for up to 63 ms: call it
+  // only if the process might exit before the event loop could retry.
   void insist();
   [[nodiscard]] bool has_unsent() const { return !unsent_.empty(); }
 
   // Returns true if no further frame will arrive: the connection has failed, or the peer has closed
   // it, violated the protocol or sent a forged frame.
   [[nodiscard]] bool ended() const { return ended_; }
-  // Returns the reason for the end, as a clause whose subject is the peer.
+  // Returns the reason for the end, as a predicate with the peer as its subject.
   [[nodiscard]] const std::string& why() const { return why_; }
   // Returns whether the peer sent bytes that hccl never sends.
   [[nodiscard]] bool broke_rules() const { return broke_rules_; }

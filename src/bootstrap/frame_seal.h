@@ -43,8 +43,9 @@ class FrameSeal {
   Sequence received_;
 };
 
-// Returns the secret with which the transports of a communicator authenticate, derived from the key
-// and the table's salt. If the key is empty, everybody who sees the salt can derive the secret.
+// Returns the secret with which the transports of a communicator authenticate. It is derived from
+// the key and the table's salt. If the key is empty, anyone who sees the salt can derive the
+// secret.
 [[nodiscard]] Secret communicator_secret(std::span<const std::byte> key, const Secret& salt);
 
 }  // namespace hccl::bootstrap

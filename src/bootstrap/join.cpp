@@ -63,8 +63,8 @@ RankTable rendezvous(const UniqueId& id, const Hello& hello, FileDescriptor list
   const bool may_serve = id.kind == UniqueId::Kind::fixed_address && hello.rank == 0;
   try {
     client.join([&]() -> std::string {
-      // With a fixed address, rank 0 need not have called hcclGetUniqueId, so the server may have
-      // to start here.
+      // With a fixed address, rank 0 need not have called hcclGetUniqueId, so the server may not
+      // have been started yet.
       if (!may_serve) return {};
       const std::string trouble = ServerRegistry::instance().create_if_absent(id);
       return trouble.empty() ? "" : text("rank 0 cannot run the server itself: ", trouble);

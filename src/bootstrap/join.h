@@ -13,8 +13,8 @@
 
 namespace hccl::bootstrap {
 
-// Creates the segment that the `ranks` ranks of a node share. Called on the lowest rank of each
-// node.
+// Creates the memory segment that the `ranks` ranks of a node share. Called on the lowest rank of
+// each node.
 using MakeControl = std::function<FileDescriptor(int ranks)>;
 
 // Joins the communicator of `size` ranks that `id` names. Blocks until all ranks have joined.

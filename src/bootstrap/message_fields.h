@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serializes messages from lists of their fields. A function fields(message, io) lists the fields
-// of a message once, as calls of io(field, ...); `io` is a FieldWriter or a FieldReader.
+// Serializes and parses messages. For each message, a function fields(message, io) lists the fields
+// once, as the arguments of a call of `io`, which is a FieldWriter or a FieldReader.
 #pragma once
 
 #include "base/address.h"
@@ -31,8 +31,8 @@ template <class Text>
 }
 
 // A list of at most `most` elements, preceded by its length as a `Number`. The writer truncates a
-// longer list; the reader rejects it. Elements that are byte strings have at most `most_bytes`
-// bytes each, preceded by a 16-bit length.
+// longer list; the reader rejects it. An element that is a byte string is preceded by a 16-bit
+// length, and has at most `most_bytes` bytes.
 template <class Number, class List>
 struct Counted {
   List& list;

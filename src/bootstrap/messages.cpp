@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parses openings. If the protocol version is another one, reads no other field, because that
-// version may have other fields.
+// Parses openings. If an opening has another protocol version than this library, reads only the
+// version, because the other fields may differ.
 #include "bootstrap/messages.h"
 
 namespace hccl::bootstrap {

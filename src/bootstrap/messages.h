@@ -59,7 +59,7 @@ struct Refusal {
   enum Reason : std::uint8_t {
     other_version = 1,  // the opening message has another protocol version
     other_key,          // the hello has a wrong authentication code
-    other_user,         // a process on the server's machine, of another or an unknown user
+    other_user,         // the peer is on the server's machine, and its user is another or unknown
   };
   Reason reason = other_version;
 
@@ -181,7 +181,7 @@ template <class Message>
   if (!reader.complete()) return std::nullopt;
   return message;
 }
-// Parses an opening. If the protocol version is another one, reads no other field.
+// Parses an opening. Reads only the protocol version unless it is kProtocolVersion.
 template <>
 [[nodiscard]] std::optional<Opening> parse(std::span<const std::byte> bytes);
 

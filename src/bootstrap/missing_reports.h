@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schedules at most two reports about ranks that have not joined while others wait for them. The
-// first comes after 5 s or less, because a rank that was never started is missing from the
+// While ranks wait for others to join, schedules at most two reports of the missing ranks. The
+// first comes after at most 5 s, because a rank that was never started is missing from the
 // beginning. The second comes after HCCL_HANG_REPORT.
 #pragma once
 

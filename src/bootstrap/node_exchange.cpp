@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::size_t kMostUnread = 1024;  // descriptors
 constexpr std::size_t kMostOfOthers = 64;  // pending connections beyond those of the ranks
-// Unlimited, because the leader queues all entries for every rank at once.
+// There is no limit, because the leader queues all entries for all ranks at the same time.
 constexpr std::size_t kAnyUnsent = std::numeric_limits<std::size_t>::max();
 
 // Returns a pidfd of this process. A pidfd is valid in every pid namespace; a pid is not.
@@ -158,8 +158,8 @@ bool NodeExchange::take_contribution(PendingConnections::Pending& pending, Frame
       frame.descriptors.size() != (message->has_memory ? 2U : 1U)) {
     return false;
   }
-  // Prefers the kernel's pidfd of the peer. Old kernels provide none for a rank in another pid
-  // namespace.
+  // Prefer the pidfd that the kernel provides for the peer. Old kernels provide none for a rank in
+  // another pid namespace.
   FileDescriptor process = peer_process(pending.connection->fd());
   if (!process.valid()) process = std::move(frame.descriptors.back());
   RankInfo& from = member(message->rank);

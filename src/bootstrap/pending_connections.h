@@ -70,7 +70,7 @@ class PendingConnections final : private FrameConnection::Owner {
   // Accepts connections until close_listener().
   void start();
   void close_listener();
-  // Stops accepting for 100 ms, in which other parts of the program may release descriptors.
+  // Stops accepting for 100 ms, during which other parts of the program may release descriptors.
   void pause_accepting();
 
   // Adds a connection. If there are too many, drops another connection.

@@ -46,8 +46,8 @@ struct ProcessWatch::State : std::enable_shared_from_this<State> {
                                    [](void* self) { static_cast<State*>(self)->close(); });
   }
 
-  // Keeps the state in a forked child for ever. Its destructor would change the epoll set, which
-  // the child shares with the parent, and might wait for a lock that was held at the fork.
+  // Keeps the state for ever in a forked child. The state's destructor would change the epoll set,
+  // which the child shares with the parent, and might wait for a lock that was held at the fork.
   static void keep_for_ever(std::shared_ptr<State> state) {
     static auto* const kept = new std::vector<std::shared_ptr<State>>;
     kept->push_back(std::move(state));

@@ -59,8 +59,8 @@ std::string RankAdmission::describe(const FrameConnection& connection) const {
   return connection.ends().peer.to_text();
 }
 
-// Most foreign peers have sent wrong bytes by the time they are accepted. Their connections are
-// reset before any object is created for them.
+// Most foreign peers have sent wrong bytes by the time their connections are accepted. Such
+// connections are reset before any object is created for them.
 void RankAdmission::on_accepted(FileDescriptor socket, const SocketAddress& from) {
   const Address peer = from_socket_address(from.get());
   std::array<std::byte, kFrameHeaderSize + kSmallPayload>
@@ -82,7 +82,8 @@ void RankAdmission::on_accepted(FileDescriptor socket, const SocketAddress& from
   pending_.add({std::move(socket), {heard.begin(), heard.end()}, std::nullopt, {own, peer}});
 }
 
-// Makes the socket close with a reset, which leaves no state in the kernel. Logs the rejection.
+// Makes the socket reset its connection on close, so that no state remains in the kernel. Logs the
+// rejection.
 void RankAdmission::cut_off(const FileDescriptor& socket, const Address& peer, const char* why) {
   const linger at_once{1, 0};
   setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));

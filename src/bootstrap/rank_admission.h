@@ -23,7 +23,7 @@ class RankAdmission final : private PendingConnections::Owner {
     Owner(const Owner&) = delete;
     Owner& operator=(const Owner&) = delete;
     virtual ~Owner() = default;
-    // Called when a rank that knows the key asks to join: take() or refuse() its connection.
+    // Called when a rank that knows the key asks to join. Must take() or refuse() its connection.
     virtual void on_hello(Pending& pending, const Hello& hello) = 0;
   };
 

@@ -22,9 +22,9 @@ struct Contribution {
   // For the other ranks of this node: bytes, and the descriptor of the device memory.
   std::vector<std::byte> blob;
   FileDescriptor memory;
-  // Returns the bytes to announce to the ranks of all nodes, at most kMostAnnounced. Takes the
-  // communicator's secret. Called once if there are several nodes or announces_always is set, and
-  // otherwise never.
+  // Returns the bytes to announce to the ranks of all nodes, at most kMostAnnounced. The argument
+  // is the communicator's secret. Called once if there are several nodes or announces_always is
+  // set, and otherwise never.
   std::function<std::vector<std::byte>(const Secret&)> announce;
   bool announces_always = false;
   // Called with the contributions of this node's ranks, before this rank reports that it is ready.

@@ -20,8 +20,8 @@ class Rendezvous {
   // different sizes, also fails the rendezvous. `address`: the address from which the hello came.
   [[nodiscard]] std::optional<Failure> admit(const Hello& hello, const std::string& address);
 
-  // Moves from gathering to exchanging when the last rank has joined, and from exchanging to
-  // complete when the last is ready.
+  // Moves from `gathering` to `exchanging` when the last rank has joined, and from `exchanging` to
+  // `complete` when the last rank is ready.
   void advance();
   void set_ready(int rank, Bytes announced);
 

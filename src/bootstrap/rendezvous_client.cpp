@@ -155,7 +155,7 @@ void RendezvousClient::flush_last_words() {
   while (connection_->has_unsent() && !patience.expired()) loop_.run_one(patience);
 }
 
-// While the caller waits for other ranks here, the server sends no frame that next_frame() returns.
+// Throws if next_frame() returns a frame: the server sends none while the caller waits for ranks.
 void RendezvousClient::wait(Deadline::Duration limit) {
   check_server();
   if (!kept_) run_once(limit);
@@ -189,7 +189,7 @@ std::optional<Frame> RendezvousClient::next_frame() {
   }
 }
 
-// Reads frames before it checks the process: the server may have sent the reason before it exited.
+// Reads frames before checking the process: the server may have sent the reason before it exited.
 void RendezvousClient::check_server() {
   if (!kept_) kept_ = next_frame();
   if (server_has_exited_) await_last_words();

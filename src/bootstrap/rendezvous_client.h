@@ -47,12 +47,12 @@ class RendezvousClient {
   // ranks.
   void leave(const Failure& own);
 
-  // Blocks until the loop has handled an event, but for at most `limit`. For callers that have
+  // Blocks until the loop has handled an event, but for at most `limit`. Used by callers that have
   // waits of their own on the loop.
   void wait(Deadline::Duration limit = std::chrono::hours(24));
   // Blocks for at most a second until the server reports which rank has been lost. Throws the
-  // reported failure, or `otherwise` if no report comes. For callers that have detected the loss of
-  // a rank.
+  // reported failure, or `otherwise` if no report comes. Used by callers that have detected the
+  // loss of a rank.
   [[noreturn]] void wait_for_verdict(const Failure& otherwise);
   [[nodiscard]] EventLoop& loop() { return loop_; }
 
@@ -63,7 +63,7 @@ class RendezvousClient {
   // Logs the server's report of the missing ranks.
   void note_missing(const Frame& frame);
   // Returns the next frame, or nothing if none has arrived. Handles the types `missing` and
-  // `server_rank` itself. Throws a failure that the server reports.
+  // `server_rank` itself. Throws the failure if the server reports one.
   [[nodiscard]] std::optional<Frame> next_frame();
   void check_server();
   void await_last_words();

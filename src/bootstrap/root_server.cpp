@@ -18,8 +18,8 @@
 namespace hccl::bootstrap {
 namespace {
 
-// How long the server of a finished rendezvous still answers late ranks. A fixed port is released
-// sooner, because the next run needs it.
+// The time for which the server of a finished rendezvous still answers late ranks. A fixed port is
+// released sooner, because the next run needs it.
 constexpr std::chrono::seconds kFixedPortLinger{2};
 constexpr std::chrono::seconds kOwnPortLinger{60};
 
@@ -119,8 +119,8 @@ void RootServer::join(RankAdmission::Pending& pending, const Hello& hello) {
   const bool is_own_process = hello.process.same_process(self_);
   if (is_own_process && own_rank_ < 0) {
     own_rank_ = hello.rank;
-    // Comes before add(): only the earlier ranks need this frame, because the welcome tells the new
-    // rank.
+    // Comes before add(): only the earlier ranks need this frame, because the new rank receives the
+    // same number in the welcome.
     ranks_.broadcast(FrameType::server_rank, serialize(RankMessage{own_rank_}));
   }
   ranks_.add(hello.rank, connection, is_own_process);
@@ -244,14 +244,14 @@ void RootServer::end() {
   linger_.start(own_port ? kOwnPortLinger : kFixedPortLinger, [this] { retire_now(); });
 }
 
-// Stops admitting ranks. Closes the server unless it must still relay between ranks.
+// Stops admitting ranks. Closes the server unless it must still relay messages between ranks.
 void RootServer::retire_now() {
   if (!relays() || ranks_.empty()) return close();
   admission_.close_listener();
 }
 
 // Schedules the next report of missing ranks, which does not fail the rendezvous. `waited`: the
-// time since the first rank has joined.
+// time since the first rank joined.
 void RootServer::report_missing(std::chrono::milliseconds waited) {
   const auto due = missing_reports_.next();
   if (!due) return;
@@ -279,14 +279,14 @@ void RootServer::send_report(std::chrono::milliseconds waited) {
 
 void RootServer::close() {
   if (std::exchange(closed_, true)) return;
-  // Deferred, because callers further up the stack still use this object.
+  // The release is deferred, because callers further up the stack still use this object.
   if (alive_ != nullptr) {
     ControlThread::instance().post(releasing_, shared_from_this(), [](void* self) {
       static_cast<RootServer*>(self)->alive_.reset();
     });
   }
   admission_.close_all();
-  // Cancels all timers, because the destructor may run in another thread.
+  // Cancel all timers here, because the destructor may run in another thread.
   linger_.cancel();
   report_.cancel();
   faults_.stop();
@@ -304,7 +304,7 @@ void RootServer::note_told(int rank) {
 
 bool RootServer::all_told() const {
   if (rendezvous_.phase() == Rendezvous::Phase::complete) return true;
-  // If a rank of this process has joined, its failure may not have arrived yet.
+  // If a rank of this process has joined, the failure that it reports may not have arrived yet.
   if (rendezvous_.phase() != Rendezvous::Phase::failed) return own_rank_ < 0;
   return std::ranges::all_of(told_, [](bool told) { return told; });
 }

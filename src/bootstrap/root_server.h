@@ -41,8 +41,8 @@ class RootServer final : public std::enable_shared_from_this<RootServer>,
   // yet, closes the server.
   void abandon(const Failure& failure);
   // Blocks until the failure has been sent to every rank, including those that join late, but for
-  // at most `patience`. Returns at once if the rendezvous is complete, or if it has not failed and
-  // no rank of this process has joined it.
+  // at most `patience`. Returns immediately if the rendezvous is complete, or if it has not failed
+  // and no rank of this process has joined it.
   void wait_until_all_know(std::chrono::milliseconds patience);
 
  private:

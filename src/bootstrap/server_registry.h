@@ -63,7 +63,7 @@ void retire_unique_id(const hcclUniqueId& id) noexcept;
 void abandon_unique_id(const hcclUniqueId& id, const std::string& why) noexcept;
 
 // Returns the id with which a rank joins: `id` itself or, for the first communicator of the
-// process, the address in HCCL_COMM_ID. The first call is taken to be for the first communicator.
+// process, the address in HCCL_COMM_ID. The first call is assumed to be for the first communicator.
 // Throws Error(hcclInvalidArgument) if neither is usable.
 [[nodiscard]] hcclUniqueId resolve_unique_id(const hcclUniqueId& id);
 

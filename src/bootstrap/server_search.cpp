@@ -25,8 +25,8 @@ namespace {
 constexpr std::chrono::milliseconds kFirstPause{2};
 constexpr std::chrono::milliseconds kLongestPause{50};
 constexpr std::chrono::seconds kConnectLimit{5};
-// How long to retry refused connections to the server of an id with a secret. That server starts
-// before the id exists, so if no process listens, it has ended.
+// The time for which to retry refused connections to the server of an id with a secret. That server
+// starts before the id exists, so if no process listens, the server has ended.
 constexpr std::chrono::milliseconds kRefusalPatience{500};
 
 FileDescriptor tcp_socket(bool v6) {

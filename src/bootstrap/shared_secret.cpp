@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rejects a secret file that other users can read or replace, as ssh does with private keys.
+// Rejects a secret file that other users can read or change, as ssh does with private keys.
 #include "bootstrap/shared_secret.h"
 
 #include "base/config.h"
@@ -115,10 +115,10 @@ void check_short_secret(const UniqueId& id, const Config& config, std::size_t le
 void check_without_secret(const UniqueId& id, const Config& config) {
   static std::atomic<bool> warned{false};
   if (config.require_secret && others_can_reach(id)) {
-    throw Error(
-        hcclInvalidArgument,
-        text("HCCL_REQUIRE_SECRET=1, but the ranks that meet at ", id.addresses.front().to_text(),
-             " share no secret; set HCCL_SECRET_FILE to a ", "copy of one file on every rank"));
+    throw Error(hcclInvalidArgument, text("HCCL_REQUIRE_SECRET=1, but the ranks that join at ",
+                                          id.addresses.front().to_text(),
+                                          " share no secret; on every rank, set HCCL_SECRET_FILE "
+                                          "to the path of a copy of the same file"));
   }
   if (std::ranges::all_of(id.addresses, is_of_this_machine)) return;
   warn_once(

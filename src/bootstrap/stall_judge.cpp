@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds a wait-for graph from the answers of all ranks. Then names the ranks at the end of each
-// chain of waits, which wait for no other rank and thus block the others.
+// Builds a wait-for graph from the answers of all ranks. Then names the ranks at the ends of the
+// chains of waits: they wait for no other rank, and thus block the others.
 #include "bootstrap/stall_judge.h"
 
 #include "bootstrap/messages.h"
@@ -12,12 +12,12 @@
 namespace hccl::bootstrap {
 namespace {
 
-// How long to wait for answers. Every running rank answers at once. If all have answered and their
-// calls do not match, ranks with several streams get kForFurtherAnswers longer.
+// The time to wait for answers. Every running rank answers immediately. If all have answered and
+// their calls do not match, ranks with several streams have only kForFurtherAnswers left.
 constexpr std::chrono::milliseconds kForAnswers{400};
 constexpr std::chrono::milliseconds kForFurtherAnswers{20};
-// How long a suspected deadlock must last before it is reported: until then, another thread of the
-// program may still make the missing call.
+// The time for which a suspected deadlock must last before it is reported: until then, another
+// thread of the program may still make the missing call.
 constexpr std::chrono::seconds kCertainty{1};
 
 }  // namespace

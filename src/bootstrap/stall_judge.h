@@ -43,7 +43,7 @@ class StallJudge {
   WaitForGraph waiting_;
   std::set<int> answered_;  // ranks that have reported a current call
   std::string suspected_;   // the deadlock found last; it may still resolve itself
-  Deadline suspected_until_ = Deadline::never();  // if found again after this, it is reported
+  Deadline suspected_until_ = Deadline::never();  // if found again after this time, it is reported
 };
 
 }  // namespace hccl::bootstrap

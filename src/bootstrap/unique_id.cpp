@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layout: magic(8) version(2) total(2) kind(1) addresses(1) reserved(2) secret(16), then for each
-// address v6(1) reserved(1) port(2) scope(4) bytes(16). The last 8 bytes are the first 8 of the
-// SHA-256 of all preceding bytes, so that a truncated copy is detected.
+// address v6(1) reserved(1) port(2) scope(4) bytes(16). The last 8 bytes are the first 8 bytes of
+// the SHA-256 digest of everything before them, so that a truncated copy is detected.
 #include "bootstrap/unique_id.h"
 
 #include "base/error.h"

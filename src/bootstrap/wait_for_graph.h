@@ -18,9 +18,9 @@ struct Waiting {
   std::string algorithm;     // runs the call; empty if the call has no position
   std::vector<int> awaited;  // ascending
   bool done = false;
-  // The position of the next collective, if it cannot begin or end on this rank before this call
-  // ends: a thread of the program waits for the call's stream, so the program makes no other calls.
-  // Otherwise empty.
+  // The position of the collective (this call or the next one) that this rank cannot complete
+  // before this call ends, because a thread of the program waits for the call's stream and so makes
+  // no other calls. Empty if there is none.
   std::string blocks{};
 
   [[nodiscard]] std::string doing() const {
@@ -43,8 +43,8 @@ class WaitForGraph {
   // a deadlock may still end: another thread of the program may be about to make the matching call.
   [[nodiscard]] std::string deadlock() const;
 
-  // Returns a clause that names the ranks at the ends of the chains of waits that begin at `asker`;
-  // these wait for no other rank. `gone`: ranks that have left. `describe` names ranks.
+  // Returns a clause that names the ranks at the ends of the chains of waits that begin at `asker`,
+  // or the ranks of a cycle. `gone`: the ranks that have left. `describe` names ranks.
   [[nodiscard]] std::string root_cause(
       int asker, const std::set<int>& gone,
       const std::function<std::string(const std::vector<int>&)>& describe) const;

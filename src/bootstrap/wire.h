@@ -48,9 +48,9 @@ struct Frame {
 };
 
 constexpr std::size_t kFrameHeaderSize = 12;
-// The most bytes of payload that the root server and control links accept in a frame.
+// The largest payload, in bytes, that the root server and control links accept in a frame.
 constexpr std::size_t kSmallPayload = std::size_t{8} << 10;
-// The most bytes of payload that a joining rank accepts in a frame, such as the table.
+// The largest payload, in bytes, that a joining rank accepts in a frame, such as the table.
 constexpr std::size_t kLargePayload = std::size_t{16} << 20;
 constexpr std::size_t kMostDescriptors = 4;  // per frame
 

@@ -56,8 +56,8 @@ struct Offer {
   std::uint64_t bytes = 0;
 };
 
-// The fault that ended a communicator, or the reason why its calls cannot proceed at present.
-// Without either, the code is hcclSuccess.
+// The fault that ended a communicator, or the reason why its calls cannot proceed at present. If
+// there is neither, the code is hcclSuccess.
 struct AsyncError {
   hcclResult_t code = hcclSuccess;
   std::string text;
@@ -86,7 +86,7 @@ class BackendStream {
   virtual void number(PointToPoint& call) = 0;
 
   // Run calls in stream order. Host memory of the calls is copied through the stream's staging
-  // buffer, whose address is `staging`, or 0 if there is none. Block until this rank's part is
+  // buffer; `staging` is its address, or 0 if there is none. Block until this rank's part is
   // complete, and return true. If the wait budget of `ahead` is limited, may return false earlier;
   // the caller then repeats the call later with the same arguments. Throw Error.
   virtual bool run(const CollectiveCall& call, std::uint64_t staging, CallLookahead& ahead) = 0;
@@ -131,13 +131,13 @@ class Backend {
   // Ends this rank's membership: this rank begins no more calls, and calls of other ranks that need
   // this rank fail.
   virtual void depart() = 0;
-  // Sets the limit of this rank's waits for other ranks; 0 means no limit.
+  // Limits how long this rank waits for other ranks; 0 means no limit.
   virtual void set_wait_limit(std::uint64_t milliseconds) = 0;
 
-  // Returns a message that another rank offers this rank and for which no receive is queued. Checks
-  // the ranks in cyclic order from rank `first` on. Blocks until there is such a message or the
-  // deadline passes; if `only_looks`, does not block. `queueing` is the lock that is held while
-  // calls are numbered. Throws the communicator's fault.
+  // Returns a message that another rank offers to this rank and for which no receive is queued.
+  // Checks the ranks in cyclic order, starting at rank `first`. Blocks until there is such a
+  // message, or returns nothing when the deadline passes; if `only_looks`, does not block.
+  // `queueing` is the lock that is held while calls are numbered. Throws the communicator's fault.
   [[nodiscard]] virtual std::optional<Offer> probe(int first, bool only_looks, Deadline deadline,
                                                    SpinLock& queueing) = 0;
 

@@ -16,11 +16,11 @@ struct CollectiveCall {
   std::uint8_t type = 0;       // hcclDataType_t
   std::uint8_t operation = 0;  // hcclRedOp_t; hcclOpNone for pure copies
   std::int32_t root = -1;
-  std::uint64_t count = 0;  // elements: of the message, of one block, or of all if exchanges()
+  std::uint64_t count = 0;  // elements of the message, a block or, if exchanges(), all blocks
   std::uint64_t send = 0;   // send and recv: addresses of device memory or of host memory
   std::uint64_t recv = 0;
-  // The program's call of which a back end makes this call as a part, and that call's number on its
-  // stream. Null if the program itself has made this call.
+  // If a back end has divided a call of the program into parts, of which this is one: that call,
+  // and its number on its stream. Null if the program itself has made this call.
   const CollectiveCall* whole = nullptr;
   std::uint64_t whole_number = 0;
 

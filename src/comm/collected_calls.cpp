@@ -21,8 +21,9 @@ void attempt(Part part, std::exception_ptr& first_error) {
   }
 }
 
-// Sorts the communicators in an order that is the same on all ranks. A stream runs the messages of
-// one communicator after those of another, so ranks with different orders would deadlock.
+// Sorts the messages by communicator, in an order that is the same on all ranks. A stream runs the
+// messages of one communicator after those of another, so ranks with different orders would
+// deadlock.
 void put_in_common_order(std::pmr::list<MessagePart>& messages) {
   messages.sort([](const MessagePart& a, const MessagePart& b) {
     return a.communicator->comes_before(*b.communicator);
@@ -39,8 +40,8 @@ void check_room(std::size_t calls) {
 
 // Messages between two ranks match in the order of the calls, regardless of streams. Therefore all
 // messages are numbered before any is queued. First pairs the messages of this rank to itself.
-// Drops the messages of a stream and communicator if that fails or if the communicator cannot be
-// used.
+// Drops a communicator's messages on a stream if they cannot be paired or if the communicator
+// cannot be used with the stream.
 void CollectedCalls::number_messages(std::exception_ptr& first_error) {
   struct Numbered {
     Communicator* communicator;

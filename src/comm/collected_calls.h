@@ -51,8 +51,8 @@ struct StreamCalls {
 
 inline constexpr std::size_t kMostGroupCalls = 1024;  // per stream
 
-// Throws Error(hcclInvalidUsage) if a group that has `calls` calls on a stream has no room for
-// another call on it.
+// Throws Error(hcclInvalidUsage) if a group with `calls` calls on a stream has no room for another
+// call on that stream.
 void check_room(std::size_t calls);
 
 // The lists use a buffer of 1 KiB inside the object, and the heap only if the buffer is full.

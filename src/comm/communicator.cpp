@@ -124,7 +124,7 @@ void Communicator::enqueue(device::Stream& stream, const CollectiveCall& call) {
   if (!on.place.has_collectives) {
     on.backend->begin_collectives(next_ordinal_);
     on.place = {next_ordinal_, true};
-    ++next_ordinal_;  // not if begin_collectives() throws: ranks agree on the ordinals
+    ++next_ordinal_;  // not if begin_collectives() throws: ranks must agree on ordinals
   }
   on.last_ticket = stream.emplace_at_once<CollectiveTask>(*this, *on.backend, call, staging);
   if (has_left_) outlive_calls_of(stream);
@@ -255,7 +255,8 @@ void Communicator::finalize() {
     }
   }
   // Does not run the queue on this thread: work of other communicators may be queued before this
-  // communicator's, and may never end. The stream's worker runs it, and an abort ends this wait.
+  // communicator's, and may never end. The stream's worker runs the queue, and an abort ends this
+  // wait.
   constexpr auto kLook = std::chrono::milliseconds(10);
   for (const auto& [stream, ticket] : pending) {
     while (!stream->progress()->reached(ticket) && !failed()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank's membership in a communicator. The communicator queues calls on streams, in an order
-// that is the same on all ranks, and its back end runs them.
+// One rank's membership in a communicator. The communicator queues calls on streams in program
+// order, and its back end runs them.
 #pragma once
 
 #include "base/error.h"
@@ -42,9 +42,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void check_usable(const device::Stream& stream) const;
 
   // Queue a validated call, the parts of one call, or the messages of a group. Parts that are
-  // collectives run one after the other, sends and receives concurrently. Do not block: the caller
-  // has waited for room in the stream's queue. Throw the communicator's fault if it has one. Queued
-  // work does not keep the communicator alive: see leave().
+  // collectives run one after another; sends and receives run concurrently. None of these blocks,
+  // because the caller has waited for room in the stream's queue. Throw the communicator's fault if
+  // it has one. Queued work does not keep the communicator alive: see leave().
   void enqueue(device::Stream& stream, const CollectiveCall& call);
   void enqueue(device::Stream& stream, const PointToPoint& call) {
     prepare(stream, call);
@@ -56,9 +56,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   // Queue the calls of a group in three steps. prepare() is called when the group keeps a call: it
   // allocates the staging buffer if the call needs one, and throws Error(hcclOutOfMemory) if there
-  // is no device memory. number() sets the number of a send or receive among those in the same
-  // direction with the same peer; call it in program order. enqueue_numbered() queues the messages
-  // of a stream, and the copies that replace messages of the rank to itself.
+  // is too little device memory. number() sets the number of a send or receive among those in the
+  // same direction with the same peer; call it in program order. enqueue_numbered() queues the
+  // messages of a stream, and the copies that replace messages of the rank to itself.
   template <class Call>
   void prepare(device::Stream& stream, const Call& call) {
     if (is_staged(call)) make_staging(stream);
@@ -89,12 +89,11 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Fails all queued and future work of the communicator on all ranks. `why` follows the name of
   // this rank in the text of the fault, such as "called hcclCommAbort". Allocates no memory.
   void fail(const char* why) noexcept { backend_->fail(hcclSystemError, why); }
-  // Fails the communicator when `process` exits. `peer` is the number of its rank among the ranks
-  // of this node.
+  // Fails the communicator when `process` exits. `peer` is the number of that process's rank among
+  // the ranks of this node.
   void watch(const FileDescriptor& process, int peer);
 
-  // Sets the limit of this rank's waits for other ranks; 0 means no limit. Thread safety: any
-  // thread.
+  // Limits how long this rank waits for other ranks; 0 means no limit. Thread safety: any thread.
   void set_wait_limit(std::uint64_t milliseconds) { backend_->set_wait_limit(milliseconds); }
 
   // Throws the communicator's fault if it has one.

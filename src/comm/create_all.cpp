@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins each rank on a thread of its own, because joining blocks.
+// Joins each rank but the first on a thread of its own, because joining blocks.
 #include "comm/create_all.h"
 
 #include "base/errno_advice.h"

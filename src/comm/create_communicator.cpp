@@ -85,7 +85,7 @@ planner::Topology topology_of(const bootstrap::RankTable& table) {
   return planner::Topology(identities);
 }
 
-// Calls visit(member) for each rank of this rank's node, in the order of the table.
+// Calls visit(member) for each rank on the node of `rank`, in the order of the table.
 template <class Visit>
 void for_each_rank_of_node(const bootstrap::RankTable& table, int rank, Visit visit) {
   const std::string& own_node = table.members[static_cast<std::size_t>(rank)].node;

@@ -91,8 +91,8 @@ class Group {
   void queue();
 
   int depth_ = 0;
-  // The communicator and the stream of the last message. Holds, because the program may destroy
-  // both before the group ends.
+  // The communicator and the stream of the last message. They are held, because the program may
+  // destroy both before the group ends.
   CommunicatorHold communicator_;
   StreamHold stream_;
   MessageList messages_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies messages of the rank to itself, and lets the back end exchange the others.
+// Copies the messages that the rank sends to itself, and lets the back end exchange the others.
 #include "comm/point_to_point_task.h"
 
 #include "base/text.h"

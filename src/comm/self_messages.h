@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replaces the messages of a rank to itself by copies.
+// Replaces the messages that a rank sends to itself with copies.
 #pragma once
 
 #include "comm/message_list.h"

@@ -26,7 +26,7 @@ class AccessibleRanges {
   // Asks the kernel again about the known ranges that overlap the given range. Forgets a known
   // range unless all pages of the overlap are mapped, and the first and last page of the overlap
   // still admit the access. Does not detect that pages between these two have been protected. Takes
-  // about 1.5 us for any length.
+  // about 1.5 us, regardless of the length.
   void recheck(std::uint64_t address, std::uint64_t bytes);
   // Calls recheck(), unless recheck_once() has already been called for this buffer in the current
   // host epoch (HostEpoch).

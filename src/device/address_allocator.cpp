@@ -44,7 +44,7 @@ void AddressAllocator::release(std::uint64_t offset, std::uint64_t bytes) {
 void AddressAllocator::move_range(Ranges::iterator range, std::uint64_t offset,
                                   std::uint64_t bytes) {
   auto entry = free_.extract(range);
-  if (entry.empty()) return;  // never true for a valid iterator, but the compiler does not know
+  if (entry.empty()) return;  // never true for a valid iterator, but the compiler cannot tell
   entry.key() = offset;
   entry.mapped() = bytes;
   free_.insert(std::move(entry));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A buffer of the library in device memory, which the ranks of a node map. Its pages are allocated
-// when they are first written.
+// A buffer that belongs to the library, lies in device memory and is mapped by the ranks of a node.
+// Its pages are allocated when they are first written.
 #pragma once
 
 #include "device/arena.h"

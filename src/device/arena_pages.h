@@ -33,7 +33,7 @@ class PageWatcher {
 class ArenaPages {
  public:
   // The file has 2 * `capacity` bytes; the second half is for moved allocations. `keep_bytes`: the
-  // limit of keep().
+  // maximum size of the pages that keep() keeps.
   ArenaPages(std::uint64_t capacity, std::uint64_t keep_bytes);
 
   [[nodiscard]] const std::shared_ptr<ArenaView>& view() const noexcept { return view_; }
@@ -43,11 +43,11 @@ class ArenaPages {
   bool give_back(std::uint64_t offset, std::uint64_t bytes) noexcept;
   // Frees the pages like give_back(), but logs a refusal instead of returning it.
   void retire(std::uint64_t offset, std::uint64_t bytes);
-  // Keeps the pages of a freed allocation for the next one, which then needs neither new pages nor
-  // new page-table entries. Retires the pages with the highest offsets if more than the limit would
-  // be kept: allocations take the lowest free offsets. Retires all of them while a watcher exists,
-  // because an adapter may still write to the pages of a failed operation. If it throws
-  // std::bad_alloc, nothing has changed.
+  // Keeps the pages of a freed allocation for a later one, which then needs neither new pages nor
+  // new page-table entries. If more than `keep_bytes` would be kept, retires the pages with the
+  // highest offsets, because allocations take the lowest free offsets. While a watcher exists,
+  // retires the freed pages instead, because a NIC may still write to the pages of a failed
+  // operation. If keep() throws std::bad_alloc, nothing has changed.
   void keep(std::uint64_t offset, std::uint64_t bytes);
   // Stops keeping the pages of a range, because an allocation uses them.
   // If it throws std::bad_alloc, nothing has changed.
@@ -58,7 +58,7 @@ class ArenaPages {
   // Copies the data of a range to fresh pages and returns their offset. Throws
   // Error(hcclOutOfMemory).
   [[nodiscard]] std::uint64_t copy_to_fresh(std::uint64_t offset, std::uint64_t bytes);
-  // Makes a range that copy_to_fresh() returned available again. Call it after retire().
+  // Frees a range of offsets that copy_to_fresh() has returned. Call it after retire().
   void release_fresh(std::uint64_t offset, std::uint64_t bytes) { fresh_.release(offset, bytes); }
   // Maps private memory at `address`, which must be free, and copies the data of the range to that
   // memory. If there is too little memory, maps nothing and returns false. Uses no heap.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maps the memory file of a device of this process or of a peer, window by window on first use.
-// Records which pages are in this process's page tables.
+// Maps the memory file of one device, this process's own or a peer's. Maps each window on first
+// use. Records which pages are in this process's page tables.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -27,7 +27,7 @@ class ArenaView {
   static constexpr std::size_t kLongestSpan = 1u << 20;
   static constexpr std::uint64_t kWindowBytes = 256ull << 20;
 
-  // Returns this process's view of a memory file, which all callers share. Duplicates `file`.
+  // Returns this process's view of a memory file. All callers share the view. Duplicates `file`.
   // Throws Error(hcclSystemError).
   [[nodiscard]] static std::shared_ptr<ArenaView> open(const FileDescriptor& file);
   ~ArenaView();
@@ -56,9 +56,9 @@ class ArenaView {
            (window.pages[bit / 64].load(std::memory_order_relaxed) >> bit % 64 & 1) != 0;
   }
 
-  // Populates up to kSlice bytes of the range, the first unpopulated ones at or after *position,
-  // and advances *position. The caller can check for an abort between calls. Allocates pages if
-  // `write`. If not `write`, must not be called for holes, because reading a hole allocates its
+  // Populates the first unpopulated bytes of the range at or after *position, at most kSlice, and
+  // advances *position past them. The caller can check for an abort between calls. If `write`,
+  // allocates pages; otherwise do not call it for holes, because reading a hole allocates its
   // pages. Returns whether the whole range is populated. Throws Error(hcclOutOfMemory).
   [[nodiscard]] bool populate_slice(std::uint64_t offset, std::uint64_t bytes, bool write,
                                     std::uint64_t* position);
@@ -116,8 +116,8 @@ class ArenaView {
   std::uint64_t bytes_;
   std::vector<Window> windows_;
   std::mutex mutex_;
-  // The last buffer in this slot of followed_: its page and serial number, and the end of its
-  // range.
+  // The last buffer that follow() recorded in this entry: its page and serial number, and the end
+  // of its range.
   struct Followed {
     std::atomic<std::uint64_t> known{0};
     std::atomic<std::uint64_t> end{0};

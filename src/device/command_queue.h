@@ -34,9 +34,9 @@ inline constexpr bool kIsOrdering = false;
 template <class Work>
 inline constexpr bool kIsOrdering<Ordering<Work>> = true;
 
-// A callable stored in the queue itself. Only a callable that takes a Lookahead& can run
-// opportunistically. Behind a failure, commands fail without running, except an Ordering or a
-// callable that takes a Lookahead&.
+// A callable stored in the queue itself. Only a callable that accepts a Lookahead& can run
+// opportunistically. After a failure, commands fail without running, unless they are an Ordering or
+// accept a Lookahead&.
 class Command {
  public:
   static constexpr std::size_t kBytes = 176;
@@ -152,7 +152,7 @@ class Lookahead {
   // Returns whether earlier work has failed. If so, the command's data may be wrong, and the
   // command must fail as well.
   [[nodiscard]] bool behind_failure() const noexcept { return behind_failure_; }
-  // Returns the failure after which this command must fail.
+  // Returns the failure because of which this command must fail.
   [[nodiscard]] FailureNote failure() const;
   // Return the stream's id and this command's ticket.
   [[nodiscard]] std::uint64_t stream_id() const noexcept;

@@ -27,7 +27,7 @@ constexpr std::size_t kPiece = ArenaView::kLongestSpan;
   if (error == EFAULT) {
     throw Error(hcclInvalidArgument,
                 text("cannot ", what, " (", bytes, " bytes at host address ", host,
-                     "): not mapped, protected or past the end of its "
+                     "): it is unmapped, protected or past the end of its "
                      "file; pass memory of this process"));
   }
   throw Error(error == ENOMEM || error == ENOSPC ? hcclOutOfMemory : hcclSystemError,
@@ -51,8 +51,8 @@ bool can_copy_plainly(HostAccess access, HostCheck check, const void* host, cons
   return ranges.admits(address, bytes);
 }
 
-// Calls copy(address, done, piece) for each contiguous piece of a range: its host address, the
-// number of bytes before it, and its number of bytes.
+// Calls copy(address, done, piece) for each contiguous piece of a range, with the host address of
+// the piece, the number of bytes before it, and its length.
 template <class Copy>
 void for_each_span(ArenaView& view, std::uint64_t offset, std::size_t bytes, Copy copy) {
   for (std::size_t done = 0; done < bytes; done += kPiece)

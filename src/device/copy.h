@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies and fills device memory as the work of a stream. Reads holes without allocating their
+// Copies and fills device memory, as part of a stream's work. Reads holes without allocating their
 // pages, and reports a bad host pointer with an error instead of a crash.
 #pragma once
 
@@ -23,9 +23,9 @@ enum class HostCheck : std::uint8_t { by_copy, by_caller };
 [[nodiscard]] HostCheck recheck_host_buffer(std::uint64_t address, std::uint64_t bytes,
                                             HostAccess access);
 
-// All copies throw Error(hcclInvalidArgument) for a bad host address, Error(hcclOutOfMemory) and
-// Error(hcclSystemError). They do not check device ranges, because those are checked when the work
-// is queued.
+// All copies throw Error(hcclOutOfMemory), Error(hcclSystemError) and, for a bad host address,
+// Error(hcclInvalidArgument). They do not check device ranges, because those are checked when the
+// work is queued.
 void copy_to_device(Arena& arena, DeviceAddress destination, const void* source, std::size_t bytes,
                     HostCheck check = HostCheck::by_copy);
 void copy_to_host(Arena& arena, void* destination, DeviceAddress source, std::size_t bytes,

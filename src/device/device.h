@@ -30,7 +30,7 @@ class Device {
   // Returns whether all streams other than `stream` have completed their work.
   [[nodiscard]] bool others_idle(const Stream& stream) const;
   // Blocks until all streams have run their work. Returns the worst outcome, and writes the reason
-  // of that outcome to `reason`, unless that is null.
+  // for that outcome to `reason`, unless that is null.
   [[nodiscard]] Outcome synchronize(std::string* reason = nullptr);
 
   // Frees an allocation after all work queued so far has run. Does not block. Throws as

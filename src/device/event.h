@@ -21,9 +21,9 @@ class Event {
   [[nodiscard]] Capture capture() const;
 
   // Blocks until the captured work is complete, and meanwhile runs work of the captured stream.
-  // Returns the outcome; writes the reason of a failure to `reason`, unless that is null.
+  // Returns the outcome; writes the reason for a failure to `reason`, unless that is null.
   [[nodiscard]] Outcome synchronize(std::string* reason = nullptr) const;
-  // Returns whether the captured work is complete. If it is, sets the outcome and the reason of a
+  // Returns whether the captured work is complete. If it is, sets the outcome and the reason for a
   // failure. Does not block.
   [[nodiscard]] bool query(Outcome* outcome, std::string* reason = nullptr) const;
 

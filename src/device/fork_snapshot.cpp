@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The handlers around fork(). Code that runs in the child is async-signal-safe: other threads of
-// the parent may have held any lock at the fork, except those that the handlers take.
+// The handlers around fork(). Code that runs in the child must be async-signal-safe, because other
+// threads of the parent may have held any lock at the fork, except those that the handlers take.
 #include "device/fork_snapshot.h"
 
 #include "base/file_descriptor.h"

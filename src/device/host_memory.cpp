@@ -143,7 +143,7 @@ void check_host_access(std::uint64_t address, std::uint64_t bytes, HostAccess ac
       hcclInvalidArgument,
       text(what, " 0x", std::hex, address, std::dec, " + ", bytes, " bytes: host address 0x",
            std::hex, *bad, " cannot be ", access == HostAccess::read ? "read" : "written",
-           ": not mapped, protected or past the end of its file; pass memory of this "
+           ": it is unmapped, protected or past the end of its file; pass memory of this "
            "process"));
 }
 

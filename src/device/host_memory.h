@@ -19,8 +19,8 @@ enum class HostAccess : std::uint8_t { read, write };
 // Checks that this process can access a range with plain loads and stores, which raise a signal at
 // a bad address. Takes about 1.5 us for a range that this thread has found accessible before
 // (AccessibleRanges); otherwise checks every page. Throws Error(hcclInvalidArgument), which names
-// `what` and the first inaccessible address, and Error(hcclSystemError) if no descriptor is left
-// for the check.
+// `what` and the first inaccessible address, and Error(hcclSystemError) if no file descriptor is
+// left for the check.
 void check_host_access(std::uint64_t address, std::uint64_t bytes, HostAccess access,
                        const char* what);
 // Calls check_host_access(), but only once per thread, buffer and host epoch (HostEpoch).

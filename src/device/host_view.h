@@ -12,8 +12,8 @@ namespace hccl::device {
 class HostView {
  public:
   HostView() = default;
-  // Maps [offset, offset + bytes) of the file, which must be whole pages. Maps them at `place`, in
-  // address space that the caller has reserved, or anywhere if `place` is null. Throws
+  // Maps the pages [offset, offset + bytes) of the file to the address `place`, in address space
+  // that the caller has reserved, or to any free address if `place` is null. Throws
   // Error(hcclOutOfMemory).
   HostView(const FileDescriptor& file, std::uint64_t offset, std::uint64_t bytes,
            std::byte* place = nullptr);

@@ -22,7 +22,7 @@ class LookupCache {
   LookupCache() noexcept;
 
   // Returns the calling thread's entry that contains `offset`, or null. Ignores entries that were
-  // inserted at another `version` of the allocations.
+  // inserted for another `version` of the allocations.
   [[nodiscard]] const Entry* find(std::uint64_t version, std::uint64_t offset) const noexcept {
     for (const auto& [cache, inserted, entry] : cached_entries) {
       if (cache == number_ && inserted == version && offset >= entry.first && offset < entry.end)

@@ -18,7 +18,7 @@ namespace {
 
 constexpr mode_t kOwnerOnly = S_IRWXU;
 
-// Returns the candidate folders of this user, in order of preference. The parent of the first
+// Returns the candidate directories of this user, in order of preference. The parent of the first
 // belongs to the user; the parents of the others are shared by all users.
 std::array<std::string, 3> folders() {
   const uid_t user = geteuid();
@@ -26,8 +26,8 @@ std::array<std::string, 3> folders() {
           text("/tmp/hccl-", user)};
 }
 
-// Opens the folder. Returns an invalid descriptor and sets `why` if this fails, or if other users
-// can create or replace files in the folder.
+// Opens the directory. Returns an invalid file descriptor and sets `why` if this fails, or if other
+// users can create or replace files in the directory.
 FileDescriptor own_folder(const std::string& path, std::string& why) {
   FileDescriptor folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat status {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Claims modules whose names another user has bound, by locking files in a folder that only this
+// Claims modules whose names another user has bound, by locking files in a directory that only this
 // user can write to. A lock ends when its holder exits; the empty file may remain.
 #pragma once
 
@@ -12,7 +12,7 @@ namespace hccl::device {
 
 struct NameLock {
   std::optional<FileDescriptor> held;  // the lock; nothing if it could not be taken
-  std::string no_folder;  // the reason why no folder is usable, as a clause; else empty
+  std::string no_folder;  // the reason why no directory is usable, as a clause; else empty
 };
 
 // Takes the lock of this name, and holds it while `held` exists. Does not block.

@@ -59,7 +59,7 @@ std::optional<FileDescriptor> claim_module(std::uint32_t id) {
 std::string holder_text(std::uint32_t id) {
   constexpr const char* kUnknown = "another process on this node";
   const SocketAddress address = abstract_address(claim_name(id));
-  // Does not block: the backlog of the holder's socket may be full.
+  // Nonblocking, because the backlog of the holder's socket may be full.
   const FileDescriptor socket = unix_socket(id, SOCK_NONBLOCK);
   if (connect(socket.get(), address.get(), address.length) != 0) return kUnknown;
   const auto holder = peer_credentials(socket.get());

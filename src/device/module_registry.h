@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Claims this node's modules. A claim is a bound abstract socket, so it leaves no stale file and
-// ends when its holder exits. If another user has bound the name, a lock on a file in a folder of
-// this user replaces the socket.
+// ends when its holder exits. If another user has bound the name, a lock on a file in a directory
+// of this user replaces the socket.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -24,7 +24,7 @@ namespace hccl::device {
 // Claims module `id` by a file lock. Returns nothing if no other user has bound the module's name,
 // or if a process of this user holds the lock. Reads the list of all unix sockets, so use it as a
 // last resort. Throws Error(hcclSystemError), which names the user who has bound the name, if no
-// folder for the lock is usable.
+// directory for the lock is usable.
 [[nodiscard]] std::optional<FileDescriptor> claim_module_by_lock(std::uint32_t id);
 
 }  // namespace hccl::device

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits for all watched streams at once, and calls the program's callbacks.
+// Waits for all watched streams together, and calls the program's callbacks.
 #include "device/notifier.h"
 
 #include "base/process.h"

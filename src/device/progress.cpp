@@ -12,7 +12,7 @@ namespace hccl::device {
 namespace {
 
 constexpr std::size_t kRememberedFailures = 256;
-// Maximum number of failures of different streams that can poison a stream at the same time.
+// Maximum number of failures that can poison a stream at the same time.
 constexpr std::size_t kRememberedPoisons = 16;
 
 std::shared_ptr<WorkFailure> make_failure() noexcept {

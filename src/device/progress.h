@@ -81,7 +81,7 @@ class Progress {
     return search_failure(after, up_to, reports, reason);
   }
 
-  // Returns the reason of the worst failure in (after, up_to], even if the failure has been
+  // Returns the reason for the worst failure in (after, up_to], even if the failure has been
   // reported, or null if there is none. A failed copy is worse than a failed collective.
   [[nodiscard]] std::shared_ptr<const FailureNote> failure_in(std::uint64_t after,
                                                               std::uint64_t up_to) const noexcept {
@@ -101,7 +101,7 @@ class Progress {
     return ticket <= poisoned_until_.load(std::memory_order_relaxed);
   }
   // Returns the reason why the next command must fail without running. If it need not fail, returns
-  // the reason of the failure that poisoned this stream last. Called by the owner.
+  // the reason for the failure that poisoned this stream last. Called by the owner.
   [[nodiscard]] FailureNote failure() const;
   // Returns the failure that has just poisoned the stream, or null if there is none. Returns each
   // failure once. Called by the owner after complete().
@@ -109,7 +109,7 @@ class Progress {
     return std::exchange(new_poison_, nullptr);
   }
   // Ends the poisoning by a failure that has been reported to the program: work queued after
-  // `pushed` runs again.
+  // `pushed` is not suppressed.
   void end_poison(const WorkFailure& failure, std::uint64_t pushed) noexcept;
 
   // Returns the ticket up to which failures have been reported. A failure is reported when the
@@ -117,9 +117,10 @@ class Progress {
   [[nodiscard]] std::uint64_t reported() const noexcept {
     return reported_.load(std::memory_order_acquire);
   }
-  // Marks failures up to `ticket` as reported. Work queued after `pushed` runs again.
+  // Marks failures up to `ticket` as reported. They do not suppress work queued after `pushed`.
   void set_reported(std::uint64_t ticket, std::uint64_t pushed) noexcept;
-  // Marks only the failures in (after, up_to] as reported. Work queued after `pushed` runs again.
+  // Marks only the failures in (after, up_to] as reported. They do not suppress work queued after
+  // `pushed`.
   void report(std::uint64_t after, std::uint64_t up_to, std::uint64_t pushed) noexcept;
 
  private:
@@ -153,7 +154,7 @@ class Progress {
   [[nodiscard]] std::shared_ptr<const FailureNote> find_note(std::uint64_t after,
                                                              std::uint64_t up_to) const noexcept;
   void record_failure(std::uint64_t ticket, Outcome outcome) noexcept;
-  // Call with the lock held.
+  // Call the next five functions with the lock held.
   [[nodiscard]] std::shared_ptr<WorkFailure> failure_of(std::uint64_t ticket,
                                                         Outcome outcome) noexcept;
   void note_interval(std::uint64_t ticket, Outcome outcome,
@@ -176,7 +177,7 @@ class Progress {
   // ticket makes no system call.
   static constexpr std::uint64_t kNever = ~0ull;
   std::atomic<std::uint64_t> wake_at_{kNever};
-  std::atomic<int> notifications_{0};  // number that wait in the notifier
+  std::atomic<int> notifications_{0};  // number pending in the notifier
   Doorbell bell_;
   mutable std::mutex mutex_;
   std::vector<Interval> failures_;  // by ticket, ascending; neighbours differ

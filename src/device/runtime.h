@@ -20,7 +20,7 @@ namespace hccl::device {
 
 class Runtime {
  public:
-  // Returns the only runtime. It is never destroyed, because programs call it from static
+  // Returns the process's runtime. It is never destroyed, because programs call it from static
   // destructors.
   [[nodiscard]] static Runtime& instance();
 

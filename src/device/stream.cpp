@@ -64,7 +64,7 @@ bool Stream::run_owned(std::uint64_t ticket, Manner manner) {
   return true;
 }
 
-// Releases the stream at once if the failure has already been reported.
+// Releases the stream immediately if the failure has already been reported.
 void Stream::hold_behind_failure() noexcept {
   const std::shared_ptr<WorkFailure> failure = progress_->take_new_poison();
   if (failure && !failure->hold(weak_from_this())) release(*failure);

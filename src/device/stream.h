@@ -28,15 +28,15 @@ class Stream : public std::enable_shared_from_this<Stream> {
   Stream& operator=(const Stream&) = delete;
 
   // Queues work (a callable that returns an Outcome and does not throw) and returns its ticket.
-  // Makes no system call if the stream was used in the last 10 ms. Blocks while the queue is full
-  // and makes progress. Throws as require_open() does, and Error(hcclSystemError) if the worker
-  // cannot be started.
+  // Makes no system call if the stream was used in the last 10 ms. Blocks while the queue is full,
+  // as long as the queue makes progress. Throws as require_open() does, and Error(hcclSystemError)
+  // if the worker cannot be started.
   template <class Work>
   std::uint64_t enqueue(Work&& work) {
     make_room();
     return emplace_at_once<std::decay_t<Work>>(std::forward<Work>(work));
   }
-  // Blocks while the queue is full and makes progress.
+  // Blocks while the queue is full, as long as the queue makes progress.
   void make_room() {
     if (queued() >= full_.load(std::memory_order_relaxed)) [[unlikely]]
       wait_for_room();
@@ -82,20 +82,20 @@ class Stream : public std::enable_shared_from_this<Stream> {
   [[nodiscard]] bool host_is_waiting() const noexcept {
     return waiting_host_threads_.load(std::memory_order_relaxed) != 0;
   }
-  // Sets the length of a full queue to kLongQueue commands. If ranks share cores, starting calls
-  // early gains more than keeping the queue in the cache.
+  // Raises the length at which the queue is full to kLongQueue commands. For ranks that share
+  // cores: they gain more from starting calls early than from keeping the queue in the cache.
   void keep_long_queue() noexcept {
     least_full_.store(kLongQueue, std::memory_order_relaxed);
     full_.store(kLongQueue, std::memory_order_relaxed);
   }
 
   // Blocks until everything queued so far has run, and returns the outcome. A failure is reported
-  // only once. Writes the reason of a failure to `reason`, unless that is null.
+  // only once. Writes the reason for a failure to `reason`, unless that is null.
   [[nodiscard]] Outcome synchronize(std::string* reason = nullptr);
   // Returns whether everything queued so far is complete. If it is, sets the outcome and the reason
-  // of a failure.
+  // for a failure.
   [[nodiscard]] bool query(Outcome* outcome, std::string* reason = nullptr);
-  // Makes the worker start queued work at once instead of after its nap.
+  // Makes the worker start queued work immediately instead of after its nap.
   void hurry();
 
   [[nodiscard]] Capture capture();
@@ -106,7 +106,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   static void wait_for(const Capture& capture);
 
   // Ends the poisoning by a failure that has been reported to the program: work queued from now on
-  // runs again.
+  // is not suppressed.
   void release(const WorkFailure& failure) noexcept;
 
   // Registers an action to run when the stream is destroyed, after its last work. The action runs
@@ -126,8 +126,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
  private:
   friend class StreamWorker;
-  // The length of a full queue, in commands. Chosen so that commands stay in a core's cache until
-  // they run.
+  // The lengths at which a queue is full, in commands. With kFullQueue, commands stay in a core's
+  // cache until they run.
   static constexpr std::uint64_t kFullQueue = 2048;
   static constexpr std::uint64_t kLongQueue = 65536;
   [[nodiscard]] std::uint64_t least_full() const noexcept {

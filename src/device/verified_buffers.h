@@ -20,7 +20,7 @@ class HostEpoch {
   [[nodiscard]] static std::uint64_t current() noexcept {
     return count.load(std::memory_order_relaxed);
   }
-  // Call before the program is told that work is complete.
+  // Call before reporting to the program that work is complete.
   static void advance() noexcept { count.fetch_add(1, std::memory_order_relaxed); }
 
  private:

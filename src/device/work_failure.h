@@ -24,12 +24,12 @@ struct FailureNote {
   friend bool operator==(const FailureNote&, const FailureNote&) = default;
 };
 
-// Stores the reason of the failure that the running command is about to return. Uses no heap, so it
-// works when memory is short. Truncates a text of more than 1024 bytes. Called by the command.
+// Stores the reason for the failure that the running command is about to return. Uses no heap, so
+// it works when memory is short. Truncates a text of more than 1024 bytes. Called by the command.
 void explain_failure(hcclResult_t code, std::string_view text) noexcept;
 
 // Takes the reason that explain_failure() stored for the last command that ran on this thread.
-// Returns null if there is none, or if memory is lacking.
+// Returns null if there is none, or if memory is short.
 [[nodiscard]] std::shared_ptr<const FailureNote> take_explanation() noexcept;
 
 // One failure, shared by all work that failed because of it: on the stream where it happened, and

@@ -9,7 +9,7 @@ namespace hccl::multinode {
 namespace {
 
 constexpr std::uint64_t kBarrierParts = 3;
-// All-reduces of fewer bytes, and all-gathers with a smaller output, use column 0 only.
+// All-reduces of fewer bytes than this, and all-gathers with a smaller output, use column 0 only.
 constexpr std::uint64_t kLeastBytesForAllColumns = 512 << 10;
 // Shorter broadcasts run over the connections of all ranks: see network::StreamConnections.
 constexpr std::uint64_t kLeastBroadcastBytes = 1 << 20;
@@ -25,8 +25,8 @@ bool is_divided_by_blocks(const CollectiveCall& call) {
 
 }  // namespace
 
-// Averages of types that need a prescale run over the connections of all ranks, because the inputs
-// are divided first.
+// Averages of types that need a prescale run over the connections of all ranks, because their
+// inputs must be divided before they are summed.
 bool CallParts::can_divide(const NodeLayout& layout, const CollectiveCall& call) {
   if (call.collective == Collective::barrier) return true;
   if (call.count == 0) return false;
@@ -265,7 +265,7 @@ CallPart CallParts::short_all_gather_part(std::uint64_t index) const {
   }
 }
 
-// Columns gather the blocks of their ranks, and the ranks of a node then the blocks of each node.
+// Columns gather the blocks of their ranks; then the ranks of a node gather each node's blocks.
 CallPart CallParts::all_gather_part(std::uint64_t index) const {
   const std::uint64_t block = block_elements_ * element_bytes_;
   const std::uint64_t of_node = block * static_cast<std::uint64_t>(layout_->local_ranks());
@@ -282,7 +282,7 @@ CallPart CallParts::all_gather_part(std::uint64_t index) const {
   return part;
 }
 
-// The ranks of a node reduce the blocks of each node, and columns then the blocks of their ranks.
+// The ranks of a node reduce each node's blocks; then columns reduce the blocks of their ranks.
 CallPart CallParts::reduce_scatter_part(std::uint64_t index) const {
   const std::uint64_t block = block_elements_ * element_bytes_;
   const std::uint64_t of_node = block * static_cast<std::uint64_t>(layout_->local_ranks());

@@ -10,28 +10,29 @@
 
 namespace hccl::multinode {
 
-// The bytes of exchange memory: memory of this rank with the data that its column exchanges. Calls
-// in which each pair of ranks has a block may need more.
+// The size, in bytes, of exchange memory: memory of this rank with the data that its column
+// exchanges. Reduce-scatters and all-to-alls may need more.
 inline constexpr std::uint64_t kExchangeBytes = 1 << 20;
 
 struct CallPart {
   enum class Scope : std::uint8_t { node, column, copy };
 
   Scope scope = Scope::node;
-  int column = 0;  // if the scope is a column
-  // The ranks are numbered as in the node, or by node. A copy has the addresses and the count only.
+  int column = 0;  // if the scope is `column`
+  // Ranks are numbered by local rank on a node, and by node in a column. A copy has only addresses
+  // and a count.
   CollectiveCall call;
   std::uint64_t stride = 0;  // between the blocks of the output, if they are not contiguous
 };
 
 // How the collectives are divided:
 // - Barrier: the ranks of each node meet, then column 0, then the ranks of each node again.
-// - All-reduce: each node reduces a slice, the columns add up the results of the nodes, and each
-//   node then shares the sum. Long calls are divided among all columns. Short ones use column 0,
-//   because an exchange between nodes takes longer than the steps in shared memory.
+// - All-reduce: each node reduces a slice, the columns reduce the results of the nodes, and each
+//   node then distributes the total. Long calls are divided among all columns. Short ones use
+//   column 0, because an exchange between nodes takes longer than the steps in shared memory.
 // - Reduce and broadcast: the column of the root exchanges the data.
-// - All-gather, reduce-scatter and all-to-all: all columns exchange blocks, and the ranks of a node
-//   the blocks of each node. Short all-gathers use column 0.
+// - All-gather, reduce-scatter and all-to-all: all columns exchange blocks once, and the ranks of
+//   each node exchange blocks once for each node. Short all-gathers use column 0.
 // No rank's output is written before all ranks are known to make the same call: either the output
 // depends on the data of all nodes, or the call begins with a barrier.
 class CallParts {
@@ -42,8 +43,8 @@ class CallParts {
   [[nodiscard]] static std::uint64_t exchange_bytes(const NodeLayout& layout,
                                                     const CollectiveCall& call);
 
-  // `call` is number `number` on its stream. It must outlive the parts. Requires that it can be
-  // divided.
+  // `call` is the stream's call number `number`. It must outlive the parts, and can_divide() must
+  // be true for it.
   CallParts(const NodeLayout& layout, const CollectiveCall& call, std::uint64_t number);
 
   // Returns whether this rank uses exchange memory. If so, set its address before the parts run.
@@ -84,7 +85,7 @@ class CallParts {
   std::uint64_t exchange_ = 0;
   std::uint64_t element_bytes_;
   std::uint64_t block_elements_;  // of a block or, without blocks, of the message
-  int columns_ = 1;               // that exchange data
+  int columns_ = 1;               // number of columns that exchange data
   bool begins_with_barrier_ = false;
   // If the call is cut into slices:
   std::uint64_t parts_per_slice_ = 1;

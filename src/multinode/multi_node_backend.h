@@ -19,12 +19,12 @@ namespace hccl::multinode {
 
 class MultiNodeStream;
 
-// The name of the algorithm of divided calls, in reports.
+// The name, in reports, of the algorithm for divided calls.
 inline constexpr std::string_view kTwoLevel = "two_level";
 
 class MultiNodeBackend final : public Backend {
  public:
-  // `network` is connected. Its options set the time limits of all calls; the engine's are ignored.
+  // `network` must be connected. Its options set the time limits of all calls; the engine has none.
   MultiNodeBackend(std::unique_ptr<network::NetworkBackend> network, std::uint64_t cache_bytes);
   ~MultiNodeBackend() override;
 

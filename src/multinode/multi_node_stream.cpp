@@ -44,8 +44,8 @@ class MultiNodeStream::PartObserver final : public node::WaitObserver {
   transport::WaitSet& wait_set_;
 };
 
-// The view that a call between all ranks has of the calls behind it. Only calls that are not
-// divided use the same connections.
+// The view that an undivided call has of the calls queued behind it. Only undivided calls use the
+// same connections.
 class MultiNodeStream::FlatLookahead final : public CallLookahead {
  public:
   FlatLookahead(CallLookahead& ahead, const NodeLayout& layout) : ahead_(ahead), layout_(layout) {}
@@ -109,7 +109,7 @@ bool MultiNodeStream::run(const CollectiveCall& call, std::uint64_t staging, Cal
 void MultiNodeStream::prepare(const CollectiveCall& call, CallParts& parts) {
   static_cast<void>(flat_.wait_set());  // created before the check, so that a later fault rings it
   backend_.throw_if_failed();
-  // Columns access the program's buffers directly, except in an all-reduce.
+  // Except in an all-reduce, columns and copies access the program's buffers directly.
   if (call.collective != Collective::all_reduce) flat_.prepare_buffers(call);
   if (parts.exchanges_data()) parts.set_exchange(exchange_memory(call));
 }
@@ -157,7 +157,8 @@ void MultiNodeStream::run_part(const CallPart& part, std::uint64_t staging, Part
   }
 }
 
-// Repeats the error of the part that has failed, or another one; the first is reported.
+// Ends a part after another part has failed. Ignores this part's error, because only the first
+// error is reported.
 void MultiNodeStream::end_part(const CallPart& part, std::uint64_t staging,
                                PartObserver& observer) noexcept {
   if (part.scope != CallPart::Scope::node) return;

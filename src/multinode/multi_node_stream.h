@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The multi-node back end's state for one stream. Divides calls into parts, and runs those among
-// the ranks of a node in shared memory and those of a column over connections. Runs calls that
-// cannot be divided over the connections of all ranks.
+// The multi-node back end's state for one stream. Divides calls into parts. Runs parts among the
+// ranks of a node in shared memory, and parts among the ranks of a column over connections. A call
+// that cannot be divided runs over the connections of all ranks.
 #pragma once
 
 #include "call/backend.h"
@@ -63,10 +63,10 @@ class MultiNodeStream final : public BackendStream {
   void run_in_column(const CallPart& part, network::CallWatchdog& watch);
   void copy(const CollectiveCall& part);
   // Turns the sums that `part` has computed into averages, if the call is an average and this rank
-  // holds its final sums.
+  // holds the final sums.
   void divide(const CollectiveCall& part, network::Memory& sums);
-  // Returns the address of the exchange memory for a call: device memory, unless the call's buffers
-  // are in host memory.
+  // Returns the address of the exchange memory for a call: device memory, unless both buffers of
+  // the call are in host memory.
   [[nodiscard]] std::uint64_t exchange_memory(const CollectiveCall& call);
 
   MultiNodeBackend& backend_;

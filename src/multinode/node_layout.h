@@ -22,10 +22,10 @@ class NodeLayout {
   [[nodiscard]] int local_ranks() const { return local_ranks_; }
   // Returns whether all nodes have the same number of ranks.
   [[nodiscard]] bool is_even() const { return is_even_; }
-  // Returns whether the ranks are numbered node by node, and all nodes have the same number. Then
-  // the blocks of a node's ranks are contiguous in buffers.
+  // Returns whether the ranks are numbered node by node and all nodes have the same number of
+  // ranks. The blocks of a node's ranks are then contiguous in buffers.
   [[nodiscard]] bool has_contiguous_nodes() const { return has_contiguous_nodes_; }
-  // Returns whether all nodes have this column. Every node has column 0.
+  // Returns whether this column exists: column 0 always does, and the others do if is_even().
   [[nodiscard]] bool has_column(int column) const { return column == 0 || is_even_; }
 
  private:

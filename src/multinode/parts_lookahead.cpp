@@ -26,7 +26,8 @@ const CollectiveCall* PartsLookahead::next() {
 }
 
 bool PartsLookahead::fetch_call() {
-  // next() would pass over other work that is queued before the next collective.
+  // Checks has_next() first, because next() could pass over other work that is queued before the
+  // next collective.
   if (has_ended_ || !later_.has_room_for(1) || !ahead_.has_next()) return false;
   const CollectiveCall* const call = ahead_.next();
   if (call == nullptr) return false;

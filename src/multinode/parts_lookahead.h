@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The view that a part of a call has of the later parts in shared memory, of its own call and of
-// the calls that are queued behind it.
+// The view that a running part of a call has of the later parts that run in shared memory: the rest
+// of its own call, and the parts of the calls queued behind that call.
 #pragma once
 
 #include "base/inplace_vector.h"
@@ -21,14 +21,14 @@ class PartsLookahead final : public CallLookahead {
                  std::uint64_t number)
       : ahead_(ahead), layout_(layout), first_(first), number_(number) {}
 
-  // Moves to part `index` of the running call; next() then returns the parts behind it.
+  // Moves to part `index` of the running call; next() then returns the parts after it.
   void move_to(std::uint64_t index) {
     call_ = 0;
     index_ = index;
   }
 
   // Returns null at a part that this rank's column runs, because the parts behind it need data that
-  // has not arrived.
+  // has not arrived. Also returns null at a copy.
   const CollectiveCall* next() override;
   bool has_next() const override { return ahead_.has_next(); }
   bool host_is_waiting() const override { return ahead_.host_is_waiting(); }
@@ -47,7 +47,7 @@ class PartsLookahead final : public CallLookahead {
   const CallParts& first_;
   const std::uint64_t number_;
   InplaceVector<CallParts, node::kMaxAhead> later_;  // the parts of the calls fetched so far
-  bool has_ended_ = false;                           // the last call fetched was none of these
+  bool has_ended_ = false;                           // the last call fetched is not in later_
   std::size_t call_ = 0;                             // 0: the running call
   std::uint64_t index_ = 0;
   CollectiveCall current_;

@@ -73,7 +73,8 @@ struct CallHeader {
 static_assert(sizeof(CallHeader) == 32 && std::is_trivially_copyable_v<CallHeader>);
 static_assert(std::has_unique_object_representations_v<CallHeader>);
 
-// Returns the error text for two different calls. It names both ranks, both calls and the remedy.
+// Returns the error text for two calls that do not match. It names both ranks, both calls and the
+// remedy.
 [[nodiscard]] std::string why_unlike(int own_rank, const CallHeader& own, int peer,
                                      const CallHeader& theirs);
 

@@ -39,8 +39,8 @@ class NetworkMessages {
   // any thread.
   [[nodiscard]] bool are_queued_elsewhere(std::uint64_t stream) const;
   // Runs numbered sends and receives concurrently, on the stream's turn. Blocks until all are
-  // complete. Throws Error: the communicator's fault, a lost peer, a message that does not match,
-  // or a time-out.
+  // complete. Throws Error if the communicator has failed, a peer is lost, a message does not
+  // match, or the wait times out.
   void exchange(StreamConnections& stream, std::span<const PointToPoint> calls,
                 const MessagePlace& place, GroupLookahead& ahead);
   [[nodiscard]] MessageProbe& probe() { return probe_; }

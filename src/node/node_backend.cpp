@@ -70,7 +70,7 @@ BackendStream& NodeBackend::open_stream(std::uint64_t /*stream*/) {
 
 void NodeBackend::close_stream(BackendStream& stream) noexcept {
   std::unique_ptr<NodeStream>
-      closed;  // destroyed without the lock: its lane may wait for other ranks
+      closed;  // destroyed without the lock: its destruction may wait for other ranks
   const std::lock_guard lock(streams_mutex_);
   const auto found = std::ranges::find(
       streams_, &stream, [](const auto& open) -> BackendStream* { return open.get(); });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks up the algorithm of a call in a table of sizes and ranks. Used if no algorithm is forced.
+// Looks up the algorithm of a call in a table of sizes and ranks. The planner uses the table unless
+// HCCL_ALGO forces an algorithm for the collective.
 #pragma once
 
 #include "algorithms/catalogue.h"

@@ -9,7 +9,7 @@ namespace hccl::planner {
 
 class Topology {
  public:
-  // `identities` has the identity of each rank's node. Ranks of one node have the same identity.
+  // `identities` holds the identity of each rank's node. Ranks of one node have the same identity.
   explicit Topology(const std::vector<std::string>& identities);
 
   [[nodiscard]] int ranks() const { return static_cast<int>(node_of_.size()); }
@@ -24,7 +24,7 @@ class Topology {
   // Returns all ranks node by node, so that neighbours in this order share a node wherever
   // possible.
   [[nodiscard]] const std::vector<int>& node_order() const { return order_; }
-  // Returns the index of a rank in that order.
+  // Returns the index of a rank in node_order().
   [[nodiscard]] int position_of(int rank) const {
     return positions_[static_cast<std::size_t>(rank)];
   }

@@ -10,9 +10,10 @@ namespace hccl::proof {
 using schedule::Step;
 using schedule::Transfer;
 
-// Finds the hazards of one rank's schedule. The shape and the schedule must outlive the check.
-// Transfers of a step may access the same memory only if their spans are equal. Such transfers
-// access the memory slice by slice, in the order in which the step lists them.
+// Finds the hazards of one rank's schedule. The shape and the schedule must outlive the check. If
+// two receives of a step access the same memory and one of them writes it, both must cover the same
+// range; they then access it slice by slice, in the order of the list. A send that does not forward
+// must not read memory that the step writes.
 class HazardCheck {
  public:
   HazardCheck(const Shape& shape, const Schedule& schedule);

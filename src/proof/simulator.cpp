@@ -72,8 +72,8 @@ struct Program {
       early{};  // flows that no receive expects yet, by sender
 };
 
-// The card through which slices leave a node, or the link through which they leave a rank for other
-// ranks of its node. Flows take turns.
+// The NIC through which slices leave a node, or the link through which slices leave a rank for
+// other ranks of its node. Flows take turns on it.
 struct NetworkCard {
   std::deque<std::size_t> flows{};
   bool busy = false;
@@ -249,8 +249,8 @@ class Simulation {
     if (--program.left == 0) push(program.end, What::enters, number);
   }
 
-  // Writes the slices of a receive that can be written now, and then the slices of the receives
-  // that waited for this one.
+  // Writes those slices of a receive that can be written now, and then those of the receives that
+  // waited for this one.
   void write(std::size_t number, std::size_t which, double now) {
     if (which == kNone) return;  // the target has not reached the step yet
     Program& program = programs_[number];
@@ -285,8 +285,8 @@ class Simulation {
   std::size_t cards_ = 0;
   std::vector<Program> programs_;
   std::deque<SimulatedFlow> flows_;
-  std::vector<NetworkCard> ports_;      // the cards of the nodes, then the links of the ranks
-  std::vector<double> arriving_until_;  // for each node's card
+  std::vector<NetworkCard> ports_;      // the NICs of the nodes, then the links of the ranks
+  std::vector<double> arriving_until_;  // for each node's NIC
   std::priority_queue<SimulatedEvent, std::vector<SimulatedEvent>, std::greater<>> events_;
   std::size_t made_ = 0;
 };

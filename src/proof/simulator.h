@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Simulates schedules slice by slice on a model of a cluster, and predicts the time that they take.
-// The model consists of latency, bandwidth and reduction speed. The transfers of a node take turns
-// on the node's network card. Credits and congestion inside the network are ignored. Use the times
-// to compare algorithms, not as absolute times.
+// The model consists of latency, bandwidth and reduction speed. The transfers from a node to other
+// nodes take turns on the node's NIC. Credits and congestion inside the network are ignored. Use
+// the times to compare algorithms, not as absolute times.
 #pragma once
 
 #include "schedule/schedule.h"
@@ -20,7 +20,7 @@ struct LinkModel {
 
 struct Cluster {
   std::vector<std::int32_t> node_of_rank;
-  LinkModel network;        // between nodes: each node has one card, which its ranks share
+  LinkModel network;        // between nodes: each node has one NIC, which its ranks share
   LinkModel memory;         // between ranks of a node: one link per rank
   double reduction = 0;     // bytes per second that a rank reduces; 0 if reduction takes no time
   std::uint64_t slice = 1;  // bytes; a transfer is modelled with at most 32 slices

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Executes the schedules of all ranks on symbolic memory, without buffering: a transfer takes place
-// only while its sender and its receiver are both at its step.
+// only while sender and receiver are both at the step that contains it.
 #pragma once
 
 #include "proof/hazards.h"
@@ -21,8 +21,8 @@ class SymbolicExecution {
   // Return the results of run(), after it has returned.
   [[nodiscard]] const SymbolicMemory& memory(std::int32_t rank) const { return at(rank).memory; }
   [[nodiscard]] std::uint64_t hops() const { return hops_; }
-  // Only for a barrier: element r of the result tells whether the signal of rank r has reached
-  // `rank`. Element `rank` is always true.
+  // Only for a barrier: element r of the result is true if the signal of rank r has reached `rank`.
+  // Element `rank` is always true.
   [[nodiscard]] const std::vector<bool>& reached_by(std::int32_t rank) const {
     return at(rank).reached_by;
   }

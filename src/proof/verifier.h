@@ -2,12 +2,12 @@
 // Proves properties of the schedules of one channel of a collective, on all ranks, without running
 // the schedules:
 //  - completes: the schedules complete even without buffering, where a transfer takes place only
-//    while its sender and its receiver are both at its step. Hence no transport, credits or message
-//    lengths can cause a deadlock;
+//    while sender and receiver are both at the step that contains it. Hence no choice of transport,
+//    credits or message lengths can cause a deadlock;
 //  - exactly once: each result contains every contribution that belongs to it once, and no others;
 //  - same bits: results that several ranks hold were reduced in the same tree on all these ranks;
-//  - no hazard: although transfers proceed slice by slice, no data is overwritten while it is sent
-//    or read before it is written, in place and out of place;
+//  - no hazard: although transfers proceed slice by slice, no data is overwritten while it is being
+//    sent, and none is read before it is written, in place and out of place;
 //  - within bound: the steps, data and peers of each rank, and the hops of the collective, do not
 //    exceed the bound.
 #pragma once

@@ -152,10 +152,10 @@ struct IntegerExtremum : Sum<T> {
 };
 
 // The minimum, with -0 < +0, and NaN if any operand is a NaN. Not every processor has an
-// instruction for this. The bitwise or of smaller(a, b) and smaller(b, a) gives the same result:
-// these two values differ only in the sign of a zero, or because one of them is a NaN. (If `a` or
-// `b` is a NaN, at least one of the two must be a NaN.) The maximum is the negated minimum of the
-// negated operands.
+// instruction for this. The bitwise or of smaller(a, b) and smaller(b, a) gives this minimum: the
+// two results differ only in the sign of a zero, or because one of them is a NaN. (If `a` or `b` is
+// a NaN, smaller() must return a NaN for at least one order of the operands.) The maximum is the
+// negated minimum of the negated operands.
 template <class T, bool kMaximum>
 struct FloatExtremum : Sum<T> {
   static constexpr bool kExact = true;

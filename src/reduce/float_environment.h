@@ -38,7 +38,7 @@ class FloatEnvironment {
   static void write(Register value) noexcept { _mm_setcsr(value); }
 #elif defined(__aarch64__)
   using Register = unsigned long;
-  // FPCR: default NaN, flush-to-zero, rounding, traps. All are zero by default.
+  // FPCR: half format, default NaN, flush-to-zero, rounding, traps. All are zero by default.
   static constexpr Register kControlBits = 0x07C09F00;
   static constexpr Register kDefault = 0;
   static Register read() noexcept {

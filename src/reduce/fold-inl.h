@@ -74,8 +74,8 @@ HWY_INLINE void fold_vectors(D d, const std::byte* const* sources, std::size_t s
 }
 
 // Number of vectors of each source that are folded at a time. Eight registers of accumulators fit
-// every instruction set and cover a few lines of each source. Sources usually start at the same
-// offset in a page and compete for the same cache sets, so each line should be used completely as
+// every instruction set and cover a few lines of each source. Sources may start at the same offset
+// in a page and then compete for the same cache sets, so each line should be used completely as
 // soon as it is read.
 template <class Fold>
 inline constexpr std::size_t kUnroll = 8 / Fold::kVectors;
@@ -134,7 +134,8 @@ HWY_INLINE std::size_t fold_while(D d, const FoldOperands& operands, std::size_t
 
 // Returns whether the fold mostly reads. Such folds are fastest if they read several lines of a
 // source at a time. With eight sources in the last-level cache or in memory, this took 0.7 of the
-// time of reading one line of each source in turn. With two sources, one line at a time was faster.
+// time needed to read one line of each source in turn. With two sources, one line at a time was
+// faster.
 inline bool is_mostly_read(const FoldOperands& operands) {
   return operands.destination_count == 1 && operands.source_count > 2;
 }

@@ -53,7 +53,8 @@ struct FoldRow {
 struct TileWalks {
   void (*reduce)(const FoldKernel& kernel, const FoldOperands& operands, std::size_t bytes,
                  StorePolicy policy);
-  // Copies a tile line by line to all destinations at once. No destination may be the source.
+  // Copies a tile to all destinations together, four lines at a time. No destination may be the
+  // source.
   void (*interleaved_copy)(const std::byte* source, std::byte* const* destinations,
                            std::size_t destination_count, std::size_t bytes);
   // Copies a tile to destinations other than the source, bypassing the cache.

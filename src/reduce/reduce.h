@@ -14,7 +14,7 @@
 namespace hccl::reduce {
 
 // `cached`: for working sets well within the last-level cache. `interleaved`: for working sets of
-// about the size of that cache; a copy writes each line to all destinations before the next line,
+// about the size of that cache; a copy writes four lines to all destinations before the next four,
 // so that cache misses overlap. `streaming`: for larger working sets; uses non-temporal stores,
 // which bypass the cache and are fenced before return. Destinations that are also sources get plain
 // stores, which are cheaper there.

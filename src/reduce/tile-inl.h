@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reduces or copies a tile, either vector by vector to all destinations at once, or in blocks that
-// bypass the cache. This file is compiled once per instruction set.
+// Reduces or copies a tile, either a few vectors at a time to all destinations together, or in
+// blocks that bypass the cache. This file is compiled once per instruction set.
 #if defined(HCCL_REDUCE_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HCCL_REDUCE_TILE_INL_H_
 #undef HCCL_REDUCE_TILE_INL_H_
@@ -68,12 +68,13 @@ HWY_INLINE void store_block(std::byte* to, const std::byte* block, const std::by
 }
 
 // Folds whole blocks, stores them past the cache, and returns the offset of the rest. The processor
-// should keep reading sources while it stores a block. So blocks are short: 2 KiB lost a sixth of
-// the bandwidth. And each store of a block to a destination prefetches the next block of one
-// source: this gained a tenth, whereas prefetching all sources at once lost a tenth. If there are
-// two sources, both are also prefetched kAhead bytes ahead: this gained a tenth to a fifth; half or
-// twice that distance lost a tenth. Folds that mostly read store their vectors directly, because
-// copying through a block cost a third of the bandwidth.
+// should keep reading sources while it stores a block. Therefore blocks are short: blocks of 2 KiB
+// lost a sixth of the bandwidth. For the same reason, each store of a block to a destination
+// prefetches the next block of one source: this gained a tenth, whereas prefetching all sources
+// together lost a tenth. If there are two sources, both are also prefetched kAhead bytes ahead:
+// this gained a tenth to a fifth, whereas half or twice that distance lost a tenth. Folds that
+// mostly read store their vectors directly, because copying through a block cost a third of the
+// bandwidth.
 inline std::size_t reduce_streaming(const FoldKernel& kernel, const FoldOperands& operands,
                                     std::size_t begin, std::size_t end, const bool* streamed) {
   constexpr std::size_t kBlock = FoldKernel::kBlockUnit;
@@ -135,9 +136,9 @@ inline void reduce_kernel(const FoldKernel& kernel, const FoldOperands& operands
   kernel.range(operands, done, bytes);
 }
 
-// Copies vector by vector to all destinations at once. No destination is the source. Compared with
-// a memcpy of each block to each destination, this took 0.6 of the time for working sets of about
-// the size of the last-level cache, and 1.1 of the time for much smaller ones.
+// Copies to all destinations together, four lines at a time. No destination is the source. Compared
+// with a memcpy of each block to each destination, this took 0.6 of the time for working sets of
+// about the size of the last-level cache, and 1.1 of the time for much smaller ones.
 inline void interleaved_copy_kernel(const std::byte* source, std::byte* const* destinations,
                                     std::size_t destination_count, std::size_t bytes) {
   constexpr std::size_t kStep = 4 * kLine;
@@ -161,9 +162,9 @@ inline void interleaved_copy_kernel(const std::byte* source, std::byte* const* d
   }
 }
 
-// Copies in blocks, so that the second and later destinations read the source from the nearest
-// cache. The blocks of each destination are aligned to its lines, because a line that is stored
-// partly with plain and partly with non-temporal stores would be written to memory twice.
+// Copies in blocks, so that the copies to all but the first destination read the source from the
+// nearest cache. The blocks of each destination are aligned to its lines, because a line that is
+// stored partly with plain and partly with non-temporal stores would be written to memory twice.
 inline void stream_copy_kernel(const std::byte* source, std::byte* const* destinations,
                                std::size_t destination_count, std::size_t bytes) {
   constexpr std::size_t kBlock = 16384;

@@ -5,7 +5,7 @@
 
 namespace hccl::schedule {
 
-// Upper bounds for each rank. `sent` and `received` are multiples of the channel's part of a block.
+// Upper bounds for each rank. `sent` and `received` are in units of the channel's part of a block.
 // A block is the whole message, or one rank's part of a buffer that is divided among the ranks.
 // `hops` is the number of latencies that the collective takes: the length of the longest chain of
 // transfers. In a chain, each transfer forwards the data of the previous transfer, or belongs to a

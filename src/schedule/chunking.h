@@ -47,8 +47,9 @@ class Chunking {
 
   // Returns the number of elements that a transfer of the span moves.
   [[nodiscard]] std::uint64_t elements(const Span& span) const;
-  // Returns the run of contiguous elements that starts at element `position` of the span, as
-  // numbered in the buffer of the span's role. `position` must be less than elements(span).
+  // Returns the run of contiguous elements that starts at element `position` of the span. The
+  // result is numbered as in the buffer of the span's role. `position` must be less than
+  // elements(span).
   [[nodiscard]] Elements run(const Span& span, std::uint64_t position) const;
   [[nodiscard]] std::uint64_t scratch_elements() const { return slots_ * chunks_.longest(); }
 

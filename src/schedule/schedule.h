@@ -48,7 +48,7 @@ struct Transfer {
   friend bool operator==(const Transfer&, const Transfer&) = default;
 };
 
-// Indices of Schedule::transfers.
+// A range of indices into Schedule::transfers.
 struct Range {
   std::uint32_t first = 0;
   std::uint32_t count = 0;

@@ -21,8 +21,8 @@ class ConnectionAttempt {
   // then. The next byte on the socket belongs to the stream. Throws PeerLost, or
   // Error(hcclSystemError).
   [[nodiscard]] virtual std::optional<FileDescriptor> poll() = 0;
-  // Adds the descriptors for which the attempt waits to the plan, and limits the plan's time so
-  // that poll() is called again when a time limit has passed.
+  // Adds to the plan the descriptors for which the attempt waits. Shortens the plan's sleep so that
+  // poll() is called again when a time limit has passed.
   virtual void plan_sleep(SleepPlan& plan) = 0;
 };
 

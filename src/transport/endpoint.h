@@ -73,15 +73,15 @@ class Endpoint {
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
 
-  // Takes a prefix of the bytes, possibly empty, and returns its size. The transport may read these
-  // bytes in place until flushed() returns true.
+  // Accepts a prefix of the bytes, possibly empty, and returns its size. The transport may read
+  // these bytes in place until flushed() returns true.
   [[nodiscard]] std::size_t try_send(std::span<const std::byte> bytes) {
     return try_send_parts({&bytes, 1});
   }
   // Does the same for the concatenation of `parts`.
   [[nodiscard]] virtual std::size_t try_send_parts(
       std::span<const std::span<const std::byte>> parts) = 0;
-  // Returns whether the memory of all bytes taken by sends may be overwritten.
+  // Returns whether the memory of all bytes that sends have accepted may be overwritten.
   [[nodiscard]] virtual bool flushed() = 0;
 
   // Lends at most `most` of the arrived bytes, starting at the first unreleased byte. The bytes
@@ -100,9 +100,9 @@ class Endpoint {
   // not call try_receive() or pass another destination.
   [[nodiscard]] virtual std::size_t try_receive_into(std::span<std::byte> destination) = 0;
 
-  // Prepares a sleep until a condition of `interest` may be true. Adds the descriptors to poll to
-  // the plan and returns true; the caller must then call end_sleep(). Returns false if a condition
-  // may be true already. Called by WaitSet.
+  // Prepares a sleep until a condition of `interest` may be true. Adds to the plan the descriptors
+  // that must be polled, and returns true; the caller must then call end_sleep(). Returns false if
+  // a condition may be true already. Called by WaitSet.
   [[nodiscard]] virtual bool begin_sleep(Interest interest, SleepPlan& plan) = 0;
   // Ends a sleep that begin_sleep() prepared, and checks whether the peer is alive.
   virtual void end_sleep() noexcept = 0;

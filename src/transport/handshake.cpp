@@ -121,8 +121,8 @@ Bytes AcceptorHandshake::take(std::span<const std::byte> bytes) {
   return {};
 }
 
-// Checks the preamble as soon as one byte has arrived, so that a foreign program is rejected at
-// once.
+// Checks the preamble as soon as one byte has arrived, so that a foreign program is rejected
+// immediately.
 Bytes AcceptorHandshake::answer_hello() {
   const Bytes start = preamble();
   const std::size_t known = std::min(start.size(), received().size());

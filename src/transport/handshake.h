@@ -25,7 +25,7 @@ struct StreamKey {
   int from = -1;  // the rank that connects: the smaller of the two
   int to = -1;
   ConnectionId connection;
-  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the operator for a null pointer
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 mistakes the operator for a null pointer
   friend auto operator<=>(const StreamKey&, const StreamKey&) = default;
 };
 
@@ -87,8 +87,8 @@ class AcceptorHandshake : public Handshake {
   explicit AcceptorHandshake(const Membership& own);
 
   // Takes at most wanted() bytes and returns the answer to send, which may be empty. When the
-  // connector has authenticated, state() is `done`, and the caller must send a verdict on the
-  // stream key().
+  // connector has authenticated, state() is `done`, and the caller must send a verdict about the
+  // stream that key() names.
   [[nodiscard]] Bytes take(std::span<const std::byte> bytes);
   [[nodiscard]] const StreamKey& key() const { return key_; }
   [[nodiscard]] static Bytes encode(Verdict verdict);

@@ -11,7 +11,7 @@
 
 namespace hccl::transport {
 
-// A transport, or the reason why this machine has no device for it, as a clause.
+// A transport, or the reason why this rank cannot use that transport, as a clause.
 struct MakeResult {
   std::unique_ptr<Transport> transport;
   std::string why_not;
@@ -19,7 +19,8 @@ struct MakeResult {
 
 struct TransportFactory {
   const char* name;
-  // Creates the transport. Throws Error(hcclSystemError) if a device exists but cannot be used.
+  // Creates the transport. Throws Error(hcclInvalidArgument) for an unusable setting, and
+  // Error(hcclSystemError) if a resource that the transport needs exists but cannot be used.
   MakeResult (*make)(const Settings& settings);
 };
 

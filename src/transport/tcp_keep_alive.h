@@ -6,8 +6,8 @@
 
 namespace hccl::transport {
 
-// Makes the kernel send small messages at once, and end an idle connection to a host that no longer
-// answers.
+// Makes the kernel send small messages without delay, and end an idle connection to a host that no
+// longer answers.
 void set_keep_alive(int socket, const ConnectionLimits& limits);
 
 // Returns whether the peer's host has left data or probes unacknowledged for `limit` or longer. The

@@ -20,8 +20,8 @@
 
 namespace hccl::transport {
 
-// A rank's membership in a communicator. All ranks know the secret and the number; no other process
-// knows the secret.
+// A rank's membership in a communicator. All ranks know the secret and the communicator's number;
+// no other process knows the secret.
 struct Membership {
   Secret secret{};
   std::uint64_t communicator = 0;
@@ -33,7 +33,7 @@ struct Membership {
 struct ConnectionId {
   std::uint32_t lane = 0;
   std::uint32_t number = 0;
-  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the operator for a null pointer
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 mistakes the operator for a null pointer
   friend auto operator<=>(const ConnectionId&, const ConnectionId&) = default;
 };
 
@@ -117,7 +117,7 @@ class Transport {
   // If the transport cannot work at present, returns the reason; otherwise returns a Trouble with
   // hcclSuccess. Does not block.
   [[nodiscard]] virtual Trouble trouble() { return {}; }
-  // Returns one line for each device or address that was chosen or rejected, with the reason.
+  // Returns one line for each NIC or address that was chosen or rejected, with the reason.
   [[nodiscard]] virtual std::vector<std::string> remarks() const { return {}; }
   // If this transport is a last resort, returns the name of the faster kind of connection that
   // users expect instead; otherwise returns an empty text.

@@ -76,7 +76,7 @@ WaitSet::WakeReason WaitSet::wait(std::span<const Entry> entries, Deadline deadl
   Sleepers sleepers(entries);
   if (!sleepers.begin(plan_)) return consume_ring() ? WakeReason::rung : WakeReason::ready;
   const WakeReason outcome = sleep(deadline);
-  // A sleep that ended before the deadline was shortened by an endpoint, which must be called now.
+  // If the sleep ended before the deadline, an endpoint had limited it and must be called now.
   return outcome == WakeReason::expired && !deadline.expired() ? WakeReason::ready : outcome;
 }
 

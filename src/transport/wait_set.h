@@ -20,7 +20,7 @@ class WaitSet {
     Interest interest;
   };
   enum class WakeReason : std::uint8_t {
-    ready,    // an endpoint may make progress, or has lost its peer, as its next call reports
+    ready,    // an endpoint may make progress, or its next call reports a lost peer
     rung,     // ring() was called since the last wait that returned `rung`
     expired,  // the deadline has passed
   };

@@ -81,7 +81,7 @@ void expect_bad_memory(Session& session, const Group& group, synStreamHandle str
   await_async_error(group);  // rank 0's send or receive may have succeeded
   expect_failed(group, hcclInvalidArgument, 1);
   const std::string text = async_message(group.handle);
-  require(contains(text, "not mapped, protected or past the end of its file"), text);
+  require(contains(text, "it is unmapped, protected or past the end of its file"), text);
   if (group.rank == 1) require(contains(text, join(flawed.flawed_page())), text);
   expect_usable_remains(session, group, stream, hcclInvalidArgument);
 }

@@ -42,7 +42,7 @@ void stop_pacing(int socket) {
 }
 
 // Concatenates the parts in `copy` and returns their total size, or nothing if they do not fit. The
-// kernel takes one short piece faster than a list of pieces.
+// kernel sends one short piece faster than a list of pieces.
 std::optional<std::size_t> join(std::span<const std::span<const std::byte>> parts,
                                 std::span<std::byte> copy) {
   std::size_t bytes = 0;

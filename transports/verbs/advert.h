@@ -29,8 +29,7 @@ static_assert(sizeof(Advert) == 24);  // this is the layout in the peer's memory
 // of bytes.
 constexpr std::size_t kLeastDirect = std::size_t{16} << 10;
 // Number of slots for adverts in the sender's memory, used in rotation. Several adverts can be in
-// flight, because data from the ring may close the first advert before the sender has polled for
-// it.
+// flight, because data from the ring may close the first advert before the sender has read it.
 constexpr std::uint32_t kAdvertSlots = 8;
 constexpr std::uint32_t kMaxAdverts = 4;
 

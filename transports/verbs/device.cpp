@@ -14,7 +14,7 @@
 namespace hccl::verbs {
 
 Registration::~Registration() {
-  // Deregistration fails only if the device has been removed. Its registrations are then gone too.
+  // Deregistration fails only if the NIC has been removed. Its registrations are then gone too.
   if (region_ != nullptr) static_cast<void>(device_->library().dereg_mr(region_));
 }
 
@@ -62,7 +62,7 @@ void RdmaDevice::record(const ibv_async_event& event) {
   const bool of_port =
       event.event_type == IBV_EVENT_PORT_ACTIVE || event.event_type == IBV_EVENT_PORT_ERR;
   if (of_port && event.element.port_num != port_.number) return;
-  if (trouble_.code == hcclSystemError) return;  // a lost device does not recover
+  if (trouble_.code == hcclSystemError) return;  // a lost NIC does not recover
   if (event.event_type == IBV_EVENT_PORT_ACTIVE) trouble_ = {};
   const Severity severity = severity_of(event.event_type);
   if (severity != Severity::port_down && severity != Severity::device_gone) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An open RDMA device: the port in use, its protection domain and its asynchronous events.
+// An open NIC (RDMA device), with the port in use, a protection domain and the asynchronous events.
 #pragma once
 
 #include "transport/transport.h"
@@ -19,7 +19,7 @@ namespace hccl::verbs {
 
 class RdmaDevice;
 
-// Memory that the device may access until the registration is destroyed.
+// Memory that the NIC may access until the registration is destroyed.
 class Registration {
  public:
   Registration() = default;
@@ -49,7 +49,7 @@ class Registration {
 // Shared by a transport and its endpoints. Thread safety: any thread.
 class RdmaDevice : public std::enable_shared_from_this<RdmaDevice> {
  public:
-  // Opens the device of `port` and allocates a protection domain. Throws Error(hcclSystemError).
+  // Opens the NIC of `port` and allocates a protection domain. Throws Error(hcclSystemError).
   [[nodiscard]] static std::shared_ptr<RdmaDevice> open(const VerbsLibrary& library,
                                                         const UsablePort& port);
   ~RdmaDevice();
@@ -67,8 +67,8 @@ class RdmaDevice : public std::enable_shared_from_this<RdmaDevice> {
 
   // Returns the descriptor that becomes readable when an asynchronous event arrives.
   [[nodiscard]] int descriptor() const { return context_->async_fd; }
-  // Reads the pending asynchronous events. Returns the reason why the device cannot work at
-  // present, if there is one. Does not block.
+  // Reads the pending asynchronous events. If the NIC cannot work at present, returns the reason;
+  // otherwise returns a Trouble with hcclSuccess. Does not block.
   [[nodiscard]] transport::Trouble check();
 
  private:

@@ -81,7 +81,7 @@ std::string objection_to(const Gid& gid, const PortRequest& request, const Inter
   if (gid.kind != Gid::Kind::roce_v2)
     return gid.kind == Gid::Kind::roce_v1 ? "is RoCE v1, not RoCE v2" : "is not a RoCE GID";
   if (gid.index > kMaxGidIndex) return text("has an index above ", kMaxGidIndex);
-  // Network namespaces may share a device; its GID table then contains the addresses of all these
+  // Network namespaces may share a NIC; its GID table then contains the addresses of all these
   // namespaces.
   if (own == nullptr) return "no interface here has that address";
   const Interface its{gid.interface, address_of(gid.bytes)};

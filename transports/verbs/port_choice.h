@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chooses the ports and GIDs that a rank uses, and explains why the others are rejected. Accesses
-// no device.
+// no NIC.
 #pragma once
 
 #include "base/interfaces.h"
@@ -22,7 +22,7 @@ struct PortRequest {
 struct UsablePort {
   std::string device;
   int number = 1;
-  Gid gid;                // RoCE v2; its index fits a queue pair's attributes
+  Gid gid;                // RoCE v2; its index fits in a queue pair's attributes
   std::uint32_t mtu = 0;  // in bytes
 };
 
@@ -37,8 +37,9 @@ struct PortChoice {
 // but not a link-local one. If the request names a GID index, only that GID is considered;
 // otherwise IPv4 is preferred to IPv6. Ports are sorted by their position in HCCL_IB_HCA. Among
 // ports with the same position, those on loopback or on interfaces of containers come last. Throws
-// Error(hcclInvalidArgument) if HCCL_IB_HCA matches no device or no port has a usable GID with the
-// requested index, and Error(hcclSystemError) if no port that HCCL_IB_HCA names can be used.
+// Error(hcclInvalidArgument) if HCCL_IB_HCA is malformed or matches no NIC, or if no port has a
+// usable GID with the requested index, and Error(hcclSystemError) if no port that HCCL_IB_HCA names
+// can be used.
 [[nodiscard]] PortChoice choose_ports(const std::vector<Port>& ports, const PortRequest& request,
                                       const std::vector<Interface>& interfaces);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads devices, ports and GID tables.
+// Reads the list of NICs, their ports and their GID tables.
 #include "verbs/ports.h"
 
 #include "base/text.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The RDMA ports of this machine and their GID tables, as the devices report them.
+// The RDMA ports of this machine and their GID tables, as the NICs report them.
 #pragma once
 
 #include "verbs/gid.h"
@@ -13,7 +13,7 @@ namespace hccl::verbs {
 
 struct Port {
   std::string device;
-  int number = 0;          // from 1; 0 if the device itself could not be read
+  int number = 0;          // from 1; 0 if the NIC itself could not be read
   std::string unreadable;  // why the port could not be read, as a clause; the rest is then unset
   std::string state;       // "active", "down", ...
   bool active = false;
@@ -25,7 +25,7 @@ struct Port {
 
 constexpr const char* kSysfsDevices = "/sys/class/infiniband";
 
-// Returns every port of every device. Opens, reads and closes each device. Reads the kind and the
+// Returns every port of every NIC. Opens, reads and closes each NIC. Reads the kind and the
 // interface of a GID from `sysfs` if libibverbs does not report them.
 [[nodiscard]] std::vector<Port> list_ports(const VerbsLibrary& library,
                                            const std::string& sysfs = kSysfsDevices);

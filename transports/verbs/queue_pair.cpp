@@ -70,7 +70,7 @@ void QueuePair::create_pair() {
                     .max_recv_sge = 1,
                     .max_inline_data = depths_.inline_bytes};
   ibv_qp* made = device_->library().create_qp(device_->domain(), &attributes);
-  if (made == nullptr) {  // some devices support no inline data
+  if (made == nullptr) {  // some NICs support no inline data
     attributes.cap.max_inline_data = 0;
     made = device_->library().create_qp(device_->domain(), &attributes);
   }

@@ -18,13 +18,13 @@
 
 namespace hccl::verbs {
 
-// The failure of a queue pair. Unless the peer is lost, the device or this library is at fault.
+// The failure of a queue pair. Unless the peer is lost, the NIC or this library is at fault.
 struct PairFailure {
   bool peer_lost = false;
   std::string text;
 };
 
-// Destroys verbs objects. Destruction fails only if the device has been removed.
+// Destroys verbs objects. Destruction fails only if the NIC has been removed.
 struct Destroy {
   const VerbsLibrary* library = nullptr;
 
@@ -76,15 +76,15 @@ class QueuePair {
   // Returns the next immediates that have arrived, in order and at most kBatch. Check failure()
   // afterwards.
   [[nodiscard]] std::span<const std::uint32_t> poll();
-  // Returns whether the last poll() may have left completions in the queue. The device sends no
+  // Returns whether the last poll() may have left completions in the queue. The NIC sends no
   // notification for such completions.
   [[nodiscard]] bool has_more() const { return has_more_; }
   [[nodiscard]] const PairFailure& failure() const { return failure_; }
 
   // Returns the descriptor that becomes readable at the first completion after arm().
   [[nodiscard]] int descriptor() const { return channel_->fd; }
-  // Requests a notification for the next completion. Returns false if the device fails. After a
-  // call of arm(), the caller must poll until no completion is left, and may then sleep.
+  // Requests a notification for the next completion. Returns false if the NIC fails. After arm(),
+  // the caller must poll until no completion is left; then it may sleep.
   [[nodiscard]] bool arm() noexcept;
   // Acknowledges the notifications that have arrived.
   void drain_notifications() noexcept;

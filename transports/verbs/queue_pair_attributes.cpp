@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The attributes of each transition of a queue pair. The masks are the minimum that
-// ibv_modify_qp(3) requires for a reliable connection, so that no device rejects an attribute.
+// ibv_modify_qp(3) requires for a reliable connection, so that no NIC rejects an attribute.
 #include "verbs/queue_pair_attributes.h"
 
 #include "base/error.h"
@@ -13,7 +13,7 @@
 namespace hccl::verbs {
 namespace {
 
-// Number of concurrent RDMA reads. The endpoints issue none, but a device may reject 0.
+// Number of concurrent RDMA reads. The endpoints issue none, but a NIC may reject 0.
 constexpr std::uint8_t kReadsInFlight = 1;
 
 constexpr std::array<const char*, 5> kPhases{"reset", "initialized", "ready to receive",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The states of a reliable connected (RC) queue pair over RoCE v2, and the attributes that
-// ibv_modify_qp takes at each transition.
+// ibv_modify_qp requires at each transition.
 #pragma once
 
 #include "verbs/gid.h"
@@ -12,9 +12,9 @@
 namespace hccl::verbs {
 
 // The time-out for acknowledgements. A packet is retransmitted after 4.096 us * 2^17, half a
-// second, and devices may wait up to four times as long. A shorter time-out breaks queue pairs
-// between hosts that are merely loaded: a software device (rxe) acknowledges in kernel threads,
-// which compete for cores like any other thread.
+// second, and NICs may wait up to four times as long. A shorter time-out breaks queue pairs between
+// hosts that are merely loaded: a software NIC (rxe) acknowledges in kernel threads, which compete
+// for cores like any other thread.
 constexpr std::uint8_t kAckTimeout = 17;
 constexpr std::uint8_t kRetries = 6;  // the maximum is 7, which rxe treats as unlimited
 // 7 means unlimited. A peer that is slow to post receives is not at fault, and credits make this
@@ -31,7 +31,7 @@ struct QueuePairParameters {
   std::uint32_t peer_packet_number = 0;
   std::uint32_t peer_mtu = 0;
   GidBytes peer_gid{};
-  // Every router on the path decrements it; 64 is the default of IP stacks.
+  // Every router on the path decrements the limit; 64 is the default of IP stacks.
   std::uint8_t hop_limit = 64;
   std::uint8_t traffic_class = 0;                    // DSCP and ECN of the packets' IP headers
   unsigned remote_access = IBV_ACCESS_REMOTE_WRITE;  // the peer's access to registered memory

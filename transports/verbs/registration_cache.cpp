@@ -104,8 +104,8 @@ bool RegistrationCache::evict_one() {
   return true;
 }
 
-// Evicts granules until the registration succeeds or nothing is left to evict. A registration
-// within the budget may fail, because other code in this process may have locked memory too.
+// Evicts granules until the registration succeeds or nothing is left to evict. Even a registration
+// within the budget may fail, because other code in this process may also have locked memory.
 std::optional<Registration> RegistrationCache::register_with_eviction(std::span<std::byte> memory,
                                                                       bool remote) {
   std::optional<Registration> made = device_->try_register(memory, remote);

@@ -22,7 +22,7 @@
 namespace hccl::verbs {
 
 // Returns the number of bytes that all caches together may register: three quarters of the limit of
-// locked memory. Unlimited if no limit applies to the process.
+// locked memory, or the type's maximum if no limit applies to the process.
 [[nodiscard]] std::uint64_t registration_budget();
 
 // Thread safety: any thread.
@@ -72,7 +72,7 @@ class RegistrationCache {
     int file = -1;
     std::uint64_t granule = 0;
     std::byte* address = nullptr;
-    // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the operator for a null pointer
+    // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 mistakes the operator for a null pointer
     friend auto operator<=>(const Key&, const Key&) = default;
   };
   // The most recently used entry is the first.

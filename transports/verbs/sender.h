@@ -18,8 +18,8 @@
 
 namespace hccl::verbs {
 
-// Maximum size of a message: large enough to keep the device busy, and small enough that the
-// receiver can reduce one message while the next one is in flight.
+// Maximum size of a message: large enough to keep the NIC busy, and small enough that the receiver
+// can reduce one message while the next one is in flight.
 constexpr std::size_t kSlice = std::size_t{64} << 10;
 // Number of writes reserved for credits, adverts and the last write of a stream.
 constexpr std::uint32_t kReservedWrites = 2 * (kMaxCredits + kMaxAdverts);
@@ -38,7 +38,7 @@ class Sender {
   void release_completed();
   // Returns whether no write in flight reads the program's memory.
   [[nodiscard]] bool flushed() const { return leased_ == 0; }
-  // Returns the number of bytes that send() could take now.
+  // Returns the number of bytes that send() could accept now.
   [[nodiscard]] std::size_t room() const;
   // Applies a credit message. Returns false if it exceeds what was sent.
   [[nodiscard]] bool credit(const Immediate& message) { return window_.credit(message); }
@@ -82,7 +82,7 @@ class Sender {
   std::size_t unwritten_ = 0;   // staged bytes that no write covers yet
   std::uint64_t staged_ = 0;    // bytes staged since the beginning
   std::uint64_t unstaged_ = 0;  // staged bytes whose space is free again
-  std::deque<Held> held_;       // of writes in flight, the oldest first
+  std::deque<Held> held_;       // for the writes in flight, oldest first
   std::size_t leased_ = 0;      // entries of held_ with a registration
 };
 

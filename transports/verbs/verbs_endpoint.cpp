@@ -139,7 +139,7 @@ void VerbsEndpoint::throw_if_lost() const {
 void VerbsEndpoint::check_peer() noexcept {
   const FinalAck::Connection connection = final_ack_.receive(socket_.get());
   const int error = errno;
-  // If the peer has consumed all bytes, no acknowledgement by the device is needed.
+  // If the peer has consumed all bytes, no acknowledgement by the NIC is needed.
   if (send_ && final_ack_.consumed() && *final_ack_.consumed() >= send_->written())
     send_->abandon();
   const std::string_view see = "; see that rank's output";
@@ -156,8 +156,8 @@ void VerbsEndpoint::check_idle_peer() {
   if (++idle_ % kIdleCalls == 0 && lost_.empty()) check_peer();
 }
 
-// Handles all completions. Throws Error if the device or this library is at fault. If the pair has
-// failed, marks the peer as lost.
+// Handles all completions. If the queue pair has failed, marks the peer as lost, or throws Error if
+// the NIC or this library is at fault.
 void VerbsEndpoint::progress() {
   unseen_sends_ = 0;
   const auto immediates = pair_->poll();
@@ -165,11 +165,11 @@ void VerbsEndpoint::progress() {
   send_->release_completed();
   const PairFailure& failure = pair_->failure();
   if (failure.text.empty()) return receive_->return_credit(immediates.empty());
-  // A queue pair also fails if its port is down, so check the device first.
+  // A queue pair also fails if its port is down, so check the NIC first.
   const transport::Trouble trouble = device_->check();
   if (trouble.code != hcclSuccess) throw Error(trouble.code, trouble.text);
   if (!failure.peer_lost) throw Error(hcclSystemError, failure.text);
-  check_peer();  // prefers an exit of the peer's process as the cause
+  check_peer();  // if the peer's process has exited, reports that as the cause
   mark_lost(failure.text);
 }
 
@@ -197,7 +197,7 @@ std::size_t VerbsEndpoint::try_send_parts(std::span<const std::span<const std::b
   if (!establish()) return 0;
   std::size_t left = 0;
   for (const auto& part : parts) left += part.size();
-  // Send short messages without polling first, but poll now and then to detect a failed pair.
+  // Send short messages without polling first, but poll now and then to detect a failed queue pair.
   const bool at_once = left <= kInlineBytes && ++unseen_sends_ < kUnseenSends;
   std::size_t taken = at_once ? send_->send(parts) : 0;
   if (taken == 0 && left > 0) {
@@ -284,7 +284,7 @@ void VerbsEndpoint::cut() noexcept {
   if (!pair_) return;
   pair_->cut();
   shutdown(socket_.get(),
-           SHUT_RDWR);  // lets the peer detect the end at once instead of after its retries
+           SHUT_RDWR);  // lets the peer detect the end immediately, not only after its retries
   if (send_) send_->abandon();
 }
 

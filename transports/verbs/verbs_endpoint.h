@@ -66,7 +66,7 @@ class VerbsEndpoint final : public transport::Endpoint {
   std::shared_ptr<RdmaDevice> device_;
   std::shared_ptr<RegistrationCache> cache_;
   FileDescriptor socket_;                   // the TCP connection
-  std::string path_ = "not connected yet";  // for error texts: port, interface and addresses
+  std::string path_ = "not connected yet";  // for error texts: NIC, port and addresses
   State state_ = State::connecting;
   bool finished_ = false;
   QpExchange exchange_;

@@ -26,7 +26,7 @@ struct VerbsLibrary {
   decltype(&::_ibv_query_gid_ex) query_gid_ex = nullptr;  // null in versions before 32
   decltype(&::ibv_alloc_pd) alloc_pd = nullptr;
   decltype(&::ibv_dealloc_pd) dealloc_pd = nullptr;
-  decltype(&::ibv_reg_mr) reg_mr = nullptr;  // takes no optional access flags
+  decltype(&::ibv_reg_mr) reg_mr = nullptr;  // accepts no optional access flags
   decltype(&::ibv_dereg_mr) dereg_mr = nullptr;
   decltype(&::ibv_create_comp_channel) create_comp_channel = nullptr;
   decltype(&::ibv_destroy_comp_channel) destroy_comp_channel = nullptr;

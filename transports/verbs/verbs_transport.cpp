@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates the device, the listener, the dialers and the endpoints.
+// Opens the NIC, and creates the listener, the dialers and the endpoints.
 #include "verbs/verbs_transport.h"
 
 #include "base/error.h"

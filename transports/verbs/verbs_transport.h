@@ -17,7 +17,7 @@ namespace hccl::verbs {
 
 class VerbsTransport final : public transport::Transport {
  public:
-  // Opens the first usable port of `choice`. Throws Error(hcclSystemError) if the device cannot be
+  // Opens the first usable port of `choice`. Throws Error(hcclSystemError) if the NIC cannot be
   // used, memory for streams cannot be locked, or no socket can listen at the port's address.
   VerbsTransport(const transport::Settings& settings, const VerbsLibrary& library,
                  PortChoice choice);
