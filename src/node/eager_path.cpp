@@ -51,7 +51,6 @@ void EagerPath::check_result() const {
 }
 
 std::byte* EagerPath::accessible_result() const {
-  check_result();
   const std::uint64_t address = op_.host_call().recv;
   if (!device::is_device_address(address)) return reinterpret_cast<std::byte*>(address);
   device::Arena& arena = node_.arena();
