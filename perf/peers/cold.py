@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares hccl with Open MPI, Intel MPI and MPICH on buffers that are new: all-reduces that use many pairs of buffers in turn, and
-all-reduces whose buffers are allocated just before the call and freed after it. Every sample is a new job.
+"""Compares hccl with Open MPI, Intel MPI and MPICH on buffers that are new: all-reduces that use many pairs of buffers in
+turn, and all-reduces whose buffers are allocated just before the call and freed after it. Every sample is a new job.
 
 Prints Markdown to standard output and progress to standard error. docs/performance.md describes what is measured. On
 two idle cores a run takes about six minutes."""
@@ -40,6 +40,7 @@ def parse_arguments():
     parser.add_argument("--write", metavar="FILE", help="write the results to their section of this document")
     parser.add_argument("--check", action="store_true", help="exit 1 if a goal is missed")
     options = parser.parse_args()
+    options.compared, options.left_out = {}, {}  # the keys, in order, are the peers that were measured and those that were not
     options.shown = shown_arguments(sys.argv[1:], {"--build", "--json", "--write"})
     if options.rounds < 1 or min(options.ranks) < 1 or max(options.ranks) > 64:
         parser.error("rounds must be positive, ranks between 1 and 64")
@@ -111,10 +112,14 @@ def sides_of(options, ranks):
     mpi = ["mpirun", *more, "-np", str(ranks), f"{options.build}/bin/mpi_walk"]
     sides = {"hccl": (ours, our_environment()), "hccl, host memory": ([*ours, "--host-memory"], our_environment()),
              "Open MPI 4, default": (mpi, mpi_environment()), "Open MPI 4, tuned": (mpi, {**mpi_environment(), **TUNED})}
+    binaries = f"{options.build}/bin"
     for peer in PEERS if options.peers == "pypi" else []:
-        argv = peer.argv(f"{options.build}/bin", "walk", ranks)
-        if peer.has(f"{options.build}/bin", "walk"):
-            sides |= {f"{peer.title}, {setting.label}": (argv, peer.environment(setting)) for setting in peer.usable_settings(ranks)}
+        if reason := peer.why_not(binaries, "walk", ranks, "all_reduce"):
+            options.left_out[reason] = None
+            continue
+        options.compared[peer.packages[0].replace("==", " ")] = None
+        argv = peer.argv(binaries, "walk", ranks)
+        sides |= {f"{peer.title}, {setting.label}": (argv, peer.environment(setting)) for setting in peer.usable_settings(ranks)}
     return sides
 
 
@@ -159,7 +164,8 @@ def main():
     progress("")
     verdicts = [verdict for case in cases for verdict in case.goals()]
     command = " ".join(["./dev bench --cold", *options.shown])
-    parts = [show_run(facts, command, time.monotonic() - start, f"{facts['mpi']}; "),
+    left_out = f"; left out: {', '.join(options.left_out)}" if options.left_out else ""
+    parts = [show_run(facts, command, time.monotonic() - start, f"{', '.join([facts['mpi'], *options.compared])}{left_out}; "),
              "\n".join(f"- {'reached' if reached else 'MISSED'}: {text}" for text, reached in verdicts),
              *(case.show() for case in cases)]
     print("\n\n".join(parts))

@@ -38,21 +38,31 @@ class Peer:
         self.lacks = lacks  # the collectives that the driver does not support
         self.alone = alone  # whether `packages` lists all that is needed, so that pip adds nothing
 
+    def driver(self, binaries, program):
+        """Returns the path of `program`, which is "collectives" or "walk"."""
+        return f"{binaries}/mpi_{program}_{self.name}" if self.launcher else f"{binaries}/{self.name}_{program}"
+
     def argv(self, binaries, program, ranks):
-        """Returns the command that starts `program`, which is "collectives" or "walk"."""
+        driver = self.driver(binaries, program)
         if not self.launcher:
-            return [f"{binaries}/{self.name}_{program}", str(ranks)]
-        return [str(FOLDER / self.name / "bin" / self.launcher[0]), *self.launcher[1:], str(ranks),
-                f"{binaries}/mpi_{program}_{self.name}"]
+            return [driver, str(ranks)]
+        return [str(FOLDER / self.name / "bin" / self.launcher[0]), *self.launcher[1:], str(ranks), driver]
 
     def environment(self, setting):
         return mpi_environment() | {"FI_PROVIDER_PATH": str(FOLDER / self.name / "lib")} | setting.variables
 
-    def has(self, binaries, program):
-        return any(os.access(word, os.X_OK) for word in self.argv(binaries, program, 2) if program in word)
-
     def usable_settings(self, ranks):
         return [setting for setting in self.settings if not setting.spins or ranks <= len(os.sched_getaffinity(0))]
+
+    def why_not(self, binaries, program, ranks, collective):
+        """Returns the reason why the library cannot be measured, or an empty text."""
+        if not os.access(self.driver(binaries, program), os.X_OK):
+            return f"{self.title} (not installed)"
+        if collective in self.lacks:
+            return f"{self.title} for {collective} (not in its API for processors)"
+        if not self.usable_settings(ranks):
+            return f"{self.title} with more ranks than cores (a call takes tens of milliseconds)"
+        return ""
 
     def install(self):
         """Returns an empty text, or the reason why pip failed."""

@@ -33,15 +33,10 @@ class OneNode(Field):
 
     def start_newest(self, peer):
         """Starts the drivers of a library from PyPI. If that fails, leaves the library out."""
-        settings = peer.usable_settings(self.ranks)
-        is_built = peer.has(self.binaries, "collectives")
-        if not is_built:
-            self.left_out.append(f"{peer.title} (not installed)")
-        elif not settings:
-            self.left_out.append(f"{peer.title} with more ranks than cores (a call takes tens of milliseconds)")
-        elif self.collective in peer.lacks:
-            self.left_out.append(f"{peer.title} for {self.collective} (not in its API for processors)")
-        for setting in settings if is_built and self.collective not in peer.lacks else []:
+        if reason := peer.why_not(self.binaries, "collectives", self.ranks, self.collective):
+            self.left_out.append(reason)
+            return
+        for setting in peer.usable_settings(self.ranks):
             label = f"{peer.title}, {setting.label}"
             try:
                 driver = self.start(label, peer.argv(self.binaries, "collectives", self.ranks), peer.environment(setting))
