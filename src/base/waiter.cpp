@@ -55,12 +55,22 @@ void Doorbell::ring_always(int count) noexcept {
   syscall(SYS_futex, &word_, FUTEX_WAKE, count, nullptr, nullptr, 0);
 }
 
-void Doorbell::wait(std::uint32_t seen, std::chrono::nanoseconds timeout) noexcept {
-  const auto nanoseconds = timeout.count();
-  timespec limit{};
-  limit.tv_sec = nanoseconds / 1'000'000'000;
-  limit.tv_nsec = nanoseconds % 1'000'000'000;
-  syscall(SYS_futex, &word_, FUTEX_WAIT, seen, &limit, nullptr, 0);
+void Doorbell::ring_for(std::uint32_t events) noexcept {
+  if (!has_sleepers()) return;
+  word_.fetch_add(1, std::memory_order_seq_cst);
+  syscall(SYS_futex, &word_, FUTEX_WAKE_BITSET, kEverybody, nullptr, nullptr, events);
+}
+
+// FUTEX_WAIT_BITSET takes a point in time, not a duration.
+void Doorbell::wait(std::uint32_t seen, std::chrono::nanoseconds timeout,
+                    std::uint32_t events) noexcept {
+  timespec end{};
+  clock_gettime(CLOCK_MONOTONIC, &end);
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  const std::int64_t fraction = end.tv_nsec + timeout.count() % kSecond;
+  end.tv_sec += timeout.count() / kSecond + fraction / kSecond;
+  end.tv_nsec = fraction % kSecond;
+  syscall(SYS_futex, &word_, FUTEX_WAIT_BITSET, seen, &end, nullptr, events);
 }
 
 void SpinLock::lock() noexcept {

@@ -67,21 +67,26 @@ class Doorbell {
     if (has_sleepers()) ring_always(count);
   }
   void ring_always(int count = kEverybody) noexcept;
+  // Wakes the sleepers that wait for `events`, or for any events. Makes no system call if there are
+  // no sleepers.
+  void ring_for(std::uint32_t events) noexcept;
 
-  // Sleeps until ring() is called or `timeout` has passed; may wake up early. Does not sleep if
-  // `ready()` is true.
+  // Sleeps until ring() is called, or ring_for() with some of `events`, or until `timeout` has
+  // passed; may wake up early. Does not sleep if `ready()` is true. `events`: a set of bits.
   template <class Ready>
-  void sleep(std::chrono::nanoseconds timeout, Ready ready) noexcept {
+  void sleep(std::chrono::nanoseconds timeout, Ready ready,
+             std::uint32_t events = kAnyEvents) noexcept {
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
     const std::uint32_t seen = word_.load(std::memory_order_seq_cst);
-    if (!ready()) wait(seen, timeout);
+    if (!ready()) wait(seen, timeout, events);
     sleepers_.fetch_sub(1, std::memory_order_seq_cst);
   }
 
   static constexpr int kEverybody = 0x7fffffff;
+  static constexpr std::uint32_t kAnyEvents = 0xffffffff;
 
  private:
-  void wait(std::uint32_t seen, std::chrono::nanoseconds timeout) noexcept;
+  void wait(std::uint32_t seen, std::chrono::nanoseconds timeout, std::uint32_t events) noexcept;
 
   std::atomic<std::uint32_t> word_{0};
   std::atomic<std::uint32_t> sleepers_{0};
