@@ -17,6 +17,10 @@
 
 namespace hccl::node {
 
+// The ranks for whose counter a rank waits: all, all that send, or one after the other, because
+// each rank needs the result of the rank before it.
+enum class AwaitedRanks : std::uint8_t { all, senders, in_order };
+
 struct CollectiveOperation {
   CollectiveOperation(Lane& lane_in, const CollectiveCall& call_in, int rank, int ranks,
                       std::uint32_t number_in, HostStaging* staging_in = nullptr)
@@ -59,10 +63,10 @@ struct CollectiveOperation {
   // have posted.
   bool has_shares = false;
 
-  // The counter of other ranks for which this rank waits on the host-memory path, or null.
+  // The counter of other ranks for which this rank waits in HostPath or HostChain, or null.
   std::atomic<std::uint32_t> SliceCounters::*awaited_counter = nullptr;
   std::uint32_t awaited_count = 0;
-  bool awaits_only_senders = false;
+  AwaitedRanks awaited_ranks = AwaitedRanks::all;
 
   CallLookahead* ahead = nullptr;
   WaitObserver* observer = nullptr;  // watches the waits of this rank; null: StallTimer does

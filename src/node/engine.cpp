@@ -6,6 +6,7 @@
 #include "node/cooperative_path.h"
 #include "node/eager_path.h"
 #include "node/exchange.h"
+#include "node/host_chain.h"
 #include "node/host_path.h"
 #include "node/message_steps.h"
 
@@ -30,8 +31,7 @@ bool Engine::execute(Lane& lane, const CollectiveCall& call, CallLookahead* ahea
   if (op.posts_data()) outcome = EagerPath(node_, stalls_, op).run();
   if (outcome != EagerOutcome::other_path) {
     complete = outcome == EagerOutcome::complete;
-  } else if (staging != nullptr && !op.posts_data() &&
-             HostPath(node_, stalls_, cache_bytes_, op, lane.slices_done()).run()) {
+  } else if (staging != nullptr && !op.posts_data() && run_on_host(op)) {
     turn.set_uses_state(false);
     complete = true;
   } else {
@@ -41,6 +41,14 @@ bool Engine::execute(Lane& lane, const CollectiveCall& call, CallLookahead* ahea
   if (!complete) turn.suspend();
   record.in_operation.store(0, std::memory_order_relaxed);
   return complete;
+}
+
+// Runs the operation if the buffers of all ranks are in host memory. Otherwise returns false.
+bool Engine::run_on_host(CollectiveOperation& op) {
+  const std::uint32_t first = op.lane.slices_done();
+  return HostChain::serves(op.staging->host_call(), node_)
+             ? HostChain(node_, stalls_, cache_bytes_, op, first).run()
+             : HostPath(node_, stalls_, cache_bytes_, op, first).run();
 }
 
 bool Engine::exchange(const StreamPlace& place, std::span<const PointToPoint> calls,

@@ -28,6 +28,8 @@ struct EngineOptions {
   std::chrono::milliseconds hang_report{0};        // 0: never
 };
 
+struct CollectiveOperation;
+
 class Engine {
  public:
   // `node` must outlive the engine.
@@ -66,6 +68,8 @@ class Engine {
   }
 
  private:
+  [[nodiscard]] bool run_on_host(CollectiveOperation& op);
+
   NodeSegment& node_;
   const std::uint64_t cache_bytes_;
   StallMonitor stalls_;

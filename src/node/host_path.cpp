@@ -5,14 +5,13 @@
 #include "node/host_path.h"
 
 #include "base/scope_exit.h"
-#include "base/wrapping.h"
 #include "device/copy.h"
 #include "device/host_memory.h"
-#include "node/address_range.h"
-#include "node/call_match.h"
+#include "node/host_chain.h"
 #include "node/post.h"
 #include "reduce/reduce.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -21,31 +20,24 @@ namespace {
 
 constexpr std::uint64_t kTileBytes = 64 << 10;
 
-std::byte* pointer(std::uint64_t address) { return reinterpret_cast<std::byte*>(address); }
-
-void copy(std::byte* to, const std::byte* from, std::uint64_t bytes, bool bypasses_cache) {
-  reduce::copy_tile(from, {&to, 1}, bytes,
-                    bypasses_cache ? reduce::StorePolicy::streaming : reduce::StorePolicy::cached);
-}
-
-bool reached(const std::atomic<std::uint32_t>& counter, std::uint32_t count) {
-  return !precedes(counter.load(std::memory_order_seq_cst), count);
+// Returns how many bytes a slice may take up in a rank's segment. Small enough that the segments
+// that all ranks use at a time fit into the caches, and large enough that ranks that share a core
+// seldom switch.
+std::uint64_t segment_bytes(int ranks) {
+  constexpr std::uint64_t kBytesOfAllRanks = 1 << 20;
+  constexpr std::uint64_t kMaxSliceBytes = 128 << 10;
+  static_assert(kMaxSliceBytes <= HostSlices::kSegmentBytes);
+  return std::clamp<std::uint64_t>(kBytesOfAllRanks / static_cast<std::uint64_t>(ranks), 32 << 10,
+                                   kMaxSliceBytes);
 }
 
 }  // namespace
 
 HostPath::HostPath(NodeSegment& node, StallMonitor& stalls, std::uint64_t cache_bytes,
                    CollectiveOperation& op, std::uint32_t first)
-    : node_(node),
-      stalls_(stalls),
-      cache_bytes_(cache_bytes),
-      op_(op),
-      call_(op.staging->host_call()),
-      slices_(call_, node.size()),
-      wait_(node, stalls, op),
-      first_slice_(first),
-      bypasses_cache_(recv_bytes(call_, node.size()) * static_cast<std::uint64_t>(node.size()) >
-                      cache_bytes) {}
+    : HostCollective(node, stalls, cache_bytes, op,
+                     HostSlices(op.staging->host_call(), node.size(), segment_bytes(node.size())),
+                     first) {}
 
 // Fills the first slice before this rank knows whether all ranks use host memory. If ranks share
 // cores, another wait for all ranks would cost another round of context switches.
@@ -53,7 +45,7 @@ bool HostPath::run() {
   check_access();
   begin();
   await_posts();
-  if (!all_use_host_memory(node_, op_)) {
+  if (!all_on_host()) {
     op_.lane.slice_counters(node_.rank()).filled.store(first_slice_, std::memory_order_relaxed);
     return false;
   }
@@ -80,7 +72,7 @@ bool HostPath::run() {
 
 void HostPath::begin() {
   if (!op_.lane.posted(op_.number)) post(node_, op_);
-  if (!reached(op_.lane.slice_counters(node_.rank()).filled, first_slice_ + 1)) fill(0);
+  if (!reached(node_.rank(), &SliceCounters::filled, first_slice_ + 1)) fill(0);
 }
 
 // Does nothing after a fault, because peers may still read old slots (see prepost() in post.cpp).
@@ -89,49 +81,24 @@ void HostPath::begin_next() {
   const int rank = node_.rank();
   const int ranks = node_.size();
   const CollectiveCall* const call = op_.ahead->next();
-  if (call == nullptr || !needs_staging(*call, rank, ranks)) return;
-  const bool writes = receives(call_, rank) && !keeps_own_data(call_, rank);
-  const AddressRange result{call_.recv, writes ? recv_bytes(call_, ranks) : 0};
-  const AddressRange source{call->send, sends(*call, rank) ? send_bytes(*call, ranks) : 0};
-  if (result.overlaps(source)) return;
-  // From here on nothing may fail: this operation would report the error of the next call.
-  const bool uses_device = (source.bytes != 0 && device::is_device_address(call->send)) ||
-                           (receives(*call, rank) && device::is_device_address(call->recv));
-  if (uses_device || (source.bytes != 0 && !device::has_host_access(source.first, source.bytes,
-                                                                    device::HostAccess::read))) {
+  const AddressRange result = result_of(call_);
+  if (call == nullptr || HostChain::serves(*call, node_) || !can_read_early(*call, {&result, 1}))
     return;
-  }
   HostStaging staging(node_.arena(), op_.staging->buffer(), *call, rank, ranks);
   CollectiveOperation next(op_.lane, staging.staged_call(), rank, ranks, op_.number + 1, &staging);
   if (next.short_on_host) return;  // EagerPath posts its data
   HostPath path(node_, stalls_, cache_bytes_, next, first_slice_ + slices_.count());
-  if (path.can_begin()) path.begin();
+  if (path.can_fill_early() && can_post_early(next)) path.begin();
 }
 
-bool HostPath::can_begin() const {
+// Returns whether fill(0) can neither block nor fail.
+bool HostPath::can_fill_early() const {
   device::Arena& arena = node_.arena();
-  const device::ArenaView& memory = *arena.view();
   const std::uint64_t segment = arena.file_offset(op_.staging->buffer()) + segment_of(0);
   const auto chunks = static_cast<std::uint64_t>(send_chunks(call_, node_.size()));
   const bool is_filled = op_.stages_send() || call_.traits().reduces;
-  return (!is_filled || memory.populated(segment, chunks * slices_.slice(0).bytes)) &&
-         (op_.recv_bytes == 0 ||
-          memory.populated(arena.file_offset(op_.call.recv), op_.recv_bytes)) &&
-         have_reached(&SliceCounters::released, first_slice_ + 1 - HostSlices::kSegments, false);
-}
-
-void HostPath::check_access() const {
-  const int ranks = node_.size();
-  const int rank = node_.rank();
-  const auto is_on_host = [](std::uint64_t address) { return !device::is_device_address(address); };
-  if (sends(call_, rank) && is_on_host(call_.send)) {
-    device::require_host_access(call_.send, send_bytes(call_, ranks), device::HostAccess::read,
-                                "send buffer");
-  }
-  if (receives(call_, rank) && !keeps_own_data(call_, rank) && is_on_host(call_.recv)) {
-    device::require_host_access(call_.recv, recv_bytes(call_, ranks), device::HostAccess::write,
-                                "receive buffer");
-  }
+  return (!is_filled || arena.view()->populated(segment, chunks * slices_.slice(0).bytes)) &&
+         all_reached(&SliceCounters::released, first_slice_ + 1 - HostSlices::kSegments);
 }
 
 void HostPath::await_posts() {
@@ -139,9 +106,6 @@ void HostPath::await_posts() {
   const auto ended = [&] { return ranks.all_posted() || op_.lane.failed(); };
   if (!ended()) wait_.wait_until(ended);
   if (!ranks.all_posted()) node_.fault().throw_error();
-  if (calls_match(op_.lane, op_.call, node_.size())) return;
-  raise_mismatch(node_, op_);
-  node_.fault().throw_error();
 }
 
 void HostPath::await(Counter counter, std::uint32_t count, bool only_senders) {
@@ -149,7 +113,7 @@ void HostPath::await(Counter counter, std::uint32_t count, bool only_senders) {
   if (all_reached()) return;
   op_.awaited_counter = counter;
   op_.awaited_count = count;
-  op_.awaits_only_senders = only_senders;
+  op_.awaited_ranks = only_senders ? AwaitedRanks::senders : AwaitedRanks::all;
   wait_.wait_until([&] { return all_reached() || op_.lane.failed(); });
   op_.awaited_counter = nullptr;
   if (!all_reached()) node_.fault().throw_error();
@@ -157,15 +121,9 @@ void HostPath::await(Counter counter, std::uint32_t count, bool only_senders) {
 
 bool HostPath::have_reached(Counter counter, std::uint32_t count, bool only_senders) const {
   for (int rank = 0; rank < node_.size(); ++rank) {
-    const bool counts = !only_senders || sends(call_, rank);
-    if (counts && !reached(op_.lane.slice_counters(rank).*counter, count)) return false;
+    if ((!only_senders || sends(call_, rank)) && !reached(rank, counter, count)) return false;
   }
   return true;
-}
-
-void HostPath::publish(Counter counter, std::uint32_t count) {
-  (op_.lane.slice_counters(node_.rank()).*counter).store(count, std::memory_order_seq_cst);
-  op_.lane.block().bell.ring();
 }
 
 std::uint64_t HostPath::segment_of(std::uint32_t slice) const {
@@ -176,9 +134,7 @@ std::uint64_t HostPath::segment_of(std::uint32_t slice) const {
 std::byte* HostPath::staged(int rank, std::uint32_t slice, std::uint64_t offset,
                             std::uint64_t bytes) const {
   const std::uint64_t at = op_.lane.slot(op_.number, rank).send_offset + segment_of(slice) + offset;
-  device::ArenaView& memory = node_.memory(rank);
-  if (!memory.populated(at, bytes)) memory.populate(at, bytes, rank == node_.rank());
-  return memory.at(at);
+  return mapped_memory(node_, rank, at, bytes);
 }
 
 // Overwrites a segment of the staging buffer only when all ranks have released the segment's
@@ -193,8 +149,8 @@ void HostPath::fill(std::uint32_t slice) {
     const auto copy_in = [&](int chunk, std::uint64_t first, std::uint64_t bytes) {
       if (bytes == 0) return;
       const std::uint64_t from = call_.send + slices_.offset_of(chunk) + all.first_byte + first;
-      copy(staged(rank, slice, slices_.staged_offset_of(chunk) + first, bytes), pointer(from),
-           bytes, false);
+      copy_on_host(staged(rank, slice, slices_.staged_offset_of(chunk) + first, bytes),
+                   host_pointer(from), bytes, false);
     };
     if (call_.traits().has_blocks_in_input) {
       for (int chunk = 0; chunk < node_.size(); ++chunk) {
@@ -229,14 +185,15 @@ void HostPath::fold(std::uint32_t slice) {
     std::array<const std::byte*, kMaxRanks> sources;
     for (int peer = 0; peer < node_.size(); ++peer) {
       sources[static_cast<std::size_t>(peer)] =
-          peer == rank ? pointer(call_.send + slices_.offset_of(chunk) + all.first_byte + at)
+          peer == rank ? host_pointer(call_.send + slices_.offset_of(chunk) + all.first_byte + at)
                        : staged(peer, slice, in_stage, bytes);
     }
     std::array<std::byte*, 2> destinations;
     std::size_t count = 0;
     if (others_receive)
       destinations[count++] = staged(keeper_of_share(rank), slice, in_stage, bytes);
-    if (receives(call_, rank)) destinations[count++] = pointer(call_.recv + all.first_byte + at);
+    if (receives(call_, rank))
+      destinations[count++] = host_pointer(call_.recv + all.first_byte + at);
     reduce::reduce_tile(call_.data_type(), call_.reduction(),
                         {sources.data(), static_cast<std::size_t>(node_.size())},
                         {destinations.data(), count}, reduce::elements_in(call_.data_type(), bytes),
@@ -253,8 +210,8 @@ void HostPath::drain(std::uint32_t slice) {
   const auto copy_out = [&](int peer, int chunk, std::uint64_t staged_at, std::uint64_t first,
                             std::uint64_t bytes) {
     if (bytes == 0) return;
-    copy(pointer(call_.recv + slices_.offset_of(chunk) + all.first_byte + first),
-         staged(peer, slice, staged_at, bytes), bytes, bypasses_cache_);
+    copy_on_host(host_pointer(call_.recv + slices_.offset_of(chunk) + all.first_byte + first),
+                 staged(peer, slice, staged_at, bytes), bytes, bypasses_cache_);
   };
   copy_own_chunk(slice);
   if (receives(call_, rank) && traits.reduces && !traits.has_blocks_in_input) {
@@ -289,9 +246,9 @@ void HostPath::copy_own_chunk(std::uint32_t slice) const {
       call_.recv + (traits.has_blocks_in_output ? slices_.offset_of(rank) : 0) + all.first_byte;
   if (from == to) return;
   if (device::is_device_address(to)) {  // at the root of a broadcast
-    device::copy_to_device(node_.arena(), to, pointer(from), all.bytes);
+    device::copy_to_device(node_.arena(), to, host_pointer(from), all.bytes);
   } else {
-    copy(pointer(to), pointer(from), all.bytes, bypasses_cache_);
+    copy_on_host(host_pointer(to), host_pointer(from), all.bytes, bypasses_cache_);
   }
 }
 

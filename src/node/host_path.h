@@ -4,13 +4,8 @@
 // slice, and copies the peers' results out of their staging buffers.
 #pragma once
 
-#include "node/collective_operation.h"
-#include "node/host_slices.h"
-#include "node/node_segment.h"
-#include "node/operation_wait.h"
-#include "node/stall_monitor.h"
+#include "node/host_collective.h"
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -18,10 +13,9 @@ namespace hccl::node {
 
 // Each rank reduces its own share of every slice. For that share, the rank reads its own input and
 // writes its own output in place. No rank writes to a buffer of another rank's program.
-class HostPath {
+class HostPath : private HostCollective {
  public:
-  // `op` must have a staging buffer. `first`: the number of slices of the lane's earlier operations
-  // on this path.
+  // The arguments are those of HostCollective.
   HostPath(NodeSegment& node, StallMonitor& stalls, std::uint64_t cache_bytes,
            CollectiveOperation& op, std::uint32_t first);
 
@@ -32,18 +26,13 @@ class HostPath {
   bool run();
 
  private:
-  using Counter = std::atomic<std::uint32_t> SliceCounters::*;
-
-  // Throws Error if this rank cannot read or write its buffers.
-  void check_access() const;
   // Posts the operation, if this rank has not done so, and fills its first slice.
   void begin();
   // Begins the next call of the stream, if that call also takes this path and does not read this
   // call's result. Ranks that share cores then need one round of context switches per call instead
   // of two.
   void begin_next();
-  // Returns whether begin() can neither block nor fail.
-  [[nodiscard]] bool can_begin() const;
+  [[nodiscard]] bool can_fill_early() const;
   void await_posts();
   void fill(std::uint32_t slice);
   void fold(std::uint32_t slice);
@@ -58,23 +47,12 @@ class HostPath {
   [[nodiscard]] bool have_reached(Counter counter, std::uint32_t count, bool only_senders) const;
   // Blocks until have_reached() returns true. Throws the communicator's fault.
   void await(Counter counter, std::uint32_t count, bool only_senders = false);
-  void publish(Counter counter, std::uint32_t count);
 
   // Returns the offset, in a staging buffer, of the segment that `slice` uses.
   [[nodiscard]] std::uint64_t segment_of(std::uint32_t slice) const;
   // Returns a pointer to `bytes` bytes at `offset` in that segment of a rank's staging buffer.
   [[nodiscard]] std::byte* staged(int rank, std::uint32_t slice, std::uint64_t offset,
                                   std::uint64_t bytes) const;
-
-  NodeSegment& node_;
-  StallMonitor& stalls_;
-  const std::uint64_t cache_bytes_;
-  CollectiveOperation& op_;
-  const CollectiveCall& call_;  // with the program's addresses
-  const HostSlices slices_;
-  OperationWait wait_;
-  const std::uint32_t first_slice_;
-  const bool bypasses_cache_;  // in copies to the program's output
 };
 
 }  // namespace hccl::node

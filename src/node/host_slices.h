@@ -17,18 +17,13 @@ class HostSlices {
   static constexpr std::uint32_t kSegments = 4;
   static constexpr std::uint64_t kSegmentBytes = kHostPathBytes / kSegments;
 
-  HostSlices(const CollectiveCall& call, int ranks)
+  // `segment_bytes`: the most bytes that a slice of all chunks takes up.
+  HostSlices(const CollectiveCall& call, int ranks, std::uint64_t segment_bytes)
       : ranks_(static_cast<std::uint64_t>(ranks)),
         chunks_(static_cast<std::uint64_t>(send_chunks(call, ranks))),
         chunk_bytes_(chunk_bytes(call, ranks)) {
-    // Small enough that the segments that all ranks use at a time fit into the caches, and large
-    // enough that ranks that share a core seldom switch.
-    constexpr std::uint64_t kBytesOfAllRanks = 1 << 20;
-    constexpr std::uint64_t kMaxSliceBytes = 128 << 10;
-    static_assert(kMaxSliceBytes <= kSegmentBytes);
-    const std::uint64_t segment =
-        std::clamp<std::uint64_t>(kBytesOfAllRanks / ranks_, 32 << 10, kMaxSliceBytes);
-    slice_bytes_ = std::min(chunk_bytes_, std::max<std::uint64_t>(segment / chunks_ / 64, 1) * 64);
+    slice_bytes_ =
+        std::min(chunk_bytes_, std::max<std::uint64_t>(segment_bytes / chunks_ / 64, 1) * 64);
   }
 
   [[nodiscard]] std::uint32_t count() const {

@@ -88,11 +88,13 @@ std::string OperationWait::delay_of(int rank, bool all_posted) const {
   }
   if (!all_posted) return {};
   if (op_.awaited_counter != nullptr) {
-    if (op_.awaits_only_senders && !sends(op_.call, rank)) return {};
-    const std::uint32_t count = (lane.slice_counters(rank).*op_.awaited_counter).load();
-    return precedes(count, op_.awaited_count)
-               ? " is copying its host memory and gets no processor time"
-               : "";
+    const auto is_late = [&](int awaited) {
+      return precedes((lane.slice_counters(awaited).*op_.awaited_counter).load(),
+                      op_.awaited_count);
+    };
+    if (op_.awaited_ranks == AwaitedRanks::senders && !sends(op_.call, rank)) return {};
+    if (op_.awaited_ranks == AwaitedRanks::in_order && rank > 0 && is_late(rank - 1)) return {};
+    return is_late(rank) ? " is copying its host memory and gets no processor time" : "";
   }
   if (lane.slot(rank).slice.load(std::memory_order_relaxed) <= op_.slice_number)
     return " is copying its host memory and gets no processor time";

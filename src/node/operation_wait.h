@@ -10,6 +10,7 @@
 #include "node/stall_monitor.h"
 #include "node/wait_observer.h"
 
+#include <cstdint>
 #include <string>
 
 namespace hccl::node {
@@ -24,14 +25,16 @@ class OperationWait {
 
   // Blocks until ready() returns true, and returns true. If `wait_budget` is limited, returns false
   // when the budget is used up. ready() must return true once the communicator has failed.
+  // `events`: of the lane's bell; by default, every ring wakes this rank.
   template <class Ready>
-  bool wait_until(Ready ready, WaitBudget wait_budget = WaitBudget::unlimited) {
+  bool wait_until(Ready ready, WaitBudget wait_budget = WaitBudget::unlimited,
+                  std::uint32_t events = Doorbell::kAnyEvents) {
     Waiter waiter(node_.ladder());
     while (!ready()) {
       if (waiter.poll_again(wait_budget)) continue;
       if (wait_budget != WaitBudget::unlimited) return false;
       prepare_sleep();
-      op_.lane.block().bell.sleep(time_to_check(), ready);
+      op_.lane.block().bell.sleep(time_to_check(), ready, events);
     }
     return true;
   }

@@ -23,11 +23,17 @@ inline constexpr std::uint64_t kStagingHalfBytes = 512 << 10;
 // The offset of a page for short messages, which follows the halves.
 inline constexpr std::uint64_t kShortMessagesOffset = 2 * kStagingHalfBytes;
 inline constexpr std::uint64_t kExchangeStagingBytes = kShortMessagesOffset + 4096;
-// The offset of the segments that HostPath uses. The segments do not overlap the halves, because
-// peers may still read the segments when this rank's next call begins.
-inline constexpr std::uint64_t kHostPathOffset = kExchangeStagingBytes;
+// The offset of the segments that HostPath uses, and of the accumulators of HostChain. They do not
+// overlap the halves, because peers may still read them when this rank's next call begins. They
+// begin in the middle of a page because most buffers of programs begin near the beginning of one: a
+// load that follows a store to the same offset in another page waits for that store. With equal
+// offsets, copies that bypass the cache take up to 1.7 times as long.
+inline constexpr std::uint64_t kHalfPage = 2048;
+inline constexpr std::uint64_t kHostPathOffset = kExchangeStagingBytes + kHalfPage;
 inline constexpr std::uint64_t kHostPathBytes = 1 << 20;
-inline constexpr std::uint64_t kStagingBytes = kHostPathOffset + kHostPathBytes;
+inline constexpr std::uint64_t kHostChainOffset = kHostPathOffset + kHostPathBytes;
+inline constexpr std::uint64_t kHostChainBytes = 1 << 20;
+inline constexpr std::uint64_t kStagingBytes = kHostChainOffset + kHostChainBytes + kHalfPage;
 
 class Slicing {
  public:

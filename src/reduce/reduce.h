@@ -56,6 +56,12 @@ void reduce_tile(hcclDataType_t type, hcclRedOp_t operation,
                  std::span<std::byte* const> destinations, std::size_t count,
                  StorePolicy policy) noexcept;
 
+// Returns whether folding some sources, and then their result with the other sources, gives the
+// same bits as folding all sources at once. half and bfloat16 would round at each step.
+[[nodiscard]] constexpr bool folds_in_steps(hcclDataType_t type) noexcept {
+  return !data_type(type).needs_prescale;
+}
+
 // Returns whether prescale_tile() must precede an average whose sums are folded in several steps
 // with rounding in between: a sum of half or bfloat16 may overflow although the mean does not.
 [[nodiscard]] constexpr bool needs_prescale(hcclDataType_t type) noexcept {

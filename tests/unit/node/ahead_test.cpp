@@ -2,6 +2,7 @@
 // Ranks post their parts of later operations in advance. The results must equal those of running
 // the operations one after the other, even if an operation depends on the one before.
 #include "engine_ranks.h"
+#include "node/host_staging.h"
 
 #include <atomic>
 #include <chrono>
@@ -15,7 +16,6 @@ namespace hccl::node {
 namespace {
 
 constexpr std::size_t kBuffers = 4;
-constexpr std::size_t kLength = 2'048;  // in elements; the longest eager chunk has 260
 
 // A call whose buffers are given by index. All ranks make the same calls.
 struct Step {
@@ -27,7 +27,9 @@ struct Step {
 
 using Memory = std::vector<std::vector<float>>;  // one rank's buffers
 
-std::vector<Step> random_program(std::mt19937& random, int ranks, std::size_t steps) {
+// `length`: of a buffer, in elements.
+std::vector<Step> random_program(std::mt19937& random, int ranks, std::size_t steps,
+                                 std::size_t length) {
   std::vector<Step> program(steps);
   const auto below = [&](std::size_t end) { return random() % end; };
   for (Step& step : program) {
@@ -38,7 +40,7 @@ std::vector<Step> random_program(std::mt19937& random, int ranks, std::size_t st
     const bool chunked =
         step.collective == Collective::all_gather || step.collective == Collective::reduce_scatter;
     if (chunked && step.recv == step.send) step.recv = (step.send + 1) % kBuffers;
-    const std::size_t most = below(4) == 0 ? kLength : 64;
+    const std::size_t most = below(4) == 0 ? length : 64;
     step.count = 1 + below(chunked ? std::max<std::size_t>(1, most / chunks) : most);
     const bool rooted =
         step.collective == Collective::broadcast || step.collective == Collective::reduce;
@@ -118,54 +120,113 @@ class RestOfProgram final : public CallLookahead {
   std::size_t next_, end_;
 };
 
-void execute_all(Engine& engine, Lane& lane, const std::vector<CollectiveCall>& calls,
+// Which buffers lie in host memory: none, all, or a random choice on each rank.
+enum class BufferPlaces : std::uint8_t { device, host, mixed };
+
+// One rank's buffers.
+class RankBuffers {
+ public:
+  RankBuffers(EngineRanks& ranks, int rank) : ranks_(ranks), rank_(rank) {}
+
+  void add(const std::vector<float>& values, bool on_host) {
+    on_host_.push_back(on_host ? values : std::vector<float>());
+    addresses_.push_back(on_host ? reinterpret_cast<std::uint64_t>(on_host_.back().data())
+                                 : ranks_.upload(rank_, values));
+  }
+  [[nodiscard]] const std::vector<std::uint64_t>& addresses() const { return addresses_; }
+  [[nodiscard]] std::vector<float> read(std::size_t buffer, std::size_t length) const {
+    return on_host_[buffer].empty() ? ranks_.read(rank_, addresses_[buffer], length)
+                                    : on_host_[buffer];
+  }
+
+ private:
+  EngineRanks& ranks_;
+  const int rank_;
+  std::vector<std::vector<float>> on_host_;  // empty for device memory
+  std::vector<std::uint64_t> addresses_;
+};
+
+void execute_all(EngineRanks& ranks, int rank, const std::vector<CollectiveCall>& calls,
                  unsigned seed) {
   std::mt19937 random(seed);
+  const auto lane = ranks.make_lane(rank);
+  const std::uint64_t staging = ranks.arena(rank).allocate(kStagingBytes);
   for (std::size_t at = 0; at < calls.size(); ++at) {
     if (random() % 32 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
     RestOfProgram rest(calls, at + 1, at + 1 + random() % 40);
-    engine.execute(lane, calls[at], &rest);
+    if (needs_staging(calls[at], rank, ranks.size())) {
+      HostStaging staged(ranks.arena(rank), staging, calls[at], rank, ranks.size());
+      ranks.engine(rank).execute(*lane, staged.staged_call(), &rest, &staged);
+    } else {
+      ranks.engine(rank).execute(*lane, calls[at], &rest);
+    }
   }
 }
 
+struct ProgramShape {
+  std::size_t steps = 0;
+  std::size_t length = 0;  // of a buffer, in elements; the longest eager chunk has 260
+  BufferPlaces places = BufferPlaces::device;
+  bool exclusive_cores = false;
+};
+
 // Runs a random program on random data, and compares every buffer of every rank with the expected
 // one.
-void check_random_program(int size, unsigned seed, std::uint32_t first_number) {
+void check_random_program(int size, unsigned seed, std::uint32_t first_number,
+                          const ProgramShape& shape) {
   std::mt19937 random(seed);
-  const std::vector<Step> program = random_program(random, size, 200);
-  EngineRanks ranks(size, first_number);
+  const std::vector<Step> program = random_program(random, size, shape.steps, shape.length);
+  EngineRanks ranks(size, first_number, {}, CoreCount{2, shape.exclusive_cores});
   std::vector<Memory> expected(static_cast<std::size_t>(size));
-  std::vector<std::vector<std::uint64_t>> buffers(expected.size());
+  std::vector<RankBuffers> buffers;
   for (std::size_t rank = 0; rank < expected.size(); ++rank) {
+    buffers.emplace_back(ranks, static_cast<int>(rank));
     for (std::size_t buffer = 0; buffer < kBuffers; ++buffer) {
-      expected[rank].push_back(random_values(kLength, static_cast<unsigned>(random())));
-      buffers[rank].push_back(ranks.upload(static_cast<int>(rank), expected[rank].back()));
+      const bool on_host = shape.places == BufferPlaces::host ||
+                           (shape.places == BufferPlaces::mixed && random() % 4 != 0);
+      expected[rank].push_back(random_values(shape.length, static_cast<unsigned>(random())));
+      buffers[rank].add(expected[rank].back(), on_host);
     }
   }
   ranks.run([&](int rank) {
     std::vector<CollectiveCall> calls;
     calls.reserve(program.size());
     for (const Step& step : program)
-      calls.push_back(call_of(step, buffers[static_cast<std::size_t>(rank)]));
-    const auto lane = ranks.make_lane(rank);
-    execute_all(ranks.engine(rank), *lane, calls, seed + static_cast<unsigned>(rank));
+      calls.push_back(call_of(step, buffers[static_cast<std::size_t>(rank)].addresses()));
+    execute_all(ranks, rank, calls, seed + static_cast<unsigned>(rank));
   });
   for (const Step& step : program) apply(step, expected);
   for (std::size_t rank = 0; rank < expected.size(); ++rank) {
     for (std::size_t buffer = 0; buffer < kBuffers; ++buffer) {
-      const std::vector<float> result =
-          ranks.read(static_cast<int>(rank), buffers[rank][buffer], kLength);
-      EXPECT_TRUE(same_bits(result, expected[rank][buffer]))
+      EXPECT_TRUE(same_bits(buffers[rank].read(buffer, shape.length), expected[rank][buffer]))
           << size << " ranks, seed " << seed << ", rank " << rank << ", buffer " << buffer;
     }
   }
 }
 
-TEST(Ahead, RandomProgramsEqualSequentialExecution) {
+// Runs 12 random programs for each of several numbers of ranks.
+void check_random_programs(const ProgramShape& shape) {
   for (const int size : {2, 3, 8}) {
     for (unsigned seed = 1; seed <= 12; ++seed)
-      check_random_program(size, seed, seed % 2 == 0 ? 0 : 0xffffffffu - 90);
+      check_random_program(size, seed, seed % 2 == 0 ? 0 : 0xffffffffu - 90, shape);
   }
+}
+
+TEST(Ahead, RandomProgramsEqualSequentialExecution) {
+  check_random_programs({200, 2'048, BufferPlaces::device});
+}
+
+TEST(Ahead, RandomProgramsOnHostMemoryEqualSequentialExecution) {
+  check_random_programs({200, 12'000, BufferPlaces::host});
+  check_random_programs({60, 12'000, BufferPlaces::host, true});
+}
+
+TEST(Ahead, RandomProgramsOnLongHostBuffersEqualSequentialExecution) {
+  check_random_programs({30, 200'000, BufferPlaces::host});
+}
+
+TEST(Ahead, RandomProgramsOnMixedMemoryEqualSequentialExecution) {
+  check_random_programs({100, 12'000, BufferPlaces::mixed});
 }
 
 // A rank that waits in the first of 40 calls posts its part of the next calls. Its peer must then

@@ -23,7 +23,8 @@ namespace hccl::node {
 
 class EngineRanks {
  public:
-  explicit EngineRanks(int ranks, std::uint32_t first_number = 0, EngineOptions options = {})
+  explicit EngineRanks(int ranks, std::uint32_t first_number = 0, EngineOptions options = {},
+                       CoreCount cores = {2, false})
       : control_(ControlBlock::create(ranks, first_number)) {
     for (int rank = 0; rank < ranks; ++rank) {
       arenas_.push_back(std::make_unique<device::Arena>(
@@ -36,7 +37,7 @@ class EngineRanks {
         256 << 10;  // small, so that tests use both cached and non-temporal stores
     for (int rank = 0; rank < ranks; ++rank) {
       segments_.push_back(std::make_unique<NodeSegment>(SharedSegment::map(control_), peers,
-                                                        arena(rank), rank, CoreCount{2, false}));
+                                                        arena(rank), rank, cores));
       engines_.push_back(std::make_unique<Engine>(segment(rank), options));
     }
   }

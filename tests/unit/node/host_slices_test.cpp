@@ -34,7 +34,7 @@ void for_many_calls(Visit visit) {
       for (int round = 0; round < 50; ++round) {
         const std::uint64_t count = 1 + (random() >> (44 + random() % 18));
         const CollectiveCall call = call_of(collective, count, ranks);
-        visit(HostSlices(call, ranks), call, ranks);
+        visit(HostSlices(call, ranks, HostSlices::kSegmentBytes), call, ranks);
       }
     }
   }

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests collectives on host memory with ranks that are threads: results over several slices,
-// wrap-around of the counters, calls in which a rank uses device memory, mismatches and aborts.
-#include "node/host_path.h"
+// Tests collectives on host memory with ranks that are threads, on both paths, HostPath and
+// HostChain: results over several slices, wrap-around of the counters, calls in which a rank uses
+// device memory, mismatches and aborts.
 
 #include "engine_ranks.h"
 #include "node/host_staging.h"
+#include "reduce/reduce.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <memory>
+#include <random>
+#include <span>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -78,24 +84,97 @@ void check_all_reduces_on_host(EngineRanks& ranks, std::size_t count, int rounds
   EXPECT_EQ(wrong, 0) << count;
 }
 
-TEST(HostPath, AllReducesOfEverySizeSumInRankOrder) {
+class HostCollectives : public testing::TestWithParam<bool> {
+ protected:
+  // With a core for each rank, reductions run on HostPath, otherwise on HostChain.
+  [[nodiscard]] static CoreCount cores() { return {2, GetParam()}; }
+};
+
+INSTANTIATE_TEST_SUITE_P(Cores, HostCollectives, testing::Bool(), [](const auto& parameter) {
+  return parameter.param ? "OneForEachRank" : "Shared";
+});
+
+TEST_P(HostCollectives, AllReducesOfEverySizeSumInRankOrder) {
   for (const int size : {2, 3, 8}) {
-    EngineRanks ranks(size);
+    EngineRanks ranks(size, 0, {}, cores());
     for (const std::size_t count : {261u, 1025u, 40'000u, 300'001u})
       check_all_reduces_on_host(ranks, count, 6);
   }
 }
 
-TEST(HostPath, CountersWrap) {
+TEST_P(HostCollectives, CountersWrap) {
   for (const std::uint32_t first : {0x7ffffff8u, 0xfffffff8u, 0xfffffffdu}) {
-    EngineRanks ranks(3, first);
+    EngineRanks ranks(3, first, {}, cores());
     check_all_reduces_on_host(ranks, 5'000, 20);
   }
 }
 
-TEST(HostPath, MismatchIsReportedToAllAndWritesNothing) {
+// Returns `ranks` inputs of random bits, which include infinities and NaNs.
+std::vector<std::vector<std::byte>> random_bits(int ranks, std::size_t bytes,
+                                                std::mt19937& random) {
+  std::vector<std::vector<std::byte>> inputs(static_cast<std::size_t>(ranks));
+  for (std::vector<std::byte>& input : inputs) {
+    input.resize(bytes);
+    for (std::byte& byte : input) byte = static_cast<std::byte>(random());
+  }
+  return inputs;
+}
+
+// Returns the fold of all inputs in a single step.
+std::vector<std::byte> folded(const std::vector<std::vector<std::byte>>& inputs,
+                              hcclDataType_t type, hcclRedOp_t operation) {
+  std::vector<std::byte> result(inputs[0].size());
+  std::vector<const std::byte*> sources;
+  for (const std::vector<std::byte>& input : inputs) sources.push_back(input.data());
+  std::byte* const to = result.data();
+  reduce::reduce_tile(type, operation, sources, {&to, 1}, reduce::elements_in(type, result.size()),
+                      reduce::StorePolicy::cached);
+  return result;
+}
+
+TEST_P(HostCollectives, ReductionsOfEveryTypeAndOperationEqualAFoldInOneStep) {
+  constexpr int kSize = 4;
+  constexpr std::size_t kBytes = std::size_t{kSize} * 40'000;  // more than an accumulator holds
+  std::mt19937 random(1);
+  EngineRanks ranks(kSize, 0, {}, cores());
+  std::vector<std::unique_ptr<HostRank>> hosts;
+  for (int rank = 0; rank < kSize; ++rank) hosts.push_back(std::make_unique<HostRank>(ranks, rank));
+  for (int type = 0; type < hcclNumTypes; ++type) {
+    for (int operation = hcclSum; operation <= hcclEmulationBitXor; ++operation) {
+      const auto element = static_cast<hcclDataType_t>(type);
+      const auto reduction = static_cast<hcclRedOp_t>(operation);
+      if (!reduce::supports(element, reduction)) continue;
+      const auto inputs = random_bits(kSize, kBytes, random);
+      const std::vector<std::byte> expected = folded(inputs, element, reduction);
+      std::atomic<int> wrong{0};
+      ranks.run([&](int rank) {
+        const auto at = static_cast<std::size_t>(rank);
+        std::vector<std::byte> all(kBytes), block(kBytes / kSize);
+        CollectiveCall call{.collective = Collective::all_reduce,
+                            .type = static_cast<std::uint8_t>(type),
+                            .operation = static_cast<std::uint8_t>(operation),
+                            .count = reduce::elements_in(element, kBytes),
+                            .send = reinterpret_cast<std::uint64_t>(inputs[at].data()),
+                            .recv = reinterpret_cast<std::uint64_t>(all.data())};
+        hosts[at]->run(call);
+        call.collective = Collective::reduce_scatter;
+        call.count /= kSize;
+        call.recv = reinterpret_cast<std::uint64_t>(block.data());
+        hosts[at]->run(call);
+        wrong += all == expected ? 0 : 1;
+        wrong +=
+            std::ranges::equal(block, std::span(expected).subspan(at * block.size(), block.size()))
+                ? 0
+                : 1;
+      });
+      EXPECT_EQ(wrong, 0) << reduce::type_name(element) << ' ' << reduce::operation_name(reduction);
+    }
+  }
+}
+
+TEST_P(HostCollectives, MismatchIsReportedToAllAndWritesNothing) {
   for (const std::size_t odd_count : {3u, 5'000u}) {
-    EngineRanks ranks(3);
+    EngineRanks ranks(3, 0, {}, cores());
     std::atomic<int> reported{0};
     ranks.run([&](int rank) {
       HostRank self(ranks, rank);
@@ -117,10 +196,10 @@ TEST(HostPath, MismatchIsReportedToAllAndWritesNothing) {
 
 // A root runs ahead of the other ranks, and the root changes every five broadcasts. A root must not
 // overwrite data in its staging buffer that another rank still reads.
-TEST(HostPath, RootsThatRunAheadOverwriteNothing) {
+TEST_P(HostCollectives, RootsThatRunAheadOverwriteNothing) {
   constexpr std::size_t kCount = 90'001;
   constexpr int kRounds = 60;
-  EngineRanks ranks(3);
+  EngineRanks ranks(3, 0, {}, cores());
   std::atomic<int> wrong{0};
   ranks.run([&](int rank) {
     HostRank self(ranks, rank);
@@ -139,9 +218,9 @@ TEST(HostPath, RootsThatRunAheadOverwriteNothing) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST(HostPath, AbortWakesWaitersAndLeavesTheirBuffers) {
+TEST_P(HostCollectives, AbortWakesWaitersAndLeavesTheirBuffers) {
   constexpr std::size_t kCount = 2'000'000;
-  EngineRanks ranks(3);
+  EngineRanks ranks(3, 0, {}, cores());
   std::atomic<int> aborted{0};
   ranks.run([&](int rank) {
     HostRank self(ranks, rank);

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank does every step that is ready before it waits, so that ranks that share a core seldom
+// switch: it adds its data to as many accumulators as the rank before it has completed, also those
+// of later calls, and then copies all complete results.
+#include "node/host_chain.h"
+
+#include "base/scope_exit.h"
+#include "node/post.h"
+#include "reduce/reduce.h"
+
+#include <array>
+#include <span>
+
+namespace hccl::node {
+
+bool HostChain::serves(const CollectiveCall& call, const NodeSegment& node) {
+  return call.traits().reduces && reduce::folds_in_steps(call.data_type()) && node.size() > 2 &&
+         !node.cores().exclusive;
+}
+
+HostChain::HostChain(NodeSegment& node, StallMonitor& stalls, std::uint64_t cache_bytes,
+                     CollectiveOperation& op, std::uint32_t first)
+    : HostCollective(node, stalls, cache_bytes, op,
+                     HostSlices(op.staging->host_call(), node.size(), kAccumulatorBytes), first),
+      end_(first + slices_.count()),
+      added_(op.lane.slice_counters(node.rank()).filled.load(std::memory_order_relaxed)),
+      drained_(first),
+      is_on_host_(is_on_host(op.call, node.rank(), op.stages_send(), op.stages_recv())),
+      posted_ranks_(op.lane, node.size()) {
+  parts_[0].emplace(Part{call_, slices_, first});
+  results_[0] = result_of(call_);
+}
+
+bool HostChain::run() {
+  check_access();
+  post_once();
+  bool takes_other_path = false;
+  // Also runs if the operation fails: this rank no longer accesses the accumulators.
+  const ScopeExit at_end([&] {
+    if (takes_other_path) return;
+    op_.lane.finish_slices(slices_.count());
+    op_.lane.slice_counters(node_.rank()).folded.store(end_, std::memory_order_relaxed);
+    publish(&SliceCounters::released, end_);
+  });
+  for (;;) {
+    add_ready_slices();
+    if (agreed_) {
+      drain_complete_slices();
+    } else if (posted_ranks_.all_posted()) {
+      if (!all_on_host()) {
+        takes_other_path = true;
+        op_.lane.slice_counters(node_.rank()).filled.store(first_slice_, std::memory_order_relaxed);
+        return false;
+      }
+      agreed_ = true;
+      continue;
+    }
+    if (drained_ == end_) return true;
+    await_progress();
+  }
+}
+
+void HostChain::post_once() {
+  if (op_.lane.posted(op_.number)) return;
+  post(node_, op_);
+  ring_if_all_posted(node_, op_);
+}
+
+void HostChain::add_ready_slices() {
+  if (!is_on_host_) return;
+  for (const Part* part = part_to_add(); part != nullptr && can_add(added_); part = part_to_add()) {
+    add(*part, added_++);
+    op_.lane.slice_counters(node_.rank()).filled.store(added_, std::memory_order_seq_cst);
+    wake_next_rank();
+  }
+}
+
+// If ranks sleep while they wait, waking all of them after every step would take longer than the
+// steps.
+void HostChain::wake_next_rank() {
+  Doorbell& bell = op_.lane.block().bell;
+  if (node_.rank() + 1 == node_.size()) {
+    bell.ring();  // the slice is complete
+  } else {
+    bell.ring_for(progress_of(node_.rank() + 1));
+  }
+}
+
+const HostChain::Part* HostChain::part_to_add() {
+  do {
+    for (std::size_t at = 0; at < part_count_; ++at) {
+      if (precedes(added_, end_of(*parts_[at]))) return &*parts_[at];
+    }
+  } while (begin_next());
+  return nullptr;
+}
+
+bool HostChain::begin_next() {
+  // Before all ranks are known to take this path, this rank may have to withdraw its data.
+  if (!agreed_ || op_.ahead == nullptr || has_no_more_ || part_count_ == kAccumulators ||
+      node_.fault().raised()) {
+    return false;
+  }
+  has_no_more_ = true;
+  const CollectiveCall* const call = op_.ahead->next();
+  if (call == nullptr || !serves(*call, node_) ||
+      !can_read_early(*call, {results_.data(), part_count_})) {
+    return false;
+  }
+  const int rank = node_.rank();
+  const int ranks = node_.size();
+  const auto distance = static_cast<std::uint32_t>(part_count_);
+  HostStaging staging(node_.arena(), op_.staging->buffer(), *call, rank, ranks);
+  CollectiveOperation next(op_.lane, staging.staged_call(), rank, ranks, op_.number + distance,
+                           &staging);
+  if (next.short_on_host || !can_post_early(next)) return false;
+  if (!op_.lane.posted(next.number)) {
+    post(node_, next);
+    ring_if_all_posted(node_, next);
+  }
+  parts_[part_count_].emplace(
+      Part{*call, HostSlices(*call, ranks, kAccumulatorBytes), end_of(*parts_[part_count_ - 1])});
+  results_[part_count_++] = result_of(*call);
+  has_no_more_ = false;
+  return true;
+}
+
+bool HostChain::can_add(std::uint32_t number) const {
+  return node_.rank() == 0 ? all_reached(&SliceCounters::released, number + 1 - kAccumulators)
+                           : reached(node_.rank() - 1, &SliceCounters::filled, number + 1);
+}
+
+void HostChain::add(const Part& part, std::uint32_t number) {
+  const CollectiveCall& call = part.call;
+  const Slice slice = part.slices.slice(number - part.first);
+  const bool averages = call.reduction() == hcclAvg;
+  const std::size_t count = reduce::elements_in(call.data_type(), slice.bytes);
+  for (int chunk = 0; chunk < send_chunks(call, node_.size()); ++chunk) {
+    std::byte* const sum = accumulator(number, part.slices.staged_offset_of(chunk), slice.bytes);
+    const std::byte* const own =
+        host_pointer(call.send + part.slices.offset_of(chunk) + slice.first_byte);
+    if (node_.rank() == 0) {
+      copy_on_host(sum, own, slice.bytes, false);
+      continue;
+    }
+    const std::array<const std::byte*, 2> sources{sum, own};
+    reduce::reduce_tile(call.data_type(), averages ? hcclSum : call.reduction(), sources, {&sum, 1},
+                        count, reduce::StorePolicy::cached);
+    if (averages && node_.rank() + 1 == node_.size())
+      reduce::average_tile(call.data_type(), sum, count, static_cast<std::uint32_t>(node_.size()));
+  }
+}
+
+void HostChain::drain_complete_slices() {
+  while (drained_ != end_ && is_complete(drained_)) {
+    drain(drained_++);
+    op_.lane.slice_counters(node_.rank()).released.store(drained_, std::memory_order_seq_cst);
+    if (all_reached(&SliceCounters::released, drained_))  // rank 0 may reuse the accumulator
+      op_.lane.block().bell.ring_for(progress_of(0));
+  }
+}
+
+void HostChain::drain(std::uint32_t number) const {
+  const int rank = node_.rank();
+  if (!receives(call_, rank)) return;
+  const Slice slice = slices_.slice(number - first_slice_);
+  const int chunk = call_.traits().has_blocks_in_input ? rank : 0;
+  copy_on_host(host_pointer(call_.recv + slice.first_byte),
+               accumulator(number, slices_.staged_offset_of(chunk), slice.bytes), slice.bytes,
+               bypasses_cache_);
+}
+
+void HostChain::await_progress() {
+  const bool adds = is_on_host_ && part_to_add() != nullptr;
+  const auto has_progress = [&] {
+    return (adds && can_add(added_)) ||
+           (agreed_ ? is_complete(drained_) : posted_ranks_.all_posted());
+  };
+  const bool awaits_release = agreed_ && drained_ == added_;
+  op_.awaited_counter = awaits_release ? &SliceCounters::released : &SliceCounters::filled;
+  op_.awaited_count = awaits_release ? added_ + 1 - kAccumulators : drained_ + 1;
+  op_.awaited_ranks = awaits_release ? AwaitedRanks::all : AwaitedRanks::in_order;
+  wait_.wait_until([&] { return has_progress() || op_.lane.failed(); }, WaitBudget::unlimited,
+                   progress_of(node_.rank()));
+  op_.awaited_counter = nullptr;
+  if (!has_progress()) node_.fault().throw_error();
+}
+
+std::byte* HostChain::accumulator(std::uint32_t number, std::uint64_t offset,
+                                  std::uint64_t bytes) const {
+  const Slot& slot = op_.lane.slot(op_.number, 0);
+  if (node_.rank() != 0) node_.memory(0).follow(slot.send_offset, kStagingBytes, slot.send_serial);
+  const std::uint64_t at = kHostChainOffset + number % kAccumulators * kAccumulatorBytes + offset;
+  return mapped_memory(node_, 0, slot.send_offset + at, bytes);
+}
+
+}  // namespace hccl::node

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// The path of larger reductions whose buffers all lie in host memory, if ranks share cores. Peers
+// cannot map that memory, so each rank adds its own data, in rank order, to accumulators that all
+// ranks map. HostPath needs a staging buffer and a round of context switches for each rank's part
+// of a slice instead.
+#pragma once
+
+#include "node/address_range.h"
+#include "node/host_collective.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace hccl::node {
+
+// A slice's accumulator lies in the staging buffer of rank 0. Rank 0 copies its data there, each
+// further rank adds its own, and all receivers copy the result out. The first step of a rank counts
+// as `filled` in its SliceCounters, the last as `released`.
+class HostChain : private HostCollective {
+ public:
+  // Returns whether calls like `call` take this path. The same on all ranks.
+  [[nodiscard]] static bool serves(const CollectiveCall& call, const NodeSegment& node);
+
+  // The arguments are those of HostCollective.
+  HostChain(NodeSegment& node, StallMonitor& stalls, std::uint64_t cache_bytes,
+            CollectiveOperation& op, std::uint32_t first);
+
+  // Does what HostPath::run() does.
+  bool run();
+
+ private:
+  // Consecutive slices use the accumulators in turn.
+  static constexpr std::uint32_t kAccumulators = 8;
+  static constexpr std::uint64_t kAccumulatorBytes = kHostChainBytes / kAccumulators;
+  static_assert(kAccumulators <= kMaxAhead + 1);  // a call takes up at least one
+
+  // A call to which this rank adds its data.
+  struct Part {
+    CollectiveCall call;  // with the program's addresses
+    HostSlices slices;
+    std::uint32_t first;  // the number of the call's first slice
+  };
+
+  // Posts the operation, if this rank has not done so.
+  void post_once();
+  // Adds this rank's data to all slices that are ready, of the current call and of later ones.
+  void add_ready_slices();
+  void wake_next_rank();
+  // Returns the event, of the lane's bell, that `rank` can do its next step.
+  [[nodiscard]] static std::uint32_t progress_of(int rank) { return 1U << rank % 32; }
+  // Returns the call that slice added_ belongs to, or null if that call may not begin yet.
+  [[nodiscard]] const Part* part_to_add();
+  // Posts the call after the last of parts_. Returns whether it can begin now.
+  bool begin_next();
+  // Returns whether this rank may add its data to slice `number`.
+  [[nodiscard]] bool can_add(std::uint32_t number) const;
+  void add(const Part& part, std::uint32_t number);
+  // Returns whether all ranks have added their data to slice `number`.
+  [[nodiscard]] bool is_complete(std::uint32_t number) const {
+    return reached(node_.size() - 1, &SliceCounters::filled, number + 1);
+  }
+  void drain_complete_slices();
+  void drain(std::uint32_t number) const;
+  void await_progress();
+  // Returns a pointer to `bytes` bytes at `offset` of a slice's accumulator.
+  [[nodiscard]] std::byte* accumulator(std::uint32_t number, std::uint64_t offset,
+                                       std::uint64_t bytes) const;
+  [[nodiscard]] std::uint32_t end_of(const Part& part) const {
+    return part.first + part.slices.count();
+  }
+
+  const std::uint32_t end_;
+  std::uint32_t added_;    // the first slice to which this rank has not added its data
+  std::uint32_t drained_;  // the first slice that this rank has not drained
+  const bool is_on_host_;  // whether all buffers of this rank are in host memory
+  bool agreed_ = false;    // whether all ranks are known to take this path for the current call
+  PostedRanks posted_ranks_;
+  std::array<std::optional<Part>, kAccumulators> parts_;  // the current call and later ones
+  std::array<AddressRange, kAccumulators> results_;       // of these calls
+  std::size_t part_count_ = 1;
+  bool has_no_more_ = false;  // whether the stream has no further call that can begin
+};
+
+}  // namespace hccl::node

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The common part of the paths that larger collectives on host memory take: HostPath and HostChain.
+#pragma once
+
+#include "node/address_range.h"
+#include "node/collective_operation.h"
+#include "node/host_slices.h"
+#include "node/node_segment.h"
+#include "node/operation_wait.h"
+#include "node/stall_monitor.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace hccl::node {
+
+class HostCollective {
+ protected:
+  using Counter = std::atomic<std::uint32_t> SliceCounters::*;
+
+  // `op` must have a staging buffer. `slices`: how the path cuts the operation. `first`: the number
+  // of slices of the lane's earlier operations on both paths.
+  HostCollective(NodeSegment& node, StallMonitor& stalls, std::uint64_t cache_bytes,
+                 CollectiveOperation& op, HostSlices slices, std::uint32_t first);
+  ~HostCollective() = default;
+  HostCollective(const HostCollective&) = delete;
+  HostCollective& operator=(const HostCollective&) = delete;
+
+  // Throws Error if this rank cannot read or write its buffers.
+  void check_access() const;
+  // Requires that all ranks have posted. Returns whether the buffers of all ranks are in host
+  // memory. Throws Error if the ranks' calls do not match, or the communicator has failed.
+  [[nodiscard]] bool all_on_host() const;
+  // Returns whether this rank may read the input of `next`, a later call of the stream, now: the
+  // input is readable host memory and overlaps none of `results`, which the calls before it write.
+  [[nodiscard]] bool can_read_early(const CollectiveCall& next,
+                                    std::span<const AddressRange> results) const;
+  // Returns whether post() of a later operation cannot fail. Otherwise, the current operation would
+  // report an error of the later one.
+  [[nodiscard]] bool can_post_early(const CollectiveOperation& next) const;
+  // Returns the memory to which this rank writes the result of `call`.
+  [[nodiscard]] AddressRange result_of(const CollectiveCall& call) const;
+
+  [[nodiscard]] bool reached(int rank, Counter counter, std::uint32_t count) const;
+  [[nodiscard]] bool all_reached(Counter counter, std::uint32_t count) const;
+  // Stores a counter of this rank, and wakes the ranks that wait for it.
+  void publish(Counter counter, std::uint32_t count);
+
+  NodeSegment& node_;
+  StallMonitor& stalls_;
+  const std::uint64_t cache_bytes_;
+  CollectiveOperation& op_;
+  const CollectiveCall& call_;  // with the program's addresses
+  const HostSlices slices_;
+  OperationWait wait_;
+  const std::uint32_t first_slice_;
+  // True if copies to the program's output bypass the caches, because the buffers of all ranks
+  // would fill most of them.
+  const bool bypasses_cache_;
+};
+
+// Returns a pointer to a program's memory.
+[[nodiscard]] inline std::byte* host_pointer(std::uint64_t address) {
+  return reinterpret_cast<std::byte*>(address);
+}
+void copy_on_host(std::byte* to, const std::byte* from, std::uint64_t bytes, bool bypasses_cache);
+// Returns a pointer to `bytes` bytes at `file_offset` of a rank's memory, whose pages are then
+// mapped.
+[[nodiscard]] std::byte* mapped_memory(const NodeSegment& node, int rank, std::uint64_t file_offset,
+                                       std::uint64_t bytes);
+
+}  // namespace hccl::node
