@@ -67,7 +67,7 @@ class HostChain : private HostCollective {
   // Returns a pointer to `bytes` bytes at `offset` of a slice's accumulator.
   [[nodiscard]] std::byte* accumulator(std::uint32_t number, std::uint64_t offset,
                                        std::uint64_t bytes) const;
-  [[nodiscard]] std::uint32_t end_of(const Part& part) const {
+  [[nodiscard]] static std::uint32_t end_of(const Part& part) {
     return part.first + part.slices.count();
   }
 

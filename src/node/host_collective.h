@@ -17,6 +17,10 @@
 namespace hccl::node {
 
 class HostCollective {
+ public:
+  HostCollective(const HostCollective&) = delete;
+  HostCollective& operator=(const HostCollective&) = delete;
+
  protected:
   using Counter = std::atomic<std::uint32_t> SliceCounters::*;
 
@@ -25,8 +29,6 @@ class HostCollective {
   HostCollective(NodeSegment& node, StallMonitor& stalls, std::uint64_t cache_bytes,
                  CollectiveOperation& op, HostSlices slices, std::uint32_t first);
   ~HostCollective() = default;
-  HostCollective(const HostCollective&) = delete;
-  HostCollective& operator=(const HostCollective&) = delete;
 
   // Throws Error if this rank cannot read or write its buffers.
   void check_access() const;

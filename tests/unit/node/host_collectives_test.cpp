@@ -125,6 +125,7 @@ std::vector<std::byte> folded(const std::vector<std::vector<std::byte>>& inputs,
                               hcclDataType_t type, hcclRedOp_t operation) {
   std::vector<std::byte> result(inputs[0].size());
   std::vector<const std::byte*> sources;
+  sources.reserve(inputs.size());
   for (const std::vector<std::byte>& input : inputs) sources.push_back(input.data());
   std::byte* const to = result.data();
   reduce::reduce_tile(type, operation, sources, {&to, 1}, reduce::elements_in(type, result.size()),
@@ -138,6 +139,7 @@ TEST_P(HostCollectives, ReductionsOfEveryTypeAndOperationEqualAFoldInOneStep) {
   std::mt19937 random(1);
   EngineRanks ranks(kSize, 0, {}, cores());
   std::vector<std::unique_ptr<HostRank>> hosts;
+  hosts.reserve(kSize);
   for (int rank = 0; rank < kSize; ++rank) hosts.push_back(std::make_unique<HostRank>(ranks, rank));
   for (int type = 0; type < hcclNumTypes; ++type) {
     for (int operation = hcclSum; operation <= hcclEmulationBitXor; ++operation) {
