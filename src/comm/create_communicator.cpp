@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 namespace hccl::comm {
 namespace {
@@ -92,6 +93,17 @@ void for_each_rank_of_node(const bootstrap::RankTable& table, int rank, Visit vi
   for (const bootstrap::RankInfo& member : table.members) {
     if (member.node == own_node) visit(member);
   }
+}
+
+// Returns this node's share of the caches of its host. HCCL_NODE_ID can divide a host into nodes.
+std::uint64_t share_of_caches(const bootstrap::RankTable& table, int rank,
+                              std::span<const node::CpuAllowance> allowances) {
+  const std::string& own_host = table.members[static_cast<std::size_t>(rank)].host;
+  std::set<std::string> nodes;
+  for (const bootstrap::RankInfo& member : table.members) {
+    if (member.host == own_host) nodes.insert(member.node);
+  }
+  return node::last_level_cache_bytes(allowances) / nodes.size();
 }
 
 // Maps the memory that the ranks of this node share. Numbers these ranks in the order of the table.
@@ -178,7 +190,7 @@ std::shared_ptr<Communicator> join(const hcclUniqueId& id, int size, int rank,
     divides = !always && topology.ranks() > static_cast<int>(topology.nodes().size());
     if (divides) {
       backend = std::make_unique<multinode::MultiNodeBackend>(
-          std::move(network), node::last_level_cache_bytes(allowances));
+          std::move(network), share_of_caches(table, rank, allowances));
     } else {
       backend = std::move(network);
     }

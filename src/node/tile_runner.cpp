@@ -184,9 +184,8 @@ reduce::StorePolicy TileRunner::choose_store_policy() const {
   const bool is_part = op_.call.whole != nullptr;
   if (is_part && op_.call.traits().reduces) return reduce::StorePolicy::cached;
   const int ranks = node_.size();
-  const std::uint64_t read =
-      is_part ? send_bytes(*op_.call.whole, ranks)
-              : op_.part_bytes * static_cast<std::uint64_t>(senders(op_.call, ranks));
+  const std::uint64_t read = (is_part ? send_bytes(*op_.call.whole, ranks) : op_.part_bytes) *
+                             static_cast<std::uint64_t>(senders(program_call(op_.call), ranks));
   const std::uint64_t written = recv_bytes(program_call(op_.call), ranks) *
                                 static_cast<std::uint64_t>(receivers(op_.call, ranks));
   std::uint64_t most = cache_bytes_ / 2 * 3;
