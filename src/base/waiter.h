@@ -53,8 +53,8 @@ class Waiter {
 };
 
 // A futex on which threads sleep; it may be in shared memory. A thread stores its change before it
-// calls ring(). A sleeper registers, then checks for the change, and then sleeps. The registration
-// and the check for sleepers are both sequentially consistent, so no wake-up is lost.
+// calls ring() or ring_for(). A sleeper registers, then checks for the change, and then sleeps. The
+// registration and the check for sleepers are both sequentially consistent, so no wake-up is lost.
 class Doorbell {
  public:
   // Returns whether a thread sleeps or is about to sleep. Call it after storing the change with

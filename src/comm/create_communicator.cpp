@@ -95,7 +95,8 @@ void for_each_rank_of_node(const bootstrap::RankTable& table, int rank, Visit vi
   }
 }
 
-// Returns this node's share of the caches of its host. HCCL_NODE_ID can divide a host into nodes.
+// Returns this node's share of the caches of its host. HCCL_NODE_ID can divide a host into nodes;
+// they are assumed to run on the same processors, because only this node's allowances are known.
 std::uint64_t share_of_caches(const bootstrap::RankTable& table, int rank,
                               std::span<const node::CpuAllowance> allowances) {
   const std::string& own_host = table.members[static_cast<std::size_t>(rank)].host;

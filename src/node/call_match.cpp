@@ -31,18 +31,17 @@ void append_group(std::string& list, const RanksByCall::value_type& group) {
 
 }  // namespace
 
-bool calls_match(const Lane& lane, const CollectiveCall& call, int ranks) {
+bool call_matches(const Slot& slot, const CollectiveCall& call) {
   const CollectiveCall& own = program_call(call);
-  bool match = true;
+  return slot.count == own.count && slot.collective == static_cast<std::uint8_t>(own.collective) &&
+         slot.type == own.type && slot.operation == own.operation && slot.root == own.root;
+}
+
+bool calls_match(const Lane& lane, const CollectiveCall& call, int ranks) {
   for (int rank = 0; rank < ranks; ++rank) {
-    const Slot& slot = lane.slot(rank);
-    match &= slot.count == own.count;
-    match &= slot.collective == static_cast<std::uint8_t>(own.collective);
-    match &= slot.type == own.type;
-    match &= slot.operation == own.operation;
-    match &= slot.root == own.root;
+    if (!call_matches(lane.slot(rank), call)) return false;
   }
-  return match;
+  return true;
 }
 
 bool all_use_host_memory(const NodeSegment& node, const CollectiveOperation& op) {

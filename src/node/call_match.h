@@ -14,6 +14,9 @@
 
 namespace hccl::node {
 
+// Returns whether a posted slot holds the same program call as this rank's operation, whose call is
+// `call` or a part of it.
+[[nodiscard]] bool call_matches(const Slot& slot, const CollectiveCall& call);
 // Returns whether all ranks have posted the same program call to the lane's current operation as
 // this rank, whose call is `call` or a part of it. Requires that all ranks have posted.
 [[nodiscard]] bool calls_match(const Lane& lane, const CollectiveCall& call, int ranks);

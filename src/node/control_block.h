@@ -138,10 +138,11 @@ struct alignas(64) CurrentTile {
   std::atomic<std::uint32_t> share{0};
 };
 
-// A rank's progress in a lane on the host-memory path. Each counter is the number of slices for
-// which the rank has completed one step: filled its staging buffer, folded (reduced) its share, or
-// finished reading the staging buffers of other ranks. The counters start at
-// ControlHeader::first_number and wrap.
+// A rank's progress in a lane's operations on host memory. Each counter is the number of slices for
+// which the rank has completed one step: filled its staging buffer (HostPath) or added its data to
+// the accumulator (HostChain), folded (reduced) its share (HostPath), or finished accessing the
+// staging buffers of other ranks. The counters start at ControlHeader::first_number and wrap.
+// `filled` goes back if the operation takes the cooperative path after all.
 struct alignas(64) SliceCounters {
   std::atomic<std::uint32_t> filled{0};
   std::atomic<std::uint32_t> folded{0};

@@ -37,6 +37,7 @@ bool Engine::execute(Lane& lane, const CollectiveCall& call, CallLookahead* ahea
   } else {
     turn.set_uses_state(true);
     complete = CooperativePath(node_, stalls_, cache_bytes_, op).run();
+    if (complete) lane.end_withdrawal();
   }
   if (!complete) turn.suspend();
   record.in_operation.store(0, std::memory_order_relaxed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the calls of ranks that map each other's memory: collectives by EagerPath, HostPath or
-// CooperativePath, and groups of sends and receives by Exchange.
+// Runs the calls of ranks that map each other's memory: collectives by EagerPath, HostChain,
+// HostPath or CooperativePath, and groups of sends and receives by Exchange.
 #pragma once
 
 #include "base/wait_limit.h"

@@ -5,6 +5,7 @@
 #include "node/host_chain.h"
 
 #include "base/scope_exit.h"
+#include "node/call_match.h"
 #include "node/post.h"
 #include "reduce/reduce.h"
 
@@ -14,8 +15,9 @@
 namespace hccl::node {
 
 bool HostChain::serves(const CollectiveCall& call, const NodeSegment& node) {
-  return call.traits().reduces && reduce::folds_in_steps(call.data_type()) && node.size() > 2 &&
-         !node.cores().exclusive;
+  return call.traits().reduces && call.reduction() != hcclAvg &&
+         reduce::folds_in_steps(call.data_type()) && 2 * node.cores().cores <= node.size() &&
+         node.size() > 2;
 }
 
 HostChain::HostChain(NodeSegment& node, StallMonitor& stalls, std::uint64_t cache_bytes,
@@ -32,28 +34,27 @@ HostChain::HostChain(NodeSegment& node, StallMonitor& stalls, std::uint64_t cach
 }
 
 bool HostChain::run() {
-  check_access();
-  post_once();
   bool takes_other_path = false;
-  // Also runs if the operation fails: this rank no longer accesses the accumulators.
+  // Also runs if the operation fails: this rank no longer accesses the accumulators. Also advances
+  // `folded`, which HostPath compares with the numbers of later slices.
   const ScopeExit at_end([&] {
-    if (takes_other_path) return;
+    if (takes_other_path || !op_.lane.posted(op_.number)) return;
     op_.lane.finish_slices(slices_.count());
     op_.lane.slice_counters(node_.rank()).folded.store(end_, std::memory_order_relaxed);
-    publish(&SliceCounters::released, end_);
+    if (drained_ != end_) publish(&SliceCounters::released, end_);
   });
+  check_access();
+  post_once();
   for (;;) {
     add_ready_slices();
     if (agreed_) {
       drain_complete_slices();
     } else if (posted_ranks_.all_posted()) {
-      if (!all_on_host()) {
-        takes_other_path = true;
-        op_.lane.slice_counters(node_.rank()).filled.store(first_slice_, std::memory_order_relaxed);
-        return false;
-      }
-      agreed_ = true;
-      continue;
+      agreed_ = all_on_host();
+      if (agreed_) continue;
+      takes_other_path = true;
+      withdraw();
+      return false;
     }
     if (drained_ == end_) return true;
     await_progress();
@@ -66,23 +67,48 @@ void HostChain::post_once() {
   ring_if_all_posted(node_, op_);
 }
 
+// A peer that has seen this rank's counter may still access this rank's staging buffer.
+void HostChain::withdraw() {
+  if (added_ != first_slice_) op_.lane.begin_withdrawal();
+  op_.lane.slice_counters(node_.rank()).filled.store(first_slice_, std::memory_order_seq_cst);
+}
+
+// The predecessor's counter alone does not show this: with another call, the predecessor may count
+// slices of HostPath.
+bool HostChain::rank_zero_takes_part() const {
+  const Slot& slot = op_.lane.slot(op_.number, 0);
+  return op_.lane.has_posted(0, op_.number) && call_matches(slot, op_.call) &&
+         send_is_staged(slot.memory);
+}
+
+// Maps all accumulators, so that adding to those of later calls cannot fail.
+void HostChain::map_accumulators() {
+  if (has_mapped_) return;
+  has_mapped_ = true;
+  const Slot& slot = op_.lane.slot(op_.number, 0);
+  if (node_.rank() != 0) node_.memory(0).follow(slot.send_offset, kStagingBytes, slot.send_serial);
+  static_cast<void>(
+      mapped_memory(node_, 0, host_chain_offset(slot.send_offset, 0), kHostChainBytes));
+}
+
 void HostChain::add_ready_slices() {
-  if (!is_on_host_) return;
+  if (!is_on_host_ || !rank_zero_takes_part()) return;
+  map_accumulators();
   for (const Part* part = part_to_add(); part != nullptr && can_add(added_); part = part_to_add()) {
     add(*part, added_++);
     op_.lane.slice_counters(node_.rank()).filled.store(added_, std::memory_order_seq_cst);
-    wake_next_rank();
+    wake_after_adding();
   }
 }
 
 // If ranks sleep while they wait, waking all of them after every step would take longer than the
 // steps.
-void HostChain::wake_next_rank() {
+void HostChain::wake_after_adding() {
   Doorbell& bell = op_.lane.block().bell;
   if (node_.rank() + 1 == node_.size()) {
     bell.ring();  // the slice is complete
   } else {
-    bell.ring_for(progress_of(node_.rank() + 1));
+    bell.ring_for(wake_event_of(node_.rank() + 1));
   }
 }
 
@@ -96,7 +122,8 @@ const HostChain::Part* HostChain::part_to_add() {
 }
 
 bool HostChain::begin_next() {
-  // Before all ranks are known to take this path, this rank may have to withdraw its data.
+  // Before all ranks are known to take this path, the operation may still take the cooperative
+  // path, which reads `ahead` from its beginning.
   if (!agreed_ || op_.ahead == nullptr || has_no_more_ || part_count_ == kAccumulators ||
       node_.fault().raised()) {
     return false;
@@ -133,10 +160,8 @@ bool HostChain::can_add(std::uint32_t number) const {
 void HostChain::add(const Part& part, std::uint32_t number) {
   const CollectiveCall& call = part.call;
   const Slice slice = part.slices.slice(number - part.first);
-  const bool averages = call.reduction() == hcclAvg;
-  const std::size_t count = reduce::elements_in(call.data_type(), slice.bytes);
   for (int chunk = 0; chunk < send_chunks(call, node_.size()); ++chunk) {
-    std::byte* const sum = accumulator(number, part.slices.staged_offset_of(chunk), slice.bytes);
+    std::byte* const sum = accumulator(part, number, chunk);
     const std::byte* const own =
         host_pointer(call.send + part.slices.offset_of(chunk) + slice.first_byte);
     if (node_.rank() == 0) {
@@ -144,10 +169,9 @@ void HostChain::add(const Part& part, std::uint32_t number) {
       continue;
     }
     const std::array<const std::byte*, 2> sources{sum, own};
-    reduce::reduce_tile(call.data_type(), averages ? hcclSum : call.reduction(), sources, {&sum, 1},
-                        count, reduce::StorePolicy::cached);
-    if (averages && node_.rank() + 1 == node_.size())
-      reduce::average_tile(call.data_type(), sum, count, static_cast<std::uint32_t>(node_.size()));
+    reduce::reduce_tile(call.data_type(), call.reduction(), sources, {&sum, 1},
+                        reduce::elements_in(call.data_type(), slice.bytes),
+                        reduce::StorePolicy::cached);
   }
 }
 
@@ -156,7 +180,7 @@ void HostChain::drain_complete_slices() {
     drain(drained_++);
     op_.lane.slice_counters(node_.rank()).released.store(drained_, std::memory_order_seq_cst);
     if (all_reached(&SliceCounters::released, drained_))  // rank 0 may reuse the accumulator
-      op_.lane.block().bell.ring_for(progress_of(0));
+      op_.lane.block().bell.ring_for(wake_event_of(0));
   }
 }
 
@@ -165,33 +189,33 @@ void HostChain::drain(std::uint32_t number) const {
   if (!receives(call_, rank)) return;
   const Slice slice = slices_.slice(number - first_slice_);
   const int chunk = call_.traits().has_blocks_in_input ? rank : 0;
-  copy_on_host(host_pointer(call_.recv + slice.first_byte),
-               accumulator(number, slices_.staged_offset_of(chunk), slice.bytes), slice.bytes,
-               bypasses_cache_);
+  copy_on_host(host_pointer(call_.recv + slice.first_byte), accumulator(*parts_[0], number, chunk),
+               slice.bytes, bypasses_cache_);
 }
 
 void HostChain::await_progress() {
   const bool adds = is_on_host_ && part_to_add() != nullptr;
   const auto has_progress = [&] {
-    return (adds && can_add(added_)) ||
+    return (adds && can_add(added_) && rank_zero_takes_part()) ||
            (agreed_ ? is_complete(drained_) : posted_ranks_.all_posted());
   };
-  const bool awaits_release = agreed_ && drained_ == added_;
+  // For texts: the ranks that delay this one.
+  const std::uint32_t released = added_ + 1 - kAccumulators;
+  const bool awaits_release =
+      agreed_ && drained_ == added_ && !all_reached(&SliceCounters::released, released);
   op_.awaited_counter = awaits_release ? &SliceCounters::released : &SliceCounters::filled;
-  op_.awaited_count = awaits_release ? added_ + 1 - kAccumulators : drained_ + 1;
+  op_.awaited_count = awaits_release ? released : drained_ + 1;
   op_.awaited_ranks = awaits_release ? AwaitedRanks::all : AwaitedRanks::in_order;
   wait_.wait_until([&] { return has_progress() || op_.lane.failed(); }, WaitBudget::unlimited,
-                   progress_of(node_.rank()));
+                   wake_event_of(node_.rank()));
   op_.awaited_counter = nullptr;
-  if (!has_progress()) node_.fault().throw_error();
+  if (op_.lane.failed() && !has_progress()) node_.fault().throw_error();
 }
 
-std::byte* HostChain::accumulator(std::uint32_t number, std::uint64_t offset,
-                                  std::uint64_t bytes) const {
-  const Slot& slot = op_.lane.slot(op_.number, 0);
-  if (node_.rank() != 0) node_.memory(0).follow(slot.send_offset, kStagingBytes, slot.send_serial);
-  const std::uint64_t at = kHostChainOffset + number % kAccumulators * kAccumulatorBytes + offset;
-  return mapped_memory(node_, 0, slot.send_offset + at, bytes);
+std::byte* HostChain::accumulator(const Part& part, std::uint32_t number, int chunk) const {
+  const std::uint64_t first = host_chain_offset(op_.lane.slot(op_.number, 0).send_offset, 0);
+  return node_.memory(0).at(first + number % kAccumulators * kAccumulatorBytes +
+                            part.slices.staged_offset_of(chunk));
 }
 
 }  // namespace hccl::node

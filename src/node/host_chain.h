@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The path of larger reductions whose buffers all lie in host memory, if ranks share cores. Peers
-// cannot map that memory, so each rank adds its own data, in rank order, to accumulators that all
-// ranks map. HostPath needs a staging buffer and a round of context switches for each rank's part
-// of a slice instead.
+// The path of larger reductions whose buffers all lie in host memory, if several ranks share each
+// core. Peers cannot map that memory, so each rank adds its own data, in rank order, to
+// accumulators that all ranks map. On HostPath, each rank needs a staging buffer and waits for all
+// others in every slice.
 #pragma once
 
 #include "node/address_range.h"
@@ -47,9 +47,15 @@ class HostChain : private HostCollective {
   void post_once();
   // Adds this rank's data to all slices that are ready, of the current call and of later ones.
   void add_ready_slices();
-  void wake_next_rank();
-  // Returns the event, of the lane's bell, that `rank` can do its next step.
-  [[nodiscard]] static std::uint32_t progress_of(int rank) { return 1U << rank % 32; }
+  // Returns whether this rank may access the accumulators before all ranks have posted the current
+  // call: rank 0 has posted the same call, and has a staging buffer.
+  [[nodiscard]] bool rank_zero_takes_part() const;
+  void map_accumulators();
+  // Stops counting this rank's slices of the current call and of later ones.
+  void withdraw();
+  void wake_after_adding();
+  // Returns the event of the lane's bell that wakes `rank`. Ranks 32 apart share an event.
+  [[nodiscard]] static std::uint32_t wake_event_of(int rank) { return 1U << rank % 32; }
   // Returns the call that slice added_ belongs to, or null if that call may not begin yet.
   [[nodiscard]] const Part* part_to_add();
   // Posts the call after the last of parts_. Returns whether it can begin now.
@@ -64,9 +70,8 @@ class HostChain : private HostCollective {
   void drain_complete_slices();
   void drain(std::uint32_t number) const;
   void await_progress();
-  // Returns a pointer to `bytes` bytes at `offset` of a slice's accumulator.
-  [[nodiscard]] std::byte* accumulator(std::uint32_t number, std::uint64_t offset,
-                                       std::uint64_t bytes) const;
+  // Returns the accumulator of a chunk's part of slice `number`.
+  [[nodiscard]] std::byte* accumulator(const Part& part, std::uint32_t number, int chunk) const;
   [[nodiscard]] static std::uint32_t end_of(const Part& part) {
     return part.first + part.slices.count();
   }
@@ -75,7 +80,8 @@ class HostChain : private HostCollective {
   std::uint32_t added_;    // the first slice to which this rank has not added its data
   std::uint32_t drained_;  // the first slice that this rank has not drained
   const bool is_on_host_;  // whether all buffers of this rank are in host memory
-  bool agreed_ = false;    // whether all ranks are known to take this path for the current call
+  bool has_mapped_ = false;
+  bool agreed_ = false;  // whether all ranks are known to take this path for the current call
   PostedRanks posted_ranks_;
   std::array<std::optional<Part>, kAccumulators> parts_;  // the current call and later ones
   std::array<AddressRange, kAccumulators> results_;       // of these calls

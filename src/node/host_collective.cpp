@@ -25,8 +25,6 @@ std::uint64_t program_bytes(const CollectiveCall& call, int rank, int ranks) {
 HostCollective::HostCollective(NodeSegment& node, StallMonitor& stalls, std::uint64_t cache_bytes,
                                CollectiveOperation& op, HostSlices slices, std::uint32_t first)
     : node_(node),
-      stalls_(stalls),
-      cache_bytes_(cache_bytes),
       op_(op),
       call_(op.staging->host_call()),
       slices_(slices),

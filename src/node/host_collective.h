@@ -51,8 +51,6 @@ class HostCollective {
   void publish(Counter counter, std::uint32_t count);
 
   NodeSegment& node_;
-  StallMonitor& stalls_;
-  const std::uint64_t cache_bytes_;
   CollectiveOperation& op_;
   const CollectiveCall& call_;  // with the program's addresses
   const HostSlices slices_;

@@ -37,7 +37,9 @@ HostPath::HostPath(NodeSegment& node, StallMonitor& stalls, std::uint64_t cache_
                    CollectiveOperation& op, std::uint32_t first)
     : HostCollective(node, stalls, cache_bytes, op,
                      HostSlices(op.staging->host_call(), node.size(), segment_bytes(node.size())),
-                     first) {}
+                     first),
+      stalls_(stalls),
+      cache_bytes_(cache_bytes) {}
 
 // Fills the first slice before this rank knows whether all ranks use host memory. If ranks share
 // cores, another wait for all ranks would cost another round of context switches.
@@ -46,7 +48,7 @@ bool HostPath::run() {
   begin();
   await_posts();
   if (!all_on_host()) {
-    op_.lane.slice_counters(node_.rank()).filled.store(first_slice_, std::memory_order_relaxed);
+    op_.lane.slice_counters(node_.rank()).filled.store(first_slice_, std::memory_order_seq_cst);
     return false;
   }
   for (int peer = 0; peer < node_.size(); ++peer) {
@@ -94,7 +96,8 @@ void HostPath::begin_next() {
 // Returns whether fill(0) can neither block nor fail.
 bool HostPath::can_fill_early() const {
   device::Arena& arena = node_.arena();
-  const std::uint64_t segment = arena.file_offset(op_.staging->buffer()) + segment_of(0);
+  const std::uint64_t segment =
+      host_path_offset(arena.file_offset(op_.staging->buffer()), node_.rank()) + segment_of(0);
   const auto chunks = static_cast<std::uint64_t>(send_chunks(call_, node_.size()));
   const bool is_filled = op_.stages_send() || call_.traits().reduces;
   return (!is_filled || arena.view()->populated(segment, chunks * slices_.slice(0).bytes)) &&
@@ -127,13 +130,14 @@ bool HostPath::have_reached(Counter counter, std::uint32_t count, bool only_send
 }
 
 std::uint64_t HostPath::segment_of(std::uint32_t slice) const {
-  return kHostPathOffset +
-         (first_slice_ + slice) % HostSlices::kSegments * HostSlices::kSegmentBytes;
+  return (first_slice_ + slice) % HostSlices::kSegments * HostSlices::kSegmentBytes;
 }
 
 std::byte* HostPath::staged(int rank, std::uint32_t slice, std::uint64_t offset,
                             std::uint64_t bytes) const {
-  const std::uint64_t at = op_.lane.slot(op_.number, rank).send_offset + segment_of(slice) + offset;
+  const std::uint64_t segments =
+      host_path_offset(op_.lane.slot(op_.number, rank).send_offset, rank);
+  const std::uint64_t at = segments + segment_of(slice) + offset;
   return mapped_memory(node_, rank, at, bytes);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The path of larger collectives whose buffers all lie in host memory. Peers cannot map that
+// The path of larger collectives whose buffers all lie in host memory, except those of HostChain.
+// Peers cannot map that
 // memory, so each rank copies the data that its peers need into its own staging buffer, slice by
 // slice, and copies the peers' results out of their staging buffers.
 #pragma once
@@ -48,11 +49,14 @@ class HostPath : private HostCollective {
   // Blocks until have_reached() returns true. Throws the communicator's fault.
   void await(Counter counter, std::uint32_t count, bool only_senders = false);
 
-  // Returns the offset, in a staging buffer, of the segment that `slice` uses.
+  // Returns the offset, from a staging buffer's first segment, of the segment that `slice` uses.
   [[nodiscard]] std::uint64_t segment_of(std::uint32_t slice) const;
   // Returns a pointer to `bytes` bytes at `offset` in that segment of a rank's staging buffer.
   [[nodiscard]] std::byte* staged(int rank, std::uint32_t slice, std::uint64_t offset,
                                   std::uint64_t bytes) const;
+
+  StallMonitor& stalls_;
+  const std::uint64_t cache_bytes_;
 };
 
 }  // namespace hccl::node

@@ -113,10 +113,10 @@ bool Lane::await_release_of_staging(bool failed) const noexcept {
   return true;
 }
 
-// Also checks the first slice of a call that this rank has begun ahead of its turn
-// (HostPath::begin_next()).
+// Also checks the slices of calls that this rank has begun ahead of their turn.
 bool Lane::staging_is_released() const {
   if (block_ == nullptr) return true;
+  if (withdraws_slices_) return false;
   const std::uint32_t filled = slice_counters_[rank_].filled.load(std::memory_order_seq_cst);
   const std::uint32_t used = precedes(slices_done_, filled) ? filled : slices_done_;
   for (std::size_t rank = 0; rank < ranks_; ++rank) {

@@ -104,6 +104,11 @@ class Lane {
   // ControlHeader::first_number.
   [[nodiscard]] std::uint32_t slices_done() const { return slices_done_; }
   void finish_slices(std::uint32_t count) { slices_done_ += count; }
+  // Between the two calls, peers may access this rank's staging buffer without having counted
+  // slices: this rank has withdrawn slices from HostChain, and peers may not have noticed yet. They
+  // have when the operation is complete.
+  void begin_withdrawal() { withdraws_slices_ = true; }
+  void end_withdrawal() { withdraws_slices_ = false; }
   // Returns whether all other ranks have finished reading this rank's staging buffer. Blocks until
   // they have, but for at most a second, or 50 ms if the communicator has failed: a rank that has
   // died never releases the buffer.
@@ -135,6 +140,7 @@ class Lane {
   std::uint32_t posted_end_;  // the first operation to which this rank has not posted
   std::uint32_t cooperative_number_;
   std::uint32_t slices_done_;
+  bool withdraws_slices_ = false;
   struct Uses {
     std::uint64_t key = 0;  // of the pair of buffers
     std::uint32_t count = 0;

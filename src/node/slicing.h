@@ -23,17 +23,32 @@ inline constexpr std::uint64_t kStagingHalfBytes = 512 << 10;
 // The offset of a page for short messages, which follows the halves.
 inline constexpr std::uint64_t kShortMessagesOffset = 2 * kStagingHalfBytes;
 inline constexpr std::uint64_t kExchangeStagingBytes = kShortMessagesOffset + 4096;
-// The offset of the segments that HostPath uses, and of the accumulators of HostChain. They do not
-// overlap the halves, because peers may still read them when this rank's next call begins. They
-// begin in the middle of a page because most buffers of programs begin near the beginning of one: a
-// load that follows a store to the same offset in another page waits for that store. With equal
-// offsets, copies that bypass the cache take up to 1.7 times as long.
-inline constexpr std::uint64_t kHalfPage = 2048;
-inline constexpr std::uint64_t kHostPathOffset = kExchangeStagingBytes + kHalfPage;
+// After these follow the segments that HostPath uses, and the accumulators of HostChain. They do
+// not overlap the halves, because peers may still read them when this rank's next call begins.
 inline constexpr std::uint64_t kHostPathBytes = 1 << 20;
-inline constexpr std::uint64_t kHostChainOffset = kHostPathOffset + kHostPathBytes;
 inline constexpr std::uint64_t kHostChainBytes = 1 << 20;
-inline constexpr std::uint64_t kStagingBytes = kHostChainOffset + kHostChainBytes + kHalfPage;
+// They begin near the middle of a page because most buffers of programs begin near the beginning of
+// one. A load that follows a store to almost the same offset in another page waits for that store:
+// copies that bypass the cache took up to 1.7 times as long. The offset depends on the rank, so
+// that the data of several ranks do not compete for the same sets of the first-level cache.
+[[nodiscard]] constexpr std::uint64_t middle_of_page(std::uint64_t offset, int rank) {
+  constexpr std::uint64_t kPage = 4096;
+  constexpr std::uint64_t kFirst = 1536;
+  constexpr std::uint64_t kStagger = 192;
+  return (offset + kPage - 1) / kPage * kPage + kFirst +
+         static_cast<std::uint64_t>(rank % 8) * kStagger;
+}
+inline constexpr std::uint64_t kMiddleOfPageBytes = 8192;  // more than middle_of_page() adds
+// Return the offset, in a memory file, of the first segment or accumulator in the staging buffer of
+// `rank`, which begins at `staging`.
+[[nodiscard]] constexpr std::uint64_t host_path_offset(std::uint64_t staging, int rank) {
+  return middle_of_page(staging + kExchangeStagingBytes, rank);
+}
+[[nodiscard]] constexpr std::uint64_t host_chain_offset(std::uint64_t staging, int rank) {
+  return host_path_offset(staging, rank) + kHostPathBytes;
+}
+inline constexpr std::uint64_t kStagingBytes =
+    kExchangeStagingBytes + kMiddleOfPageBytes + kHostPathBytes + kHostChainBytes;
 
 class Slicing {
  public:

@@ -177,8 +177,8 @@ bool TileRunner::enter_tile(std::uint32_t number) const {
 // before the next line. Operations that read at least twice as much as they write have a smaller
 // limit, which leaves the caches to the data read. Operations that write at least twice as much as
 // they read have a larger limit. Parts that reduce use plain stores, because the library reads
-// their output next. For other parts, the size of the whole call counts, because together they
-// write as much as that call.
+// their output next. For other parts, the size of the whole call on this node counts: together they
+// write as much as that call, and the inputs of its ranks are in the caches too.
 reduce::StorePolicy TileRunner::choose_store_policy() const {
   if (op_.slicing.slices() > 1) return reduce::StorePolicy::cached;  // the result is copied next
   const bool is_part = op_.call.whole != nullptr;

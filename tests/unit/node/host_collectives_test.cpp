@@ -86,8 +86,9 @@ void check_all_reduces_on_host(EngineRanks& ranks, std::size_t count, int rounds
 
 class HostCollectives : public testing::TestWithParam<bool> {
  protected:
-  // With a core for each rank, reductions run on HostPath, otherwise on HostChain.
-  [[nodiscard]] static CoreCount cores() { return {2, GetParam()}; }
+  // With a core for each rank, reductions run on HostPath. If all ranks share one core, they run on
+  // HostChain.
+  [[nodiscard]] static CoreCount cores() { return GetParam() ? CoreCount{8, true} : CoreCount{1}; }
 };
 
 INSTANTIATE_TEST_SUITE_P(Cores, HostCollectives, testing::Bool(), [](const auto& parameter) {
@@ -134,7 +135,7 @@ std::vector<std::byte> folded(const std::vector<std::vector<std::byte>>& inputs,
 }
 
 TEST_P(HostCollectives, ReductionsOfEveryTypeAndOperationEqualAFoldInOneStep) {
-  constexpr int kSize = 4;
+  constexpr int kSize = 5;  // no power of two: averages must round
   constexpr std::size_t kBytes = std::size_t{kSize} * 40'000;  // more than an accumulator holds
   std::mt19937 random(1);
   EngineRanks ranks(kSize, 0, {}, cores());
@@ -194,6 +195,50 @@ TEST_P(HostCollectives, MismatchIsReportedToAllAndWritesNothing) {
     });
     EXPECT_EQ(reported, 3);
   }
+}
+
+// Rank 0 makes a call whose slot names no staging buffer, and counts a slice of it, before the
+// other ranks begin to reduce.
+TEST_P(HostCollectives, MismatchOfCollectivesLeavesDeviceMemoryUnchanged) {
+  constexpr std::size_t kCount = 30'000;
+  EngineRanks ranks(3, 0, {}, cores());
+  const std::vector<float> pattern(2'000'000, 7.0F);
+  const std::uint64_t device = ranks.upload(0, pattern);
+  std::atomic<int> reported{0};
+  ranks.run([&](int rank) {
+    HostRank self(ranks, rank);
+    std::vector<float> send = random_values(kCount, 1);
+    std::vector<float> recv(kCount, 7.0F);
+    CollectiveCall call = all_reduce_call(kCount, address_of(send), address_of(recv));
+    if (rank == 0) {
+      call.collective = Collective::broadcast;
+      call.operation = hcclOpNone;
+      call.root = 1;
+    } else {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    try {
+      self.run(call);
+    } catch (const Error& error) {
+      const bool is_named =
+          std::string_view(error.what()).find("rank 0 broadcast(") != std::string_view::npos;
+      reported += is_named && same_bits(recv, std::vector<float>(kCount, 7.0F)) ? 1 : 0;
+    }
+  });
+  EXPECT_EQ(reported, 3);
+  EXPECT_TRUE(same_bits(ranks.read(0, device, pattern.size()), pattern));
+}
+
+// A peer that has begun to add to an accumulator may not yet have noticed the withdrawal.
+TEST_P(HostCollectives, StagingIsInUseUntilAWithdrawalIsKnownToAll) {
+  EngineRanks ranks(2, 0, {}, cores());
+  const std::unique_ptr<Lane> lane = ranks.make_lane(0);
+  lane->attach();
+  EXPECT_TRUE(lane->await_release_of_staging(true));
+  lane->begin_withdrawal();
+  EXPECT_FALSE(lane->await_release_of_staging(true));
+  lane->end_withdrawal();
+  EXPECT_TRUE(lane->await_release_of_staging(true));
 }
 
 // A root runs ahead of the other ranks, and the root changes every five broadcasts. A root must not

@@ -23,7 +23,8 @@ CollectiveCall call_of(Collective collective, std::uint64_t count, int ranks) {
   return call;
 }
 
-// Calls visit(slices, call, ranks) for every collective with data and for random sizes.
+// Calls visit(slices, call, ranks, segment_bytes) for every collective with data and for random
+// sizes.
 template <class Visit>
 void for_many_calls(Visit visit) {
   std::mt19937_64 random(17);
@@ -34,14 +35,15 @@ void for_many_calls(Visit visit) {
       for (int round = 0; round < 50; ++round) {
         const std::uint64_t count = 1 + (random() >> (44 + random() % 18));
         const CollectiveCall call = call_of(collective, count, ranks);
-        visit(HostSlices(call, ranks, HostSlices::kSegmentBytes), call, ranks);
+        const std::uint64_t segment = 32ULL << 10 << random() % 4;
+        visit(HostSlices(call, ranks, segment), call, ranks, segment);
       }
     }
   }
 }
 
 TEST(HostSlices, CoverEachChunkOnce) {
-  for_many_calls([](const HostSlices& slices, const CollectiveCall& call, int ranks) {
+  for_many_calls([](const HostSlices& slices, const CollectiveCall& call, int ranks, auto) {
     std::uint64_t end = 0;
     for (std::uint32_t number = 0; number < slices.count(); ++number) {
       const Slice slice = slices.slice(number);
@@ -55,15 +57,15 @@ TEST(HostSlices, CoverEachChunkOnce) {
 }
 
 TEST(HostSlices, FitIntoASegmentOfTheStagingBuffer) {
-  for_many_calls([](const HostSlices& slices, const CollectiveCall& call, int ranks) {
-    const std::uint64_t longest = slices.slice(0).bytes;
-    EXPECT_LE(slices.staged_offset_of(send_chunks(call, ranks) - 1) + longest,
-              HostSlices::kSegmentBytes);
-  });
+  for_many_calls(
+      [](const HostSlices& slices, const CollectiveCall& call, int ranks, std::uint64_t segment) {
+        const std::uint64_t longest = slices.slice(0).bytes;
+        EXPECT_LE(slices.staged_offset_of(send_chunks(call, ranks) - 1) + longest, segment);
+      });
 }
 
 TEST(HostSlices, AreSharedOutCompletely) {
-  for_many_calls([](const HostSlices& slices, const CollectiveCall&, int ranks) {
+  for_many_calls([](const HostSlices& slices, const CollectiveCall&, int ranks, auto) {
     for (const std::uint32_t number : {0U, slices.count() - 1}) {
       const Slice slice = slices.slice(number);
       std::uint64_t end = 0;
