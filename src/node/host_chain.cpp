@@ -76,6 +76,7 @@ void HostChain::withdraw() {
 // The predecessor's counter alone does not show this: with another call, the predecessor may count
 // slices of HostPath.
 bool HostChain::rank_zero_takes_part() const {
+  if (agreed_) return true;
   const Slot& slot = op_.lane.slot(op_.number, 0);
   return op_.lane.has_posted(0, op_.number) && call_matches(slot, op_.call) &&
          send_is_staged(slot.memory);

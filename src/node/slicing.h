@@ -4,6 +4,7 @@
 #pragma once
 
 #include "call/collective_call.h"
+#include "device/address.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -32,10 +33,9 @@ inline constexpr std::uint64_t kHostChainBytes = 1 << 20;
 // copies that bypass the cache took up to 1.7 times as long. The offset depends on the rank, so
 // that the data of several ranks do not compete for the same sets of the first-level cache.
 [[nodiscard]] constexpr std::uint64_t middle_of_page(std::uint64_t offset, int rank) {
-  constexpr std::uint64_t kPage = 4096;
   constexpr std::uint64_t kFirst = 1536;
   constexpr std::uint64_t kStagger = 192;
-  return (offset + kPage - 1) / kPage * kPage + kFirst +
+  return device::round_up(offset, device::kPageBytes) + kFirst +
          static_cast<std::uint64_t>(rank % 8) * kStagger;
 }
 inline constexpr std::uint64_t kMiddleOfPageBytes = 8192;  // more than middle_of_page() adds

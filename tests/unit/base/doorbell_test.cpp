@@ -4,14 +4,26 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace hccl {
 namespace {
 
 using namespace std::chrono_literals;
+
+// Returns the state letter of a thread of this process: 'S' while it sleeps.
+char state_of(pid_t thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  return text.at(text.rfind(')') + 2);
+}
 
 // A thread that sleeps on a doorbell until it is woken for the first time.
 class Sleeper {
@@ -19,30 +31,26 @@ class Sleeper {
   Sleeper(Doorbell& bell, std::uint32_t events)
       : thread_([this, &bell, events] {
           const auto begins_to_sleep = [this] {
-            sleeps_ = true;
+            number_ = gettid();
             return false;
           };
-          bell.sleep(10s, begins_to_sleep, events);
+          bell.sleep(60s, begins_to_sleep, events);
           is_awake_ = true;
         }) {
-    while (!sleeps_) std::this_thread::yield();
-    std::this_thread::sleep_for(20ms);  // from the check to the system call
+    while (number_ == 0 || !is_asleep()) std::this_thread::yield();
   }
   ~Sleeper() { thread_.join(); }
 
-  // Returns whether the thread is awake, or wakes up within 5 s.
+  // Returns whether the thread is awake, or wakes up within 10 s.
   [[nodiscard]] bool wakes_up() const {
-    const auto end = std::chrono::steady_clock::now() + 5s;
+    const auto end = std::chrono::steady_clock::now() + 10s;
     while (!is_awake_ && std::chrono::steady_clock::now() < end) std::this_thread::yield();
     return is_awake_;
   }
-  [[nodiscard]] bool stays_asleep() const {
-    std::this_thread::sleep_for(50ms);
-    return !is_awake_;
-  }
+  [[nodiscard]] bool is_asleep() const { return !is_awake_ && state_of(number_) == 'S'; }
 
  private:
-  std::atomic<bool> sleeps_{false};
+  std::atomic<pid_t> number_{0};
   std::atomic<bool> is_awake_{false};
   std::thread thread_;
 };
@@ -55,7 +63,7 @@ TEST(Doorbell, RingForAnEventWakesOnlySleepersThatWaitForIt) {
   bell.ring_for(1);
   EXPECT_TRUE(first.wakes_up());
   EXPECT_TRUE(any.wakes_up());
-  EXPECT_TRUE(second.stays_asleep());
+  EXPECT_TRUE(second.is_asleep());
   bell.ring_for(3);
   EXPECT_TRUE(second.wakes_up());
 }

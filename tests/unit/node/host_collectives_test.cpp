@@ -40,6 +40,12 @@ class HostRank {
     HostStaging staging(ranks_.arena(rank_), staging_, call, rank_, ranks_.size());
     ranks_.engine(rank_).execute(*lane_, staging.staged_call(), nullptr, &staging);
   }
+  // Waits until `rank` has counted a slice.
+  void wait_until_filled(int rank) {
+    lane_->attach();
+    const std::atomic<std::uint32_t>& filled = lane_->slice_counters(rank).filled;
+    while (filled == lane_->slices_done()) std::this_thread::yield();
+  }
   void run_on_device(const CollectiveCall& call) { ranks_.engine(rank_).execute(*lane_, call); }
 
  private:
@@ -215,7 +221,7 @@ TEST_P(HostCollectives, MismatchOfCollectivesLeavesDeviceMemoryUnchanged) {
       call.operation = hcclOpNone;
       call.root = 1;
     } else {
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      self.wait_until_filled(0);
     }
     try {
       self.run(call);
