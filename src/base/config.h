@@ -23,6 +23,7 @@ struct Config {
   std::optional<std::string> node_id;  // HCCL_NODE_ID: emulates several nodes on one machine
   std::string algorithm;               // HCCL_ALGO: forces an algorithm; empty: the planner chooses
   std::string transport;        // HCCL_TRANSPORT: forces a transport; empty: the best for each peer
+  bool cma_disable = false;     // HCCL_CMA_DISABLE: do not read other processes' memory
   bool explain = false;         // HCCL_EXPLAIN: log the path of each kind of call, and the reason
   bool blocking = false;        // HCCL_BLOCKING: calls that queue work also wait for it
   std::string secret;           // HCCL_SECRET: the secret shared by the ranks that use HCCL_COMM_ID

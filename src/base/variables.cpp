@@ -152,6 +152,7 @@ constexpr std::array kVariables{
              name<&Config::algorithm>("the name of an algorithm, e.g. ring or tree")},
     Variable{"HCCL_TRANSPORT", "",
              name<&Config::transport>("the name of a transport, e.g. tcp or shm")},
+    Variable{"HCCL_CMA_DISABLE", "0", flag<&Config::cma_disable>()},
     Variable{"HCCL_EXPLAIN", "0", flag<&Config::explain>()},
     Variable{"HCCL_BLOCKING", "0", flag<&Config::blocking>()},
     Variable{"HCCL_SECRET", "", text_of<&Config::secret>("any text")},

@@ -110,7 +110,8 @@ std::uint64_t share_of_caches(const bootstrap::RankTable& table, int rank,
 // Maps the memory that the ranks of this node share. Numbers these ranks in the order of the table.
 std::unique_ptr<node::NodeSegment> join_node(const bootstrap::RankTable& table, int own_rank,
                                              device::Arena& arena,
-                                             std::span<const node::CpuAllowance> allowances) {
+                                             std::span<const node::CpuAllowance> allowances,
+                                             bool uses_cross_memory) {
   std::vector<node::Peer> peers;
   int rank = 0;
   for_each_rank_of_node(table, own_rank, [&](const bootstrap::RankInfo& member) {
@@ -121,7 +122,7 @@ std::unique_ptr<node::NodeSegment> join_node(const bootstrap::RankTable& table, 
   const node::CoreCount cores = node::count_cores(allowances);
   if (!cores.exclusive && !cores.yields_to_ranks) WaitLadder::share_cores_with_other_groups();
   return std::make_unique<node::NodeSegment>(SharedSegment::map(table.control), std::move(peers),
-                                             arena, rank, cores);
+                                             arena, rank, cores, uses_cross_memory);
 }
 
 void watch_peers(Communicator& communicator, const bootstrap::RankTable& table) {
@@ -174,7 +175,7 @@ std::shared_ptr<Communicator> join(const hcclUniqueId& id, int size, int rank,
   for_each_rank_of_node(table, rank, [&](const bootstrap::RankInfo& member) {
     allowances.push_back(decode(member).cpus);
   });
-  auto segment = join_node(table, rank, arena, allowances);
+  auto segment = join_node(table, rank, arena, allowances, !settings->cma_disable);
   const node::CoreCount cores = segment->cores();
   std::unique_ptr<Backend> backend;
   const bool by_memory = topology.is_one_node() && !always;

@@ -9,19 +9,19 @@
 namespace hccl::comm {
 
 // The groups that follow on the stream, up to the first that belongs to another communicator,
-// contains copies, or uses host memory.
+// contains copies, or needs a staging buffer although the running group has none.
 class PointToPointTask::NextGroups final : public GroupLookahead {
  public:
-  NextGroups(device::Lookahead& lookahead, const Communicator& communicator)
-      : lookahead_(lookahead), communicator_(communicator) {}
+  NextGroups(device::Lookahead& lookahead, const PointToPointTask& running)
+      : lookahead_(lookahead), running_(running) {}
 
   bool host_is_waiting() const override { return lookahead_.host_is_waiting(); }
   bool may_begin() override { return lookahead_.may_begin(); }
   WaitBudget wait_budget() const override { return lookahead_.wait_budget(); }
   std::span<const PointToPoint> next() override {
     const auto* task = lookahead_.next<PointToPointTask>();
-    if (task == nullptr || &task->communicator_ != &communicator_ || task->copies_ != nullptr ||
-        task->staging_ != 0)
+    if (task == nullptr || &task->communicator_ != &running_.communicator_ ||
+        task->copies_ != nullptr || (task->staging_ != 0 && running_.staging_ == 0))
       return {};
     return task->calls_.all();
   }
@@ -29,7 +29,7 @@ class PointToPointTask::NextGroups final : public GroupLookahead {
 
  private:
   device::Lookahead& lookahead_;
-  const Communicator& communicator_;
+  const PointToPointTask& running_;
 };
 
 void PointToPointTask::copy() const {
@@ -65,7 +65,7 @@ device::Outcome PointToPointTask::run(device::Lookahead& lookahead) noexcept {
         }
         const std::span<const PointToPoint> calls = calls_.all();
         if (calls.empty()) return true;
-        NextGroups ahead(lookahead, communicator_);
+        NextGroups ahead(lookahead, *this);
         return stream_.exchange(calls, place_, staging_, ahead);
       });
 }

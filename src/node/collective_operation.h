@@ -59,6 +59,7 @@ struct CollectiveOperation {
   device::Placement recv;
   device::Content content = device::Content::data;  // of the send buffer
   Mapping mapping = Mapping::whole;                 // of this rank's buffers
+  bool reads_peers = false;                         // whether this rank has chosen HostReads
   // True if each rank computes a fixed share of the tiles. The same on all ranks once all of them
   // have posted.
   bool has_shares = false;

@@ -41,6 +41,13 @@ struct alignas(64) RankRecord {
   // packed by pack_call(). Otherwise 0.
   std::atomic<std::uint64_t> in_exchange{0};
   Doorbell mail;  // rung by a peer after each step of a message with this rank
+
+  // See CrossMemory. The address and value of the tag of this rank's process; the address is 0
+  // until both are valid.
+  alignas(64) std::atomic<std::uint64_t> tag_address{0};
+  std::uint64_t tag = 0;
+  std::atomic<std::uint64_t> readable{
+      0};  // ranks whose memory this rank may read: one bit per rank
 };
 
 // A rank's part of an operation: a cache line with the descriptor and the first 16 bytes of the
@@ -62,6 +69,10 @@ struct alignas(64) Slot {
   // not sliced has one slice.
   std::atomic<std::uint32_t> slice;
   std::byte payload[16];
+
+  // The address of the rank's input in its host memory. Takes the place of the payload if the rank
+  // stages a buffer.
+  [[nodiscard]] std::uint64_t& host_input() { return *reinterpret_cast<std::uint64_t*>(payload); }
 };
 static_assert(sizeof(Slot) == 64 && offsetof(Slot, payload) == 48);
 
@@ -90,15 +101,18 @@ inline constexpr std::uint32_t kHostPayloadLanes = 8;
 // maps the whole buffer.
 enum class Mapping : std::uint8_t { whole, unused, by_shares };
 
-// Packs the device::Content of a rank's send buffer, whether the rank's send and receive buffers
-// are staging buffers, and how the ranks map the rank's buffers.
-[[nodiscard]] constexpr std::uint8_t pack_memory(std::uint8_t content, bool send_is_staged,
-                                                 bool recv_is_staged, Mapping mapping) {
-  return static_cast<std::uint8_t>(content | (send_is_staged ? 0x10 : 0) |
-                                   (recv_is_staged ? 0x20 : 0) |
+// Packs the device::Content of a rank's send buffer, whether the rank wants to read its peers' host
+// memory (HostReads), whether its send and receive buffers are staging buffers, and how the ranks
+// map the rank's buffers.
+[[nodiscard]] constexpr std::uint8_t pack_memory(std::uint8_t content, bool reads_peers,
+                                                 bool send_is_staged, bool recv_is_staged,
+                                                 Mapping mapping) {
+  return static_cast<std::uint8_t>(content | (reads_peers ? 0x08 : 0) |
+                                   (send_is_staged ? 0x10 : 0) | (recv_is_staged ? 0x20 : 0) |
                                    static_cast<unsigned>(mapping) << 6);
 }
-[[nodiscard]] constexpr std::uint8_t content_in(std::uint8_t memory) { return memory & 0x0f; }
+[[nodiscard]] constexpr std::uint8_t content_in(std::uint8_t memory) { return memory & 0x07; }
+[[nodiscard]] constexpr bool reads_peers(std::uint8_t memory) { return (memory & 0x08) != 0; }
 [[nodiscard]] constexpr bool send_is_staged(std::uint8_t memory) { return (memory & 0x10) != 0; }
 [[nodiscard]] constexpr bool recv_is_staged(std::uint8_t memory) { return (memory & 0x20) != 0; }
 [[nodiscard]] constexpr Mapping mapping_in(std::uint8_t memory) {
@@ -141,8 +155,9 @@ struct alignas(64) CurrentTile {
 // A rank's progress in a lane's operations on host memory. Each counter is the number of slices for
 // which the rank has completed one step: filled its staging buffer (HostPath) or added its data to
 // the accumulator (HostChain), folded (reduced) its share (HostPath), or finished accessing the
-// staging buffers of other ranks. The counters start at ControlHeader::first_number and wrap.
-// `filled` goes back if the operation takes the cooperative path after all.
+// staging buffers or the input (HostReads) of other ranks. The counters start at
+// ControlHeader::first_number and wrap. `filled` goes back if the operation takes the cooperative
+// path after all.
 struct alignas(64) SliceCounters {
   std::atomic<std::uint32_t> filled{0};
   std::atomic<std::uint32_t> folded{0};

@@ -8,6 +8,7 @@
 #include "node/exchange.h"
 #include "node/host_chain.h"
 #include "node/host_path.h"
+#include "node/host_reads.h"
 #include "node/message_steps.h"
 
 #include <atomic>
@@ -47,15 +48,17 @@ bool Engine::execute(Lane& lane, const CollectiveCall& call, CallLookahead* ahea
 // Runs the operation if the buffers of all ranks are in host memory. Otherwise returns false.
 bool Engine::run_on_host(CollectiveOperation& op) {
   const std::uint32_t first = op.lane.slices_done();
-  return HostChain::serves(op.staging->host_call(), node_)
-             ? HostChain(node_, stalls_, cache_bytes_, op, first).run()
-             : HostPath(node_, stalls_, cache_bytes_, op, first).run();
+  const CollectiveCall& call = op.staging->host_call();
+  if (HostChain::serves(call, node_))
+    return HostChain(node_, stalls_, cache_bytes_, op, first).run();
+  if (HostReads(node_, stalls_, cache_bytes_, op, first).run()) return true;
+  return HostPath(node_, stalls_, cache_bytes_, op, first).run();
 }
 
 bool Engine::exchange(const StreamPlace& place, std::span<const PointToPoint> calls,
                       GroupLookahead& ahead, device::DeviceAddress staging) {
   node_.throw_if_failed();
-  MessageSteps steps(node_, mailboxes_, staging, cache_bytes_);
+  MessageSteps steps(node_, mailboxes_, staging, place.pending->staging_ring(), cache_bytes_);
   return Exchange(node_, stalls_, steps, place, calls, ahead).run();
 }
 

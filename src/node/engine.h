@@ -51,8 +51,8 @@ class Engine {
   // Runs a group of sends to and receives from other ranks. The calls of a group run concurrently;
   // groups run one after the other, in stream order. `place`: the position of the calls in their
   // stream. `ahead`: the later groups of that stream. `staging`: a staging buffer of
-  // kExchangeStagingBytes for calls on host memory, or 0 if there are no such calls. Blocks and
-  // returns as execute() does. Throws Error if one of the calls fails.
+  // kStagingBytes for calls on host memory, or 0 if there are no such calls. Blocks and returns as
+  // execute() does. Throws Error if one of the calls fails.
   bool exchange(const StreamPlace& place, std::span<const PointToPoint> calls,
                 GroupLookahead& ahead, device::DeviceAddress staging = 0);
 

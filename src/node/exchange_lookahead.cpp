@@ -53,8 +53,8 @@ void ExchangeLookahead::announce_awaited(std::span<const MessageItem> items) {
 
 // Collects later groups that can begin. Returns whether it found any. Excludes groups that would
 // read memory that an earlier receive writes, or write memory that an earlier send reads. Also
-// excludes groups with unmapped pages, because mapping may fail, and the current group would then
-// report the error of a later group.
+// excludes groups whose memory may turn out to be inaccessible, because the current group would
+// then report the error of a later group.
 bool ExchangeLookahead::collect_groups() {
   if (seen_all_ || !pending_.has_room_for(1)) return false;
   const bool may_begin = ahead_.may_begin();
@@ -77,7 +77,7 @@ bool ExchangeLookahead::collect(std::span<const PointToPoint> calls) {
   if (!pending_.has_room_for(calls.size()) || std::ranges::any_of(calls, conflicts)) return false;
   for (std::size_t put = 0; put < calls.size(); ++put) {
     MessageItem item = steps_.make_item(calls[put]);
-    if (!steps_.is_in_page_tables(item)) {
+    if (!steps_.can_begin_early(item)) {
       pending_.take_back(put);
       return false;
     }
@@ -107,8 +107,7 @@ bool ExchangeLookahead::take_messages() {
   for (MessageItem* item = pending_.next_receive(); item != nullptr && steps_.ready(*item);
        item = pending_.next_receive()) {
     // A mismatch is reported when the group itself runs.
-    if (MessageSteps::is_streamed(*item) || !MessageSteps::matches(*item)) break;
-    steps_.take(*item);
+    if (!MessageSteps::matches(*item) || !steps_.take(*item)) break;
     moved = true;
   }
   return moved;

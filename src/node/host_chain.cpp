@@ -7,6 +7,7 @@
 #include "base/scope_exit.h"
 #include "node/call_match.h"
 #include "node/post.h"
+#include "node/rank_memory.h"
 #include "reduce/reduce.h"
 
 #include <array>

@@ -2,6 +2,7 @@
 #include "node/host_collective.h"
 
 #include "base/wrapping.h"
+#include "device/copy.h"
 #include "device/host_memory.h"
 #include "node/call_match.h"
 #include "reduce/reduce.h"
@@ -79,6 +80,30 @@ bool HostCollective::can_post_early(const CollectiveOperation& next) const {
          arena.view()->populated(arena.file_offset(next.call.recv), next.recv_bytes);
 }
 
+void HostCollective::await_posts() {
+  PostedRanks ranks(op_.lane, node_.size());
+  const auto ended = [&] { return ranks.all_posted() || op_.lane.failed(); };
+  if (!ended()) wait_.wait_until(ended);
+  if (!ranks.all_posted()) node_.fault().throw_error();
+}
+
+void HostCollective::await(Counter counter, std::uint32_t count, AwaitedRanks ranks) {
+  const auto have_reached = [&] {
+    for (int rank = 0; rank < node_.size(); ++rank) {
+      const bool is_awaited = ranks == AwaitedRanks::all || sends(call_, rank);
+      if (is_awaited && !reached(rank, counter, count)) return false;
+    }
+    return true;
+  };
+  if (have_reached()) return;
+  op_.awaited_counter = counter;
+  op_.awaited_count = count;
+  op_.awaited_ranks = ranks;
+  wait_.wait_until([&] { return have_reached() || op_.lane.failed(); });
+  op_.awaited_counter = nullptr;
+  if (!have_reached()) node_.fault().throw_error();
+}
+
 bool HostCollective::reached(int rank, Counter counter, std::uint32_t count) const {
   const SliceCounters& counters = op_.lane.slice_counters(rank);
   return !precedes((counters.*counter).load(std::memory_order_seq_cst), count);
@@ -96,17 +121,25 @@ void HostCollective::publish(Counter counter, std::uint32_t count) {
   op_.lane.block().bell.ring();
 }
 
+void HostCollective::copy_own_chunk(const Slice& slice) const {
+  const CollectiveTraits& traits = call_.traits();
+  const int rank = node_.rank();
+  if (traits.reduces || !sends(call_, rank) || !receives(call_, rank)) return;
+  const std::uint64_t from =
+      call_.send + (traits.has_blocks_in_input ? slices_.offset_of(rank) : 0) + slice.first_byte;
+  const std::uint64_t to =
+      call_.recv + (traits.has_blocks_in_output ? slices_.offset_of(rank) : 0) + slice.first_byte;
+  if (from == to) return;
+  if (device::is_device_address(to)) {  // at the root of a broadcast
+    device::copy_to_device(node_.arena(), to, host_pointer(from), slice.bytes);
+  } else {
+    copy_on_host(host_pointer(to), host_pointer(from), slice.bytes, bypasses_cache_);
+  }
+}
+
 void copy_on_host(std::byte* to, const std::byte* from, std::uint64_t bytes, bool bypasses_cache) {
   reduce::copy_tile(from, {&to, 1}, bytes,
                     bypasses_cache ? reduce::StorePolicy::streaming : reduce::StorePolicy::cached);
-}
-
-std::byte* mapped_memory(const NodeSegment& node, int rank, std::uint64_t file_offset,
-                         std::uint64_t bytes) {
-  device::ArenaView& memory = node.memory(rank);
-  if (!memory.populated(file_offset, bytes))
-    memory.populate(file_offset, bytes, rank == node.rank());
-  return memory.at(file_offset);
 }
 
 }  // namespace hccl::node

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The common part of the paths that larger collectives on host memory take: HostPath and HostChain.
+// The common part of the paths that larger collectives on host memory take: HostPath, HostChain and
+// HostReads.
 #pragma once
 
 #include "node/address_range.h"
@@ -25,7 +26,7 @@ class HostCollective {
   using Counter = std::atomic<std::uint32_t> SliceCounters::*;
 
   // `op` must have a staging buffer. `slices`: how the path cuts the operation. `first`: the number
-  // of slices of the lane's earlier operations on both paths.
+  // of slices of the lane's earlier operations on all these paths.
   HostCollective(NodeSegment& node, StallMonitor& stalls, std::uint64_t cache_bytes,
                  CollectiveOperation& op, HostSlices slices, std::uint32_t first);
   ~HostCollective() = default;
@@ -44,6 +45,14 @@ class HostCollective {
   [[nodiscard]] bool can_post_early(const CollectiveOperation& next) const;
   // Returns the memory to which this rank writes the result of `call`.
   [[nodiscard]] AddressRange result_of(const CollectiveCall& call) const;
+
+  // Blocks until all ranks have posted the operation. Throws the communicator's fault.
+  void await_posts();
+  // Blocks until `counter` of all ranks, or of the senders, is at least `count`. Throws the
+  // communicator's fault.
+  void await(Counter counter, std::uint32_t count, AwaitedRanks ranks = AwaitedRanks::all);
+  // Copies a slice of the data that this rank sends to itself.
+  void copy_own_chunk(const Slice& slice) const;
 
   [[nodiscard]] bool reached(int rank, Counter counter, std::uint32_t count) const;
   [[nodiscard]] bool all_reached(Counter counter, std::uint32_t count) const;
@@ -66,9 +75,5 @@ class HostCollective {
   return reinterpret_cast<std::byte*>(address);
 }
 void copy_on_host(std::byte* to, const std::byte* from, std::uint64_t bytes, bool bypasses_cache);
-// Returns a pointer to `bytes` bytes at `file_offset` of a rank's memory, whose pages are then
-// mapped.
-[[nodiscard]] std::byte* mapped_memory(const NodeSegment& node, int rank, std::uint64_t file_offset,
-                                       std::uint64_t bytes);
 
 }  // namespace hccl::node

@@ -8,7 +8,9 @@
 #include "device/copy.h"
 #include "device/host_memory.h"
 #include "node/host_chain.h"
+#include "node/host_reads.h"
 #include "node/post.h"
+#include "node/rank_memory.h"
 #include "reduce/reduce.h"
 
 #include <algorithm>
@@ -84,7 +86,8 @@ void HostPath::begin_next() {
   const int ranks = node_.size();
   const CollectiveCall* const call = op_.ahead->next();
   const AddressRange result = result_of(call_);
-  if (call == nullptr || HostChain::serves(*call, node_) || !can_read_early(*call, {&result, 1}))
+  if (call == nullptr || HostChain::serves(*call, node_) || HostReads::serves(*call, node_) ||
+      !can_read_early(*call, {&result, 1}))
     return;
   HostStaging staging(node_.arena(), op_.staging->buffer(), *call, rank, ranks);
   CollectiveOperation next(op_.lane, staging.staged_call(), rank, ranks, op_.number + 1, &staging);
@@ -102,31 +105,6 @@ bool HostPath::can_fill_early() const {
   const bool is_filled = op_.stages_send() || call_.traits().reduces;
   return (!is_filled || arena.view()->populated(segment, chunks * slices_.slice(0).bytes)) &&
          all_reached(&SliceCounters::released, first_slice_ + 1 - HostSlices::kSegments);
-}
-
-void HostPath::await_posts() {
-  PostedRanks ranks(op_.lane, node_.size());
-  const auto ended = [&] { return ranks.all_posted() || op_.lane.failed(); };
-  if (!ended()) wait_.wait_until(ended);
-  if (!ranks.all_posted()) node_.fault().throw_error();
-}
-
-void HostPath::await(Counter counter, std::uint32_t count, bool only_senders) {
-  const auto all_reached = [&] { return have_reached(counter, count, only_senders); };
-  if (all_reached()) return;
-  op_.awaited_counter = counter;
-  op_.awaited_count = count;
-  op_.awaited_ranks = only_senders ? AwaitedRanks::senders : AwaitedRanks::all;
-  wait_.wait_until([&] { return all_reached() || op_.lane.failed(); });
-  op_.awaited_counter = nullptr;
-  if (!all_reached()) node_.fault().throw_error();
-}
-
-bool HostPath::have_reached(Counter counter, std::uint32_t count, bool only_senders) const {
-  for (int rank = 0; rank < node_.size(); ++rank) {
-    if ((!only_senders || sends(call_, rank)) && !reached(rank, counter, count)) return false;
-  }
-  return true;
 }
 
 std::uint64_t HostPath::segment_of(std::uint32_t slice) const {
@@ -217,7 +195,7 @@ void HostPath::drain(std::uint32_t slice) {
     copy_on_host(host_pointer(call_.recv + slices_.offset_of(chunk) + all.first_byte + first),
                  staged(peer, slice, staged_at, bytes), bytes, bypasses_cache_);
   };
-  copy_own_chunk(slice);
+  copy_own_chunk(all);
   if (receives(call_, rank) && traits.reduces && !traits.has_blocks_in_input) {
     await(&SliceCounters::folded, number + 1);
     for (int step = 1; step < node_.size(); ++step) {
@@ -226,7 +204,7 @@ void HostPath::drain(std::uint32_t slice) {
       copy_out(keeper_of_share(peer), 0, share.first_byte, share.first_byte, share.bytes);
     }
   } else if (receives(call_, rank) && !traits.reduces && !keeps_own_data(call_, rank)) {
-    await(&SliceCounters::filled, number + 1, true);
+    await(&SliceCounters::filled, number + 1, AwaitedRanks::senders);
     for (int step = 1; step < node_.size(); ++step) {
       const int peer = (rank + step) % node_.size();
       if (!sends(call_, peer)) continue;
@@ -236,24 +214,6 @@ void HostPath::drain(std::uint32_t slice) {
     }
   }
   publish(&SliceCounters::released, number + 1);
-}
-
-// Copies the data that this rank sends to itself.
-void HostPath::copy_own_chunk(std::uint32_t slice) const {
-  const CollectiveTraits& traits = call_.traits();
-  const int rank = node_.rank();
-  if (traits.reduces || !sends(call_, rank) || !receives(call_, rank)) return;
-  const Slice all = slices_.slice(slice);
-  const std::uint64_t from =
-      call_.send + (traits.has_blocks_in_input ? slices_.offset_of(rank) : 0) + all.first_byte;
-  const std::uint64_t to =
-      call_.recv + (traits.has_blocks_in_output ? slices_.offset_of(rank) : 0) + all.first_byte;
-  if (from == to) return;
-  if (device::is_device_address(to)) {  // at the root of a broadcast
-    device::copy_to_device(node_.arena(), to, host_pointer(from), all.bytes);
-  } else {
-    copy_on_host(host_pointer(to), host_pointer(from), all.bytes, bypasses_cache_);
-  }
 }
 
 }  // namespace hccl::node

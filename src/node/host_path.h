@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The path of larger collectives whose buffers all lie in host memory, except those of HostChain.
-// Peers cannot map that
-// memory, so each rank copies the data that its peers need into its own staging buffer, slice by
-// slice, and copies the peers' results out of their staging buffers.
+// The path of larger collectives whose buffers all lie in host memory, except those of HostChain
+// and HostReads. Peers cannot map that memory, so each rank copies the data that its peers need
+// into its own staging buffer, slice by slice, and copies the peers' results out of their staging
+// buffers.
 #pragma once
 
 #include "node/host_collective.h"
@@ -34,21 +34,13 @@ class HostPath : private HostCollective {
   // of two.
   void begin_next();
   [[nodiscard]] bool can_fill_early() const;
-  void await_posts();
   void fill(std::uint32_t slice);
   void fold(std::uint32_t slice);
   void drain(std::uint32_t slice);
-  void copy_own_chunk(std::uint32_t slice) const;
   // Returns the rank whose staging buffer holds the result of the share of `rank`. Two ranks
   // overwrite each other's input with the result, so that their staging buffers take up half as
   // much cache.
   [[nodiscard]] int keeper_of_share(int rank) const { return node_.size() == 2 ? 1 - rank : rank; }
-  // Returns whether `counter` of every rank, or of every sender if `only_senders`, is at least
-  // `count`.
-  [[nodiscard]] bool have_reached(Counter counter, std::uint32_t count, bool only_senders) const;
-  // Blocks until have_reached() returns true. Throws the communicator's fault.
-  void await(Counter counter, std::uint32_t count, bool only_senders = false);
-
   // Returns the offset, from a staging buffer's first segment, of the segment that `slice` uses.
   [[nodiscard]] std::uint64_t segment_of(std::uint32_t slice) const;
   // Returns a pointer to `bytes` bytes at `offset` in that segment of a rank's staging buffer.

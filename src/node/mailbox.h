@@ -12,16 +12,18 @@
 
 namespace hccl::node {
 
-// The progress of a streamed message, whose data goes through the sender's staging buffer piece by
-// piece.
-struct MessageStream {
-  std::atomic<std::uint32_t> wanted;  // 1 when the receiver is ready to copy the pieces
-  std::atomic<std::uint64_t> filled;  // bytes that the sender has copied to the buffer
+// Takes the place of the payload in a message from host memory, which the receiver cannot map. The
+// data goes through the sender's staging buffer, unless the receiver can read it (CrossMemory).
+struct StagedMessage {
+  std::uint64_t staging;              // the buffer's offset in the sender's memory file
+  std::uint64_t address;              // of the message in the sender's host memory
+  std::atomic<std::uint32_t> wanted;  // 1 when the receiver is ready to copy pieces
+  std::atomic<std::uint64_t> filled;  // bytes that the sender has copied to the pieces
   std::atomic<std::uint64_t> drained;
 };
 
 // An offered message. The receiver copies the data from the sender's memory or, if the message is
-// short, from the payload. The receiver writes to a Message only if the message is streamed,
+// short, from the payload. The receiver writes to a Message only if the message comes in pieces,
 // because each such write costs a transfer of the cache line.
 struct alignas(64) Message {
   static constexpr std::size_t kStride = 256;
@@ -32,13 +34,15 @@ struct alignas(64) Message {
   std::uint64_t offset;  // in the sender's memory file
   std::uint32_t serial;  // of the pages at `offset`
   std::uint8_t type;
-  std::uint8_t content;  // device::Content, or kStreamed
+  std::uint8_t content;  // device::Content, kStaged or kInPieces
   alignas(8) std::byte payload[kPayloadBytes];
 
-  // The value of `content` if the receiver cannot map the sender's memory. The data then comes in
-  // pieces through the sender's staging buffer.
-  static constexpr std::uint8_t kStreamed = 0xff;
-  [[nodiscard]] MessageStream& stream() { return *reinterpret_cast<MessageStream*>(payload); }
+  // The values of `content` if the payload is a StagedMessage. kStaged: the whole message is in the
+  // staging buffer at `offset`. kInPieces: the sender copies the message piece by piece to the part
+  // of the staging buffer that begins at `offset`, if the receiver wants it to.
+  static constexpr std::uint8_t kStaged = 0xfe;
+  static constexpr std::uint8_t kInPieces = 0xff;
+  [[nodiscard]] StagedMessage& staged() { return *reinterpret_cast<StagedMessage*>(payload); }
 };
 static_assert(sizeof(Message) == Message::kStride && offsetof(Message, payload) <= 64);
 

@@ -6,6 +6,7 @@
 #include "node/node_segment.h"
 #include "node/pending_messages.h"
 
+#include <cstddef>
 #include <cstdint>
 
 namespace hccl::node {
@@ -24,28 +25,31 @@ class MessageCopier {
   // no peer waits for the copy to end.
   static constexpr std::uint64_t kLongCopy = 16 << 10;
 
-  // `staging`: the staging buffer for messages to host memory, or 0 if there are no such messages.
-  // A copy bypasses the caches if copies of the same length on all ranks would together touch more
-  // than about 1.5 times `cache_bytes`.
-  MessageCopier(NodeSegment& node, device::DeviceAddress staging, std::uint64_t cache_bytes)
-      : node_(node), staging_(staging), cache_bytes_(cache_bytes) {}
+  // A copy bypasses the caches if messages of the same length between all ranks would together
+  // touch more than about 1.5 times `cache_bytes`.
+  MessageCopier(NodeSegment& node, std::uint64_t cache_bytes)
+      : node_(node), cache_bytes_(cache_bytes) {}
 
   // Returns the placement of an item in device memory. Caches the placement in the item until
   // allocations change, because the same address may then be backed by other pages.
   const device::Placement& locate(MessageItem& item) const;
 
+  // Makes the memory of a receive accessible to copy_short() and copy_piece(). Throws Error.
+  void prepare_destination(MessageItem& item) const;
   // copy_short() copies a whole message from its mailbox; copy_piece() copies a piece of a message
-  // from the sender's memory. For an item in device memory, call locate() and map its pages first.
-  // Throw Error, including the communicator's fault.
-  void copy_short(const MessageItem& item);
-  void copy_piece(const MessageItem& item, const MessagePiece& piece);
+  // from the sender's memory file; copy_from_process() copies a whole message from the sender's
+  // host memory, and returns false if that fails. Call prepare_destination() first. Throw Error,
+  // including the communicator's fault.
+  void copy_short(const MessageItem& item) const;
+  void copy_piece(const MessageItem& item, const MessagePiece& piece) const;
+  [[nodiscard]] bool copy_from_process(const MessageItem& item) const;
 
  private:
-  void copy_short_to_host(const MessageItem& item);
-  void copy_piece_to_host(const MessageItem& item, const MessagePiece& piece);
+  // Returns a pointer to a receive's memory at byte `position` of the message, valid for
+  // ArenaView::kLongestSpan bytes.
+  [[nodiscard]] std::byte* destination(const MessageItem& item, std::uint64_t position) const;
 
   NodeSegment& node_;
-  const device::DeviceAddress staging_;
   const std::uint64_t cache_bytes_;
 };
 

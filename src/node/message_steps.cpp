@@ -4,26 +4,31 @@
 #include "node/message_steps.h"
 
 #include "base/text.h"
-#include "device/copy.h"
+#include "device/host_memory.h"
 #include "node/rank_memory.h"
-#include "node/slicing.h"
+#include "node/staging_layout.h"
 
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cstring>
 
 namespace hccl::node {
 namespace {
 
 using State = MessageItem::State;
 
-std::uint64_t staging_half(std::uint64_t position) {
-  return position / kStagingHalfBytes % 2 * kStagingHalfBytes;
-}
+// A shorter message goes through the message ring although the receiver could read it: two copies
+// by instructions take less time than the system call.
+constexpr std::uint64_t kLeastRead = 8 << 10;
+// A longer message never goes through the message ring, where several messages should have room.
+constexpr std::uint64_t kLongestInRing = kMessageRingBytes / 4;
+// The sender fills one piece while the receiver copies another.
+constexpr std::uint64_t kPieceBytes = 128 << 10;
+static_assert(kMessagePiecesBytes % kPieceBytes == 0);
 
-const void* host_source(const PointToPoint& call, std::uint64_t position) {
-  return reinterpret_cast<const void*>(call.address + position);
-}
+// Returns the offset, from the first piece, of the piece that holds byte `position` of a message.
+std::uint64_t piece_offset(std::uint64_t position) { return position % kMessagePiecesBytes; }
 
 }  // namespace
 
@@ -32,17 +37,18 @@ MessageItem MessageSteps::make_item(const PointToPoint& call) const {
   return {&call, &mailbox, &mailbox.message(call.number), call.bytes()};
 }
 
-bool MessageSteps::is_streamed(const MessageItem& item) {
-  return item.message->content == Message::kStreamed && item.bytes > Message::kPayloadBytes;
-}
-
 bool MessageSteps::matches(const MessageItem& item) {
   return item.message->count == item.call->count && item.message->type == item.call->type;
 }
 
-bool MessageSteps::is_in_page_tables(MessageItem& item) const {
-  return item.bytes == 0 ||
-         node_.arena().view()->populated(copier_.locate(item).file_offset, item.bytes);
+bool MessageSteps::can_begin_early(MessageItem& item) const {
+  if (item.bytes == 0) return true;
+  if (item.is_on_host()) {
+    return device::has_host_access(
+        item.call->address, item.bytes,
+        item.sends() ? device::HostAccess::read : device::HostAccess::write);
+  }
+  return node_.arena().view()->populated(copier_.locate(item).file_offset, item.bytes);
 }
 
 bool MessageSteps::ready(const MessageItem& item) const {
@@ -50,7 +56,7 @@ bool MessageSteps::ready(const MessageItem& item) const {
   // Sequentially consistent, because a thread repeats this check after it has registered as a
   // sleeper.
   if (item.state == State::draining)
-    return item.message->stream().filled.load(std::memory_order_seq_cst) > item.moved;
+    return item.message->staged().filled.load(std::memory_order_seq_cst) > item.moved;
   if (!item.sends()) return item.message->offered.load(std::memory_order_seq_cst) == number + 1;
   const std::uint64_t taken = item.mailbox->receipt(number).taken.load(std::memory_order_seq_cst);
   if (item.state == State::offered)  // a later message of the entry may have been taken too
@@ -62,14 +68,12 @@ void MessageSteps::advance(MessageItem& item) {
   if (item.sends()) {
     if (item.state == State::begun) return offer(item);
     if (can_fill(item)) return fill(item);
-    if (filling_ == &item) filling_ = nullptr;
-    item.state = State::done;
+    complete_send(item);
   } else if (item.state == State::draining) {
     drain(item);
   } else {
     if (!matches(item)) throw_mismatch(item);
-    if (is_streamed(item)) return begin_draining(item);
-    take(item);
+    if (!take(item)) begin_draining(item);
   }
 }
 
@@ -82,10 +86,10 @@ void MessageSteps::offer(MessageItem& item) {
   message.type = call.type;
   message.count = call.count;
   message.content = static_cast<std::uint8_t>(device::Content::data);
-  if (item.bytes != 0 && !device::is_device_address(call.address)) {
-    load_from_host(call, message);
-  } else if (item.bytes <= Message::kPayloadBytes) {
+  if (item.bytes <= Message::kPayloadBytes) {
     if (item.bytes != 0) load(node_.arena(), call.address, item.bytes, message.payload);
+  } else if (item.is_on_host()) {
+    stage(item);
   } else {
     const device::Placement& from = copier_.locate(item);
     message.content =
@@ -120,27 +124,48 @@ void MessageSteps::throw_mismatch(const MessageItem& item) {
   node_.fault().throw_error();
 }
 
-void MessageSteps::prepare_destination(MessageItem& item) {
-  const PointToPoint& call = *item.call;
+// Makes the memory of both sides accessible to the copies of an offered message.
+void MessageSteps::prepare(MessageItem& item) {
   // As in offer(): the previous message of this entry may have been taken on another stream.
-  static_cast<void>(item.mailbox->receipt(call.number).taken.load(std::memory_order_acquire));
-  if (item.bytes == 0 || !device::is_device_address(call.address)) return;
-  if (is_in_page_tables(item)) return;
-  node_.arena().view()->populate(item.at.file_offset, item.bytes, true);
+  static_cast<void>(item.mailbox->receipt(item.call->number).taken.load(std::memory_order_acquire));
+  copier_.prepare_destination(item);
+  if (item.bytes <= Message::kPayloadBytes) return;
+  Message& message = *item.message;
+  device::ArenaView& theirs = node_.memory(item.call->peer);
+  if (message.content == Message::kStaged || message.content == Message::kInPieces) {
+    theirs.follow(message.staged().staging, kStagingBytes, message.serial);
+    // So that the sender learns that it need not copy long messages to its staging buffer.
+    static_cast<void>(node_.cross_memory().can_read(item.call->peer));
+  } else {
+    theirs.follow(message.offset, item.bytes, message.serial);
+  }
 }
 
-void MessageSteps::take(MessageItem& item) {
-  prepare_destination(item);
+bool MessageSteps::take(MessageItem& item) {
+  prepare(item);
   const bool takes_long = item.bytes > MessageCopier::kLongCopy;
   if (takes_long) ring_peers();
-  if (item.bytes > Message::kPayloadBytes) {
-    copier_.copy_piece(item, {0, item.bytes, item.message->offset,
-                              static_cast<device::Content>(item.message->content)});
-  } else if (item.bytes != 0) {
-    copier_.copy_short(item);
-  }
+  if (!copy_whole(item)) return false;
   finish(item);
   if (takes_long) ring_peers();
+  return true;
+}
+
+// Copies a message. Returns false if it has to come in pieces.
+bool MessageSteps::copy_whole(MessageItem& item) {
+  Message& message = *item.message;
+  if (item.bytes == 0) return true;
+  if (item.bytes <= Message::kPayloadBytes) {
+    copier_.copy_short(item);
+  } else if (message.content == Message::kInPieces) {
+    return copier_.copy_from_process(item);
+  } else {
+    const auto content = message.content == Message::kStaged
+                             ? device::Content::data
+                             : static_cast<device::Content>(message.content);
+    copier_.copy_piece(item, {0, item.bytes, message.offset, content});
+  }
+  return true;
 }
 
 void MessageSteps::finish(MessageItem& item) {
@@ -156,68 +181,86 @@ void MessageSteps::finish(MessageItem& item) {
   ring_later(call.peer);
 }
 
-void MessageSteps::load_from_host(const PointToPoint& call, Message& message) {
-  if (call.bytes() <= Message::kPayloadBytes) {
-    const device::DeviceAddress bounce = staging_ + kShortMessagesOffset;
-    device::copy_to_device(node_.arena(), bounce, host_source(call, 0), call.bytes());
-    load(node_.arena(), bounce, call.bytes(), message.payload);
+void MessageSteps::complete_send(MessageItem& item) {
+  if (filling_ == &item) filling_ = nullptr;
+  if (item.block) ring_.free(*item.block);
+  item.state = State::done;
+}
+
+// Describes a message whose receiver cannot map the sender's memory. Copies the message to the
+// message ring if that has room, unless the receiver can copy a long message from this process.
+void MessageSteps::stage(MessageItem& item) {
+  device::require_host_access(item.call->address, item.bytes, device::HostAccess::read,
+                              "send buffer");
+  Message& message = *item.message;
+  StagedMessage& staged = message.staged();
+  const device::Placement place = node_.arena().locate(staging_);
+  staged.staging = place.file_offset;
+  staged.address = item.call->address;
+  message.serial = place.serial;
+  const bool is_read =
+      item.bytes >= kLeastRead && node_.cross_memory().is_readable_by(item.call->peer);
+  if (!is_read && item.bytes <= kLongestInRing) item.block = ring_.allocate(item.bytes);
+  if (item.block) {
+    message.content = Message::kStaged;
+    message.offset = message_ring_offset(staged.staging, node_.rank()) + *item.block;
+    std::memcpy(mapped_memory(node_, node_.rank(), message.offset, item.bytes), item.host_memory(),
+                item.bytes);
     return;
   }
-  message.content = Message::kStreamed;
-  MessageStream& stream = message.stream();
-  stream.wanted.store(0, std::memory_order_relaxed);
-  stream.filled.store(0, std::memory_order_relaxed);
-  stream.drained.store(0, std::memory_order_relaxed);
+  message.content = Message::kInPieces;
+  message.offset = message_pieces_offset(staged.staging, node_.rank());
+  staged.wanted.store(0, std::memory_order_relaxed);
+  staged.filled.store(0, std::memory_order_relaxed);
+  staged.drained.store(0, std::memory_order_relaxed);
 }
 
 // Returns whether the next piece of an offered send can go to the staging buffer.
 bool MessageSteps::can_fill(const MessageItem& item) const {
   // Checks local state first: after the message has been taken, its entry may hold another message.
-  if (item.bytes <= Message::kPayloadBytes || item.moved == item.bytes ||
-      device::is_device_address(item.call->address))
+  if (item.bytes <= Message::kPayloadBytes || item.moved == item.bytes || !item.is_on_host() ||
+      item.block)
     return false;
   if (filling_ != nullptr && filling_ != &item) return false;
-  const MessageStream& stream = item.message->stream();
-  return stream.wanted.load(std::memory_order_seq_cst) != 0 &&
-         item.moved - stream.drained.load(std::memory_order_seq_cst) <= kStagingHalfBytes;
+  const StagedMessage& staged = item.message->staged();
+  return staged.wanted.load(std::memory_order_seq_cst) != 0 &&
+         item.moved + kPieceBytes - staged.drained.load(std::memory_order_seq_cst) <=
+             kMessagePiecesBytes;
 }
 
 void MessageSteps::fill(MessageItem& item) {
-  const PointToPoint& call = *item.call;
   Message& message = *item.message;
   if (item.moved == 0) {
     filling_ = &item;
-    const device::Placement place = node_.arena().locate(staging_);
-    message.offset = place.file_offset;
-    message.serial = place.serial;
+    device::require_host_access(item.call->address, item.bytes, device::HostAccess::read,
+                                "send buffer");
   }
-  const std::uint64_t piece = std::min(kStagingHalfBytes, item.bytes - item.moved);
-  const device::DeviceAddress half = staging_ + staging_half(item.moved);
-  device::populate_for_copies(node_.arena(), half, piece);
-  device::copy_to_device(node_.arena(), half, host_source(call, item.moved), piece);
-  item.moved += piece;
-  message.stream().filled.store(item.moved, std::memory_order_seq_cst);
-  node_.record(call.peer).mail.ring();
-}
-
-void MessageSteps::begin_draining(MessageItem& item) {
-  prepare_destination(item);
-  item.state = State::draining;
-  item.message->stream().wanted.store(1, std::memory_order_seq_cst);
+  const std::uint64_t bytes = std::min(kPieceBytes, item.bytes - item.moved);
+  std::byte* const piece =
+      mapped_memory(node_, node_.rank(), message.offset + piece_offset(item.moved), bytes);
+  std::memcpy(piece, item.host_memory() + item.moved, bytes);
+  item.moved += bytes;
+  message.staged().filled.store(item.moved, std::memory_order_seq_cst);
   node_.record(item.call->peer).mail.ring();
 }
 
-// Copies the pieces that the sender has put into its staging buffer.
+void MessageSteps::begin_draining(MessageItem& item) {
+  item.state = State::draining;
+  item.message->staged().wanted.store(1, std::memory_order_seq_cst);
+  node_.record(item.call->peer).mail.ring();
+}
+
+// Copies the pieces that the sender has filled.
 void MessageSteps::drain(MessageItem& item) {
-  MessageStream& stream = item.message->stream();
+  StagedMessage& staged = item.message->staged();
   device::ArenaView& theirs = node_.memory(item.call->peer);
-  while (item.moved < stream.filled.load(std::memory_order_seq_cst)) {
-    const std::uint64_t bytes = std::min(kStagingHalfBytes, item.bytes - item.moved);
-    const std::uint64_t from = item.message->offset + staging_half(item.moved);
+  while (item.moved < staged.filled.load(std::memory_order_seq_cst)) {
+    const std::uint64_t bytes = std::min(kPieceBytes, item.bytes - item.moved);
+    const std::uint64_t from = item.message->offset + piece_offset(item.moved);
     if (!theirs.populated(from, bytes)) theirs.populate(from, bytes, false);
     copier_.copy_piece(item, {item.moved, bytes, from, device::Content::data});
     item.moved += bytes;
-    stream.drained.store(item.moved, std::memory_order_seq_cst);
+    staged.drained.store(item.moved, std::memory_order_seq_cst);
     node_.record(item.call->peer).mail.ring();
   }
   if (item.moved == item.bytes) finish(item);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of single messages: the sender offers a message, and the receiver takes it from the
-// mailbox, from the sender's memory, or piece by piece from the sender's staging buffer.
+// mailbox, from the sender's device memory, or from the sender's staging buffer.
 #pragma once
 
 #include "call/point_to_point.h"
@@ -9,24 +9,28 @@
 #include "node/message_copier.h"
 #include "node/node_segment.h"
 #include "node/pending_messages.h"
+#include "node/staging_ring.h"
 
 #include <cstdint>
 
 namespace hccl::node {
 
-// A long message from host memory goes through the two halves of its sender's staging buffer, which
-// peers can map. The sender fills the buffer only when the receiver is ready, so that one buffer
-// serves all sends of a group in any order.
+// A message from host memory that does not fit into the mailbox goes through its sender's staging
+// buffer, which peers can map. If there is room in the message ring, the sender copies the message
+// there when it offers it. Otherwise, the message goes through the pieces of the staging buffer.
+// The sender fills these only when the receiver is ready, so that they serve all sends of a group
+// in any order.
 class MessageSteps {
  public:
-  // `staging`: a staging buffer of kExchangeStagingBytes for calls on host memory, or 0 if there
-  // are no such calls.
+  // `staging`: a staging buffer of kStagingBytes for calls on host memory, or 0 if there are no
+  // such calls. `ring`: the allocator of the buffer's message ring.
   MessageSteps(NodeSegment& node, const Mailboxes& mailboxes, device::DeviceAddress staging,
-               std::uint64_t cache_bytes)
+               StagingRing& ring, std::uint64_t cache_bytes)
       : node_(node),
         mailboxes_(mailboxes),
         staging_(staging),
-        copier_(node, staging, cache_bytes) {}
+        ring_(ring),
+        copier_(node, cache_bytes) {}
 
   [[nodiscard]] MessageItem make_item(const PointToPoint& call) const;
   // Returns whether the item's next step can be taken without waiting for its peer.
@@ -35,23 +39,25 @@ class MessageSteps {
   void advance(MessageItem& item);
   // Offers the message of a send whose state is `begun`.
   void offer(MessageItem& item);
-  // Copies the message of a receive whose state is `begun`. The message must not be streamed.
-  void take(MessageItem& item);
+  // Copies the message of a receive whose state is `begun`. Returns false if the message has to
+  // come in pieces, which takes several steps.
+  [[nodiscard]] bool take(MessageItem& item);
   // Rings the peers that must see the steps taken since the last call of ring_peers().
   void ring_peers();
 
-  // Returns whether a message comes through the sender's staging buffer.
-  [[nodiscard]] static bool is_streamed(const MessageItem& item);
   // Returns whether an offered message has the count and type that its receive expects.
   [[nodiscard]] static bool matches(const MessageItem& item);
-  // Returns whether the pages of an item in device memory are already mapped.
-  [[nodiscard]] bool is_in_page_tables(MessageItem& item) const;
+  // Returns whether offer() or take() of the item can fail only if the communicator fails: its
+  // device memory is mapped, or its host memory is accessible.
+  [[nodiscard]] bool can_begin_early(MessageItem& item) const;
 
  private:
   [[noreturn]] void throw_mismatch(const MessageItem& item);
-  void prepare_destination(MessageItem& item);
+  void prepare(MessageItem& item);
+  [[nodiscard]] bool copy_whole(MessageItem& item);
   void finish(MessageItem& item);
-  void load_from_host(const PointToPoint& call, Message& message);
+  void stage(MessageItem& item);
+  void complete_send(MessageItem& item);
   [[nodiscard]] bool can_fill(const MessageItem& item) const;
   void fill(MessageItem& item);
   void begin_draining(MessageItem& item);
@@ -61,8 +67,9 @@ class MessageSteps {
   NodeSegment& node_;
   const Mailboxes& mailboxes_;
   const device::DeviceAddress staging_;
-  MessageCopier copier_;
-  const MessageItem* filling_ = nullptr;  // the send that uses the staging buffer
+  StagingRing& ring_;
+  const MessageCopier copier_;
+  const MessageItem* filling_ = nullptr;  // the send that uses the pieces
   std::uint64_t peers_to_ring_ = 0;       // one bit per rank
 };
 static_assert(kMaxRanks <= 64);

@@ -144,7 +144,11 @@ CallPath NodeBackend::path_of(const PointToPoint& call) const {
     return {"mailbox", text("the message has ", call.bytes(), " B, which fits into the mailbox of ",
                             Message::kPayloadBytes, " B")};
   }
-  if (needs_staging(call)) return {"host staging", "peers cannot map host memory"};
+  if (needs_staging(call)) {
+    return {"host staging",
+            "peers cannot map host memory; a receiver copies a long message directly from the "
+            "sender's process if the system permits it"};
+  }
   return {"copy by the receiver",
           text("the message has ", call.bytes(), " B, more than the mailbox of ",
                Message::kPayloadBytes, " B")};

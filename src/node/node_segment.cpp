@@ -8,11 +8,24 @@
 
 #include <atomic>
 #include <utility>
+#include <vector>
 
 namespace hccl::node {
+namespace {
+
+// Returns the process of each rank, or 0 if `pid` has no meaning in this process.
+std::vector<int> known_pids(const std::vector<Peer>& peers) {
+  std::vector<int> pids;
+  pids.reserve(peers.size());
+  for (const Peer& peer : peers) pids.push_back(peer.shares_pids ? peer.pid : 0);
+  return pids;
+}
+
+}  // namespace
 
 NodeSegment::NodeSegment(std::shared_ptr<SharedSegment> segment, std::vector<Peer> peers,
-                         device::Arena& arena, int rank, const CoreCount& cores)
+                         device::Arena& arena, int rank, const CoreCount& cores,
+                         bool uses_cross_memory)
     : segment_(std::move(segment)),
       control_(segment_->data()),
       fault_(control_),
@@ -21,7 +34,8 @@ NodeSegment::NodeSegment(std::shared_ptr<SharedSegment> segment, std::vector<Pee
       rank_(rank),
       size_(static_cast<int>(peers_.size())),
       cores_(cores),
-      ladder_(cores.ladder()) {}
+      ladder_(cores.ladder()),
+      cross_memory_(control_, rank, known_pids(peers_), uses_cross_memory) {}
 
 void NodeSegment::fail(hcclResult_t code, const char* why) noexcept {
   if (has_failed_.exchange(true)) return;

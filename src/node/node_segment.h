@@ -8,6 +8,7 @@
 #include "device/arena.h"
 #include "node/control_block.h"
 #include "node/cpu_topology.h"
+#include "node/cross_memory.h"
 #include "node/fault.h"
 #include "node/lane.h"
 
@@ -44,9 +45,10 @@ struct Peer {
 class NodeSegment {
  public:
   // `peers`: the node's ranks, with this one at index `rank`. `arena`: this rank's own memory,
-  // which must outlive the segment.
+  // which must outlive the segment. `uses_cross_memory`: whether ranks may read each other's host
+  // memory.
   NodeSegment(std::shared_ptr<SharedSegment> segment, std::vector<Peer> peers, device::Arena& arena,
-              int rank, const CoreCount& cores);
+              int rank, const CoreCount& cores, bool uses_cross_memory);
   NodeSegment(const NodeSegment&) = delete;
   NodeSegment& operator=(const NodeSegment&) = delete;
 
@@ -57,6 +59,9 @@ class NodeSegment {
   [[nodiscard]] device::Arena& arena() const { return arena_; }
   // Returns this process's mapping of the memory of `rank`.
   [[nodiscard]] device::ArenaView& memory(int rank) const { return *peer(rank).memory; }
+
+  // Returns the access to the host memory of the other ranks.
+  [[nodiscard]] CrossMemory& cross_memory() { return cross_memory_; }
 
   [[nodiscard]] const ControlBlock& control() const { return control_; }
   [[nodiscard]] RankRecord& record(int rank) const { return control_.header().records[rank]; }
@@ -108,6 +113,7 @@ class NodeSegment {
   const int size_;
   const CoreCount cores_;
   const WaitLadder ladder_;
+  CrossMemory cross_memory_;
 };
 
 }  // namespace hccl::node

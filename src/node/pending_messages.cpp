@@ -20,6 +20,7 @@ void PendingMessages::clear() {
   items_.clear();
   first_ = current_end_ = next_send_ = next_receive_ = cannot_block_end_ = groups_ahead_ = 0;
   is_open_ = false;
+  staging_ring_.clear();
   sources_ = destinations_ = {};
 }
 

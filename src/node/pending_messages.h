@@ -7,10 +7,13 @@
 #include "device/arena.h"
 #include "node/address_range.h"
 #include "node/mailbox.h"
+#include "node/staging_layout.h"
+#include "node/staging_ring.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -26,11 +29,17 @@ struct MessageItem {
   Message* message;
   std::uint64_t bytes;
   State state = State::begun;
-  std::uint64_t moved = 0;  // bytes, if the message is streamed
-  device::Placement at{};   // of the call's device memory
+  std::uint64_t moved = 0;               // bytes, if the message comes in pieces
+  device::Placement at{};                // of the call's device memory
+  std::optional<std::uint64_t> block{};  // in the StagingRing, until the message has been taken
 
   [[nodiscard]] bool sends() const { return call->direction == Direction::send; }
   [[nodiscard]] AddressRange range() const { return {call->address, bytes}; }
+  [[nodiscard]] bool is_on_host() const { return !device::is_device_address(call->address); }
+  // Returns a pointer to the call's memory, which must be host memory.
+  [[nodiscard]] std::byte* host_memory() const {
+    return reinterpret_cast<std::byte*>(call->address);
+  }
 };
 
 class PendingMessages {
@@ -97,6 +106,9 @@ class PendingMessages {
     return cannot_block_end_ == items_.size();
   }
 
+  // Returns the allocator of the stream's message ring (message_ring_offset()).
+  [[nodiscard]] StagingRing& staging_ring() { return staging_ring_; }
+
   // Returns whether a call would read memory that an earlier receive writes, or write memory that
   // an earlier send reads.
   [[nodiscard]] bool conflicts(const PointToPoint& call) const;
@@ -111,6 +123,7 @@ class PendingMessages {
   std::size_t next_send_ = 0, next_receive_ = 0, cannot_block_end_ = 0;
   std::size_t groups_ahead_ = 0;
   bool is_open_ = false;
+  StagingRing staging_ring_{kMessageRingBytes};
   AddressRange sources_, destinations_;  // hulls of the items' ranges, which exclude most conflicts
 };
 

@@ -22,8 +22,9 @@ void publish(const NodeSegment& node, const CollectiveOperation& op) {
   slot.collective = static_cast<std::uint8_t>(call.collective);
   slot.type = call.type;
   slot.operation = call.operation;
-  slot.memory = pack_memory(static_cast<std::uint8_t>(op.content), op.stages_send(),
+  slot.memory = pack_memory(static_cast<std::uint8_t>(op.content), op.reads_peers, op.stages_send(),
                             op.stages_recv(), op.mapping);
+  if (op.staging != nullptr && !op.eager()) slot.host_input() = op.host_call().send;
   slot.root = call.root;
   slot.count = call.count;
   slot.send_offset = op.send.file_offset;

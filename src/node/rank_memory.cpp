@@ -47,4 +47,12 @@ const std::byte* as_source(device::ArenaView& memory, std::uint64_t file_offset,
   return memory.at(file_offset);
 }
 
+std::byte* mapped_memory(const NodeSegment& node, int rank, std::uint64_t file_offset,
+                         std::uint64_t bytes) {
+  device::ArenaView& memory = node.memory(rank);
+  if (!memory.populated(file_offset, bytes))
+    memory.populate(file_offset, bytes, rank == node.rank());
+  return memory.at(file_offset);
+}
+
 }  // namespace hccl::node

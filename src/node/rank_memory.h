@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the ranks' device memory without allocating pages for holes (memory that has never been
-// written).
+// Accesses the ranks' device memory. Reads holes (memory that has never been written) without
+// allocating their pages.
 #pragma once
 
 #include "device/arena.h"
+#include "node/node_segment.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -26,5 +27,10 @@ device::Content load(device::Arena& arena, device::DeviceAddress address, std::u
 // the pages that hold data. Throws Error(hcclOutOfMemory).
 [[nodiscard]] const std::byte* as_source(device::ArenaView& memory, std::uint64_t file_offset,
                                          std::uint64_t bytes, device::Content content, bool mapped);
+// Returns a pointer to a range of a rank's memory, after mapping those of its pages that are not
+// yet mapped. Do not call it for holes of another rank's memory, whose pages it would allocate.
+// Throws Error(hcclOutOfMemory).
+[[nodiscard]] std::byte* mapped_memory(const NodeSegment& node, int rank, std::uint64_t file_offset,
+                                       std::uint64_t bytes);
 
 }  // namespace hccl::node

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "call/collective_call.h"
-#include "device/address.h"
+#include "node/staging_layout.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -16,39 +16,6 @@ struct Slice {
   std::uint64_t first_byte = 0;
   std::uint64_t bytes = 0;
 };
-
-// One half of a staging buffer holds the data that a rank sends, the other the data that it
-// receives. A half is small enough for a slice to stay in the cache from the time when it is copied
-// to the staging buffer until its tiles are computed.
-inline constexpr std::uint64_t kStagingHalfBytes = 512 << 10;
-// The offset of a page for short messages, which follows the halves.
-inline constexpr std::uint64_t kShortMessagesOffset = 2 * kStagingHalfBytes;
-inline constexpr std::uint64_t kExchangeStagingBytes = kShortMessagesOffset + 4096;
-// After these follow the segments that HostPath uses, and the accumulators of HostChain. They do
-// not overlap the halves, because peers may still read them when this rank's next call begins.
-inline constexpr std::uint64_t kHostPathBytes = 1 << 20;
-inline constexpr std::uint64_t kHostChainBytes = 1 << 20;
-// They begin near the middle of a page because most buffers of programs begin near the beginning of
-// one. A load that follows a store to almost the same offset in another page waits for that store:
-// copies that bypass the cache took up to 1.7 times as long. The offset depends on the rank, so
-// that the data of several ranks do not compete for the same sets of the first-level cache.
-[[nodiscard]] constexpr std::uint64_t middle_of_page(std::uint64_t offset, int rank) {
-  constexpr std::uint64_t kFirst = 1536;
-  constexpr std::uint64_t kStagger = 192;
-  return device::round_up(offset, device::kPageBytes) + kFirst +
-         static_cast<std::uint64_t>(rank % 8) * kStagger;
-}
-inline constexpr std::uint64_t kMiddleOfPageBytes = 8192;  // more than middle_of_page() adds
-// Return the offset, in a memory file, of the first segment or accumulator in the staging buffer of
-// `rank`, which begins at `staging`.
-[[nodiscard]] constexpr std::uint64_t host_path_offset(std::uint64_t staging, int rank) {
-  return middle_of_page(staging + kExchangeStagingBytes, rank);
-}
-[[nodiscard]] constexpr std::uint64_t host_chain_offset(std::uint64_t staging, int rank) {
-  return host_path_offset(staging, rank) + kHostPathBytes;
-}
-inline constexpr std::uint64_t kStagingBytes =
-    kExchangeStagingBytes + kMiddleOfPageBytes + kHostPathBytes + kHostChainBytes;
 
 class Slicing {
  public:

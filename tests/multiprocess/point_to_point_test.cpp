@@ -50,6 +50,14 @@ TEST_P(MessageRing, DeliversEveryMessageBetweenThreads) {
   EXPECT_EQ(failures(run_ranks_as_threads(GetParam(), in_session(ring))), "");
 }
 
+// One rank does not let the others read its memory, and does not read theirs.
+TEST(PointToPoint, DeliversEveryMessageIfOneRankDisablesCrossMemoryAttach) {
+  const RankFunction exchange = in_session(ring, [](World& world) {
+    if (world.rank == 1) setenv("HCCL_CMA_DISABLE", "1", 1);
+  });
+  EXPECT_EQ(failures(run_ranks(3, exchange)), "");
+}
+
 INSTANTIATE_TEST_SUITE_P(Ring, MessageRing, testing::Values(2, 3, 5, 8),
                          testing::PrintToStringParamName());
 

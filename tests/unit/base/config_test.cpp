@@ -87,6 +87,7 @@ TEST_F(Environment, AcceptsBinarySuffixesOfMemory) {
   EXPECT_EQ(with("HCCL_DEVICE_MEMORY", "64m").device_memory, kGiB / 16);
   EXPECT_EQ(with("HCCL_DEVICE_MEMORY", "32GB").device_memory, 32 * kGiB);
   EXPECT_EQ(with("HCCL_DEVICE_MEMORY", "2TiB").device_memory, 2048 * kGiB);
+  EXPECT_TRUE(with("HCCL_CMA_DISABLE", "1").cma_disable);
   EXPECT_EQ(with("HCCL_KEEP_FREED_MEMORY", "0").keep_freed_memory, 0);
   EXPECT_EQ(with("HCCL_KEEP_FREED_MEMORY", "1G").keep_freed_memory, kGiB);
 }
@@ -189,9 +190,9 @@ INSTANTIATE_TEST_SUITE_P(
         Malformed{"HCCL_DEVICE_MEMORY", "1.5G"}, Malformed{"HCCL_DEVICE_MEMORY", "1GG"},
         Malformed{"HCCL_DEVICE_MEMORY", "1P"}, Malformed{"HCCL_DEVICE_MEMORY", "17T"},
         Malformed{"HCCL_DEVICE_MEMORY", "18446744073709551615T"},
-        Malformed{"HCCL_KEEP_FREED_MEMORY", "all"}, Malformed{"HCCL_KEEP_FREED_MEMORY", "17T"},
-        Malformed{"HCCL_DEVICE_COUNT", "0"}, Malformed{"HCCL_DEVICE_COUNT", "65"},
-        Malformed{"HCCL_DEVICE_COUNT", "eight"},
+        Malformed{"HCCL_CMA_DISABLE", "maybe"}, Malformed{"HCCL_KEEP_FREED_MEMORY", "all"},
+        Malformed{"HCCL_KEEP_FREED_MEMORY", "17T"}, Malformed{"HCCL_DEVICE_COUNT", "0"},
+        Malformed{"HCCL_DEVICE_COUNT", "65"}, Malformed{"HCCL_DEVICE_COUNT", "eight"},
         Malformed{"HABANA_DISABLE_DOUBLE_SYN_INITIALIZE", "yes"}));
 
 TEST_F(Environment, ReloadingSeesChanges) {

@@ -19,12 +19,17 @@
 #include <thread>
 #include <vector>
 
+#include <unistd.h>
+
 namespace hccl::node {
 
 class EngineRanks {
  public:
+  static constexpr std::uint64_t kAllRanks = ~std::uint64_t{0};
+
+  // `cross_memory_ranks`: one bit for each rank that uses cross-memory attach.
   explicit EngineRanks(int ranks, std::uint32_t first_number = 0, EngineOptions options = {},
-                       CoreCount cores = {2, false})
+                       CoreCount cores = {2, false}, std::uint64_t cross_memory_ranks = kAllRanks)
       : control_(ControlBlock::create(ranks, first_number)) {
     for (int rank = 0; rank < ranks; ++rank) {
       arenas_.push_back(std::make_unique<device::Arena>(
@@ -32,12 +37,13 @@ class EngineRanks {
     }
     std::vector<Peer> peers;
     for (const auto& arena : arenas_)
-      peers.push_back({static_cast<int>(peers.size()), arena->view(), 0, true, "here"});
+      peers.push_back({static_cast<int>(peers.size()), arena->view(), getpid(), true, "here"});
     options.cache_bytes =
         256 << 10;  // small, so that tests use both cached and non-temporal stores
     for (int rank = 0; rank < ranks; ++rank) {
       segments_.push_back(std::make_unique<NodeSegment>(SharedSegment::map(control_), peers,
-                                                        arena(rank), rank, cores));
+                                                        arena(rank), rank, cores,
+                                                        (cross_memory_ranks >> rank & 1) != 0));
       engines_.push_back(std::make_unique<Engine>(segment(rank), options));
     }
   }

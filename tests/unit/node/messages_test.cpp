@@ -4,11 +4,16 @@
 #include "engine_ranks.h"
 #include "node/mailboxes.h"
 #include "node/message_steps.h"
+#include "node/staging_layout.h"
+#include "node/staging_ring.h"
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 namespace hccl::node {
 namespace {
@@ -73,8 +78,16 @@ TEST(Mailboxes, PackCallsIntoOneWord) {
 
 // Tests the steps of sender and receiver, one at a time.
 
+enum class Placement : std::uint8_t { device, host };
+
 class MessageStepsTest : public testing::Test {
  protected:
+  explicit MessageStepsTest(std::uint64_t cross_memory_ranks = EngineRanks::kAllRanks)
+      : ranks_(2, 0, {}, {2, false}, cross_memory_ranks) {}
+
+  static std::uint64_t address_of(std::vector<float>& values) {
+    return reinterpret_cast<std::uint64_t>(values.data());
+  }
   PointToPoint send(std::uint64_t address, std::size_t count) {
     return numbered(sender_boxes_, Direction::send, 1, address, count);
   }
@@ -83,11 +96,16 @@ class MessageStepsTest : public testing::Test {
   }
 
   // Takes a message of `count` values through all steps. Expects that the values arrive unchanged.
-  void expect_delivered(std::size_t count) {
-    const std::vector<float> values = random_values(count, 1);
-    const std::uint64_t to = ranks_.upload(1, std::vector<float>(count, 0.0F));
-    const PointToPoint out = send(ranks_.upload(0, values), count);
-    const PointToPoint in = receive(to, count);
+  // A message that comes in pieces takes several steps on each side.
+  void expect_delivered(std::size_t count, Placement from = Placement::device,
+                        Placement to = Placement::device) {
+    std::vector<float> values = random_values(count, 1);
+    std::vector<float> result(count, 0.0F);
+    const bool host_result = to == Placement::host;
+    const PointToPoint out =
+        send(from == Placement::host ? address_of(values) : ranks_.upload(0, values), count);
+    const PointToPoint in =
+        receive(host_result ? address_of(result) : ranks_.upload(1, result), count);
     MessageItem sent = sender_.make_item(out);
     MessageItem received = receiver_.make_item(in);
     EXPECT_FALSE(receiver_.ready(received)) << "no message is offered yet";
@@ -97,18 +115,26 @@ class MessageStepsTest : public testing::Test {
     EXPECT_FALSE(sender_.ready(sent)) << "the message has not been taken yet";
     ASSERT_TRUE(receiver_.ready(received));
     receiver_.advance(received);
+    while (received.state == MessageItem::State::draining) {
+      while (sender_.ready(sent)) sender_.advance(sent);
+      ASSERT_TRUE(receiver_.ready(received));
+      receiver_.advance(received);
+    }
     EXPECT_EQ(received.state, MessageItem::State::done);
     ASSERT_TRUE(sender_.ready(sent));
     sender_.advance(sent);
     EXPECT_EQ(sent.state, MessageItem::State::done);
-    EXPECT_TRUE(same_bits(ranks_.read(1, to, count), values));
+    EXPECT_TRUE(same_bits(host_result ? result : ranks_.read(1, in.address, count), values));
   }
 
-  EngineRanks ranks_{2};
+  EngineRanks ranks_;
   Mailboxes sender_boxes_{ranks_.segment(0)};
   Mailboxes receiver_boxes_{ranks_.segment(1)};
-  MessageSteps sender_{ranks_.segment(0), sender_boxes_, 0, 256 << 10};
-  MessageSteps receiver_{ranks_.segment(1), receiver_boxes_, 0, 256 << 10};
+  StagingRing ring_{kMessageRingBytes};
+  StagingRing unused_ring_{kMessageRingBytes};
+  MessageSteps sender_{ranks_.segment(0), sender_boxes_, ranks_.arena(0).allocate(kStagingBytes),
+                       ring_, 256 << 10};
+  MessageSteps receiver_{ranks_.segment(1), receiver_boxes_, 0, unused_ring_, 256 << 10};
 
  private:
   static PointToPoint numbered(Mailboxes& boxes, Direction direction, int peer,
@@ -125,6 +151,95 @@ class MessageStepsTest : public testing::Test {
 
 TEST_F(MessageStepsTest, DeliverMessagesOfEveryLength) {
   for (const std::size_t count : {1u, 48u, 49u, 4'096u, 4'097u, 200'000u}) expect_delivered(count);
+}
+
+class StagedMessagesTest : public MessageStepsTest {
+ protected:
+  StagedMessagesTest() : MessageStepsTest(0) {}
+};
+
+// The lengths lie on both sides of those that fit into the mailbox, into the message ring, into one
+// piece, and into all pieces of a staging buffer.
+constexpr std::array<std::size_t, 8> kCounts{1, 48, 49, 4'097, 65'536, 65'537, 300'000, 700'001};
+
+TEST_F(MessageStepsTest, DeliverMessagesBetweenHostAndDevice) {
+  for (const std::size_t count : kCounts) {
+    expect_delivered(count, Placement::host, Placement::host);
+    expect_delivered(count, Placement::host, Placement::device);
+    expect_delivered(count, Placement::device, Placement::host);
+  }
+}
+
+TEST_F(StagedMessagesTest, DeliverMessagesBetweenHostAndDevice) {
+  for (const std::size_t count : kCounts) {
+    expect_delivered(count, Placement::host, Placement::host);
+    expect_delivered(count, Placement::host, Placement::device);
+    expect_delivered(count, Placement::device, Placement::host);
+  }
+}
+
+// The receiver finds at the first message that it can read the sender's memory.
+TEST_F(MessageStepsTest, CopyLongMessagesFromTheSendersProcess) {
+  constexpr std::size_t kCount = 50'000;
+  expect_delivered(kCount, Placement::host, Placement::host);
+  std::vector<float> values = random_values(kCount, 2);
+  std::vector<float> result(kCount);
+  const PointToPoint out = send(address_of(values), kCount);
+  const PointToPoint in = receive(address_of(result), kCount);
+  MessageItem sent = sender_.make_item(out);
+  MessageItem received = receiver_.make_item(in);
+  sender_.advance(sent);
+  EXPECT_FALSE(sent.block);
+  EXPECT_TRUE(receiver_.take(received));
+  EXPECT_TRUE(same_bits(result, values));
+}
+
+// The first messages fill the ring. The others come in pieces, so no message waits until the
+// receiver takes an earlier one.
+TEST_F(StagedMessagesTest, DeliverMessagesInAnyOrderIfRingIsFull) {
+  constexpr std::size_t kCount = 50'000;
+  constexpr std::size_t kMessages = 12;
+  std::vector<std::vector<float>> values, results(kMessages, std::vector<float>(kCount));
+  std::vector<PointToPoint> out, in;
+  for (std::size_t message = 0; message < kMessages; ++message) {
+    values.push_back(random_values(kCount, static_cast<unsigned>(message)));
+    out.push_back(send(address_of(values.back()), kCount));
+    in.push_back(receive(address_of(results[message]), kCount));
+  }
+  std::vector<MessageItem> sent, received;
+  for (std::size_t message = 0; message < kMessages; ++message) {
+    sent.push_back(sender_.make_item(out[message]));
+    received.push_back(receiver_.make_item(in[message]));
+    sender_.advance(sent.back());
+  }
+  EXPECT_TRUE(sent.front().block) << "the first message has not gone to the ring";
+  EXPECT_FALSE(sent.back().block) << "the ring is not full";
+  for (std::size_t left = kMessages; left-- > 0;) {
+    MessageItem& item = received[left];
+    while (item.state != MessageItem::State::done) {
+      ASSERT_TRUE(receiver_.ready(item));
+      receiver_.advance(item);
+      while (sent[left].state != MessageItem::State::done && sender_.ready(sent[left]))
+        sender_.advance(sent[left]);
+    }
+    EXPECT_EQ(sent[left].state, MessageItem::State::done);
+    EXPECT_TRUE(same_bits(results[left], values[left])) << "message " << left;
+  }
+}
+
+TEST_F(MessageStepsTest, RefuseHostMemoryThatIsNotMapped) {
+  constexpr std::size_t kBytes = 1 << 20;
+  void* const gone =
+      mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(gone, MAP_FAILED);
+  munmap(gone, kBytes);
+  const auto address = reinterpret_cast<std::uint64_t>(gone);
+  for (const std::size_t count : {2u, 1'000u, 200'000u}) {
+    const PointToPoint out = send(address, count);
+    MessageItem sent = sender_.make_item(out);
+    EXPECT_FALSE(sender_.can_begin_early(sent));
+    EXPECT_THROW(sender_.advance(sent), Error);
+  }
 }
 
 TEST_F(MessageStepsTest, ReuseEntriesOfMailbox) {

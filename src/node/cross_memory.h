@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads host memory of the other ranks' processes by cross-memory attach: process_vm_readv() copies
+// from another process, if the system permits it.
+#pragma once
+
+#include "node/control_block.h"
+#include "node/fault.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace hccl::node {
+
+// Every process has a tag: a random number, whose value and address are in the control block. A
+// reader reads the tag together with the data, because another process may have the number that it
+// knows for the peer's process: if the peer has exited, or is in another pid namespace.
+//
+// Thread safety: any thread may call any function.
+class CrossMemory {
+ public:
+  // `pids`: the process of each rank, or 0 if this process knows no number for it. If not
+  // `enabled`, no rank reads memory of this process, and this process reads none of theirs.
+  CrossMemory(ControlBlock control, int rank, std::vector<int> pids, bool enabled);
+  ~CrossMemory();
+  CrossMemory(const CrossMemory&) = delete;
+  CrossMemory& operator=(const CrossMemory&) = delete;
+
+  // Returns whether this process may read memory of `peer`. The first call for a peer that has
+  // joined finds this out by a system call.
+  [[nodiscard]] bool can_read(int peer);
+  [[nodiscard]] bool can_read_all();
+  // Returns whether `peer` has found that it may read memory of this process.
+  [[nodiscard]] bool is_readable_by(int peer) const {
+    return (record(peer).readable.load(std::memory_order_relaxed) & bit(rank_)) != 0;
+  }
+
+  // Copies `bytes` bytes at `address` in the process of `peer`. Returns false if that fails, for
+  // example because the peer has exited; can_read() then returns false too. The data is valid only
+  // if the peer keeps the memory unchanged until the communicator fails. Throws the communicator's
+  // fault.
+  [[nodiscard]] bool read(int peer, std::byte* to, std::uint64_t address, std::uint64_t bytes);
+
+ private:
+  [[nodiscard]] static std::uint64_t bit(int rank) { return std::uint64_t{1} << rank; }
+  [[nodiscard]] RankRecord& record(int rank) const { return control_.header().records[rank]; }
+  [[nodiscard]] bool read_piece(int peer, std::byte* to, std::uint64_t address,
+                                std::uint64_t bytes) const;
+
+  const ControlBlock control_;
+  const Fault fault_;
+  const int rank_;
+  const std::vector<int> pids_;
+  const bool enabled_;
+  std::uint64_t tag_ = 0;                     // peers read it
+  std::atomic<std::uint64_t> unreadable_{0};  // ranks that cannot be read: one bit per rank
+};
+static_assert(kMaxRanks <= 64);
+
+}  // namespace hccl::node

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operation is one slice. Peers find the input of a rank in its slot.
+#include "node/host_reads.h"
+
+#include "base/deadline.h"
+#include "base/scope_exit.h"
+#include "base/text.h"
+#include "node/post.h"
+
+#include <chrono>
+#include <limits>
+#include <thread>
+
+namespace hccl::node {
+namespace {
+
+// Returns the minimum size of the blocks that a rank reads. With smaller blocks, HostPath takes
+// less time than the system calls. It copies each block to a staging buffer once, for all ranks
+// that need the block, so this path gains less if these are many and share cores.
+std::uint64_t least_block_bytes(const CollectiveTraits& traits, const NodeSegment& node) {
+  if (node.size() == 2) return 4 << 10;
+  if (traits.exchanges()) return 16 << 10;
+  return node.size() <= 2 * node.cores().cores ? 128 << 10
+                                               : std::numeric_limits<std::uint64_t>::max();
+}
+
+// Returns whether no rank writes to memory that its peers may still read, if all have buffers as
+// this rank has: the result may overlap the input only where neither is another rank's block.
+bool keeps_input(const CollectiveCall& call, int rank, int ranks) {
+  const CollectiveTraits& traits = call.traits();
+  const std::uint64_t own_block = static_cast<std::uint64_t>(rank) * chunk_bytes(call, ranks);
+  const AddressRange input{call.send, send_bytes(call, ranks)};
+  const AddressRange result{call.recv, recv_bytes(call, ranks)};
+  if (!sends(call, rank) || !receives(call, rank) || !input.overlaps(result)) return true;
+  if (traits.exchanges()) return false;
+  return call.send + (traits.has_blocks_in_input ? own_block : 0) ==
+         call.recv + (traits.has_blocks_in_output ? own_block : 0);
+}
+
+HostSlices one_slice(const CollectiveCall& call, int ranks) {
+  return {call, ranks, send_bytes(call, ranks) + 64 * static_cast<std::uint64_t>(ranks)};
+}
+
+}  // namespace
+
+HostReads::HostReads(NodeSegment& node, StallMonitor& stalls, std::uint64_t cache_bytes,
+                     CollectiveOperation& op, std::uint32_t first)
+    : HostCollective(node, stalls, cache_bytes, op, one_slice(op.staging->host_call(), node.size()),
+                     first),
+      stalls_(stalls),
+      cache_bytes_(cache_bytes),
+      end_(first + 1) {}
+
+bool HostReads::serves(const CollectiveCall& call, NodeSegment& node) {
+  return !call.traits().reduces &&
+         chunk_bytes(call, node.size()) >= least_block_bytes(call.traits(), node) &&
+         keeps_input(call, node.rank(), node.size()) && node.cross_memory().can_read_all();
+}
+
+// A rank that has posted the operation ahead of its turn keeps its choice.
+bool HostReads::is_chosen() const {
+  return op_.lane.posted(op_.number) ? reads_peers(op_.lane.slot(op_.number, node_.rank()).memory)
+                                     : serves(call_, node_);
+}
+
+bool HostReads::run() {
+  if (!is_chosen()) return false;
+  check_access();
+  post_once();
+  await_posts();
+  if (!all_on_host() || !all_read()) return false;
+  {
+    // Also runs if the operation fails.
+    const ScopeExit at_end([&] {
+      SliceCounters& own = op_.lane.slice_counters(node_.rank());
+      op_.lane.finish_slices(1);
+      own.filled.store(end_, std::memory_order_relaxed);
+      own.folded.store(end_, std::memory_order_relaxed);
+      own.released.store(end_, std::memory_order_seq_cst);
+    });
+    copy_from_peers();
+    copy_own_chunk(slices_.slice(0));
+  }
+  if (all_reached(&SliceCounters::released, end_)) op_.lane.block().bell.ring();
+  post_next();
+  // Until then, peers may read this rank's input.
+  if (sends(call_, node_.rank())) await(&SliceCounters::released, end_);
+  return true;
+}
+
+void HostReads::post_once() {
+  if (op_.lane.posted(op_.number)) return;
+  op_.reads_peers = true;
+  post(node_, op_);
+  ring_if_all_posted(node_, op_);
+}
+
+// Does nothing after a fault, because peers may still read old slots (see prepost() in post.cpp).
+void HostReads::post_next() {
+  if (op_.ahead == nullptr || node_.fault().raised() || op_.lane.posted(op_.number + 1)) return;
+  const int rank = node_.rank();
+  const int ranks = node_.size();
+  const CollectiveCall* const call = op_.ahead->next();
+  const AddressRange result = result_of(call_);
+  if (call == nullptr || !serves(*call, node_) || !can_read_early(*call, {&result, 1})) return;
+  HostStaging staging(node_.arena(), op_.staging->buffer(), *call, rank, ranks);
+  CollectiveOperation next(op_.lane, staging.staged_call(), rank, ranks, op_.number + 1, &staging);
+  if (next.short_on_host || !can_post_early(next)) return;
+  HostReads(node_, stalls_, cache_bytes_, next, end_).post_once();
+}
+
+// Requires that all ranks have posted. Returns whether all of them have chosen this path.
+bool HostReads::all_read() const {
+  for (int rank = 0; rank < node_.size(); ++rank) {
+    if (!reads_peers(op_.lane.slot(op_.number, rank).memory)) return false;
+  }
+  return true;
+}
+
+void HostReads::copy_from_peers() {
+  if (!receives(call_, node_.rank()) || keeps_own_data(call_, node_.rank())) return;
+  for (int step = 1; step < node_.size(); ++step) {
+    const int peer = (node_.rank() + step) % node_.size();
+    if (sends(call_, peer)) copy_from(peer);
+  }
+}
+
+void HostReads::copy_from(int peer) {
+  const CollectiveTraits& traits = call_.traits();
+  const std::uint64_t from = op_.lane.slot(op_.number, peer).host_input() +
+                             (traits.has_blocks_in_input ? slices_.offset_of(node_.rank()) : 0);
+  const std::uint64_t to = call_.recv + (traits.has_blocks_in_output ? slices_.offset_of(peer) : 0);
+  const std::uint64_t bytes = slices_.slice(0).bytes;
+  if (!node_.cross_memory().read(peer, host_pointer(to), from, bytes)) fail_unreadable(peer);
+}
+
+// If the peer has exited, that fault is raised soon, and says more.
+void HostReads::fail_unreadable(int peer) {
+  constexpr std::chrono::seconds kPatience{1};
+  const Deadline deadline = Deadline::after(kPatience);
+  while (!node_.fault().raised() && !deadline.expired())
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  node_.fault().raise(
+      hcclSystemError,
+      text(describe(program_call(op_.call)), ": ", node_.own_text(),
+           " can no longer read memory of ", node_.rank_text(peer),
+           "; look at that rank's output, or set HCCL_CMA_DISABLE=1 for all ranks"));
+  node_.fault().throw_error();
+}
+
+}  // namespace hccl::node

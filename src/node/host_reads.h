@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The path of collectives that only move data between host memory, if every rank may read the host
+// memory of every other rank (CrossMemory): each rank copies its result directly from its peers'
+// input.
+#pragma once
+
+#include "node/host_collective.h"
+
+#include <cstdint>
+
+namespace hccl::node {
+
+class HostReads : private HostCollective {
+ public:
+  // The arguments are those of HostCollective.
+  HostReads(NodeSegment& node, StallMonitor& stalls, std::uint64_t cache_bytes,
+            CollectiveOperation& op, std::uint32_t first);
+
+  // Returns whether a call takes this path, if all buffers are in host memory and the other ranks
+  // also choose this path. They may not: permissions can differ.
+  [[nodiscard]] static bool serves(const CollectiveCall& call, NodeSegment& node);
+
+  // If this rank chooses this path, posts the operation, and blocks until all ranks have posted it.
+  // If all of them have chosen this path, runs the operation, blocks until this rank's part is
+  // complete and its input is no longer read, and returns true. Otherwise returns false, and the
+  // operation must take another path. Throws Error if the operation fails.
+  bool run();
+
+ private:
+  [[nodiscard]] bool is_chosen() const;
+  void post_once();
+  // Posts the next call of the stream, if that call also takes this path and does not read this
+  // call's result. Ranks that share cores then need one round of context switches per call instead
+  // of two.
+  void post_next();
+  [[nodiscard]] bool all_read() const;
+  void copy_from_peers();
+  void copy_from(int peer);
+  [[noreturn]] void fail_unreadable(int peer);
+
+  StallMonitor& stalls_;
+  const std::uint64_t cache_bytes_;
+  const std::uint32_t end_;  // first_slice_ of the next operation
+};
+
+}  // namespace hccl::node

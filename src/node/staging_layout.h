@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of a staging buffer. Each stream of a communicator that uses host memory has one.
+#pragma once
+
+#include "device/address.h"
+
+#include <cstdint>
+
+namespace hccl::node {
+
+// A cooperative operation and copies between a rank's own buffers use two halves. One half holds
+// the data that a rank sends, the other the data that it receives. A half is small enough for a
+// slice to stay in the cache from the time when it is copied to the staging buffer until its tiles
+// are computed.
+inline constexpr std::uint64_t kStagingHalfBytes = 512 << 10;
+// Messages (MessageSteps), HostPath and HostChain have parts of their own, because peers may still
+// read them when this rank's next call begins.
+inline constexpr std::uint64_t kMessageRingBytes = 1 << 20;
+inline constexpr std::uint64_t kMessagePiecesBytes = 1 << 20;
+inline constexpr std::uint64_t kHostPathBytes = 1 << 20;
+inline constexpr std::uint64_t kHostChainBytes = 1 << 20;
+// These parts begin near the middle of a page because most buffers of programs begin near the
+// beginning of one. A load that follows a store to almost the same offset in another page waits for
+// that store: copies that bypass the cache took up to 1.7 times as long. The offset depends on the
+// rank, so that the data of several ranks do not compete for the same sets of the first-level
+// cache.
+[[nodiscard]] constexpr std::uint64_t middle_of_page(std::uint64_t offset, int rank) {
+  constexpr std::uint64_t kFirst = 1536;
+  constexpr std::uint64_t kStagger = 192;
+  return device::round_up(offset, device::kPageBytes) + kFirst +
+         static_cast<std::uint64_t>(rank % 8) * kStagger;
+}
+inline constexpr std::uint64_t kMiddleOfPageBytes = 8192;  // more than middle_of_page() adds
+
+// Return the offset, in a memory file, of a part of the staging buffer of `rank`, which begins at
+// `staging`.
+[[nodiscard]] constexpr std::uint64_t message_ring_offset(std::uint64_t staging, int rank) {
+  return middle_of_page(staging + 2 * kStagingHalfBytes, rank);
+}
+[[nodiscard]] constexpr std::uint64_t message_pieces_offset(std::uint64_t staging, int rank) {
+  return message_ring_offset(staging, rank) + kMessageRingBytes;
+}
+[[nodiscard]] constexpr std::uint64_t host_path_offset(std::uint64_t staging, int rank) {
+  return message_pieces_offset(staging, rank) + kMessagePiecesBytes;
+}
+[[nodiscard]] constexpr std::uint64_t host_chain_offset(std::uint64_t staging, int rank) {
+  return host_path_offset(staging, rank) + kHostPathBytes;
+}
+inline constexpr std::uint64_t kStagingBytes = 2 * kStagingHalfBytes + kMiddleOfPageBytes +
+                                               kMessageRingBytes + kMessagePiecesBytes +
+                                               kHostPathBytes + kHostChainBytes;
+
+}  // namespace hccl::node

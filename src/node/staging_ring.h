@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Divides the part of a staging buffer that holds whole messages.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+namespace hccl::node {
+
+// Allocates blocks one behind the other, and wraps around at the end. Blocks may be freed in any
+// order, but their space is allocated again only after all earlier blocks have been freed too.
+class StagingRing {
+ public:
+  explicit StagingRing(std::uint64_t bytes) : bytes_(bytes) {}
+
+  // Returns the offset of `bytes` contiguous bytes, which is a multiple of kAlignment. Returns
+  // nothing if there is no room. `bytes` must not be 0.
+  [[nodiscard]] std::optional<std::uint64_t> allocate(std::uint64_t bytes);
+  // Frees the block at `offset`, which allocate() has returned.
+  void free(std::uint64_t offset);
+  void clear() { blocks_.clear(); }
+
+ private:
+  static constexpr std::uint64_t kAlignment = 64;  // a cache line
+
+  struct Block {
+    std::uint64_t begin;
+    std::uint64_t end;
+    bool is_free;
+  };
+
+  const std::uint64_t bytes_;
+  std::deque<Block> blocks_;  // in the order of allocation
+};
+
+}  // namespace hccl::node

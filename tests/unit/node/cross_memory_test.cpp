@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests reads of another rank's host memory.
+
+#include "node/cross_memory.h"
+
+#include "engine_ranks.h"
+
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace hccl::node {
+namespace {
+
+constexpr std::size_t kLongRange = 3 << 20;  // several pieces
+
+// Two ranks with the given processes. If rank 1 is `enabled`, its tag is in this process.
+struct Pair {
+  explicit Pair(int pid_of_rank_1, bool enabled = true)
+      : control(ControlBlock::create(2)),
+        segment(SharedSegment::map(control)),
+        reader(ControlBlock(segment->data()), 0, {getpid(), pid_of_rank_1}, true),
+        peer(ControlBlock(segment->data()), 1, {getpid(), pid_of_rank_1}, enabled) {}
+
+  FileDescriptor control;
+  std::shared_ptr<SharedSegment> segment;
+  CrossMemory reader;
+  CrossMemory peer;
+};
+
+std::uint64_t address_of(std::vector<std::byte>& bytes) {
+  return reinterpret_cast<std::uint64_t>(bytes.data());
+}
+
+TEST(CrossMemory, ReadsLongRanges) {
+  Pair pair(getpid());
+  std::vector<std::byte> from(kLongRange), to(kLongRange);
+  for (std::size_t at = 0; at < kLongRange; ++at) from[at] = static_cast<std::byte>(at * 7 % 251);
+  EXPECT_FALSE(pair.peer.is_readable_by(0)) << "rank 0 has not tried yet";
+  ASSERT_TRUE(pair.reader.can_read(1));
+  EXPECT_TRUE(pair.peer.is_readable_by(0));
+  EXPECT_TRUE(pair.reader.can_read_all());
+  ASSERT_TRUE(pair.reader.read(1, to.data(), address_of(from), kLongRange));
+  EXPECT_EQ(from, to);
+}
+
+TEST(CrossMemory, FailsIfMemoryIsNotMapped) {
+  Pair pair(getpid());
+  void* const gone =
+      mmap(nullptr, kLongRange, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(gone, MAP_FAILED);
+  munmap(gone, kLongRange);
+  ASSERT_TRUE(pair.reader.can_read(1));
+  std::vector<std::byte> to(kLongRange);
+  EXPECT_FALSE(pair.reader.read(1, to.data(), reinterpret_cast<std::uint64_t>(gone), kLongRange));
+  EXPECT_FALSE(pair.reader.can_read(1));
+  EXPECT_FALSE(pair.peer.is_readable_by(0));
+}
+
+TEST(CrossMemory, ReadsNothingIfDisabled) {
+  Pair pair(getpid(), false);
+  EXPECT_FALSE(pair.reader.can_read(1)) << "rank 1 does not permit it";
+  EXPECT_FALSE(pair.peer.can_read(0)) << "rank 1 does not want it";
+}
+
+TEST(CrossMemory, ReadsNothingWithoutAPid) {
+  Pair pair(0);
+  EXPECT_FALSE(pair.reader.can_read(1));
+}
+
+TEST(CrossMemory, WaitsForTheTagOfAPeerThatJoinsLater) {
+  const FileDescriptor control = ControlBlock::create(2);
+  const auto segment = SharedSegment::map(control);
+  CrossMemory reader(ControlBlock(segment->data()), 0, {getpid(), getpid()}, true);
+  EXPECT_FALSE(reader.can_read(1));
+  const CrossMemory peer(ControlBlock(segment->data()), 1, {getpid(), getpid()}, true);
+  EXPECT_TRUE(reader.can_read(1));
+}
+
+// A process that has the number of the peer's process, but is another one, has another tag.
+TEST(CrossMemory, RecognisesAnotherProcess) {
+  const pid_t other = fork();
+  if (other == 0) {
+    for (;;) pause();
+  }
+  {
+    Pair pair(other);  // created after the fork, so the child has no such tag
+    EXPECT_FALSE(pair.reader.can_read(1));
+  }
+  kill(other, SIGKILL);
+  waitpid(other, nullptr, 0);
+}
+
+TEST(CrossMemory, StopsIfTheCommunicatorFails) {
+  Pair pair(getpid());
+  std::vector<std::byte> bytes(kLongRange);
+  ASSERT_TRUE(pair.reader.can_read(1));
+  Fault(ControlBlock(pair.segment->data())).raise(hcclSystemError, "rank 1 has failed");
+  std::vector<std::byte> to(kLongRange);
+  EXPECT_THROW(static_cast<void>(pair.reader.read(1, to.data(), address_of(bytes), kLongRange)),
+               Error);
+}
+
+}  // namespace
+}  // namespace hccl::node
