@@ -59,7 +59,8 @@ struct CollectiveOperation {
   device::Placement recv;
   device::Content content = device::Content::data;  // of the send buffer
   Mapping mapping = Mapping::whole;                 // of this rank's buffers
-  bool reads_peers = false;                         // whether this rank has chosen HostReads
+  bool continues = false;    // whether this rank's input is the previous operation's result
+  bool reads_peers = false;  // whether this rank has chosen HostReads
   // True if each rank computes a fixed share of the tiles. The same on all ranks once all of them
   // have posted.
   bool has_shares = false;

@@ -101,17 +101,24 @@ inline constexpr std::uint32_t kHostPayloadLanes = 8;
 // maps the whole buffer.
 enum class Mapping : std::uint8_t { whole, unused, by_shares };
 
-// Packs the device::Content of a rank's send buffer, whether the rank wants to read its peers' host
-// memory (HostReads), whether its send and receive buffers are staging buffers, and how the ranks
-// map the rank's buffers.
-[[nodiscard]] constexpr std::uint8_t pack_memory(std::uint8_t content, bool reads_peers,
-                                                 bool send_is_staged, bool recv_is_staged,
-                                                 Mapping mapping) {
-  return static_cast<std::uint8_t>(content | (reads_peers ? 0x08 : 0) |
-                                   (send_is_staged ? 0x10 : 0) | (recv_is_staged ? 0x20 : 0) |
-                                   static_cast<unsigned>(mapping) << 6);
+// A slot's facts about the buffers of its rank, which pack_memory() packs into a byte. `content`:
+// the device::Content of the send buffer.
+struct SlotMemory {
+  std::uint8_t content = 0;
+  bool continues = false;    // the input is the result of the lane's previous operation (post.cpp)
+  bool reads_peers = false;  // the rank wants to read its peers' host memory (HostReads)
+  bool send_is_staged = false;
+  bool recv_is_staged = false;
+  Mapping mapping = Mapping::whole;
+};
+[[nodiscard]] constexpr std::uint8_t pack_memory(const SlotMemory& memory) {
+  return static_cast<std::uint8_t>(
+      memory.content | (memory.continues ? 0x04 : 0) | (memory.reads_peers ? 0x08 : 0) |
+      (memory.send_is_staged ? 0x10 : 0) | (memory.recv_is_staged ? 0x20 : 0) |
+      static_cast<unsigned>(memory.mapping) << 6);
 }
-[[nodiscard]] constexpr std::uint8_t content_in(std::uint8_t memory) { return memory & 0x07; }
+[[nodiscard]] constexpr std::uint8_t content_in(std::uint8_t memory) { return memory & 0x03; }
+[[nodiscard]] constexpr bool continues(std::uint8_t memory) { return (memory & 0x04) != 0; }
 [[nodiscard]] constexpr bool reads_peers(std::uint8_t memory) { return (memory & 0x08) != 0; }
 [[nodiscard]] constexpr bool send_is_staged(std::uint8_t memory) { return (memory & 0x10) != 0; }
 [[nodiscard]] constexpr bool recv_is_staged(std::uint8_t memory) { return (memory & 0x20) != 0; }

@@ -41,7 +41,9 @@ EagerOutcome EagerPath::run() {
 }
 
 const std::byte* EagerPath::payload(int rank) const {
-  return op_.eager() ? op_.lane.slot(rank).payload : op_.lane.host_payload(op_.number, rank);
+  if (!op_.eager()) return op_.lane.host_payload(op_.number, rank);
+  const Slot& slot = op_.lane.slot(rank);
+  return continues(slot.memory) ? op_.lane.last_result() : slot.payload;
 }
 
 void EagerPath::check_result() const {
@@ -79,6 +81,9 @@ void EagerPath::store_result() const {
                           {&destination, 1}, op_.call.count, reduce::StorePolicy::cached);
     }
   }
+  // The next operation of a peer may continue this one (post.cpp).
+  if (op_.eager() && op_.call.collective == Collective::all_reduce)
+    std::memcpy(op_.lane.last_result(), destination - bytes, bytes);
 }
 
 }  // namespace hccl::node

@@ -51,6 +51,8 @@ class Lane {
     const std::size_t row = number % kSlots;
     return host_payloads_ + (row * ranks_ + static_cast<std::size_t>(rank)) * kHostPayloadStride;
   }
+  // Returns a buffer of Slot::kPayloadBytes for this rank's result of the last eager all-reduce.
+  [[nodiscard]] std::byte* last_result() { return last_result_.data(); }
   // Returns the number, plus one, of the tile that `rank` is storing; 0 if there is none.
   [[nodiscard]] std::atomic<std::uint32_t>& current_tile(int rank) const {
     return current_tiles_[rank].number;
@@ -147,6 +149,7 @@ class Lane {
   };
   static constexpr unsigned kUsesBits = 6;
   std::array<Uses, 1 << kUsesBits> uses_{};
+  std::array<std::byte, Slot::kPayloadBytes> last_result_{};
 };
 
 }  // namespace hccl::node

@@ -22,8 +22,12 @@ void publish(const NodeSegment& node, const CollectiveOperation& op) {
   slot.collective = static_cast<std::uint8_t>(call.collective);
   slot.type = call.type;
   slot.operation = call.operation;
-  slot.memory = pack_memory(static_cast<std::uint8_t>(op.content), op.reads_peers, op.stages_send(),
-                            op.stages_recv(), op.mapping);
+  slot.memory = pack_memory({.content = static_cast<std::uint8_t>(op.content),
+                             .continues = op.continues,
+                             .reads_peers = op.reads_peers,
+                             .send_is_staged = op.stages_send(),
+                             .recv_is_staged = op.stages_recv(),
+                             .mapping = op.mapping});
   if (op.staging != nullptr && !op.eager()) slot.host_input() = op.host_call().send;
   slot.root = call.root;
   slot.count = call.count;
@@ -54,6 +58,28 @@ bool is_in_page_tables(const NodeSegment& node, const CollectiveOperation& op) {
          (op.eager() || populated(op.call.recv, op.recv_bytes));
 }
 
+// The memory to which an operation writes its result. `is_known_to_all`: every rank computes the
+// same result and keeps it in Lane::last_result().
+struct Result {
+  AddressRange range;
+  bool is_known_to_all;
+};
+
+bool is_eager_all_reduce(const CollectiveOperation& op) {
+  return op.eager() && op.call.collective == Collective::all_reduce && op.call.whole == nullptr;
+}
+
+Result result_of(const CollectiveOperation& op) {
+  return {{op.host_call().recv, op.recv_bytes}, is_eager_all_reduce(op)};
+}
+
+// Returns whether the input of `next` is exactly the result of the operation before it, so that
+// this rank need not post it.
+bool continues(const CollectiveOperation& next, const Result& previous) {
+  return previous.is_known_to_all && is_eager_all_reduce(next) &&
+         next.call.send == previous.range.first && next.send_bytes == previous.range.bytes;
+}
+
 // Returns whether `next` may be posted ahead of its turn, while `op` runs. `unfinished`: the
 // results of `op` and of the operations between the two.
 bool can_prepost(const NodeSegment& node, const CollectiveOperation& op,
@@ -70,6 +96,7 @@ bool can_prepost(const NodeSegment& node, const CollectiveOperation& op,
   if (next.writes_result(node.rank()) && !device::is_device_address(call.recv) &&
       !device::has_host_access(call.recv, next.recv_bytes, device::HostAccess::write))
     return false;
+  if (next.continues) return true;
   const AddressRange source{call.send, next.send_bytes};
   const bool knows_views = node.arena().recognises_views();
   return std::ranges::none_of(unfinished, [&](const AddressRange& result) {
@@ -84,7 +111,7 @@ bool can_prepost(const NodeSegment& node, const CollectiveOperation& op,
 void post(NodeSegment& node, CollectiveOperation& op) {
   device::Arena& arena = node.arena();
   if (op.eager()) {  // publishes no addresses: peers access only the slot
-    if (op.send_bytes != 0) {
+    if (op.send_bytes != 0 && !op.continues) {
       op.content =
           load(arena, op.call.send, op.send_bytes, op.lane.slot(op.number, node.rank()).payload);
     }
@@ -118,8 +145,9 @@ void ring_if_all_posted(const NodeSegment& node, const CollectiveOperation& op) 
 
 // Stops at the first call that cannot be posted ahead: a barrier, a call that takes another path
 // than `op`, a longer call on host memory, a call whose pages are not mapped, or an eager call that
-// reads the result of an unfinished operation. The input of an eager call is read when the call is
-// posted; a cooperative call accesses memory only after all earlier operations are complete.
+// reads the result of an unfinished operation and does not continue it. The input of an eager call
+// is read when the call is posted; a cooperative call accesses memory only after all earlier
+// operations are complete.
 void prepost(NodeSegment& node, CollectiveOperation& op) {
   if (op.ahead == nullptr || op.looked_ahead || op.lane.posted(op.number + kMaxAhead / 2)) return;
   // After a fault, ranks also advance past operations that are not complete. Peers may still read
@@ -127,9 +155,9 @@ void prepost(NodeSegment& node, CollectiveOperation& op) {
   if (node.fault().raised()) return;
   op.looked_ahead = true;
   std::array<AddressRange, kMaxAhead> unfinished;
-  AddressRange result{op.host_call().recv, op.recv_bytes};
+  Result result = result_of(op);
   for (std::uint32_t distance = 1; distance <= kMaxAhead; ++distance) {
-    unfinished[distance - 1] = result;
+    unfinished[distance - 1] = result.range;
     const CollectiveCall* const call = op.ahead->next();
     if (call == nullptr || call->collective == Collective::barrier) return;
     std::optional<HostStaging> staging;
@@ -139,7 +167,8 @@ void prepost(NodeSegment& node, CollectiveOperation& op) {
     }
     CollectiveOperation next(op.lane, staging ? staging->staged_call() : *call, node.rank(),
                              node.size(), op.number + distance, staging ? &*staging : nullptr);
-    result = {call->recv, next.recv_bytes};
+    next.continues = continues(next, result);
+    result = result_of(next);
     if (op.lane.posted(next.number)) continue;
     if (!can_prepost(node, op, next, {unfinished.data(), distance})) return;
     post(node, next);

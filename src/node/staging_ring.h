@@ -20,19 +20,19 @@ class StagingRing {
   [[nodiscard]] std::optional<std::uint64_t> allocate(std::uint64_t bytes);
   // Frees the block at `offset`, which allocate() has returned.
   void free(std::uint64_t offset);
-  void clear() { blocks_.clear(); }
+  void clear() { reservations_.clear(); }
 
  private:
   static constexpr std::uint64_t kAlignment = 64;  // a cache line
 
-  struct Block {
+  struct Reservation {
     std::uint64_t begin;
     std::uint64_t end;
     bool is_free;
   };
 
   const std::uint64_t bytes_;
-  std::deque<Block> blocks_;  // in the order of allocation
+  std::deque<Reservation> reservations_;  // in the order of allocation
 };
 
 }  // namespace hccl::node

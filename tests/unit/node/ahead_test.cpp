@@ -265,6 +265,58 @@ TEST(Ahead, PeerCompletesOperationsPostedByWaitingRank) {
   }
 }
 
+// Returns the fold of the values of several ranks.
+std::vector<float> folded(const Memory& inputs, hcclRedOp_t operation) {
+  std::vector<float> result(inputs[0].size());
+  std::vector<const std::byte*> sources;
+  for (const std::vector<float>& input : inputs)
+    sources.push_back(reinterpret_cast<const std::byte*>(input.data()));
+  auto* const to = reinterpret_cast<std::byte*>(result.data());
+  reduce::reduce_tile(hcclFloat32, operation, sources, {&to, 1}, result.size(),
+                      reduce::StorePolicy::cached);
+  return result;
+}
+
+// Calls whose input is the previous call's result. Before some calls, rank 1 changes its buffer,
+// and queues no further call before it has done so. Two in three calls are averages, so that no
+// value overflows.
+TEST(Ahead, ChainsOfCallsEqualSequentialExecution) {
+  constexpr std::size_t kCalls = 120;
+  const auto changes = [](std::size_t call) { return call % 7 == 3 || call % 11 == 5; };
+  for (const std::size_t count : {1u, 3u, 260u}) {  // at most the longest eager chunk
+    for (const bool in_place : {true, false}) {
+      EngineRanks ranks(3);
+      std::atomic<int> wrong{0};
+      ranks.run([&](int rank) {
+        const auto lane = ranks.make_lane(rank);
+        const std::vector<float> zeros(count, 0.0F);
+        const std::uint64_t first = ranks.upload(rank, zeros);
+        const std::uint64_t second = in_place ? first : ranks.upload(rank, zeros);
+        std::vector<CollectiveCall> calls;
+        for (std::size_t at = 0; at < kCalls; ++at) {
+          CollectiveCall call =
+              all_reduce_call(count, at % 2 == 0 ? first : second, at % 2 == 0 ? second : first);
+          if (at % 3 != 0) call.operation = hcclAvg;
+          calls.push_back(call);
+        }
+        std::vector<float> expected = zeros;
+        for (std::size_t at = 0; at < kCalls; ++at) {
+          std::vector<float> changed = expected;
+          if (changes(at)) changed = random_values(count, static_cast<unsigned>(at));
+          if (rank == 1 && changes(at)) ranks.write(rank, calls[at].send, changed);
+          std::size_t end = at + 1;
+          while (rank == 1 && end < kCalls && !changes(end)) ++end;
+          RestOfProgram rest(calls, at + 1, rank == 1 ? end : kCalls);
+          ranks.engine(rank).execute(*lane, calls[at], &rest);
+          expected = folded({expected, changed, expected}, calls[at].reduction());
+          if (!same_bits(ranks.read(rank, calls[at].recv, count), expected)) ++wrong;
+        }
+      });
+      EXPECT_EQ(wrong, 0) << count << (in_place ? " in place" : "");
+    }
+  }
+}
+
 // Runs in-place calls, which are all queued in advance, until rank 0 aborts before call `at`.
 // Returns true if no other rank wrote to this rank's buffer afterwards.
 bool run_until_aborted(EngineRanks& ranks, int rank, std::size_t at) {
