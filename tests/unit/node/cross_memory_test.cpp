@@ -34,7 +34,7 @@ struct Pair {
   CrossMemory peer;
 };
 
-std::uint64_t address_of(std::vector<std::byte>& bytes) {
+std::uint64_t location_of(std::vector<std::byte>& bytes) {
   return reinterpret_cast<std::uint64_t>(bytes.data());
 }
 
@@ -46,21 +46,20 @@ TEST(CrossMemory, ReadsLongRanges) {
   ASSERT_TRUE(pair.reader.can_read(1));
   EXPECT_TRUE(pair.peer.is_readable_by(0));
   EXPECT_TRUE(pair.reader.can_read_all());
-  ASSERT_TRUE(pair.reader.read(1, to.data(), address_of(from), kLongRange));
+  ASSERT_TRUE(pair.reader.read(1, to.data(), location_of(from), kLongRange));
   EXPECT_EQ(from, to);
 }
 
-TEST(CrossMemory, FailsIfMemoryIsNotMapped) {
+TEST(CrossMemory, FailsIfMemoryCannotBeRead) {
   Pair pair(getpid());
-  void* const gone =
-      mmap(nullptr, kLongRange, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(gone, MAP_FAILED);
-  munmap(gone, kLongRange);
+  void* const sealed = mmap(nullptr, kLongRange, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(sealed, MAP_FAILED);
   ASSERT_TRUE(pair.reader.can_read(1));
   std::vector<std::byte> to(kLongRange);
-  EXPECT_FALSE(pair.reader.read(1, to.data(), reinterpret_cast<std::uint64_t>(gone), kLongRange));
+  EXPECT_FALSE(pair.reader.read(1, to.data(), reinterpret_cast<std::uint64_t>(sealed), kLongRange));
   EXPECT_FALSE(pair.reader.can_read(1));
   EXPECT_FALSE(pair.peer.is_readable_by(0));
+  munmap(sealed, kLongRange);
 }
 
 TEST(CrossMemory, ReadsNothingIfDisabled) {
@@ -103,7 +102,7 @@ TEST(CrossMemory, StopsIfTheCommunicatorFails) {
   ASSERT_TRUE(pair.reader.can_read(1));
   Fault(ControlBlock(pair.segment->data())).raise(hcclSystemError, "rank 1 has failed");
   std::vector<std::byte> to(kLongRange);
-  EXPECT_THROW(static_cast<void>(pair.reader.read(1, to.data(), address_of(bytes), kLongRange)),
+  EXPECT_THROW(static_cast<void>(pair.reader.read(1, to.data(), location_of(bytes), kLongRange)),
                Error);
 }
 

@@ -227,19 +227,17 @@ TEST_F(StagedMessagesTest, DeliverMessagesInAnyOrderIfRingIsFull) {
   }
 }
 
-TEST_F(MessageStepsTest, RefuseHostMemoryThatIsNotMapped) {
-  constexpr std::size_t kBytes = 1 << 20;
-  void* const gone =
-      mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(gone, MAP_FAILED);
-  munmap(gone, kBytes);
-  const auto address = reinterpret_cast<std::uint64_t>(gone);
+TEST_F(MessageStepsTest, RefuseHostMemoryThatCannotBeRead) {
+  constexpr std::size_t kLength = 1 << 20;
+  void* const sealed = mmap(nullptr, kLength, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(sealed, MAP_FAILED);
   for (const std::size_t count : {2u, 1'000u, 200'000u}) {
-    const PointToPoint out = send(address, count);
+    const PointToPoint out = send(reinterpret_cast<std::uint64_t>(sealed), count);
     MessageItem sent = sender_.make_item(out);
     EXPECT_FALSE(sender_.can_begin_early(sent));
     EXPECT_THROW(sender_.advance(sent), Error);
   }
+  munmap(sealed, kLength);
 }
 
 TEST_F(MessageStepsTest, ReuseEntriesOfMailbox) {
