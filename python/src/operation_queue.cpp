@@ -22,9 +22,9 @@ namespace hccl_torch {
 
 namespace {
 
-// The smallest tensor, in bytes, that needs a bounce buffer. Smaller messages travel in the
-// library's slots.
-constexpr std::size_t kLeastBounce = 16384;
+// The smallest message, in bytes, whose memory is checked by the call. For smaller ones, the check
+// would take longer than the transfer.
+constexpr std::size_t kLeastChecked = 16384;
 
 // Throws c10::TypeError unless the tensor is a dense CPU or HPU tensor.
 void require_dense(const at::Tensor& tensor, const char* call) {
@@ -176,7 +176,7 @@ std::uint64_t OperationQueue::sequence() const {
 
 Issue::Issue(OperationQueue& queue, c10d::OpType type, const char* name)
     : Issue(queue, type, name, queue.communicator_->stream()) {
-  bounces_ = false;
+  has_messages_ = false;
 }
 
 Issue::Issue(OperationQueue& queue, c10d::OpType type, const char* name, const Stream& stream)
@@ -222,13 +222,17 @@ void Issue::count(const at::Tensor& tensor, std::uint64_t& bytes) {
     is_zero_copy_ = false;
 }
 
-// Returns whether the calls need a copy of the tensor. In a collective, the library copies ordinary
-// memory in slices that fit into the cache. In a group, the library transfers one message after
-// another, so this backend copies the tensors of messages into shared memory first.
-bool Issue::needs_copy(const at::Tensor& tensor) const {
-  return !tensor.is_contiguous() || tensor.is_conj() || tensor.is_neg() ||
-         (bounces_ && tensor.nbytes() >= kLeastBounce &&
-          !MemoryPool::instance().contains(tensor.const_data_ptr()));
+// Returns whether the calls need a copy of the tensor. The library itself copies ordinary memory
+// where it must.
+bool Issue::needs_copy(const at::Tensor& tensor) {
+  return !tensor.is_contiguous() || tensor.is_conj() || tensor.is_neg();
+}
+
+// Returns whether to check, before the call, that the tensor's memory is accessible. If the library
+// finds inaccessible memory when the operation runs, the group fails.
+bool Issue::must_check(const at::Tensor& tensor) const {
+  return needs_copy(tensor) || (has_messages_ && tensor.nbytes() >= kLeastChecked &&
+                                !MemoryPool::instance().contains(tensor.const_data_ptr()));
 }
 
 at::Tensor Issue::copy_of(const at::Tensor& tensor, bool with_elements) {
@@ -301,7 +305,7 @@ at::Tensor Issue::input(const at::Tensor& tensor) {
   require_dense(tensor, name_);
   count(tensor, bytes_in_);
   const bool copies = needs_copy(tensor);
-  if (copies) require_readable(tensor, name_);
+  if (must_check(tensor)) require_readable(tensor, name_);
   order_behind_others(tensor, copies, Access::reads);
   if (copies) return copy_of(tensor, true);
   return hold(tensor);
@@ -317,8 +321,8 @@ at::Tensor Issue::output(at::Tensor& tensor, bool keeps) {
   if (order_behind_others(tensor, copies, keeps ? Access::changes : Access::overwrites))
     copies = true;
   operation().written.push_back(MemoryRange(tensor));
+  if (copies || must_check(tensor)) require_writable(tensor, name_);
   if (!copies) return hold(tensor);
-  require_writable(tensor, name_);
   at::Tensor copy = copy_of(tensor, keeps);
   then([tensor, copy, name = name_]() mutable { deliver_into(tensor, copy, name); });
   return copy;

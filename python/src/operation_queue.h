@@ -120,7 +120,7 @@ class Issue {
     }
   }
   // Declares that the operation consists of messages. Call it before input() and output().
-  void consists_of_messages() { bounces_ = true; }
+  void consists_of_messages() { has_messages_ = true; }
   // Send or receive the bytes of a contiguous tensor as one message. Throw c10::DistBackendError.
   void send(const at::Tensor& from, int peer) { send(from, peer, 0); }
   void receive(const at::Tensor& to, int peer) { receive(to, peer, 0); }
@@ -163,7 +163,8 @@ class Issue {
  private:
   enum class Access { reads, overwrites, changes };
 
-  [[nodiscard]] bool needs_copy(const at::Tensor& tensor) const;
+  [[nodiscard]] static bool needs_copy(const at::Tensor& tensor);
+  [[nodiscard]] bool must_check(const at::Tensor& tensor) const;
   // Blocks until earlier operations that write to `tensor` in a step have ended. If this operation
   // `copies` the tensor, waits for all earlier operations that write to it. For an HPU tensor, also
   // waits for conflicting operations on other streams. Leaves out writers for which
@@ -191,7 +192,7 @@ class Issue {
   const bool is_coalesced_;
   const bool is_message_;
   bool has_called_ = false;
-  bool bounces_ = true;  // whether large tensors in ordinary memory need a bounce buffer
+  bool has_messages_ = true;
   const bool is_deferred_ = false;
   const std::size_t steps_before_ = 0;  // number of steps of earlier coalesced calls
   std::uint64_t after_;                 // position of the stream before the first call
