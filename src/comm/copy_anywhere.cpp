@@ -3,7 +3,7 @@
 
 #include "device/address.h"
 #include "device/copy.h"
-#include "node/slicing.h"
+#include "node/staging_layout.h"
 
 #include <algorithm>
 

@@ -106,15 +106,12 @@ void copy_to_device(Arena& arena, DeviceAddress destination, const void* source,
 
 void copy_to_host(Arena& arena, void* destination, DeviceAddress source, std::size_t bytes,
                   HostCheck check) {
-  copy_to_host(*arena.view(), destination, arena.file_offset(source), bytes, check);
-}
-
-void copy_to_host(ArenaView& memory, void* destination, std::uint64_t offset, std::size_t bytes,
-                  HostCheck check) {
-  const int file = memory.file().get();
+  ArenaView& view = *arena.view();
+  const int file = view.file().get();
+  const std::uint64_t offset = arena.file_offset(source);
   auto* to = static_cast<std::byte*>(destination);
-  if (can_copy_plainly(HostAccess::write, check, destination, memory, offset, bytes)) {
-    for_each_span(memory, offset, bytes, [&](std::byte* from, std::size_t done, std::size_t piece) {
+  if (can_copy_plainly(HostAccess::write, check, destination, view, offset, bytes)) {
+    for_each_span(view, offset, bytes, [&](std::byte* from, std::size_t done, std::size_t piece) {
       std::memcpy(to + done, from, piece);
     });
     return;

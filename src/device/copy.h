@@ -12,7 +12,6 @@
 namespace hccl::device {
 
 class Arena;
-class ArenaView;
 
 // by_copy: each copy checks its host memory with the kernel. by_caller: the caller has called
 // recheck_host_buffer() for a whole buffer, which the same thread then copies in pieces.
@@ -29,9 +28,6 @@ enum class HostCheck : std::uint8_t { by_copy, by_caller };
 void copy_to_device(Arena& arena, DeviceAddress destination, const void* source, std::size_t bytes,
                     HostCheck check = HostCheck::by_copy);
 void copy_to_host(Arena& arena, void* destination, DeviceAddress source, std::size_t bytes,
-                  HostCheck check = HostCheck::by_copy);
-// Copies from the memory file of any device, beginning at `offset`.
-void copy_to_host(ArenaView& memory, void* destination, std::uint64_t offset, std::size_t bytes,
                   HostCheck check = HostCheck::by_copy);
 // Populates device memory that is used repeatedly, such as a staging buffer, so that copies to and
 // from this memory need no system call. Throws Error(hcclOutOfMemory).

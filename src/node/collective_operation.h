@@ -65,7 +65,8 @@ struct CollectiveOperation {
   // have posted.
   bool has_shares = false;
 
-  // The counter of other ranks for which this rank waits in HostPath or HostChain, or null.
+  // The counter of other ranks for which this rank waits in HostPath, HostReads or HostChain,
+  // or null.
   std::atomic<std::uint32_t> SliceCounters::*awaited_counter = nullptr;
   std::uint32_t awaited_count = 0;
   AwaitedRanks awaited_ranks = AwaitedRanks::all;

@@ -46,8 +46,8 @@ struct alignas(64) RankRecord {
   // until both are valid.
   alignas(64) std::atomic<std::uint64_t> tag_address{0};
   std::uint64_t tag = 0;
-  std::atomic<std::uint64_t> readable{
-      0};  // ranks whose memory this rank may read: one bit per rank
+  // The ranks whose memory this rank may read: one bit per rank.
+  std::atomic<std::uint64_t> readable{0};
 };
 
 // A rank's part of an operation: a cache line with the descriptor and the first 16 bytes of the

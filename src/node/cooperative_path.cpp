@@ -50,7 +50,7 @@ bool CooperativePath::gather() {
   PostedRanks ranks(op_.lane, node_.size(), op_.slice_number + 1);
   if (is_in(LaneBlock::gathering) && !ranks.all_posted()) {
     prepost(node_, op_);
-    // Wakes the ranks in HostPath or HostChain, which sleep until all ranks have posted.
+    // Wakes the ranks in HostPath, HostReads or HostChain, which sleep until all ranks have posted.
     if (op_.slice_number == 0) ring_if_all_posted(node_, op_);
     const auto can_begin = [&] { return !is_in(LaneBlock::gathering) || ranks.all_posted(); };
     // A suspended operation restarts from its first slice, so it may be suspended only before its

@@ -71,6 +71,9 @@ bool CrossMemory::read(int peer, std::byte* to, std::uint64_t address, std::uint
     record(rank_).readable.fetch_and(~bit(peer), std::memory_order_relaxed);
     return false;
   }
+  // After a failure, the peer's program may have reused the memory before it was read.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (fault_.raised()) fault_.throw_error();
   return true;
 }
 

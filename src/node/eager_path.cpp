@@ -43,7 +43,10 @@ EagerOutcome EagerPath::run() {
 const std::byte* EagerPath::payload(int rank) const {
   if (!op_.eager()) return op_.lane.host_payload(op_.number, rank);
   const Slot& slot = op_.lane.slot(rank);
-  return continues(slot.memory) ? op_.lane.last_result() : slot.payload;
+  if (!continues(slot.memory)) return slot.payload;
+  const std::byte* const last = op_.lane.last_result();
+  if (last == nullptr) node_.fault().throw_error();  // the operation before this one has failed
+  return last;
 }
 
 void EagerPath::check_result() const {
@@ -83,7 +86,7 @@ void EagerPath::store_result() const {
   }
   // The next operation of a peer may continue this one (post.cpp).
   if (op_.eager() && op_.call.collective == Collective::all_reduce)
-    std::memcpy(op_.lane.last_result(), destination - bytes, bytes);
+    op_.lane.keep_result(destination - bytes, bytes);
 }
 
 }  // namespace hccl::node

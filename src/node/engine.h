@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs the calls of ranks that map each other's memory: collectives by EagerPath, HostChain,
-// HostPath or CooperativePath, and groups of sends and receives by Exchange.
+// HostReads, HostPath or CooperativePath, and groups of sends and receives by Exchange.
 #pragma once
 
 #include "base/wait_limit.h"
@@ -51,8 +51,8 @@ class Engine {
   // Runs a group of sends to and receives from other ranks. The calls of a group run concurrently;
   // groups run one after the other, in stream order. `place`: the position of the calls in their
   // stream. `ahead`: the later groups of that stream. `staging`: a staging buffer of
-  // kStagingBytes for calls on host memory, or 0 if there are no such calls. Blocks and returns as
-  // execute() does. Throws Error if one of the calls fails.
+  // kStagingBytes, or 0 if neither these calls nor pending ones are on host memory. Blocks and
+  // returns as execute() does. Throws Error if one of the calls fails.
   bool exchange(const StreamPlace& place, std::span<const PointToPoint> calls,
                 GroupLookahead& ahead, device::DeviceAddress staging = 0);
 

@@ -62,12 +62,6 @@ bool HostChain::run() {
   }
 }
 
-void HostChain::post_once() {
-  if (op_.lane.posted(op_.number)) return;
-  post(node_, op_);
-  ring_if_all_posted(node_, op_);
-}
-
 // A peer that has seen this rank's counter may still access this rank's staging buffer.
 void HostChain::withdraw() {
   if (added_ != first_slice_) op_.lane.begin_withdrawal();

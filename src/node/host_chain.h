@@ -44,7 +44,6 @@ class HostChain : private HostCollective {
   };
 
   // Posts the operation, if this rank has not done so.
-  void post_once();
   // Adds this rank's data to all slices that are ready, of the current call and of later ones.
   void add_ready_slices();
   // Returns whether this rank may access the accumulators before all ranks have posted the current

@@ -5,6 +5,7 @@
 #include "device/copy.h"
 #include "device/host_memory.h"
 #include "node/call_match.h"
+#include "node/post.h"
 #include "reduce/reduce.h"
 
 #include <algorithm>
@@ -26,12 +27,20 @@ std::uint64_t program_bytes(const CollectiveCall& call, int rank, int ranks) {
 HostCollective::HostCollective(NodeSegment& node, StallMonitor& stalls, std::uint64_t cache_bytes,
                                CollectiveOperation& op, HostSlices slices, std::uint32_t first)
     : node_(node),
+      stalls_(stalls),
+      cache_bytes_(cache_bytes),
       op_(op),
       call_(op.staging->host_call()),
       slices_(slices),
       wait_(node, stalls, op),
       first_slice_(first),
       bypasses_cache_(program_bytes(call_, node.rank(), node.size()) > cache_bytes / 2) {}
+
+void HostCollective::post_once() {
+  if (op_.lane.posted(op_.number)) return;
+  post(node_, op_);
+  ring_if_all_posted(node_, op_);
+}
 
 void HostCollective::check_access() const {
   const int ranks = node_.size();

@@ -31,6 +31,25 @@ class HostCollective {
                  CollectiveOperation& op, HostSlices slices, std::uint32_t first);
   ~HostCollective() = default;
 
+  // Posts the operation, unless this rank has done so.
+  void post_once();
+  // Calls begin(operation) with the next call of the stream if its data goes through host memory,
+  // `serves(call)` is true, and this rank may read its input now. Ranks that share cores need one
+  // round of context switches per call instead of two if the next call has begun. Does nothing
+  // after a fault, because peers may still read old slots (see prepost() in post.cpp).
+  template <class Serves, class Begin>
+  void begin_next_call(Serves serves, Begin begin) {
+    if (op_.ahead == nullptr || node_.fault().raised() || op_.lane.posted(op_.number + 1)) return;
+    const CollectiveCall* const call = op_.ahead->next();
+    const AddressRange result = result_of(call_);
+    if (call == nullptr || !serves(*call) || !can_read_early(*call, {&result, 1})) return;
+    HostStaging staging(node_.arena(), op_.staging->buffer(), *call, node_.rank(), node_.size());
+    CollectiveOperation next(op_.lane, staging.staged_call(), node_.rank(), node_.size(),
+                             op_.number + 1, &staging);
+    if (next.short_on_host || !can_post_early(next)) return;  // EagerPath posts short data
+    begin(next);
+  }
+
   // Throws Error if this rank cannot read or write its buffers.
   void check_access() const;
   // Requires that all ranks have posted. Returns whether the buffers of all ranks are in host
@@ -60,6 +79,8 @@ class HostCollective {
   void publish(Counter counter, std::uint32_t count);
 
   NodeSegment& node_;
+  StallMonitor& stalls_;
+  const std::uint64_t cache_bytes_;
   CollectiveOperation& op_;
   const CollectiveCall& call_;  // with the program's addresses
   const HostSlices slices_;

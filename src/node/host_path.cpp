@@ -39,9 +39,7 @@ HostPath::HostPath(NodeSegment& node, StallMonitor& stalls, std::uint64_t cache_
                    CollectiveOperation& op, std::uint32_t first)
     : HostCollective(node, stalls, cache_bytes, op,
                      HostSlices(op.staging->host_call(), node.size(), segment_bytes(node.size())),
-                     first),
-      stalls_(stalls),
-      cache_bytes_(cache_bytes) {}
+                     first) {}
 
 // Fills the first slice before this rank knows whether all ranks use host memory. If ranks share
 // cores, another wait for all ranks would cost another round of context switches.
@@ -79,21 +77,14 @@ void HostPath::begin() {
   if (!reached(node_.rank(), &SliceCounters::filled, first_slice_ + 1)) fill(0);
 }
 
-// Does nothing after a fault, because peers may still read old slots (see prepost() in post.cpp).
 void HostPath::begin_next() {
-  if (op_.ahead == nullptr || node_.fault().raised() || op_.lane.posted(op_.number + 1)) return;
-  const int rank = node_.rank();
-  const int ranks = node_.size();
-  const CollectiveCall* const call = op_.ahead->next();
-  const AddressRange result = result_of(call_);
-  if (call == nullptr || HostChain::serves(*call, node_) || HostReads::serves(*call, node_) ||
-      !can_read_early(*call, {&result, 1}))
-    return;
-  HostStaging staging(node_.arena(), op_.staging->buffer(), *call, rank, ranks);
-  CollectiveOperation next(op_.lane, staging.staged_call(), rank, ranks, op_.number + 1, &staging);
-  if (next.short_on_host) return;  // EagerPath posts its data
-  HostPath path(node_, stalls_, cache_bytes_, next, first_slice_ + slices_.count());
-  if (path.can_fill_early() && can_post_early(next)) path.begin();
+  const auto serves = [&](const CollectiveCall& call) {
+    return !HostChain::serves(call, node_) && !HostReads::serves(call, node_);
+  };
+  begin_next_call(serves, [&](CollectiveOperation& next) {
+    HostPath path(node_, stalls_, cache_bytes_, next, first_slice_ + slices_.count());
+    if (path.can_fill_early()) path.begin();
+  });
 }
 
 // Returns whether fill(0) can neither block nor fail.

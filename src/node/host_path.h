@@ -29,9 +29,6 @@ class HostPath : private HostCollective {
  private:
   // Posts the operation, if this rank has not done so, and fills its first slice.
   void begin();
-  // Begins the next call of the stream, if that call also takes this path and does not read this
-  // call's result. Ranks that share cores then need one round of context switches per call instead
-  // of two.
   void begin_next();
   [[nodiscard]] bool can_fill_early() const;
   void fill(std::uint32_t slice);
@@ -46,9 +43,6 @@ class HostPath : private HostCollective {
   // Returns a pointer to `bytes` bytes at `offset` in that segment of a rank's staging buffer.
   [[nodiscard]] std::byte* staged(int rank, std::uint32_t slice, std::uint64_t offset,
                                   std::uint64_t bytes) const;
-
-  StallMonitor& stalls_;
-  const std::uint64_t cache_bytes_;
 };
 
 }  // namespace hccl::node

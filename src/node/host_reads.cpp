@@ -15,8 +15,8 @@ namespace hccl::node {
 namespace {
 
 // Returns the minimum size of the blocks that a rank reads. With smaller blocks, HostPath takes
-// less time than the system calls. It copies each block to a staging buffer once, for all ranks
-// that need the block, so this path gains less if these are many and share cores.
+// less time than the system calls. HostPath copies each block to a staging buffer once, for all
+// ranks that need the block, so reads gain less if these ranks are many and share cores.
 std::uint64_t least_block_bytes(const CollectiveTraits& traits, const NodeSegment& node) {
   if (node.size() == 2) return 4 << 10;
   if (traits.exchanges()) return 16 << 10;
@@ -47,8 +47,6 @@ HostReads::HostReads(NodeSegment& node, StallMonitor& stalls, std::uint64_t cach
                      CollectiveOperation& op, std::uint32_t first)
     : HostCollective(node, stalls, cache_bytes, op, one_slice(op.staging->host_call(), node.size()),
                      first),
-      stalls_(stalls),
-      cache_bytes_(cache_bytes),
       end_(first + 1) {}
 
 bool HostReads::serves(const CollectiveCall& call, NodeSegment& node) {
@@ -66,6 +64,7 @@ bool HostReads::is_chosen() const {
 bool HostReads::run() {
   if (!is_chosen()) return false;
   check_access();
+  op_.reads_peers = true;
   post_once();
   await_posts();
   if (!all_on_host() || !all_read()) return false;
@@ -82,31 +81,14 @@ bool HostReads::run() {
     copy_own_chunk(slices_.slice(0));
   }
   if (all_reached(&SliceCounters::released, end_)) op_.lane.block().bell.ring();
-  post_next();
+  begin_next_call([&](const CollectiveCall& call) { return serves(call, node_); },
+                  [&](CollectiveOperation& next) {
+                    next.reads_peers = true;
+                    HostReads(node_, stalls_, cache_bytes_, next, end_).post_once();
+                  });
   // Until then, peers may read this rank's input.
   if (sends(call_, node_.rank())) await(&SliceCounters::released, end_);
   return true;
-}
-
-void HostReads::post_once() {
-  if (op_.lane.posted(op_.number)) return;
-  op_.reads_peers = true;
-  post(node_, op_);
-  ring_if_all_posted(node_, op_);
-}
-
-// Does nothing after a fault, because peers may still read old slots (see prepost() in post.cpp).
-void HostReads::post_next() {
-  if (op_.ahead == nullptr || node_.fault().raised() || op_.lane.posted(op_.number + 1)) return;
-  const int rank = node_.rank();
-  const int ranks = node_.size();
-  const CollectiveCall* const call = op_.ahead->next();
-  const AddressRange result = result_of(call_);
-  if (call == nullptr || !serves(*call, node_) || !can_read_early(*call, {&result, 1})) return;
-  HostStaging staging(node_.arena(), op_.staging->buffer(), *call, rank, ranks);
-  CollectiveOperation next(op_.lane, staging.staged_call(), rank, ranks, op_.number + 1, &staging);
-  if (next.short_on_host || !can_post_early(next)) return;
-  HostReads(node_, stalls_, cache_bytes_, next, end_).post_once();
 }
 
 // Requires that all ranks have posted. Returns whether all of them have chosen this path.

@@ -28,18 +28,11 @@ class HostReads : private HostCollective {
 
  private:
   [[nodiscard]] bool is_chosen() const;
-  void post_once();
-  // Posts the next call of the stream, if that call also takes this path and does not read this
-  // call's result. Ranks that share cores then need one round of context switches per call instead
-  // of two.
-  void post_next();
   [[nodiscard]] bool all_read() const;
   void copy_from_peers();
   void copy_from(int peer);
   [[noreturn]] void fail_unreadable(int peer);
 
-  StallMonitor& stalls_;
-  const std::uint64_t cache_bytes_;
   const std::uint32_t end_;  // first_slice_ of the next operation
 };
 

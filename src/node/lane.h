@@ -8,7 +8,9 @@
 #include "node/fault.h"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 
 namespace hccl::node {
@@ -51,8 +53,15 @@ class Lane {
     const std::size_t row = number % kSlots;
     return host_payloads_ + (row * ranks_ + static_cast<std::size_t>(rank)) * kHostPayloadStride;
   }
-  // Returns a buffer of Slot::kPayloadBytes for this rank's result of the last eager all-reduce.
-  [[nodiscard]] std::byte* last_result() { return last_result_.data(); }
+  // Keeps this rank's result of the current operation, an eager all-reduce.
+  void keep_result(const std::byte* result, std::size_t bytes) {
+    std::memcpy(last_result_.data(), result, bytes);
+    result_number_ = number_;
+  }
+  // Returns the result of the operation before the current one, or null if it has not been kept.
+  [[nodiscard]] const std::byte* last_result() const {
+    return result_number_ + 1 == number_ ? last_result_.data() : nullptr;
+  }
   // Returns the number, plus one, of the tile that `rank` is storing; 0 if there is none.
   [[nodiscard]] std::atomic<std::uint32_t>& current_tile(int rank) const {
     return current_tiles_[rank].number;
@@ -150,6 +159,7 @@ class Lane {
   static constexpr unsigned kUsesBits = 6;
   std::array<Uses, 1 << kUsesBits> uses_{};
   std::array<std::byte, Slot::kPayloadBytes> last_result_{};
+  std::uint32_t result_number_;
 };
 
 }  // namespace hccl::node

@@ -17,7 +17,6 @@ namespace hccl::node {
 struct StagedMessage {
   std::uint64_t staging;              // the buffer's offset in the sender's memory file
   std::uint64_t address;              // of the message in the sender's host memory
-  std::atomic<std::uint32_t> wanted;  // 1 when the receiver is ready to copy pieces
   std::atomic<std::uint64_t> filled;  // bytes that the sender has copied to the pieces
   std::atomic<std::uint64_t> drained;
 };
@@ -70,6 +69,10 @@ struct alignas(64) QueuedCalls {
 struct Receipt {
   std::atomic<std::uint64_t> taken;    // the number of the last message taken, plus one
   std::atomic<std::uint64_t> awaited;  // the promise to take the next message: awaiting()
+  // The number of the last message that must come in pieces, plus one. The receiver stores it when
+  // it is ready to copy them. Part of the receipt, because the message's entry may hold another
+  // message once this one has been taken.
+  std::atomic<std::uint64_t> wanted;
 };
 
 // Packs the receiver's promise to take message `number` as soon as it is offered, if the message

@@ -44,9 +44,11 @@ bool MessageSteps::matches(const MessageItem& item) {
 bool MessageSteps::can_begin_early(MessageItem& item) const {
   if (item.bytes == 0) return true;
   if (item.is_on_host()) {
-    return device::has_host_access(
-        item.call->address, item.bytes,
-        item.sends() ? device::HostAccess::read : device::HostAccess::write);
+    // A view that is not recognised may be another address of a pending message's memory.
+    return node_.arena().recognises_views() &&
+           device::has_host_access(
+               item.call->address, item.bytes,
+               item.sends() ? device::HostAccess::read : device::HostAccess::write);
   }
   return node_.arena().view()->populated(copier_.locate(item).file_offset, item.bytes);
 }
@@ -183,7 +185,7 @@ void MessageSteps::finish(MessageItem& item) {
 
 void MessageSteps::complete_send(MessageItem& item) {
   if (filling_ == &item) filling_ = nullptr;
-  if (item.block) ring_.free(*item.block);
+  if (item.in_ring) ring_.free(*item.in_ring);
   item.state = State::done;
 }
 
@@ -200,32 +202,33 @@ void MessageSteps::stage(MessageItem& item) {
   message.serial = place.serial;
   const bool is_read =
       item.bytes >= kLeastRead && node_.cross_memory().is_readable_by(item.call->peer);
-  if (!is_read && item.bytes <= kLongestInRing) item.block = ring_.allocate(item.bytes);
-  if (item.block) {
+  if (!is_read && item.bytes <= kLongestInRing) item.in_ring = ring_.reserve(item.bytes);
+  if (item.in_ring) {
     message.content = Message::kStaged;
-    message.offset = message_ring_offset(staged.staging, node_.rank()) + *item.block;
+    message.offset = message_ring_offset(staged.staging, node_.rank()) + *item.in_ring;
     std::memcpy(mapped_memory(node_, node_.rank(), message.offset, item.bytes), item.host_memory(),
                 item.bytes);
     return;
   }
   message.content = Message::kInPieces;
   message.offset = message_pieces_offset(staged.staging, node_.rank());
-  staged.wanted.store(0, std::memory_order_relaxed);
   staged.filled.store(0, std::memory_order_relaxed);
   staged.drained.store(0, std::memory_order_relaxed);
 }
 
-// Returns whether the next piece of an offered send can go to the staging buffer.
+// Returns whether the next piece of an offered send can go to the staging buffer. Looks at the
+// message only if its receiver wants pieces, and has therefore not yet taken it: afterwards, the
+// entry may hold another message.
 bool MessageSteps::can_fill(const MessageItem& item) const {
-  // Checks local state first: after the message has been taken, its entry may hold another message.
   if (item.bytes <= Message::kPayloadBytes || item.moved == item.bytes || !item.is_on_host() ||
-      item.block)
+      item.in_ring)
     return false;
   if (filling_ != nullptr && filling_ != &item) return false;
-  const StagedMessage& staged = item.message->staged();
-  return staged.wanted.load(std::memory_order_seq_cst) != 0 &&
-         item.moved + kPieceBytes - staged.drained.load(std::memory_order_seq_cst) <=
-             kMessagePiecesBytes;
+  const std::uint64_t number = item.call->number;
+  if (item.mailbox->receipt(number).wanted.load(std::memory_order_seq_cst) != number + 1)
+    return false;
+  const std::uint64_t drained = item.message->staged().drained.load(std::memory_order_seq_cst);
+  return item.moved + kPieceBytes - drained <= kMessagePiecesBytes;
 }
 
 void MessageSteps::fill(MessageItem& item) {
@@ -246,7 +249,8 @@ void MessageSteps::fill(MessageItem& item) {
 
 void MessageSteps::begin_draining(MessageItem& item) {
   item.state = State::draining;
-  item.message->staged().wanted.store(1, std::memory_order_seq_cst);
+  const std::uint64_t number = item.call->number;
+  item.mailbox->receipt(number).wanted.store(number + 1, std::memory_order_seq_cst);
   node_.record(item.call->peer).mail.ring();
 }
 

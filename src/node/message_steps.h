@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of single messages: the sender offers a message, and the receiver takes it from the
-// mailbox, from the sender's device memory, or from the sender's staging buffer.
+// mailbox, from the sender's device memory, from its process (CrossMemory), or from its staging
+// buffer.
 #pragma once
 
 #include "call/point_to_point.h"
@@ -23,7 +24,7 @@ namespace hccl::node {
 class MessageSteps {
  public:
   // `staging`: a staging buffer of kStagingBytes for calls on host memory, or 0 if there are no
-  // such calls. `ring`: the allocator of the buffer's message ring.
+  // such calls. `ring`: the reservations of the buffer's message ring.
   MessageSteps(NodeSegment& node, const Mailboxes& mailboxes, device::DeviceAddress staging,
                StagingRing& ring, std::uint64_t cache_bytes)
       : node_(node),
@@ -47,8 +48,8 @@ class MessageSteps {
 
   // Returns whether an offered message has the count and type that its receive expects.
   [[nodiscard]] static bool matches(const MessageItem& item);
-  // Returns whether offer() or take() of the item can fail only if the communicator fails: its
-  // device memory is mapped, or its host memory is accessible.
+  // Returns whether offer() or take() of the item can fail only for lack of memory or because the
+  // communicator fails: its device memory is mapped, or its host memory is accessible.
   [[nodiscard]] bool can_begin_early(MessageItem& item) const;
 
  private:

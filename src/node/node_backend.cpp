@@ -43,9 +43,11 @@ class NodeBackend::NodeStream final : public BackendStream {
   bool exchange(std::span<const PointToPoint> calls, const MessagePlace& place,
                 std::uint64_t staging, GroupLookahead& ahead) override {
     if (staging != 0 && ahead.wait_budget() != WaitBudget::unlimited) return false;
+    // While a group on device memory runs, groups on host memory may already be pending.
+    if (staging != 0) message_staging_ = staging;
     const StreamPlace at{place.ordinal, place.has_collectives ? lane_.get() : nullptr,
                          pending_.get()};
-    return backend_.engine_.exchange(at, calls, ahead, staging);
+    return backend_.engine_.exchange(at, calls, ahead, message_staging_);
   }
 
   [[nodiscard]] bool release_staging() const noexcept {
@@ -56,6 +58,7 @@ class NodeBackend::NodeStream final : public BackendStream {
   NodeBackend& backend_;
   std::unique_ptr<Lane> lane_;                // null before the first collective
   std::shared_ptr<PendingMessages> pending_;  // null before the first message
+  std::uint64_t message_staging_ = 0;         // the staging buffer; 0 before the first use
 };
 
 NodeBackend::NodeBackend(std::unique_ptr<NodeSegment> segment, const EngineOptions& options)
@@ -136,7 +139,12 @@ CallPath NodeBackend::path_of(const CollectiveCall& call) const {
     return {"eager", text("the input of ", send_bytes(call, ranks),
                           " B fits into a host payload, unless another rank uses device memory")};
   }
-  return {"host staging", "peers cannot map host memory, and " + path.reason};
+  return {
+      "host staging",
+      call.traits().reduces
+          ? "peers cannot map host memory, and " + path.reason
+          : "peers cannot map host memory, and copy large blocks directly from this process only "
+            "if the system permits it"};
 }
 
 CallPath NodeBackend::path_of(const PointToPoint& call) const {

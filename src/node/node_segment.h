@@ -35,7 +35,8 @@ struct Peer {
 // In this folder, `rank` is an index into `peers`. A back end that runs no calls through shared
 // memory uses a NodeSegment without an Engine:
 //
-//   NodeSegment node(SharedSegment::map(control), std::move(peers), arena, rank, cores);
+//   NodeSegment node(SharedSegment::map(control), std::move(peers), arena, rank, cores,
+//                    true);
 //   node.throw_if_failed();               // at the start of a call, and while it waits
 //   Waiter waiter(node.ladder());         // how ranks of this node wait for each other
 //   node.fail(error.code(), error.what());

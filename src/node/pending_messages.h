@@ -29,9 +29,9 @@ struct MessageItem {
   Message* message;
   std::uint64_t bytes;
   State state = State::begun;
-  std::uint64_t moved = 0;               // bytes, if the message comes in pieces
-  device::Placement at{};                // of the call's device memory
-  std::optional<std::uint64_t> block{};  // in the StagingRing, until the message has been taken
+  std::uint64_t moved = 0;                 // bytes, if the message comes in pieces
+  device::Placement at{};                  // of the call's device memory
+  std::optional<std::uint64_t> in_ring{};  // offset in the message ring, if the message is there
 
   [[nodiscard]] bool sends() const { return call->direction == Direction::send; }
   [[nodiscard]] AddressRange range() const { return {call->address, bytes}; }
@@ -106,7 +106,7 @@ class PendingMessages {
     return cannot_block_end_ == items_.size();
   }
 
-  // Returns the allocator of the stream's message ring (message_ring_offset()).
+  // Returns the reservations of the stream's message ring (message_ring_offset()).
   [[nodiscard]] StagingRing& staging_ring() { return staging_ring_; }
 
   // Returns whether a call would read memory that an earlier receive writes, or write memory that

@@ -7,14 +7,14 @@
 
 namespace hccl::node {
 
-std::optional<std::uint64_t> StagingRing::allocate(std::uint64_t bytes) {
+std::optional<std::uint64_t> StagingRing::reserve(std::uint64_t bytes) {
   const std::uint64_t needed = device::round_up(bytes, kAlignment);
   std::uint64_t begin = 0;
   std::uint64_t end = bytes_;  // of the free space at `begin`
   if (!reservations_.empty()) {
     const std::uint64_t oldest = reservations_.front().begin;
     begin = reservations_.back().end;
-    if (begin <= oldest) {  // the blocks have wrapped around
+    if (begin <= oldest) {  // the reservations have wrapped around
       end = oldest;
     } else if (needed > bytes_ - begin) {
       begin = 0;

@@ -9,16 +9,16 @@
 
 namespace hccl::node {
 
-// Allocates blocks one behind the other, and wraps around at the end. Blocks may be freed in any
-// order, but their space is allocated again only after all earlier blocks have been freed too.
+// Reserves space front to back, and wraps around at the end. Reservations may be freed in any
+// order, but their space is reserved again only after all earlier reservations have been freed too.
 class StagingRing {
  public:
   explicit StagingRing(std::uint64_t bytes) : bytes_(bytes) {}
 
   // Returns the offset of `bytes` contiguous bytes, which is a multiple of kAlignment. Returns
   // nothing if there is no room. `bytes` must not be 0.
-  [[nodiscard]] std::optional<std::uint64_t> allocate(std::uint64_t bytes);
-  // Frees the block at `offset`, which allocate() has returned.
+  [[nodiscard]] std::optional<std::uint64_t> reserve(std::uint64_t bytes);
+  // Frees the reservation at `offset`, which reserve() has returned.
   void free(std::uint64_t offset);
   void clear() { reservations_.clear(); }
 
@@ -32,7 +32,7 @@ class StagingRing {
   };
 
   const std::uint64_t bytes_;
-  std::deque<Reservation> reservations_;  // in the order of allocation
+  std::deque<Reservation> reservations_;  // oldest first
 };
 
 }  // namespace hccl::node

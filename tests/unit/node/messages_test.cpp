@@ -189,7 +189,7 @@ TEST_F(MessageStepsTest, CopyLongMessagesFromTheSendersProcess) {
   MessageItem sent = sender_.make_item(out);
   MessageItem received = receiver_.make_item(in);
   sender_.advance(sent);
-  EXPECT_FALSE(sent.block);
+  EXPECT_FALSE(sent.in_ring);
   EXPECT_TRUE(receiver_.take(received));
   EXPECT_TRUE(same_bits(result, values));
 }
@@ -212,8 +212,8 @@ TEST_F(StagedMessagesTest, DeliverMessagesInAnyOrderIfRingIsFull) {
     received.push_back(receiver_.make_item(in[message]));
     sender_.advance(sent.back());
   }
-  EXPECT_TRUE(sent.front().block) << "the first message has not gone to the ring";
-  EXPECT_FALSE(sent.back().block) << "the ring is not full";
+  EXPECT_TRUE(sent.front().in_ring) << "the first message has not gone to the ring";
+  EXPECT_FALSE(sent.back().in_ring) << "the ring is not full";
   for (std::size_t left = kMessages; left-- > 0;) {
     MessageItem& item = received[left];
     while (item.state != MessageItem::State::done) {
