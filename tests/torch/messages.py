@@ -445,11 +445,12 @@ def resident_bytes() -> int:
 
 
 def memory_protected_later() -> None:
-    """If memory becomes read-only after a receive is posted, the receive must fail."""
+    """If memory becomes read-only after a receive is posted, and the backend copies the result there, the receive must
+    fail."""
     libc = ctypes.CDLL(None, use_errno=True)
     for tag in (0, 3):
         memory = mmap.mmap(-1, 16 * mmap.PAGESIZE)
-        tensor = torch.frombuffer(memory, dtype=torch.float32)
+        tensor = torch.frombuffer(memory, dtype=torch.float32)[::2]
         if dist.get_rank() == 0:
             received = dist.irecv(tensor, 1, tag=tag)
             assert libc.mprotect(ctypes.c_void_p(tensor.data_ptr()), 16 * mmap.PAGESIZE, mmap.PROT_READ) == 0
