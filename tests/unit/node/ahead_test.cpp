@@ -4,6 +4,7 @@
 #include "engine_ranks.h"
 #include "node/host_staging.h"
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <random>
@@ -277,41 +278,49 @@ std::vector<float> folded(const Memory& inputs, hcclRedOp_t operation) {
   return result;
 }
 
-// Calls whose input is the previous call's result. Before some calls, rank 1 changes its buffer,
-// and queues no further call before it has done so. Two in three calls are averages, so that no
-// value overflows.
-TEST(Ahead, ChainsOfCallsEqualSequentialExecution) {
+// The calls of a chain: the input of each is the result of the one before it. Two in three calls
+// are averages, so that no value overflows.
+std::vector<CollectiveCall> chain_of_calls(std::size_t calls, std::size_t count,
+                                           const std::array<std::uint64_t, 2>& buffers) {
+  std::vector<CollectiveCall> chain;
+  for (std::size_t at = 0; at < calls; ++at) {
+    chain.push_back(all_reduce_call(count, buffers[at % 2], buffers[(at + 1) % 2]));
+    if (at % 3 != 0) chain.back().operation = hcclAvg;
+  }
+  return chain;
+}
+
+// Runs a chain on one of three ranks. Before some calls, rank 1 changes its buffer, and queues no
+// further call before it has done so. Returns the number of wrong results.
+int run_chain(EngineRanks& ranks, int rank, std::size_t count, bool in_place) {
   constexpr std::size_t kCalls = 120;
   const auto changes = [](std::size_t call) { return call % 7 == 3 || call % 11 == 5; };
+  const auto lane = ranks.make_lane(rank);
+  std::vector<float> expected(count, 0.0F);
+  const std::uint64_t first = ranks.upload(rank, expected);
+  const std::vector<CollectiveCall> calls =
+      chain_of_calls(kCalls, count, {first, in_place ? first : ranks.upload(rank, expected)});
+  int wrong = 0;
+  for (std::size_t at = 0; at < kCalls; ++at) {
+    const std::vector<float> input_of_1 =
+        changes(at) ? random_values(count, static_cast<unsigned>(at)) : expected;
+    if (rank == 1) ranks.write(rank, calls[at].send, input_of_1);
+    std::size_t end = at + 1;
+    while (rank == 1 && end < kCalls && !changes(end)) ++end;
+    RestOfProgram rest(calls, at + 1, rank == 1 ? end : kCalls);
+    ranks.engine(rank).execute(*lane, calls[at], &rest);
+    expected = folded({expected, input_of_1, expected}, calls[at].reduction());
+    if (!same_bits(ranks.read(rank, calls[at].recv, count), expected)) ++wrong;
+  }
+  return wrong;
+}
+
+TEST(Ahead, ChainsOfCallsEqualSequentialExecution) {
   for (const std::size_t count : {1u, 3u, 260u}) {  // at most the longest eager chunk
     for (const bool in_place : {true, false}) {
       EngineRanks ranks(3);
       std::atomic<int> wrong{0};
-      ranks.run([&](int rank) {
-        const auto lane = ranks.make_lane(rank);
-        const std::vector<float> zeros(count, 0.0F);
-        const std::uint64_t first = ranks.upload(rank, zeros);
-        const std::uint64_t second = in_place ? first : ranks.upload(rank, zeros);
-        std::vector<CollectiveCall> calls;
-        for (std::size_t at = 0; at < kCalls; ++at) {
-          CollectiveCall call =
-              all_reduce_call(count, at % 2 == 0 ? first : second, at % 2 == 0 ? second : first);
-          if (at % 3 != 0) call.operation = hcclAvg;
-          calls.push_back(call);
-        }
-        std::vector<float> expected = zeros;
-        for (std::size_t at = 0; at < kCalls; ++at) {
-          std::vector<float> changed = expected;
-          if (changes(at)) changed = random_values(count, static_cast<unsigned>(at));
-          if (rank == 1 && changes(at)) ranks.write(rank, calls[at].send, changed);
-          std::size_t end = at + 1;
-          while (rank == 1 && end < kCalls && !changes(end)) ++end;
-          RestOfProgram rest(calls, at + 1, rank == 1 ? end : kCalls);
-          ranks.engine(rank).execute(*lane, calls[at], &rest);
-          expected = folded({expected, changed, expected}, calls[at].reduction());
-          if (!same_bits(ranks.read(rank, calls[at].recv, count), expected)) ++wrong;
-        }
-      });
+      ranks.run([&](int rank) { wrong += run_chain(ranks, rank, count, in_place); });
       EXPECT_EQ(wrong, 0) << count << (in_place ? " in place" : "");
     }
   }

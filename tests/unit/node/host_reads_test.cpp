@@ -23,7 +23,8 @@ class MovedData {
   MovedData(Collective collective, int ranks, int rank, std::size_t block, unsigned seed)
       : ranks_(static_cast<std::size_t>(ranks)),
         rank_(static_cast<std::size_t>(rank)),
-        block_(block) {
+        block_(block),
+        seed_(seed) {
     call_.collective = collective;
     call_.type = hcclFloat32;
     call_.operation = hcclOpNone;
@@ -31,7 +32,6 @@ class MovedData {
     call_.root = collective == Collective::broadcast ? kRoot : 0;
     sent_ = input_of(rank_, seed);
     received_.assign(block * (collective == Collective::broadcast ? 1 : ranks_), -1.0F);
-    seed_ = seed;
   }
 
   [[nodiscard]] std::vector<float>& sent() { return sent_; }
@@ -62,7 +62,7 @@ class MovedData {
   }
 
   std::size_t ranks_, rank_, block_;
-  unsigned seed_ = 0;
+  unsigned seed_;
   CollectiveCall call_;
   std::vector<float> sent_, received_;
 };
