@@ -130,8 +130,9 @@ void Supervisor::start(const std::function<int(const ChildLinks&)>& child) {
     const pid_t pid = fork_child();
     if (pid == 0) run_child(process, child);
     if (pid < 0) {
-      throw RunError(text("cannot start process ", process, " of ", plan_.processes, ": ",
-                          std::strerror(errno)));
+      throw RunError(text("cannot start process ", process, " (of 0 to ", plan_.processes - 1,
+                          "): ", std::strerror(errno),
+                          "; raise ulimit -u, or start fewer processes"));
     }
     running_[pid] = process;
     for (const int rank : ranks_of(process)) board_.record(rank).pid = pid;

@@ -26,7 +26,10 @@ void check_count(const CollectiveCall& call, int size) {
   const std::uint64_t element =
       reduce::element_size(call.data_type()) * static_cast<std::uint64_t>(size);
   if (element == 0 || call.count > largest / element)
-    throw Error(hcclInvalidArgument, text("count ", call.count, " is too large"));
+    throw Error(hcclInvalidArgument,
+                text("count ", call.count,
+                     " is too large: the buffers of all ranks would exceed 2^63 - 1 bytes; look "
+                     "for a negative number converted to unsigned"));
 }
 
 void check_buffers(const comm::Communicator& communicator, const CollectiveCall& call) {

@@ -15,7 +15,9 @@ void check_buffer(const comm::Communicator& communicator, const PointToPoint& ca
   const auto type = static_cast<hcclDataType_t>(call.type);
   constexpr std::uint64_t kMostBytes = std::numeric_limits<std::int64_t>::max();
   if (call.count > kMostBytes / 8 && call.count > reduce::elements_in(type, kMostBytes))
-    throw Error(hcclInvalidArgument, text("count ", call.count, " is too large"));
+    throw Error(hcclInvalidArgument, text("count ", call.count,
+                                          " is too large: the buffer would exceed 2^63 - 1 bytes; "
+                                          "look for a negative number converted to unsigned"));
   if (call.count == 0) return;  // nothing will be touched
   const char* const name = call.direction == Direction::send ? "sendbuff" : "recvbuff";
   check_memory(communicator, call.address, call.bytes(), name);

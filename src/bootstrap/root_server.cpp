@@ -268,7 +268,7 @@ void RootServer::send_report(std::chrono::milliseconds waited) {
   const std::string report =
       text("after ", std::chrono::duration<double>(waited).count(), " s of initialisation, ",
            rendezvous_.waited_for(), " (of ", rendezvous_.size(),
-           "); still waiting: check whether they were started");
+           "); still waiting: check whether all of them run");
   log(LogLevel::warning, "bootstrap", report);
   std::set<std::string> told{self_.node};
   for (const int rank : ranks_.ranks()) {

@@ -81,7 +81,8 @@ void ServerIdentity::throw_failure(const Failure& failure) const {
   if (is_known) throw Error(failure.code, failure.text);
   throw Error(failure.code,
               text("the server at ", where(), ", which is not authenticated, reports ",
-                   quoted(failure.text), "; set HCCL_SECRET on every rank"));
+                   quoted(failure.text),
+                   "; this may be forged: to rule that out, set HCCL_SECRET on every rank"));
 }
 
 }  // namespace hccl::bootstrap

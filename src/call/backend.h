@@ -137,7 +137,8 @@ class Backend {
   // Returns a message that another rank offers to this rank and for which no receive is queued.
   // Checks the ranks in cyclic order, starting at rank `first`. Blocks until there is such a
   // message, or returns nothing when the deadline passes; if `only_looks`, does not block.
-  // `queueing` is the lock that is held while calls are numbered. Throws the communicator's fault.
+  // `queueing` is the lock that is held while calls are numbered. Throws the recorded fault if the
+  // communicator has failed.
   [[nodiscard]] virtual std::optional<Offer> probe(int first, bool only_looks, Deadline deadline,
                                                    SpinLock& queueing) = 0;
 

@@ -37,8 +37,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  // Throws the communicator's fault if it has one, Error(hcclInvalidArgument) if the stream belongs
-  // to another device, or SynError if the stream has been destroyed.
+  // Throws the recorded fault if the communicator has failed, Error(hcclInvalidArgument) if the
+  // stream belongs to another device, or SynError if the stream has been destroyed.
   void check_usable(const device::Stream& stream) const;
 
   // Queue a validated call, the parts of one call, or the messages of a group. Parts that are
@@ -76,8 +76,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   // Returns a message that another rank offers and for which no receive is queued. Checks the ranks
   // round robin. Blocks until there is such a message; returns nothing when `timeout` has passed.
-  // If `timeout` is zero, does not block. Throws the communicator's fault. Thread safety: any
-  // thread.
+  // If `timeout` is zero, does not block. Throws the recorded fault if the communicator has failed.
+  // Thread safety: any thread.
   [[nodiscard]] std::optional<Offer> probe(std::chrono::milliseconds timeout);
 
   // Blocks until all work that is queued on this communicator has run, or the communicator has
@@ -96,7 +96,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Limits how long this rank waits for other ranks; 0 means no limit. Thread safety: any thread.
   void set_wait_limit(std::uint64_t milliseconds) { backend_->set_wait_limit(milliseconds); }
 
-  // Throws the communicator's fault if it has one.
+  // Throws the recorded fault if the communicator has failed.
   void throw_if_failed() const { backend_->throw_if_failed(); }
   [[nodiscard]] bool failed() const { return backend_->failed(); }
   // Returns the code of the fault. Without a fault, returns the code of the reason why calls cannot

@@ -71,7 +71,9 @@ std::uint64_t Event::time() const {
                    "the event does not collect time; create it with EVENT_COLLECT_TIME");
   }
   const std::lock_guard lock(mutex_);
-  if (!stamp_) throw SynError(synObjectNotInitialized, "the event was never recorded");
+  if (!stamp_)
+    throw SynError(synObjectNotInitialized,
+                   "the event was never recorded; call synEventRecord on it first");
   const std::uint64_t time = stamp_->load(std::memory_order_acquire);
   if (time == 0)
     throw SynError(synBusy, "the event's work is not complete; synchronise with the event first");

@@ -14,8 +14,8 @@ namespace hccl::device {
 
 namespace {
 
-// The number of streams for which a failure reserves memory. Usually, only a few streams wait for
-// each other.
+// The number of held streams (WorkFailure::hold()) for which each WorkFailure reserves memory. A
+// failure usually holds only a few streams: its own, and those that wait for the failed work.
 constexpr std::size_t kUsualStreams = 8;
 
 std::atomic<std::uint64_t> last_report{0};

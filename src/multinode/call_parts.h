@@ -10,8 +10,8 @@
 
 namespace hccl::multinode {
 
-// The size, in bytes, of exchange memory: memory of this rank with the data that its column
-// exchanges. Reduce-scatters and all-to-alls may need more.
+// The minimum size, in bytes, of a rank's exchange memory, which holds the data that its column
+// exchanges. A reduce-scatter or an all-to-all may need more.
 inline constexpr std::uint64_t kExchangeBytes = 1 << 20;
 
 struct CallPart {
@@ -29,7 +29,7 @@ struct CallPart {
 // - Barrier: the ranks of each node meet, then column 0, then the ranks of each node again.
 // - All-reduce: each node reduces a slice, the columns reduce the results of the nodes, and each
 //   node then distributes the total. Long calls are divided among all columns. Short ones use
-//   column 0, because an exchange between nodes takes longer than the steps in shared memory.
+//   column 0, because further exchanges would add messages and context switches and save no time.
 // - Reduce and broadcast: the column of the root exchanges the data.
 // - All-gather, reduce-scatter and all-to-all: all columns exchange blocks once, and the ranks of
 //   each node exchange blocks once for each node. Short all-gathers use column 0.

@@ -105,7 +105,7 @@ CallPath MultiNodeBackend::path_of(const CollectiveCall& call) const {
   const bool all = CallParts(layout_, call, 0).uses_all_columns();
   return {std::string(kTwoLevel),
           text("each node combines the data of its ranks in shared memory, and ",
-               all ? "the ranks with the same number on each node exchange"
+               all ? "the ranks with the same local rank on all nodes exchange"
                    : "the first rank of each node exchanges",
                " the results")};
 }

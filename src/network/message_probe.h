@@ -30,8 +30,8 @@ class MessageProbe {
   // Returns a message that another rank has begun to send and for which no receive is queued. If
   // there are several, returns that of the first sender from rank `first` on, in cyclic order.
   // Blocks until there is such a message; returns nothing if the deadline passes first. If
-  // `only_looks`, does not block. Throws the communicator's fault. Concurrent calls run one after
-  // the other.
+  // `only_looks`, does not block. Throws the recorded fault if the communicator has failed.
+  // Concurrent calls run one after the other.
   [[nodiscard]] std::optional<Offer> find(int first, bool only_looks, Deadline deadline);
   // Ends the probe's use of a link, for a receive that is about to use the link. Blocks until the
   // probe has returned the endpoint. Call after the receive has been numbered.

@@ -58,8 +58,9 @@ std::string StallReports::root_cause(const std::string& awaited, Time then) cons
   const std::lock_guard lock(mutex_);
   if (!verdict_.empty() && verdict_time_ >= then) return verdict_;
   if (!verdict_due_.expired()) return awaited;
-  const std::string silent = text(judge_, ", which does not answer: stopped, or out of reach");
-  return awaited == judge_ ? silent : text(silent, "; this rank itself waits for ", awaited);
+  if (awaited == judge_) return text(judge_, ", which does not answer (stopped or unreachable)");
+  return text(awaited, "; the cause is unknown, because ", judge_,
+              ", which runs the server, does not answer (stopped or unreachable)");
 }
 
 int StallReports::departed_of(const std::vector<int>& ranks) const {

@@ -26,8 +26,9 @@ namespace hccl::node {
 // calls last.
 [[nodiscard]] std::string mismatch_text(const NodeSegment& node, const CollectiveOperation& op);
 
-// Raises the fault for calls that do not match. Blocks while an observer of the operation asks the
-// ranks of other nodes, for at most a second.
+// Fails the communicator because the posted calls do not match. If the operation has an observer,
+// first blocks, for at most a second, while the observer asks the ranks of other nodes which rank
+// differs.
 void raise_mismatch(NodeSegment& node, const CollectiveOperation& op);
 
 // Returns the slot of `rank` for operation `number` of the lane `ordinal`, or null if that rank has

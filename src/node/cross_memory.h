@@ -38,7 +38,8 @@ class CrossMemory {
 
   // Copies `bytes` bytes at `address` in the process of `peer`. Returns false if that fails, for
   // example because the peer has exited; can_read() then returns false too. The peer must keep the
-  // memory unchanged until the communicator fails. Throws the communicator's fault.
+  // memory unchanged until the communicator fails. Throws the recorded fault if the communicator
+  // has failed.
   [[nodiscard]] bool read(int peer, std::byte* to, std::uint64_t address, std::uint64_t bytes);
 
  private:

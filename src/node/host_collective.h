@@ -65,10 +65,11 @@ class HostCollective {
   // Returns the memory to which this rank writes the result of `call`.
   [[nodiscard]] AddressRange result_of(const CollectiveCall& call) const;
 
-  // Blocks until all ranks have posted the operation. Throws the communicator's fault.
+  // Blocks until all ranks have posted the operation. Throws the recorded fault if the communicator
+  // has failed.
   void await_posts();
   // Blocks until `counter` of all ranks, or of the senders, is at least `count`. Throws the
-  // communicator's fault.
+  // recorded fault if the communicator has failed.
   void await(Counter counter, std::uint32_t count, AwaitedRanks ranks = AwaitedRanks::all);
   // Copies a slice of the data that this rank sends to itself.
   void copy_own_chunk(const Slice& slice) const;

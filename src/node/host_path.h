@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The path of larger collectives whose buffers all lie in host memory, except those of HostChain
-// and HostReads. Peers cannot map that memory, so each rank copies the data that its peers need
-// into its own staging buffer, slice by slice, and copies the peers' results out of their staging
-// buffers.
+// The path of larger collectives whose buffers all lie in host memory, unless HostChain or
+// HostReads runs them. Peers cannot map that memory, so each rank copies the data that its peers
+// need into its own staging buffer, slice by slice, and copies the peers' results out of their
+// staging buffers.
 #pragma once
 
 #include "node/host_collective.h"

@@ -32,9 +32,9 @@ class Lane {
   Lane& operator=(const Lane&) = delete;
 
   // The first call finds or claims the lane's storage; later calls do nothing. Blocks while another
-  // rank changes the table of lanes. Throws Error(hcclInvalidUsage) if all lanes are in use,
-  // Error(hcclSystemError) if another rank keeps the table locked for 10 s, or the communicator's
-  // fault.
+  // rank changes the table of lanes. Throws Error(hcclInvalidUsage) if all lanes are in use, and
+  // Error(hcclSystemError) if another rank keeps the table locked for 10 s. If the communicator has
+  // failed, throws the recorded fault.
   void attach();
 
   [[nodiscard]] LaneBlock& block() const { return *block_; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A send is complete when the receiver has taken the message: the receiver has then found no
-// mismatch, and the sender's program may reuse the buffer.
+// A send is complete once the receiver has taken the message. By then, the receiver has checked
+// that the two calls match and no longer needs the sender's buffer, so the sender's program may
+// reuse the buffer.
 #include "node/message_steps.h"
 
 #include "base/text.h"

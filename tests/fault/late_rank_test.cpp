@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests of calls that one rank delays. On several nodes, the ranks of a call wait for each other in
-// shared memory and over connections; every error must name the rank that is the cause, also to
-// ranks that do not wait for that rank themselves.
+// shared memory and over connections. Every rank's error must name the rank that is the cause, even
+// if the reporting rank does not itself wait for that rank.
 #include "faults.h"
 #include "rank_test.h"
 

@@ -3,8 +3,8 @@
 """Runs clang-tidy on the files changed since the last release, or on all files with --all.
 
 A changed header is checked through one source that includes it. Before the first release, the
-changes are the last commit and the uncommitted changes. A clean result is recorded by the hash of
-all its inputs (preprocessed text, checks, tool), so a later run skips unchanged files.
+changes are the last commit and the uncommitted changes. If a file has no findings, the hash of all
+its inputs (preprocessed text, checks, tool) is recorded, so that a later run skips the file.
 """
 import argparse
 import concurrent.futures

@@ -70,8 +70,9 @@ void undo_all() {
   }
 }
 
-// Returns whether a resource belongs to the process. `line` names the thread that made the
-// resource, or no thread if this thread has ended.
+// Returns whether a resource belongs to the process. `line`: a line of `rdma resource show`. It
+// names the thread that created the resource, or no thread once that thread has ended; such a
+// resource counts as the process's, unless the kernel created it.
 bool is_of(const std::string& line, pid_t process) {
   const std::string before = " pid ";
   const std::size_t at = line.find(before);

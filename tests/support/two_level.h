@@ -9,8 +9,9 @@
 
 namespace hccl::test {
 
-// Returns the receive buffer of each rank. `call`: with any buffers. `inputs`: the send buffer of
-// each rank. Requires multinode::CallParts::can_divide().
+// Returns the receive buffers of all ranks, as the parts of `call` compute them. Ignores the buffer
+// addresses in `call`. `inputs`: the send buffers of all ranks. Requires
+// multinode::CallParts::can_divide().
 [[nodiscard]] Words interpret_parts(const planner::Topology& topology, const CollectiveCall& call,
                                     bool in_place, const Words& inputs);
 

@@ -192,7 +192,7 @@ std::string why_none(const std::vector<std::string>& remarks) {
       remarks.begin(),
       remarks.begin() + static_cast<std::ptrdiff_t>(std::min(remarks.size(), kMaxListed)));
   if (remarks.size() > kMaxListed) listed.push_back(text(remarks.size() - kMaxListed, " more"));
-  return text("no RoCE port can be used (", join(listed, ", "), ')');
+  return text("no RoCE port can be used (", join(listed, " | "), ')');
 }
 
 }  // namespace

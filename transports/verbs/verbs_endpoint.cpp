@@ -148,7 +148,7 @@ void VerbsEndpoint::check_peer() noexcept {
   } else if (connection == FinalAck::Connection::failed) {
     mark_lost(text("its host does not answer: ", system_error_text(error), see));
   } else if (transport::is_silent(socket_.get(), limits_.silence)) {
-    mark_lost(text("its host does not answer: the link is cut or the host is down", see));
+    mark_lost("its host does not answer; check the link and that host");
   }
 }
 

@@ -165,7 +165,7 @@ TEST(PortChoice, RejectsDownAndInfinibandPorts) {
                    "RDMA devices rejected: cannot be listed: Operation not permitted",
                    "rxe3 port 1 rejected: has no GID (its network interface needs an address)",
                    "rxe4 port 2 rejected: does not report its MTU"}));
-  EXPECT_EQ(choice.why_none, "no RoCE port can be used (" + choice.remarks[0] + ", " +
+  EXPECT_EQ(choice.why_none, "no RoCE port can be used (" + choice.remarks[0] + " | " +
                                  choice.remarks[1] + ", " + choice.remarks[2] + ", " +
                                  choice.remarks[3] + ", 2 more)");
   EXPECT_EQ(choose_ports({}, {}, kInterfaces).why_none, "there is no RDMA device");
