@@ -104,7 +104,7 @@ std::uint64_t share_of_caches(const bootstrap::RankTable& table, int rank,
   for (const bootstrap::RankInfo& member : table.members) {
     if (member.host == own_host) nodes.insert(member.node);
   }
-  return node::last_level_cache_bytes(allowances) / nodes.size();
+  return node::usable_cache_bytes(allowances) / nodes.size();
 }
 
 // Maps the memory that the ranks of this node share. Numbers these ranks in the order of the table.
@@ -183,7 +183,7 @@ std::shared_ptr<Communicator> join(const hcclUniqueId& id, int size, int rank,
   if (by_memory) {
     backend = std::make_unique<node::NodeBackend>(
         std::move(segment),
-        node::EngineOptions{node::last_level_cache_bytes(allowances), settings->operation_timeout,
+        node::EngineOptions{node::usable_cache_bytes(allowances), settings->operation_timeout,
                             settings->hang_report});
   } else {
     std::vector<std::string> texts;

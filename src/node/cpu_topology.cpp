@@ -101,6 +101,7 @@ std::uint64_t own_scheduling_group() {
 }
 
 constexpr std::uint64_t kUsualCacheBytes = 32ull << 20;
+constexpr std::uint64_t kMostCachePerCore = 4ull << 20;
 
 std::string read_line(const std::string& path) {
   std::ifstream file(path);
@@ -223,6 +224,11 @@ std::uint64_t last_level_cache_bytes(std::span<const CpuAllowance> ranks, const 
     }
   }
   return bytes == 0 ? kUsualCacheBytes : bytes;
+}
+
+std::uint64_t usable_cache_bytes(std::span<const CpuAllowance> ranks, const std::string& root) {
+  const auto cores = static_cast<std::uint64_t>(count_cores(ranks).cores);
+  return std::min(last_level_cache_bytes(ranks, root), kMostCachePerCore * cores);
 }
 
 }  // namespace hccl::node

@@ -116,6 +116,7 @@ class CacheSize : public testing::Test {
     ranks[1].mask[0] = second;
     return last_level_cache_bytes(ranks, root_.string());
   }
+  [[nodiscard]] const fs::path& root() const { return root_; }
 
  private:
   fs::path root_;
@@ -145,6 +146,26 @@ TEST_F(CacheSize, UsesDefaultIfUnknown) {
   EXPECT_EQ(of(0b11), 32u << 20);
   add(0, 0, "3", "rubbish", "0");
   EXPECT_EQ(of(0b11), 32u << 20);
+}
+
+TEST_F(CacheSize, IsUsableUpToFourMebibytesForEachCore) {
+  for (int cpu = 0; cpu < 4; ++cpu) add(cpu, 0, "3", "266240K", "0-3");
+  std::vector<CpuAllowance> ranks(2);
+  ranks[0].mask[0] = 0b0001;
+  EXPECT_EQ(usable_cache_bytes(ranks, root().string()), 4u << 20);
+  ranks[1].mask[0] = 0b0011;
+  EXPECT_EQ(usable_cache_bytes(ranks, root().string()), 8u << 20);
+  ranks[0].mask[0] = ranks[1].mask[0] = 0b1111;
+  EXPECT_EQ(usable_cache_bytes(ranks, root().string()), 16u << 20);
+  ranks[0].quota_cores = ranks[1].quota_cores = 3;
+  EXPECT_EQ(usable_cache_bytes(ranks, root().string()), 12u << 20);
+}
+
+TEST_F(CacheSize, IsUsableAsAWholeIfSmall) {
+  for (int cpu = 0; cpu < 4; ++cpu) add(cpu, 0, "3", "6144K", "0-3");
+  std::vector<CpuAllowance> ranks(1);
+  ranks[0].mask[0] = 0b1111;
+  EXPECT_EQ(usable_cache_bytes(ranks, root().string()), 6u << 20);
 }
 
 TEST_F(CacheSize, OfThisMachineIsPlausible) {
