@@ -58,9 +58,9 @@ std::string StallReports::root_cause(const std::string& awaited, Time then) cons
   const std::lock_guard lock(mutex_);
   if (!verdict_.empty() && verdict_time_ >= then) return verdict_;
   if (!verdict_due_.expired()) return awaited;
-  if (awaited == judge_) return text(judge_, ", which does not answer (stopped or unreachable)");
-  return text(awaited, "; the cause is unknown, because ", judge_,
-              ", which runs the server, does not answer (stopped or unreachable)");
+  const std::string silent = text(judge_, ", which does not answer (stopped or unreachable)");
+  if (awaited == judge_) return silent;
+  return text(silent, " and may be the cause; this rank itself waits for ", awaited);
 }
 
 int StallReports::departed_of(const std::vector<int>& ranks) const {

@@ -123,7 +123,7 @@ TEST(PortChoice, RequiresUsableNamedDevice) {
   const auto choose = [&] { return choose_ports({down, kFirst}, devices("rxe1"), kInterfaces); };
   EXPECT_EQ(error_of(hcclSystemError, choose),
             "HCCL_IB_HCA=\"rxe1\": no RoCE port can be used (rxe1 port 1 rejected: is down "
-            "(check its cable and `ip link`), rxe0 port 1 rejected: HCCL_IB_HCA=rxe1 does not "
+            "(check its cable and `ip link`) | rxe0 port 1 rejected: HCCL_IB_HCA=rxe1 does not "
             "name it); make a named port usable, unset HCCL_IB_HCA to consider all devices, "
             "or set HCCL_IB_DISABLE=1 to run without RoCE");
 }
@@ -166,8 +166,8 @@ TEST(PortChoice, RejectsDownAndInfinibandPorts) {
                    "rxe3 port 1 rejected: has no GID (its network interface needs an address)",
                    "rxe4 port 2 rejected: does not report its MTU"}));
   EXPECT_EQ(choice.why_none, "no RoCE port can be used (" + choice.remarks[0] + " | " +
-                                 choice.remarks[1] + ", " + choice.remarks[2] + ", " +
-                                 choice.remarks[3] + ", 2 more)");
+                                 choice.remarks[1] + " | " + choice.remarks[2] + " | " +
+                                 choice.remarks[3] + " | 2 more)");
   EXPECT_EQ(choose_ports({}, {}, kInterfaces).why_none, "there is no RDMA device");
 }
 
