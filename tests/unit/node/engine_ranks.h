@@ -19,9 +19,20 @@
 #include <thread>
 #include <vector>
 
+#include <sys/uio.h>
 #include <unistd.h>
 
 namespace hccl::node {
+
+// Returns whether the system lets this process use process_vm_readv(), which a seccomp filter may
+// refuse.
+inline bool can_read_processes() {
+  std::uint64_t from = 1;
+  std::uint64_t to = 0;
+  const iovec source{&from, sizeof(from)};
+  const iovec destination{&to, sizeof(to)};
+  return process_vm_readv(getpid(), &destination, 1, &source, 1, 0) == sizeof(to);
+}
 
 class EngineRanks {
  public:
