@@ -3,6 +3,7 @@
 // reads a range that an earlier call writes, or writes to a range that an earlier call reads.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace hccl::node {
@@ -15,5 +16,10 @@ struct AddressRange {
     return first < other.first + other.bytes && other.first < first + bytes;
   }
 };
+
+// Returns a pointer to a program's host memory.
+[[nodiscard]] inline std::byte* host_pointer(std::uint64_t address) {
+  return reinterpret_cast<std::byte*>(address);
+}
 
 }  // namespace hccl::node

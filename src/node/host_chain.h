@@ -43,7 +43,6 @@ class HostChain : private HostCollective {
     std::uint32_t first;  // the number of the call's first slice
   };
 
-  // Posts the operation, if this rank has not done so.
   // Adds this rank's data to all slices that are ready, of the current call and of later ones.
   void add_ready_slices();
   // Returns whether this rank may access the accumulators before all ranks have posted the current

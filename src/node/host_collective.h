@@ -92,10 +92,6 @@ class HostCollective {
   const bool bypasses_cache_;
 };
 
-// Returns a pointer to a program's memory.
-[[nodiscard]] inline std::byte* host_pointer(std::uint64_t address) {
-  return reinterpret_cast<std::byte*>(address);
-}
 void copy_on_host(std::byte* to, const std::byte* from, std::uint64_t bytes, bool bypasses_cache);
 
 }  // namespace hccl::node

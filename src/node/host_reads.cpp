@@ -9,7 +9,6 @@
 
 #include <chrono>
 #include <limits>
-#include <thread>
 
 namespace hccl::node {
 namespace {
@@ -33,8 +32,7 @@ bool keeps_input(const CollectiveCall& call, int rank, int ranks) {
   const AddressRange result{call.recv, recv_bytes(call, ranks)};
   if (!sends(call, rank) || !receives(call, rank) || !input.overlaps(result)) return true;
   if (traits.exchanges()) return false;
-  return call.send + (traits.has_blocks_in_input ? own_block : 0) ==
-         call.recv + (traits.has_blocks_in_output ? own_block : 0);
+  return call.send == call.recv + (traits.has_blocks_in_output ? own_block : 0);
 }
 
 HostSlices one_slice(const CollectiveCall& call, int ranks) {
@@ -120,8 +118,9 @@ void HostReads::copy_from(int peer) {
 void HostReads::fail_unreadable(int peer) {
   constexpr std::chrono::seconds kPatience{1};
   const Deadline deadline = Deadline::after(kPatience);
-  while (!node_.fault().raised() && !deadline.expired())
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const auto raised = [&] { return node_.fault().raised(); };
+  while (!raised() && !deadline.expired())
+    node_.own_record().mail.sleep(deadline.remaining(kPatience), raised);
   node_.fault().raise(
       hcclSystemError,
       text(describe(program_call(op_.call)), ": ", node_.own_text(),

@@ -34,12 +34,12 @@ class MessageCopier {
   // allocations change, because the same address may then be backed by other pages.
   const device::Placement& locate(MessageItem& item) const;
 
-  // Makes the memory of a receive accessible to copy_short() and copy_piece(). Throws Error.
+  // Makes the memory of a receive accessible to the copies below. Throws Error.
   void prepare_destination(MessageItem& item) const;
   // copy_short() copies a whole message from its mailbox; copy_piece() copies a piece of a message
   // from the sender's memory file; copy_from_process() copies a whole message from the sender's
   // host memory, and returns false if that fails. Call prepare_destination() first. Throw Error,
-  // including the communicator's fault.
+  // also the recorded fault if the communicator has failed.
   void copy_short(const MessageItem& item) const;
   void copy_piece(const MessageItem& item, const MessagePiece& piece) const;
   [[nodiscard]] bool copy_from_process(const MessageItem& item) const;

@@ -177,7 +177,7 @@ void MessageSteps::finish(MessageItem& item) {
   std::atomic_thread_fence(std::memory_order_acquire);
   node_.throw_if_failed();
   const PointToPoint& call = *item.call;
-  if (item.bytes != 0 && device::is_device_address(call.address))
+  if (item.bytes != 0 && !item.is_on_host())
     node_.arena().copy_if_moved(call.address, item.at, item.bytes);
   item.mailbox->receipt(call.number).taken.store(call.number + 1, std::memory_order_release);
   item.state = State::done;
@@ -258,11 +258,9 @@ void MessageSteps::begin_draining(MessageItem& item) {
 // Copies the pieces that the sender has filled.
 void MessageSteps::drain(MessageItem& item) {
   StagedMessage& staged = item.message->staged();
-  device::ArenaView& theirs = node_.memory(item.call->peer);
   while (item.moved < staged.filled.load(std::memory_order_seq_cst)) {
     const std::uint64_t bytes = std::min(kPieceBytes, item.bytes - item.moved);
     const std::uint64_t from = item.message->offset + piece_offset(item.moved);
-    if (!theirs.populated(from, bytes)) theirs.populate(from, bytes, false);
     copier_.copy_piece(item, {item.moved, bytes, from, device::Content::data});
     item.moved += bytes;
     staged.drained.store(item.moved, std::memory_order_seq_cst);

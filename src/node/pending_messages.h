@@ -37,9 +37,7 @@ struct MessageItem {
   [[nodiscard]] AddressRange range() const { return {call->address, bytes}; }
   [[nodiscard]] bool is_on_host() const { return !device::is_device_address(call->address); }
   // Returns a pointer to the call's memory, which must be host memory.
-  [[nodiscard]] std::byte* host_memory() const {
-    return reinterpret_cast<std::byte*>(call->address);
-  }
+  [[nodiscard]] std::byte* host_memory() const { return host_pointer(call->address); }
 };
 
 class PendingMessages {

@@ -195,6 +195,40 @@ TEST_F(MessageStepsTest, CopyLongMessagesFromTheSendersProcess) {
   EXPECT_TRUE(same_bits(result, values));
 }
 
+// The sender has not yet noticed that a message was copied from its process, when a later message
+// reuses the entry. The sender must not take that message's data for a request for pieces.
+TEST_F(MessageStepsTest, LeaveTheNextMessageOfAnEntryAlone) {
+  std::vector<float> first(100'000, 1.0F);
+  std::vector<float> others(8, 0.0F);  // zeros would be the progress of a message in pieces
+  std::vector<float> received(first.size());
+  std::vector<PointToPoint> out, in;
+  for (std::size_t message = 0; message <= Mailbox::kMessages; ++message) {
+    std::vector<float>& from = message == 0 ? first : others;
+    out.push_back(send(address_of(from), from.size()));
+    in.push_back(receive(address_of(received), from.size()));
+  }
+  MessageItem unnoticed = sender_.make_item(out[0]);
+  for (std::size_t message = 0; message <= Mailbox::kMessages; ++message) {
+    MessageItem sent = sender_.make_item(out[message]);
+    ASSERT_TRUE(sender_.ready(sent));
+    sender_.advance(sent);
+    if (message == 0) unnoticed = sent;
+    if (message == Mailbox::kMessages) break;
+    MessageItem item = receiver_.make_item(in[message]);
+    if (message == 0 && !receiver_.take(item)) GTEST_SKIP() << "process_vm_readv is refused here";
+    if (message != 0) {
+      ASSERT_TRUE(receiver_.take(item));
+    }
+  }
+  ASSERT_TRUE(sender_.ready(unnoticed));
+  sender_.advance(unnoticed);
+  EXPECT_EQ(unnoticed.state, MessageItem::State::done);
+  MessageItem last = receiver_.make_item(in.back());
+  ASSERT_TRUE(receiver_.take(last));
+  received.resize(others.size());
+  EXPECT_TRUE(same_bits(received, others));
+}
+
 // The first messages fill the ring. The others come in pieces, so no message waits until the
 // receiver takes an earlier one.
 TEST_F(StagedMessagesTest, DeliverMessagesInAnyOrderIfRingIsFull) {
