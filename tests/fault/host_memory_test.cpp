@@ -65,12 +65,17 @@ TEST(HostMemory, NamesAnUnmappedAddress) {
   EXPECT_EQ(failures(run_ranks(3, bad_page(true))), "");
 }
 
+// The sender calls last: after its failure, the library refuses calls of the receiver.
 RANK_TEST(HostMemory, AnUnmappedBufferFailsAMessage, 2) {
   const DeviceMemory memory(session.device(), 4 * kMiB);
   const HolePages bad(4 * kMiB);
-  succeed(world.rank == 1
-              ? hcclSend(bad.get(), 4 * kMiB, hcclInt8, 0, group.handle, stream)
-              : hcclRecv(memory.pointer(), 4 * kMiB, hcclInt8, 1, group.handle, stream));
+  if (world.rank == 0) {
+    succeed(hcclRecv(memory.pointer(), 4 * kMiB, hcclInt8, 1, group.handle, stream));
+    world.board->barrier(0, world.size);
+  } else {
+    world.board->barrier(0, world.size);
+    succeed(hcclSend(bad.get(), 4 * kMiB, hcclInt8, 0, group.handle, stream));
+  }
   expect_code(synStreamSynchronize(stream), synFailHccl);
   expect_failed(group, hcclInvalidArgument, 1);
 }
