@@ -151,6 +151,10 @@ void HostPath::fold(std::uint32_t slice) {
   const Slice own = traits.has_blocks_in_input ? Slice{0, all.bytes} : slices_.share(all, rank);
   const bool others_receive =
       !traits.has_blocks_in_input && (receivers(call_, node_.size()) > 1 || !receives(call_, rank));
+  // Peers read the staged result soon, so it must stay in the cache. With two ranks, it overwrites
+  // a source and therefore gets plain stores in any case.
+  const bool streams = bypasses_cache_ && receives(call_, rank);
+  const bool copies = streams && others_receive && node_.size() > 2;
   for (std::uint64_t done = 0; done < own.bytes; done += kTileBytes) {
     const std::uint64_t bytes = std::min(kTileBytes, own.bytes - done);
     const std::uint64_t at = own.first_byte + done;
@@ -161,16 +165,18 @@ void HostPath::fold(std::uint32_t slice) {
           peer == rank ? host_pointer(call_.send + slices_.offset_of(chunk) + all.first_byte + at)
                        : staged(peer, slice, in_stage, bytes);
     }
+    std::byte* const result = host_pointer(call_.recv + all.first_byte + at);
     std::array<std::byte*, 2> destinations;
     std::size_t count = 0;
+    if (receives(call_, rank) && !copies) destinations[count++] = result;
     if (others_receive)
       destinations[count++] = staged(keeper_of_share(rank), slice, in_stage, bytes);
-    if (receives(call_, rank))
-      destinations[count++] = host_pointer(call_.recv + all.first_byte + at);
-    reduce::reduce_tile(call_.data_type(), call_.reduction(),
-                        {sources.data(), static_cast<std::size_t>(node_.size())},
-                        {destinations.data(), count}, reduce::elements_in(call_.data_type(), bytes),
-                        reduce::StorePolicy::cached);
+    reduce::reduce_tile(
+        call_.data_type(), call_.reduction(),
+        {sources.data(), static_cast<std::size_t>(node_.size())}, {destinations.data(), count},
+        reduce::elements_in(call_.data_type(), bytes),
+        streams && !copies ? reduce::StorePolicy::streaming : reduce::StorePolicy::cached);
+    if (copies) copy_on_host(result, destinations[0], bytes, true);
   }
   publish(&SliceCounters::folded, number + 1);
 }

@@ -92,6 +92,34 @@ INSTANTIATE_TEST_SUITE_P(Matrix, Threads, testing::ValuesIn(cases({1, 2, 3, 8}))
 INSTANTIATE_TEST_SUITE_P(Matrix, Barrier, testing::Values(1, 2, 3, 5, 8, 16),
                          testing::PrintToStringParamName());
 
+// On two cores, these buffers exceed the caches, so that stores of the results bypass the caches.
+class LargeHostBuffers : public testing::TestWithParam<int> {};
+
+TEST_P(LargeHostBuffers, AreReducedBitwise) {
+  const std::size_t elements = sanitized() ? 300'007 : 1'200'007;  // sanitizers are slow
+  const auto reduce = [elements](RANK_PARAMETERS) {
+    for (const Collective collective :
+         {Collective::all_reduce, Collective::reduce_scatter, Collective::reduce}) {
+      const std::size_t blocks =
+          traits(collective).has_blocks_in_input ? static_cast<std::size_t>(world.size) : 1;
+      for (const bool in_place : {false, true}) {
+        run_and_verify(session, group, stream,
+                       {.collective = collective,
+                        .root = 1,
+                        .count = elements / blocks,
+                        .in_place = in_place,
+                        .offset = 5,
+                        .seed = 11,
+                        .placement = Placement::host});
+      }
+    }
+  };
+  EXPECT_EQ(failures(run_ranks(GetParam(), in_session(reduce), patient())), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, LargeHostBuffers, testing::Values(2, 3, 8),
+                         testing::PrintToStringParamName());
+
 // This size does not fit in 32 bits.
 constexpr std::size_t kLargeSize = (std::size_t{4} << 30) + 4096;
 constexpr std::size_t kPiece = std::size_t{16} << 20;
