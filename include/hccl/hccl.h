@@ -6,9 +6,9 @@
 // accepts ordinary host memory of the process, which may cost additional copies; HCCL_STRICT=1
 // refuses such buffers. Counts are numbers of elements, never of bytes. The caller owns the
 // buffers. Until an operation has completed on its stream, its inputs must not change, its outputs
-// are undefined, and the memory must stay mapped. If the process may not read a host input or write
-// a host output, the communicator fails on all ranks with hcclInvalidArgument, and the error text
-// names the address.
+// are undefined, and the memory must stay mapped. If the process cannot read a host input or cannot
+// write a host output, the communicator fails on all ranks with hcclInvalidArgument, and the error
+// text names the address.
 //
 // Order. A collective returns as soon as it is queued. It runs on its stream (the synStreamHandle
 // in the last argument), in order with that stream's copies, memsets and events.
@@ -226,8 +226,9 @@ hcclResult_t hcclBarrier(hcclComm_t comm, void* stream_handle);
 // a group, the send occupies its stream until then. A rank may send to itself only within a group:
 // on each stream, its first send to itself is paired with its first receive from itself, and so on.
 // Errors: hcclInvalidUsage on both ranks, reported after the calls have returned (see "Order"), if
-// count or type differs; hcclInternalError from hcclGroupEnd() if a rank's message to itself lacks
-// its send or its receive.
+// count or type differs; hcclInternalError if a rank's message to itself lacks its send or its
+// receive, or if the two differ in count or type. For a message in a group, hcclGroupEnd() returns
+// hcclInternalError.
 hcclResult_t hcclSend(const void* sendbuff, size_t count, hcclDataType_t datatype, int peer,
                       hcclComm_t comm, void* stream_handle);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions that only emulated devices have, for C99 and C++: kernels that are host functions of
 // the program, host views of device memory, reports on the traffic of a communicator, and others. A
-// program that also runs on real devices should call these functions in one place, where it can
-// call synLaunch() instead on a real device.
+// program that also runs on real devices should keep its calls of these functions in one place, so
+// that it can easily replace them for real devices, for example by synLaunch().
 #ifndef HCCL_EMULATION_H_
 #define HCCL_EMULATION_H_
 
@@ -67,11 +67,11 @@ hcclResult_t hcclEmulationHostView(uint64_t device_address, uint64_t size, void*
 // `size` bytes extend past the allocation, or for a null pointer.
 hcclResult_t hcclEmulationDeviceAddress(const void* view, uint64_t size, uint64_t* device_address);
 
-// Allocates `size` bytes of memory that the program uses like any other, and on which calls are
-// fastest. Writes its address, a multiple of 128, to `*memory`. The memory belongs to the device
-// that the calling thread acquired last, or else to the first device of the process; the address is
-// that of its host view. Other ranks of the node access this memory directly, while buffers from
-// malloc() go through a staging buffer. Free the memory with hcclEmulationMemFree() before you
+// Allocates `size` bytes of device memory and writes the address of its host view, a multiple of
+// 128, to `*memory`. The program can use this memory like memory from malloc(), but calls on it are
+// faster: other ranks of the node access it directly, while buffers from malloc() go through a
+// staging buffer. The memory belongs to the device that the calling thread acquired last, or else
+// to the first device of the process. Free the memory with hcclEmulationMemFree() before you
 // release the device.
 //
 //   void* gradients = NULL;
@@ -112,8 +112,8 @@ hcclResult_t hcclEmulationMemFree(void* memory);
 // the system has no memory for the copy of a range, the child lacks that range, and a warning is
 // written to stderr. Memory that the child lacks is not mapped in the child.
 //
-// vfork(), posix_spawn() and clone() are not affected. Handlers of pthread_atfork() may call the
-// library in the parent, unless they were registered before the library was loaded. Such early
+// vfork(), posix_spawn() and clone() copy no device memory. Handlers of pthread_atfork() may call
+// the library in the parent, unless they were registered before the library was loaded. Such early
 // handlers run while device memory is locked, and must neither call the library nor take a lock
 // that another thread holds while it calls the library.
 // Blocks: only while another thread forks.
@@ -121,12 +121,12 @@ hcclResult_t hcclEmulationMemFree(void* memory);
 // cannot be mapped.
 hcclResult_t hcclEmulationKeepAtFork(uint64_t device_address, uint64_t size, int keep);
 
-// Returns to the system the whole pages (of 4096 bytes, as in the host view) within `size` bytes of
-// device memory at `device_address`, which must lie inside one allocation. These pages read as
-// zeros from then on and are allocated again when written. The rest of the range keeps its
-// contents, and all addresses stay valid. No rank may have work queued or running that uses the
-// range: wait for the streams first. Trim rarely, and trim large ranges, because the next calls on
-// the allocation check all its pages again.
+// Returns to the system all pages that lie wholly within the `size` bytes of device memory at
+// `device_address`, which must lie inside one allocation. A page has 4096 bytes and is aligned in
+// the host view. The returned pages read as zeros from then on, and are allocated again when
+// written. The rest of the range keeps its contents, and all addresses stay valid. No rank may have
+// work queued or running that uses the range: wait for the streams first. Trim rarely, and trim
+// large ranges, because the next calls on the allocation check all its pages again.
 // Blocks: no.
 // Errors: hcclInvalidArgument if the range is not in one allocation; hcclSystemError if the system
 // refuses.
@@ -233,10 +233,11 @@ hcclResult_t hcclEmulationStreamPosition(void* stream_handle, uint64_t* queued,
 // whatever the other ranks do. With 0, the call polls, and makes the stream's own thread start
 // pending work immediately.
 //
-// A failure that is returned counts as reported, as by synEventSynchronize() (see "Failures" in
-// synapse_api.h), and is returned again for the same range. A stream remembers the last 256 runs of
-// failed work; a run consists of consecutive positions with the same failure. When there are more,
-// the two oldest runs are merged, so successful work between them counts as failed.
+// A failure that this function returns counts as reported, as if synEventSynchronize() had returned
+// it (see "Failures" in synapse_api.h). A later call for the same range returns it again. A stream
+// remembers the last 256 runs of failed work; a run consists of consecutive positions with the same
+// failure. When there are more, the two oldest runs are merged, so successful work between them
+// counts as failed.
 // Blocks: for at most `timeout_ms`.
 // Errors: hcclInvalidArgument for an unknown stream, an `up_to` that has not been queued, or an
 // `after` greater than `up_to`.

@@ -61,7 +61,8 @@ typedef enum hcclResult_t {
 #define HCCL_OF_TYPE_INT
 #endif
 
-// Reductions. NCCL's values of minimum and maximum are swapped: translate reductions by name.
+// Reductions. hcclMin is 2 and hcclMax is 3, but ncclMax is 2 and ncclMin is 3: translate
+// reductions by name.
 typedef enum hcclRedOp_t HCCL_OF_TYPE_INT {
   hcclSum = 0,
   hcclProd = 1,

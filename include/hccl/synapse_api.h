@@ -11,9 +11,9 @@
 // - synInvalidArgument for a null pointer to a result, and for a device that is not acquired;
 // - synFail in a child forked from a process that has initialised the library.
 //
-// Sizes are in bytes unless a docstring says elements. Functions do not block unless their
-// docstring has a line "Blocks:", except that a call that queues work waits while its stream's
-// queue is full. Any thread may call; calls on one stream take effect one after the other.
+// Sizes are in bytes unless a docstring says elements. Functions without a "Blocks:" line do not
+// block, except that a call that queues work waits while its stream's queue is full. Any thread may
+// call any function; calls on one stream take effect one after the other.
 //
 // A copy to a device and back:
 //

@@ -77,8 +77,9 @@ hcclResult_t hcclCommInitAll(hcclComm_t* comm, int ndev, const int* devlist) {
     require_pointer(comm, "comm");
     if (strict_mode()) {
       throw Error(hcclInvalidUsage,
-                  "HCCL_STRICT=1: hcclCommInitAll is not available: a process drives one device; "
-                  "start one process per device and call hcclCommInitRank in each");
+                  "HCCL_STRICT=1: Gaudi's library does not support hcclCommInitAll, because each "
+                  "process drives one device; start one process per device and call "
+                  "hcclCommInitRank in each");
     }
     const auto devices = devices_of(ndev, devlist);
     const auto made = comm::create_all(bootstrap::create_unique_id(), devices);
@@ -100,7 +101,7 @@ hcclResult_t hcclCommDestroy(hcclComm_t comm) {
   return guard(__func__, [&] {
     if (comm::Group::current() != nullptr) {
       log(LogLevel::warning, "api",
-          "hcclCommDestroy while this thread has an open group: its calls have not been queued; "
+          "hcclCommDestroy while this thread has an open group, whose calls have not been queued; "
           "call hcclGroupEnd first");
     }
     // The handle stays valid until the work has run, so that another thread can abort the

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives over blocks of different sizes, which run as concurrent sends and receives, or as one
-// reduce for each block; and the probe for messages. Empty blocks are sent and reduced too. So if
-// ranks pass different counts for a block, even if one count is 0, their calls are compared and
-// fail as a mismatch, and no rank waits for a message that is never sent.
+// reduce for each block; and the probe for messages. Empty blocks are sent and reduced too, because
+// a rank may pass a count of 0 for a block for which another rank passes a different count. Such
+// calls then fail as a mismatch, instead of waiting for a message that is never sent.
 #include "api/queueing.h"
 #include "call/collective_call.h"
 
@@ -35,7 +35,7 @@ struct Block {
 
 // The blocks of one buffer, by rank.
 struct BlockLayout {
-  const char* name;  // the buffer's
+  const char* name;  // of the buffer, for error texts
   std::vector<Block> blocks;
 
   [[nodiscard]] const Block& of(int rank) const { return blocks[static_cast<std::size_t>(rank)]; }

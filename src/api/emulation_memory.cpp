@@ -82,7 +82,7 @@ hcclResult_t hcclEmulationMemFree(void* memory) {
     }
     throw Error(hcclInvalidArgument, text("memory ", memory,
                                           " is not from hcclEmulationMemAlloc, or has been freed; "
-                                          "free each address that it returned only once"));
+                                          "pass each address from that function only once"));
   });
 }
 

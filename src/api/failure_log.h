@@ -25,7 +25,7 @@ struct FailedCall {
   LogLevel level = LogLevel::warning;
   bool once = false;  // log only the first failure, no repetitions
   // The call is a try: the program tries one module after another until one is free, so it may
-  // expect this failure. The failure is logged unless the thread's next try succeeds.
+  // expect this failure. Therefore FailureLog::note() does not log the failure at once.
   bool tries = false;
 };
 
@@ -44,11 +44,11 @@ class FailureLog {
   // logged.
   static constexpr int kMostLines = 20;
 
-  // Logs a failed call, or counts it (see kPeriod and kMostLines). Does not log a failed try
-  // (FailedCall::tries) yet, but keeps it. The kept try is dropped by forgive(), and replaced if
-  // its thread's next try fails in another way. The kept try is logged when its thread repeats it
-  // or fails in a call that is not a try, when another thread fails in any call, or when flush() is
-  // called.
+  // Logs a failed call, or counts it (see kPeriod and kMostLines). Keeps a failed try
+  // (FailedCall::tries) instead of logging it. forgive() drops the kept try. If the next try of the
+  // same thread fails in another way, that failure replaces the kept try. The kept try is logged
+  // when its thread repeats it or fails in a call that is not a try, when another thread fails in
+  // any call, or when flush() is called.
   void note(const FailedCall& call, TimePoint now) noexcept;
   // Drops the kept try if the calling thread made it. Call when a try of this thread has succeeded.
   void forgive() noexcept;

@@ -168,7 +168,7 @@ void log_failed_work(const char* name, hcclResult_t code, const char* text) noex
 void forgive_unavailable_module() noexcept { failure_log.forgive(); }
 
 void report_repeated_failures() noexcept {
-  if (!is_forked_child()) failure_log.flush();  // a child has the parent's failures
+  if (!is_forked_child()) failure_log.flush();  // a child inherits the parent's failures
 }
 
 }  // namespace hccl::api

@@ -132,8 +132,8 @@ template <class Awaited>
   return status_of(outcome, reason);
 }
 
-// With HCCL_BLOCKING, blocks until all work on the stream has run, with cancellation of the thread
-// blocked. Throws SynError if work has failed.
+// With HCCL_BLOCKING, blocks until all work on the stream has run, and defers cancellation of the
+// thread meanwhile. Throws SynError if work has failed.
 inline void wait_if_blocking(device::Stream& stream) {
   if (!blocking_mode()) [[likely]]
     return;

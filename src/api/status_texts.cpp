@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables of the texts of codes. Programs may pass any number as a code, so every number has a text.
+// Maps codes to names and texts. Programs may pass any number as a code, so each number has a text.
 #include "api/status_texts.h"
 
 #include <algorithm>
@@ -24,11 +24,11 @@ constexpr std::array kResultTexts = std::to_array<ResultText>({
     {hcclUnsupported, "hcclUnsupported", "not supported by this version of the library"},
     {hcclOutOfMemory, "hcclOutOfMemory", "out of memory"},
     {hcclUnhandledSynapseError, "hcclUnhandledSynapseError",
-     "the device was reset or is held by another process"},
+     "the device was reset, or is already held by a process"},
     {hcclSystemError, "hcclSystemError",
      "a system call failed, or a rank died or did not answer in time"},
     {hcclInternalError, "hcclInternalError",
-     "ranks did not join in time, or a defect: see hcclGetLastErrorMessage()"},
+     "ranks did not join in time, or hccl has a defect: see hcclGetLastErrorMessage()"},
     {hcclInvalidArgument, "hcclInvalidArgument", "invalid argument: see hcclGetLastErrorMessage()"},
     {hcclInvalidUsage, "hcclInvalidUsage",
      "the call does not match the program's state or the other ranks' calls"},
@@ -74,7 +74,7 @@ constexpr std::array kStatusTexts = std::to_array<StatusText>({
     {"synNameIsAlreadyUsed", "name is already in use"},
     {"synBusy", "busy: earlier work has not completed"},
     {"synAllResourcesTaken", "all resources are taken"},
-    {"synUnavailable", "held by another process: acquire another device"},
+    {"synUnavailable", "device is already held: acquire another device"},
     {"synInvalidTensorDimensions", "invalid tensor dimensions"},
     {"synFail", "work failed: see synGetLastErrorMessage()"},
     {"synOutOfResources", "out of resources"},

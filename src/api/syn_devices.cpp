@@ -122,8 +122,9 @@ synStatus SYN_API_CALL synDeviceAcquire(synDeviceId* pDeviceId, const char* pciB
     for (std::uint32_t module = 0; module < count; ++module) {
       if (device::pci_bus_id(module) == pciBus) return acquire(pDeviceId, module);
     }
-    throw SynError(synNoDeviceFound, text("no device at PCI address ", pciBus, "; the first is at ",
-                                          device::pci_bus_id(0)));
+    throw SynError(synNoDeviceFound,
+                   text("no device at PCI address ", pciBus,
+                        "; pass the address of a device, such as ", device::pci_bus_id(0)));
   });
 }
 

@@ -19,7 +19,8 @@ void report_streams() {
     if (!stream) continue;
     log_line(LogLevel::error, "state",
              text("stream ", stream->id(), " of device ", stream->device().id(), ": ",
-                  stream->progress()->completed(), " of ", stream->pushed(), " done"));
+                  stream->progress()->completed(), " of ", stream->pushed(),
+                  " pieces of work have run"));
   }
 }
 

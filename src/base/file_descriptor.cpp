@@ -19,9 +19,9 @@
 namespace hccl {
 namespace {
 
-// The set does not include descriptors from this number on. The kernel assigns the lowest free
-// number, so only a process with a million open files gets such a descriptor. Words of the bitmap
-// that were never written occupy no memory.
+// The set holds only descriptors below this number. The kernel assigns the lowest free number, so
+// only a process with a million open files gets a higher one. Words of the bitmap that were never
+// written occupy no memory.
 constexpr int kMostDescriptors = 1 << 20;
 constexpr int kBitsPerWord = 64;
 

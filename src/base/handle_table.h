@@ -98,7 +98,7 @@ class HandleTable {
   }
 
   // Keeps an object alive like a pin, but remove() does not wait for holds. Used by groups, which
-  // keep objects from one call of the program to the next. The table must outlive the hold.
+  // keep objects across several API calls. The table must outlive the hold.
   class Hold {
    public:
     Hold() = default;

@@ -13,8 +13,8 @@ using Secret = std::array<std::byte, 16>;
 // Returns 128 random bits from the kernel. Throws Error(hcclSystemError).
 [[nodiscard]] Secret random_secret();
 
-// Compares two byte strings. The running time does not depend on where they differ, so a peer that
-// guesses at a secret learns nothing from it.
+// Compares two byte strings. The running time does not depend on where they differ, so it tells
+// nothing to a peer that guesses a secret.
 [[nodiscard]] bool equal_in_constant_time(std::span<const std::byte> a,
                                           std::span<const std::byte> b);
 

@@ -20,7 +20,7 @@ struct WaitLadder {
   // With more pauses, calls were not faster, and took two thirds longer when another program used
   // one of the cores.
   static constexpr WaitLadder spinning() { return {40, 1000, "spinning"}; }
-  // For threads that share cores. They yield immediately, and repeat this for about a millisecond.
+  // For threads that share cores. They yield without pausing first, for about a millisecond.
   static constexpr WaitLadder yielding() { return {0, 1000, "yielding"}; }
   // For threads that share cores with threads of other scheduling groups. sched_yield() does not
   // let threads of other groups run: the yielding thread keeps its core for the rest of its time

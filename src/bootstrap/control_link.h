@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// After initialisation, the ranks of several nodes exchange faults, departures and stall reports
-// over control links.
+// After initialisation, ranks that use the network back end exchange faults, departures and stall
+// reports over control links.
 #pragma once
 
 #include "base/file_descriptor.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports a lost connection only after kLastWords: another rank of its node may report the cause
-// first, and the connections of a lost node end one by one.
+// Reports a lost rank only after kLastWords, because another rank of its node may report the cause
+// first, and because the connections of a lost node end one by one.
 #include "bootstrap/fault_relay.h"
 
 #include "base/peer_process.h"
@@ -28,7 +28,8 @@ void FaultRelay::report_lost() {
   spread({hcclSystemError,
           text(rendezvous_.describe_ranks(lost_),
                lost_.size() == 1 ? " has exited" : " have exited", " or cannot be reached (",
-               why_lost_, "); look at their output and at the network between the nodes")});
+               why_lost_,
+               "); look at the output of each lost rank and at the network between the nodes")});
 }
 
 void FaultRelay::spread(const Failure& failure) {

@@ -38,7 +38,7 @@ FrameConnection::FrameConnection(EventLoop& loop, Detached connection, const Lim
       received_(std::move(connection.received)),
       has_heard_(!received_.empty()),
       has_opened_(seal_.has_value()) {
-  if (socket_.valid() && wait_.watch(socket_.get()) != 0) end("cannot be registered with epoll");
+  if (socket_.valid() && wait_.watch(socket_.get()) != 0) end("has a socket epoll cannot watch");
 }
 
 FrameConnection::~FrameConnection() { close(); }
@@ -60,7 +60,7 @@ void FrameConnection::on_readable() {
     owner_->on_activity(*this);
   } catch (const std::bad_alloc&) {
     received_.clear();
-    end("cannot be served: no memory is left; free memory on that host");
+    end("sent data for which the receiving host has no memory left");
     if (owner_ != nullptr) owner_->on_activity(*this);
   }
 }

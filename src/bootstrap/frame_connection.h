@@ -44,8 +44,8 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
     Address own;
     Address peer;
   };
-  // A connection without a loop, to be continued on another loop. If `seal` is set, a frame with a
-  // valid code must have been received.
+  // A connection that is on no loop, to be continued on another loop. `seal` may be set only after
+  // the connection has received a frame with a valid code.
   struct Detached {
     FileDescriptor socket;
     Bytes received;

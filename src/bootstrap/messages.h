@@ -75,7 +75,7 @@ struct Failure {
 
 // The text of the failure if a frame with a wrong authentication code arrives after a valid frame.
 inline constexpr const char* kForgedFrame =
-    "a frame of its connection was changed on the way; find the program or device that rewrites "
+    "a frame on its connection was changed in transit; find the program or device that rewrites "
     "traffic between the hosts, then start all ranks again";
 
 struct GaveUp {

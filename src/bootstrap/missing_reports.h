@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // While ranks wait for others to join, schedules at most two reports of the missing ranks. The
-// first comes after at most 5 s, because a rank that was never started is missing from the
-// beginning. The second comes after HCCL_HANG_REPORT.
+// first comes after at most 5 s, to show early which ranks were never started. The second comes
+// after HCCL_HANG_REPORT.
 #pragma once
 
 #include <algorithm>

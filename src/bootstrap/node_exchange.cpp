@@ -242,8 +242,9 @@ void NodeExchange::follow(Contribution mine) {
 // The frame with the shared segment is the last one.
 bool NodeExchange::take_from_leader(Frame& frame) {
   const auto refuse = [&] {
-    throw Error(hcclInternalError, text("rank ", leader_, " sent rank ", rank_, " a malformed ",
-                                        "list of ranks; use one version on all ranks"));
+    throw Error(hcclInternalError,
+                text("rank ", leader_, " sent rank ", rank_, " a malformed ",
+                     "list of ranks; install the same version of hccl on all ranks"));
   };
   if (frame.type == FrameType::control_block) {
     const bool whole = std::ranges::all_of(present_, [](bool here) { return here; });

@@ -151,7 +151,7 @@ std::string RankAdmission::wrong_user(const FrameConnection& connection) const {
   if (owner.knowledge == SocketOwner::Knowledge::none)
     return "it disconnected before its user could be determined; start that rank again";
   if (owner.user == geteuid()) return {};
-  return text("it belongs to user ", owner.user, ", this job to user ", geteuid(),
+  return text("it belongs to user ", owner.user, ", but this job belongs to user ", geteuid(),
               "; run all ranks as one user");
 }
 

@@ -73,8 +73,8 @@ void Rendezvous::rank_gave_up(int rank, std::uint32_t seconds) {
   const bool gathering = phase_ == Phase::gathering;
   fail({hcclInternalError,
         text(waited_for(), " after ", seconds, " s (", describe_rank(rank), " gave up waiting); ",
-             gathering ? "start them" : "check whether they are stopped",
-             " or raise HCCL_INIT_TIMEOUT")});
+             gathering ? "start every missing rank" : "check whether every rank is running",
+             ", or raise HCCL_INIT_TIMEOUT")});
 }
 
 bool Rendezvous::has_joined(int rank) const {
@@ -114,7 +114,7 @@ Failure Rendezvous::second_claim(const Hello& hello, const std::string& address)
   const Member& first = members_[static_cast<std::size_t>(hello.rank)];
   return {hcclInvalidUsage,
           text("rank ", hello.rank, " is already taken by pid ", first.entry.process.pid,
-               " on host ", first.entry.process.host, " (", first.address, ") and pid ",
+               " on host ", first.entry.process.host, " (", first.address, "), and pid ",
                hello.process.pid, " on host ", hello.process.host, " (", address,
                ") claims it too; give every process a rank of its own")};
 }

@@ -92,7 +92,7 @@ void RendezvousClient::answer_greeting(const Frame& frame, const Bytes& opening,
     throw Error(hcclSocketError,
                 text("the server at ", server_.where(), " speaks protocol version ",
                      greeting->version, ", but this library speaks version ", kProtocolVersion,
-                     "; use one version on all ranks"));
+                     "; install the same version of hccl on all ranks"));
   }
   connection.authenticate(FrameSeal(FrameSeal::Party::rank, key_, opening, frame.payload));
   connection.send(FrameType::hello, serialize(hello_));
@@ -124,7 +124,7 @@ Table RendezvousClient::wait_for_table() {
   if (!table || table->ranks.size() != static_cast<std::size_t>(hello_.size)) {
     throw Error(hcclSocketError,
                 text("the server at ", server_.where(), " sent a malformed table of ",
-                     "ranks; use one version on all ranks"));
+                     "ranks; install the same version of hccl on all ranks"));
   }
   table->secret = communicator_secret(key_, table->salt);
   return *std::move(table);
@@ -237,7 +237,7 @@ void RendezvousClient::give_up() {
   wait_for_verdict(
       {hcclInternalError,
        stopped ? text(server_.description(), " has not answered for ", search_.elapsed_seconds(),
-                      " s: it is stopped (SIGSTOP or a debugger); continue it")
+                      " s: it is stopped (SIGSTOP or a debugger); resume it")
                : text("rank ", hello_.rank, ": not all ranks had joined after ",
                       search_.elapsed_seconds(), " s, and the server at ", server_.where(), " (",
                       server_.description(),

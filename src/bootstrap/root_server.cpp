@@ -169,9 +169,12 @@ void RootServer::on_rank_frame(int rank, const Frame& frame) {
   } else if (frame.type == FrameType::leaving) {
     const auto own = parse<Failure>(frame.payload);
     rendezvous_.rank_left(
-        rank, own ? as_believed(rank, *own) : Failure{hcclInternalError, "it gives no reason"});
+        rank, own ? as_believed(rank, *own)
+                  : Failure{hcclInternalError, "the rank gave no reason; see its own output"});
   } else {
-    rendezvous_.rank_left(rank, {hcclInternalError, "it broke the protocol"});
+    rendezvous_.rank_left(
+        rank, {hcclInternalError,
+               "the rank broke the protocol; install the same version of hccl on all ranks"});
   }
   advance();
 }
@@ -267,8 +270,8 @@ void RootServer::report_missing(std::chrono::milliseconds waited) {
 void RootServer::send_report(std::chrono::milliseconds waited) {
   const std::string report =
       text("after ", std::chrono::duration<double>(waited).count(), " s of initialisation, ",
-           rendezvous_.waited_for(), " (of ", rendezvous_.size(),
-           "); still waiting: check whether all of them run");
+           rendezvous_.waited_for(), " (the communicator has ", rendezvous_.size(),
+           " ranks); still waiting: check whether every rank is running");
   log(LogLevel::warning, "bootstrap", report);
   std::set<std::string> told{self_.node};
   for (const int rank : ranks_.ranks()) {

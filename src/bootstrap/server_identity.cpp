@@ -38,7 +38,8 @@ SocketOwner::Knowledge ServerIdentity::check_user(int socket) const {
 void ServerIdentity::throw_unknown_peer(const FrameConnection& connection) const {
   if (connection.forged()) {
     throw Error(hcclSocketError, text("the server at ", where(), " does not know the secret of ",
-                                      "this communicator; choose another port"));
+                                      "this communicator; choose another port in HCCL_COMM_ID, or ",
+                                      "make a new unique id"));
   }
   throw Error(hcclSocketError,
               text("the program that listens at ", where(),
@@ -46,8 +47,8 @@ void ServerIdentity::throw_unknown_peer(const FrameConnection& connection) const
 }
 
 void ServerIdentity::throw_protocol_error() const {
-  throw Error(hcclSocketError, text("the server at ", where(), " broke the protocol; use one ",
-                                    "version on all ranks"));
+  throw Error(hcclSocketError, text("the server at ", where(), " broke the protocol; install ",
+                                    "the same version of hccl on all ranks"));
 }
 
 void ServerIdentity::throw_refusal(const Frame& frame) const {
@@ -57,13 +58,13 @@ void ServerIdentity::throw_refusal(const Frame& frame) const {
     case Refusal::other_version:
       throw Error(hcclSocketError,
                   text("the server at ", where(), " does not speak protocol version ",
-                       kProtocolVersion, "; use one version on all ranks"));
+                       kProtocolVersion, "; install the same version of hccl on all ranks"));
     case Refusal::other_key:
       if (id.kind == UniqueId::Kind::with_secret) {
         throw Error(
             hcclInvalidArgument,
             text("the unique id belongs to a different server than the one that now listens ",
-                 "at ", where(), "; pass an id of this run"));
+                 "at ", where(), "; pass an id created in this run"));
       }
       throw Error(
           hcclInvalidArgument,

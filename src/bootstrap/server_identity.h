@@ -26,9 +26,10 @@ struct ServerIdentity {
   [[nodiscard]] std::string where() const;
   // Returns a description of the server's process.
   [[nodiscard]] std::string description() const;
-  // Asks the kernel which user owns the peer's end of a connection within this machine. Throws
-  // Error(hcclSocketError) if it is not this process's user. Returns `known` if it is, `none` if
-  // no process owns that end, and `unknown` if the kernel is not asked or does not answer.
+  // For a fixed address on this machine, asks the kernel which user owns the server's end of the
+  // connection. Throws Error(hcclSocketError) if that user is not this process's user. Returns
+  // `known` if the users are the same, `none` if no process owns that end, and `unknown` if the
+  // kernel is not asked or does not answer.
   [[nodiscard]] SocketOwner::Knowledge check_user(int socket) const;
 
   // Each throws Error(hcclSocketError) for a server that violates the protocol.

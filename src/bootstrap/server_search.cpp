@@ -36,7 +36,7 @@ FileDescriptor tcp_socket(bool v6) {
     throw Error(
         hcclSystemError,
         text("cannot create a socket: ", system_error_text(errno), "; ",
-             advice_on(errno, "see HCCL_COMM_ID, whose address family this host may lack")));
+             advice_on(errno, "enable the server's IP version (IPv4 or IPv6) on this host")));
   }
   const int on = 1;
   // Lets the server bind the port number even while this outgoing connection holds it.
@@ -112,8 +112,8 @@ void ServerSearch::note_refusal() {
   if (!refusals_end_->expired()) return;
   throw Error(hcclSystemError,
               text("rank ", server_.joining_rank, ": no process listens at ", server_.where(),
-                   ": the process that made the unique id has exited, or its communicator "
-                   "is complete or destroyed; make a new id and start all ranks again"));
+                   ": the process that made the unique id has exited, or the communicator of this "
+                   "id is complete or destroyed; make a new id and start all ranks again"));
 }
 
 void ServerSearch::check() {

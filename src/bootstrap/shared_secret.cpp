@@ -107,7 +107,7 @@ void check_short_secret(const UniqueId& id, const Config& config, std::size_t le
   }
   warn_once(warned,
             text("the secret of HCCL_COMM_ID has ", length, " bytes, which can be guessed; ",
-                 "use at least ", kShortSecret, " random ones"));
+                 "use at least ", kShortSecret, " random bytes"));
 }
 
 // Without a secret, the kernel confirms the user of processes on this machine, but nothing confirms
@@ -126,7 +126,8 @@ void check_without_secret(const UniqueId& id, const Config& config) {
       text("HCCL_COMM_ID is ", id.addresses.front().to_text(), ", on another machine, and ",
            "the ranks share no secret: anyone who answers at this address or intercepts the "
            "connection can ",
-           "read and change their data; set HCCL_SECRET_FILE to a copy of one file on every rank"));
+           "read and change their data; on every rank, set HCCL_SECRET_FILE to the path of a copy "
+           "of the same file"));
 }
 
 }  // namespace

@@ -12,8 +12,9 @@
 namespace hccl::bootstrap {
 namespace {
 
-// The time to wait for answers. Every running rank answers immediately. If all have answered and
-// their calls do not match, ranks with several streams have only kForFurtherAnswers left.
+// The time to wait for answers. Every running rank answers immediately, with one answer for each
+// call in which it waits. Once every rank has given an answer and the calls do not match, the
+// server waits only kForFurtherAnswers more for the answers of other streams.
 constexpr std::chrono::milliseconds kForAnswers{400};
 constexpr std::chrono::milliseconds kForFurtherAnswers{20};
 // The time for which a suspected deadlock must last before it is reported: until then, another

@@ -18,9 +18,9 @@ struct Waiting {
   std::string algorithm;     // runs the call; empty if the call has no position
   std::vector<int> awaited;  // ascending
   bool done = false;
-  // The position of the collective (this call or the next one) that this rank cannot complete
-  // before this call ends, because a thread of the program waits for the call's stream and so makes
-  // no other calls. Empty if there is none.
+  // Set if a thread of the program waits for this call's stream, and so makes no other calls until
+  // this call ends: the position of the collective that this rank cannot complete before then. That
+  // is this call or, for a message, the next collective of its stream.
   std::string blocks{};
 
   [[nodiscard]] std::string doing() const {

@@ -63,9 +63,10 @@ struct AsyncError {
   std::string text;
 };
 
-// The position of sends and receives among the collectives of a communicator.
+// Locates sends and receives among the collectives of their communicator, by the ordinal of their
+// stream (see BackendStream::begin_collectives()).
 struct MessagePlace {
-  std::uint32_t ordinal = 0;     // of their stream; if it has none yet, the next free ordinal
+  std::uint32_t ordinal = 0;     // of the stream, or the next free ordinal if the stream has none
   bool has_collectives = false;  // whether collectives have been queued on the stream
 };
 
@@ -81,8 +82,8 @@ class BackendStream {
   // Called before the stream's first collective is queued. `ordinal` is the number of streams on
   // which this communicator had collectives before; it is the same on all ranks. Throws Error.
   virtual void begin_collectives(std::uint32_t ordinal) = 0;
-  // Sets the number of a send or receive among all calls in the same direction with the same peer.
-  // Called in program order.
+  // Sets call.number: the position of a send or receive among all calls in the same direction with
+  // the same peer. Called in program order.
   virtual void number(PointToPoint& call) = 0;
 
   // Run calls in stream order. Host memory of the calls is copied through the stream's staging

@@ -43,8 +43,8 @@ struct CollectiveTraits {
   bool has_blocks_in_output;
   bool reduces;
 
-  // Returns whether each pair of ranks exchanges blocks. Then the count of a call covers all blocks
-  // of a buffer.
+  // Returns whether each pair of ranks exchanges blocks. If so, the count of a call covers all
+  // blocks of a buffer.
   [[nodiscard]] constexpr bool exchanges() const {
     return has_blocks_in_input && has_blocks_in_output;
   }

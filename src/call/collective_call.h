@@ -19,8 +19,8 @@ struct CollectiveCall {
   std::uint64_t count = 0;  // elements of the message, a block or, if exchanges(), all blocks
   std::uint64_t send = 0;   // send and recv: addresses of device memory or of host memory
   std::uint64_t recv = 0;
-  // If a back end has divided a call of the program into parts, of which this is one: that call,
-  // and its number on its stream. Null if the program itself has made this call.
+  // The program's call and its number on its stream, if this call is one of the parts into which a
+  // back end has divided that call. Null if the program itself has made this call.
   const CollectiveCall* whole = nullptr;
   std::uint64_t whole_number = 0;
 
@@ -64,8 +64,8 @@ struct CollectiveCall {
 // Returns whether the two buffers of `rank` have the addresses that the in-place form of the
 // collective requires.
 [[nodiscard]] bool is_in_place(const CollectiveCall& call, int rank, int ranks);
-// Returns whether `rank` is the only sender of an in-place call. Then the call does not write to
-// its receive buffer, which may be read-only.
+// Returns whether `rank` is the only sender of an in-place call. If so, the call does not write to
+// the rank's receive buffer, which may therefore be read-only.
 [[nodiscard]] inline bool keeps_own_data(const CollectiveCall& call, int rank) {
   return call.traits().senders == RankSet::root && call.root == rank && call.send == call.recv;
 }

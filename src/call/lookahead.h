@@ -29,8 +29,8 @@ class CallLookahead : public StreamLookahead {
  public:
   // Returns the next queued call, if it may begin now; each call of next() advances by one call.
   // Returns null if no further call is queued, if the further calls may not begin yet, or if other
-  // work is queued before them. Do not call again after it has returned null, unless has_next()
-  // returns true: the next call would pass over that other work.
+  // work is queued before them. After next() has returned null, call it again only if has_next()
+  // returns true: otherwise it would skip that other work.
   [[nodiscard]] virtual const CollectiveCall* next() = 0;
   // Returns whether a collective of the same communicator is next in the queue, even if it may not
   // begin yet.
@@ -39,8 +39,8 @@ class CallLookahead : public StreamLookahead {
 
 class GroupLookahead : public StreamLookahead {
  public:
-  // Returns whether the groups that follow may begin even if earlier groups may still block. If no
-  // earlier group can block, the groups that follow may always begin.
+  // Returns whether later groups may begin while earlier groups are still blocked. If this returns
+  // false, the next group may begin only when no earlier group can block any more.
   [[nodiscard]] virtual bool may_begin() = 0;
   // Returns the messages of the next queued group; each call of next() advances by one group.
   // Returns an empty span if no further group is queued or other work is queued before it.

@@ -35,7 +35,7 @@ void put_in_common_order(std::pmr::list<MessagePart>& messages) {
 void check_room(std::size_t calls) {
   if (calls < kMostGroupCalls) return;
   throw Error(hcclInvalidUsage, text("a group has more than ", kMostGroupCalls,
-                                     " calls on one stream; end it earlier"));
+                                     " calls on one stream; call hcclGroupEnd earlier"));
 }
 
 // Messages between two ranks match in the order of the calls, regardless of streams. Therefore all

@@ -99,7 +99,7 @@ bool Communicator::is_staged(const PointToPoint& call) const {
 std::uint64_t Communicator::staging_of(UsedStream& on, bool needed) const {
   if (!needed) return 0;
   if (!on.staging) {
-    const CancellationBlock block;  // the arena may release pages
+    const CancellationBlock block;  // the arena may call fallocate(), a cancellation point
     on.staging = std::make_unique<device::ArenaBuffer>(device_->arena(), node::kStagingBytes,
                                                        "a staging buffer for host memory");
   }
@@ -254,9 +254,8 @@ void Communicator::finalize() {
         pending.emplace_back(std::move(stream), used->last_ticket);
     }
   }
-  // Does not run the queue on this thread: work of other communicators may be queued before this
-  // communicator's, and may never end. The stream's worker runs the queue, and an abort ends this
-  // wait.
+  // Does not run the queue on this thread, because the queue may begin with work of another
+  // communicator that never ends. The stream's worker runs the queue, and an abort ends this wait.
   constexpr auto kLook = std::chrono::milliseconds(10);
   for (const auto& [stream, ticket] : pending) {
     while (!stream->progress()->reached(ticket) && !failed()) {

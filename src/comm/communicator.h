@@ -42,9 +42,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void check_usable(const device::Stream& stream) const;
 
   // Queue a validated call, the parts of one call, or the messages of a group. Parts that are
-  // collectives run one after another; sends and receives run concurrently. None of these blocks,
-  // because the caller has waited for room in the stream's queue. Throw the communicator's fault if
-  // it has one. Queued work does not keep the communicator alive: see leave().
+  // collectives run one after another; sends and receives run concurrently. These functions do not
+  // block, because the caller has waited for room in the stream's queue. They throw the recorded
+  // fault if the communicator has failed. Queued work does not keep the communicator alive: see
+  // leave().
   void enqueue(device::Stream& stream, const CollectiveCall& call);
   void enqueue(device::Stream& stream, const PointToPoint& call) {
     prepare(stream, call);
@@ -192,7 +193,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::shared_ptr<Communicator> own_keeper_;  // this object, if outlive_calls_of() has failed
   std::mutex error_texts_mutex_;
   std::set<std::string> error_texts_;             // the texts that async_error_text() has returned
-  std::vector<bootstrap::ProcessWatch> watches_;  // destroyed first: callbacks use the others
+  std::vector<bootstrap::ProcessWatch> watches_;  // destroyed first: callbacks use the rest
 };
 
 // Returns the table of communicators by handle (hcclComm_t).

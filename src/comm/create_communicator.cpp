@@ -95,8 +95,9 @@ void for_each_rank_of_node(const bootstrap::RankTable& table, int rank, Visit vi
   }
 }
 
-// Returns this node's share of the caches of its host. HCCL_NODE_ID can divide a host into nodes;
-// they are assumed to run on the same processors, because only this node's allowances are known.
+// Returns this node's share of the caches of its host. HCCL_NODE_ID can divide a host into nodes.
+// These nodes are assumed to run on the same processors, because a rank knows the CPU allowances
+// only of the ranks of its own node.
 std::uint64_t share_of_caches(const bootstrap::RankTable& table, int rank,
                               std::span<const node::CpuAllowance> allowances) {
   const std::string& own_host = table.members[static_cast<std::size_t>(rank)].host;
@@ -129,7 +130,8 @@ void watch_peers(Communicator& communicator, const bootstrap::RankTable& table) 
   int local = 0;
   for_each_rank_of_node(table, communicator.rank(), [&](const bootstrap::RankInfo& member) {
     const int peer = local++;
-    if (member.process.valid()) communicator.watch(member.process, peer);  // invalid: this process
+    // The descriptor is invalid for ranks of this process.
+    if (member.process.valid()) communicator.watch(member.process, peer);
   });
 }
 

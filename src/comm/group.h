@@ -45,9 +45,9 @@ class Group {
                  : communicator_ && &*communicator_ == &communicator;
   }
 
-  // Keep a call. keep_known() is for the communicator that known() has returned. Throw
-  // Error(hcclInvalidUsage) if the group already has kMostGroupCalls calls on the stream. Throw
-  // what Communicator::prepare() and Communicator::check_usable() throw.
+  // Keep a call. Call keep_known() only after known() has found the call's communicator and stream.
+  // Throw Error(hcclInvalidUsage) if the group already has kMostGroupCalls calls on the stream.
+  // Throw what Communicator::prepare() and Communicator::check_usable() throw.
   template <class Call>
   void keep_known(const Call& call) {
     admit(*communicator_, *stream_, call);

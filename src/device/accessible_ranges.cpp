@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Populates pages to find out whether they may be accessed: madvise() returns an error where an
-// instruction would raise a signal.
+// Populates pages to find out whether they can be accessed: madvise() returns an error where a load
+// or store would raise a signal.
 #include "device/accessible_ranges.h"
 
 #include "device/address.h"
@@ -15,7 +15,7 @@ namespace {
 
 void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
 
-// Returns true if all pages are mapped, and the first and the last one admit the access.
+// Returns whether all pages are mapped and the first and last page allow the access.
 // msync(MS_ASYNC) fails with ENOMEM if a page is not mapped, and has no other effect.
 bool still_admits(std::uint64_t begin, std::uint64_t end, bool write) {
   const std::uint64_t page = system_page_bytes();

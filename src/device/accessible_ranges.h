@@ -23,10 +23,10 @@ class AccessibleRanges {
   // Returns the calling thread's own instance. No other thread uses it, so a look-up takes no lock.
   [[nodiscard]] static AccessibleRanges& of_this_thread(HostAccess access);
 
-  // Asks the kernel again about the known ranges that overlap the given range. Forgets a known
-  // range unless all pages of the overlap are mapped, and the first and last page of the overlap
-  // still admit the access. Does not detect that pages between these two have been protected. Takes
-  // about 1.5 us, regardless of the length.
+  // Asks the kernel again about the known ranges that overlap the given range. Keeps a known range
+  // only if all pages of the overlap are still mapped, and its first and last page still allow the
+  // access. Does not detect that pages between these two have been protected. Takes about 1.5 us,
+  // regardless of the length.
   void recheck(std::uint64_t address, std::uint64_t bytes);
   // Calls recheck(), unless recheck_once() has already been called for this buffer in the current
   // host epoch (HostEpoch).
@@ -35,9 +35,10 @@ class AccessibleRanges {
     recheck(address, bytes);
     rechecked_.insert(address, bytes);
   }
-  // Returns true if every page of the range is mapped and admits the access. Populates the range if
-  // it is not known. Makes no system call for a known range, so call recheck() or recheck_once()
-  // before each series of accesses. Returns false if the kernel cannot populate ranges.
+  // Returns whether every page of the range is mapped and allows the access. For a known range,
+  // makes no system call and misses later changes, so call recheck() or recheck_once() before each
+  // series of accesses. For any other range, populates the pages, and returns false if the kernel
+  // cannot populate ranges.
   [[nodiscard]] bool admits(std::uint64_t address, std::uint64_t bytes);
 
  private:

@@ -14,7 +14,7 @@ class AddressAllocator {
 
   // Allocates the lowest free range of `bytes` bytes whose offset is a multiple of `alignment`.
   // Returns the offset, or nothing if there is no such range. If allocate() or release() throws
-  // std::bad_alloc, the ranges are unchanged.
+  // std::bad_alloc, the free ranges are unchanged.
   [[nodiscard]] std::optional<std::uint64_t> allocate(std::uint64_t bytes, std::uint64_t alignment);
   void release(std::uint64_t offset, std::uint64_t bytes);
 

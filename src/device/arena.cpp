@@ -38,7 +38,7 @@ DeviceAddress Arena::allocate(std::uint64_t bytes, const char* what) {
   if (entry == nullptr) {
     throw SynError(synOutOfDeviceMemory,
                    text(what, " of ", bytes, " bytes: ", free_bytes(), " of ", capacity_,
-                        " are free, but not contiguous; free memory or raise "
+                        " bytes are free, but no free range is long enough; free memory or raise "
                         "HCCL_DEVICE_MEMORY"));
   }
   try {
@@ -61,8 +61,8 @@ void Arena::release(DeviceAddress address, Quiescent quiescent) {
       address - base_ != entry->first + entry->second.lead) {
     throw SynError(synInvalidArgument,
                    text("synDeviceFree of 0x", std::hex, address,
-                        ": not the start of an allocation; pass each address from "
-                        "synDeviceMalloc once"));
+                        ": this is not the start of an allocation; pass each address that "
+                        "synDeviceMalloc returned only once"));
   }
   kept_.remove(entry->first, entry->first + entry->second.bytes);
   entry->second.live = false;

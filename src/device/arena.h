@@ -40,8 +40,8 @@ class Arena {
   // Returns true once the work that was queued before release() can no longer access the memory.
   using Quiescent = std::function<bool()>;
 
-  // `stagger`: see AllocationMap. `keep_bytes`: the maximum size of the freed pages that are kept
-  // for later allocations.
+  // `stagger`: see AllocationMap. `keep_bytes`: how many bytes of freed pages the arena keeps, at
+  // most, for later allocations.
   Arena(DeviceAddress base, std::uint64_t capacity, std::uint32_t stagger = 0,
         std::uint64_t keep_bytes = 0);
   ~Arena();
@@ -78,8 +78,8 @@ class Arena {
   }
   // Returns whether behind_view() recognises all views. Thread safety: any thread.
   [[nodiscard]] bool recognises_views() const noexcept { return !views_.refused(); }
-  // Returns the device address that the view of a live allocation maps at `host_address`, or
-  // nothing if there is no such view.
+  // Returns the device address of the byte that a live allocation's host view maps at
+  // `host_address`, or nothing if no such view contains that address.
   [[nodiscard]] std::optional<DeviceAddress> find_seen_at(std::uint64_t host_address);
 
   // Frees the whole pages inside [address, address + bytes), which read as zeros from then on. The
@@ -92,8 +92,8 @@ class Arena {
   // address in a child. Throws as host_view() does.
   void keep_at_fork(DeviceAddress address, std::uint64_t bytes, bool keep);
 
-  // lock_for_fork() is called before a fork; unlock_after_fork() is called after it, both in the
-  // parent and in the child. lock_for_fork() returns the number of bytes that the child keeps.
+  // Called before a fork: locks the arena, and returns the number of bytes that the child keeps.
+  // After the fork, the parent and the child must both call unlock_after_fork().
   [[nodiscard]] std::uint64_t lock_for_fork();
   void unlock_after_fork() noexcept { mutex_.unlock(); }
   // Called in the child: makes the private copies. If there is too little memory for a copy, leaves

@@ -30,8 +30,8 @@ void copy_data(const ArenaView& view, std::uint64_t from, std::uint64_t to, std:
     if (got <= 0 || pwrite(file, buffer.data(), static_cast<std::size_t>(got),
                            static_cast<off_t>(to + (at - from))) != got) {
       throw Error(hcclOutOfMemory,
-                  "no memory to move an allocation out of reach of a stopped peer; free memory on "
-                  "this host");
+                  "out of memory while moving an allocation to pages that a stopped rank cannot "
+                  "write to; free memory on this host");
     }
     at += static_cast<std::uint64_t>(got);
   }
@@ -109,8 +109,8 @@ std::uint64_t ArenaPages::copy_to_fresh(std::uint64_t offset, std::uint64_t byte
   const auto fresh = fresh_.allocate(bytes, kPageBytes);
   if (!fresh)
     throw Error(hcclOutOfMemory,
-                "device memory has no room to move an allocation out of reach of a stopped peer; "
-                "free device memory or raise HCCL_DEVICE_MEMORY");
+                "device memory has no room to move an allocation to pages that a stopped rank "
+                "cannot write to; free device memory or raise HCCL_DEVICE_MEMORY");
   copy_data(*view_, offset, *fresh, bytes);
   return *fresh;
 }

@@ -14,8 +14,8 @@
 
 namespace hccl::device {
 
-// An observer of freed pages. The arena holds its lock during the call, so the watcher must not
-// call the arena.
+// An observer of freed pages. The arena holds its lock while it calls pages_freed(), so the watcher
+// must not call the arena.
 class PageWatcher {
  public:
   PageWatcher() = default;
@@ -32,8 +32,8 @@ class PageWatcher {
 // during calls.
 class ArenaPages {
  public:
-  // The file has 2 * `capacity` bytes; the second half is for moved allocations. `keep_bytes`: the
-  // maximum size of the pages that keep() keeps.
+  // The file has 2 * `capacity` bytes; the second half is for moved allocations. keep() keeps at
+  // most `keep_bytes` bytes of pages.
   ArenaPages(std::uint64_t capacity, std::uint64_t keep_bytes);
 
   [[nodiscard]] const std::shared_ptr<ArenaView>& view() const noexcept { return view_; }
@@ -49,8 +49,8 @@ class ArenaPages {
   // retires the freed pages instead, because a NIC may still write to the pages of a failed
   // operation. If keep() throws std::bad_alloc, nothing has changed.
   void keep(std::uint64_t offset, std::uint64_t bytes);
-  // Stops keeping the pages of a range, because an allocation uses them.
-  // If it throws std::bad_alloc, nothing has changed.
+  // Stops keeping the pages of a range, because an allocation uses them. If reuse() throws
+  // std::bad_alloc, nothing has changed.
   void reuse(std::uint64_t offset, std::uint64_t bytes) {
     kept_bytes_ -= kept_.remove(offset, offset + bytes);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maps the memory file of one device, this process's own or a peer's. Maps each window on first
-// use. Records which pages are in this process's page tables.
+// Maps the memory file of a device, which may belong to this process or to a peer. Divides the file
+// into windows, and maps each window on first use. Records which pages are in this process's page
+// tables.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -56,10 +57,10 @@ class ArenaView {
            (window.pages[bit / 64].load(std::memory_order_relaxed) >> bit % 64 & 1) != 0;
   }
 
-  // Populates the first unpopulated bytes of the range at or after *position, at most kSlice, and
-  // advances *position past them. The caller can check for an abort between calls. If `write`,
-  // allocates pages; otherwise do not call it for holes, because reading a hole allocates its
-  // pages. Returns whether the whole range is populated. Throws Error(hcclOutOfMemory).
+  // Populates the first unpopulated slice of the range at or after *position, at most kSlice bytes,
+  // and advances *position past the slice. Between calls, the caller can check for an abort.
+  // Allocates the pages of holes even if `write` is false, so do not call it for holes that will
+  // only be read. Returns whether the whole range is populated. Throws Error(hcclOutOfMemory).
   [[nodiscard]] bool populate_slice(std::uint64_t offset, std::uint64_t bytes, bool write,
                                     std::uint64_t* position);
   void populate(std::uint64_t offset, std::uint64_t bytes, bool write);
@@ -78,9 +79,9 @@ class ArenaView {
 
   // Marks the pages of the range as not populated.
   void forget(std::uint64_t offset, std::uint64_t bytes) noexcept;
-  // If the owner has replaced the pages of a buffer at `offset` since the last call for that
-  // buffer, marks the buffer's pages as not populated. `serial`: the owner's serial number of the
-  // pages.
+  // If the process that owns the device has replaced the pages of a buffer at `offset` since the
+  // last call for that buffer, marks the buffer's pages as not populated. `serial`: the current
+  // serial number of the pages (Placement::serial).
   void follow(std::uint64_t offset, std::uint64_t bytes, std::uint32_t serial) noexcept {
     const std::uint64_t page = offset / 4096;
     const std::uint64_t known = page << 32 | serial;

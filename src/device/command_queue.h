@@ -35,8 +35,8 @@ template <class Work>
 inline constexpr bool kIsOrdering<Ordering<Work>> = true;
 
 // A callable stored in the queue itself. Only a callable that accepts a Lookahead& can run
-// opportunistically. After a failure, commands fail without running, unless they are an Ordering or
-// accept a Lookahead&.
+// opportunistically. While a failure poisons the stream (Progress::poisons()), a command fails
+// without running, unless its callable is an Ordering or accepts a Lookahead&.
 class Command {
  public:
   static constexpr std::size_t kBytes = 176;
@@ -152,7 +152,7 @@ class Lookahead {
   // Returns whether earlier work has failed. If so, the command's data may be wrong, and the
   // command must fail as well.
   [[nodiscard]] bool behind_failure() const noexcept { return behind_failure_; }
-  // Returns the failure because of which this command must fail.
+  // Returns the earlier failure that makes this command fail.
   [[nodiscard]] FailureNote failure() const;
   // Return the stream's id and this command's ticket.
   [[nodiscard]] std::uint64_t stream_id() const noexcept;

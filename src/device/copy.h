@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies and fills device memory, as part of a stream's work. Reads holes without allocating their
-// pages, and reports a bad host pointer with an error instead of a crash.
+// pages. For a bad host pointer, throws an error instead of raising a signal.
 #pragma once
 
 #include "device/address.h"
@@ -13,7 +13,7 @@ namespace hccl::device {
 
 class Arena;
 
-// by_copy: each copy checks its host memory with the kernel. by_caller: the caller has called
+// by_copy: each copy lets the kernel check its host memory. by_caller: the caller has called
 // recheck_host_buffer() for a whole buffer, which the same thread then copies in pieces.
 enum class HostCheck : std::uint8_t { by_copy, by_caller };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Manages the streams of a device, and frees memory after the work on it has run.
+// Manages the streams of a device, and frees memory after the work that uses the memory has run.
 #include "device/device.h"
 
 #include "base/text.h"

@@ -21,7 +21,8 @@ FileDescriptor export_dma_buffer(Arena& arena, DeviceAddress address, std::uint6
     throw Error(
         hcclUnsupported,
         text("cannot export device memory as a dma-buf: /dev/udmabuf: ", system_error_text(errno),
-             "; load the kernel module udmabuf and give this user access, or copy to the host"));
+             "; load the kernel module udmabuf and give this user access to the file, or copy "
+             "the data to the host"));
   }
   // Whole pages may be exported, because no two allocations share a page.
   const std::uint64_t first = range.file_offset / kPageBytes * kPageBytes;

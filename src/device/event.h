@@ -21,10 +21,10 @@ class Event {
   [[nodiscard]] Capture capture() const;
 
   // Blocks until the captured work is complete, and meanwhile runs work of the captured stream.
-  // Returns the outcome; writes the reason for a failure to `reason`, unless that is null.
+  // Returns the outcome and, if `reason` is not null, stores the reason for a failure there.
   [[nodiscard]] Outcome synchronize(std::string* reason = nullptr) const;
-  // Returns whether the captured work is complete. If it is, sets the outcome and the reason for a
-  // failure. Does not block.
+  // Returns whether the captured work is complete. If it is, stores the outcome and, if `reason` is
+  // not null, the reason for a failure. Does not block.
   [[nodiscard]] bool query(Outcome* outcome, std::string* reason = nullptr) const;
 
   // Returns the time, in nanoseconds on the clock of now(), at which the captured work completed.

@@ -71,7 +71,7 @@ void unlock(Snapshots& all) noexcept {
 }
 
 // Waits until the child has reported that its copies are complete, or has exited, but for at most
-// 10 s plus 1 s per GiB. A child that takes longer finds the connection closed.
+// 10 s plus 1 s per GiB. A child that takes longer finds the socket closed, and drops its copies.
 void in_parent() noexcept {
   Snapshots& all = snapshots();
   if (all.ends[0] >= 0) {
@@ -98,8 +98,8 @@ void in_child() noexcept {
     for (Arena* const arena : all.arenas) complete = arena->copy_kept() && complete;
     if (!complete)
       warn(
-          "hccl WARN: out of memory: a forked child gets no complete copy of the device memory; "
-          "free memory\n");
+          "hccl WARN: out of memory: a forked child lacks part of its copy of the device memory; "
+          "free memory on this host\n");
     // If the byte cannot be sent, the parent has stopped waiting, and may have changed the memory
     // during the copy.
     if (send(all.ends[1], "", 1, MSG_NOSIGNAL) != 1) {

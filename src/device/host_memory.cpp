@@ -109,7 +109,7 @@ void check_host_range(std::uint64_t address, std::uint64_t bytes, const char* wh
     return verified.insert(address, bytes);
   throw Error(hcclInvalidArgument,
               text(what, " 0x", std::hex, address, std::dec, " + ", bytes,
-                   " bytes is neither in device memory nor mapped host memory; pass an address "
+                   " bytes is neither in device memory nor in mapped host memory; pass an address "
                    "from synDeviceMalloc, or memory of this process"));
 }
 

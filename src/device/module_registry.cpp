@@ -81,9 +81,9 @@ std::optional<FileDescriptor> claim_module_by_lock(std::uint32_t id) {
     throw Error(
         hcclSystemError,
         text("user ", *user, " has bound the name of module ", id, " of this node, and user ",
-             geteuid(), " has no usable folder for a lock (", lock.no_folder,
-             "); set HCCL_NODE_ID to a name that others cannot guess, and the same for all ",
-             "ranks of this machine"));
+             geteuid(), " has no usable directory for a lock file (", lock.no_folder,
+             "); set HCCL_NODE_ID on all ranks of this machine to the same name, which other ",
+             "users cannot guess"));
   }
   if (lock.held) {
     log(LogLevel::warning, "device", "user ", *user, " has bound the name of module ", id,

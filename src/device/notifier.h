@@ -19,8 +19,8 @@ namespace hccl::device {
 
 class Stream;
 
-// A callback for the result of the work with tickets in (after, up_to], called after that work has
-// run.
+// A callback that receives the result of the work with tickets in (after, up_to]. Called after that
+// work has run.
 struct Notification {
   std::uint64_t after;
   std::uint64_t up_to;
@@ -75,8 +75,9 @@ class Notifier {
   // Returns whether the thread must end and, if so, records that it has ended. Called by the
   // thread.
   [[nodiscard]] bool ends();
-  // Asks the watched streams to ring the bell. Then returns whether a notification is due or the
-  // thread must end. Called by the thread before it sleeps.
+  // Asks the watched streams to wake the thread when their next notification is due. Then returns
+  // whether a notification is due already or the thread must end. Called by the thread before it
+  // sleeps.
   [[nodiscard]] bool has_work();
   [[nodiscard]] Watch& watch_of(Stream& stream);
   void start();

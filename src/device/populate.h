@@ -6,9 +6,9 @@
 
 namespace hccl::device {
 
-// Populates the pages of a range that begins at a page boundary; allocates pages if `write`.
-// Returns false and sets errno if a page is not mapped or does not admit the access (EFAULT,
-// ENOMEM), or if the kernel lacks this call (EINVAL).
+// Populates the pages of a range that begins at a page boundary, for stores if `write`, and
+// otherwise for loads. Returns false and sets errno if a page is not mapped or does not allow the
+// access (EFAULT, ENOMEM), or if the kernel lacks this call (EINVAL).
 [[nodiscard]] bool populate_pages(void* begin, std::uint64_t bytes, bool write) noexcept;
 
 }  // namespace hccl::device

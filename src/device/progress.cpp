@@ -29,10 +29,11 @@ bool are_alike(const std::shared_ptr<const FailureNote>& one,
 }
 
 // Returns the note of a failure whose reason could not be stored. The first call creates the note,
-// which is never destroyed; later there may be no memory for it.
+// which is never destroyed. The constructor of Progress makes that call, because there may be no
+// memory for the note when a failure occurs.
 const FailureNote& unexplained() {
   static const auto* const note = new FailureNote{
-      hcclInternalError, "the reason is lost for lack of memory; free memory on this host"};
+      hcclInternalError, "out of memory: the reason was not stored; free memory on this host"};
   return *note;
 }
 
@@ -88,7 +89,7 @@ void Progress::note_interval(std::uint64_t ticket, Outcome outcome,
     return;
   }
   if (failures_.size() == kRememberedFailures) {
-    // Merges the oldest two records: better to report a success as a failure than to lose a
+    // Merges the oldest two records: it is better to report a success as a failure than to lose a
     // failure.
     failures_[1].first = failures_[0].first;
     failures_[1].outcome = std::min(failures_[0].outcome, failures_[1].outcome);
@@ -209,8 +210,8 @@ void Progress::report(std::uint64_t after, std::uint64_t up_to, std::uint64_t pu
   if (knows_all) advance_reported(up_to);
 }
 
-// Calls WorkFailure::report() without the lock, because a report also ends the poisoning of other
-// streams.
+// Calls WorkFailure::report() without the lock, because report() also ends the poisoning of other
+// streams, for which it takes their locks.
 void Progress::report_each(std::uint64_t after, std::uint64_t up_to,
                            std::uint64_t pushed) noexcept {
   while (const std::shared_ptr<WorkFailure> failure = next_to_report(after, up_to, pushed)) {

@@ -72,8 +72,8 @@ class Progress {
   }
 
   // Returns the worst outcome of the work in (after, up_to]. Ignores failures that were among the
-  // first `reports` reports to the program (WorkFailure::reports()). Writes the reason to `reason`,
-  // unless that is null.
+  // first `reports` reports to the program (WorkFailure::reports()). If `reason` is not null,
+  // stores the reason for the outcome there.
   [[nodiscard]] Outcome outcome(std::uint64_t after, std::uint64_t up_to,
                                 std::string* reason = nullptr, std::uint64_t reports = 0) const {
     if (after >= up_to || last_failure_.load(std::memory_order_acquire) <= after)
@@ -108,8 +108,8 @@ class Progress {
   [[nodiscard]] std::shared_ptr<WorkFailure> take_new_poison() noexcept {
     return std::exchange(new_poison_, nullptr);
   }
-  // Ends the poisoning by a failure that has been reported to the program: work queued after
-  // `pushed` is not suppressed.
+  // Ends the poisoning by a failure that has been reported to the program: it no longer suppresses
+  // work with tickets above `pushed`.
   void end_poison(const WorkFailure& failure, std::uint64_t pushed) noexcept;
 
   // Returns the ticket up to which failures have been reported. A failure is reported when the
@@ -117,10 +117,11 @@ class Progress {
   [[nodiscard]] std::uint64_t reported() const noexcept {
     return reported_.load(std::memory_order_acquire);
   }
-  // Marks failures up to `ticket` as reported. They do not suppress work queued after `pushed`.
-  void set_reported(std::uint64_t ticket, std::uint64_t pushed) noexcept;
-  // Marks only the failures in (after, up_to] as reported. They do not suppress work queued after
+  // Marks failures up to `ticket` as reported. They no longer suppress work with tickets above
   // `pushed`.
+  void set_reported(std::uint64_t ticket, std::uint64_t pushed) noexcept;
+  // Marks only the failures in (after, up_to] as reported. They no longer suppress work with
+  // tickets above `pushed`.
   void report(std::uint64_t after, std::uint64_t up_to, std::uint64_t pushed) noexcept;
 
  private:
@@ -134,8 +135,9 @@ class Progress {
     std::shared_ptr<WorkFailure> failure;  // null if there was no memory to record it
     std::uint64_t until;
   };
-  // Requests the wake-up only after bell_ counts this thread as a sleeper. A wake() for an earlier
-  // ticket clears this request, but then also wakes this thread.
+  // Sleeps until wake() is called or the timeout has passed; does not sleep if `ready()` returns
+  // true. Requests the wake-up only after bell_ counts this thread as a sleeper: a wake() for an
+  // earlier ticket clears the request, but then also wakes this thread.
   template <class Ready>
   void sleep_until(std::uint64_t ticket, std::chrono::nanoseconds timeout, Ready ready) noexcept {
     bell_.sleep(timeout, [&] {

@@ -31,7 +31,8 @@ FileDescriptor claim_any_module(std::uint32_t& module, std::uint32_t devices_of_
   for (module = 0; module < devices_of_node; ++module) {
     if (auto claim = claim_module_by_lock(module)) return *std::move(claim);
   }
-  throw SynError(synUnavailable, text("no module below ", kMaxModules, " is free"));
+  throw SynError(synUnavailable, text("no module below ", kMaxModules,
+                                      " is free; set HCCL_NODE_ID to emulate another node"));
 }
 
 }  // namespace

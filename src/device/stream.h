@@ -82,18 +82,19 @@ class Stream : public std::enable_shared_from_this<Stream> {
   [[nodiscard]] bool host_is_waiting() const noexcept {
     return waiting_host_threads_.load(std::memory_order_relaxed) != 0;
   }
-  // Raises the length at which the queue is full to kLongQueue commands. For ranks that share
-  // cores: they gain more from starting calls early than from keeping the queue in the cache.
+  // Raises the length at which the queue is full to kLongQueue commands. Call it for ranks that
+  // share cores, which gain more from starting calls early than from keeping the queue in the
+  // cache.
   void keep_long_queue() noexcept {
     least_full_.store(kLongQueue, std::memory_order_relaxed);
     full_.store(kLongQueue, std::memory_order_relaxed);
   }
 
   // Blocks until everything queued so far has run, and returns the outcome. A failure is reported
-  // only once. Writes the reason for a failure to `reason`, unless that is null.
+  // only once. If `reason` is not null, stores the reason for a failure there.
   [[nodiscard]] Outcome synchronize(std::string* reason = nullptr);
-  // Returns whether everything queued so far is complete. If it is, sets the outcome and the reason
-  // for a failure.
+  // Returns whether everything queued so far is complete. If it is, stores the outcome and, if
+  // `reason` is not null, the reason for a failure.
   [[nodiscard]] bool query(Outcome* outcome, std::string* reason = nullptr);
   // Makes the worker start queued work immediately instead of after its nap.
   void hurry();
@@ -141,8 +142,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
     return queue_.pushed() - completed;
   }
   // Takes ownership if there is no owner. seq_cst: a waiter counts itself in waiters_ before this
-  // load, and disown() stores owned_ before it loads waiters_, so at least one sees the other's
-  // store.
+  // load, and disown() stores owned_ before it loads waiters_. At least one of the two threads
+  // therefore sees the other's store.
   [[nodiscard]] bool try_own() noexcept {
     bool expected = false;
     return !owned_.load(std::memory_order_seq_cst) &&

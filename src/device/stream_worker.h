@@ -34,7 +34,7 @@ class StreamWorker {
       start();
   }
   void ring();
-  // Ends a long nap, because the program queries work that no thread has begun.
+  // Ends a long nap. Call it when the program queries work that no thread has begun.
   void hurry();
   void stop();
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Remembers which host buffers have been verified, so that a series of calls on the same buffers
-// asks the kernel about each of them once.
+// asks the kernel about each buffer only once.
 #pragma once
 
 #include "base/hash_index.h"
@@ -12,8 +12,9 @@
 
 namespace hccl::device {
 
-// The time between two moments at which the program learns that queued work is complete. A program
-// may unmap or protect the memory of complete work, so buffers are verified again in each epoch.
+// Numbers the epochs of the program's host memory. A new epoch begins whenever the program learns
+// that queued work is complete. The program may then unmap or protect the memory of that work, so
+// buffers are verified again in each epoch.
 // Thread safety: any thread.
 class HostEpoch {
  public:
@@ -24,7 +25,7 @@ class HostEpoch {
   static void advance() noexcept { count.fetch_add(1, std::memory_order_relaxed); }
 
  private:
-  static inline std::atomic<std::uint64_t> count{1};  // of epochs
+  static inline std::atomic<std::uint64_t> count{1};  // number of epochs
 };
 
 // Buffers that have been verified in the current epoch. May forget a buffer.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The range of the program's address space that holds the host views of one arena, each at its
-// offset in the arena. So one comparison distinguishes a view from other host memory, and one
+// offset in the arena. One comparison then distinguishes a view from other host memory, and one
 // subtraction gives the view's offset in the arena.
 #pragma once
 
@@ -21,8 +21,9 @@ class ViewSpace {
   ViewSpace& operator=(const ViewSpace&) = delete;
 
   // Returns the host address for `offset` in the arena. The first call reserves the range. If the
-  // system refuses, or RLIMIT_AS would leave other mappings less address space than the length of
-  // the range, all calls return null. Thread safety: one thread at a time.
+  // system refuses the reservation, or if RLIMIT_AS would then leave less address space for other
+  // mappings than the range takes, this and all later calls return null. Thread safety: one thread
+  // at a time.
   [[nodiscard]] std::byte* address_at(std::uint64_t offset) noexcept;
 
   // Returns whether the system has refused the range. Thread safety: any thread.
@@ -37,13 +38,13 @@ class ViewSpace {
 
  private:
   // The value of base_ while no range is reserved: the base of the device addresses, none of which
-  // is a host address. So offset_of() returns nothing for every host address.
+  // is a host address. With this value, offset_of() returns nothing for every host address.
   static constexpr std::uint64_t kNowhere = kAddressBase;
 
   std::uint64_t bytes_;
   // Stored by the first address_at(), and read by every thread that passes host memory to a call.
-  // Relaxed order is enough: a thread that passes a view has received it from a call after the
-  // store.
+  // Relaxed order is enough: a thread that passes a view has received the view's address from a
+  // call that came after the store.
   std::atomic<std::uint64_t> base_{kNowhere};
   std::atomic<bool> refused_{false};
 };

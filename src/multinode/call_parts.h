@@ -19,8 +19,8 @@ struct CallPart {
 
   Scope scope = Scope::node;
   int column = 0;  // if the scope is `column`
-  // Ranks are numbered by local rank on a node, and by node in a column. A copy has only addresses
-  // and a count.
+  // In this call, ranks are numbered by local rank if the scope is `node`, and by node if it is
+  // `column`. A copy uses only the addresses, the count and the data type.
   CollectiveCall call;
   std::uint64_t stride = 0;  // between the blocks of the output, if they are not contiguous
 };
@@ -28,11 +28,12 @@ struct CallPart {
 // How the collectives are divided:
 // - Barrier: the ranks of each node meet, then column 0, then the ranks of each node again.
 // - All-reduce: each node reduces a slice, the columns reduce the results of the nodes, and each
-//   node then distributes the total. Long calls are divided among all columns. Short ones use
-//   column 0, because further exchanges would add messages and context switches and save no time.
+//   node then distributes the total. Long calls are divided among all columns. Short calls use only
+//   column 0, because exchanges in more columns would add messages and context switches and save no
+//   time.
 // - Reduce and broadcast: the column of the root exchanges the data.
 // - All-gather, reduce-scatter and all-to-all: all columns exchange blocks once, and the ranks of
-//   each node exchange blocks once for each node. Short all-gathers use column 0.
+//   each node exchange blocks once for each node. Short all-gathers use only column 0.
 // No rank's output is written before all ranks are known to make the same call: either the output
 // depends on the data of all nodes, or the call begins with a barrier.
 class CallParts {
@@ -47,7 +48,8 @@ class CallParts {
   // be true for it.
   CallParts(const NodeLayout& layout, const CollectiveCall& call, std::uint64_t number);
 
-  // Returns whether this rank uses exchange memory. If so, set its address before the parts run.
+  // Returns whether this rank uses exchange memory. If so, call set_exchange() with the address of
+  // that memory before the parts run.
   [[nodiscard]] bool exchanges_data() const;
   void set_exchange(std::uint64_t address) { exchange_ = address; }
 
@@ -58,7 +60,7 @@ class CallParts {
 
  private:
   struct CallSlice {
-    std::uint64_t first = 0;  // element
+    std::uint64_t first = 0;  // index of the first element
     std::uint64_t count = 0;
     bool is_shared = false;  // among all columns
   };
@@ -66,7 +68,7 @@ class CallParts {
   [[nodiscard]] CallSlice slice(std::uint64_t number) const;
   [[nodiscard]] int column_of_root() const;
 
-  // Return a part that makes the given call with `count` elements.
+  // Return a part that runs `collective` with `count` elements per rank.
   [[nodiscard]] CallPart on_node(Collective collective, std::uint64_t count, int root = -1) const;
   [[nodiscard]] CallPart in_column(Collective collective, std::uint64_t count, int column,
                                    int root = -1) const;

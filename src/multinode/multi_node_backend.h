@@ -24,7 +24,8 @@ inline constexpr std::string_view kTwoLevel = "two_level";
 
 class MultiNodeBackend final : public Backend {
  public:
-  // `network` must be connected. Its options set the time limits of all calls; the engine has none.
+  // `network` must be connected. Its configuration sets the time limits of all calls; the engine
+  // has no limits of its own.
   MultiNodeBackend(std::unique_ptr<network::NetworkBackend> network, std::uint64_t cache_bytes);
   ~MultiNodeBackend() override;
 

@@ -17,12 +17,13 @@
 namespace hccl::multinode {
 namespace {
 
-// The connections of columns are numbered from here, after those between all ranks.
+// The connections of columns are numbered from here on. The connections between all ranks have the
+// lower numbers.
 constexpr std::uint32_t kFirstColumnConnection = 1 << 16;
 
 }  // namespace
 
-// Watches the waits in shared memory on behalf of the whole call.
+// Connects the engine's waits during a part to the watchdog of the whole call.
 class MultiNodeStream::PartObserver final : public node::WaitObserver {
  public:
   PartObserver(network::CallWatchdog& watch, std::vector<int>& awaited,
@@ -44,8 +45,8 @@ class MultiNodeStream::PartObserver final : public node::WaitObserver {
   transport::WaitSet& wait_set_;
 };
 
-// The view that an undivided call has of the calls queued behind it. Only undivided calls use the
-// same connections.
+// The view that an undivided call has of the calls queued behind it. has_next() ignores calls that
+// will be divided, because they use other connections.
 class MultiNodeStream::FlatLookahead final : public CallLookahead {
  public:
   FlatLookahead(CallLookahead& ahead, const NodeLayout& layout) : ahead_(ahead), layout_(layout) {}
@@ -221,8 +222,7 @@ std::uint64_t MultiNodeStream::exchange_memory(const CollectiveCall& call) {
     const CancellationBlock block;  // the arena may release pages
     device_exchange_bytes_ = 0;
     device_exchange_.reset();
-    device_exchange_.emplace(backend_.network().arena(), bytes,
-                             "a buffer for exchanges between nodes");
+    device_exchange_.emplace(backend_.network().arena(), bytes, "an inter-node exchange buffer");
     device_exchange_bytes_ = bytes;
     backend_.network().register_memory(device_exchange_->address(), bytes);
   }

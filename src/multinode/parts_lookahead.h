@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The view that a running part of a call has of the later parts that run in shared memory: the rest
-// of its own call, and the parts of the calls queued behind that call.
+// The view that a running part has of the later parts that run in shared memory: those of its own
+// call, and those of the calls queued behind that call.
 #pragma once
 
 #include "base/inplace_vector.h"
@@ -35,8 +35,9 @@ class PartsLookahead final : public CallLookahead {
   WaitBudget wait_budget() const override { return WaitBudget::unlimited; }
 
  private:
-  // Fetches the next call from the queue. Returns false if there is none, if it is not divided, or
-  // if it needs exchange memory of this rank, which the running call may use.
+  // Fetches the next call from the queue. Returns false if there is none or later_ is full, if the
+  // call cannot be divided, or if it needs this rank's exchange memory, which the running call may
+  // be using.
   [[nodiscard]] bool fetch_call();
   [[nodiscard]] const CallParts& parts() const {
     return call_ == 0 ? first_ : later_.begin()[call_ - 1];

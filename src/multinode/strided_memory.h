@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of equal size at equal distances in another memory, seen as if they were contiguous.
+// Presents blocks of equal size, at equal distances in another memory, as if they were contiguous.
 #pragma once
 
 #include "network/flow.h"

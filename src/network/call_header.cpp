@@ -65,9 +65,9 @@ std::string why_unlike(int own_rank, const CallHeader& own, int peer, const Call
                 describe(theirs.call()), "; all ranks must make the same calls in the same order");
   }
   if (theirs.number != own.number) {
-    return text("op ", own.number, " of rank ", own_rank, " met op ", theirs.number, " of rank ",
-                peer, ", both ", ours,
-                "; one of the ranks has made an extra call on another stream");
+    return text("rank ", own_rank, " is in op ", own.number, " of a stream but rank ", peer,
+                " in op ", theirs.number, ", both ", ours,
+                "; all ranks must make the same calls on each stream");
   }
   return text("op ", own.number, ", ", ours, ": rank ", own_rank, " and rank ", peer,
               " chose different algorithms; set the same HCCL_* variables on all ranks");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The header that precedes a call's data on every connection of the call. It identifies the call. A
-// receiver compares it with the header of its own call before taking any data.
+// The header that precedes a call's data on every connection of the call, and identifies the call.
+// A receiver compares this header with that of its own call before it takes any data.
 #pragma once
 
 #include "base/error.h"
@@ -39,7 +39,7 @@ struct CallHeader {
   std::uint8_t collective = 0;
   std::uint8_t type = 0;       // hcclDataType_t
   std::uint8_t operation = 0;  // hcclRedOp_t
-  std::uint8_t algorithm = 0;  // its index in the catalogue
+  std::uint8_t algorithm = 0;  // index in the catalogue
   std::uint64_t number = 0;    // of the collective on its stream, or of the message on its link
   std::uint64_t count = 0;
   std::int32_t root = 0;

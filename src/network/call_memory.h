@@ -44,7 +44,7 @@ void require_writable(const Buffer& recv);
 // Copies the first `bytes` bytes. Throws as Memory's functions do.
 void copy_memory(Memory& from, Memory& to, std::uint64_t bytes);
 
-// The memory at an address of device memory or host memory.
+// The memory at a device address or a host address.
 class CallMemory {
  public:
   CallMemory(device::Arena& arena, std::uint64_t address);

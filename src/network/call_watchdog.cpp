@@ -23,7 +23,8 @@ constexpr std::chrono::seconds kLastData{1};
                                  int gone) {
   throw Error(hcclSystemError,
               text(doing, ": ", network.rank_text(gone),
-                   " has destroyed the communicator; every rank must make the same calls first"));
+                   " has destroyed the communicator; every rank must make the same calls before it "
+                   "destroys the communicator"));
 }
 
 }  // namespace
@@ -141,15 +142,15 @@ std::string CallWatchdog::awaited_text() const {
 void throw_lost(NetworkBackend& network, transport::WaitSet& wait_set, const std::string& doing,
                 const transport::PeerLost& lost) {
   const auto has_left = [&] { return network.stall_reports().departed_of({lost.peer()}) >= 0; };
-  // Checks every kPeersPause, because a rank of this node may raise the fault without ringing.
+  // Wakes every kPeersPause, because a rank of this node may raise a fault without ringing
+  // `wait_set`.
   const Deadline wait_budget = Deadline::after(kVerdictPatience);
   while (!network.failed() && !has_left() && !wait_budget.expired())
     static_cast<void>(wait_set.wait({}, wait_budget.within(kPeersPause)));
   network.throw_if_failed();
   if (has_left()) throw_departed(network, doing, lost.peer());
   throw Error(hcclSystemError, text(doing, ": ", network.rank_text(lost.peer()),
-                                    " has exited or cannot be reached (", lost.what(),
-                                    "); look at its output and at the network path to it"));
+                                    " has exited or cannot be reached: ", lost.what()));
 }
 
 }  // namespace hccl::network

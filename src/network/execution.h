@@ -37,8 +37,8 @@ class Execution {
   Execution(const Execution&) = delete;
   Execution& operator=(const Execution&) = delete;
 
-  // Delays the start until `earlier`, another channel of the call, has completed its first step. So
-  // the two channels use different connections at any time. Call before the first advance().
+  // Delays the start until `earlier`, another channel of the call, has completed its first step, so
+  // that the two channels use different connections at any time. Call before the first advance().
   void follow(const Execution& earlier) { earlier_ = &earlier; }
 
   // Moves all data that can be moved now, and returns whether anything has moved. Does not block.
@@ -49,8 +49,8 @@ class Execution {
   // call.
   [[nodiscard]] bool asks_to_confirm() const { return header_.confirm != 0; }
   [[nodiscard]] bool complete() const { return step_ == schedule_.steps.size(); }
-  // Adds to `entries` the endpoints for which the execution waits, and the events that it waits
-  // for.
+  // Adds to `entries` the endpoints for which the execution waits, each with the events that it
+  // waits for.
   void add_interests(std::vector<transport::WaitSet::Entry>& entries) const;
   // Returns the peers for which the execution waits, as the program numbers them.
   [[nodiscard]] std::vector<int> awaited() const;

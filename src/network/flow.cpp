@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves bytes between connections and memory, in small pieces. So received data is still in the
+// Moves bytes between connections and memory in small pieces, so that received data is still in the
 // cache when it is folded, and sends and receives do not delay each other for long.
 #include "network/flow.h"
 

@@ -81,8 +81,8 @@ void MessageProbe::sleep(Deadline deadline) {
   std::vector<transport::WaitSet::Entry> entries;
   for (const Borrowed& borrowed : borrowed_)
     entries.push_back({borrowed.link->endpoint.get(), {.readable = true}});
-  // A receive that ends later sees the flag and rings. A receive that has already ended has left a
-  // free link, which is found below.
+  // A receive that ends later sees the flag and wakes this thread. A receive that has already ended
+  // has left a free link, which for_each_free() finds.
   sleeps_.store(true, std::memory_order_seq_cst);
   bool left_out = false;
   for_each_free([&](int, const DirectedLink&) { left_out = true; });
@@ -121,8 +121,8 @@ void MessageProbe::wake() {
   if (wait_set_) wait_set_->ring();
 }
 
-// The receive is already numbered. So either the probe has seen that and has not borrowed the link,
-// or this thread sees `probed`.
+// The receive has already been numbered. Either the probe has seen that number and not borrowed the
+// link, or this thread sees `probed`.
 void MessageProbe::take_back(const DirectedLink& link) {
   if (!link.probed.load(std::memory_order_seq_cst)) [[likely]]
     return;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds a rank that has begun to send this rank a message for which no receive is queued. A message
-// begins with a header, which stays in its endpoint until a receive takes it. So the probe borrows
-// the endpoints to the ranks from which no receive is queued, and looks for a header. The probe
-// gives an endpoint back soon after a receive from that rank has been queued.
+// Finds a rank that has begun to send this rank a message for which no receive is queued. The
+// header of such a message stays in the endpoint until a receive takes the header. The probe
+// borrows the endpoints of all ranks from which no receive is queued, and looks for a header in
+// each of them. It gives an endpoint back soon after a receive from that rank has been queued.
 #pragma once
 
 #include "base/deadline.h"
@@ -28,7 +28,8 @@ class MessageProbe {
       : network_(network), messages_(messages) {}
 
   // Returns a message that another rank has begun to send and for which no receive is queued. If
-  // there are several, returns that of the first sender from rank `first` on, in cyclic order.
+  // there are several, returns the message of the first sender at or after rank `first`, in cyclic
+  // order.
   // Blocks until there is such a message; returns nothing if the deadline passes first. If
   // `only_looks`, does not block. Throws the recorded fault if the communicator has failed.
   // Concurrent calls run one after the other.
@@ -60,7 +61,7 @@ class MessageProbe {
 
   NetworkBackend& network_;
   NetworkMessages& messages_;
-  std::atomic<bool> sleeps_{false};  // if true, a receive must ring when it ends
+  std::atomic<bool> sleeps_{false};  // if true, a receive must call wake() when it ends
   std::timed_mutex mutex_;           // held by find(); guards the next two members
   std::vector<Borrowed> borrowed_;
   std::set<int> lost_;

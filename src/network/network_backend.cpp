@@ -26,7 +26,7 @@ NetworkBackend::NetworkBackend(std::shared_ptr<const Config> config, int rank, i
   planner::Planner::check(config_->algorithm);
 }
 
-// All endpoints share one deadline, because each may wait for a broken link.
+// All endpoints share one deadline: otherwise, each broken connection would add a wait of its own.
 NetworkBackend::~NetworkBackend() {
   cut_link();
   const Deadline deadline = Deadline::after(kLongestParting);
@@ -138,7 +138,7 @@ void NetworkBackend::peer_died(int peer) noexcept {
 }
 
 // Another rank of this node may have raised a fault that has not reached the other nodes. They must
-// receive it before they hear of this departure, because the departure would seem to be the cause.
+// receive the fault first: otherwise, this rank's departure would seem to be the cause.
 void NetworkBackend::depart() {
   tell_others();
   segment_->depart();
@@ -176,7 +176,7 @@ void NetworkBackend::attach_link(bootstrap::LinkSocket socket) {
       segment_->fault().raise_with(code, [&] {
         const transport::Trouble here =
             routes_.trouble();  // a problem of this rank makes other ranks seem lost
-        return here.code != hcclSuccess ? text(what, "; here: ", here.text) : what;
+        return here.code != hcclSuccess ? text(what, "; on this node: ", here.text) : what;
       });
     }
     wake();

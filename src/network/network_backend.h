@@ -77,8 +77,8 @@ class NetworkBackend final : public Backend {
     return routes_.open(peer, connection);
   }
   // Ends the stream of an endpoint; call before the endpoint is destroyed. Blocks until the peer
-  // has received all that was sent, or until the deadline. If the communicator has failed, cuts the
-  // endpoint and does not block.
+  // has received everything that was sent, the peer is lost, or the deadline has passed. If the
+  // communicator has failed, cuts the endpoint and does not block.
   void part_from(transport::Endpoint& endpoint, Deadline deadline) const;
   // Registers a buffer with the transports if it is in device memory. Call before a call uses it.
   void register_memory(std::uint64_t address, std::uint64_t bytes) {
@@ -90,7 +90,7 @@ class NetworkBackend final : public Backend {
   [[nodiscard]] int size() const { return size_; }
   [[nodiscard]] const Config& config() const { return *config_; }
   [[nodiscard]] NetworkMessages& messages() { return messages_; }
-  // Returns the limit of this rank's waits for other ranks.
+  // Returns the time limit of this rank's waits for other ranks.
   [[nodiscard]] WaitLimit& wait_limit() { return wait_limit_; }
   [[nodiscard]] const planner::Planner& planner() const { return *planner_; }
   [[nodiscard]] node::NodeSegment& segment() const { return *segment_; }
@@ -100,7 +100,7 @@ class NetworkBackend final : public Backend {
   [[nodiscard]] const std::string& rank_text(int rank) const { return routes_.rank_text(rank); }
   [[nodiscard]] Traffic& counted() { return traffic_; }
   [[nodiscard]] StallReports& stall_reports() { return stall_reports_; }
-  // Returns true only once in the life of the communicator.
+  // Returns true only on the first call, so that a communicator writes at most one hang report.
   [[nodiscard]] bool claim_hang_report() { return !hang_reported_.exchange(true); }
 
  private:

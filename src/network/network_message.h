@@ -31,7 +31,8 @@ class NetworkMessage {
     return link_.turn.load(std::memory_order_seq_cst) == call_.number;
   }
   [[nodiscard]] const PointToPoint& call() const { return call_; }
-  // Returns the endpoint for which the message waits, with the events. Call on the message's turn.
+  // Returns the endpoint for which the message waits, with the events that it waits for. Call on
+  // the message's turn.
   [[nodiscard]] transport::WaitSet::Entry interest() const;
   // Moves all data that can be moved now, and returns whether anything has moved. Does not block.
   // Throws PeerLost. Throws Error(hcclInvalidUsage) if the peer's message differs from the one that

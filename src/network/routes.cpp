@@ -86,7 +86,7 @@ Routes::Route Routes::choose(int peer, std::span<const std::byte> announced) con
     const auto found = offered.find(transport->name());
     if (found == offered.end()) {
       reasons += text(reasons.empty() ? "" : "; ", transport->name(),
-                      ": it does not offer this transport");
+                      ": the peer does not offer this transport");
       continue;
     }
     const transport::Reach reach = transport->reach(found->second);

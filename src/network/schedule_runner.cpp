@@ -70,7 +70,8 @@ struct ScheduleRunner::Part {
   Execution execution;
 };
 
-// The executions of a call's channels. While the object exists, awaited() includes them.
+// The executions of a call's channels. While the object exists, ScheduleRunner::awaited() returns
+// the ranks for which these executions wait.
 class ScheduleRunner::RunningChannels {
  public:
   RunningChannels(ScheduleRunner& owner, ScheduleGroup& group, const PlannedCall& call)

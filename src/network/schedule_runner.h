@@ -47,7 +47,7 @@ class ScheduleRunner {
   void set_ordinal(std::uint32_t ordinal) { ordinal_ = ordinal; }
 
   // Runs all channels of a call among the ranks of a group. Blocks until this rank's part is
-  // complete. Returns whether a peer asks the ranks to confirm the call. Throws CallMismatch,
+  // complete. Returns whether a rank asks all ranks to confirm the call. Throws CallMismatch,
   // transport::PeerLost, and what the observer throws.
   bool run(ScheduleGroup& group, const PlannedCall& call, transport::WaitSet& wait_set,
            ProgressObserver& observer);

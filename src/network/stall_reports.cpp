@@ -21,8 +21,8 @@ void StallReports::note_done(const CallPosition& position, const CollectiveCall&
   done_[done_count_++ % kRemembered] = {position, call};
 }
 
-// Sends without holding the lock, because callbacks take it, and cutting the link waits for
-// callbacks.
+// Sends without holding the lock, because callbacks take the lock, and the thread that cuts the
+// link waits for callbacks.
 void StallReports::answer(const bootstrap::Waiting& waiting) const noexcept {
   const Link link = link_ ? link_() : nullptr;
   if (!link) return;

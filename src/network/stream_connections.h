@@ -32,13 +32,14 @@ class StreamConnections final : public BackendStream {
     runner_.set_ordinal(ordinal);
   }
   void number(PointToPoint& call) override { network_.messages().number(call, id_); }
-  // Throw Error: the communicator's fault, a lost peer, a call that does not match, or a time-out.
+  // run() and exchange() throw Error if the communicator has failed, a peer is lost, a peer makes a
+  // different call, or the wait times out.
   //
-  // A short call has buffers of at most 128 KiB times the number of ranks, and at most 1 MiB. It
-  // stages its output, and copies the output to `recv` when the data of all ranks has arrived. The
-  // ranks agree on a longer call or a reduce before its data moves, and on a call without elements.
-  // In a short broadcast, only the root sends data; the ranks agree afterwards, unless another
-  // collective follows on the root's stream.
+  // A call is short if its buffers have at most 128 KiB times the number of ranks, and at most
+  // 1 MiB. run() stages the output of a short call, and copies the output to `recv` when the data
+  // of all ranks has arrived. Before the data of a longer call or of a reduce moves, the ranks
+  // agree on the call, as they do on a call without elements. In a short broadcast, only the root
+  // sends data; the ranks agree after that, unless another collective follows on the root's stream.
   bool run(const CollectiveCall& call, std::uint64_t staging, CallLookahead& ahead) override;
   bool exchange(std::span<const PointToPoint> calls, const MessagePlace& place,
                 std::uint64_t staging, GroupLookahead& ahead) override;
@@ -46,15 +47,16 @@ class StreamConnections final : public BackendStream {
   // Calls NetworkBackend::part_from() for all endpoints. Call before destruction.
   void part(Deadline deadline);
   [[nodiscard]] std::uint64_t id() const { return id_; }
-  // Returns the number of collectives that this rank has completed. Call on the stream's turn.
+  // Returns the number of collectives that this rank has completed on the stream. Call on the
+  // stream's turn.
   [[nodiscard]] std::uint64_t calls() const { return calls_; }
   [[nodiscard]] std::uint32_t ordinal() const { return ordinal_; }
-  // Counts a collective that has been completed by `algorithm`. Call on the stream's turn.
+  // Counts a collective that ran with `algorithm` and is complete. Call on the stream's turn.
   void finish_call(const CollectiveCall& call, std::string_view algorithm);
-  // Returns the wait set on which the stream's calls sleep. Creates it at the first use. Throws
-  // Error(hcclSystemError) if that fails because no descriptor is left. Call on the stream's turn.
+  // Returns the wait set on which the stream's calls sleep. The first call creates it, and throws
+  // Error(hcclSystemError) if no file descriptor is left. Call on the stream's turn.
   [[nodiscard]] transport::WaitSet& wait_set();
-  // Ends the sleep of a call. Thread safety: any thread.
+  // Wakes the call that sleeps on the wait set, if any. Thread safety: any thread.
   void wake();
 
   // Checks that this rank may access the buffers of a call, and registers them with the transports.

@@ -16,7 +16,8 @@ class Traffic {
  public:
   void resize(int ranks) { by_peer_.resize(static_cast<std::size_t>(ranks)); }
   // Adds the traffic of an endpoint since its counters were `seen`, and sets `seen` to the current
-  // counters. `algorithm` names the cause of the traffic; it must have static lifetime.
+  // counters. `algorithm` names the algorithm that caused the traffic; the name must have static
+  // lifetime.
   void add(const transport::Endpoint& endpoint, transport::Counters& seen,
            std::string_view algorithm);
 

@@ -17,7 +17,7 @@ struct AddressRange {
   }
 };
 
-// Returns a pointer to a program's host memory.
+// Returns `address`, an address in the program's host memory, as a pointer.
 [[nodiscard]] inline std::byte* host_pointer(std::uint64_t address) {
   return reinterpret_cast<std::byte*>(address);
 }

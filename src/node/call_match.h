@@ -14,11 +14,11 @@
 
 namespace hccl::node {
 
-// Returns whether a posted slot holds the same program call as this rank's operation, whose call is
-// `call` or a part of it.
+// Returns whether a posted slot describes the same call of the program as `call`. If a back end
+// runs that call in parts, `call` is one of the parts, and the slot describes the whole call.
 [[nodiscard]] bool call_matches(const Slot& slot, const CollectiveCall& call);
-// Returns whether all ranks have posted the same program call to the lane's current operation as
-// this rank, whose call is `call` or a part of it. Requires that all ranks have posted.
+// Returns whether call_matches() is true for the slots of all ranks in the lane's current
+// operation. Requires that all ranks have posted.
 [[nodiscard]] bool calls_match(const Lane& lane, const CollectiveCall& call, int ranks);
 // Returns whether the buffers of all ranks are in host memory. Requires that all ranks have posted.
 [[nodiscard]] bool all_use_host_memory(const NodeSegment& node, const CollectiveOperation& op);
@@ -32,7 +32,7 @@ namespace hccl::node {
 void raise_mismatch(NodeSegment& node, const CollectiveOperation& op);
 
 // Returns the slot of `rank` for operation `number` of the lane `ordinal`, or null if that rank has
-// not posted its part. Works even if this rank has not called the operation.
+// not posted its part. Works even if this rank has not used that lane yet.
 [[nodiscard]] const Slot* find_slot(const ControlBlock& control, std::uint32_t ordinal,
                                     std::uint32_t number, int rank);
 // Returns the posted calls, each with the ranks that made it: "ranks 0-2,5 barrier()". Omits ranks

@@ -17,8 +17,8 @@
 
 namespace hccl::node {
 
-// The ranks for whose counter a rank waits: all, all that send, or one after the other, because
-// each rank needs the result of the rank before it.
+// The ranks whose counters a rank waits for: all ranks, the ranks that send, or all ranks in order,
+// where each rank adds its data to the result of the rank before it.
 enum class AwaitedRanks : std::uint8_t { all, senders, in_order };
 
 struct CollectiveOperation {
@@ -65,8 +65,8 @@ struct CollectiveOperation {
   // have posted.
   bool has_shares = false;
 
-  // The counter of other ranks for which this rank waits in HostPath, HostReads or HostChain,
-  // or null.
+  // The counter that other ranks must advance before this rank can continue in HostPath, HostReads
+  // or HostChain; null if this rank does not wait.
   std::atomic<std::uint32_t> SliceCounters::*awaited_counter = nullptr;
   std::uint32_t awaited_count = 0;
   AwaitedRanks awaited_ranks = AwaitedRanks::all;
@@ -92,7 +92,7 @@ struct CollectiveOperation {
   [[nodiscard]] WaitBudget wait_budget() const {
     return ahead != nullptr ? ahead->wait_budget() : WaitBudget::unlimited;
   }
-  // Returns the number, for texts, of the program's call.
+  // Returns the number of the program's call, for texts.
   [[nodiscard]] std::uint64_t program_number() const {
     return call.whole == nullptr ? number : call.whole_number;
   }

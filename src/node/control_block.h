@@ -90,7 +90,8 @@ inline constexpr std::uint32_t kHostPayloadLanes = 8;
   return bytes <= kHostPayloadBytes &&
          bytes * static_cast<std::uint64_t>(ranks) <= kMaxHostPayloadsBytes;
 }
-// Returns whether any data that does not fit into a slot fits into a host payload.
+// Returns whether host payloads are of use to this number of ranks: whether any data that does not
+// fit into a slot fits into a host payload.
 [[nodiscard]] constexpr bool uses_host_payloads(int ranks) {
   return fits_host_payload(Slot::kPayloadBytes + 1, ranks);
 }
@@ -101,8 +102,8 @@ inline constexpr std::uint32_t kHostPayloadLanes = 8;
 // maps the whole buffer.
 enum class Mapping : std::uint8_t { whole, unused, by_shares };
 
-// A slot's facts about the buffers of its rank, which pack_memory() packs into a byte. `content`:
-// the device::Content of the send buffer.
+// The properties of a rank's buffers, which pack_memory() packs into one byte of the rank's slot.
+// `content`: the device::Content of the send buffer.
 struct SlotMemory {
   std::uint8_t content = 0;
   bool continues = false;    // the input is the result of the lane's previous operation (post.cpp)

@@ -44,8 +44,8 @@ bool CooperativePath::run() {
   return true;
 }
 
-// Waits until all ranks have posted the current slice, and opens it. Returns false if the wait
-// budget is used up before the operation has begun.
+// Waits until all ranks have posted the current slice, and then opens the slice. Returns false if
+// the wait budget is used up before the operation has begun.
 bool CooperativePath::gather() {
   PostedRanks ranks(op_.lane, node_.size(), op_.slice_number + 1);
   if (is_in(LaneBlock::gathering) && !ranks.all_posted()) {
@@ -141,8 +141,9 @@ void CooperativePath::await_storing_peers() {
       if (node_.record(rank).presence.load(std::memory_order_seq_cst) == Presence::dead) break;
       if (deadline.expired()) {
         log(LogLevel::info, "node", "rank ", node_.rank(), ": ", node_.rank_text(rank),
-            " is stuck inside a tile of a failed operation; moving this rank's ", op_.recv_bytes,
-            " bytes to fresh pages, so that its late stores have no effect");
+            " is stuck inside a tile of a failed operation; moving this rank's receive buffer of ",
+            op_.recv_bytes,
+            " bytes to fresh pages, so that late stores by that rank have no effect");
         node_.arena().move_to_fresh_pages({op_.recv.file_offset, op_.recv_bytes});
         return;
       }

@@ -13,7 +13,7 @@
 namespace hccl::node {
 namespace {
 
-// A longer copy checks for a fault at intervals.
+// A copy checks for a fault after each piece of this size.
 constexpr std::uint64_t kPieceBytes = 1 << 20;
 
 std::uint64_t random_tag() {
@@ -71,13 +71,14 @@ bool CrossMemory::read(int peer, std::byte* to, std::uint64_t address, std::uint
     record(rank_).readable.fetch_and(~bit(peer), std::memory_order_relaxed);
     return false;
   }
-  // After a failure, the peer's program may have reused the memory before it was read.
+  // If the communicator has failed, the peer's program may have reused the memory before this copy
+  // read it.
   std::atomic_thread_fence(std::memory_order_acquire);
   if (fault_.raised()) fault_.throw_error();
   return true;
 }
 
-// Reads data and tag by one system call, which accesses only one process.
+// Reads the data and the tag by one system call, so that both come from the same process.
 bool CrossMemory::read_piece(int peer, std::byte* to, std::uint64_t address,
                              std::uint64_t bytes) const {
   std::uint64_t tag = 0;

@@ -13,22 +13,24 @@
 
 namespace hccl::node {
 
-// Every process has a tag: a random number, whose value and address are in the control block. A
-// reader reads the tag together with the data, because another process may have the number that it
-// knows for the peer's process: if the peer has exited, or is in another pid namespace.
+// Every process has a tag: a random number whose value and address are in the control block. A
+// reader reads the tag together with the data and compares it, because the pid that the reader
+// knows for the peer may belong to another process: the peer may have exited, or may be in another
+// pid namespace.
 //
 // Thread safety: any thread may call any function.
 class CrossMemory {
  public:
-  // `pids`: the process of each rank, or 0 if this process knows no number for it. If not
-  // `enabled`, no rank reads memory of this process, and this process reads none of theirs.
+  // `pids`: the pid of each rank's process, or 0 if this process does not know a valid pid for that
+  // rank. If `enabled` is false, no rank reads memory of this process, and this process reads no
+  // other rank's memory.
   CrossMemory(ControlBlock control, int rank, std::vector<int> pids, bool enabled);
   ~CrossMemory();
   CrossMemory(const CrossMemory&) = delete;
   CrossMemory& operator=(const CrossMemory&) = delete;
 
   // Returns whether this process may read memory of `peer`. The first call for a peer that has
-  // joined finds this out by a system call.
+  // joined makes a system call to find out.
   [[nodiscard]] bool can_read(int peer);
   [[nodiscard]] bool can_read_all();
   // Returns whether `peer` has found that it may read memory of this process.
@@ -36,10 +38,10 @@ class CrossMemory {
     return (record(peer).readable.load(std::memory_order_relaxed) & bit(rank_)) != 0;
   }
 
-  // Copies `bytes` bytes at `address` in the process of `peer`. Returns false if that fails, for
-  // example because the peer has exited; can_read() then returns false too. The peer must keep the
-  // memory unchanged until the communicator fails. Throws the recorded fault if the communicator
-  // has failed.
+  // Copies `bytes` bytes at `address` in the process of `peer` to `to`. Returns false if that
+  // fails, for example because the peer has exited; can_read() then returns false too. The peer
+  // must keep the memory unchanged during the copy, unless the communicator fails. Throws the
+  // recorded fault if the communicator has failed.
   [[nodiscard]] bool read(int peer, std::byte* to, std::uint64_t address, std::uint64_t bytes);
 
  private:

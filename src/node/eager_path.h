@@ -27,8 +27,8 @@ class EagerPath {
   EagerOutcome run();
 
  private:
-  // Maps the receive buffer for writing and returns a pointer to it. Host memory has been checked
-  // before the operation was posted. Throws Error.
+  // Maps the receive buffer for writing and returns a pointer to it. Access to a receive buffer in
+  // host memory was checked before the operation was posted. Throws Error.
   [[nodiscard]] std::byte* accessible_result() const;
   // Throws Error if this rank cannot write the result.
   void check_result() const;

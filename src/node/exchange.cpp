@@ -71,8 +71,8 @@ bool Exchange::advance_current() {
   return moved;
 }
 
-// Returns whether run() may return before all calls are complete. It must not while a message comes
-// in pieces, because the peer waits for the rest of the message.
+// Returns whether run() may return before all calls are complete. It must not return while a
+// message comes in pieces, because the peer waits for the rest of that message.
 bool Exchange::may_return_early() const {
   return ahead_.wait_budget() != WaitBudget::unlimited &&
          std::ranges::none_of(pending_.current(), [](const MessageItem& item) {

@@ -58,7 +58,8 @@ void ExchangeWait::check_departed(const MessageItem& item) const {
   if (!node_.has_departed(item.call->peer) || steps_.ready(item)) return;
   node_.fault().raise(hcclSystemError,
                       text(describe(*item.call), ": ", node_.rank_text(item.call->peer),
-                           " has destroyed the communicator; it must make the matching call"));
+                           " has destroyed the communicator; it must make the matching call "
+                           "first"));
 }
 
 void ExchangeWait::check_collectives() {

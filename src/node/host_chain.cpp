@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank does every step that is ready before it waits, so that ranks that share a core seldom
-// switch: it adds its data to as many accumulators as the rank before it has completed, also those
-// of later calls, and then copies all complete results.
+// Before a rank waits, it takes every step that is ready, so that ranks that share a core need few
+// context switches: the rank adds its data to all accumulators to which the rank before it has
+// added its own, including those of later calls, and then copies all complete results out.
 #include "node/host_chain.h"
 
 #include "base/scope_exit.h"
@@ -36,8 +36,8 @@ HostChain::HostChain(NodeSegment& node, StallMonitor& stalls, std::uint64_t cach
 
 bool HostChain::run() {
   bool takes_other_path = false;
-  // Also runs if the operation fails: this rank no longer accesses the accumulators. Also advances
-  // `folded`, which HostPath compares with the numbers of later slices.
+  // Also runs if the operation fails, because this rank then no longer accesses the accumulators.
+  // Advances `folded` too, because HostPath compares that counter with the numbers of later slices.
   const ScopeExit at_end([&] {
     if (takes_other_path || !op_.lane.posted(op_.number)) return;
     op_.lane.finish_slices(slices_.count());
@@ -62,14 +62,15 @@ bool HostChain::run() {
   }
 }
 
-// A peer that has seen this rank's counter may still access this rank's staging buffer.
+// A peer that has seen the counter before its reset may still access this rank's staging buffer.
+// begin_withdrawal() therefore delays the release of the buffer.
 void HostChain::withdraw() {
   if (added_ != first_slice_) op_.lane.begin_withdrawal();
   op_.lane.slice_counters(node_.rank()).filled.store(first_slice_, std::memory_order_seq_cst);
 }
 
-// The predecessor's counter alone does not show this: with another call, the predecessor may count
-// slices of HostPath.
+// The counter of the rank before this one is not sufficient: if that rank makes a different call,
+// it may be counting slices of HostPath.
 bool HostChain::rank_zero_takes_part() const {
   if (agreed_) return true;
   const Slot& slot = op_.lane.slot(op_.number, 0);
@@ -195,7 +196,7 @@ void HostChain::await_progress() {
     return (adds && can_add(added_) && rank_zero_takes_part()) ||
            (agreed_ ? is_complete(drained_) : posted_ranks_.all_posted());
   };
-  // For texts: the ranks that delay this one.
+  // Records which ranks delay this rank, for the texts of the time-out and the hang report.
   const std::uint32_t released = added_ + 1 - kAccumulators;
   const bool awaits_release =
       agreed_ && drained_ == added_ && !all_reached(&SliceCounters::released, released);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The path of larger reductions whose buffers all lie in host memory, if several ranks share each
 // core. Peers cannot map that memory, so each rank adds its own data, in rank order, to
-// accumulators that all ranks map. On HostPath, each rank needs a staging buffer and waits for all
-// others in every slice.
+// accumulators that all ranks map. HostPath would need a staging buffer for each rank, and each
+// rank would wait for all others in every slice.
 #pragma once
 
 #include "node/address_range.h"
@@ -16,8 +16,8 @@
 namespace hccl::node {
 
 // A slice's accumulator lies in the staging buffer of rank 0. Rank 0 copies its data there, each
-// further rank adds its own, and all receivers copy the result out. The first step of a rank counts
-// as `filled` in its SliceCounters, the last as `released`.
+// further rank adds its own, and all receivers copy the result out. In its SliceCounters, a rank
+// counts the first of these steps as `filled` and the second as `released`.
 class HostChain : private HostCollective {
  public:
   // Returns whether calls like `call` take this path. The same on all ranks.
@@ -27,7 +27,7 @@ class HostChain : private HostCollective {
   HostChain(NodeSegment& node, StallMonitor& stalls, std::uint64_t cache_bytes,
             CollectiveOperation& op, std::uint32_t first);
 
-  // Does what HostPath::run() does.
+  // Behaves like HostPath::run().
   bool run();
 
  private:
@@ -49,7 +49,8 @@ class HostChain : private HostCollective {
   // call: rank 0 has posted the same call, and has a staging buffer.
   [[nodiscard]] bool rank_zero_takes_part() const;
   void map_accumulators();
-  // Stops counting this rank's slices of the current call and of later ones.
+  // Resets this rank's `filled` counter to the first slice of the current call, because that call
+  // takes another path.
   void withdraw();
   void wake_after_adding();
   // Returns the event of the lane's bell that wakes `rank`. Ranks 32 apart share an event.

@@ -33,10 +33,11 @@ class HostCollective {
 
   // Posts the operation, unless this rank has done so.
   void post_once();
-  // Calls begin(operation) with the next call of the stream if its data goes through host memory,
-  // `serves(call)` is true, and this rank may read its input now. Ranks that share cores need one
-  // round of context switches per call instead of two if the next call has begun. Does nothing
-  // after a fault, because peers may still read old slots (see prepost() in post.cpp).
+  // Begins the next call of the stream ahead of its turn: calls begin(operation) if this rank's
+  // buffers in that call are in host memory, `serves(call)` is true, and this rank may read its
+  // input now. Ranks that share cores then need one round of context switches per call instead of
+  // two. Does nothing after a fault, because peers may still read old slots (see prepost() in
+  // post.cpp).
   template <class Serves, class Begin>
   void begin_next_call(Serves serves, Begin begin) {
     if (op_.ahead == nullptr || node_.fault().raised() || op_.lane.posted(op_.number + 1)) return;
@@ -59,8 +60,8 @@ class HostCollective {
   // input is readable host memory and overlaps none of `results`, which the calls before it write.
   [[nodiscard]] bool can_read_early(const CollectiveCall& next,
                                     std::span<const AddressRange> results) const;
-  // Returns whether post() of a later operation cannot fail. Otherwise, the current operation would
-  // report an error of the later one.
+  // Returns whether post() of a later operation cannot fail. If it could fail, the current
+  // operation would report an error of the later one.
   [[nodiscard]] bool can_post_early(const CollectiveOperation& next) const;
   // Returns the memory to which this rank writes the result of `call`.
   [[nodiscard]] AddressRange result_of(const CollectiveCall& call) const;

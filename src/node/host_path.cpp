@@ -57,8 +57,8 @@ bool HostPath::run() {
       node_.memory(peer).follow(slot.send_offset, kStagingBytes, slot.send_serial);
   }
   const std::uint32_t count = slices_.count();
-  // Also runs if the operation fails: this rank no longer reads its peers' staging buffers. It may
-  // also have begun the next operation, whose slices are numbered after these.
+  // Also runs if the operation fails, because this rank then no longer reads its peers' staging
+  // buffers, and may have begun the next operation, whose slices are numbered after these.
   const ScopeExit at_end([&] {
     op_.lane.finish_slices(count);
     publish(&SliceCounters::released, first_slice_ + count);

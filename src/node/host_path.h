@@ -34,9 +34,9 @@ class HostPath : private HostCollective {
   void fill(std::uint32_t slice);
   void fold(std::uint32_t slice);
   void drain(std::uint32_t slice);
-  // Returns the rank whose staging buffer holds the result of the share of `rank`. Two ranks
-  // overwrite each other's input with the result, so that their staging buffers take up half as
-  // much cache.
+  // Returns the rank whose staging buffer holds the result of the share of `rank`. If there are
+  // only two ranks, each overwrites the other's staged input with its result, so that the staging
+  // buffers take up half as much cache.
   [[nodiscard]] int keeper_of_share(int rank) const { return node_.size() == 2 ? 1 - rank : rank; }
   // Returns the offset, from a staging buffer's first segment, of the segment that `slice` uses.
   [[nodiscard]] std::uint64_t segment_of(std::uint32_t slice) const;

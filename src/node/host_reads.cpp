@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operation is one slice. Peers find the input of a rank in its slot.
+// The operation is one slice. Peers find the address of a rank's input in the rank's slot.
 #include "node/host_reads.h"
 
 #include "base/deadline.h"
@@ -15,7 +15,7 @@ namespace {
 
 // Returns the minimum size of the blocks that a rank reads. With smaller blocks, HostPath takes
 // less time than the system calls. HostPath copies each block to a staging buffer once, for all
-// ranks that need the block, so reads gain less if these ranks are many and share cores.
+// ranks that need the block, so direct reads gain less if many ranks share the cores.
 std::uint64_t least_block_bytes(const CollectiveTraits& traits, const NodeSegment& node) {
   if (node.size() == 2) return 4 << 10;
   if (traits.exchanges()) return 16 << 10;
@@ -23,8 +23,9 @@ std::uint64_t least_block_bytes(const CollectiveTraits& traits, const NodeSegmen
                                                : std::numeric_limits<std::uint64_t>::max();
 }
 
-// Returns whether no rank writes to memory that its peers may still read, if all have buffers as
-// this rank has: the result may overlap the input only where neither is another rank's block.
+// Returns whether a rank's input stays unchanged while its peers read it, if the buffers of every
+// rank overlap as those of this rank do. The result may overlap the input only in the rank's own
+// block, which does not change.
 bool keeps_input(const CollectiveCall& call, int rank, int ranks) {
   const CollectiveTraits& traits = call.traits();
   const std::uint64_t own_block = static_cast<std::uint64_t>(rank) * chunk_bytes(call, ranks);
@@ -84,7 +85,7 @@ bool HostReads::run() {
                     next.reads_peers = true;
                     HostReads(node_, stalls_, cache_bytes_, next, end_).post_once();
                   });
-  // Until then, peers may read this rank's input.
+  // Peers may read this rank's input until they have released the slice.
   if (sends(call_, node_.rank())) await(&SliceCounters::released, end_);
   return true;
 }
@@ -114,7 +115,7 @@ void HostReads::copy_from(int peer) {
   if (!node_.cross_memory().read(peer, host_pointer(to), from, bytes)) fail_unreadable(peer);
 }
 
-// If the peer has exited, that fault is raised soon, and says more.
+// First waits up to a second for another fault: if the peer has exited, that fault says more.
 void HostReads::fail_unreadable(int peer) {
   constexpr std::chrono::seconds kPatience{1};
   const Deadline deadline = Deadline::after(kPatience);

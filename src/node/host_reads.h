@@ -16,12 +16,12 @@ class HostReads : private HostCollective {
   HostReads(NodeSegment& node, StallMonitor& stalls, std::uint64_t cache_bytes,
             CollectiveOperation& op, std::uint32_t first);
 
-  // Returns whether a call takes this path, if all buffers are in host memory and the other ranks
-  // also choose this path. They may not: permissions can differ.
+  // Returns whether this rank chooses this path for a call whose buffers are all in host memory.
+  // Other ranks may choose differently, because their permissions can differ.
   [[nodiscard]] static bool serves(const CollectiveCall& call, NodeSegment& node);
 
   // If this rank chooses this path, posts the operation, and blocks until all ranks have posted it.
-  // If all of them have chosen this path, runs the operation, blocks until this rank's part is
+  // If all ranks have chosen this path, runs the operation, blocks until this rank's part is
   // complete and its input is no longer read, and returns true. Otherwise returns false, and the
   // operation must take another path. Throws Error if the operation fails.
   bool run();

@@ -17,7 +17,7 @@ namespace hccl::node {
 // Returns whether `rank` uses no device memory in the call.
 [[nodiscard]] bool uses_only_host_memory(const CollectiveCall& call, int rank, int ranks);
 // Returns whether all buffers that `rank` uses in the call are staged. The root of a broadcast
-// receives nothing from other ranks.
+// receives nothing from other ranks, so its receive buffer may be anywhere.
 [[nodiscard]] bool is_on_host(const CollectiveCall& call, int rank, bool send_is_staged,
                               bool recv_is_staged);
 

@@ -16,8 +16,8 @@
 namespace hccl::node {
 
 // Large buffers are mapped by shares until they have been used this often. Mapping them as a whole
-// costs about as much as (ranks - 1) / 2 calls. Small buffers are mapped as a whole when they are
-// used again, because a call takes longer if every rank has to run for it.
+// costs about as much as (ranks - 1) / 2 calls. Small buffers are mapped as a whole at their second
+// use, because a call by shares takes longer: it waits until every rank has run.
 inline constexpr std::uint32_t kUsesByShares = 64;
 inline constexpr std::uint64_t kLargeBufferBytes = 1 << 20;
 
@@ -111,13 +111,13 @@ class Lane {
   void finish_slice() { ++cooperative_number_; }
   // Ends an operation that did not use the lane's state word.
   void finish_eager() { ++number_; }
-  // Returns the number of slices of the earlier operations on the host-memory path, counted from
-  // ControlHeader::first_number.
+  // Returns the number of slices of the earlier operations on HostPath, HostChain and HostReads,
+  // counted from ControlHeader::first_number.
   [[nodiscard]] std::uint32_t slices_done() const { return slices_done_; }
   void finish_slices(std::uint32_t count) { slices_done_ += count; }
-  // Between the two calls, peers may access this rank's staging buffer without having counted
-  // slices: this rank has withdrawn slices from HostChain, and peers may not have noticed yet. They
-  // have when the operation is complete.
+  // Between these two calls, peers may access this rank's staging buffer although no counter shows
+  // this: the rank has withdrawn slices from HostChain, and peers may not have noticed yet. When
+  // the operation is complete, all peers have noticed.
   void begin_withdrawal() { withdraws_slices_ = true; }
   void end_withdrawal() { withdraws_slices_ = false; }
   // Returns whether all other ranks have finished reading this rank's staging buffer. Blocks until

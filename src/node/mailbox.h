@@ -70,8 +70,8 @@ struct Receipt {
   std::atomic<std::uint64_t> taken;    // the number of the last message taken, plus one
   std::atomic<std::uint64_t> awaited;  // the promise to take the next message: awaiting()
   // The number of the last message that must come in pieces, plus one. The receiver stores it when
-  // it is ready to copy them. Part of the receipt, because the message's entry may hold another
-  // message once this one has been taken.
+  // it is ready to copy the pieces. Part of the receipt, because the message's entry may hold
+  // another message once that message has been taken.
   std::atomic<std::uint64_t> wanted;
 };
 

@@ -20,7 +20,7 @@ namespace {
 using State = MessageItem::State;
 
 // A shorter message goes through the message ring although the receiver could read it: two copies
-// by instructions take less time than the system call.
+// in user space take less time than the system call.
 constexpr std::uint64_t kLeastRead = 8 << 10;
 // A longer message never goes through the message ring, where several messages should have room.
 constexpr std::uint64_t kLongestInRing = kMessageRingBytes / 4;
@@ -45,7 +45,7 @@ bool MessageSteps::matches(const MessageItem& item) {
 bool MessageSteps::can_begin_early(MessageItem& item) const {
   if (item.bytes == 0) return true;
   if (item.is_on_host()) {
-    // A view that is not recognised may be another address of a pending message's memory.
+    // A host view that is not recognised may be a second address of a pending message's memory.
     return node_.arena().recognises_views() &&
            device::has_host_access(
                item.call->address, item.bytes,
@@ -137,7 +137,7 @@ void MessageSteps::prepare(MessageItem& item) {
   device::ArenaView& theirs = node_.memory(item.call->peer);
   if (message.content == Message::kStaged || message.content == Message::kInPieces) {
     theirs.follow(message.staged().staging, kStagingBytes, message.serial);
-    // So that the sender learns that it need not copy long messages to its staging buffer.
+    // Lets the sender learn that it need not copy later long messages to its staging buffer.
     static_cast<void>(node_.cross_memory().can_read(item.call->peer));
   } else {
     theirs.follow(message.offset, item.bytes, message.serial);
@@ -190,8 +190,9 @@ void MessageSteps::complete_send(MessageItem& item) {
   item.state = State::done;
 }
 
-// Describes a message whose receiver cannot map the sender's memory. Copies the message to the
-// message ring if that has room, unless the receiver can copy a long message from this process.
+// Describes a message from host memory, which the receiver cannot map. Copies the message to the
+// message ring if the ring has room, unless the message is long and the receiver can copy it from
+// this process.
 void MessageSteps::stage(MessageItem& item) {
   device::require_host_access(item.call->address, item.bytes, device::HostAccess::read,
                               "send buffer");

@@ -19,8 +19,8 @@ namespace hccl::node {
 // A message from host memory that does not fit into the mailbox goes through its sender's staging
 // buffer, which peers can map. If there is room in the message ring, the sender copies the message
 // there when it offers it. Otherwise, the message goes through the pieces of the staging buffer.
-// The sender fills these only when the receiver is ready, so that they serve all sends of a group
-// in any order.
+// The sender fills the pieces only when the receiver is ready, so that all sends of a group can use
+// the pieces, in any order.
 class MessageSteps {
  public:
   // `staging`: a staging buffer of kStagingBytes for calls on host memory, or 0 if there are no

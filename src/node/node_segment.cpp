@@ -13,7 +13,7 @@
 namespace hccl::node {
 namespace {
 
-// Returns the process of each rank, or 0 if `pid` has no meaning in this process.
+// Returns the pid of each rank, or 0 if that pid is not valid in this process's pid namespace.
 std::vector<int> known_pids(const std::vector<Peer>& peers) {
   std::vector<int> pids;
   pids.reserve(peers.size());

@@ -61,7 +61,7 @@ class NodeSegment {
   // Returns this process's mapping of the memory of `rank`.
   [[nodiscard]] device::ArenaView& memory(int rank) const { return *peer(rank).memory; }
 
-  // Returns the access to the host memory of the other ranks.
+  // Returns the reader of the other ranks' host memory.
   [[nodiscard]] CrossMemory& cross_memory() { return cross_memory_; }
 
   [[nodiscard]] const ControlBlock& control() const { return control_; }

@@ -74,7 +74,7 @@ Result result_of(const CollectiveOperation& op) {
 }
 
 // Returns whether the input of `next` is exactly the result of the operation before it, so that
-// this rank need not post it.
+// this rank need not post that input.
 bool continues(const CollectiveOperation& next, const Result& previous) {
   return previous.is_known_to_all && is_eager_all_reduce(next) &&
          next.call.send == previous.range.first && next.send_bytes == previous.range.bytes;

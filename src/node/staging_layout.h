@@ -19,11 +19,11 @@ inline constexpr std::uint64_t kMessageRingBytes = 1 << 20;
 inline constexpr std::uint64_t kMessagePiecesBytes = 1 << 20;
 inline constexpr std::uint64_t kHostPathBytes = 1 << 20;
 inline constexpr std::uint64_t kHostChainBytes = 1 << 20;
-// These parts begin near the middle of a page because most buffers of programs begin near the
-// beginning of one. A load that follows a store to almost the same offset in another page waits for
-// that store: copies that bypass the cache took up to 1.7 times as long. The offset depends on the
-// rank, so that the data of several ranks do not compete for the same sets of the first-level
-// cache.
+// These parts begin near the middle of a page, because most buffers of programs begin near the
+// start of a page. A load waits for an earlier store to nearly the same offset in another page (4
+// KiB aliasing): without this offset, copies that bypass the cache took up to 1.7 times as long.
+// The offset depends on the rank, so that the data of several ranks do not compete for the same
+// sets of the first-level cache.
 [[nodiscard]] constexpr std::uint64_t middle_of_page(std::uint64_t offset, int rank) {
   constexpr std::uint64_t kFirst = 1536;
   constexpr std::uint64_t kStagger = 192;

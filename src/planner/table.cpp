@@ -34,8 +34,7 @@ Row row(Collective collective, std::uint64_t most_bytes, std::string_view algori
 }
 
 // The algorithms for small messages take few hops; those for large messages move as little data as
-// possible. docs/explanation/schedules.md gives the sizes at which both kinds cost the same. The
-// first row that fits is used.
+// possible. The first row that fits is used.
 std::span<const Row> table() {
   static const std::array rows = {
       row(Collective::all_reduce, kOneShotBytes, "one_shot", kOneShotRanks),

@@ -38,7 +38,7 @@ Reason form_of_transfer(const Shape& shape, const Schedule& schedule, const Tran
                         bool receives) {
   const bool local = transfer.peer == shape.rank;
   if (transfer.peer < 0 || transfer.peer >= shape.rank_count || (local && !receives))
-    return text("a transfer with rank ", transfer.peer);
+    return text("has a transfer with rank ", transfer.peer, ", which is not another rank");
   if (!in_bounds(shape, schedule, transfer.span))
     return text(text_of(transfer.span), " does not exist");
   if (!receives) return std::nullopt;

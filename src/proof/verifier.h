@@ -4,7 +4,7 @@
 //  - completes: the schedules complete even without buffering, where a transfer takes place only
 //    while sender and receiver are both at the step that contains it. Hence no choice of transport,
 //    credits or message lengths can cause a deadlock;
-//  - exactly once: each result contains every contribution that belongs to it once, and no others;
+//  - exactly once: each result contains each of its contributions exactly once, and nothing else;
 //  - same bits: results that several ranks hold were reduced in the same tree on all these ranks;
 //  - no hazard: although transfers proceed slice by slice, no data is overwritten while it is being
 //    sent, and none is read before it is written, in place and out of place;

@@ -80,10 +80,9 @@ HWY_INLINE void fold_vectors(D d, const std::byte* const* sources, std::size_t s
 template <class Fold>
 inline constexpr std::size_t kUnroll = 8 / Fold::kVectors;
 
-// Number of vectors folded at a time by folds that do not mostly read (is_mostly_read()). With data
-// in the cache and vectors as long as a line, folding one vector at a time took 0.8 of the time
-// that kUnroll vectors took. Folds with several vectors per accumulator gain nothing, because
-// computing dominates.
+// Number of vectors folded at a time if is_mostly_read() returns false. With data in the cache and
+// vectors as long as a line, folding one vector at a time took 0.8 of the time that kUnroll vectors
+// took. Folds with several vectors per accumulator gain nothing, because computing dominates.
 template <class Fold>
 inline constexpr std::size_t kScatteredUnroll = (kFullVector == kLine) && (Fold::kVectors == 1)
                                                     ? 1

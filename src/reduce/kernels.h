@@ -35,8 +35,8 @@ struct FoldKernel {
   void (*range)(const FoldOperands& operands, std::size_t begin, std::size_t end);
 };
 
-// The kernels of one data type: those of hcclRedOp_t by number, then the bitwise ones, which only
-// integers have.
+// The kernels of one data type: those for hcclSum to hcclAvg, indexed by these values, then the
+// bitwise kernels, which only integers have.
 struct FoldRow {
   static constexpr std::size_t kBitwise = hcclOpNone;  // index of the first bitwise kernel
   static constexpr std::size_t kOperations = kBitwise + 3;

@@ -116,12 +116,12 @@ HWY_INLINE void store_block(std::byte* to, const std::byte* block, const std::by
   }
 }
 
-// Folds whole blocks, stores them past the cache, and returns the offset of the rest. The processor
-// should keep reading sources while it stores a block. Therefore blocks are short: blocks of 2 KiB
-// lost a sixth of the bandwidth. For the same reason, each store of a block to a destination
-// prefetches the next block of one source: this gained a tenth, whereas prefetching all sources
-// together lost a tenth. Folds that mostly read store their vectors directly, because copying
-// through a block cost a third of the bandwidth.
+// Folds whole blocks, and returns the offset of the rest. Stores to the destinations that
+// `streamed` selects bypass the cache. The processor should keep reading sources while it stores a
+// block. Therefore blocks are short: blocks of 2 KiB lost a sixth of the bandwidth. For the same
+// reason, each store of a block to a destination prefetches the next block of one source: this
+// gained a tenth, whereas prefetching all sources together lost a tenth. Folds that mostly read
+// store their vectors directly, because copying through a block cost a third of the bandwidth.
 inline std::size_t reduce_streaming(const FoldKernel& kernel, const FoldOperands& operands,
                                     std::size_t begin, std::size_t end, const bool* streamed) {
   constexpr std::size_t kBlock = FoldKernel::kBlockUnit;

@@ -48,8 +48,8 @@ class Chunking {
   // Returns the number of elements that a transfer of the span moves.
   [[nodiscard]] std::uint64_t elements(const Span& span) const;
   // Returns the run of contiguous elements that starts at element `position` of the span. The
-  // result is numbered as in the buffer of the span's role. `position` must be less than
-  // elements(span).
+  // elements of the run are numbered from the beginning of the buffer that the span's role names.
+  // `position` must be less than elements(span).
   [[nodiscard]] Elements run(const Span& span, std::uint64_t position) const;
   [[nodiscard]] std::uint64_t scratch_elements() const { return slots_ * chunks_.longest(); }
 

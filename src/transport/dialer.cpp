@@ -70,7 +70,7 @@ void Dialer::start_attempt() {
       socket(target().address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket_.valid()) {
     throw Error(hcclSystemError, text("cannot create a socket: ", system_error_text(errno), "; ",
-                                      advice_on(errno, "see HCCL_SOCKET_IFNAME")));
+                                      advice_on(errno, "check HCCL_SOCKET_IFNAME")));
   }
   if (tune_ != nullptr) tune_(socket_.get(), limits_);
   handshake_ = ConnectorHandshake(own_, key_);

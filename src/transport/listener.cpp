@@ -93,7 +93,7 @@ void Listener::accept_from(const FileDescriptor& socket) {
       admit(std::move(pending));
     } else if (is_resource_shortage(errno)) {
       if (pending_.empty()) return pause_accepting();
-      dismiss(pending_.begin(), "was the oldest unauthenticated one when descriptors ran out");
+      dismiss(pending_.begin(), "had not authenticated when descriptors or memory ran out");
     } else if (errno != EINTR && errno != ECONNABORTED) {
       return;
     }
@@ -134,7 +134,7 @@ bool Listener::progress(PendingConnection& pending) {
     const Bytes answer =
         pending.handshake.take(std::span(buffer).first(static_cast<std::size_t>(count)));
     if (!answer.empty() && !send_now(pending.socket, answer)) {
-      reject(pending.who, "could not be sent an answer");
+      reject(pending.who, "could not be answered");
       return true;
     }
   }
@@ -158,7 +158,7 @@ void Listener::hand_over(PendingConnection& pending) {
                                     " already has"));
   }
   if (!send_now(pending.socket, AcceptorHandshake::encode(Verdict::accepted))) {
-    return reject(pending.who, "could not be sent an answer");
+    return reject(pending.who, "could not be answered");
   }
   unwatch(pending.socket.get());
   inbound.socket = std::move(pending.socket);

@@ -100,9 +100,9 @@ class Transport {
   [[nodiscard]] virtual Reach reach(std::span<const std::byte> peer_address) const = 0;
   // Returns a new endpoint. Does not block. The smaller rank connects and the other accepts; both
   // must open the connection, once each. There is no time limit for a peer that does not connect,
-  // because bootstrap detects the end of the peer's process. Throws Error if the accepting rank has
-  // opened the connection before, the address is malformed, the address cannot be reached, or a
-  // resource is lacking.
+  // because bootstrap detects the end of the peer's process. Throws Error if this rank is the
+  // accepting one and has opened the connection before, if the address is malformed or cannot be
+  // reached, or if a resource is lacking.
   [[nodiscard]] virtual std::unique_ptr<Endpoint> open(int peer, ConnectionId connection,
                                                        std::span<const std::byte> peer_address) = 0;
   // Returns whether register_memory() has an effect.

@@ -95,8 +95,8 @@ void ShmEndpoint::mark_lost(const char* what) noexcept {
 
 void ShmEndpoint::throw_if_lost() const {
   if (lost_ == nullptr) return;
-  throw PeerLost(peer(), text("rank ", own_, " has lost rank ", peer(), ": the process ", lost_,
-                              " (shared memory); see that rank's output"));
+  throw PeerLost(peer(), text("rank ", own_, " has lost rank ", peer(),
+                              " (shared memory): the process ", lost_, "; see that rank's output"));
 }
 
 void ShmEndpoint::check_peer() noexcept {

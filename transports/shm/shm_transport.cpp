@@ -77,7 +77,7 @@ Reach ShmTransport::reach(std::span<const std::byte> peer_address) const {
   const auto theirs = parse_address(peer_address);
   if (!theirs) return {false, "its shared-memory address is malformed"};
   if (theirs->node == node_) return {true, ""};
-  return {false, "it is on another node: another host, network namespace, user or HCCL_NODE_ID"};
+  return {false, "it is on another node (another host, network namespace, user or HCCL_NODE_ID)"};
 }
 
 std::unique_ptr<transport::Endpoint> ShmTransport::open(int peer,

@@ -81,7 +81,7 @@ AddressChoice choose_addresses(const std::vector<Interface>& interfaces, const s
       if (entry.address.v6 != v6) continue;
       std::string objection = objection_to(entry, names, have_reachable);
       if (objection.empty() && choice.offered.size() == kMaxOffered) {
-        objection = text("there are ", kMaxOffered, " already");
+        objection = text(kMaxOffered, " addresses are offered already");
       }
       choice.remarks.push_back(
           text(entry.name, ' ', entry.address.host_text(),

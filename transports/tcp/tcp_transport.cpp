@@ -43,7 +43,7 @@ TcpAddresses parsed(std::span<const std::byte> address, int peer) {
   auto published = parse_tcp_addresses(address);
   if (!published) {
     throw Error(hcclInternalError, text("rank ", peer, " has published a malformed TCP address",
-                                        "; use one version on all ranks"));
+                                        "; install the same version of hccl on all ranks"));
   }
   return std::move(*published);
 }

@@ -35,8 +35,8 @@ DeviceList parse(const PortRequest& request) {
   if (list) return std::move(*list);
   throw Error(hcclInvalidArgument,
               text("HCCL_IB_HCA=", quoted(request.devices),
-                   " is not a list of RDMA devices; set it to names like mlx5_0 or mlx5_0:1, comma "
-                   "separated, optionally after = or ^"));
+                   " is not a list of RDMA devices; set it to comma-separated names such as mlx5_0 "
+                   "or mlx5_0:1, optionally after = or ^"));
 }
 
 std::string name_of(const Port& port) {
@@ -56,7 +56,8 @@ void refuse_devices(const std::vector<Port>& ports, const std::string& devices) 
     if (!port.device.empty()) names.push_back(name_of(port));
   }
   const std::string there_is =
-      names.empty() ? "there is none: unset it" : text("name one of: ", join(names, ", "));
+      names.empty() ? "the host has none: unset HCCL_IB_HCA"
+                    : text("name one of: ", join(names, ", "));
   throw Error(hcclInvalidArgument, text("HCCL_IB_HCA=", quoted(devices),
                                         " matches no RDMA device of this host; ", there_is));
 }
@@ -65,10 +66,10 @@ std::string objection_to(const Port& port, const DeviceList& list, const std::st
   if (!port.device.empty() && !list.names(port.device, port.number))
     return text("HCCL_IB_HCA=", devices, " does not name it");
   if (!port.unreadable.empty()) return port.unreadable;
-  if (!port.ethernet) return "is InfiniBand, not RoCE";
-  if (!port.active) return text("is ", port.state, " (check its cable and `ip link`)");
-  if (port.mtu < kLeastMtu) return "does not report its MTU";
-  if (port.gids.empty()) return "has no GID (its network interface needs an address)";
+  if (!port.ethernet) return "it is InfiniBand, not RoCE";
+  if (!port.active) return text("it is ", port.state, " (check its cable and `ip link`)");
+  if (port.mtu < kLeastMtu) return "it does not report its MTU";
+  if (port.gids.empty()) return "it has no GID (its network interface needs an address)";
   return "";
 }
 
@@ -77,18 +78,18 @@ std::string objection_to(const Port& port, const DeviceList& list, const std::st
 std::string objection_to(const Gid& gid, const PortRequest& request, const Interface* own) {
   if (request.gid_index && gid.index != *request.gid_index)
     return text("HCCL_IB_GID_INDEX=", *request.gid_index, " names another GID");
-  if (is_zero(gid.bytes)) return "is empty";
+  if (is_zero(gid.bytes)) return "it is empty";
   if (gid.kind != Gid::Kind::roce_v2)
-    return gid.kind == Gid::Kind::roce_v1 ? "is RoCE v1, not RoCE v2" : "is not a RoCE GID";
-  if (gid.index > kMaxGidIndex) return text("has an index above ", kMaxGidIndex);
+    return gid.kind == Gid::Kind::roce_v1 ? "it is RoCE v1, not RoCE v2" : "it is not a RoCE GID";
+  if (gid.index > kMaxGidIndex) return text("its index is above ", kMaxGidIndex);
   // Network namespaces may share a NIC; its GID table then contains the addresses of all these
   // namespaces.
-  if (own == nullptr) return "no interface here has that address";
+  if (own == nullptr) return "no interface of this network namespace has that address";
   const Interface its{gid.interface, address_of(gid.bytes)};
   if (!request.interface_names.empty() && !is_named(its, request.interface_names))
     return text("HCCL_SOCKET_IFNAME=", request.interface_names, " does not name its interface ",
                 gid.interface.empty() ? "(unknown)" : gid.interface);
-  if (is_link_local(gid.bytes)) return "is link-local, which is ambiguous without a scope";
+  if (is_link_local(gid.bytes)) return "it is link-local, which is ambiguous without a scope";
   return "";
 }
 
@@ -157,7 +158,7 @@ std::string why_not_index(const ScoredPort& port, int index) {
       port.gids, [&](const ScoredGid& scored) { return scored.gid->index == index; });
   const int length = port.port->gid_table_length;
   if (named != port.gids.end()) return named->objection;
-  return index < length ? "is empty" : text("is not in its table of ", length);
+  return index < length ? "it is empty" : text("the port's table has only ", length, " entries");
 }
 
 void refuse_index(const std::vector<ScoredPort>& ports, const PortRequest& request,
@@ -222,8 +223,8 @@ PortChoice choose_ports(const std::vector<Port>& ports, const PortRequest& reque
   if (usable.empty() && !request.devices.empty() && !list.all_but) {
     throw Error(hcclSystemError,
                 text("HCCL_IB_HCA=", quoted(request.devices), ": ", why_none(choice.remarks),
-                     "; make a named port usable, unset HCCL_IB_HCA to consider all devices, "
-                     "or set HCCL_IB_DISABLE=1 to run without RoCE"));
+                     "; make one of the named ports usable, unset HCCL_IB_HCA to consider all "
+                     "devices, or set HCCL_IB_DISABLE=1 to run without RoCE"));
   }
   std::ranges::stable_sort(usable, {}, [](const ScoredPort* port) {
     return std::tuple(port->position, port->chosen->last_resort,

@@ -56,7 +56,7 @@ class PortReader {
   void read() {
     ibv_port_attr attributes{};
     if (const int error = query_port(library_, context_, number(), &attributes); error != 0) {
-      port_.unreadable = text("cannot be queried: ", system_error_text(error));
+      port_.unreadable = text("it cannot be queried: ", system_error_text(error));
       return;
     }
     port_.state = state_text(attributes.state);
@@ -124,7 +124,7 @@ Port unreadable(const std::string& device, std::string reason) {
 
 std::string why_not_opened(int error) {
   const bool refused = error == EACCES || error == EPERM || error == ENOENT;
-  return text("cannot be opened: ", system_error_text(error),
+  return text("it cannot be opened: ", system_error_text(error),
               refused ? " (does this process have /dev/infiniband?)" : "");
 }
 
@@ -141,7 +141,7 @@ void list_ports_of(const VerbsLibrary& library, ibv_device* device, const std::s
   }
   ibv_device_attr attributes{};
   if (const int error = library.query_device(context.get(), &attributes); error != 0) {
-    ports.push_back(unreadable(name, text("cannot be queried: ", system_error_text(error))));
+    ports.push_back(unreadable(name, text("it cannot be queried: ", system_error_text(error))));
     return;
   }
   for (int number = 1; number <= attributes.phys_port_cnt; ++number) {
@@ -167,7 +167,7 @@ std::vector<Port> list_ports(const VerbsLibrary& library, const std::string& sys
       library.get_device_list(&count), library.free_device_list);
   // A kernel without RDMA support reports no devices. This is not an error.
   if (!devices && errno != ENOSYS)
-    return {unreadable("", text("cannot be listed: ", system_error_text(errno)))};
+    return {unreadable("", text("they cannot be listed: ", system_error_text(errno)))};
   std::vector<Port> ports;
   for (int i = 0; devices && i < count; ++i) list_ports_of(library, devices.get()[i], sysfs, ports);
   return ports;

@@ -78,8 +78,9 @@ bool VerbsEndpoint::establish() {
     if (state_ == State::exchanging) {
       const auto info = parse_qp_info(exchange_.received());
       if (!info) {
-        throw Error(hcclSystemError, text("rank ", peer(), " describes its queue pair in ",
-                                          "another format; use one version on all ranks"));
+        throw Error(hcclSystemError, text("rank ", peer(), " has described its queue pair in ",
+                                          "an unknown format; install the same version of hccl on "
+                                          "all ranks"));
       }
       connect_to(*info);
     } else {
@@ -189,7 +190,8 @@ void VerbsEndpoint::handle(std::uint32_t immediate) {
   }
   if (fits) return;
   throw Error(hcclInternalError, text("rank ", peer(), " has written more than rank ", own_,
-                                      " has room for; use one version on all ranks"));
+                                      " has room for; install the same version of hccl on all "
+                                      "ranks"));
 }
 
 std::size_t VerbsEndpoint::try_send_parts(std::span<const std::span<const std::byte>> parts) {

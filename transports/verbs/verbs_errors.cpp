@@ -192,7 +192,7 @@ std::string memlock_advice(std::size_t bytes, int error_number, const std::strin
                                    system_error_text(error_number));
   if (error_number == ENOMEM && limit != RLIM_INFINITY) {
     return text(failure, "; the limit of locked memory is ", size_text(limit),
-                ": raise `ulimit -l` (of a container: --ulimit memlock=-1), or run without RoCE: "
+                ": raise `ulimit -l` (for a container: --ulimit memlock=-1), or run without RoCE: "
                 "HCCL_IB_DISABLE=1");
   }
   if (error_number == ENOMEM) {

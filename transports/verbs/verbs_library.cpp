@@ -86,7 +86,7 @@ std::string why_not_loaded(const std::string& file, const char* error) {
   const std::string reason = error == nullptr ? "no reason given" : error;
   if (!reason.starts_with(file + ": cannot open shared object file: No such file"))
     return text(file, " cannot be loaded: ", reason);
-  return text(file, " is not installed: Debian has it in libibverbs1, its drivers in ",
+  return text(file, " is not installed: on Debian, install libibverbs1 and, for the drivers, ",
               "ibverbs-providers");
 }
 

@@ -59,7 +59,7 @@ FileDescriptor VerbsTransport::listen() {
     throw Error(hcclSystemError,
                 text("cannot listen on ", address.host_text(), ", the address of GID ",
                      device_->port().gid.index, " of ", device_->port().device, ": ",
-                     system_error_text(errno), "; choose another in HCCL_IB_GID_INDEX"));
+                     system_error_text(errno), "; choose another GID with HCCL_IB_GID_INDEX"));
   }
   own_address_.tcp_port = local_address(socket.get()).port;
   return socket;
@@ -84,7 +84,7 @@ std::unique_ptr<transport::Endpoint> VerbsTransport::open(int peer,
     const auto published = parse_verbs_address(peer_address);
     if (!published) {
       throw Error(hcclInternalError, text("rank ", peer, " has published a malformed RDMA address",
-                                          "; use one version on all ranks"));
+                                          "; install the same version of hccl on all ranks"));
     }
     const Address address = tcp_address(*published);
     connecting = std::make_unique<transport::Dialer>(
