@@ -108,7 +108,7 @@ constexpr Offset kOffsets[] = {
     {"synGraphAttributeVal::dAttrVal", offsetof(synGraphAttributeVal, dAttrVal), 0},
 };
 
-// Programs declare the structures behind the handles by these names.
+// Programs declare the structures behind the handles under these names.
 static_assert(std::is_same_v<synEventHandle, struct ::EventInterfaceExternal*>);
 static_assert(std::is_same_v<synStreamHandle, struct ::InternalStreamHandle*>);
 static_assert(std::is_same_v<synErrorHandle, struct ::ErrorInterfaceExternal*>);

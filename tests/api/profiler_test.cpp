@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the calls of programs that profile themselves or set affinities: they must succeed once the
-// runtime is initialised, and traces must be empty.
+// Makes the calls with which programs profile themselves or set affinities: the calls must succeed
+// once the runtime is initialised, and traces must be empty.
 #include <hccl.h>
 #include <synapse_api.h>
 

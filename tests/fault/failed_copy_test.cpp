@@ -33,8 +33,8 @@ class Fixture {
   void copy_from(std::uint64_t host) const {
     succeed(synMemCopyAsync(first, host, memory_.size(), memory_.address(), HOST_TO_DRAM));
   }
-  // Queues an all-reduce, on rank 0 last. If rank 0 called earlier, its failure could reach the
-  // other ranks first, and the library would refuse their calls.
+  // Queues an all-reduce. Rank 0 queues its call last: otherwise, its failure could reach the other
+  // ranks first, and the library would refuse their calls.
   void all_reduce_on(synStreamHandle stream) const {
     const World& world = session.world();
     void* const buffer = memory_.pointer();

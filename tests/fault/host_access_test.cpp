@@ -154,7 +154,7 @@ TEST(CheckMemory, FindsInaccessiblePages) {
   const auto check = [](const void* memory, std::size_t bytes, bool writable) {
     return hcclEmulationCheckMemory(memory, bytes, writable ? 1 : 0);
   };
-  // All memories exist at once, so that no two have the same address: the library does not check
+  // All mappings exist at once, so that no two have the same address: the library does not check
   // every page again in a range that it has found accessible.
   std::vector<std::pair<Flaw, std::unique_ptr<FlawedMemory>>> all;
   for (const Flaw flaw : {Flaw::read_only, Flaw::no_access, Flaw::hole, Flaw::past_the_end})

@@ -18,8 +18,8 @@ constexpr int kRanks = 4;
 
 RankOptions impatient() { return {.environment = {{"HCCL_TIMEOUT", "2"}}, .capture_stderr = true}; }
 
-// Every rank but `late` makes `operation`, which must fail and name `late`, and leave all buffers
-// as they are.
+// Returns a rank function in which every rank except `late` calls `operation`. The operation must
+// fail with an error that names `late`, and must leave all buffers unchanged.
 RankFunction with_a_late_rank(const Operation& operation, int late) {
   return in_session(
       [=](World& world, Session& session, const Group& group, synStreamHandle stream) {

@@ -166,7 +166,7 @@ std::size_t mapped_shared_memory() {
   return kib * 1024;
 }
 
-// Each rank must map its own buffers and its share of each peer's buffers, not all of them.
+// Each rank must map its own buffers as a whole, but only its share of each peer's buffers.
 RANK_TEST(NewBuffers, AreMappedByShares, kRanks) {
   constexpr std::size_t kBytes = 8 * kMiB;
   const std::size_t before = mapped_shared_memory();

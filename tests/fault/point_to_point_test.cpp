@@ -134,7 +134,7 @@ RANK_TEST(PointToPoint, MayCrossACollectiveOnAnotherStream, 2) {
 }
 
 // Rank 0's receive from rank 1 is queued behind a receive whose message arrives after 4.5 s. The
-// check for mismatches must not take rank 1's send for unmatched.
+// check for mismatches must not report rank 1's send as unmatched.
 RANK_TEST(PointToPoint, CompletesBehindALateMessageOfAnotherStream, 3) {
   TwoStreams all(session, group, stream);
   auto& [first, second, messages, run] = all;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that the library refuses calls, with the reason: under malformed environment variables, in
-// forked children, with buffers that exceed their allocation and with bad arguments.
+// Tests that the library refuses calls and gives the reason: under malformed environment variables,
+// in forked children, with buffers that exceed their allocation and with bad arguments.
 #include "children.h"
 #include "faults.h"
 #include "rank_test.h"

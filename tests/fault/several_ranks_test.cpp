@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of calls whose parts are posted ahead of time, and of buffers that cannot be accessed,
-// where nodes have several ranks.
+// Tests, on nodes with several ranks, calls whose parts are posted ahead of time and buffers that
+// cannot be accessed.
 #include "faults.h"
 #include "rank_test.h"
 
@@ -60,7 +60,8 @@ TEST_P(ReadOnlyReceiveBuffer, FailsTheCall) {
     const PagesOfProgram from(kCount * kFourRanks * 4);
     const PagesOfProgram to(kCount * kFourRanks * 4);
     if (world.rank == 1) to.protect();
-    // The call of another rank may complete or be refused, if rank 1 fails late or early.
+    // On another rank, the call may complete if rank 1 fails late, or be refused if rank 1 fails
+    // early.
     static_cast<void>(start(GetParam(), from.get(), to.get(), kCount, group.handle, stream));
     static_cast<void>(synStreamSynchronize(stream));
     await_async_error(group);
@@ -85,7 +86,7 @@ struct Sizes {
 
 class CallPostedAhead : public testing::TestWithParam<Sizes> {};
 
-// Rank 1 receives the second call in device memory, the other ranks in host memory.
+// Rank 1 receives the result of the second call in device memory, the other ranks in host memory.
 TEST_P(CallPostedAhead, MayUseOtherMemoryThanTheCallBefore) {
   const auto ranks = in_session([](RANK_PARAMETERS) {
     const auto [reduced, per_rank] = GetParam();
@@ -121,8 +122,8 @@ INSTANTIATE_TEST_SUITE_P(Sizes, CallPostedAhead,
                          testing::Values(Sizes{16'384, 4'096}, Sizes{1'024, 512}),
                          [](const auto& sizes) { return std::to_string(sizes.param.reduced); });
 
-// A short broadcast sends data from the root only. A rank that names another root, or leaves the
-// broadcast out, must be found even if another collective follows.
+// A short broadcast sends data from the root only. If a rank names another root or leaves the
+// broadcast out, the communicator must fail on every rank even if another collective follows.
 class BroadcastBetweenAllReduces : public testing::TestWithParam<bool> {};
 
 TEST_P(BroadcastBetweenAllReduces, FailsIfARankDiffers) {

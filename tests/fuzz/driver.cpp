@@ -50,14 +50,14 @@ void save_input() {
   const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   const bool written =
       fd >= 0 && write(fd, input->data(), input->size()) == static_cast<ssize_t>(input->size());
-  print(written ? "\nthe input is saved; give it as the argument to run it alone: "
+  print(written ? "\nthe input is saved; to run only this input, pass this file as the argument: "
                 : "\nthe input cannot be saved to ");
   print(path);
   print("\n");
 }
 
 void save_and_die(int signal_number) {
-  print(signal_number == SIGALRM ? "\nan input took too long" : "\nan input ended the program");
+  print(signal_number == SIGALRM ? "\nan input took too long" : "\nan input crashed the program");
   save_input();
   signal(signal_number, SIG_DFL);
   raise(signal_number);

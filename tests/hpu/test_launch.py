@@ -141,7 +141,7 @@ def test_version_checks_find_the_release(tmp_path: Path) -> None:
 
 MISTAKES = [
     (["run", "none.py"], {}, "the file none.py does not exist"),
-    (["run", "-n", "0", "{script}"], {}, "-n 0 must be at least 1"),
+    (["run", "-n", "0", "{script}"], {}, "-n 0: the number of processes must be at least 1"),
     (["run", "-n", "9", "{script}"], {},
      "9 processes need 9 devices, but the number of visible devices is 8; set HCCL_DEVICE_COUNT=9"),
     (["run", "-n", "2", "{script}"], {"HABANA_VISIBLE_MODULES": "3"},

@@ -57,7 +57,7 @@ class Report {
   }
 
   [[nodiscard]] const std::string& defects() const { return defects_; }
-  // Returns the error texts of the runs without a defect in which a call failed.
+  // Returns the error texts of the runs that had no defect but in which a call failed.
   [[nodiscard]] const std::string& errors() const { return errors_; }
 
   void print() const {

@@ -11,7 +11,7 @@ TABLE_HEADER = "| folder | may include | third party |"
 
 def read_table(text):
     """Returns {folder: (layers, third-party headers)} with the names that the folder may include.
-    None instead of names permits all."""
+    None in place of a set of names permits all names."""
     rows = {}
     lines = iter(text.splitlines())
     for line in lines:

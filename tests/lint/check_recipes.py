@@ -10,8 +10,8 @@ DOCUMENT = "CONTRIBUTING.md"
 
 
 class Recipe:
-    """A recipe of CONTRIBUTING.md. Its specimen is something existing of the kind that the recipe adds, such as the
-    algorithm "pairwise".
+    """A recipe of CONTRIBUTING.md. Its specimen is an existing instance of what the recipe adds, such as the algorithm
+    "pairwise".
 
     ``heading`` is the recipe's heading, and ``most`` the largest number of files that the recipe may list.
     ``placeholders`` maps the placeholders in the recipe's paths to the specimen's values. The recipe must list every

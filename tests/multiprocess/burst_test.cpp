@@ -25,8 +25,8 @@ constexpr std::size_t kCalls = 400;
 constexpr std::size_t kCallsPastAFullQueue = 7'000;
 constexpr std::array<std::size_t, 6> kBurstCounts{1, 3, 100, 260, 261, 3'000};
 constexpr std::size_t kBurstLength = 3'000;
-// In floats: 560 KB, so that a collective that uses host memory takes two slices. Half the calls
-// keep the time for the expected results short.
+// A buffer of this many floats has 560 KB, so a collective on host memory takes two slices. Bursts
+// with such buffers have half as many calls, because computing the expected results takes longer.
 constexpr std::size_t kSlicedLength = 140'000;
 constexpr std::size_t kSlicedCalls = kCalls / 2;
 

@@ -112,8 +112,8 @@ TEST_F(Devices, FormACommunicatorInListOrder) {
 }
 
 // synDeviceAcquire must return more devices than HCCL_DEVICE_COUNT, so that two jobs that each use
-// all devices can run at the same time. synDeviceAcquireByModuleId must find only modules of the
-// machine.
+// all devices can run at the same time. synDeviceAcquireByModuleId must not find a module that the
+// machine lacks.
 TEST(ExtraDevices, CanBeAcquiredUnlessAModuleIsNamed) {
   const ScopedEnvironment node("HCCL_NODE_ID", "devices." + std::to_string(getpid()));
   const ScopedEnvironment two("HCCL_DEVICE_COUNT", "2");

@@ -202,7 +202,7 @@ RANK_TEST(EarlyMessages, CompleteInStreamOrder, 2) {
   }
 }
 
-// Long enough for rank 0 to begin all its messages, which no event signals.
+// Long enough for rank 0 to begin all its messages. No event signals that rank 0 has done so.
 constexpr std::chrono::milliseconds kPause{100};
 constexpr std::size_t kEntries = 16;  // messages that one rank may have offered to another
 

@@ -45,9 +45,9 @@ class MatrixBuilder {
   }
 
  private:
-  // Returns whether to run only a sample: under a sanitizer, which checks memory and not
-  // arithmetic, and on several nodes, where each rank interprets the plan of all ranks, which would
-  // take minutes for every type and reduction. HCCL_TEST_SCALE=2 runs everything on several nodes.
+  // Returns whether to run only a sample. A sanitizer checks memory, not arithmetic, so a sample
+  // suffices. On several nodes, each rank interprets the plans of all ranks, which would take
+  // minutes for every type and reduction; HCCL_TEST_SCALE=2 runs everything nevertheless.
   [[nodiscard]] bool samples() const {
     return sanitized() || (!nodes_.of_rank.empty() && test_scale() <= 1);
   }

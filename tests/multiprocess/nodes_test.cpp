@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests ranks on several emulated nodes: for every collective, type, reduction and placement, the
-// results must equal bit for bit those that the plan determines, both with the algorithm that the
-// planner chooses and, for collectives that reduce, with each that can be forced.
+// Tests every collective, type, reduction and placement on several emulated nodes. The results must
+// equal, bit for bit, those that the plan determines. The planner chooses the algorithm, and
+// collectives that reduce also run with each algorithm that HCCL_ALGO can force.
 #include "matrix.h"
 #include "rank_test.h"
 #include "scalar_fold.h"

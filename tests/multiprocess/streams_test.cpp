@@ -87,7 +87,7 @@ TEST(Communicators, CanBeCreatedAndDestroyedRepeatedly) {
   EXPECT_EQ(failures(run_ranks(3, create_and_destroy)), "");
 }
 
-// Joins by HCCL_COMM_ID: only rank 0 requests an id, and the other ranks pass zeros.
+// Joins with HCCL_COMM_ID: only rank 0 requests an id, and the other ranks pass zeros.
 RANK_BODY(by_comm_id) {
   const Group second = session.join_all(1);  // HCCL_COMM_ID applies only to the first communicator
   for (const Group* each : {&group, &second})
@@ -108,7 +108,7 @@ TEST(Communicators, JoinByCommIdInAnyOrder) {
   EXPECT_EQ(failures(run_ranks(4, in_session(by_comm_id, wait), options)), "");
 }
 
-// Joins with an id of which only the used bytes are copied, with `length` set by hand.
+// Copies only the used bytes of an id, sets `length` by hand, and joins with this copy.
 void copies_used_bytes(World& world) {
   Session session(world);
   hcclUniqueId id{};

@@ -28,9 +28,9 @@ Outcome run_under_mpirun(const Words& before, const Words& arguments) {
   return Program(words, kAsRoot).wait();
 }
 
-// Runs a program that must fail, twice. The status is that of an mpirun that aborts the job at the
-// first failure; this mpirun may lose the last output. The output is that of an mpirun that lets
-// all processes exit; this mpirun may lose the status.
+// Runs a program that must fail under two mpiruns. The first mpirun aborts the job at the first
+// failure and may lose the last output; the result has its status. The second mpirun lets all
+// processes exit and may lose the status; the result has its output.
 Outcome run_failing_under_mpirun(Words before, const Words& arguments) {
   const int status = run_under_mpirun(before, arguments).status;
   before.append("--mca orte_abort_on_non_zero_status 0");

@@ -54,7 +54,7 @@ bool same_report(const std::string& one, const std::string& other) {
     require_distinct({{"--json", one}, {"--csv", ""}, {"--raw", other}});
     return false;
   } catch (const UsageError& error) {
-    EXPECT_EQ(error.what(), text("--json and --raw both name ", one));
+    EXPECT_EQ(error.what(), text("--json and --raw both name ", one, "; give different files"));
     return true;
   }
 }

@@ -15,8 +15,8 @@ struct AllRanks {
   std::vector<schedule::Schedule> schedules;
 };
 
-// Builds the schedule of every rank by build(shape). If `mixed`, every third rank runs in place and
-// the other ranks out of place.
+// Builds the schedule of every rank with build(shape). If `mixed` is true, every third rank runs in
+// place and the other ranks out of place.
 template <class Build>
 AllRanks build_all(const schedule::Shape& shape, const Build& build, bool mixed = false) {
   AllRanks all;

@@ -14,7 +14,8 @@ namespace hccl::test {
 inline constexpr int kMostSlots = 256;
 inline constexpr int kMostRanks = 64;
 
-// The memory is shared before the ranks start, so all members are plain or lock-free.
+// The test program maps a board as shared memory and then forks the ranks. So all members are plain
+// data or lock-free atomics, which work between processes.
 class Board {
  public:
   void publish_id(int slot, const hcclUniqueId& id);

@@ -11,7 +11,7 @@
 
 namespace hccl::test {
 
-// Replaces stderr by a datagram socket, where each write(2) arrives as one datagram.
+// Replaces stderr with a datagram socket, where each write(2) arrives as one datagram.
 class CapturedStderr {
  public:
   CapturedStderr() : saved_(dup(STDERR_FILENO)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Emulates hosts by the network namespaces of hosts.sh, each with its own address. The hosts exist
-// as long as the object.
+// Emulates hosts with the network namespaces of hosts.sh, each with its own address. The hosts
+// exist as long as the object.
 #pragma once
 
 #include <string>
@@ -26,7 +26,7 @@ class HostNetwork {
   void enter(int host) const;
   // Disconnects the host from the network.
   void cut(int host) const { run("cut", std::to_string(host)); }
-  // Limits the rate at which each host sends, to `rate` such as "1gbit".
+  // Limits the rate at which each host sends to `rate`, such as "1gbit".
   void limit(const std::string& rate) const { run("limit", rate); }
 
  private:

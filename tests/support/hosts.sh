@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Emulates hosts by network namespaces, each with its own address. A veth pair connects each host to a bridge. The bridge has
+# Emulates hosts as network namespaces, each with its own address. A veth pair connects each host to a bridge. The bridge has
 # its own namespace, so that nothing is visible in the machine's network. Needs root and iproute2.
 #   hosts.sh up TAG HOSTS      makes hosts 0 to HOSTS-1; host N is namespace hccl-TAG-N, whose eth0 is 10.213.0.N+1.
 #                              TAG begins with the id of the process that uses the hosts, and a dash.
@@ -64,10 +64,10 @@ limit() {
 
 allowed() {
   local trial="hccl-trial-$$" why
-  command -v ip >/dev/null || { echo "no iproute2 (ip) on this machine"; return 1; }
+  command -v ip >/dev/null || { echo "this machine lacks iproute2 (the command ip)"; return 1; }
   if ! why=$(ip netns add "$trial" 2>&1 && ip -n "$trial" link add trial0 type veth peer name trial1 2>&1); then
     ip netns del "$trial" 2>/dev/null || true
-    echo "no network namespaces with veth here: ${why//$'\n'/; }"
+    echo "this machine cannot create network namespaces with veth pairs: ${why//$'\n'/; }"
     return 1
   fi
   ip netns del "$trial"

@@ -96,7 +96,7 @@ class OperationRun {
   Region receive_;
   std::size_t send_start_;     // offset of the call's send buffer in its allocation
   std::size_t receive_start_;  // offset of the receive buffer
-  Placement send_place_;       // with Placement::host, `after` of the region is the buffer
+  Placement send_place_;       // for Placement::host, the call's buffer is Region::after
   Placement receive_place_;
   DeviceMemory send_memory_;
   DeviceMemory receive_memory_;  // unused in place: the call gets only the send buffer's memory

@@ -33,7 +33,7 @@ using RankFunction = std::function<void(World&)>;
 struct RankOptions {
   std::vector<std::pair<std::string, std::string>> environment{};
   bool comm_id = false;  // sets HCCL_COMM_ID to a free port instead of passing an id over the board
-  int seconds = 60;      // a rank that runs longer is killed; five times as long with a sanitizer
+  int seconds = 60;      // a rank that runs longer is killed; sanitizer builds allow 5 times this
   bool capture_stderr = false;
   int victim = -1;          // the rank that is expected to die
   long kill_after_us = -1;  // after how long the victim gets SIGKILL; -1: the victim dies by itself

@@ -70,9 +70,10 @@ void undo_all() {
   }
 }
 
-// Returns whether a resource belongs to the process. `line`: a line of `rdma resource show`. It
-// names the thread that created the resource, or no thread once that thread has ended; such a
-// resource counts as the process's, unless the kernel created it.
+// Returns whether a resource belongs to the process. `line` is the resource's line in the output of
+// `rdma resource show`, which names the thread that created the resource. After this thread has
+// ended, the line names no thread; the resource then counts as the process's, unless the kernel
+// created the resource.
 bool is_of(const std::string& line, pid_t process) {
   const std::string before = " pid ";
   const std::size_t at = line.find(before);
@@ -110,7 +111,7 @@ void RdmaHosts::enter(int host) {
     const std::string path = join("/proc/", process, "/ns/", kinds.at(i).first);
     namespaces.at(i) = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   }
-  unshare(CLONE_FS);  // setns() fails if another thread (a sanitizer's) shares the root folder
+  unshare(CLONE_FS);  // setns() fails if a thread of a sanitizer shares the root directory
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     require(setns(namespaces.at(i), kinds.at(i).second) == 0,
             join("cannot enter the ", kinds.at(i).first, " namespace of host ", host));

@@ -50,7 +50,8 @@ class Session {
   // Destroys events, streams and communicators, releases the device and, unless the ranks are
   // threads, ends the runtime, in this order. Requires that each call succeeds.
   void finish();
-  // Must be called if the test itself has aborted or destroyed the communicators.
+  // Makes finish() skip the communicators. Must be called if the test itself has aborted or
+  // destroyed the communicators.
   void forget_communicators() { communicators_.clear(); }
 
  private:

@@ -27,7 +27,7 @@ class RankWords {
  public:
   explicit RankWords(std::size_t element) : element_(element) {}
 
-  // Returns the word at element `index` behind an address.
+  // Returns the word of element `index` of the buffer at `address`.
   std::uint64_t& at(std::uint64_t address, std::uint64_t index) {
     auto& words = regions_[address / kRegion % regions_.size()];
     const std::uint64_t position = address % kRegion / element_ + index;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests interrupted trainings, and bad input.
+// Tests interrupted training runs, and bad input.
 #include "dataset.h"
 #include "errors.h"
 #include "support/text_parts.h"
@@ -84,8 +84,8 @@ TEST_P(Interruption, IsReportedByOtherRanksAndTrainingResumes) {
         << outcome.err;
   }
   EXPECT_EQ(folder_.names(), std::vector<std::string>{"state"});
-  // A training resumed with a different number of ranks and in a different mode must end with the
-  // same bits.
+  // A training run that resumes with a different number of ranks and in a different mode must end
+  // with the same bits.
   EXPECT_EQ(train(text("-g 2 --mode sharded --epochs 12 --hidden 64 --checkpoint ",
                        folder_.file("state"))),
             train(training_));
@@ -141,7 +141,7 @@ TEST(Ranks, WithDifferentSettingsDoNotTrain) {
   ASSERT_EQ(run({"--epochs", "1", "--checkpoint", state}).status, 0);
   const std::string before = contents_of(state);
   expect_both_refuse({"--checkpoint", state}, {"--checkpoint", folder.file("none")},
-                     "starts after step 0, rank 0 after step 11");
+                     "starts after step 0, but rank 0 starts after step 11");
   expect_both_refuse({}, {"--seed", "2"}, "has different settings from rank 0");
   expect_both_refuse({}, {"--mode", "sharded"}, "mode sharded");
   std::ofstream(folder.file("data")) << digits_with_changed_class();

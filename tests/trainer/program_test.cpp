@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests trainings that must have equal results, and the files that they write.
+// Tests training runs that must have equal results, and the files that they write.
 #include "trainer_runs.h"
 
 #include <algorithm>

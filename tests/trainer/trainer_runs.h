@@ -80,7 +80,7 @@ inline Curve curve_in(const std::string& json_path) {
   return curve;
 }
 
-// Runs a training, which must succeed, and returns its results.
+// Trains a network, which must succeed, and returns the results.
 inline Curve train(const Words& arguments) {
   const Folder folder;
   Words all = arguments;

@@ -16,9 +16,9 @@ namespace {
 
 class UnknownPeers : public EveryWay {
  protected:
-  // Calls `mischief`, which connects to rank 1 as an unknown peer, on rank 0: after rank 0 has
-  // opened its streams to rank 1 if `stream_first`, otherwise before. Returns the stderr of rank 1,
-  // which accepts the connections.
+  // On rank 0, calls `mischief`, which connects to rank 1 as an unknown peer. If `stream_first`,
+  // rank 0 opens its streams to rank 1 before that call, otherwise after it. Returns the stderr of
+  // rank 1, which accepts the connections.
   static std::string log_of_acceptor(const std::function<void(Member&)>& mischief,
                                      bool stream_first = false) {
     const RankOptions options{.capture_stderr = true};

@@ -20,8 +20,8 @@ def make_bert() -> BertForSequenceClassification:
     model = BertForSequenceClassification(BertConfig(
         vocab_size=64, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64,
         hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0))
-    # Tells Trainer that the model's loss is a mean. By default, Trainer takes the loss for a sum
-    # over all devices and multiplies it by their number.
+    # Tells Trainer that the model's loss is a mean. By default, Trainer treats the loss as a sum
+    # over all devices and multiplies the loss by the number of devices.
     model.accepts_loss_kwargs = False
     return model
 

@@ -182,7 +182,7 @@ TEST_F(FailureLogTest, EvictionKeepsNewerFailures) {
             "hcclAllReduce failed: hcclInvalidArgument, repeated 1 time\n");
 }
 
-// Replaces stderr by a full pipe while the object lives.
+// Replaces stderr with a full pipe while the object lives.
 class FullPipe {
  public:
   FullPipe() {

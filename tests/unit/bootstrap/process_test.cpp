@@ -260,7 +260,9 @@ TEST(JoinProcesses, LongWaitIsReportedOnceWithMissingRanks) {
   for (const int rank : {1, 3}) start_rank(processes, rank, 4, environment);
   expect_joined(processes, 4);
   const std::string logged = log.contents();
-  EXPECT_NE(logged.find("ranks 1,3 have not joined (of 4)"), std::string::npos) << logged;
+  EXPECT_NE(logged.find("ranks 1,3 have not joined (the communicator has 4 ranks)"),
+            std::string::npos)
+      << logged;
   EXPECT_EQ(logged.find("still waiting"), logged.rfind("still waiting")) << logged;
 }
 
@@ -274,7 +276,8 @@ TEST(JoinProcesses, EachNodeReportsMissingRanksWithDefaultTimes) {
   other["HCCL_NODE_ID"] = "another";
   start_rank(processes, 1, 3, other);
   for (const LogFile* log : {&here, &there})
-    EXPECT_TRUE(log->eventually_contains("rank 2 has not joined (of 3)")) << log->contents();
+    EXPECT_TRUE(log->eventually_contains("rank 2 has not joined (the communicator has 3 ranks)"))
+        << log->contents();
   start_rank(processes, 2, 3, with_port(port));
   for (int rank = 0; rank < 3; ++rank) processes.expect_reported(rank, hcclSuccess, "");
 }

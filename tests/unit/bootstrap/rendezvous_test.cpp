@@ -59,7 +59,7 @@ TEST(Rendezvous, DuplicateRankErrorNamesBothProcesses) {
   const auto failure = rendezvous.admit(second, "127.0.0.1:22");
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->text,
-            "rank 1 is already taken by pid 1001 on host host-a (127.0.0.1:11) and pid 55 on host "
+            "rank 1 is already taken by pid 1001 on host host-a (127.0.0.1:11), and pid 55 on host "
             "host-a (127.0.0.1:22) claims it too; give every process a rank of its own");
   EXPECT_EQ(rendezvous.phase(), Rendezvous::Phase::gathering);
 }
@@ -91,7 +91,7 @@ TEST(Rendezvous, TimeoutNamesMissingRanks) {
   EXPECT_EQ(rendezvous.failure().code, hcclInternalError);
   EXPECT_EQ(rendezvous.failure().text,
             "ranks 3,5 have not joined after 120 s (rank 4 (pid 1004, host host-a) gave up "
-            "waiting); start them or raise HCCL_INIT_TIMEOUT");
+            "waiting); start every missing rank, or raise HCCL_INIT_TIMEOUT");
 }
 
 TEST(Rendezvous, CompletesAcrossNodes) {

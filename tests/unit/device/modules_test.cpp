@@ -32,8 +32,8 @@ namespace {
 // a time must still be able to claim such a module, or the error must name the other user.
 
 constexpr uid_t kSquatter = 65534;
-// A user without folders. Each test process has another user id, because tests run in parallel and
-// remove the user's folders at the end.
+// A user without folders. Each test process uses a different user id, because tests run in parallel
+// and remove the user's folders at the end.
 const uid_t kUser = 60'000 + static_cast<uid_t>(getpid() % 5000);
 
 void become(uid_t user) {
@@ -205,10 +205,10 @@ TEST_F(HeldNames, HeldFoldersAreErrorThatNamesUser) {
   const std::string error = result_of([&] { return claim(module_); });
   EXPECT_EQ(error,
             text("user 65534 has bound the name of module ", module_, " of this node, and user ",
-                 kUser, " has no usable folder for a lock (/run/user/", kUser,
+                 kUser, " has no usable directory for a lock file (/run/user/", kUser,
                  "/hccl: No such file or directory, ", kFolders[0], ": belongs to user 65534, ",
-                 kFolders[1], ": belongs to user 65534); set HCCL_NODE_ID to a name that others ",
-                 "cannot guess, and the same for all ranks of this machine"));
+                 kFolders[1], ": belongs to user 65534); set HCCL_NODE_ID on all ranks of this ",
+                 "machine to the same name, which other users cannot guess"));
 }
 
 // Tests the registry. A module must have at most one holder on a node, and errors must be able to

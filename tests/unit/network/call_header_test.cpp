@@ -41,7 +41,7 @@ TEST(CallHeader, NamesBothCallsOfMismatch) {
 TEST(CallHeader, DistinguishesOtherReasons) {
   CallHeader later = all_reduce();
   later.number = 42;
-  EXPECT_NE(why_unlike(3, all_reduce(), 0, later).find("op 41 of rank 3 met op 42 of rank 0"),
+  EXPECT_NE(why_unlike(3, all_reduce(), 0, later).find("in op 41 of a stream but rank 0 in op 42"),
             std::string::npos);
   CallHeader other = all_reduce();
   other.channels = 2;

@@ -28,7 +28,7 @@ struct Step {
 
 using Memory = std::vector<std::vector<float>>;  // one rank's buffers
 
-// `length`: of a buffer, in elements.
+// Returns a program of `steps` random steps on buffers of `length` elements.
 std::vector<Step> random_program(std::mt19937& random, int ranks, std::size_t steps,
                                  std::size_t length) {
   std::vector<Step> program(steps);

@@ -20,7 +20,8 @@ namespace {
 
 constexpr std::size_t kLongRange = 3 << 20;  // several pieces
 
-// Two ranks with the given processes. If rank 1 is `enabled`, its tag is in this process.
+// The two ranks of a node, both in this process. Both expect rank 1 in the process `pid_of_rank_1`.
+// If `enabled` is false, rank 1 does not use cross-memory attach.
 struct Pair {
   explicit Pair(int pid_of_rank_1, bool enabled = true)
       : control(ControlBlock::create(2)),
@@ -85,7 +86,8 @@ TEST(CrossMemory, WaitsForTheTagOfAPeerThatJoinsLater) {
   EXPECT_TRUE(reader.can_read(1));
 }
 
-// A process that has the number of the peer's process, but is another one, has another tag.
+// If the pid that a rank knows for its peer belongs to another process, the rank must notice that
+// the peer's tag is not there.
 TEST(CrossMemory, RecognisesAnotherProcess) {
   const pid_t other = fork();
   if (other == 0) {

@@ -53,8 +53,8 @@ TEST(Engine, AllReducesOfEverySizeSumInRankOrder) {
   }
 }
 
-// Ranks compute new large buffers by shares, and map buffers as a whole that are used again. Every
-// use must give the same sums.
+// In the first kUsesByShares uses of a large buffer, each rank maps only the parts that it
+// computes; later, ranks map the whole buffer. Every use must give the same sums.
 void check_reused_buffers(EngineRanks& ranks, std::size_t count, std::uint32_t rounds) {
   std::vector<std::vector<float>> inputs;
   inputs.reserve(static_cast<std::size_t>(ranks.size()));

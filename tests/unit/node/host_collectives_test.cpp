@@ -175,8 +175,8 @@ TEST_P(HostCollectives, MismatchIsReportedToAllAndWritesNothing) {
   }
 }
 
-// Rank 0 makes a call whose slot names no staging buffer, and counts a slice of it, before the
-// other ranks begin to reduce.
+// Rank 0 makes a call whose slot names no staging buffer, and counts its first slice as filled
+// before the other ranks begin to reduce.
 TEST_P(HostCollectives, MismatchOfCollectivesLeavesDeviceMemoryUnchanged) {
   constexpr std::size_t kCount = 30'000;
   EngineRanks ranks(3, 0, {}, cores(), kNoCrossMemory);

@@ -33,7 +33,7 @@ class HostRank {
     HostStaging staging(ranks_.arena(rank_), staging_, call, rank_, ranks_.size());
     ranks_.engine(rank_).execute(*lane_, staging.staged_call(), nullptr, &staging);
   }
-  // Waits until `rank` has counted a slice.
+  // Waits until `rank` has counted a slice as filled.
   void wait_until_filled(int rank) {
     lane_->attach();
     const std::atomic<std::uint32_t>& filled = lane_->slice_counters(rank).filled;

@@ -106,8 +106,8 @@ TEST(HostReads, CountersWrap) {
   }
 }
 
-// Rank 1 does not permit the other ranks to read its memory. They then all copy through staging
-// buffers, although ranks 0 and 2 have permissions.
+// Rank 1 does not permit the other ranks to read its memory. All ranks must then copy through
+// staging buffers, although ranks 0 and 2 may read each other's memory.
 TEST(HostReads, AllRanksTakeTheSamePath) {
   EngineRanks ranks(3, 0, {}, {8, true}, 0b101);
   check_moved_data(ranks, 100'001);

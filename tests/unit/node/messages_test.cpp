@@ -158,8 +158,8 @@ class StagedMessagesTest : public MessageStepsTest {
   StagedMessagesTest() : MessageStepsTest(0) {}
 };
 
-// The lengths lie on both sides of those that fit into the mailbox, into the message ring, into one
-// piece, and into all pieces of a staging buffer.
+// Message lengths below and above those that fit into a mailbox entry, into the message ring, into
+// one piece, and into all pieces of a staging buffer.
 constexpr std::array<std::size_t, 8> kCounts{1, 48, 49, 4'097, 65'536, 65'537, 300'000, 700'001};
 
 TEST_F(MessageStepsTest, DeliverMessagesBetweenHostAndDevice) {
@@ -178,7 +178,8 @@ TEST_F(StagedMessagesTest, DeliverMessagesBetweenHostAndDevice) {
   }
 }
 
-// The receiver finds at the first message that it can read the sender's memory.
+// With the first message, the receiver finds out that it can read the sender's memory. It must then
+// copy the second message straight from the sender's process.
 TEST_F(MessageStepsTest, CopyLongMessagesFromTheSendersProcess) {
   if (!can_read_processes()) GTEST_SKIP() << "process_vm_readv is refused here";
   constexpr std::size_t kCount = 50'000;
@@ -195,11 +196,12 @@ TEST_F(MessageStepsTest, CopyLongMessagesFromTheSendersProcess) {
   EXPECT_TRUE(same_bits(result, values));
 }
 
-// The sender has not yet noticed that a message was copied from its process, when a later message
-// reuses the entry. The sender must not take that message's data for a request for pieces.
+// A later message reuses the mailbox entry of an earlier one before the sender has noticed that the
+// receiver copied the earlier message from the sender's process. The sender must not mistake the
+// later message's data for a request for pieces.
 TEST_F(MessageStepsTest, LeaveTheNextMessageOfAnEntryAlone) {
   std::vector<float> first(100'000, 1.0F);
-  std::vector<float> others(8, 0.0F);  // zeros would be the progress of a message in pieces
+  std::vector<float> others(8, 0.0F);  // zeros look like the progress of a message in pieces
   std::vector<float> received(first.size());
   std::vector<PointToPoint> out, in;
   for (std::size_t message = 0; message <= Mailbox::kMessages; ++message) {

@@ -51,7 +51,7 @@ TEST(StagingRing, KeepsSpaceUntilEarlierReservationsAreFree) {
   EXPECT_EQ(ring.reserve(128), 0);
 }
 
-// Reservations of random sizes, freed in random order, never overlap.
+// Reservations of random sizes, freed in random order, must never overlap.
 TEST(StagingRing, NeverReservesSpaceInUse) {
   constexpr std::uint64_t kBytes = 4096;
   StagingRing ring(kBytes);

@@ -252,9 +252,9 @@ TEST(Averages, OfBytesAreExact) {
   }
 }
 
-// Around zero, at both ends of the range and for every number of ranks, averages must equal the
-// quotient truncated toward zero, although the kernels divide by shifts, which round down, if the
-// number of ranks is a power of two.
+// Checks values around zero and at both ends of the range, for every number of ranks: averages must
+// equal the quotient truncated toward zero. If the number of ranks is a power of two, the kernels
+// divide with shifts, which on their own would round down.
 template <class T>
 void expect_exact_averages(hcclDataType_t type) {
   using Unsigned = std::make_unsigned_t<T>;

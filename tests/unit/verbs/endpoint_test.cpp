@@ -119,8 +119,8 @@ TEST_F(Endpoints, RefuseOtherFormat) {
   ASSERT_EQ(write(sockets.second.get(), noise.data(), noise.size()), kQpInfoBytes);
   EXPECT_EQ(receiving_throws(far()),
             text(hcclSystemError,
-                 ": rank 0 describes its queue pair in another format; use one version on all "
-                 "ranks"));
+                 ": rank 0 has described its queue pair in an unknown format; install the same "
+                 "version of hccl on all ranks"));
 }
 
 TEST_F(Endpoints, ReportPeerLostWhileConnecting) {
@@ -206,7 +206,8 @@ TEST_F(Endpoints, ImpossibleMessageIsInternalError) {
   EXPECT_EQ(
       receiving_throws(far()),
       text(hcclInternalError,
-           ": rank 0 has written more than rank 1 has room for; use one version on all ranks"));
+           ": rank 0 has written more than rank 1 has room for; install the same version of hccl "
+           "on all ranks"));
 }
 
 TEST_F(Endpoints, SleepOnlyWhenNoCompletionIsLeft) {

@@ -80,9 +80,10 @@ TEST(PortChoice, UsesIpv4GidOfPort) {
   EXPECT_EQ(choice.usable[0].gid.interface, "roce0");
   EXPECT_EQ(choice.usable[0].mtu, 1024U);
   EXPECT_EQ(choice.remarks,
-            Texts{"rxe0 port 1: GID 0 (fe80::1) rejected: is RoCE v1, not RoCE v2; GID 1 (fe80::1) "
-                  "rejected: is link-local, which is ambiguous without a scope; GID 2 (10.77.0.1) "
-                  "rejected: is RoCE v1, not RoCE v2; GID 3 (10.77.0.1, RoCE v2, roce0) chosen"});
+            Texts{"rxe0 port 1: GID 0 (fe80::1) rejected: it is RoCE v1, not RoCE v2; GID 1 "
+                  "(fe80::1) rejected: it is link-local, which is ambiguous without a scope; GID 2 "
+                  "(10.77.0.1) rejected: it is RoCE v1, not RoCE v2; GID 3 (10.77.0.1, RoCE v2, "
+                  "roce0) chosen"});
 }
 
 TEST(PortChoice, PrefersIpv4) {
@@ -93,8 +94,8 @@ TEST(PortChoice, PrefersIpv4) {
   EXPECT_EQ(used(choice), Texts{"rxe0:1/2"});
   EXPECT_EQ(
       choice.remarks,
-      Texts{"rxe0 port 1: GID 0 (fe80::1) rejected: is link-local, which is ambiguous without a "
-            "scope; GID 1 (fd00::1) rejected: GID 2 is preferred; GID 2 (10.77.0.1, RoCE v2, "
+      Texts{"rxe0 port 1: GID 0 (fe80::1) rejected: it is link-local, which is ambiguous without "
+            "a scope; GID 1 (fd00::1) rejected: GID 2 is preferred; GID 2 (10.77.0.1, RoCE v2, "
             "roce0) chosen; GID 3 (10.77.0.1) "
             "rejected: GID 2 is preferred"});
   const Port six = port_of("rxe2", 1, {gid(0, v6(0xfd, 0, 2), "roce2")});
@@ -108,8 +109,8 @@ TEST(PortChoice, RejectsLinkLocalGids) {
   const PortChoice choice = choose_ports({local}, {}, kInterfaces);
   EXPECT_EQ(used(choice), Texts{});
   EXPECT_EQ(choice.why_none,
-            "no RoCE port can be used (rxe1 port 1: GID 1 (fe80::1) rejected: is link-local, which "
-            "is ambiguous without a scope)");
+            "no RoCE port can be used (rxe1 port 1: GID 1 (fe80::1) rejected: it is link-local, "
+            "which is ambiguous without a scope)");
 }
 
 TEST(PortChoice, RequiresUsableNamedDevice) {
@@ -122,10 +123,10 @@ TEST(PortChoice, RequiresUsableNamedDevice) {
   EXPECT_EQ(used({down}, devices("^rxe0")), Texts{});
   const auto choose = [&] { return choose_ports({down, kFirst}, devices("rxe1"), kInterfaces); };
   EXPECT_EQ(error_of(hcclSystemError, choose),
-            "HCCL_IB_HCA=\"rxe1\": no RoCE port can be used (rxe1 port 1 rejected: is down "
+            "HCCL_IB_HCA=\"rxe1\": no RoCE port can be used (rxe1 port 1 rejected: it is down "
             "(check its cable and `ip link`) | rxe0 port 1 rejected: HCCL_IB_HCA=rxe1 does not "
-            "name it); make a named port usable, unset HCCL_IB_HCA to consider all devices, "
-            "or set HCCL_IB_DISABLE=1 to run without RoCE");
+            "name it); make one of the named ports usable, unset HCCL_IB_HCA to consider all "
+            "devices, or set HCCL_IB_DISABLE=1 to run without RoCE");
 }
 
 TEST(PortChoice, RejectsAddressesOfOtherNamespaces) {
@@ -134,8 +135,9 @@ TEST(PortChoice, RejectsAddressesOfOtherNamespaces) {
   const PortChoice choice = choose_ports({foreign, kFirst}, {}, kInterfaces);
   EXPECT_EQ(used(choice), Texts{"rxe0:1/3"});
   EXPECT_EQ(choice.remarks[0],
-            "rxe9 port 1: GID 1 (fe80::9) rejected: no interface here has that address; GID 3 "
-            "(10.99.0.1) rejected: no interface here has that address");
+            "rxe9 port 1: GID 1 (fe80::9) rejected: no interface of this network namespace has "
+            "that address; GID 3 (10.99.0.1) rejected: no interface of this network namespace has "
+            "that address");
   EXPECT_EQ(used({foreign, kFirst}, interfaces("roce0")), Texts{"rxe0:1/3"})
       << "a name denotes a different interface in each namespace";
   EXPECT_EQ(used({foreign}), Texts{});
@@ -149,9 +151,9 @@ TEST(PortChoice, RejectsDownAndInfinibandPorts) {
   infiniband.ethernet = false;
   Port shut;
   shut.device = "rxe2";
-  shut.unreadable = "cannot be opened: Permission denied";
+  shut.unreadable = "it cannot be opened: Permission denied";
   Port list;
-  list.unreadable = "cannot be listed: Operation not permitted";
+  list.unreadable = "they cannot be listed: Operation not permitted";
   const Port bare = port_of("rxe3", 1, {});
   Port odd = port_of("rxe4", 2, table(v4(10, 77, 0, 1), "roce0"));
   odd.mtu = 0;
@@ -159,12 +161,12 @@ TEST(PortChoice, RejectsDownAndInfinibandPorts) {
       choose_ports({down, infiniband, shut, list, bare, odd}, {}, kInterfaces);
   EXPECT_EQ(used(choice), Texts{});
   EXPECT_EQ(choice.remarks,
-            (Texts{"rxe0 port 1 rejected: is down (check its cable and `ip link`)",
-                   "rxe1 port 1 rejected: is InfiniBand, not RoCE",
-                   "rxe2 rejected: cannot be opened: Permission denied",
-                   "RDMA devices rejected: cannot be listed: Operation not permitted",
-                   "rxe3 port 1 rejected: has no GID (its network interface needs an address)",
-                   "rxe4 port 2 rejected: does not report its MTU"}));
+            (Texts{"rxe0 port 1 rejected: it is down (check its cable and `ip link`)",
+                   "rxe1 port 1 rejected: it is InfiniBand, not RoCE",
+                   "rxe2 rejected: it cannot be opened: Permission denied",
+                   "RDMA devices rejected: they cannot be listed: Operation not permitted",
+                   "rxe3 port 1 rejected: it has no GID (its network interface needs an address)",
+                   "rxe4 port 2 rejected: it does not report its MTU"}));
   EXPECT_EQ(choice.why_none, "no RoCE port can be used (" + choice.remarks[0] + " | " +
                                  choice.remarks[1] + " | " + choice.remarks[2] + " | " +
                                  choice.remarks[3] + " | 2 more)");
@@ -179,9 +181,9 @@ TEST(PortChoice, UsesOnlyRoceV2GidsUpToIndex255) {
   const PortChoice choice = choose_ports({port}, {}, kInterfaces);
   EXPECT_EQ(used(choice), Texts{});
   EXPECT_EQ(choice.remarks,
-            Texts{"rxe0 port 1: GID 0 (10.77.0.1) rejected: is not a RoCE GID; GID 1 (10.77.0.1) "
-                  "rejected: is RoCE v1, not RoCE v2; GID 2 (::) rejected: is empty; GID 256 "
-                  "(10.77.0.1) rejected: has an index above 255"});
+            Texts{"rxe0 port 1: GID 0 (10.77.0.1) rejected: it is not a RoCE GID; GID 1 "
+                  "(10.77.0.1) rejected: it is RoCE v1, not RoCE v2; GID 2 (::) rejected: it is "
+                  "empty; GID 256 (10.77.0.1) rejected: its index is above 255"});
 }
 
 TEST(PortChoice, RanksBridgesAndLoopbackLast) {
@@ -226,7 +228,7 @@ TEST(PortChoice, ChoosesDevicesByName) {
 TEST(PortChoice, RefusesMissingDevices) {
   Port shut;
   shut.device = "rxe2";
-  shut.unreadable = "cannot be opened: Permission denied";
+  shut.unreadable = "it cannot be opened: Permission denied";
   EXPECT_EQ(refusal({kFirst, kSecond, shut}, devices("mlx5")),
             "HCCL_IB_HCA=\"mlx5\" matches no RDMA device of this host; name one of: rxe0 port 1, "
             "rxe1 port 1, rxe2");
@@ -234,7 +236,8 @@ TEST(PortChoice, RefusesMissingDevices) {
             "HCCL_IB_HCA=\"=rxe\" matches no RDMA device of this host; name one of: rxe0 port 1");
   EXPECT_NE(refusal({kFirst}, devices("rxe0:2")), "");
   EXPECT_EQ(refusal({}, devices("rxe0")),
-            "HCCL_IB_HCA=\"rxe0\" matches no RDMA device of this host; there is none: unset it");
+            "HCCL_IB_HCA=\"rxe0\" matches no RDMA device of this host; the host has none: unset "
+            "HCCL_IB_HCA");
   EXPECT_THROW(static_cast<void>(choose_ports({shut}, devices("rxe2:1"), kInterfaces)), Error)
       << "a named device whose ports are unknown";
 }
@@ -242,8 +245,8 @@ TEST(PortChoice, RefusesMissingDevices) {
 TEST(PortChoice, RefusesMalformedNames) {
   EXPECT_EQ(
       refusal({kFirst}, devices("rxe0,,rxe1")),
-      "HCCL_IB_HCA=\"rxe0,,rxe1\" is not a list of RDMA devices; set it to names like mlx5_0 or "
-      "mlx5_0:1, comma separated, optionally after = or ^");
+      "HCCL_IB_HCA=\"rxe0,,rxe1\" is not a list of RDMA devices; set it to comma-separated names "
+      "such as mlx5_0 or mlx5_0:1, optionally after = or ^");
   EXPECT_NE(refusal({kFirst}, devices("rxe0:")), "");
 }
 
@@ -266,18 +269,18 @@ TEST(PortChoice, UsesOnlyRequestedIndex) {
 
 TEST(PortChoice, RefusesUnusableIndexAndListsUsableOnes) {
   EXPECT_EQ(refusal({kFirst}, index(2)),
-            "HCCL_IB_GID_INDEX=2 names no usable GID (rxe0 port 1 GID 2: is RoCE v1, not RoCE v2); "
-            "set it to 3 (rxe0 port 1)");
+            "HCCL_IB_GID_INDEX=2 names no usable GID (rxe0 port 1 GID 2: it is RoCE v1, not RoCE "
+            "v2); set it to 3 (rxe0 port 1)");
   EXPECT_EQ(refusal({kFirst, kSecond}, index(7)),
-            "HCCL_IB_GID_INDEX=7 names no usable GID (rxe0 port 1 GID 7: is empty; rxe1 port 1 GID "
-            "7: is empty); set it to 3 (rxe0 port 1), 3 (rxe1 port 1)");
+            "HCCL_IB_GID_INDEX=7 names no usable GID (rxe0 port 1 GID 7: it is empty; rxe1 port 1 "
+            "GID 7: it is empty); set it to 3 (rxe0 port 1), 3 (rxe1 port 1)");
   EXPECT_EQ(refusal({kFirst}, index(1)),
-            "HCCL_IB_GID_INDEX=1 names no usable GID (rxe0 port 1 GID 1: is link-local, which is "
-            "ambiguous without a scope); set it to 3 (rxe0 port 1)");
+            "HCCL_IB_GID_INDEX=1 names no usable GID (rxe0 port 1 GID 1: it is link-local, which "
+            "is ambiguous without a scope); set it to 3 (rxe0 port 1)");
   EXPECT_EQ(refusal({port_of("rxe0", 1, {gid(0, {}, "roce0")})}, index(0)),
-            "HCCL_IB_GID_INDEX=0 names no usable GID (rxe0 port 1 GID 0: is empty); unset it, and "
-            "give the network interface of a RoCE port an address");
-  EXPECT_NE(refusal({kFirst}, index(99)).find("GID 99: is not in its table of 16"),
+            "HCCL_IB_GID_INDEX=0 names no usable GID (rxe0 port 1 GID 0: it is empty); unset it, "
+            "and give the network interface of a RoCE port an address");
+  EXPECT_NE(refusal({kFirst}, index(99)).find("GID 99: the port's table has only 16 entries"),
             std::string::npos);
   const PortRequest contradictory{"", 3, "eth"};
   EXPECT_NE(refusal({kFirst}, contradictory)

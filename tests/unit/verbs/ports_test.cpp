@@ -109,7 +109,7 @@ TEST_F(Ports, ReportUnreadableDeviceList) {
   ASSERT_EQ(ports.size(), 1U);
   EXPECT_EQ(ports[0].device, "");
   EXPECT_EQ(ports[0].number, 0);
-  EXPECT_EQ(ports[0].unreadable, "cannot be listed: Operation not permitted");
+  EXPECT_EQ(ports[0].unreadable, "they cannot be listed: Operation not permitted");
 }
 
 TEST_F(Ports, ReportWhyDeviceIsUnreadable) {
@@ -126,10 +126,10 @@ TEST_F(Ports, ReportWhyDeviceIsUnreadable) {
   EXPECT_EQ(ports[1].device, "rxe1");
   EXPECT_EQ(ports[1].number, 0);
   EXPECT_EQ(ports[1].unreadable,
-            "cannot be opened: Permission denied (does this process have /dev/infiniband?)");
-  EXPECT_EQ(ports[2].unreadable, "cannot be queried: Input/output error");
+            "it cannot be opened: Permission denied (does this process have /dev/infiniband?)");
+  EXPECT_EQ(ports[2].unreadable, "it cannot be queried: Input/output error");
   EXPECT_EQ(ports[3].number, 1);
-  EXPECT_EQ(ports[3].unreadable, "cannot be queried: No such device");
+  EXPECT_EQ(ports[3].unreadable, "it cannot be queried: No such device");
   EXPECT_EQ(ports[4].number, 2);
   EXPECT_EQ(ports[4].unreadable, "");
 }

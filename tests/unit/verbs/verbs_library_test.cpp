@@ -117,7 +117,7 @@ TEST(VerbsErrors, HaveSeverityForEveryEvent) {
 TEST(VerbsErrors, NameMemlockLimit) {
   EXPECT_EQ(memlock_advice(1 << 20, ENOMEM, "rxe0", 64 << 10),
             "cannot register 1048576 bytes with rxe0: Cannot allocate memory; the limit of locked "
-            "memory is 64 KiB: raise `ulimit -l` (of a container: --ulimit memlock=-1), or "
+            "memory is 64 KiB: raise `ulimit -l` (for a container: --ulimit memlock=-1), or "
             "run without RoCE: HCCL_IB_DISABLE=1");
   EXPECT_TRUE(contains(memlock_advice(1, ENOMEM, "rxe0", 8 << 20), "is 8 MiB:"));
   EXPECT_TRUE(contains(memlock_advice(1, ENOMEM, "rxe0", 65537), "is 65537 bytes:"));
@@ -143,8 +143,8 @@ TEST(VerbsLibrary, ReportsMissingLibrary) {
   EXPECT_FALSE(library.usable);
   EXPECT_EQ(library.functions.get_device_list, nullptr);
   EXPECT_EQ(library.why_not,
-            "libhccl-no-such-verbs.so.1 is not installed: Debian has it in libibverbs1, its "
-            "drivers in ibverbs-providers");
+            "libhccl-no-such-verbs.so.1 is not installed: on Debian, install libibverbs1 and, for "
+            "the drivers, ibverbs-providers");
 }
 
 TEST(VerbsLibrary, RefusesOtherLibrary) {
