@@ -129,7 +129,7 @@ def draw_training(run):
     times = [(COLORS[2], False, curve("step_ms")), (COLORS[3], True, curve("communication_ms"))]
     panels = [panel("Loss over the epochs", losses, "{:g}".format, "{:.3g}".format, counted=True),
               panel("Milliseconds per step", times, "{:g}".format, "{:.3g}".format, counted=True)]
-    labels = ["loss in training", "loss on the test", "time of a step", "time of its exposed communication"]
+    labels = ["training loss", "test loss", "time per step", "exposed communication per step"]
     entries = [(color, dashed, label) for (color, dashed, _), label in zip(losses + times, labels)]
     return draw(f"ddp_trainer: {run['mode']}, {run['ranks']} ranks", run["training"], panels, [entries[:2], entries[2:]])
 

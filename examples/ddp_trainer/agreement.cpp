@@ -48,12 +48,12 @@ std::string name_of(std::size_t rank, const Text<64>& host) {
 std::string difference(const Facts& one, const Facts& first) {
   if (one.training.string() != first.training.string()) {
     return text("has different settings from rank 0: ", one.training.string(), "; rank 0 has ",
-                first.training.string());
+                first.training.string(), "; start all ranks with the same options");
   }
   if (one.data != first.data)
     return "reads different data from rank 0; give all ranks the same --data";
   if (one.steps != first.steps || one.parameters != first.parameters) {
-    return text("starts after step ", one.steps, ", rank 0 after step ", first.steps,
+    return text("starts after step ", one.steps, ", but rank 0 starts after step ", first.steps,
                 one.steps == first.steps ? " with different weights" : "",
                 "; give all ranks the same --checkpoint file, or none");
   }

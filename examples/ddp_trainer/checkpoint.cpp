@@ -102,14 +102,14 @@ Checkpoint take_checkpoint(const std::string& path, const json& header, std::str
                 header.at("training").get<std::string>(), "; this training has ", identity(plan)));
   }
   if (header.at("data") != data)
-    reject(path, "belongs to a training with different data; see --data");
+    reject(path, "belongs to a training with different data; give the same --data");
   Checkpoint checkpoint;
   checkpoint.steps = header.at("steps");
   for (const json& epoch : header.at("epochs")) checkpoint.epochs.push_back(epoch_from(epoch));
   const std::size_t count = Layout(plan.widths).parameters();
   const std::size_t states = plan.optimizer.states();
   if (header.at("states") != states || rest.size() != (1 + states) * count * sizeof(float))
-    reject(path, "does not have the length in its header");
+    reject(path, "does not have the length that its header implies");
   checkpoint.parameters = take(rest, count);
   for (std::size_t i = 0; i < states; ++i) checkpoint.states.push_back(take(rest, count));
   return checkpoint;

@@ -28,7 +28,7 @@ std::string read_all(const std::string& path) {
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose_r);
   if (file == nullptr) {
     throw RunError(text("data file ", path, ": ",
-                        errno == 0 ? "no memory to read it" : std::strerror(errno),
+                        errno == 0 ? "not enough memory to read it" : std::strerror(errno),
                         "; name another file with --data"));
   }
   std::string all;

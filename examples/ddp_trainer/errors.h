@@ -10,7 +10,7 @@ using hccl_perf::RunError;
 using hccl_perf::text;
 using hccl_perf::UsageError;
 
-// An error that all ranks throw, so that one of them can report it for all.
+// An error that all ranks throw. Only one rank of each node reports the error.
 class SharedError : public RunError {
  public:
   using RunError::RunError;

@@ -56,8 +56,8 @@ struct Range {
   [[nodiscard]] std::size_t size() const { return end - begin; }
 };
 
-// ready(), reduce() and share() queue work and do not block. Work that is queued on the compute
-// stream after reduce() finds the sums over all ranks in the gradients.
+// ready(), reduce() and share() queue work and do not block. For work that is queued on the compute
+// stream after reduce(), the gradients are the sums over all ranks.
 class GradientSync {
  public:
   GradientSync() = default;

@@ -116,8 +116,9 @@ int run_here(const Options& options) {
   });
 }
 
-// Runs as one process of a launcher. Returns the exit status. Ranks with torchrun's variables but
-// without its agent meet at the master's address; the agent would use this address itself.
+// Runs as one process of a launcher. Returns the exit status. If torchrun's variables are set but
+// torchrun's agent does not run, the ranks meet at the master's address. The agent would use this
+// address itself.
 int run_launched(const Options& options, hccl_perf::LaunchEnvironment launch) {
   if (options.processes_given && options.processes > 1) {
     throw UsageError(text("-g ", options.processes, " starts processes, but ", launch.launcher,

@@ -31,7 +31,7 @@ NodeShare node_share(const Options& options, const Environment& environment) {
   const int node_rank = number_of("NODE_RANK", node, 0, ranks - 1);
   if (ranks % here != 0 || node_rank >= ranks / here) {
     throw UsageError(text("WORLD_SIZE=", ranks, " does not fit -g ", here, " and NODE_RANK=",
-                          node_rank, "; set it to -g times the number of nodes"));
+                          node_rank, "; set WORLD_SIZE to -g times the number of nodes"));
   }
   return {node_rank * here, here, ranks};
 }

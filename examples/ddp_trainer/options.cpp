@@ -100,7 +100,7 @@ void add_training_options(CLI::App& app, Options& options, Written& written) {
       ->check(between(0, 1))
       ->default_str(text(plan.optimizer.momentum));
   app.add_option("--weight-decay", plan.optimizer.weight_decay,
-                 "fraction of each weight that a step subtracts, relative to the rate")
+                 "a step subtracts this fraction of each weight, times the learning rate")
       ->check(between(0, 1e9))
       ->capture_default_str();
 }

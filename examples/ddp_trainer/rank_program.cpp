@@ -97,7 +97,7 @@ class RankProgram {
     epochs_ = inputs.checkpoint->epochs;
   }
 
-  // Trains and reports. Returns 0, or the errno of the last line that could not be written.
+  // Trains and reports. Returns 0, or the errno of the last failed write to standard output.
   [[nodiscard]] int run() {
     require_same_start(start(), rank_);
     print_line(heading(options_, inputs_.plan, trainer_.layout().parameters()));

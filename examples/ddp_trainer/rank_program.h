@@ -19,7 +19,7 @@ struct Place {
 struct Inputs {
   TrainingPlan plan;
   Split data;
-  std::optional<Checkpoint> checkpoint;  // of the training to continue
+  std::optional<Checkpoint> checkpoint;  // the state from which training continues
 };
 
 // Reads the data and the checkpoint. Throws UsageError or RunError.

@@ -26,7 +26,8 @@ struct Span {
   std::uint32_t step = 0;
 };
 
-// The spans of one rank. Unless tracing is enabled, stores nothing and queues nothing of its own.
+// The spans of one rank. If tracing is disabled, no spans are stored, and begin() and end() queue
+// nothing.
 class Trace {
  public:
   explicit Trace(bool enabled) : enabled_(enabled) {}

@@ -37,7 +37,7 @@ constexpr std::array<OtherName, 4> kOtherNames{{{"all2all", "alltoall"},
                                                 {"send_recv", "sendrecv"},
                                                 {"ping_pong", "pingpong"}}};
 
-constexpr std::uint64_t kPartAlignment = 16;  // bytes; a rank's part is a multiple of it
+constexpr std::uint64_t kPartAlignment = 16;  // bytes; each rank's part is a multiple of this size
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The collectives that hccl-perf runs: their counts for a size, the factor of their bus bandwidth,
-// and their calls. Sizes and factors are those of nccl-tests.
+// The collectives that hccl-perf runs: the counts for each size, the bus bandwidth factors, and the
+// calls. Sizes and factors are those of nccl-tests.
 #pragma once
 
 #include "data_type.h"
@@ -48,7 +48,7 @@ struct Collective {
   bool reduces;
   bool has_root;
   BusFactor bus;
-  const char* function;  // names of the C functions, for messages
+  const char* function;  // the C functions that a call uses, for error texts
 
   [[nodiscard]] bool moves_data() const { return kind != CollectiveKind::barrier; }
   [[nodiscard]] bool between_pairs() const {

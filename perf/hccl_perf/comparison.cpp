@@ -33,8 +33,8 @@ const char* name_of(Verdict verdict) {
 std::string heading(const Baseline& baseline, const Results& results) {
   std::string lines =
       text("#\n# Compared with ", baseline.path, " (", baseline.host.host, ", ", baseline.started,
-           "): medians of the timed passes;\n# a change is reported if it exceeds ",
-           results.options.compare_threshold, "% and its noise\n");
+           "): medians of the timed passes;\n# a change counts if it exceeds both ",
+           results.options.compare_threshold, "% and the noise\n");
   const HostFacts& then = baseline.host;
   const HostFacts& here = results.host;
   if (then.host != here.host || then.cpu != here.cpu || then.cores != here.cores) {

@@ -22,8 +22,8 @@ constexpr RefusedOption kRefused[] = {
     {"--ranks_list", "sendrecv always sends from each rank to the next one"},
     {"--data_csv", "hccl-perf compares every element; -c N repeats the check with other data"},
     {"--scaleup_group_size", "sendrecv always sends from each rank to the next one"},
-    {"--scaleout_bw", "compare with an earlier run with --compare FILE"},
-    {"--clean", "hccl-perf does not build itself"},
+    {"--scaleout_bw", "use --compare FILE to compare with an earlier run"},
+    {"--clean", "hccl-perf builds nothing, so there is nothing to clean; leave it out"},
     {"--list_tests", "hccl-perf --help lists the collectives"},
     {"--doc", "hccl-perf --help lists the options"},
     {"--ignore_mpi_errors", "a rank that fails ends the run"},
@@ -110,8 +110,8 @@ void add_demo_options(CLI::App& app, Written& written) {
       ->type_name("WHAT");
   add_number(app, "--nranks", written.ranks, {1, 1024}, "the same as -g");
   add_number(app, "--ranks_per_node", written.ranks_per_node, {1, 1024},
-             "must be at least --nranks");
-  add_number(app, "--node_id", written.node, {0, 1 << 20}, "0: all ranks are started here");
+             "ranks on this machine, at least --nranks");
+  add_number(app, "--node_id", written.node, {0, 1 << 20}, "must be 0: all ranks start here");
   const auto nothing = [](std::int64_t /*times*/) {};
   app.option_defaults()->group("");
   app.add_flag("--same_buffers", nothing, "accepted; a cell always uses the same buffers");

@@ -20,14 +20,15 @@ constexpr const char* kExamples = R"(Examples:
   hccl-perf reduce_scatter -g 4 -d all -o all      every type and reduction at 32 MiB
   hccl-perf broadcast -g 8 -r all --json out.json  every root; results in a file
   hccl-perf all_reduce -g 8 --nodes 2              two emulated nodes of 4 ranks each
-  hccl-perf all_reduce -g 8 --compare out.json     compare with that earlier run
+  hccl-perf all_reduce -g 8 --compare out.json     compare with an earlier run
   hccl-perf pingpong -g 2 -b 8 -e 1M -f 4          latency and bandwidth of messages
   all_reduce_perf -g 2 -t 4                        as in nccl-tests; 2 processes x 4 threads
   mpirun --allow-run-as-root --oversubscribe -np 4 hccl-perf all_reduce -b 1K -e 1M
                                                    one rank for each process of a launcher
 
 #wrong counts the wrong elements. Floating-point sums, averages and products of three or more ranks
-may differ by the rounding of another order of reduction; all other results must be bit-identical.
+may differ from the expected values by the rounding errors of another order of reduction; all other
+results must be bit-identical.
 
 Exit status: 0 all data correct, 1 wrong data or a failed rank, 2 bad arguments, 3 slower than
 --compare allows.)";

@@ -27,7 +27,7 @@ std::uint64_t block_bytes(const Collective& collective, const RowCase& row, int 
 std::string plans(const Options& options, const Session& session) {
   auto* const ask = &hcclEmulationPlan;
   if (ask == nullptr)
-    throw RunError("--plan: this library does not report how it runs a call; use the emulation");
+    throw RunError("--plan: the loaded library cannot report plans; load hccl's libSynapse.so");
   std::string all;
   for (const RowCase& row : options.cases(session.ranks())) {
     hcclEmulationPlanRequest_t request{};

@@ -18,7 +18,7 @@ struct Header {
 constexpr std::size_t kFirstCapacity = 1024;
 constexpr DataType kWord{"int32", hcclInt32, 4};  // words are moved unchanged
 
-// Returns the FNV-1a hash of the payload, seeded with the position of the message.
+// Returns the FNV-1a hash of the payload, seeded with the sequence number and the sender's rank.
 std::uint64_t checksum(std::uint64_t sequence, std::uint64_t rank, const std::byte* payload,
                        std::size_t bytes) {
   std::uint64_t sum = 0xCBF29CE484222325ULL ^ (sequence * 0x9E3779B97F4A7C15ULL) ^ rank;

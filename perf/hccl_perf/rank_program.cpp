@@ -180,7 +180,7 @@ void require_memory(const Options& options, int ranks, int local_ranks, bool boa
   if (available == 0 || needed <= static_cast<double>(available)) return;
   constexpr double kLargest = 9.0e18;
   throw UsageError(text(
-      "-e ", format_bytes(options.max_bytes), " with ", local_ranks, " ranks here needs ",
+      "-e ", format_bytes(options.max_bytes), " with ", local_ranks, " ranks on this host needs ",
       format_bytes(static_cast<std::uint64_t>(std::min(needed, kLargest))), " of memory, but only ",
       format_bytes(available), " is available; use a smaller -e or fewer ranks"));
 }

@@ -11,8 +11,8 @@
 
 namespace hccl_perf {
 
-// One rank's line in the header. Ranks exchange this structure as bytes, so it must be trivially
-// copyable.
+// The facts about one rank that the table's header shows. Ranks exchange this structure as bytes,
+// so it must be trivially copyable.
 struct RankFacts {
   int rank = 0;
   int pid = 0;

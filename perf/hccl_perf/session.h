@@ -37,8 +37,9 @@ class Session {
   // Returns the unique id.
   using GetId = std::function<hcclUniqueId()>;
 
-  // Acquires a device (module number `local_rank` if it is free), gets the id, joins as `rank` of
-  // `ranks`, and creates a stream. `calls` counts the collectives that this session queues.
+  // Acquires a device (module number `local_rank` if it is free), gets the id, joins the
+  // communicator as `rank` of `ranks`, and creates a stream. `calls` counts the collectives that
+  // this session queues.
   Session(int rank, int ranks, int local_rank, const GetId& get_id,
           std::atomic<std::uint64_t>& calls);
   ~Session();

@@ -20,13 +20,13 @@ struct NeutralOption {
 constexpr std::uint64_t kMostCalls = std::uint64_t{1} << 32;
 
 constexpr NeutralOption kNeutralOptions[] = {
-    {"-m,--agg_iters", "aggregated operations", 1},
-    {"-G,--cudagraph", "graph replays", 0},
+    {"-m,--agg_iters", "operation aggregation", 1},
+    {"-G,--cudagraph", "graph replay", 0},
     {"-C,--report_cputime", "CPU time", 0},
     {"-R,--local_register", "buffer registration", 0},
-    {"-S,--report_timestamps", "time stamps", 0},
-    {"-u,--unalign", "misaligned buffers", 0},
-    {"-M,--memory_report", "memory report", 0},
+    {"-S,--report_timestamps", "the time stamp", 0},
+    {"-u,--unalign", "buffer misalignment", 0},
+    {"-M,--memory_report", "the memory report", 0},
 };
 
 void add_size_options(CLI::App& app, Options& options) {
@@ -101,7 +101,7 @@ void add_result_options(CLI::App& app, Options& options) {
   add_file("--compare", options.baseline_path,
            "compare each cell with this --json file of an earlier run");
   add_number(app, "--compare-threshold", options.compare_threshold, {0, 1000},
-             "smallest change of a time that counts (10)", "PERCENT");
+             "report only changes larger than this (10)", "PERCENT");
 }
 
 void add_run_options(CLI::App& app, Options& options, Written& written) {
@@ -118,7 +118,7 @@ void add_run_options(CLI::App& app, Options& options, Written& written) {
         ->check(range(0, kMostRanks - 1));
   };
   add_plan("--plan", false, "measure nothing; print this rank's steps for each row's call");
-  add_plan("--plan-json", true, "the same as JSON, one object per line");
+  add_plan("--plan-json", true, "like --plan, but as JSON, one object per line");
   app.add_option(
          "-T,--timeout", written.timeout,
          "end the run after this time (30, 30s, 5m) and name the ranks that have not finished "
@@ -163,7 +163,7 @@ CLI::Option* add_size(CLI::App& app, const std::string& names, std::uint64_t& va
 
 void add_options(CLI::App& app, Options& options, Written& written) {
   app.add_option("collective", written.collective,
-                 "what to run; not needed if the program's name selects it");
+                 "the collective or message test; not needed if the program's name selects it");
   add_size_options(app, options);
   add_rank_options(app, options, written);
   add_operation_options(app, options, written);

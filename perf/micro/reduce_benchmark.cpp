@@ -24,7 +24,7 @@ namespace {
 
 using reduce::StorePolicy;
 
-constexpr std::size_t kTile = 64 << 10;  // bytes that a rank claims at a time
+constexpr std::size_t kTile = 64 << 10;  // bytes of each buffer that a kernel call processes
 
 // One send and one receive buffer for each rank.
 class Buffers {

@@ -51,7 +51,7 @@ def parse_arguments():
     parser.add_argument("--in-place", action="store_true", help="use one buffer to send and to receive")
     parser.add_argument("--queued", action="store_true", help="measure only calls queued back to back")
     parser.add_argument("--host", action="store_true",
-                        help="measure only calls queued back to back on ordinary host memory, like the peers' buffers")
+                        help="measure only calls queued back to back on ordinary host memory, which the peers use too")
     parser.add_argument("--busy", action="store_true", help="measure only all_reduce, beside a busy loop pinned to one core")
     parser.add_argument("--latency", action="store_true", help="measure only all_reduce with a synchronise after each call")
     parser.add_argument("--peers", choices=["pypi", "debian"], default="pypi",
@@ -84,7 +84,7 @@ def page_section(options):
 
 
 def seconds_for(options, collective):
-    """Returns the seconds that each measurement of a cell takes at least."""
+    """Returns the minimum duration of each measurement of a cell, in seconds."""
     brief = options.quick or (options.survey and collective != "all_reduce")
     return options.seconds or (0.1 if brief else 0.3)
 

@@ -25,9 +25,9 @@ KIB, MIB = 1 << 10, 1 << 20
 SHOWN = [1, 2, 3, 6, 12, 25]  # rounds
 WALKS = [(64, 64 * KIB, 25), (64, 1 * MIB, 25), (8, 32 * MIB, 12)]  # pairs, bytes of each buffer, rounds
 REALLOCATED = [(16, 64 * KIB, 4), (16, 1 * MIB, 4), (4, 32 * MIB, 4)]
-# The largest ratio to the fastest peer, by size and round.
+# The maximum ratio of hccl's time to that of the fastest peer, by size and round.
 MUST = {(1 * MIB, 1): 1.0, (1 * MIB, 2): 0.6, (32 * MIB, 1): 1.0, (32 * MIB, 2): 0.5}
-WARM_MUST = 1.2  # largest ratio of the rounds from the third to the last round
+WARM_MUST = 1.2  # maximum ratio of a round after the second to the median of these rounds
 
 
 def parse_arguments():
@@ -48,7 +48,8 @@ def parse_arguments():
 
 
 class Case:
-    """One kind of walk with one number of ranks. Side.label -> one list of microseconds per round for each job."""
+    """One kind of walk with one number of ranks. `samples` maps the label of a side to one list for each job: the
+    microseconds per call of each round."""
 
     def __init__(self, ranks, pairs, size, rounds, reallocates):
         self.ranks, self.pairs, self.size, self.rounds, self.reallocates = ranks, pairs, size, rounds, reallocates

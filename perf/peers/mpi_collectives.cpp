@@ -187,7 +187,7 @@ class SharedBoard {
   void map(const char* name, int flags) {
     const int file = shm_open(name, O_RDWR | flags, 0600);
     if (file < 0 || (flags != 0 && ftruncate(file, sizeof(CommandBoard)) != 0))
-      throw std::runtime_error("cannot create shared memory in /dev/shm; is it full?");
+      throw std::runtime_error("cannot create shared memory in /dev/shm; free some space there");
     void* const memory =
         mmap(nullptr, sizeof(CommandBoard), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);

@@ -55,7 +55,7 @@ int run_program(int argc, char** argv) {
   hccl_perf::set_program_name("mpi_trainer");
   try {
     if (provided < MPI_THREAD_SERIALIZED)
-      throw RunError("this MPI supports calls from one thread only");
+      throw RunError("this MPI lacks MPI_THREAD_SERIALIZED; use an MPI that supports it");
     const bool alone = argc > 1 && std::strcmp(argv[1], "--no-communication") == 0;
     if (alone) {
       argv[1] = argv[0];

@@ -19,7 +19,8 @@ FOLDER = Path(__file__).resolve().parents[2] / "build" / "peers"
 
 
 class Setting:
-    """Variables for a driver. One that spins takes milliseconds for each call if the ranks outnumber the cores."""
+    """Variables for a driver. `spins`: whether waiting ranks spin, so that a call takes milliseconds if the ranks
+    outnumber the cores."""
 
     def __init__(self, label, variables, spins=False, algorithms=False):
         self.label, self.variables, self.spins = label, variables, spins

@@ -3,9 +3,9 @@
 """Measures how much of the gradients' communication between two hosts is not hidden behind computation. Compares two
 modes of ddp_trainer in turns: ddp, which sends while it computes, and fast_ddp, which sends afterwards.
 
-The hosts are network namespaces, one rank each, joined by a link that a token bucket limits (tests/support/hosts.sh:
-root and iproute2). Prints Markdown to standard output and progress to standard error. The output names the trace files
-of the last round, which ui.perfetto.dev displays. A run takes one or two minutes."""
+The hosts are network namespaces, one rank each, joined by a link that a token bucket limits. tests/support/hosts.sh
+creates them, which needs root and iproute2. Prints Markdown to standard output and progress to standard error. The
+output names the trace files of the last round, which ui.perfetto.dev displays. A run takes one or two minutes."""
 import argparse
 import json
 import os
@@ -43,7 +43,7 @@ def train(build, tag, mode):
                                       stdin=subprocess.DEVNULL, preexec_fn=end_with_parent))
     statuses = [rank.wait() for rank in ranks]
     if any(statuses):
-        sys.exit(f"bench: ddp_trainer exited with {statuses}")
+        sys.exit(f"bench: the ranks of ddp_trainer exited with {statuses}")
     with open(files["json"], encoding="utf-8") as file:
         return json.load(file)["epochs"][-1], files["trace"]
 

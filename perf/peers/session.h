@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command loop of a driver: rank 0 reads commands, all ranks run them together, and rank 0
 // answers. Between commands every rank sleeps in the kernel, so that an idle driver does not
-// disturb the others.
+// disturb the other drivers.
 #pragma once
 
 #include "command.h"

@@ -32,8 +32,8 @@ struct Shape {
 [[nodiscard]] std::vector<float> make_input(const Shape& shape, int rank);
 
 // Poisons `recv`, and writes the input of `rank` to the buffer from which an MPI-like call reads
-// it: `recv` for calls in place, else `send`. A broadcast in place and a reduction in place read
-// `recv` on the root only.
+// it: `recv` for calls in place, else `send`. In-place broadcast and reduce calls read `recv` only
+// on the root.
 void place_input(const Command& command, int rank, int ranks, std::span<float> send,
                  std::span<float> recv);
 

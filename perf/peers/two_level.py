@@ -102,7 +102,7 @@ def parse_arguments():
     parser.add_argument("--write", metavar="FILE", help="write the results to their section of this document")
     parser.add_argument("--check", action="store_true", help="exit 1 if a goal that must be reached is missed")
     options = parser.parse_args()
-    arguments = [argument for argument in sys.argv[1:] if argument != "--two-level"]  # which has no value
+    arguments = [argument for argument in sys.argv[1:] if argument != "--two-level"]  # has no value
     options.shown = shown_arguments(arguments, {"--build", "--json", "--write"})
     if any(ranks < 2 * NODES or ranks % NODES for ranks in options.ranks):
         parser.error(f"--ranks needs multiples of {NODES}, from {2 * NODES} on")

@@ -49,7 +49,7 @@ hcclUniqueId exchange_by_pmix(const std::optional<hcclUniqueId>& mine) {
 int hex_digit(char letter) {
   if (letter >= '0' && letter <= '9') return letter - '0';
   if (letter >= 'a' && letter <= 'f') return letter - 'a' + 10;
-  throw RunError("the unique id received from rank 0 is corrupt");
+  throw RunError("the unique id received from rank 0 is corrupt; set HCCL_COMM_ID");
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ hcclUniqueId id_from_text(const std::string& written) {
   hcclUniqueId id{};
   id.length = written.size() / 2;
   if (written.empty() || written.size() % 2 != 0 || id.length > sizeof id.internal) {
-    throw RunError("the unique id received from rank 0 is corrupt");
+    throw RunError("the unique id received from rank 0 is corrupt; set HCCL_COMM_ID");
   }
   for (std::size_t i = 0; i < id.length; ++i) {
     id.internal[i] =

@@ -15,7 +15,7 @@
 namespace hccl_perf {
 
 // Each process calls its exchange exactly once. The process of rank 0 passes the id, and the other
-// processes pass nothing. Returns the id. Throws RunError.
+// processes pass nothing. The exchange returns the id, or throws RunError.
 using IdExchange = std::function<hcclUniqueId(const std::optional<hcclUniqueId>& mine)>;
 
 // Returns an exchange between the children of one parent. `others` is the number of processes other

@@ -44,8 +44,8 @@ long out_of_memory_kills() {
 
 Board* board_of_process_0 = nullptr;
 
-// Handles SIGPIPE in process 0, which writes the table, after the reader of the table has ended
-// (| head). Keeps the other ranks from reporting the end of process 0 as a failure.
+// Handles SIGPIPE in process 0, which writes the table: the reader of the table, such as head, has
+// exited. Keeps the other ranks from reporting the end of process 0 as a failure.
 void end_unread(int signal) {
   for (int rank = 0; rank < board_of_process_0->ranks(); ++rank)
     board_of_process_0->record(rank).reported = true;
@@ -226,7 +226,7 @@ void Supervisor::check_timeout() {
     if (!board_.record(rank).finished)
       missing += text(missing.empty() ? "" : "; ", board_.describe(rank));
   }
-  report_error(text("not finished after ", plan_.timeout, " s (-T): ", missing));
+  report_error(text("the run has not finished after ", plan_.timeout, " s (-T): ", missing));
   failed_ = true;
   exit_status_ = 1;
   kill_running();

@@ -26,8 +26,9 @@ constexpr int kLibraryGraceMs = 400;
 // The time for which fail_rank() waits for the parent to name a sibling that has failed.
 constexpr auto kNoticeGrace = std::chrono::milliseconds(250);
 
-// A thread that ends the process locks this mutex before it claims a report, and never unlocks it:
-// std::_Exit() must not cut off a line that another thread has claimed but not yet written.
+// A thread that ends the process locks this mutex before it claims a report (RankRecord::reported),
+// and never unlocks it. Otherwise, its std::_Exit() could end the process before another thread has
+// written the line that it has claimed.
 std::mutex last_report;
 
 // Polls up to two descriptors, ignoring those that are -1. Returns 0 on a time-out, and otherwise 1

@@ -113,7 +113,8 @@ void require_distinct(const std::vector<NamedReport>& reports) {
     const auto [entry, is_new] = known.emplace(canonical(report.path), &report);
     if (is_new) continue;
     const NamedReport& other = *entry->second;
-    throw UsageError(text(other.option, " and ", report.option, " both name ", other.path));
+    throw UsageError(text(other.option, " and ", report.option, " both name ", other.path,
+                          "; give different files"));
   }
 }
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch's distributed backend "hccl" for tensors in CPU memory.
 
-``import torch`` registers the backend, so a program only names it::
+``import torch`` registers the backend, so a program only needs to name it::
 
     torch.distributed.init_process_group("hccl")
 
@@ -83,8 +83,9 @@ def stats() -> dict[str, dict[str, int]]:
     """Returns the counts of this process's calls to the backend, by function of ``torch.distributed``.
 
     Each entry has ``calls``; ``bytes``, the size of the input tensors (for receives, of the filled tensors);
-    ``zero_copy``, the calls whose tensors were all in shared memory; and ``staged``, the other calls. Calls inside a
-    coalesced one count separately. ``HCCL_TORCH_STATS=1`` prints the counts on stderr when the process exits.
+    ``zero_copy``, the calls whose tensors were all in shared memory; and ``staged``, the other calls. Each call inside
+    a coalesced operation is counted separately. ``HCCL_TORCH_STATS=1`` prints the counts on stderr when the process
+    exits.
     """
     from hccl_torch import _C
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hugging Face Accelerate on the backend "hccl".
 
-On CPUs, Accelerate supports only the backends gloo and mpi. If the program names another backend and told Accelerate
-to use CPUs, Accelerate raises ValueError. If the program did not tell it to, Accelerate creates the group but does not
-consider itself distributed, so each rank trains alone; hccl_torch then warns. With HCCL_TORCH_PATCH_ACCELERATE=1,
-Accelerate accepts "hccl" in both cases.
+On CPUs, Accelerate supports only the backends gloo and mpi. If the program names another backend and explicitly tells
+Accelerate to use CPUs, Accelerate raises ValueError. If the program only names the backend, Accelerate creates the
+group but does not consider itself distributed, so each rank trains alone; hccl_torch then warns. With
+HCCL_TORCH_PATCH_ACCELERATE=1, Accelerate accepts "hccl" in both cases.
 """
 import importlib.abc
 import inspect

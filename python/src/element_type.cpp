@@ -44,7 +44,7 @@ const char* name_of(const c10d::ReduceOp& operation) {
 using Op = c10d::ReduceOp;
 using OpPair = std::pair<Op::RedOpType, hcclRedOp_t>;
 
-// Boolean values are the bytes 0 and 1, so their maximum is their disjunction.
+// Boolean values are the bytes 0 and 1, so max computes their logical OR, and min the logical AND.
 constexpr std::array kLogical{OpPair{Op::SUM, hcclMax},
                               OpPair{Op::MAX, hcclMax},
                               OpPair{Op::BOR, hcclMax},
@@ -94,7 +94,7 @@ Reduction reduction_of(const c10d::ReduceOp& operation, at::ScalarType type, con
   const std::optional<hcclRedOp_t> reduction = library_operation(operation, type);
   TORCH_CHECK_TYPE(element && reduction, "hccl_torch: ", call, " cannot reduce ",
                    c10::toString(type), " with ", name_of(operation),
-                   "; convert the tensor to float32 or another type that has the reduction");
+                   "; convert the tensor to float32 or another type that supports the reduction");
   return {*element, *reduction, c10::isComplexType(type) ? 2 : 1, factor_of(operation, type)};
 }
 

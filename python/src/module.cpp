@@ -15,8 +15,8 @@ namespace py = pybind11;
 
 namespace {
 
-// Releases the GIL while it drops its reference, as the holder of the base class does. Destroying
-// the object may wait for threads that need the GIL.
+// A holder that releases the GIL while it drops its reference, as the holder of the base class
+// does: the object's destructor may wait for threads that need the GIL.
 template <class T>
 class NoGilPointer {
  public:

@@ -164,7 +164,7 @@ void ProcessGroupHccl::all_gather(Issue& issue, at::Tensor& output, const at::Te
   TORCH_CHECK_VALUE(output.nbytes() == input.nbytes() * static_cast<std::size_t>(getSize()),
                     "hccl_torch: all_gather_into_tensor of ", input.nbytes(), " bytes by ",
                     getSize(),
-                    " ranks needs an output of this size times the number of ranks, not of ",
+                    " ranks needs an output of this size for each rank, but the output has ",
                     output.nbytes(), " bytes");
   const at::Tensor from = issue.input(input);
   const at::Tensor to = issue.output(output, false);
@@ -264,7 +264,7 @@ void ProcessGroupHccl::reduce_scatter(Issue& issue, at::Tensor& output, const at
   TORCH_CHECK_VALUE(
       input.numel() == output.numel() * getSize(), "hccl_torch: reduce_scatter_tensor to ",
       output.numel(), " elements on ", getSize(),
-      " ranks needs an input of this number times the number of ranks, not of ", input.numel());
+      " ranks needs an input with as many elements for each rank, but it has ", input.numel());
   const Reduction reduction = reduction_of(operation, input.scalar_type(), "reduce_scatter");
   const at::Tensor from = operand(issue, input, reduction);
   const at::Tensor to = issue.output(output, false);
@@ -320,7 +320,7 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::alltoall_base(at::Tensor& output, at
   if (output_sizes.empty() && input_sizes.empty()) {
     TORCH_CHECK_VALUE(input.nbytes() == output.nbytes() && input.numel() % getSize() == 0,
                       "hccl_torch: all_to_all_single without sizes needs an input and an output of "
-                      "equal size, divisible by the number of ranks, ",
+                      "equal size, divisible by the number of ranks, which is ",
                       getSize());
     const at::Tensor from = issue.input(input);
     const at::Tensor to = issue.output(output, false);

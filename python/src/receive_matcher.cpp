@@ -280,7 +280,7 @@ ReceiveMatcher::Message ReceiveMatcher::receive_tagged(int source, Work& work) {
   TagHeader header;
   std::memcpy(&header, bytes.const_data_ptr(), sizeof header);
   TORCH_CHECK_WITH(DistBackendError, header.mark == TagHeader::kMark, "rank ", source,
-                   " sent a message without a tag before the message with a tag that is expected; "
+                   " sent an untagged message before the tagged message that this rank expects; "
                    "post the receives from a rank in the order of its sends");
   return {source, header.tag, receive_now(source, header.bytes, work, true)};
 }
@@ -325,7 +325,7 @@ void ReceiveMatcher::deliver(Receive receive, const Message& message) noexcept {
     TORCH_CHECK_WITH(DistBackendError, bytes.nbytes() == tensor.nbytes(), "rank ", message.source,
                      " has sent ", bytes.nbytes(), " bytes with tag ", message.tag,
                      " for a tensor of ", tensor.nbytes(),
-                     "; receive the message into a tensor of its size");
+                     " bytes; receive the message into a tensor of the same size");
     Issue issue(queue_, receive.work, communicator_->stream_from(message.source));
     issue.await_collectives(tensor);
     if (tensor.numel() > 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A queued operation: its end, its future and its error.
+// A queued operation: whether it has ended, its future and its error.
 #pragma once
 
 #include "communicator.h"
@@ -55,7 +55,7 @@ class Work final : public c10d::Work {
   [[nodiscard]] Operation& operation() noexcept { return operation_; }
   // Adds the work that the operation has queued on a stream.
   void add(StreamRange range);
-  // Marks the operation as begun. Call it after all of the operation has been queued.
+  // Marks the operation as begun. Call it after all calls of the operation have been queued.
   void begin();
   // Fails a deferred operation that cannot be queued. `reason` becomes part of the error text. The
   // completer then completes the operation's future.

@@ -76,8 +76,8 @@ def _index_of(device: Any) -> int:
             raise ValueError(f"Expected an hpu device, but got: {device}")
         index = device.index or 0
     if not 0 <= index < device_count():
-        raise RuntimeError(f"hpu:{index} does not exist: this machine shows {device_count()} emulated devices; name more "
-                           "of them in HABANA_VISIBLE_MODULES")
+        raise RuntimeError(f"hpu:{index} does not exist: this machine has {device_count()} visible emulated devices; "
+                           "list more modules in HABANA_VISIBLE_MODULES")
     return index
 
 

@@ -63,7 +63,7 @@ def _run(options: argparse.Namespace) -> int:
     if not options.is_module and not Path(options.script).is_file():
         raise LaunchError(f"the file {options.script} does not exist")
     if options.processes < 1:
-        raise LaunchError(f"-n {options.processes} must be at least 1")
+        raise LaunchError(f"-n {options.processes}: the number of processes must be at least 1")
     nodes, per_node = parse_nodes(options.nodes) if options.nodes else (1, None)
     require_devices(per_node or options.processes, os.environ, visible_modules(os.environ, per_node))
     variables = _variables(options.verbose, per_node)

@@ -156,7 +156,7 @@ at::Tensor& set_nothing(at::Tensor& self) {
 }
 
 // Runs the CPU kernel if no gradient is needed. Without this function, PyTorch would compose the
-// operation of others on this device.
+// operation from other operations on this device.
 at::Tensor max_pool1d(const at::Tensor& self, at::IntArrayRef kernel, at::IntArrayRef stride,
                       at::IntArrayRef padding, at::IntArrayRef dilation, bool ceil_mode) {
   if ((self.requires_grad() && at::GradMode::is_enabled()) || self._fw_grad(0).defined())

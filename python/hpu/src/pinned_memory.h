@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pinned CPU memory: ordinary memory that is recorded as pinned. The device can read any memory.
+// Pinned CPU memory. The emulated device can read any memory, so pinned memory is ordinary memory
+// that is recorded as pinned.
 #pragma once
 
 #include <c10/core/Allocator.h>

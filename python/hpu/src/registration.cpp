@@ -16,7 +16,7 @@ namespace {
 
 using c10::DispatchKey;
 
-// Operations that PyTorch composes of others, although the CPU has a single kernel for each.
+// Operations that PyTorch composes from others, although the CPU has a single kernel for each.
 constexpr std::string_view kComposed[] = {"aten::_convolution", "aten::convolution",
                                           "aten::convolution_backward", "aten::max_pool1d",
                                           "aten::mode.values"};

@@ -69,8 +69,8 @@ class HpuAllocator final : public c10::DeviceAllocator {
 
 void require_visible_device(c10::Device device) {
   TORCH_CHECK(device.index() < visible_devices(), "hccl_torch_hpu: ", device.str(),
-              " does not exist: this machine shows ", visible_devices(),
-              " emulated devices; name more of them in HABANA_VISIBLE_MODULES");
+              " does not exist: this machine has ", visible_devices(),
+              " visible emulated devices; list more modules in HABANA_VISIBLE_MODULES");
 }
 
 c10::Allocator* allocator() {

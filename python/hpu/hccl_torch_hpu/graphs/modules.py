@@ -202,7 +202,7 @@ def make_graphed_callables(callables: Any, sample_args: Any, warmups: int = 0, a
                             "functools.partial")
         if isinstance(one, torch.nn.Module):
             if one._backward_hooks or one._forward_hooks or one._forward_pre_hooks:
-                raise RuntimeError("make_graphed_callables: the module has hooks; register them afterwards")
+                raise RuntimeError("make_graphed_callables: the module has hooks; register the hooks after this call")
             if any(buffer.requires_grad for buffer in one.buffers()):
                 raise RuntimeError("make_graphed_callables: a buffer requires a gradient; make it a parameter")
     return callables

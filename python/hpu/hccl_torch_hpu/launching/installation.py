@@ -57,7 +57,7 @@ def _require_torch() -> None:
     if found is None:
         raise LaunchError(f"torch is not installed in this environment; run: pip install torch=={BUILT_FOR}.0")
     if not found.startswith(f"{BUILT_FOR}."):
-        raise LaunchError(f"built for torch {BUILT_FOR}, but this environment has torch {found}; "
+        raise LaunchError(f"{DISTRIBUTION} was built for torch {BUILT_FOR}, but this environment has torch {found}; "
                           f"run: pip install torch=={BUILT_FOR}.0")
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from .errors import LaunchError
 
 LOOPBACK = "127.0.0.1"
-GRACE = 10.0  # seconds that the other nodes have after one has failed
+GRACE = 10.0  # seconds in which the other nodes may end after one node has failed
 GRACE_OF_LAUNCHER = 40.0  # seconds; torchrun itself waits 30 s for processes that ignore SIGTERM
 POLL = 0.05
 

@@ -12,13 +12,14 @@ from hccl_torch_hpu.optimizers.common import evaluate
 
 
 class FusedLars(Optimizer):
-    """LARS (arXiv:1708.03888) around an optimizer, which then uses a learning rate of 1.
+    """LARS (arXiv:1708.03888) around an optimizer that does not itself apply the learning rate, such as
+    ``FusedResourceApplyMomentum``.
 
     Each gradient is multiplied by the group's learning rate. If ``skip_mask`` has 1 for the parameter, the weight decay
     is added to the gradient first, and the sum is also multiplied by ``eeta |w| / (|g| + weight_decay |w| + eps)``.
 
     Args:
-        optimizer: updates the parameters from the scaled gradients, without weight decay of its own.
+        optimizer: updates the parameters from the scaled gradients. Its ``weight_decay`` is 0 during the update.
         skip_mask: for each parameter of a group, 1 if the parameter has its own learning rate, else 0.
         eeta: the trust coefficient of a layer.
         eps: keeps the quotient defined.
