@@ -25,11 +25,11 @@ void FaultRelay::connection_ended(int rank, const std::string& why) {
 
 void FaultRelay::report_lost() {
   std::ranges::sort(lost_);
-  spread({hcclSystemError,
-          text(rendezvous_.describe_ranks(lost_),
-               lost_.size() == 1 ? " has exited" : " have exited", " or cannot be reached (",
-               why_lost_,
-               "); look at the output of each lost rank and at the network between the nodes")});
+  spread(
+      {hcclSystemError,
+       text(rendezvous_.describe_ranks(lost_), lost_.size() == 1 ? " has exited" : " have exited",
+            " or cannot be reached (", why_lost_,
+            "); look at the output of each lost rank and at the network between the nodes")});
 }
 
 void FaultRelay::spread(const Failure& failure) {

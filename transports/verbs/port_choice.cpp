@@ -55,9 +55,8 @@ void refuse_devices(const std::vector<Port>& ports, const std::string& devices) 
   for (const Port& port : ports) {
     if (!port.device.empty()) names.push_back(name_of(port));
   }
-  const std::string there_is =
-      names.empty() ? "the host has none: unset HCCL_IB_HCA"
-                    : text("name one of: ", join(names, ", "));
+  const std::string there_is = names.empty() ? "the host has none: unset HCCL_IB_HCA"
+                                             : text("name one of: ", join(names, ", "));
   throw Error(hcclInvalidArgument, text("HCCL_IB_HCA=", quoted(devices),
                                         " matches no RDMA device of this host; ", there_is));
 }
