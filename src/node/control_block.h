@@ -55,7 +55,8 @@ struct alignas(64) RankRecord {
 // because a power of two would map all slots to the same cache sets.
 struct alignas(64) Slot {
   static constexpr std::size_t kStride = 1024 + 64;
-  static constexpr std::size_t kPayloadBytes = kStride - 48;
+  static constexpr std::size_t kHeaderBytes = 48;
+  static constexpr std::size_t kPayloadBytes = kStride - kHeaderBytes;
 
   std::atomic<std::uint32_t> number;  // of the operation; stored last
   std::uint8_t collective, type, operation;
@@ -74,7 +75,7 @@ struct alignas(64) Slot {
   // stages a buffer.
   [[nodiscard]] std::uint64_t& host_input() { return *reinterpret_cast<std::uint64_t*>(payload); }
 };
-static_assert(sizeof(Slot) == 64 && offsetof(Slot, payload) == 48);
+static_assert(sizeof(Slot) == 64 && offsetof(Slot, payload) == Slot::kHeaderBytes);
 
 // A host payload belongs to a slot. It holds the data of a rank's part if the data is in ordinary
 // host memory and does not fit into the slot. The stride is not a power of two either.

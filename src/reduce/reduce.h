@@ -56,6 +56,22 @@ void reduce_tile(hcclDataType_t type, hcclRedOp_t operation,
                  std::span<std::byte* const> destinations, std::size_t count,
                  StorePolicy policy) noexcept;
 
+// Starts to load lines to which the caller will store into this core's cache, and returns without
+// waiting for them. Lines that another core's cache holds then move to this core once, instead of
+// once for a read and once for a store, and stores do not wait for them.
+inline void prefetch_for_stores(const std::byte* from, std::size_t bytes) noexcept {
+  constexpr std::size_t kLineBytes = 64;
+  for (std::size_t at = 0; at < bytes; at += kLineBytes) {
+#if defined(__x86_64__)
+    // GCC's __builtin_prefetch() needs -mprfchw to emit this instruction, which every 64-bit
+    // processor accepts.
+    asm volatile("prefetchw %0" : : "m"(from[at]));
+#else
+    __builtin_prefetch(from + at, 1);
+#endif
+  }
+}
+
 // Returns whether folding some sources, and then their result with the other sources, gives the
 // same bits as folding all sources at once. half and bfloat16 would round at each step.
 [[nodiscard]] constexpr bool folds_in_steps(hcclDataType_t type) noexcept {

@@ -51,20 +51,6 @@ HWY_INLINE void prefetch_lines(const std::byte* from, std::size_t bytes) {
   }
 }
 
-// Prefetches whole lines that will be read and then stored to. Lines that another core's cache
-// holds then move to this core once, instead of once for the read and once for the store.
-HWY_INLINE void prefetch_for_stores(const std::byte* from, std::size_t bytes) {
-  for (std::size_t at = 0; at < bytes; at += kLine) {
-#if HWY_ARCH_X86
-    // GCC's __builtin_prefetch() needs -mprfchw to emit this instruction, which every 64-bit
-    // processor accepts.
-    asm volatile("prefetchw %0" : : "m"(from[at]));
-#else
-    __builtin_prefetch(from + at, 1);
-#endif
-  }
-}
-
 inline bool is_destination(const FoldOperands& operands, const std::byte* source) {
   std::byte* const* const end = operands.destinations + operands.destination_count;
   return std::any_of(operands.destinations, end, [&](const std::byte* to) { return to == source; });
