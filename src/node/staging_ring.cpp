@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/staging_ring.h"
 
-#include "device/address.h"
-
 #include <algorithm>
 
 namespace hccl::node {
 
 std::optional<std::uint64_t> StagingRing::reserve(std::uint64_t bytes) {
-  const std::uint64_t needed = device::round_up(bytes, kAlignment);
+  const std::uint64_t needed = size_of(bytes);
   std::uint64_t begin = 0;
   std::uint64_t end = bytes_;  // of the free space at `begin`
   if (!reservations_.empty()) {

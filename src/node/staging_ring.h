@@ -2,6 +2,8 @@
 // Divides the part of a staging buffer that holds whole messages.
 #pragma once
 
+#include "device/address.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -15,6 +17,10 @@ class StagingRing {
  public:
   explicit StagingRing(std::uint64_t bytes) : bytes_(bytes) {}
 
+  // Returns how much space a reservation of `bytes` bytes takes up.
+  [[nodiscard]] static constexpr std::uint64_t size_of(std::uint64_t bytes) {
+    return device::round_up(bytes, kAlignment);
+  }
   // Returns the offset of `bytes` contiguous bytes, which is a multiple of kAlignment. Returns
   // nothing if there is no room. `bytes` must not be 0.
   [[nodiscard]] std::optional<std::uint64_t> reserve(std::uint64_t bytes);
