@@ -85,7 +85,7 @@ function(hccl_layer name)
 endfunction()
 
 # hccl_test(<name> SOURCES <files> DEPENDS <layers> [LIBRARIES <targets>] [LABELS <labels>] [TIMEOUT <s>] [ARGS <args>] [LAYOUT <letters>] [LOCK <name>]
-#   [WAITS] [APART <filter> <label>])
+#   [WAITS] [APART <filter> <label>] [THOROUGH <filter>])
 # Adds a GoogleTest program that links the internal static library and sees only the layers in DEPENDS. Each test case
 # is a ctest test named <name>/<Suite.Case>, so that ctest reports skips and time-outs per case. TIMEOUT is per case.
 # The target tests_<label> builds all programs with cases of that label.
@@ -93,8 +93,10 @@ endfunction()
 # LOCK: no two cases with that name run at the same time.
 # WAITS: the cases mostly wait, so each takes one of ctest's job slots instead of two.
 # APART: the cases that match the GoogleTest filter get <label> instead of LABELS.
+# THOROUGH: the cases that match the GoogleTest filter take long and get the label <label>_thorough instead of LABELS.
+# `./dev test` leaves them out.
 function(hccl_test name)
-  cmake_parse_arguments(ARG "WAITS" "TIMEOUT;LAYOUT;LOCK" "SOURCES;DEPENDS;LIBRARIES;LABELS;ARGS;APART" ${ARGN})
+  cmake_parse_arguments(ARG "WAITS" "TIMEOUT;LAYOUT;LOCK;THOROUGH" "SOURCES;DEPENDS;LIBRARIES;LABELS;ARGS;APART" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 60)
   endif()
@@ -114,14 +116,11 @@ function(hccl_test name)
   endforeach()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   target_precompile_headers(${name} REUSE_FROM hccl_test_headers)
-  set(rest)
   set(apart)
+  set(excluded "-")
   if(ARG_APART)
     list(POP_FRONT ARG_APART filter apart)
-    set(rest TEST_FILTER "-${filter}")
-    gtest_discover_tests(${name} TEST_PREFIX ${name}/ EXTRA_ARGS ${ARG_ARGS} DISCOVERY_MODE PRE_TEST
-                         TEST_LIST ${name}_apart TEST_FILTER "${filter}"
-                         PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${apart}" ${scheduling})
+    set(excluded "-${filter}")
   endif()
   foreach(label ${ARG_LABELS} ${apart})
     if(NOT TARGET tests_${label})
@@ -129,13 +128,28 @@ function(hccl_test name)
     endif()
     add_dependencies(tests_${label} ${name})
   endforeach()
-  gtest_discover_tests(${name} TEST_PREFIX ${name}/ EXTRA_ARGS ${ARG_ARGS} DISCOVERY_MODE PRE_TEST ${rest}
-                       PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}" ${scheduling})
+  set(common EXTRA_ARGS ${ARG_ARGS} DISCOVERY_MODE PRE_TEST)
+  set(properties PROPERTIES TIMEOUT ${ARG_TIMEOUT} ${scheduling})
+  if(ARG_APART)
+    gtest_discover_tests(${name} TEST_PREFIX ${name}/ TEST_LIST ${name}_apart TEST_FILTER "${filter}" ${common}
+                         ${properties} LABELS "${apart}")
+  endif()
+  if(ARG_THOROUGH)
+    string(APPEND excluded ":${ARG_THOROUGH}")
+    gtest_discover_tests(${name} TEST_PREFIX ${name}/ TEST_LIST ${name}_thorough TEST_FILTER "${ARG_THOROUGH}"
+                         ${common} ${properties} LABELS ${ARG_LABELS}_thorough)
+  endif()
+  gtest_discover_tests(${name} TEST_PREFIX ${name}/ TEST_FILTER "${excluded}" ${common} ${properties}
+                       LABELS "${ARG_LABELS}")
   # Repeats the cases with the ranks on several emulated nodes.
   if(ARG_LAYOUT)
-    gtest_discover_tests(${name} TEST_PREFIX ${name}_on_${ARG_LAYOUT}/ EXTRA_ARGS ${ARG_ARGS} DISCOVERY_MODE PRE_TEST
-                         TEST_LIST ${name}_on_nodes
-                         PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}" ${scheduling}
-                                    ENVIRONMENT HCCL_TEST_LAYOUT=${ARG_LAYOUT})
+    set(common TEST_PREFIX ${name}_on_${ARG_LAYOUT}/ ${common})
+    list(APPEND properties ENVIRONMENT HCCL_TEST_LAYOUT=${ARG_LAYOUT})
+    gtest_discover_tests(${name} TEST_LIST ${name}_on_nodes TEST_FILTER "${excluded}" ${common} ${properties}
+                         LABELS "${ARG_LABELS}")
+    if(ARG_THOROUGH)
+      gtest_discover_tests(${name} TEST_LIST ${name}_thorough_on_nodes TEST_FILTER "${ARG_THOROUGH}" ${common}
+                           ${properties} LABELS ${ARG_LABELS}_thorough)
+    endif()
   endif()
 endfunction()

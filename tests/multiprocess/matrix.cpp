@@ -15,6 +15,7 @@ constexpr std::array<std::size_t, 3> kLargeCounts{1000, 65'537, 300'001};
 constexpr std::array<std::size_t, 3> kLargeCountsOfMany{1000, 20'011, 70'001};  // 5 or more ranks
 constexpr std::array<std::size_t, 3> kLargeCountsOfNodes{1000, 3001, 9001};
 constexpr std::array<std::size_t, 5> kOffsets{0, 1, 3, 7, 33};
+constexpr int kFullSize = 8;  // as many ranks as a node has devices
 
 // Returns `count`, or a smaller count if a buffer of `size` blocks of `count` elements would be too
 // large.
@@ -46,10 +47,11 @@ class MatrixBuilder {
 
  private:
   // Returns whether to run only a sample. A sanitizer checks memory, not arithmetic, so a sample
-  // suffices. On several nodes, each rank interprets the plans of all ranks, which would take
+  // suffices. More ranks than kFullSize run no code of their own for a type or a reduction. On several nodes, each rank interprets the plans of all ranks, which would take
   // minutes for every type and reduction; HCCL_TEST_SCALE=2 runs everything nevertheless.
   [[nodiscard]] bool samples() const {
-    return sanitized() || (!nodes_.of_rank.empty() && test_scale() <= 1);
+    return sanitized() ||
+           ((!nodes_.of_rank.empty() || size_ > kFullSize) && test_scale() <= 1);
   }
   // Returns whether the sample includes this pair. The sample includes each type with one
   // reduction, chosen by layout and algorithm, and each bitwise reduction with one type.
