@@ -9,7 +9,7 @@ namespace hccl_perf {
 // Sets the program's name in errors, hccl-perf by default. Call it before other threads start.
 void set_program_name(const char* name);
 
-// Prints "hccl-perf: <message>\n". On a terminal, removes the progress line first.
+// Prints "<program name>: <message>\n". On a terminal, removes the progress line first.
 void report_error(const std::string& message);
 
 }  // namespace hccl_perf

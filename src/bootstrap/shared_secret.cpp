@@ -118,16 +118,15 @@ void check_without_secret(const UniqueId& id, const Config& config) {
     throw Error(hcclInvalidArgument, text("HCCL_REQUIRE_SECRET=1, but the ranks that join at ",
                                           id.addresses.front().to_text(),
                                           " share no secret; on every rank, set HCCL_SECRET_FILE "
-                                          "to the path of a copy of the same file"));
+                                          "to the path of a file with the same secret"));
   }
   if (std::ranges::all_of(id.addresses, is_of_this_machine)) return;
   warn_once(
       warned,
       text("HCCL_COMM_ID is ", id.addresses.front().to_text(), ", on another machine, and ",
            "the ranks share no secret: anyone who answers at this address or intercepts the "
-           "connection can ",
-           "read and change their data; on every rank, set HCCL_SECRET_FILE to the path of a copy "
-           "of the same file"));
+           "connection can read and change their data; on every rank, set HCCL_SECRET_FILE to the "
+           "path of a file with the same secret"));
 }
 
 }  // namespace

@@ -18,7 +18,8 @@ float prescale(std::uint32_t parts) noexcept {
   return 1.0F / static_cast<float>(std::bit_ceil(std::uint64_t{parts}));
 }
 
-// Undoes the scaling and divides, with one rounding. The product overflows only if the mean does.
+// Undoes the scaling and divides, in one multiplication, and rounds once to the element's type. The
+// product overflows only if the mean does.
 template <class Element>
 void average_prescaled(std::byte* values, std::size_t bytes, std::uint32_t parts) {
   const float factor = 1.0F / static_cast<float>(parts) / prescale(parts);

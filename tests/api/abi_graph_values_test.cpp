@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pins every enumerator of the graph calls.
+// Pins the value of every enumerator of the graph API.
 #include "abi_values.h"
 
 #include <synapse_api.h>

@@ -33,10 +33,10 @@ constexpr int kStep = 100;
 constexpr int kSeconds = 120;
 
 // With `elsewhere`, the flood goes to an unrelated process that accepts and closes connections.
-// This shows the cost of a core that the flood occupies.
+// This shows how much time the flood costs only because it keeps a core busy.
 enum class Weather { calm, elsewhere, storm };
 
-// Indices of counters of the board.
+// Indices of the board's counters.
 constexpr int kStarted = 0;
 constexpr int kOver = 1;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares collectives over RDMA devices with the exact results of the plan, and all-reduces over
-// verbs with all-reduces over TCP, which must have the same bits.
+// Compares collectives over verbs with exact expected results, and all-reduces over verbs with
+// all-reduces over TCP. In both comparisons, all bits must be equal.
 
 #include "elements.h"
 #include "matrix.h"
@@ -120,9 +120,9 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, SameBits,
                                          Case{"aabb", "hierarchical"}, Case{"abcd", "ring"},
                                          Case{"abcd", "tree"}));
 
-// Tests every collective, type, reduction and placement over verbs against the exact results of the
-// plan. Each test runs a random sample, because an emulated processor interprets the plan of many
-// ranks slowly.
+// Tests every collective, type, reduction and placement over verbs against exact expected results.
+// Each test runs a random sample, because an emulated processor computes the results of many ranks
+// slowly.
 struct MatrixCase {
   std::string layout;
   std::string algorithm;

@@ -166,7 +166,7 @@ TEST_F(SharedSecret, IsRequiredForReachableAddress) {
   EXPECT_EQ(
       key(kElsewhere),
       "HCCL_REQUIRE_SECRET=1, but the ranks that join at 203.0.113.7:5555 share no secret; on "
-      "every rank, set HCCL_SECRET_FILE to the path of a copy of the same file");
+      "every rank, set HCCL_SECRET_FILE to the path of a file with the same secret");
   EXPECT_NE(key("0.0.0.0:5555"), "");
   EXPECT_EQ(key(kLoopback), "");
   set("HCCL_SECRET", "0123456789abcdef");
