@@ -47,11 +47,11 @@ class MatrixBuilder {
 
  private:
   // Returns whether to run only a sample. A sanitizer checks memory, not arithmetic, so a sample
-  // suffices. More ranks than kFullSize run no code of their own for a type or a reduction. On several nodes, each rank interprets the plans of all ranks, which would take
-  // minutes for every type and reduction; HCCL_TEST_SCALE=2 runs everything nevertheless.
+  // suffices. More ranks than kFullSize run no code of their own for a type or a reduction. On
+  // several nodes, each rank interprets the plans of all ranks, which would take minutes for every
+  // type and reduction; HCCL_TEST_SCALE=2 runs everything nevertheless.
   [[nodiscard]] bool samples() const {
-    return sanitized() ||
-           ((!nodes_.of_rank.empty() || size_ > kFullSize) && test_scale() <= 1);
+    return sanitized() || ((!nodes_.of_rank.empty() || size_ > kFullSize) && test_scale() <= 1);
   }
   // Returns whether the sample includes this pair. The sample includes each type with one
   // reduction, chosen by layout and algorithm, and each bitwise reduction with one type.
