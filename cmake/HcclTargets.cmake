@@ -130,7 +130,7 @@ function(hccl_test name)
   endforeach()
   set(common EXTRA_ARGS ${ARG_ARGS} DISCOVERY_MODE PRE_TEST)
   set(properties PROPERTIES TIMEOUT ${ARG_TIMEOUT} ${scheduling})
-  if(ARG_APART)
+  if(apart)
     gtest_discover_tests(${name} TEST_PREFIX ${name}/ TEST_LIST ${name}_apart TEST_FILTER "${filter}" ${common}
                          ${properties} LABELS "${apart}")
   endif()
