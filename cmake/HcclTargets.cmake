@@ -88,8 +88,8 @@ endfunction()
 #   [WAITS] [APART <filter> <label>] [THOROUGH <filter>])
 # Adds a GoogleTest program that links the internal static library and sees only the layers in DEPENDS. Each test case
 # is a ctest test named <name>/<Suite.Case>, so that ctest reports skips and time-outs per case. TIMEOUT is per case.
-# The target tests_<label> builds all programs with cases of that label.
-# LAYOUT: runs all cases a second time, on emulated nodes: the n-th letter names the node of rank n (HCCL_TEST_LAYOUT).
+# The target tests_<label> builds all programs with cases of that label, thorough or not.
+# LAYOUT: runs all cases except those of APART a second time, on emulated nodes: the n-th letter names the node of rank n (HCCL_TEST_LAYOUT).
 # LOCK: no two cases with that name run at the same time.
 # WAITS: the cases mostly wait, so each takes one of ctest's job slots instead of two.
 # APART: the cases that match the GoogleTest filter get <label> instead of LABELS.

@@ -60,7 +60,7 @@ void FrameConnection::on_readable() {
     owner_->on_activity(*this);
   } catch (const std::bad_alloc&) {
     received_.clear();
-    end("sent data for which the receiving host has no memory left");
+    end("sent data for which the receiving host has no memory left; free memory on that host");
     if (owner_ != nullptr) owner_->on_activity(*this);
   }
 }

@@ -152,8 +152,9 @@ void HostPath::fold(std::uint32_t slice) {
   const bool others_receive =
       !traits.has_blocks_in_input && (receivers(call_, node_.size()) > 1 || !receives(call_, rank));
   // Peers read the staged result soon, so it must stay in the cache. With two ranks, it overwrites
-  // a source and therefore gets plain stores in any case.
-  const bool streams = bypasses_cache_ && receives(call_, rank);
+  // a source and therefore gets plain stores in any case, as an in-place result does.
+  const bool streams =
+      bypasses_cache_ && receives(call_, rank) && !is_in_place(call_, rank, node_.size());
   const bool copies = streams && others_receive && node_.size() > 2;
   for (std::uint64_t done = 0; done < own.bytes; done += kTileBytes) {
     const std::uint64_t bytes = std::min(kTileBytes, own.bytes - done);

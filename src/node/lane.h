@@ -38,8 +38,8 @@ class Lane {
   void attach();
 
   [[nodiscard]] LaneBlock& block() const { return *block_; }
-  // Returns the slot of `rank` for operation `number`, which must be at most kMaxAhead before or
-  // after the current operation.
+  // Returns the slot of `rank` for operation `number`. The slot belongs to that operation only if
+  // it is at most kMaxAhead before or after the current one.
   [[nodiscard]] Slot& slot(std::uint32_t number, int rank) const {
     const std::size_t row = number % kSlots;
     return *reinterpret_cast<Slot*>(slots_ + (row * ranks_ + static_cast<std::size_t>(rank)) *

@@ -104,6 +104,23 @@ void MessageSteps::offer(MessageItem& item) {
   message.offered.store(call.number + 1, std::memory_order_release);
   item.state = State::offered;
   ring_later(call.peer);
+  if (item.in_ring) prefetch_later_message(item);
+}
+
+// Prefetches what offering a later message through the message ring will store to, so that the
+// stores seldom wait for lines that the receiver has read: its entry of the mailbox, and the part
+// of the ring that follows the messages until then. Assumes that these are as long as `item`. Does
+// nothing for long messages, or if the ring may start at its beginning again.
+void MessageSteps::prefetch_later_message(const MessageItem& item) const {
+  constexpr std::uint64_t kDistance = 4;  // in messages
+  if (item.bytes >= kLeastRead || !ring_.advances()) return;
+  const Message& entry = item.mailbox->message(item.call->number + kDistance);
+  reduce::prefetch_for_stores(reinterpret_cast<const std::byte*>(&entry),
+                              offsetof(Message, payload) + sizeof(StagedMessage));
+  const std::uint64_t distance = kDistance * StagingRing::size_of(item.bytes);
+  if (*item.in_ring + distance + item.bytes > kMessageRingBytes) return;
+  reduce::prefetch_for_stores(node_.memory(node_.rank()).at(item.message->offset + distance),
+                              item.bytes);
 }
 
 // One fence for all peers orders the stores before the checks for sleepers.
@@ -191,19 +208,6 @@ void MessageSteps::complete_send(MessageItem& item) {
   item.state = State::done;
 }
 
-// Prefetches what offering a later message through the message ring will store to, so that the
-// stores seldom wait for lines that the receiver has read: its entry of the mailbox and, after
-// `data` in the ring, its data. Assumes that the messages until then are as long as `item`.
-void MessageSteps::prefetch_later_message(const MessageItem& item, const std::byte* data) {
-  constexpr std::uint64_t kDistance = 4;  // in messages
-  const Message& entry = item.mailbox->message(item.call->number + kDistance);
-  reduce::prefetch_for_stores(reinterpret_cast<const std::byte*>(&entry),
-                              offsetof(Message, payload) + sizeof(StagedMessage));
-  const std::uint64_t distance = kDistance * StagingRing::size_of(item.bytes);
-  if (*item.in_ring + distance + item.bytes <= kMessageRingBytes)
-    reduce::prefetch_for_stores(data + distance, item.bytes);
-}
-
 // Describes a message from host memory, which the receiver cannot map. Copies the message to the
 // message ring if the ring has room, unless the message is long and the receiver can copy it from
 // this process.
@@ -222,9 +226,8 @@ void MessageSteps::stage(MessageItem& item) {
   if (item.in_ring) {
     message.content = Message::kStaged;
     message.offset = message_ring_offset(staged.staging, node_.rank()) + *item.in_ring;
-    std::byte* const to = mapped_memory(node_, node_.rank(), message.offset, item.bytes);
-    std::memcpy(to, item.host_memory(), item.bytes);
-    prefetch_later_message(item, to);
+    std::memcpy(mapped_memory(node_, node_.rank(), message.offset, item.bytes), item.host_memory(),
+                item.bytes);
     return;
   }
   message.content = Message::kInPieces;

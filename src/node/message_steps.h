@@ -58,7 +58,7 @@ class MessageSteps {
   [[nodiscard]] bool copy_whole(MessageItem& item);
   void finish(MessageItem& item);
   void stage(MessageItem& item);
-  static void prefetch_later_message(const MessageItem& item, const std::byte* data);
+  void prefetch_later_message(const MessageItem& item) const;
   void complete_send(MessageItem& item);
   [[nodiscard]] bool can_fill(const MessageItem& item) const;
   void fill(MessageItem& item);

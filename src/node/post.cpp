@@ -52,7 +52,7 @@ void prefetch_later_slot(const NodeSegment& node, const CollectiveOperation& op)
   constexpr std::uint32_t kDistance = 4;
   const Slot& later = op.lane.slot(op.number + kDistance, node.rank());
   reduce::prefetch_for_stores(reinterpret_cast<const std::byte*>(&later),
-                              Slot::kHeaderBytes + op.send_bytes);
+                              Slot::kHeaderBytes + (op.continues ? 0 : op.send_bytes));
 }
 
 // Returns whether `op` can be posted without mapping pages, and its host memory can be read.

@@ -63,8 +63,8 @@ inline void prefetch_for_stores(const std::byte* from, std::size_t bytes) noexce
   constexpr std::size_t kLineBytes = 64;
   for (std::size_t at = 0; at < bytes; at += kLineBytes) {
 #if defined(__x86_64__)
-    // GCC's __builtin_prefetch() needs -mprfchw to emit this instruction, which every 64-bit
-    // processor accepts.
+    // GCC's __builtin_prefetch() needs -mprfchw to emit this instruction, which the x86-64
+    // processors of the last fifteen years execute or ignore.
     asm volatile("prefetchw %0" : : "m"(from[at]));
 #else
     __builtin_prefetch(from + at, 1);

@@ -69,11 +69,13 @@ class PairPrefetch {
     }
   }
   [[nodiscard]] bool stores_to_source() const { return is_stored_[0] || is_stored_[1]; }
-  // Prefetches the block that lies kAhead bytes after `offset`.
-  HWY_INLINE void block_after(std::size_t offset) const {
+  // Prefetches the block that lies kAhead bytes after `offset`, even if it lies after `end`, where
+  // the next tile begins, but not for stores: another core may be storing to that tile.
+  HWY_INLINE void block_after(std::size_t offset, std::size_t end) const {
+    const bool is_inside = end - offset >= kAhead + FoldKernel::kBlockUnit;
     for (std::size_t i = 0; i < 2; ++i) {
       const std::byte* const block = sources_[i] + offset + kAhead;
-      if (is_stored_[i]) {
+      if (is_stored_[i] && is_inside) {
         prefetch_for_stores(block, FoldKernel::kBlockUnit);
       } else {
         prefetch_lines(block, FoldKernel::kBlockUnit);
@@ -122,7 +124,7 @@ inline std::size_t reduce_streaming(const FoldKernel& kernel, const FoldOperands
   const PairPrefetch prefetch(operands);
   for (; end - begin >= kBlock; begin += kBlock) {
     if (operands.source_count == 2) {
-      prefetch.block_after(begin);
+      prefetch.block_after(begin, end);
     }
     kernel.block(operands.sources, operands.source_count, begin, begin + kBlock, block);
     for (std::size_t i = 0; i < operands.destination_count; ++i) {
@@ -146,7 +148,7 @@ inline std::size_t reduce_pair(const FoldKernel& kernel, const FoldOperands& ope
     return begin;
   }
   for (; end - begin > PairPrefetch::kAhead + kBlock; begin += kBlock) {
-    prefetch.block_after(begin);
+    prefetch.block_after(begin, end);
     kernel.range(operands, begin, begin + kBlock);
   }
   return begin;

@@ -96,7 +96,7 @@ INSTANTIATE_TEST_SUITE_P(Matrix, Barrier, testing::Values(1, 2, 3, 5, 8, 16),
 class LargeHostBuffers : public testing::TestWithParam<int> {};
 
 TEST_P(LargeHostBuffers, AreReducedBitwise) {
-  const std::size_t elements = sanitized() ? 300'007 : 1'200'007;  // sanitizers are slow
+  const std::size_t elements = sanitized() ? 600'007 : 1'200'007;  // sanitizers are slow
   const auto reduce = [elements](RANK_PARAMETERS) {
     for (const Collective collective :
          {Collective::all_reduce, Collective::reduce_scatter, Collective::reduce}) {
