@@ -143,11 +143,15 @@ inline std::size_t reduce_streaming(const FoldKernel& kernel, const FoldOperands
 inline std::size_t reduce_pair(const FoldKernel& kernel, const FoldOperands& operands,
                                std::size_t begin, std::size_t end) {
   constexpr std::size_t kBlock = FoldKernel::kBlockUnit;
+  constexpr std::size_t kLeft = PairPrefetch::kAhead + kBlock;
+  if (end - begin <= kLeft) {
+    return begin;
+  }
   const PairPrefetch prefetch(operands);
   if (!prefetch.stores_to_source()) {
     return begin;
   }
-  for (; end - begin > PairPrefetch::kAhead + kBlock; begin += kBlock) {
+  for (; end - begin > kLeft; begin += kBlock) {
     prefetch.block_after(begin, end);
     kernel.range(operands, begin, begin + kBlock);
   }
