@@ -5,6 +5,7 @@ unknown what the test needs.
 
 A test that skips prints a reason of the form "needs <need>: ...". NEEDS contains a check for each need.
 """
+import ctypes
 import os
 import re
 import shutil
@@ -18,6 +19,13 @@ def memory_gib():
     return int(re.search(r"MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text()).group(1)) / 2**20
 
 
+def reads_processes():
+    """Returns whether the system lets this process use process_vm_readv(), which a seccomp filter may refuse."""
+    source, target = ctypes.create_string_buffer(b"x", 1), ctypes.create_string_buffer(1)
+    ranges = [(ctypes.c_void_p * 2)(ctypes.addressof(buffer), 1) for buffer in (target, source)]  # two iovecs
+    return ctypes.CDLL(None).process_vm_readv(os.getpid(), ranges[0], 1, ranges[1], 1, 0) == 1
+
+
 NEEDS = {
     r"mpirun": lambda: shutil.which("mpirun") is not None,
     r"several cores": lambda: len(os.sched_getaffinity(0)) > 1,
@@ -28,6 +36,7 @@ NEEDS = {
     r"network namespaces": lambda: subprocess.run(["tests/support/hosts.sh", "allowed"], check=False,
                                                   capture_output=True).returncode == 0,
     r"root": lambda: os.geteuid() == 0,
+    r"process_vm_readv": reads_processes,
     r"pidfd": lambda: hasattr(os, "pidfd_open"),
     r"ipv6": lambda: Path("/proc/net/if_inet6").exists() and Path("/proc/net/if_inet6").read_text() != "",
     r"rdma": lambda: any(Path("/sys/class/infiniband").glob("*")),

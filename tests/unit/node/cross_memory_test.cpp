@@ -40,7 +40,7 @@ std::uint64_t location_of(std::vector<std::byte>& bytes) {
 }
 
 TEST(CrossMemory, ReadsLongRanges) {
-  if (!can_read_processes()) GTEST_SKIP() << "process_vm_readv is refused here";
+  if (!can_read_processes()) GTEST_SKIP() << "needs process_vm_readv: the system refuses it";
   Pair pair(getpid());
   std::vector<std::byte> from(kLongRange), to(kLongRange);
   for (std::size_t at = 0; at < kLongRange; ++at) from[at] = static_cast<std::byte>(at * 7 % 251);
@@ -53,7 +53,7 @@ TEST(CrossMemory, ReadsLongRanges) {
 }
 
 TEST(CrossMemory, FailsIfMemoryCannotBeRead) {
-  if (!can_read_processes()) GTEST_SKIP() << "process_vm_readv is refused here";
+  if (!can_read_processes()) GTEST_SKIP() << "needs process_vm_readv: the system refuses it";
   Pair pair(getpid());
   void* const sealed = mmap(nullptr, kLongRange, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(sealed, MAP_FAILED);
@@ -77,7 +77,7 @@ TEST(CrossMemory, ReadsNothingWithoutAPid) {
 }
 
 TEST(CrossMemory, WaitsForTheTagOfAPeerThatJoinsLater) {
-  if (!can_read_processes()) GTEST_SKIP() << "process_vm_readv is refused here";
+  if (!can_read_processes()) GTEST_SKIP() << "needs process_vm_readv: the system refuses it";
   const FileDescriptor control = ControlBlock::create(2);
   const auto segment = SharedSegment::map(control);
   CrossMemory reader(ControlBlock(segment->data()), 0, {getpid(), getpid()}, true);
@@ -102,7 +102,7 @@ TEST(CrossMemory, RecognisesAnotherProcess) {
 }
 
 TEST(CrossMemory, StopsIfTheCommunicatorFails) {
-  if (!can_read_processes()) GTEST_SKIP() << "process_vm_readv is refused here";
+  if (!can_read_processes()) GTEST_SKIP() << "needs process_vm_readv: the system refuses it";
   Pair pair(getpid());
   std::vector<std::byte> bytes(kLongRange);
   ASSERT_TRUE(pair.reader.can_read(1));
