@@ -9,6 +9,7 @@ Intel.
 """
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import warnings
@@ -64,6 +65,7 @@ def activate() -> None:
 
     torch._register_device_module("hpu", device)
     sys.modules["torch.hpu"] = device
+    atexit.register(hccl_torch_hpu._C.settle_autograd)
     hccl_torch_hpu._C.record_steps(lazy.is_lazy())
     device._extend_tensors()
     device.random._seed_with_torch()
