@@ -188,6 +188,17 @@ print(torch.hpu.memory_stats()["num_ooms"])
     assert count == "1"
 
 
+def test_ends_directly_after_a_backward_pass():
+    """The thread of the backward pass still releases thousands of gradients when the program ends."""
+    for _ in range(4):
+        ended = run_apart("""
+import torch
+inputs = [torch.ones(1, device="hpu", requires_grad=True) for _ in range(2000)]
+gradients = torch.autograd.grad(sum(inputs), inputs)
+""")
+        assert ended.returncode == 0, ended.stderr
+
+
 def _touch(queue) -> None:
     try:
         torch.ones(3, device="hpu")

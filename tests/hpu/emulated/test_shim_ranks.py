@@ -4,6 +4,7 @@ ranks share, and collectives in recordings."""
 import os
 import subprocess
 import sys
+import textwrap
 
 import pytest
 
@@ -89,6 +90,14 @@ with graph(trial, dry_run=True):
 assert x.tolist() == [2.0 * (rank + 1)] * 3, x
 """
 
+# The program is a function, so that its objects release the group when it returns. The group's threads, which release
+# tensors, then end before the interpreter does.
+PROGRAM = """
+def program():
+{}
+program()
+"""
+
 END = """
 dist.barrier()
 dist.destroy_process_group()
@@ -101,7 +110,8 @@ dist.destroy_process_group()
 def test_two_ranks(tmp_path, kind, backend, program):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(one for one in sys.path if one),
                                 "HCCL_SOCKET_IFNAME": "lo", "GLOO_SOCKET_IFNAME": "lo"}
-    command = [sys.executable, "-c", START + program + END, kind, backend, str(tmp_path / "store")]
+    source = START + PROGRAM.format(textwrap.indent(program, "    ")) + END
+    command = [sys.executable, "-c", source, kind, backend, str(tmp_path / "store")]
     ranks = [subprocess.Popen([*command, str(rank)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True) for rank in (0, 1)]
     try:
