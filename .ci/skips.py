@@ -26,6 +26,11 @@ def reads_processes():
     return ctypes.CDLL(None).process_vm_readv(os.getpid(), ranges[0], 1, ranges[1], 1, 0) == 1
 
 
+def uses_huge_pages_everywhere():
+    setting = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    return setting.exists() and "[always]" in setting.read_text()
+
+
 NEEDS = {
     r"mpirun": lambda: shutil.which("mpirun") is not None,
     r"several cores": lambda: len(os.sched_getaffinity(0)) > 1,
@@ -37,6 +42,7 @@ NEEDS = {
                                                   capture_output=True).returncode == 0,
     r"root": lambda: os.geteuid() == 0,
     r"process_vm_readv": reads_processes,
+    r"huge pages on request only": lambda: not uses_huge_pages_everywhere(),
     r"pidfd": lambda: hasattr(os, "pidfd_open"),
     r"ipv6": lambda: Path("/proc/net/if_inet6").exists() and Path("/proc/net/if_inet6").read_text() != "",
     r"rdma": lambda: any(Path("/sys/class/infiniband").glob("*")),

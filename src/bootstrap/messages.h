@@ -73,10 +73,11 @@ struct Failure {
   std::string text;
 };
 
-// The text of the failure if a frame with a wrong authentication code arrives after a valid frame.
-inline constexpr const char* kForgedFrame =
-    "a frame on its connection was changed in transit; find the program or device that rewrites "
-    "traffic between the hosts, then start all ranks again";
+// The cause of the failure if a frame with a wrong authentication code arrives after a valid frame.
+inline constexpr const char* kForgedFrame = "a frame on its connection was changed in transit";
+inline constexpr const char* kForgedFrameAdvice =
+    "; find the program or device that rewrites traffic between the hosts, then start all ranks "
+    "again";
 
 struct GaveUp {
   std::uint32_t seconds = 0;

@@ -160,9 +160,10 @@ bool all_pages_may_be_huge() {
 }
 
 TEST(SparseFork, CopiesOnlyPagesWithData) {
-  if (all_pages_may_be_huge()) GTEST_SKIP() << "the system uses huge pages for all memory";
+  if (all_pages_may_be_huge()) GTEST_SKIP() << "needs huge pages on request only";
 #ifdef __SANITIZE_THREAD__
-  GTEST_SKIP() << "TSan's own thread in the child may map its stack where the memory was";
+  GTEST_SKIP() << "needs another build: TSan's own thread in the child may map its stack where the "
+                  "memory was";
 #endif
   constexpr std::uint64_t kBytes = 64 * kMiB;
   Arena arena(base_address(1), kBytes);
