@@ -39,10 +39,9 @@ Communicator::~Communicator() {
   for (const auto& used : streams_) free_staging(*used);
 }
 
-// If another rank may still read the staging buffer, leaks it.
+// If another rank may still read the staging buffer, its memory is never used for anything else.
 void Communicator::free_staging(UsedStream& used) const noexcept {
-  if (used.staging && !backend_->release_staging(*used.backend))
-    static_cast<void>(used.staging.release());
+  if (used.staging && !backend_->release_staging(*used.backend)) used.staging->abandon();
 }
 
 void Communicator::check_usable(const device::Stream& stream) const {

@@ -16,16 +16,19 @@ class ArenaBuffer {
   ArenaBuffer(Arena& arena, std::uint64_t bytes, const char* what)
       : arena_(arena), address_(arena.allocate(bytes, what)) {}
   ~ArenaBuffer() {
-    arena_.release(address_, [] { return true; });
+    if (!is_abandoned_) arena_.release(address_, [] { return true; });
   }
   ArenaBuffer(const ArenaBuffer&) = delete;
   ArenaBuffer& operator=(const ArenaBuffer&) = delete;
 
   [[nodiscard]] DeviceAddress address() const { return address_; }
+  // Keeps the memory allocated until the arena is destroyed.
+  void abandon() noexcept { is_abandoned_ = true; }
 
  private:
   Arena& arena_;
   const DeviceAddress address_;
+  bool is_abandoned_ = false;
 };
 
 }  // namespace hccl::device
