@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device with its streams, events and memory as C++ objects. A failed call of the library throws
+// A device with its streams, events and memory as C++ objects. A failed call to the library throws
 // RunError with the reason; destructors ignore errors.
 #pragma once
 

@@ -41,7 +41,8 @@ class Gradients {
   [[nodiscard]] std::size_t wire_bytes(std::size_t count) const {
     return count * (halves_ ? sizeof(std::uint16_t) : sizeof(float));
   }
-  // Queue the conversion of [begin, end) on the compute stream, if there is a copy.
+  // If the wire form is a copy, queue the conversion of the elements [begin, end) on the compute
+  // stream.
   void to_wire(const Rank& rank, std::size_t begin, std::size_t end);
   void from_wire(const Rank& rank, std::size_t begin, std::size_t end);
 

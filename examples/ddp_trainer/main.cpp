@@ -40,7 +40,8 @@ void require_writable_files(const Options& options) {
   hccl_perf::require_distinct(files);
 }
 
-// Reads the inputs on the first call, and checks that rank 0 can write its files.
+// The first call reads the inputs. In the process of rank 0, it first checks that the rank can
+// write its files.
 class Reader {
  public:
   Reader(const Options& options, int ranks, bool has_rank_0)

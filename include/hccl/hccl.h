@@ -128,7 +128,7 @@ hcclResult_t hcclCommInitAll(hcclComm_t* comm, int ndev, const int* devlist);
 // the communicator has failed on any rank, even if this rank's own work had completed before.
 hcclResult_t hcclCommFinalize(hcclComm_t comm);
 
-// Finalizes and frees the communicator; the handle is invalid afterwards.
+// Finalises and frees the communicator; the handle is invalid afterwards.
 // Blocks: like hcclCommFinalize(), but not if the communicator has failed.
 // Errors: hcclInvalidArgument if the communicator is null, unknown or already destroyed;
 // hcclInvalidUsage if the calling thread's open group contains calls on the communicator; end the

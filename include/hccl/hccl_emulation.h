@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions that only emulated devices have, for C99 and C++: kernels that are host functions of
 // the program, host views of device memory, reports on the traffic of a communicator, and others. A
-// program that also runs on real devices should keep its calls of these functions in one place, so
+// program that also runs on real devices should keep its calls to these functions in one place, so
 // that it can easily replace them for real devices, for example by synLaunch().
 #ifndef HCCL_EMULATION_H_
 #define HCCL_EMULATION_H_
@@ -159,7 +159,7 @@ typedef struct hcclEmulationTraffic_t {
   char transport[32];
   uint64_t bytes_sent;  // payload, headers of 32 bytes, signals of 1 byte
   uint64_t bytes_received;
-  uint64_t sends;  // calls of the transport that moved at least one byte
+  uint64_t sends;  // calls to the transport that moved at least one byte
   uint64_t receives;
 } hcclEmulationTraffic_t;
 
@@ -260,7 +260,7 @@ hcclResult_t hcclEmulationStreamWait(void* stream_handle, uint64_t after, uint64
 // synDestroy() returns after all callbacks have run, unless a callback calls synDestroy(). The
 // caller of synDestroy() must therefore not hold a lock that a callback takes. At process exit, an
 // atexit() handler ends the callbacks: it waits at most 200 ms for a running callback, and
-// callbacks that have not begun do not run. The first call of this function registers the handler.
+// callbacks that have not begun do not run. The first call to this function registers the handler.
 // Exit handlers that are registered later run earlier, while callbacks still run.
 // Blocks: no.
 // Errors: those of hcclEmulationStreamWait(); hcclInvalidArgument for a null callback;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank's device, stream and communicator. If a call of the library fails, the functions throw a
+// One rank's device, stream and communicator. If a call to the library fails, the functions throw a
 // RunError with the reason.
 #pragma once
 

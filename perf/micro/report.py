@@ -25,7 +25,7 @@ GOALS = [("float", "cache", 1.1), ("float", "memory", 1.1), ("bfloat16", "cache"
 LOADS_AND_STORES = "glibc.cpu.x86_rep_movsb_threshold=4000000000"
 STREAM_QUEUE = {
     "run_by_synchronising": "an empty command, run by the thread that queued it and synchronises",
-    "run_by_worker": "an empty command, run by the stream's worker (running alone)",
+    "run_by_worker": "an empty command, run by the stream's worker while no other thread runs",
     "wait_for_event": "an empty command, an event behind it, another stream that waits for the event",
     "copy_8_bytes": "a copy of 8 bytes from the host",
     "queue_one_and_synchronise": "one empty command and a synchronise for it: hand-off",

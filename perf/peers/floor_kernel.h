@@ -9,8 +9,8 @@
 namespace peers {
 
 // Computes destinations[d][i] = sum over s of sources[s][i] for i in [first, first + count).
-// `streaming` stores bypass the cache, and require that element `first` of each destination is
-// aligned to 64 bytes. Other threads see all stores when the function has returned.
+// If `streaming`, the stores bypass the cache, and element `first` of each destination must be
+// aligned to 64 bytes. Other threads see all stores once the function has returned.
 void sum_to_all(std::span<const float* const> sources, std::span<float* const> destinations,
                 std::size_t first, std::size_t count, bool streaming);
 

@@ -95,8 +95,8 @@ class MpiEngine final : public Engine {
   }
 
  private:
-  // Returns a communicator that uses the command's algorithm: Open MPI reads the setting when a
-  // communicator is created.
+  // Returns the communicator for the command's algorithm. Each algorithm has a communicator of its
+  // own, because Open MPI reads the setting only when a communicator is created.
   MPI_Comm communicator(const Command& command) {
     const auto key = std::make_pair(command.collective, command.variant);
     const auto found = communicators_.find(key);

@@ -23,7 +23,7 @@ from page import require_section, show_run, shown_arguments, table, write_sectio
 MIB = 1 << 20
 LARGE = [4 * MIB, 16 * MIB]
 PING_PONGS, EXCHANGES = 1000, {4 * MIB: 10, 16 * MIB: 4}
-WRITES = {64 << 10: 1500, LARGE[0]: 25}  # for perftest's default size and for the size that hccl uses
+WRITES = {64 << 10: 1500, LARGE[0]: 25}  # {bytes: writes} for perftest's default size and for the size that hccl uses
 LATENCY_MUST, LATENCY_AIM = 1.5, 1.2
 BANDWIDTH_MUST, BANDWIDTH_AIM = 0.9, 0.97
 ARITHMETIC_MUST = 0.75  # for all-reduces, whose speed the emulated processor limits

@@ -74,7 +74,8 @@ const char* first_set(const Environment& environment, const char* const (&names)
   return nullptr;
 }
 
-// Returns the number in the first of `names` that is set, or `absent` if none is.
+// Returns the number in the first of `names` that is set. Returns `absent` if none is set, or if
+// the value lists the numbers of several nodes.
 int number(const Environment& environment, const char* const (&names)[2], int absent) {
   const char* name = first_set(environment, names);
   if (name == nullptr) return absent;

@@ -59,7 +59,7 @@ class Completer {
     std::condition_variable changed;
     std::map<const void*, Lane> lanes;  // by Work::lane(); no lane is empty
     int threads = 0;
-    int idle = 0;  // number of threads that wait for a posted work
+    int idle = 0;  // number of threads that have no work to complete
     bool stopping = false;
     bool abandoned = false;
   };

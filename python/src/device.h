@@ -43,7 +43,7 @@ struct StreamRange {
   [[nodiscard]] bool has_run() const noexcept;
   // Blocks until the work has run, but for at most `milliseconds` (HCCL_EMULATION_NO_TIMEOUT for no
   // limit). Returns hcclBusy on a time-out, else the outcome of the work. hcclGetLastErrorMessage()
-  // returns the reason of a failure.
+  // returns the reason for a failure.
   [[nodiscard]] hcclResult_t wait(std::uint64_t milliseconds) const noexcept;
 };
 

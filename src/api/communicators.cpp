@@ -25,14 +25,14 @@ std::uint64_t hand_out(std::shared_ptr<comm::Communicator> communicator) {
   return handle;
 }
 
-// Throws Error(hcclInvalidUsage) if the thread's open group has calls of the communicator:
+// Throws Error(hcclInvalidUsage) if the thread's open group contains calls on the communicator:
 // hcclGroupEnd could not queue them once the communicator is destroyed.
 void require_no_collected_calls(const comm::Communicator& communicator) {
   const comm::Group* const group = comm::Group::current();
   if (group == nullptr || !group->has_calls_of(communicator)) return;
   throw Error(hcclInvalidUsage,
-              "hcclCommDestroy: the open group of this thread has calls of the communicator; call "
-              "hcclGroupEnd first");
+              "hcclCommDestroy: the open group of this thread contains calls on the communicator; "
+              "call hcclGroupEnd first");
 }
 
 // Returns the devices of hcclCommInitAll, by rank. Throws Error(hcclInvalidArgument) if `count` is

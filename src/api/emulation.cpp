@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of hccl_emulation.h.
+// The functions of hccl_emulation.h.
 #include "api/copy_text.h"
 #include "api/guard.h"
 #include "api/handles.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of hccl_emulation.h for programs whose own code accesses device memory.
+// The functions of hccl_emulation.h for programs whose own code accesses device memory.
 #include "api/guard.h"
 #include "api/handles.h"
 #include "api/host_ranges.h"

@@ -53,7 +53,7 @@ template <class Found>
 [[nodiscard]] Found require_communicator(Found found) {
   if (!found)
     throw Error(hcclInvalidArgument,
-                "unknown communicator: it was never created or is already destroyed; pass one that "
+                "unknown communicator: it was never created or has been destroyed; pass one that "
                 "hcclCommInitRank returned");
   return found;
 }
@@ -72,10 +72,9 @@ template <class Found>
 template <class Found>
 [[nodiscard]] Found require_stream(Found found) {
   if (!found)
-    throw SynError(
-        synInvalidArgument,
-        "unknown stream: it is null, was never created or is already destroyed; pass one "
-        "that synStreamCreateGeneric returned");
+    throw SynError(synInvalidArgument,
+                   "unknown stream: it is null, was never created or has been destroyed; pass one "
+                   "that synStreamCreateGeneric returned");
   return found;
 }
 
@@ -94,7 +93,7 @@ template <class Found>
   EventPin pin = runtime().events().pin(to_number(event));
   if (!pin)
     throw SynError(synInvalidEventHandle,
-                   "unknown event: it is null, was never created or is already destroyed; pass one "
+                   "unknown event: it is null, was never created or has been destroyed; pass one "
                    "that synEventCreate returned");
   return pin;
 }
@@ -118,7 +117,7 @@ inline void give_text(std::string_view value, char* out, int len, const char* na
   if (outcome == device::Outcome::collective_failed)
     throw SynError(synFailHccl, text("a collective of this stream failed: ", reason));
   throw SynError(synFail,
-                 text("a copy or memset that this stream ran or waited for failed, and the work "
+                 text("this stream ran or waited for a copy or memset that failed, and the work "
                       "queued after it did not run: ",
                       reason));
 }

@@ -56,7 +56,7 @@ constexpr std::array kStatusTexts = std::to_array<StatusText>({
     {"synOutOfHostMemory", "out of host memory"},
     {"synOutOfDeviceMemory", "out of device memory"},
     {"synObjectAlreadyInitialized", "object is already initialised"},
-    {"synObjectNotInitialized", "object is not initialised, or event not recorded"},
+    {"synObjectNotInitialized", "object is not initialised, or event was not recorded"},
     {"synCommandSubmissionFailure", "a command could not be submitted"},
     {"synNoDeviceFound", "no such device"},
     {"synDeviceTypeMismatch", "device has a different type"},

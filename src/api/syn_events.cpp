@@ -29,7 +29,7 @@ synStatus SYN_API_CALL synEventDestroy(synEventHandle eventHandle) {
     runtime().require_initialized();
     if (!runtime().events().remove(to_number(eventHandle))) {
       throw SynError(synInvalidEventHandle,
-                     "unknown event: it was never created or is already destroyed");
+                     "unknown event: it was never created or has been destroyed");
     }
   });
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of the profiler. They record nothing, and exist so that programs can run with profiling
-// turned on.
+// The functions of the profiler. They record nothing, and exist so that programs can run with
+// profiling turned on.
 #include "api/guard.h"
 #include "api/handles.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports calls of functions that are not available in this version.
+// Reports calls to functions that are not available in this version.
 #include "api/unsupported.h"
 
 #include "api/guard.h"

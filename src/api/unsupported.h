@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fails the calls of functions that are exported only because programs look them up, and that this
+// Fails the calls to functions that are exported only because programs look them up, and that this
 // version does not implement. Each such function passes its own __func__.
 #pragma once
 

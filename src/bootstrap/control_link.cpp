@@ -79,7 +79,8 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, FrameConn
     hang_up();
     if (leaving) return leave();
     if (forged)
-      return report_fault(hcclSocketError, text(server, ": ", kForgedFrame, kForgedFrameAdvice));
+      return report_fault(hcclSocketError,
+                          text(server, ": ", kForgedFrame, "; ", kForgedFrameAdvice));
     if (server_departed || server_rank < 0) return;
     report_fault(hcclSystemError,
                  text(server, " has exited or cannot be reached (", why,

@@ -38,7 +38,8 @@ FrameConnection::FrameConnection(EventLoop& loop, Detached connection, const Lim
       received_(std::move(connection.received)),
       has_heard_(!received_.empty()),
       has_opened_(seal_.has_value()) {
-  if (socket_.valid() && wait_.watch(socket_.get()) != 0) end("has a socket epoll cannot watch");
+  if (socket_.valid() && wait_.watch(socket_.get()) != 0)
+    end("has a socket that epoll cannot watch");
 }
 
 FrameConnection::~FrameConnection() { close(); }
@@ -126,7 +127,7 @@ std::optional<Frame> FrameConnection::take_frame() {
     has_opened_ = seal_->open(frame);
     if (!has_opened_) {
       forged_ = true;
-      break_rules("sent a frame whose code is wrong");
+      break_rules("sent a frame whose authentication code is wrong");
       return std::nullopt;
     }
   }

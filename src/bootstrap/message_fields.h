@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serializes and parses messages. For each message, a function fields(message, io) lists the fields
-// once, as the arguments of a call of `io`, which is a FieldWriter or a FieldReader.
+// Serialises and parses messages. For each message, a function fields(message, io) lists the fields
+// once, as the arguments of one call to `io`, which is a FieldWriter or a FieldReader.
 #pragma once
 
 #include "base/address.h"
@@ -59,7 +59,7 @@ template <class Value>
   return {value, first, last};
 }
 
-// The integer type used to serialize a number or an enumerator.
+// The integer type used to serialise a number or an enumerator.
 template <class Value, bool = std::is_enum_v<Value>>
 struct Travelling {
   using Number = std::remove_const_t<Value>;

@@ -76,7 +76,7 @@ struct Failure {
 // The cause of the failure if a frame with a wrong authentication code arrives after a valid frame.
 inline constexpr const char* kForgedFrame = "a frame on its connection was changed in transit";
 inline constexpr const char* kForgedFrameAdvice =
-    "; find the program or device that rewrites traffic between the hosts, then start all ranks "
+    "find the program or device that rewrites traffic between the hosts, then start all ranks "
     "again";
 
 struct GaveUp {
@@ -91,7 +91,7 @@ struct TableEntry {
 struct Table {
   Secret salt{};
   std::vector<TableEntry> ranks;
-  Secret secret{};  // communicator_secret(); not serialized
+  Secret secret{};  // communicator_secret(); not serialised
 };
 
 struct ContributionMessage {
@@ -124,7 +124,7 @@ inline constexpr std::size_t kLongestFailure = 4096;
 inline constexpr std::size_t kLongestCall = 1024;
 inline constexpr std::size_t kMostAwaited = 64;  // a longer list is truncated
 
-// The fields of each message, in the order of serialization.
+// The fields of each message, in the order of serialisation.
 template <class Type, class Message>
 concept Like = std::same_as<std::remove_const_t<Type>, Message>;
 

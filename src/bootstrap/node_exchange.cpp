@@ -239,7 +239,7 @@ void NodeExchange::follow(Contribution mine) {
   }
 }
 
-// The frame with the shared segment is the last one.
+// Stores an entry or the shared segment. Returns true for the shared segment, which comes last.
 bool NodeExchange::take_from_leader(Frame& frame) {
   const auto refuse = [&] {
     throw Error(hcclInternalError,

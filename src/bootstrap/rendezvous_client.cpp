@@ -196,7 +196,7 @@ void RendezvousClient::check_server() {
   if (kept_ || !(server_has_exited_ || connection_->ended())) return;
   if (connection_->forged())
     throw Error(hcclSocketError,
-                text(server_.description(), ": ", kForgedFrame, kForgedFrameAdvice));
+                text(server_.description(), ": ", kForgedFrame, "; ", kForgedFrameAdvice));
   throw Error(hcclSystemError,
               text(server_.description(), " exited during initialisation; see its own ",
                    "output, then start all ranks again"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A validated call of a collective, as it is queued on a stream.
+// A validated collective call, as it is queued on a stream.
 #pragma once
 
 #include "call/collective.h"

@@ -27,7 +27,7 @@ class StreamLookahead {
 
 class CallLookahead : public StreamLookahead {
  public:
-  // Returns the next queued call, if it may begin now; each call of next() advances by one call.
+  // Returns the next queued call, if it may begin now; each call to next() advances by one call.
   // Returns null if no further call is queued, if the further calls may not begin yet, or if other
   // work is queued before them. After next() has returned null, call it again only if has_next()
   // returns true: otherwise it would skip that other work.
@@ -42,7 +42,7 @@ class GroupLookahead : public StreamLookahead {
   // Returns whether later groups may begin while earlier groups are still blocked. If this returns
   // false, the next group may begin only when no earlier group can block any more.
   [[nodiscard]] virtual bool may_begin() = 0;
-  // Returns the messages of the next queued group; each call of next() advances by one group.
+  // Returns the messages of the next queued group; each call to next() advances by one group.
   // Returns an empty span if no further group is queued or other work is queued before it.
   [[nodiscard]] virtual std::span<const PointToPoint> next() = 0;
   // Advances past groups that next() has already returned to an earlier call.

@@ -39,7 +39,7 @@ class Group {
     return communicator_.is(communicator) && stream_.is(stream) ? &*communicator_ : nullptr;
   }
 
-  // Returns whether the group keeps calls of the communicator.
+  // Returns whether the group keeps calls on the communicator.
   [[nodiscard]] bool has_calls_of(const Communicator& communicator) const {
     return more_ ? more_->has_calls_of(communicator)
                  : communicator_ && &*communicator_ == &communicator;

@@ -61,8 +61,8 @@ void Arena::release(DeviceAddress address, Quiescent quiescent) {
       address - base_ != entry->first + entry->second.lead) {
     throw SynError(synInvalidArgument,
                    text("synDeviceFree of 0x", std::hex, address,
-                        ": this is not the start of an allocation; pass each address that "
-                        "synDeviceMalloc returned only once"));
+                        ": this is not the start of an allocation; pass each address from "
+                        "synDeviceMalloc only once"));
   }
   kept_.remove(entry->first, entry->first + entry->second.bytes);
   entry->second.live = false;

@@ -51,7 +51,7 @@ class Arena {
   // range is large enough. The error texts begin with `what`.
   [[nodiscard]] DeviceAddress allocate(std::uint64_t bytes, const char* what = "synDeviceMalloc");
 
-  // Frees an allocation. Does not block. This call and later calls of allocate(), release() and
+  // Frees an allocation. Does not block. This call and later calls to allocate(), release() and
   // collect() evaluate `quiescent`; once it returns true, the addresses become available and the
   // pages are freed or kept. Throws SynError(synInvalidArgument) unless `address` is the base
   // address of a live allocation.

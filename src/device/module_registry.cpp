@@ -82,8 +82,8 @@ std::optional<FileDescriptor> claim_module_by_lock(std::uint32_t id) {
         hcclSystemError,
         text("user ", *user, " has bound the name of module ", id, " of this node, and user ",
              geteuid(), " has no usable directory for a lock file (", lock.no_folder,
-             "); set HCCL_NODE_ID on all ranks of this machine to the same name, which other ",
-             "users cannot guess"));
+             "); set HCCL_NODE_ID on all ranks of this machine to one name that other users ",
+             "cannot guess"));
   }
   if (lock.held) {
     log(LogLevel::warning, "device", "user ", *user, " has bound the name of module ", id,

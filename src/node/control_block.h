@@ -15,7 +15,7 @@
 namespace hccl::node {
 
 inline constexpr int kMaxRanks = 64;
-inline constexpr std::uint32_t kLanes = 128;  // maximum number of a communicator's lanes at a time
+inline constexpr std::uint32_t kLanes = 128;  // maximum number of lanes per communicator at a time
 
 // The first fault of a communicator. Later faults are not recorded.
 struct FaultRecord {
@@ -97,10 +97,10 @@ inline constexpr std::uint32_t kHostPayloadLanes = 8;
   return fits_host_payload(Slot::kPayloadBytes + 1, ranks);
 }
 
-// How the ranks map a buffer of a rank. `unused`: the lane has not used the buffer before, so each
-// rank maps the tiles that it computes. `by_shares`: the buffer is large and has rarely been used,
-// so each rank computes a fixed share of the tiles and maps only that share. `whole`: every rank
-// maps the whole buffer.
+// How the ranks map the two buffers of one rank. `unused`: the lane has not used this pair of
+// buffers before, so each rank maps the tiles that it computes. `by_shares`: the larger buffer is
+// large and the pair has rarely been used, so each rank computes a fixed share of the tiles and
+// maps only that share. `whole`: every rank maps all of both buffers.
 enum class Mapping : std::uint8_t { whole, unused, by_shares };
 
 // The properties of a rank's buffers, which pack_memory() packs into one byte of the rank's slot.

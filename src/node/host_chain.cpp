@@ -98,8 +98,8 @@ void HostChain::add_ready_slices() {
   }
 }
 
-// If ranks sleep while they wait, waking all of them after every step would take longer than the
-// steps.
+// Wakes only the next rank, or all ranks once the slice is complete. If ranks sleep while they
+// wait, waking all of them after every step would take longer than the steps.
 void HostChain::wake_after_adding() {
   Doorbell& bell = op_.lane.block().bell;
   if (node_.rank() + 1 == node_.size()) {

@@ -22,9 +22,8 @@ namespace {
 
 constexpr std::uint64_t kTileBytes = 64 << 10;
 
-// Returns how many bytes a slice may take up in a rank's segment. Small enough that the segments
-// that all ranks use at a time fit into the caches, and large enough that ranks that share a core
-// seldom switch.
+// Returns how many bytes a slice may take up in a rank's segment: few enough that all segments in
+// use at a time fit into the caches, and enough that ranks that share a core seldom switch.
 std::uint64_t segment_bytes(int ranks) {
   constexpr std::uint64_t kBytesOfAllRanks = 1 << 20;
   constexpr std::uint64_t kMaxSliceBytes = 128 << 10;
@@ -41,8 +40,9 @@ HostPath::HostPath(NodeSegment& node, StallMonitor& stalls, std::uint64_t cache_
                      HostSlices(op.staging->host_call(), node.size(), segment_bytes(node.size())),
                      first) {}
 
-// Fills the first slice before this rank knows whether all ranks use host memory. If ranks share
-// cores, another wait for all ranks would cost another round of context switches.
+// Fills the first slice before this rank knows whether all ranks use host memory. Otherwise the
+// ranks would have to wait for each other twice, and if they share cores, each wait costs a round
+// of context switches.
 bool HostPath::run() {
   check_access();
   begin();

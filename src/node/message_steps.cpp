@@ -107,10 +107,10 @@ void MessageSteps::offer(MessageItem& item) {
   if (item.in_ring) prefetch_later_message(item);
 }
 
-// Prefetches what offering a later message through the message ring will store to, so that the
-// stores seldom wait for lines that the receiver has read: its entry of the mailbox, and the part
-// of the ring that follows the messages until then. Assumes that these are as long as `item`. Does
-// nothing for long messages, or if the ring may start at its beginning again.
+// Prefetches the memory to which a later message will be written when it is offered: its entry in
+// the mailbox and its part of the message ring. The stores then seldom wait for cache lines that
+// the receiver has read. Assumes that the messages up to that one are as long as `item`. Does
+// nothing for long messages, or if the ring may wrap around before that message.
 void MessageSteps::prefetch_later_message(const MessageItem& item) const {
   constexpr std::uint64_t kDistance = 4;  // in messages
   if (item.bytes >= kLeastRead || !ring_.advances()) return;

@@ -43,7 +43,7 @@ class MessageSteps {
   // Copies the message of a receive whose state is `begun`. Returns false if the message has to
   // come in pieces, which takes several steps.
   [[nodiscard]] bool take(MessageItem& item);
-  // Rings the peers that must see the steps taken since the last call of ring_peers().
+  // Rings the peers that must see the steps taken since the last call to ring_peers().
   void ring_peers();
 
   // Returns whether an offered message has the count and type that its receive expects.

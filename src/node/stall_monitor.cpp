@@ -10,8 +10,8 @@
 namespace hccl::node {
 namespace {
 
-// The longest sleep between checks. Some events ring no doorbell: for example, when a peer begins
-// to wait in another call.
+// The longest sleep between checks. Not every event rings the doorbell. For example, a peer that
+// begins to wait in another call does not ring it.
 constexpr std::chrono::milliseconds kMaxSleep{500};
 
 }  // namespace

@@ -98,10 +98,11 @@ bool TileRunner::all_peer_buffers(Visit visit) const {
 }
 
 // Maps all pages of the peers' buffers. Otherwise a reused buffer would cause page faults for
-// hundreds of calls, until every process has accessed every page. Maps nothing in two cases: if
-// each rank computes and maps only a fixed share of the tiles (Mapping::by_shares), or if this rank
-// uses its own buffers for the first time: unless a buffer is used again, most processes never
-// access most of its pages. Returns false if the operation ends before all buffers are mapped.
+// hundreds of calls, until every process has accessed every page. Maps nothing if each rank
+// computes and maps only a fixed share of the tiles (Mapping::by_shares). Maps nothing either if
+// this rank uses its own buffers for the first time (Mapping::unused), because most processes never
+// access most pages of a buffer that is used only once. Returns false if the operation ends before
+// all buffers are mapped.
 bool TileRunner::map_peers() {
   mapped_ = true;
   static_cast<void>(all_peer_buffers([&](device::ArenaView& memory, std::uint64_t offset,
@@ -172,13 +173,13 @@ bool TileRunner::enter_tile(std::uint32_t number) const {
   return false;
 }
 
-// The limits are measured. Up to `most` bytes, plain stores find enough of their lines in the
-// caches; above cache_bytes_ / 2, they do so only if a copy writes each line to all destinations
-// before the next line. Operations that read at least twice as much as they write have a smaller
-// limit, which leaves the caches to the data read. Operations that write at least twice as much as
-// they read have a larger limit. Parts that reduce use plain stores, because the library reads
-// their output next. For other parts, the size of the whole call on this node counts: together they
-// write as much as that call, and the inputs of its ranks are in the caches too.
+// The limits come from measurements. Up to `most` bytes, plain stores find enough of their lines in
+// the caches; above cache_bytes_ / 2, they do so only if a copy writes each line to all
+// destinations before the next line. Operations that read at least twice as much as they write have
+// a smaller limit, which leaves the caches to the data read. Operations that write at least twice
+// as much as they read have a larger limit. Parts that reduce use plain stores, because the library
+// reads their output next. For other parts, the size of the whole call on this node counts:
+// together they write as much as that call, and the inputs of its ranks are in the caches too.
 reduce::StorePolicy TileRunner::choose_store_policy() const {
   if (op_.slicing.slices() > 1) return reduce::StorePolicy::cached;  // the result is copied next
   const bool is_part = op_.call.whole != nullptr;
@@ -240,8 +241,8 @@ void TileRunner::run_tile(std::uint32_t number) const {
   }
 }
 
-// Copies both directions of a pair of ranks together: if the call is in place, the source of each
-// direction is the destination of the other.
+// Copies both directions of each pair of ranks together, because if the call is in place, the
+// source of each direction is the destination of the other.
 void TileRunner::exchange_tile(const Tile& tile) const {
   alignas(64) thread_local std::array<std::byte, TilePlan::kMaxPairTileBytes> bounce;
   const int rank = tile.chunk;

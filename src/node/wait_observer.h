@@ -13,7 +13,7 @@ namespace hccl::node {
 
 class WaitObserver {
  public:
-  // The longest sleep between two calls of on_sleep().
+  // The longest sleep between two calls to on_sleep().
   static constexpr std::chrono::milliseconds kPeriod{50};
 
   WaitObserver() = default;

@@ -59,7 +59,7 @@ class Dialer final : public ConnectionAttempt {
   Deadline::Duration pause_;
   int refusals_ = 0;                   // consecutive refusals
   std::string given_up_;               // the error text; empty until the dialer gives up
-  std::vector<std::string> failures_;  // per target: the reason of the last failure
+  std::vector<std::string> failures_;  // per target: the reason for the last failure
 };
 
 }  // namespace hccl::transport

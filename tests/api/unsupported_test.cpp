@@ -17,7 +17,7 @@ Result call(Result (*function)(Parameters...)) {
   return function(Parameters{}...);
 }
 
-// A function's name, and a call of the function with zeros.
+// A function's name, and a call to the function with zeros.
 template <class Result>
 struct Function {
   const char* name;

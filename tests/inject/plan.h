@@ -7,7 +7,7 @@
 
 namespace hccl::test {
 
-// Makes the n-th call of a function in a phase of the program fail with this errno.
+// Makes the n-th call to a function in a phase of the program fail with this errno.
 struct Injection {
   std::string phase;
   std::string function;

@@ -66,8 +66,8 @@ RANK_TEST(Communicators, ServeSeveralStreams, std::vector{3, 8}) {
   for (const OperationRun& run : runs) run.verify();
 }
 
-// Creates, finalizes and destroys communicators on one device. A second finalize must succeed, and
-// a second destroy must fail.
+// Creates, finalises and destroys communicators on one device. Finalising again must succeed, and
+// destroying again must fail.
 void create_and_destroy(World& world) {
   Session session(world);
   synStreamHandle stream = session.make_stream();

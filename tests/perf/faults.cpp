@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library that is preloaded into hccl-perf and intercepts calls of HCCL. PERF_TEST_FAULT selects
+// A library that is preloaded into hccl-perf and intercepts calls to HCCL. PERF_TEST_FAULT selects
 // the fault that it injects:
 //   short | long          every all-reduce omits its last element | writes one element too many
 //   shifted               every message is sent from an address that is one element too high

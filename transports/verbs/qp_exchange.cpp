@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serializes the parameters, and exchanges them over a non-blocking socket.
+// Serialises the parameters, and exchanges them over a non-blocking socket.
 #include "verbs/qp_exchange.h"
 
 #include "base/retry.h"

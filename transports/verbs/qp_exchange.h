@@ -32,7 +32,7 @@ struct QpInfo {
 constexpr std::size_t kQpInfoBytes = 56;
 
 [[nodiscard]] Bytes serialize(const QpInfo& info);
-// Parses serialized parameters. Returns nothing if the bytes are malformed or come from another
+// Parses serialised parameters. Returns nothing if the bytes are malformed or come from another
 // version.
 [[nodiscard]] std::optional<QpInfo> parse_qp_info(std::span<const std::byte> bytes);
 

@@ -22,7 +22,7 @@ struct VerbsAddress {
 };
 
 [[nodiscard]] Bytes serialize(const VerbsAddress& address);
-// Parses a serialized address. Returns nothing if the bytes are malformed or come from another
+// Parses a serialised address. Returns nothing if the bytes are malformed or come from another
 // version.
 [[nodiscard]] std::optional<VerbsAddress> parse_verbs_address(std::span<const std::byte> bytes);
 

@@ -33,7 +33,7 @@ constexpr const char* kInfinibandOnly = "it concerns InfiniBand's subnets, not R
 constexpr std::array kCompletions{
     Cause{"success", Severity::ignorable, "nothing went wrong", kNothing},
     Cause{"local length error", Severity::own_fault,
-          "a message is longer than the buffer that was posted for it, or than the port carries",
+          "a message is longer than the buffer that was posted for it, or than the port can carry",
           kSameVersion},
     Cause{"local QP operation error", Severity::own_fault,
           "the queue pair was given a request that it does not support", kReport},

@@ -46,13 +46,14 @@ def _parser() -> argparse.ArgumentParser:
                        help="number of processes, one per device (1)")
     count.add_argument("--nodes", metavar="AxB", help="emulate A nodes of B devices each, with one process per device")
     run.add_argument("-m", dest="is_module", action="store_true", help="run a module instead of a file, as python -m does")
-    run.add_argument("--verbose", action="store_true", help="print the variables that are added, and torchrun's messages")
+    run.add_argument("--verbose", action="store_true",
+                     help="print the environment variables that hccl-hpu sets, and torchrun's messages")
     run.add_argument("script")
     run.add_argument("arguments", nargs=argparse.REMAINDER)
     run.set_defaults(command=_run)
     shell = commands.add_parser("shell", help="run a command, or a shell, whose programs find the devices",
                                 description="Runs a command, or a shell, whose programs find emulated devices.")
-    shell.add_argument("--verbose", action="store_true", help="print the variables that are added")
+    shell.add_argument("--verbose", action="store_true", help="print the environment variables that hccl-hpu sets")
     shell.add_argument("words", nargs=argparse.REMAINDER, metavar="command")
     shell.set_defaults(command=_shell)
     return parser

@@ -131,7 +131,7 @@ def getDeterministic() -> bool:
 
 
 def set_sync_debug_mode(debug_mode: int | str) -> None:
-    """Stores the mode. The emulated device never synchronizes implicitly."""
+    """Stores the mode. The emulated device never synchronises implicitly."""
     _state["sync_debug_mode"] = {"default": 0, "warn": 1, "error": 2}.get(debug_mode, debug_mode)
 
 

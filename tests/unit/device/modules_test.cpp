@@ -208,7 +208,7 @@ TEST_F(HeldNames, HeldFoldersAreErrorThatNamesUser) {
                  kUser, " has no usable directory for a lock file (/run/user/", kUser,
                  "/hccl: No such file or directory, ", kFolders[0], ": belongs to user 65534, ",
                  kFolders[1], ": belongs to user 65534); set HCCL_NODE_ID on all ranks of this ",
-                 "machine to the same name, which other users cannot guess"));
+                 "machine to one name that other users cannot guess"));
 }
 
 // Tests the registry. A module must have at most one holder on a node, and errors must be able to

@@ -52,7 +52,7 @@ class Gate {
   std::atomic<bool> open_{false};
 };
 
-// Records the calls of callbacks in order.
+// Records the callbacks that are called, in order.
 class Callbacks {
  public:
   // The argument of one callback.

@@ -154,7 +154,7 @@ class Streams : public testing::Test {
                           << " bytes nothing moves";
     }
     wire_.run();
-    // Each call of flushed() handles a bounded number of completions.
+    // Each call to flushed() handles a bounded number of completions.
     for (int looks = 0; looks < 20 && !(near.flushed() && far.flushed()); ++looks) {
     }
     EXPECT_TRUE(near.flushed() && far.flushed());

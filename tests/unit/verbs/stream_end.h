@@ -50,7 +50,7 @@ class StreamEnd {
     receive_.emplace(pair_, memory_, cache_, ring, adverts);
   }
 
-  // Handles completions, as most calls of a VerbsEndpoint do first.
+  // Handles completions, as most functions of VerbsEndpoint do first.
   void progress() {
     const auto immediates = pair_.poll();
     for (const std::uint32_t immediate : immediates) handle(decode(immediate));
