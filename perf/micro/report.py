@@ -107,7 +107,7 @@ def show_copies(times):
             copies = {name.split("/")[3]: each for name, each in times.items()
                       if name.startswith(f"copy/{regime}/{ranks}/")}
             best = min(copies, key=copies.get)
-            shown.append(f"{best}, {ranks} to {ranks} {title} ({copies[best] / 1000:,.1f} µs)")
+            shown.append(f"{best}, {ranks} to {ranks} {title} ({copies[best] / 1000:,.1f} us)")
     return "Fastest copies: " + "; ".join(shown) + "."
 
 

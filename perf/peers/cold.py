@@ -99,7 +99,7 @@ class Case:
         rows += [[f"{label} / fastest peer", *(f"{self.ratio(label, number):.2f}" for number in self.columns)]
                  for label in self.samples if label.startswith("hccl")]
         return "\n\n".join([f"### {self.pairs} pairs of {show_size(self.size)}, {kind}, {self.ranks} ranks",
-                            table(["µs per call in round", *map(str, self.columns)], rows)])
+                            table(["us per call in round", *map(str, self.columns)], rows)])
 
     def as_json(self):
         return {"ranks": self.ranks, "pairs": self.pairs, "bytes": self.size, "reallocates": self.reallocates,

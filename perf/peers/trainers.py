@@ -166,7 +166,7 @@ class Race:
         rows.append([self.alone.label, f"{statistics.median(self.alone.steps):.3g}", "", "", "", "", ""])
         words = " ".join(word for pair in MODELS[self.size].items() for word in pair)
         return "\n\n".join([
-            f"### A training with {self.size // MIB} MiB of gradients, {ranks} ranks",
+            f"### A training run with {self.size // MIB} MiB of gradients, {ranks} ranks",
             f"`ddp_trainer -g {ranks} {words} --epochs {EPOCHS[self.size]}`",
             table(["side", "step, ms", "added, ms", "exposed, ms", f"step / that of {self.best.label}",
                    "added: times smaller", "exposed: times smaller"], rows)])
