@@ -3,11 +3,12 @@
 
 #include "block_pool.h"
 #include "storage.h"
-#include "streams.h"
 
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <thread>
+#include <utility>
 
 #include <ATen/ops/empty.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -19,27 +20,29 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The longest wait for threads that are starting.
-constexpr auto kTimeout = 1s;
+constexpr auto kTimeout = 5s;
 
-std::atomic<int> started{0};
+std::atomic<bool> have_started{false};
 
 }  // namespace
 
 // Programs select a device through Python, and so with the interpreter's lock.
-void AutogradThreads::count_start() noexcept {
-  if (PyGILState_Check() == 0) started.fetch_add(1);
+void AutogradThreads::notice_start() noexcept {
+  if (PyGILState_Check() == 0) have_started = true;
 }
 
 // The thread of a device runs one backward pass after the other, so an empty pass returns after the
 // thread has released the objects of the pass before. The empty pass itself has no Python objects.
+// It runs on a thread of its own, because the pass before may never end.
 void AutogradThreads::settle() {
-  if (started.load() == 0 || BlockPool::instance().is_in_forked_process()) return;
-  const auto deadline = std::chrono::steady_clock::now() + kTimeout;
-  while (started.load() < visible_devices() && std::chrono::steady_clock::now() < deadline)
-    std::this_thread::sleep_for(1ms);
-  const at::Tensor nothing = at::empty({0}, kHpu).requires_grad_();
-  static_cast<void>(torch::autograd::grad({nothing}, {nothing}, {nothing.detach()}));
+  if (!have_started || BlockPool::instance().is_in_forked_process()) return;
+  std::packaged_task<void()> pass([] {
+    const at::Tensor nothing = at::empty({0}, kHpu).requires_grad_();
+    static_cast<void>(torch::autograd::grad({nothing}, {nothing}, {nothing.detach()}));
+  });
+  const std::future<void> end = pass.get_future();
+  std::thread(std::move(pass)).detach();
+  end.wait_for(kTimeout);
 }
 
 }  // namespace hccl_torch_hpu

@@ -7,9 +7,9 @@ namespace hccl_torch_hpu {
 
 class AutogradThreads {
  public:
-  // Counts the calling thread if it is one of the threads. Each one selects its device when it
-  // starts, and no longer needs the interpreter's lock then. Thread safety: any thread.
-  static void count_start() noexcept;
+  // Notices that the threads have started if the calling thread is one of them: each one selects
+  // its device when it starts. Thread safety: any thread.
+  static void notice_start() noexcept;
   // Blocks until the threads no longer need the interpreter's lock: after a backward pass has
   // returned, its thread still releases Python objects. A thread that asks for the lock while the
   // interpreter ends would abort the process. Does nothing if the process has no such threads.

@@ -35,7 +35,7 @@ class HpuGuard final : public c10::impl::DeviceGuardImplInterface {
   // Returns the current device. A process has only one device, so the current device never changes.
   c10::Device exchangeDevice(c10::Device /*device*/) const override { return kHpu; }
   c10::Device getDevice() const override { return kHpu; }
-  void setDevice(c10::Device /*device*/) const override { AutogradThreads::count_start(); }
+  void setDevice(c10::Device /*device*/) const override { AutogradThreads::notice_start(); }
   void uncheckedSetDevice(c10::Device /*device*/) const noexcept override {}
   c10::DeviceIndex deviceCount() const noexcept override {
     return static_cast<c10::DeviceIndex>(visible_devices());
