@@ -31,6 +31,14 @@ def uses_huge_pages_everywhere():
     return setting.exists() and "[always]" in setting.read_text()
 
 
+def loads_verbs():
+    try:
+        ctypes.CDLL("libibverbs.so.1")
+    except OSError:
+        return False
+    return True
+
+
 NEEDS = {
     r"mpirun": lambda: shutil.which("mpirun") is not None,
     r"several cores": lambda: len(os.sched_getaffinity(0)) > 1,
@@ -45,6 +53,7 @@ NEEDS = {
     r"huge pages on request only": lambda: not uses_huge_pages_everywhere(),
     r"pidfd": lambda: hasattr(os, "pidfd_open"),
     r"ipv6": lambda: Path("/proc/net/if_inet6").exists() and Path("/proc/net/if_inet6").read_text() != "",
+    r"libibverbs": loads_verbs,
     r"rdma": lambda: any(Path("/sys/class/infiniband").glob("*")),
     r"rdma hosts": lambda: "RXE_NODES" in os.environ,
     r"another build": lambda: False,  # such as one without sanitizers, which distort measurements

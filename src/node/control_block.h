@@ -97,10 +97,10 @@ inline constexpr std::uint32_t kHostPayloadLanes = 8;
   return fits_host_payload(Slot::kPayloadBytes + 1, ranks);
 }
 
-// How the ranks map the two buffers of one rank. `unused`: the lane has not used this pair of
-// buffers before, so each rank maps the tiles that it computes. `by_shares`: the larger buffer is
-// large and the pair has rarely been used, so each rank computes a fixed share of the tiles and
-// maps only that share. `whole`: every rank maps all of both buffers.
+// How a rank maps its peers' buffers. Each rank chooses by how often the lane has used the rank's
+// own pair of buffers. `unused`: never, so the rank maps the tiles that it computes. `by_shares`:
+// rarely, and the larger buffer is large; if any rank chooses this, every rank computes a fixed
+// share of the tiles and maps only that share. `whole`: the rank maps all buffers completely.
 enum class Mapping : std::uint8_t { whole, unused, by_shares };
 
 // The properties of a rank's buffers, which pack_memory() packs into one byte of the rank's slot.

@@ -110,7 +110,8 @@ void MessageSteps::offer(MessageItem& item) {
 // Prefetches the memory to which a later message will be written when it is offered: its entry in
 // the mailbox and its part of the message ring. The stores then seldom wait for cache lines that
 // the receiver has read. Assumes that the messages up to that one are as long as `item`. Does
-// nothing for long messages, or if the ring may wrap around before that message.
+// nothing for long messages; prefetches only the entry if the ring wraps around before that
+// message.
 void MessageSteps::prefetch_later_message(const MessageItem& item) const {
   constexpr std::uint64_t kDistance = 4;  // in messages
   if (item.bytes >= kLeastRead || !ring_.advances()) return;

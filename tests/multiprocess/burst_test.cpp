@@ -272,7 +272,8 @@ TEST_P(Bursts, BeyondTheQueueMatchCallsMadeOneByOne) {
 TEST_P(Bursts, InHostMemoryMatchCallsMadeOneByOne) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP()
-      << "two streams reuse a mailbox entry in an order that a receipt of another process "
+      << "needs another build: two streams reuse a mailbox entry in an order that a receipt of "
+         "another process "
          "establishes, which ThreadSanitizer does not see; MatchBetweenThreads covers this";
 #endif
   const unsigned long long seed = test_seed();

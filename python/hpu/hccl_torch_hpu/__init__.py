@@ -25,7 +25,7 @@ def is_active() -> bool:
 
 
 def operation_counts() -> dict[str, int]:
-    """Returns the number of calls of each operation on HPU tensors since the start or ``reset_operation_counts()``.
+    """Returns the number of calls to each operation on HPU tensors since the start or ``reset_operation_counts()``.
 
     Views, copies and allocations, which the device performs itself, are not counted. All other operations run
     PyTorch's CPU kernels.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Registers the device's guard, streams, events and timers with PyTorch.
-#include "autograd_threads.h"
+#include "autograd_thread.h"
 #include "storage.h"
 #include "streams.h"
 
@@ -35,7 +35,7 @@ class HpuGuard final : public c10::impl::DeviceGuardImplInterface {
   // Returns the current device. A process has only one device, so the current device never changes.
   c10::Device exchangeDevice(c10::Device /*device*/) const override { return kHpu; }
   c10::Device getDevice() const override { return kHpu; }
-  void setDevice(c10::Device /*device*/) const override { AutogradThreads::notice_start(); }
+  void setDevice(c10::Device /*device*/) const override { AutogradThread::notice_task(); }
   void uncheckedSetDevice(c10::Device /*device*/) const noexcept override {}
   c10::DeviceIndex deviceCount() const noexcept override {
     return static_cast<c10::DeviceIndex>(visible_devices());

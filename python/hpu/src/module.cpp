@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Defines the module hccl_torch_hpu._C. Loading it registers the device "hpu" with PyTorch.
 #include "allocator.h"
-#include "autograd_threads.h"
+#include "autograd_thread.h"
 #include "block_pool.h"
 #include "fallback.h"
 #include "generator.h"
@@ -60,7 +60,7 @@ PYBIND11_MODULE(_C, module) {
   module.def("reset_peaks", [] { BlockPool::instance().reset_peaks(); });
   module.def("reset_accumulated", [] { BlockPool::instance().reset_accumulated(); });
   module.def("synchronize", &Streams::synchronize_all, py::call_guard<py::gil_scoped_release>());
-  module.def("settle_autograd", &AutogradThreads::settle, py::call_guard<py::gil_scoped_release>());
+  module.def("settle_autograd", &AutogradThread::settle, py::call_guard<py::gil_scoped_release>());
   module.def("operation_counts", &operation_counts);
   module.def("reset_operation_counts", &reset_operation_counts);
   module.def("record_steps", [](bool enabled) { StepRecorder::instance().enable(enabled); });

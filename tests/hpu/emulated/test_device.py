@@ -199,6 +199,21 @@ gradients = torch.autograd.grad(sum(inputs), inputs)
         assert ended.returncode == 0, ended.stderr
 
 
+def test_ends_although_a_backward_pass_never_does():
+    ended = run_apart("""
+import threading
+import time
+import torch
+y = torch.ones(1, device="hpu", requires_grad=True).clone()
+begun = threading.Event()
+y.register_hook(lambda gradient: (begun.set(), threading.Event().wait()))
+threading.Thread(target=y.backward, daemon=True).start()
+begun.wait()
+""", TORCH_AUTOGRAD_SHUTDOWN_WAIT_LIMIT="0")
+    assert ended.returncode == 0, ended.stderr
+    assert "a backward pass is still running while the program ends" in ended.stderr
+
+
 def _touch(queue) -> None:
     try:
         torch.ones(3, device="hpu")

@@ -164,7 +164,7 @@ TEST(VerbsLibrary, IsLoadedOrExplained) {
   const VerbsLibrary* const library = verbs_library();
   EXPECT_EQ(library, verbs_library()) << "loaded once";
   EXPECT_EQ(library == nullptr, !why_no_verbs_library().empty()) << why_no_verbs_library();
-  if (library == nullptr) GTEST_SKIP() << why_no_verbs_library();
+  if (library == nullptr) GTEST_SKIP() << "needs libibverbs: " << why_no_verbs_library();
   EXPECT_STREQ(library->wc_status_str(IBV_WC_RETRY_EXC_ERR), "transport retry counter exceeded");
   EXPECT_STREQ(library->event_type_str(IBV_EVENT_PORT_ERR), "port error");
   EXPECT_EQ(fork_remark(), "") << "nothing was registered before";
@@ -173,7 +173,7 @@ TEST(VerbsLibrary, IsLoadedOrExplained) {
 // A symbol with several versions must resolve to the current version, not to IBVERBS_1.0.
 TEST(VerbsLibrary, UsesCurrentAbi) {
   const VerbsLibrary* const library = verbs_library();
-  if (library == nullptr) GTEST_SKIP() << why_no_verbs_library();
+  if (library == nullptr) GTEST_SKIP() << "needs libibverbs: " << why_no_verbs_library();
   void* const handle = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_NOLOAD);
   ASSERT_NE(handle, nullptr);
   void* const old = dlvsym(handle, "ibv_create_qp", "IBVERBS_1.0");
