@@ -23,7 +23,7 @@ TICKS = [digit * decade for decade in DECADES for digit in (1, 2, 5)]
 
 
 def short_time(nanoseconds):
-    for size, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
+    for size, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "us")):
         if nanoseconds >= size:
             return f"{nanoseconds / size:g} {unit}"
     return f"{nanoseconds:g} ns"

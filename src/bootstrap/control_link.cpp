@@ -78,9 +78,7 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, FrameConn
         text(ended.why(), ", ", connection_text(ended.ends().own, ended.ends().peer));
     hang_up();
     if (leaving) return leave();
-    if (forged)
-      return report_fault(hcclSocketError,
-                          text(server, ": ", kForgedFrame, "; ", kForgedFrameAdvice));
+    if (forged) return report_fault(hcclSocketError, text(server, ": ", forged_frame_text()));
     if (server_departed || server_rank < 0) return;
     report_fault(hcclSystemError,
                  text(server, " has exited or cannot be reached (", why,

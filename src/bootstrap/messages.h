@@ -5,6 +5,7 @@
 
 #include "base/address.h"
 #include "base/secret.h"
+#include "base/text.h"
 #include "bootstrap/message_fields.h"
 #include "bootstrap/process_identity.h"
 #include "bootstrap/rank_table.h"
@@ -75,9 +76,12 @@ struct Failure {
 
 // The cause of the failure if a frame with a wrong authentication code arrives after a valid frame.
 inline constexpr const char* kForgedFrame = "a frame on its connection was changed in transit";
-inline constexpr const char* kForgedFrameAdvice =
-    "find the program or device that rewrites traffic between the hosts, then start all ranks "
-    "again";
+// Returns this cause, and what the user can do about it.
+[[nodiscard]] inline std::string forged_frame_text() {
+  return text(kForgedFrame,
+              "; find the program or device that rewrites traffic between the hosts, then start "
+              "all ranks again");
+}
 
 struct GaveUp {
   std::uint32_t seconds = 0;

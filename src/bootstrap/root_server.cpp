@@ -196,7 +196,7 @@ void RootServer::on_rank_connection_ended(int rank, FrameConnection& connection)
   const bool forged = connection.forged();
   if (!rendezvous_.is_over()) {
     if (forged) {
-      rendezvous_.rank_left(rank, {hcclSocketError, text(kForgedFrame, "; ", kForgedFrameAdvice)});
+      rendezvous_.rank_left(rank, {hcclSocketError, forged_frame_text()});
     } else {
       rendezvous_.rank_exited(rank);
     }

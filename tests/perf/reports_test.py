@@ -136,7 +136,7 @@ class RunPlot(unittest.TestCase):
         self.assertEqual([len(lines) for lines in panels], [2, 2])
         for words in ("all_reduce, 4 ranks", "Bus bandwidth (GB/s)", "Time per call", "out of place", "in place", "1K", "1M",
                       "float, sum  ·  somewhere, 16 cores (A & <B>)  ·  2026-02-02T02:40:00Z  ·  hccl-perf 1.0",
-                      "1 µs", "1 ms"):
+                      "1 us", "1 ms"):
             self.assertIn(words, self.words)
 
     def test_names_what_differs_between_lines(self):

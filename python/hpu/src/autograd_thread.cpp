@@ -52,7 +52,9 @@ void AutogradThread::settle() noexcept {
           "may abort; let the thread that called backward() end first\n",
           stderr);
     }
-  } catch (const std::exception&) {  // no thread can be started
+  } catch (const std::exception&) {
+    // No thread can be started, so the program ends without the wait. An error of the pass itself
+    // stays in `end`: the pass has then not waited either.
   }
 }
 

@@ -202,7 +202,6 @@ gradients = torch.autograd.grad(sum(inputs), inputs)
 def test_ends_although_a_backward_pass_never_does():
     ended = run_apart("""
 import threading
-import time
 import torch
 y = torch.ones(1, device="hpu", requires_grad=True).clone()
 begun = threading.Event()
