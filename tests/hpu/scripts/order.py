@@ -131,6 +131,7 @@ def main() -> None:
     print("in order", flush=True)
     mine = torch.ones(_ELEMENTS, device="hpu")
     dist.all_reduce(mine)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # torchrun may send it before the traceback is printed
     if rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     dist.all_reduce(mine)
