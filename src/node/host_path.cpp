@@ -23,11 +23,17 @@ namespace {
 constexpr std::uint64_t kTileBytes = 64 << 10;
 
 // Returns how many bytes a slice may take up in a rank's segment: few enough that all segments in
-// use at a time fit into the caches, and enough that ranks that share a core seldom switch.
-std::uint64_t segment_bytes(int ranks) {
+// use at a time fit into the caches, and enough that ranks that share a core seldom switch. If
+// every rank has a core, and so a second-level cache, long calls are cut into larger slices,
+// because the ranks then wait for each other less often.
+std::uint64_t segment_bytes(const CollectiveCall& call, const NodeSegment& node) {
   constexpr std::uint64_t kBytesOfAllRanks = 1 << 20;
   constexpr std::uint64_t kMaxSliceBytes = 128 << 10;
+  constexpr std::uint64_t kLongCallBytes = 1 << 20;
   static_assert(kMaxSliceBytes <= HostSlices::kSegmentBytes);
+  const int ranks = node.size();
+  if (node.cores().exclusive && ranks > 2 && send_bytes(call, ranks) >= kLongCallBytes)
+    return HostSlices::kSegmentBytes;
   return std::clamp<std::uint64_t>(kBytesOfAllRanks / static_cast<std::uint64_t>(ranks), 32 << 10,
                                    kMaxSliceBytes);
 }
@@ -37,7 +43,8 @@ std::uint64_t segment_bytes(int ranks) {
 HostPath::HostPath(NodeSegment& node, StallMonitor& stalls, std::uint64_t cache_bytes,
                    CollectiveOperation& op, std::uint32_t first)
     : HostCollective(node, stalls, cache_bytes, op,
-                     HostSlices(op.staging->host_call(), node.size(), segment_bytes(node.size())),
+                     HostSlices(op.staging->host_call(), node.size(),
+                                segment_bytes(op.staging->host_call(), node)),
                      first) {}
 
 // Fills the first slice before this rank knows whether all ranks use host memory. Otherwise the

@@ -15,12 +15,15 @@ namespace {
 
 // Returns the minimum size of the blocks that a rank reads. With smaller blocks, HostPath takes
 // less time than the system calls. HostPath copies each block to a staging buffer once, for all
-// ranks that need the block, so direct reads gain less if many ranks share the cores.
+// ranks that need the block, so direct reads gain less if many ranks share the cores. Nor do they
+// gain if all ranks read the root's memory on cores of their own: the kernel's locks and reference
+// counts for that memory then delay all of them.
 std::uint64_t least_block_bytes(const CollectiveTraits& traits, const NodeSegment& node) {
+  constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
   if (node.size() == 2) return 4 << 10;
   if (traits.exchanges()) return 16 << 10;
-  return node.size() <= 2 * node.cores().cores ? 128 << 10
-                                               : std::numeric_limits<std::uint64_t>::max();
+  if (traits.senders == RankSet::root && node.cores().exclusive) return kNever;
+  return node.size() <= 2 * node.cores().cores ? 128 << 10 : kNever;
 }
 
 // Returns whether a rank's input stays unchanged while its peers read it, if the buffers of every
