@@ -47,12 +47,12 @@ void publish(const NodeSegment& node, const CollectiveOperation& op) {
 // Prefetches the slot of a later operation, so that posting that operation seldom waits for lines
 // that peers have read. Assumes that the later operation sends as much data as `op`. With two
 // ranks, or with eight on two cores, this saved a fifth of the time of an operation or more; with
-// eight ranks on 16 cores, it cost a tenth. A peer that is far behind may still read the slot,
-// which does no harm.
+// eight ranks on 16 cores, it cost a tenth. The limit lies between the two. A peer that is far
+// behind may still read the slot, which does no harm.
 void prefetch_later_slot(const NodeSegment& node, const CollectiveOperation& op) {
   constexpr std::uint32_t kDistance = 4;
-  constexpr int kMaxRanksToGain = 4;
-  if (node.cores().exclusive && node.size() > kMaxRanksToGain) return;
+  constexpr int kMaxRanksWithGain = 4;
+  if (node.cores().exclusive && node.size() > kMaxRanksWithGain) return;
   const Slot& later = op.lane.slot(op.number + kDistance, node.rank());
   reduce::prefetch_for_stores(reinterpret_cast<const std::byte*>(&later),
                               Slot::kHeaderBytes + (op.continues ? 0 : op.send_bytes));

@@ -130,8 +130,8 @@ def main() -> None:
     use_pending_receives(rank, total)
     print("in order", flush=True)
     mine = torch.ones(_ELEMENTS, device="hpu")
-    dist.all_reduce(mine)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # torchrun may send it before the traceback is printed
+    dist.all_reduce(mine)
     if rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     dist.all_reduce(mine)
