@@ -17,15 +17,16 @@ void FinalAck::send(int socket, std::uint64_t consumed) noexcept {
   retried([&] { return ::send(socket, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL); });
 }
 
-FinalAck::Connection FinalAck::receive(int socket) noexcept {
+FinalAck::ConnectionState FinalAck::receive(int socket) noexcept {
   for (;;) {
     // Ignore any bytes after the acknowledgement.
     std::byte ignored{};
     std::span<std::byte> place(received_);
     place = count_ < place.size() ? place.subspan(count_) : std::span(&ignored, 1);
     const ssize_t got = recv(socket, place.data(), place.size(), MSG_DONTWAIT);
-    if (got == 0 || (got < 0 && errno == ECONNRESET)) return Connection::closed;
-    if (got < 0) return errno == EAGAIN || errno == EINTR ? Connection::open : Connection::failed;
+    if (got == 0 || (got < 0 && errno == ECONNRESET)) return ConnectionState::closed;
+    if (got < 0)
+      return errno == EAGAIN || errno == EINTR ? ConnectionState::open : ConnectionState::failed;
     if (count_ < received_.size()) count_ += static_cast<std::size_t>(got);
   }
 }

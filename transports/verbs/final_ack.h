@@ -19,9 +19,9 @@ class FinalAck {
   // Sends the acknowledgement. Does not block, and gives up if the socket's buffer is full.
   static void send(int socket, std::uint64_t consumed) noexcept;
 
-  enum class Connection : std::uint8_t { open, closed, failed };  // failed: errno is set
+  enum class ConnectionState : std::uint8_t { open, closed, failed };  // failed: errno is set
   // Reads what the peer has sent and returns the state of the connection. Does not block.
-  [[nodiscard]] Connection receive(int socket) noexcept;
+  [[nodiscard]] ConnectionState receive(int socket) noexcept;
   // Returns the number of bytes that the peer has consumed, or nothing before its acknowledgement
   // has arrived.
   [[nodiscard]] std::optional<std::uint64_t> consumed() const;

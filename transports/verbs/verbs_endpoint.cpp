@@ -138,15 +138,15 @@ void VerbsEndpoint::throw_if_lost() const {
 }
 
 void VerbsEndpoint::check_peer() noexcept {
-  const FinalAck::Connection connection = final_ack_.receive(socket_.get());
+  const FinalAck::ConnectionState connection = final_ack_.receive(socket_.get());
   const int error = errno;
   // If the peer has consumed all bytes, no acknowledgement by the NIC is needed.
   if (send_ && final_ack_.consumed() && *final_ack_.consumed() >= send_->written())
     send_->abandon();
   const std::string_view see = "; see that rank's output";
-  if (connection == FinalAck::Connection::closed) {
+  if (connection == FinalAck::ConnectionState::closed) {
     mark_lost(text("the process has closed its connection or ended", see));
-  } else if (connection == FinalAck::Connection::failed) {
+  } else if (connection == FinalAck::ConnectionState::failed) {
     mark_lost(text("its host does not answer: ", system_error_text(error), see));
   } else if (transport::is_silent(socket_.get(), limits_.silence)) {
     mark_lost("its host does not answer; check the link and that host");
