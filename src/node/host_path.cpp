@@ -25,11 +25,11 @@ constexpr std::uint64_t kTileBytes = 64 << 10;
 // Returns how many bytes a slice may take up in a rank's segment: few enough that all segments in
 // use at a time fit into the caches, and enough that ranks that share a core seldom switch. If each
 // of more than two ranks has a core, and so usually a second-level cache, long calls are cut into
-// larger slices, because the ranks then wait for each other less often. Two ranks did not gain.
+// larger slices, because the ranks then wait for each other less often.
 std::uint64_t segment_bytes(const CollectiveCall& call, const NodeSegment& node) {
   constexpr std::uint64_t kBytesOfAllRanks = 1 << 20;
   constexpr std::uint64_t kMaxSliceBytes = 128 << 10;
-  constexpr std::uint64_t kLongCallBytes = 1 << 20;
+  constexpr std::uint64_t kLongCallBytes = 4 << 20;
   static_assert(kMaxSliceBytes <= HostSlices::kSegmentBytes);
   const int ranks = node.size();
   if (node.cores().exclusive && ranks > 2 && send_bytes(call, ranks) >= kLongCallBytes)
