@@ -56,7 +56,7 @@ struct Baseline {
 };
 
 // Reads a baseline. Throws UsageError if the file cannot be read, was not written by hccl-perf, or
-// has fewer than kFewestSamples timed passes of a cell.
+// has fewer than kFewestSamples timed passes for any cell.
 [[nodiscard]] Baseline read_baseline(const std::string& path);
 
 // Throws UsageError if a run with these options on `ranks` ranks differs from the baseline in the

@@ -15,7 +15,8 @@ namespace hccl_perf {
 namespace {
 
 // Returns the standard error of the median of normally distributed samples. Estimates the standard
-// deviation from the median absolute deviation. 1.2533 is sqrt(pi / 2), 1.4826 is 1 / Phi^-1(3/4).
+// deviation from the median absolute deviation. 1.2533 is sqrt(pi / 2), and 1.4826 is 1 /
+// Phi^-1(3/4).
 double median_error(const std::vector<double>& samples) {
   const double deviation = 1.4826 * median_deviation(samples);
   return 1.2533 * deviation / std::sqrt(static_cast<double>(samples.size()));

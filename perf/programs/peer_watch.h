@@ -33,9 +33,9 @@ class PeerWatch {
   std::thread thread_;
 };
 
-// Reports on stderr, once per rank, why a rank of this process has failed. If a sibling has failed
-// before and the message does not name that sibling, adds the sibling's failure. Then ends the
-// process, so that its peers detect the failure.
+// Reports on stderr, once per rank, why a rank of this process has failed. If a sibling failed
+// first and the message does not name it, appends that failure. Then ends the process, so that its
+// peers detect the failure.
 [[noreturn]] void fail_rank(Board& board, int rank, bool supervised, const std::string& message);
 
 }  // namespace hccl_perf

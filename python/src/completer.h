@@ -70,7 +70,8 @@ class Completer {
   // Completes the future of a work that has ended. If `abandoned`, leaks the work instead. Call it
   // without the lock.
   static void complete_future(c10::intrusive_ptr<Work> work, bool abandoned);
-  // Wakes or starts a thread for the next work. Call it with the lock held.
+  // Wakes the idle threads, or starts a thread if none is idle, to complete the next Work. Call it
+  // with the lock held.
   static void call_for_thread(const std::shared_ptr<State>& state);
 
   // Returns 1 if called on a thread of this object, else 0.

@@ -69,9 +69,10 @@ BlockLayout lay_out(const comm::Communicator& communicator, std::uint64_t buffer
     const std::uint64_t count = counts.values[rank];
     const std::uint64_t first = displacements != nullptr && count != 0 ? displacements[rank] : next;
     if (first > most || count > most - first) {
-      throw Error(hcclInvalidArgument,
-                  text(counts.name, '[', rank, "] is ", count, ", and its block begins at element ",
-                       first, " and ends past 2^63 bytes; pass smaller counts or displacements"));
+      throw Error(
+          hcclInvalidArgument,
+          text(counts.name, '[', rank, "] is ", count, ": the block that begins at element ", first,
+               " would end past 2^63 bytes; pass smaller counts or displacements"));
     }
     layout.blocks.push_back({buffer + first * size, count, count * size, rank});
     next = first + count;

@@ -74,8 +74,9 @@ inline void check_rank(int rank, int size, const char* name) {
                                           "; pass 0 to ", size - 1));
 }
 
-// Blocks until all work on the stream has run. Releases the pin first, because an abort waits for
-// pins. Throws Error if work has failed.
+// Blocks until all work on the stream has run. Releases the communicator's pin before it waits,
+// because an abort waits until all pins of the communicator are released. Throws Error if work has
+// failed.
 inline void wait_for(CommunicatorPin communicator, const StreamPin& stream) {
   const std::shared_ptr<comm::Communicator> kept = communicator.shared();
   { const CommunicatorPin released = std::move(communicator); }

@@ -27,13 +27,13 @@ std::string advice_on(int error, const char* otherwise) {
 
 std::string advice_on_mapping(int error) {
   if (error == ENOMEM) return "raise ulimit -v or vm.max_map_count, or free memory on this host";
-  return advice_on(error, "report this as a defect of hccl");
+  return advice_on(error, "report this as a bug in hccl");
 }
 
 std::string advice_on_thread(int error) {
   if (error == EAGAIN) return "raise ulimit -u, or the container's process limit";
   if (error == ENOMEM) return "raise ulimit -v, or free memory on this host";
-  return advice_on(error, "report this as a defect of hccl");
+  return advice_on(error, "report this as a bug in hccl");
 }
 
 }  // namespace hccl

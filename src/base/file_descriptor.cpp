@@ -19,8 +19,8 @@
 namespace hccl {
 namespace {
 
-// The set holds only descriptors below this number. The kernel assigns the lowest free number, so
-// only a process with a million open files gets a higher one. Words of the bitmap that were never
+// The bitmap `remembered` covers only descriptors below this number. The kernel assigns the lowest
+// free number, so only a process with a million open files gets a higher one. Words that were never
 // written occupy no memory.
 constexpr int kMostDescriptors = 1 << 20;
 constexpr int kBitsPerWord = 64;

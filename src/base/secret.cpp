@@ -21,7 +21,7 @@ Secret random_secret() {
   if (count != static_cast<ssize_t>(secret.size())) {
     throw Error(hcclSystemError, text("cannot get random bytes from the kernel (getrandom): ",
                                       system_error_text(errno), "; ",
-                                      advice_on(errno, "report this as a defect of hccl")));
+                                      advice_on(errno, "report this as a bug in hccl")));
   }
   return secret;
 }

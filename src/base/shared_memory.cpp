@@ -34,7 +34,7 @@ FileDescriptor create_memory_file(const char* name, std::uint64_t bytes) {
   if (!file.valid()) {
     throw Error(hcclSystemError,
                 text("cannot create shared memory (memfd_create): ", system_error_text(errno), "; ",
-                     advice_on(errno, "report this as a defect of hccl")));
+                     advice_on(errno, "report this as a bug in hccl")));
   }
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
@@ -50,7 +50,7 @@ FileDescriptor create_memory_file(const char* name, std::uint64_t bytes) {
   }
   if (fcntl(file.get(), F_ADD_SEALS, kSeals) != 0) {
     throw Error(hcclSystemError, text("cannot seal shared memory: ", system_error_text(errno), "; ",
-                                      advice_on(errno, "report this as a defect of hccl")));
+                                      advice_on(errno, "report this as a bug in hccl")));
   }
   return file;
 }

@@ -99,7 +99,7 @@ void NodeExchange::announce(const Contribution& mine) {
   member(rank_).announced = mine.announce(table_.secret);
   if (member(rank_).announced.size() > kMostAnnounced)
     throw Error(hcclInternalError, text("rank ", rank_, " announces more than ", kMostAnnounced,
-                                        " bytes; report this as a defect of hccl"));
+                                        " bytes of data; report this as a bug in hccl"));
 }
 
 void NodeExchange::lead(Contribution mine, const MakeControl& make_control) {

@@ -221,7 +221,8 @@ void Communicator::throw_behind_failure(const device::Lookahead& lookahead,
 TrafficReport Communicator::traffic(std::optional<int> peer) const {
   if (peer && (*peer < 0 || *peer >= size_ || *peer == rank_)) {
     throw Error(hcclInvalidArgument, text("peer is ", *peer, " on rank ", rank_, " of ", size_,
-                                          "; pass another rank of the communicator, or -1"));
+                                          "; pass a different rank of the communicator, or -1 for "
+                                          "all of them"));
   }
   return backend_->traffic(peer);
 }

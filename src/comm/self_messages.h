@@ -15,8 +15,8 @@ struct SelfCopy {
 };
 
 // Removes from `calls` the messages of `rank` to itself, and pairs their sends and receives in
-// order. Returns a copy for each pair whose addresses differ. Throws Error(hcclInternalError), the
-// code that Gaudi's library returns, if the two calls of a pair do not match or one call is
+// order. Returns a SelfCopy for each pair whose addresses differ. Throws Error(hcclInternalError),
+// the code that Gaudi's library returns, if the two calls of a pair do not match or one call is
 // missing.
 [[nodiscard]] std::vector<SelfCopy> pair_self_messages(MessageList& calls, int rank);
 

@@ -57,10 +57,11 @@ class ArenaView {
            (window.pages[bit / 64].load(std::memory_order_relaxed) >> bit % 64 & 1) != 0;
   }
 
-  // Populates the first unpopulated slice of the range at or after *position, at most kSlice bytes,
-  // and advances *position past the slice. Between calls, the caller can check for an abort.
-  // Allocates the pages of holes even if `write` is false, so do not call it for holes that will
-  // only be read. Returns whether the whole range is populated. Throws Error(hcclOutOfMemory).
+  // Starting at *position, populates the first slice of the range that is not populated yet, and
+  // advances *position past it. A slice is at most kSlice bytes long, so the caller can check for
+  // an abort between calls. Allocates the pages of holes even if `write` is false, so do not call
+  // it for holes that will only be read. Returns whether the whole range is populated. Throws
+  // Error(hcclOutOfMemory).
   [[nodiscard]] bool populate_slice(std::uint64_t offset, std::uint64_t bytes, bool write,
                                     std::uint64_t* position);
   void populate(std::uint64_t offset, std::uint64_t bytes, bool write);

@@ -26,7 +26,8 @@ enum class Outcome : std::uint8_t { success, failed, collective_failed, would_bl
 
 struct Capture;
 
-// Tickets number the work of a stream from 1. Work with ticket t is complete when completed() >= t.
+// Each piece of work on a stream has a ticket; tickets count up from 1. The work with ticket t is
+// complete when completed() >= t.
 class Progress {
  public:
   Progress();

@@ -44,8 +44,8 @@ class CallParts {
   [[nodiscard]] static std::uint64_t exchange_bytes(const NodeLayout& layout,
                                                     const CollectiveCall& call);
 
-  // `call` is the stream's call number `number`. It must outlive the parts, and can_divide() must
-  // be true for it.
+  // `number`: the position of `call` on its stream. `call` must outlive the parts, and can_divide()
+  // must return true for it.
   CallParts(const NodeLayout& layout, const CollectiveCall& call, std::uint64_t number);
 
   // Returns whether this rank uses exchange memory. If so, call set_exchange() with the address of

@@ -9,7 +9,7 @@
 
 namespace hccl::schedule {
 
-// Returns a text such as "input[3]", "output[0-3]", "scratch[1]" or "a signal".
+// Returns text such as "input[3]", "output[0-3]", "scratch[1]" or "a signal".
 [[nodiscard]] std::string text_of(const Span& span);
 
 // Returns a line that describes the schedule and a line for each step.

@@ -43,7 +43,7 @@ StreamKey key_between(const Membership& own, int peer, ConnectionId connection) 
   if (peer < 0 || peer >= own.size || peer == own.rank) {
     throw Error(hcclInternalError,
                 text("rank ", own.rank, " of ", own.size, " opens a stream to rank ", peer,
-                     "; report this as a defect of hccl"));
+                     "; report this as a bug in hccl"));
   }
   return {std::min(own.rank, peer), std::max(own.rank, peer), connection};
 }

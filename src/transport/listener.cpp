@@ -210,7 +210,7 @@ InboundConnection::InboundConnection(std::shared_ptr<Listener> listener, const S
   Listener::Inbound& inbound = listener_->inbound_[key_];
   if (inbound.taken || inbound.bell >= 0) {
     throw Error(hcclInternalError, text("the stream from rank ", key_.from, " to rank ", key_.to,
-                                        " is opened twice; report this as a defect of hccl"));
+                                        " is opened twice; report this as a bug in hccl"));
   }
   inbound.bell = bell_.get();
 }

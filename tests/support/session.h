@@ -22,8 +22,8 @@ struct Group {
   [[nodiscard]] int size() const { return static_cast<int>(members.size()); }
 };
 
-// Makes a unique id on rank 0 and returns it on all ranks, through the board's `slot`. Blocks until
-// the id has been published.
+// Creates a unique id on rank 0, publishes it in slot `slot` of the board, and returns it on every
+// rank. Blocks until the id has been published.
 [[nodiscard]] hcclUniqueId share_id(const World& world, int slot = 0);
 
 class Session {

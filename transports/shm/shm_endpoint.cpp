@@ -64,7 +64,7 @@ void ShmEndpoint::exchange_segment() {
       file_.reset();
     } else if (errno != EAGAIN && errno != EINTR && errno != ETOOMANYREFS &&
                !is_memory_shortage(errno)) {
-      mark_lost("has closed its connection or ended");
+      mark_lost("has closed the connection or exited");
       throw_if_lost();
     }
     return;
@@ -74,7 +74,7 @@ void ShmEndpoint::exchange_segment() {
   if (arrival == Arrival::arrived && file.valid()) {
     adopt(file, peer());
   } else if (arrival != Arrival::none_yet) {
-    mark_lost(arrival == Arrival::closed ? "has closed its connection or ended"
+    mark_lost(arrival == Arrival::closed ? "has closed the connection or exited"
                                          : "has sent no shared memory: it may lack descriptors");
     throw_if_lost();
   }
@@ -107,7 +107,7 @@ void ShmEndpoint::check_peer() noexcept {
   } while (count > 0 || (count < 0 && errno == EINTR));
   const bool closed = count == 0 || errno != EAGAIN;
   if (has_exited(process_)) return mark_lost("has ended");
-  if (closed) mark_lost("has closed its connection or ended");
+  if (closed) mark_lost("has closed the connection or exited");
 }
 
 void ShmEndpoint::check_idle_peer() {

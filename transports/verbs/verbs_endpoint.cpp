@@ -72,7 +72,7 @@ bool VerbsEndpoint::establish() {
     const Status status = exchange_.poll(socket_.get(), awaited);
     if (status == Status::waiting) return false;
     if (status == Status::closed) {
-      mark_lost("the process has closed its connection or ended; see that rank's output");
+      mark_lost("its process has closed the connection or exited; see that rank's output");
       throw_if_lost();
     }
     if (state_ == State::exchanging) {
@@ -110,8 +110,9 @@ void VerbsEndpoint::start_exchange() {
 // ready.
 void VerbsEndpoint::connect_to(const QpInfo& peer_info) {
   const UsablePort& port = device_->port();
-  path_ = text(port.device, " port ", port.number, ", ",
-               connection_text(local_address(socket_.get()), remote_address(socket_.get())));
+  const std::string connection =
+      connection_text(local_address(socket_.get()), remote_address(socket_.get()));
+  path_ = text(port.device, " port ", port.number, ", ", connection);
   pair_->connect(peer_info, {.own_rank = own_,
                              .peer_rank = peer(),
                              .peer_host = remote_address(socket_.get()).host_text(),
@@ -145,7 +146,7 @@ void VerbsEndpoint::check_peer() noexcept {
     send_->abandon();
   const std::string_view see = "; see that rank's output";
   if (connection == FinalAck::ConnectionState::closed) {
-    mark_lost(text("the process has closed its connection or ended", see));
+    mark_lost(text("its process has closed the connection or exited", see));
   } else if (connection == FinalAck::ConnectionState::failed) {
     mark_lost(text("its host does not answer: ", system_error_text(error), see));
   } else if (transport::is_silent(socket_.get(), limits_.silence)) {

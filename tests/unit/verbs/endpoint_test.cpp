@@ -144,7 +144,7 @@ TEST_F(Endpoints, ReceiveDataSentBeforePeerEnded) {
   EXPECT_EQ(near().try_receive(4).size(), 4U);
   near().release(4);
   const std::string what = receiving_throws(near());
-  EXPECT_NE(what.find("the process has closed its connection or ended; see that rank's output"),
+  EXPECT_NE(what.find("its process has closed the connection or exited; see that rank's output"),
             std::string::npos)
       << what;
 }
