@@ -64,7 +64,8 @@ class ControlLink {
   void raise(hcclResult_t code, const std::function<std::string()>& make_text) noexcept;
   // Asks the server why the call `waiting` of this rank does not complete. The server queries all
   // ranks. Within half a second it sends a verdict or, if the calls of the ranks do not match, a
-  // fault. Throws std::bad_alloc. Thread safety: any thread.
+  // fault. If some ranks have not answered by then, a second verdict follows within another half
+  // second. Throws std::bad_alloc. Thread safety: any thread.
   void ask_who_is_missing(const Waiting& waiting);
   // Reports one call of this rank to the server, in answer to an inquiry. Throws std::bad_alloc.
   // Thread safety: any thread.

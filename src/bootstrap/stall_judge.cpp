@@ -14,7 +14,9 @@ namespace {
 
 // The time to wait for answers. Every running rank answers immediately, with one answer for each
 // call in which it waits. Once every rank has given an answer and the calls do not match, the
-// server waits only kForFurtherAnswers more for the answers of other streams.
+// server waits only kForFurtherAnswers more for the answers of other streams. If some rank has not
+// answered in time, the first verdict names it; a rank that only lacked processor time can still
+// answer before the second verdict, which replaces the first.
 constexpr std::chrono::milliseconds kForAnswers{400};
 constexpr std::chrono::milliseconds kForFurtherAnswers{20};
 // The time for which a suspected deadlock must last before it is reported: until then, another
@@ -28,6 +30,7 @@ void StallJudge::on_stuck(int rank, Waiting waiting) {
   if (begins) {
     waiting_ = {};
     answered_.clear();
+    is_second_ = false;
   }
   waiting_.add(rank, std::move(waiting));
   askers_.insert(rank);
@@ -41,9 +44,12 @@ void StallJudge::on_answer(int rank, Waiting waiting) {
   const bool is_last = !waiting.done;
   waiting_.add(rank, std::move(waiting));
   if (!is_last || !answered_.insert(rank).second) return;
-  const bool all =
-      std::ranges::all_of(ranks_.ranks(), [this](int one) { return answered_.contains(one); });
-  if (all && !waiting_.mismatch().empty()) judge_after(kForFurtherAnswers);
+  if (have_all_answered() && (is_second_ || !waiting_.mismatch().empty()))
+    judge_after(kForFurtherAnswers);
+}
+
+bool StallJudge::have_all_answered() const {
+  return std::ranges::all_of(ranks_.ranks(), [this](int rank) { return answered_.contains(rank); });
 }
 
 void StallJudge::judge_after(std::chrono::milliseconds delay) {
@@ -51,22 +57,28 @@ void StallJudge::judge_after(std::chrono::milliseconds delay) {
 }
 
 void StallJudge::judge() {
-  const std::set<int> askers = std::exchange(askers_, {});
-  if (const std::string mismatch = waiting_.mismatch(); !mismatch.empty())
-    return faults_.spread({hcclInvalidUsage, mismatch});
+  const std::string mismatch = waiting_.mismatch();
   const std::string deadlock = waiting_.deadlock();
   if (deadlock != suspected_) {
     suspected_ = deadlock;
     suspected_until_ = Deadline::after(kCertainty);
-  } else if (!deadlock.empty() && suspected_until_.expired()) {
-    return faults_.spread({hcclInvalidUsage, deadlock});
+  }
+  const bool is_deadlocked = !deadlock.empty() && suspected_until_.expired();
+  if (!mismatch.empty() || is_deadlocked) {
+    askers_.clear();
+    return faults_.spread({hcclInvalidUsage, mismatch.empty() ? deadlock : mismatch});
   }
   const auto describe = [this](const std::vector<int>& ranks) {
     return rendezvous_.describe_ranks(ranks);
   };
-  for (const int rank : askers) {
+  for (const int rank : askers_) {
     const std::string found = waiting_.root_cause(rank, faults_.departed(), describe);
     ranks_.send(rank, FrameType::verdict, serialize(Failure{hcclSystemError, found}));
+  }
+  if (std::exchange(is_second_, true) || have_all_answered()) {
+    askers_.clear();
+  } else {
+    judge_after(kForAnswers);
   }
 }
 

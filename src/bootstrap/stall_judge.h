@@ -32,6 +32,7 @@ class StallJudge {
   void stop() { judgement_.cancel(); }
 
  private:
+  [[nodiscard]] bool have_all_answered() const;
   void judge_after(std::chrono::milliseconds delay);
   void judge();
 
@@ -39,7 +40,8 @@ class StallJudge {
   const Rendezvous& rendezvous_;
   FaultRelay& faults_;
   LoopTimer judgement_;
-  std::set<int> askers_;  // not empty while answers are collected
+  std::set<int> askers_;    // not empty while answers are collected
+  bool is_second_ = false;  // whether a verdict without some of the answers has been given
   WaitForGraph waiting_;
   std::set<int> answered_;  // ranks that have reported a current call
   std::string suspected_;   // the deadlock found last; it may still resolve itself

@@ -7,6 +7,7 @@
 #include "bootstrap/rendezvous_client.h"
 #include "bootstrap/root_server.h"
 #include "bootstrap/server_registry.h"
+#include "bootstrap/shared_secret.h"
 #include "joining_ranks.h"
 #include "loopback_test.h"
 #include "processes.h"
@@ -14,6 +15,7 @@
 #include <csignal>
 #include <future>
 #include <memory>
+#include <utility>
 
 namespace hccl::bootstrap::test {
 namespace {
@@ -144,8 +146,8 @@ std::string table_error_across(const Nodes& nodes, const RankTable& table, int r
 // Ranks that are processes on several nodes. They join, and then follow the orders of the test.
 class SeveralNodes : public testing::Test {
  protected:
-  enum Stage : int { joined = 1, fault_reported };
-  enum Order : int { raise_fault = 1, leave };
+  enum Stage : int { joined = 1, fault_reported, first_verdict, second_verdict };
+  enum Order : int { raise_fault = 1, leave, ask, answer_idle, answer_waiting };
 
   void start(const Nodes& nodes, const std::vector<int>& order) {
     size_ = static_cast<int>(nodes.size());
@@ -170,6 +172,11 @@ class SeveralNodes : public testing::Test {
         << rank;
     return processes_.text(rank);
   }
+  // Waits for the answer to ask_who_is_missing().
+  std::string await_verdict(int rank, Stage which) {
+    EXPECT_TRUE(wait_until([&] { return processes_.report(rank).stage == which; })) << rank;
+    return processes_.text(rank);
+  }
   bool has_fault(int rank) { return processes_.report(rank).stage == fault_reported; }
   Processes& processes() { return processes_; }
   [[nodiscard]] int size() const { return size_; }
@@ -183,17 +190,30 @@ class SeveralNodes : public testing::Test {
     write_report(report, ending.code, wrong);
     report.stage = joined;
     if (!wrong.empty()) return;
-    auto link = std::make_unique<ControlLink>(
-        std::move(ending.table.link),
-        ControlLink::Callbacks{[&](hcclResult_t code, const std::string& what) {
-          write_report(report, code, what);
-          report.stage = fault_reported;
-        }});
+    std::atomic<bool> asked{false};
+    bool has_verdict = false;
+    ControlLink::Callbacks callbacks;
+    callbacks.fault = [&](hcclResult_t code, const std::string& what) {
+      write_report(report, code, what);
+      report.stage = fault_reported;
+    };
+    callbacks.inquiry = [&] { asked = true; };
+    callbacks.verdict = [&](const std::string& root_cause) {
+      write_report(report, hcclSuccess, root_cause);
+      report.stage = std::exchange(has_verdict, true) ? second_verdict : first_verdict;
+    };
+    auto link = std::make_unique<ControlLink>(std::move(ending.table.link), std::move(callbacks));
     static_cast<void>(wait_until([&] { return orders_[rank] != 0; }));
-    if (orders_[rank] == raise_fault) {
+    const int order = orders_[rank];
+    if (order == raise_fault)
       link->raise(hcclInvalidUsage, [] { return std::string("a wrong sum"); });
-      static_cast<void>(wait_until([&] { return orders_[rank] == leave; }));
+    const Waiting barrier{"op 0 of stream 0", "barrier()", "ring", {(rank + 1) % size_}};
+    if (order == ask) link->ask_who_is_missing(barrier);
+    if (order == ask || order == answer_idle || order == answer_waiting) {
+      static_cast<void>(wait_until([&] { return asked.load(); }));
+      link->answer(order == answer_idle ? Waiting{} : barrier);
     }
+    static_cast<void>(wait_until([&] { return orders_[rank] == leave; }));
     link.reset();
     if (rank == 0) retire_unique_id(id);
   }
@@ -240,6 +260,17 @@ TEST_F(SeveralNodes, DeathOfServersProcessIsReportedToAll) {
   processes().kill(0);
   for (const int rank : {1, 2})
     EXPECT_EQ(await_fault(rank).find(server), 0U) << processes().text(rank);
+}
+
+// Rank 0 waits for rank 1, which waits for rank 2, which is in no call. Rank 1 does not answer
+// before the first verdict, for example because it gets no processor time.
+TEST_F(SeveralNodes, LateAnswerCorrectsTheVerdict) {
+  start({"a", "b", "c"}, {0, 1, 2});
+  order(2, answer_idle);
+  order(0, ask);
+  EXPECT_EQ(await_verdict(0, first_verdict).find("rank 1 "), 0U) << processes().text(0);
+  order(1, answer_waiting);
+  EXPECT_EQ(await_verdict(0, second_verdict).find("rank 2 "), 0U) << processes().text(0);
 }
 
 TEST_F(SeveralNodes, LeavingIsNoFault) {
