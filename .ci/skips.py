@@ -3,7 +3,7 @@
 """Lists the skipped tests of a ctest run. Fails if the machine has everything that a skipped test needs, or if it is
 unknown what the test needs.
 
-A test that skips prints a reason of the form "needs <need>: ...". NEEDS contains a check for each need.
+A skipped test prints a reason of the form "needs <need>: ...". NEEDS contains a check for each need.
 """
 import ctypes
 import os
@@ -56,7 +56,7 @@ NEEDS = {
     r"libibverbs": loads_verbs,
     r"rdma": lambda: any(Path("/sys/class/infiniband").glob("*")),
     r"rdma hosts": lambda: "RXE_NODES" in os.environ,
-    r"another build": lambda: False,  # such as one without sanitizers, which distort measurements
+    r"another build": lambda: False,  # for example, one without sanitizers: these distort measurements
 }
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The functions hccl_layer() and hccl_test() for the folders' CMakeLists.txt, and the settings of all targets.
+# Defines hccl_layer() and hccl_test() for the folders' CMakeLists.txt, and the settings of all targets.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)

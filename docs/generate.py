@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Generates the reference pages from the sources. --check only compares them, and exits with 1 if a page is out of date.
+"""Generates the reference pages from the sources. With --check, only compares them, and exits with 1 if a page is out of date.
 
 Usage: docs/generate.py [--check] [root]
 """

@@ -25,7 +25,7 @@ class Entry:
 
     def __init__(self, section, comment, introduction):
         self.section, self.comment, self.declarations = section, comment, []
-        self.introduction = introduction  # of the section; empty unless this is its first entry
+        self.introduction = introduction  # of the section; empty unless this is the section's first entry
 
     def names(self):
         return [FUNCTION.search(text).group(1) for text in self.declarations]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parses C++ as far as the reference pages need it: tokens, arguments of calls, and texts built of literals and values."""
+"""Parses as much of C++ as the reference pages need: tokens, arguments of calls, and texts built from literals and values."""
 import re
 
 TOKEN = re.compile(
@@ -39,7 +39,7 @@ NAMES = {
 
 
 def tokens(source):
-    """Returns pairs (kind, value). The kind is 'text' for string literals, of which adjacent ones are joined; else 'code'."""
+    """Returns pairs (kind, value). The kind is 'text' for a string literal, and else 'code'. Joins adjacent string literals."""
     found = []
     for match in TOKEN.finditer(re.sub(r"^[ \t]*#[ \t]*include\b[^\n]*", "", source, flags=re.M)):
         value = match.group(0)
@@ -141,7 +141,7 @@ class Reader:
         return "<" + word.removeprefix("k ").strip("_").replace("_", " ") + ">"
 
     def definition(self, name):
-        """Returns the text of a constant or variable of this file, or None if it has not exactly one definition, by a text."""
+        """Returns the text of a constant or variable of this file, or None unless it has exactly one definition, which is a text."""
         places = self.known.get(name, [])
         if len(places) != 1:
             return None

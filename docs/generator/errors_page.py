@@ -12,7 +12,7 @@ SENTENCES = "src/api/status_texts.cpp"
 REMARKS = Path(__file__).with_name("remarks.toml")
 MAKERS = {"Error", "hccl::Error", "CallMismatch", "SynError", "hccl::SynError", "Failure", "raise", "raise_with", "fail"}
 
-# The sections of the page, and the paths whose texts they contain. The longest matching path decides.
+# The sections of the page, and the paths whose texts they contain. A text belongs to the longest path that matches its file.
 SUBJECTS = {
     "Arguments and usage": ("src/api", "src/comm", "src/node/lane.cpp"),
     "Joining a communicator": ("src/bootstrap", "src/network/network_backend.cpp", "src/base/process.cpp",
@@ -48,28 +48,28 @@ WITHOUT_TEXTS = ("src/reduce/", "src/schedule/", "src/proof/", "src/algorithms/"
 
 # The headings for the texts of a file that become parts of messages elsewhere.
 PARTS = {
-    "src/base/variables.cpp": "`<accepted values>`, of a variable that is not valid",
-    "src/bootstrap/comm_id.cpp": "`<why>`, of a value of `HCCL_COMM_ID`",
-    "src/bootstrap/unique_id.cpp": "`<why>`, of a unique id",
-    "src/bootstrap/rendezvous.cpp": "`<missing ranks>`, and reports of other ranks",
+    "src/base/variables.cpp": "`<accepted values>`, in texts about a variable with an invalid value",
+    "src/bootstrap/comm_id.cpp": "`<why>`, in texts about a value of `HCCL_COMM_ID`",
+    "src/bootstrap/unique_id.cpp": "`<why>`, in texts about a unique id",
+    "src/bootstrap/rendezvous.cpp": "`<missing ranks>`, and reports about other ranks",
     "src/bootstrap/rendezvous_client.cpp": "`<last trouble>`, and the creator of the unique id",
-    "src/bootstrap/frame_connection.cpp": "`<why>`, of a connection that was rejected or closed",
-    "src/bootstrap/pending_connections.cpp": "`<why>`, of a connection that was rejected or closed",
-    "src/bootstrap/rank_admission.cpp": "`<why>`, of a connection that was rejected or closed",
-    "src/bootstrap/root_server.cpp": "`<why>`, of a connection that was rejected or closed",
-    "src/transport/dialer.cpp": "`<troubles>`, of an address that was tried",
-    "transports/tcp/tcp_endpoint.cpp": "`<lost>`, of a connection",
-    "transports/shm/shm_endpoint.cpp": "`<lost>`, of a process",
-    "transports/verbs/verbs_errors.cpp": "`<name>`, `<cause>` and `<advice>`, of what an RDMA device reports",
-    "transports/verbs/port_choice.cpp": "`<reasons>`, `<why>` and `<advice>`, of RDMA ports and GIDs",
-    "transports/verbs/ports.cpp": "`<reasons>`, `<why>` and `<advice>`, of RDMA ports and GIDs",
-    "src/node/operation_wait.cpp": "`<call>` and `<late ranks and causes>`, of a collective",
-    "src/node/exchange_wait.cpp": "`<late ranks and causes>`, of a send or receive",
+    "src/bootstrap/frame_connection.cpp": "`<why>`, in texts about a connection that was rejected or closed",
+    "src/bootstrap/pending_connections.cpp": "`<why>`, in texts about a connection that was rejected or closed",
+    "src/bootstrap/rank_admission.cpp": "`<why>`, in texts about a connection that was rejected or closed",
+    "src/bootstrap/root_server.cpp": "`<why>`, in texts about a connection that was rejected or closed",
+    "src/transport/dialer.cpp": "`<troubles>`, in texts about an address that was tried",
+    "transports/tcp/tcp_endpoint.cpp": "`<lost>`, in texts about a connection",
+    "transports/shm/shm_endpoint.cpp": "`<lost>`, in texts about a process",
+    "transports/verbs/verbs_errors.cpp": "`<name>`, `<cause>` and `<advice>`, in texts about statuses and events of an RDMA device",
+    "transports/verbs/port_choice.cpp": "`<reasons>`, `<why>` and `<advice>`, in texts about RDMA ports and GIDs",
+    "transports/verbs/ports.cpp": "`<reasons>`, `<why>` and `<advice>`, in texts about RDMA ports and GIDs",
+    "src/node/operation_wait.cpp": "`<call>` and `<late ranks and causes>`, in texts about a collective",
+    "src/node/exchange_wait.cpp": "`<late ranks and causes>`, in texts about a send or receive",
     "src/call/point_to_point.cpp": "`<call>` and `<operation>`",
     "src/call/collective_call.cpp": "`<call>` and `<operation>`",
-    "src/device/copy.cpp": "`<what>`, of a copy or fill",
-    "src/base/errno_advice.cpp": "`<advice>`, by the error number of a system call",
-    "src/base/log_output.cpp": "`<why>`, of the path in `HCCL_DEBUG_FILE`",
+    "src/device/copy.cpp": "`<what>`, in texts about a copy or fill",
+    "src/base/errno_advice.cpp": "`<advice>`, which depends on the error number of a system call",
+    "src/base/log_output.cpp": "`<why>`, in texts about the path in `HCCL_DEBUG_FILE`",
 }
 OTHER_PARTS = "Elsewhere"
 
@@ -126,7 +126,7 @@ def messages_of(path, tokens, codes, functions):
 
 
 def read_site(maker, bracket, arguments, codes, reader):
-    """Returns (kind, codes, templates) if a call or a braced list makes a message, else None."""
+    """Returns (kind, codes, templates) if a call or a braced list creates a message, else None."""
     if maker in ("log", "log_line") and len(arguments) > 2:
         level = arguments[0][0][1].removeprefix("LogLevel::") if arguments[0] else ""
         if level in ("warning", "error"):
@@ -155,7 +155,7 @@ def is_prose(template):
 
 
 def parts_of(heading, tokens, taken, reader, functions):
-    """Yields the texts of a file that are prose but not messages. If text(...) surrounds a literal, its whole text is yielded."""
+    """Yields the texts of a file that are prose but not messages. A literal inside text(...) yields the whole call's text."""
     index = 0
     while index < len(tokens):
         end = index

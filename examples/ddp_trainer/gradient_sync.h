@@ -26,8 +26,8 @@ struct Rank {
   Trace* trace = nullptr;
 };
 
-// The gradients of a rank in one float buffer, and the buffer that is communicated (the wire form):
-// the same buffer, or a copy in bfloat16.
+// The gradients of a rank, in one float buffer, and their wire form, which collectives reduce. The
+// wire form is the same buffer, or a copy in bfloat16.
 class Gradients {
  public:
   Gradients(const Device& device, std::size_t count, bool bfloat16);

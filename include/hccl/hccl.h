@@ -227,7 +227,7 @@ hcclResult_t hcclBarrier(hcclComm_t comm, void* stream_handle);
 // on each stream, its first send to itself is paired with its first receive from itself, and so on.
 // Errors: hcclInvalidUsage on both ranks, reported after the calls have returned (see "Order"), if
 // count or type differs; hcclInternalError if a rank's message to itself lacks its send or its
-// receive, or if the two differ in count or type. For a message in a group, hcclGroupEnd() returns
+// receive, or if these two differ in count or type. In a group, hcclGroupEnd() returns this
 // hcclInternalError.
 hcclResult_t hcclSend(const void* sendbuff, size_t count, hcclDataType_t datatype, int peer,
                       hcclComm_t comm, void* stream_handle);

@@ -101,10 +101,11 @@ hcclResult_t hcclEmulationMemFree(void* memory);
 // ordinary memory, which the child's own children inherit. With `keep` 0, the default, that address
 // range is not mapped in the child. Freeing the memory ends the setting.
 //
-// A fork copies the kept ranges, without their holes, while the forking thread waits: tens of ms
-// for 64 MiB on an idle machine, up to seconds per GiB on a busy one. Meanwhile all other uses of
-// this rank's device memory wait: its calls, the work of its streams, and therefore collectives of
-// other ranks. The copy may or may not contain writes that are in progress during the fork.
+// A fork copies the kept ranges, without their holes, while the forking thread waits. This takes
+// tens of ms for 64 MiB on an idle machine, and up to seconds per GiB on a busy one. Meanwhile, all
+// other uses of this rank's device memory wait: its calls, the work of its streams, and therefore
+// collectives of other ranks. The copy may or may not contain writes that are in progress during
+// the fork.
 //
 // The copy may fail in three ways. The fork proceeds after at most 10 s plus 1 s for each GiB; if
 // the copy is not complete by then, the child gets no copy at all. If the process has fewer than

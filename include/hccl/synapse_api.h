@@ -337,7 +337,7 @@ synStatus SYN_API_CALL synProfilerGetCurrentTimeNS(uint64_t* nanoTime);
 
 // Add the program's own entries to the trace. A measurement starts at `nanoTime`, and may have
 // arguments and the name of a thread. An event has a start and an end. `args` holds `argsSize`
-// strings, alternately a name and its value.
+// strings: each name is followed by its value.
 synStatus SYN_API_CALL synProfilerAddCustomMeasurement(const char* description, uint64_t nanoTime);
 synStatus SYN_API_CALL synProfilerAddCustomMeasurementArgs(const char* description,
                                                            uint64_t nanoTime, const char** args,

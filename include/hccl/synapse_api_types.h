@@ -56,8 +56,8 @@ typedef enum synStreamPriority {
   synStreamPriorityNotSet = 2
 } synStreamPriority;
 
-// The purpose of a stream, from the time before streams became generic. synStreamCreate() ignores
-// it.
+// The purpose of a stream, kept from the time before streams became generic. synStreamCreate()
+// ignores this value.
 typedef enum synStreamType {
   STREAM_TYPE_COPY_DEVICE_TO_HOST = 0,
   STREAM_TYPE_COPY_HOST_TO_DEVICE = 1,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generates elements by simple 32-bit operations, so that compilers can vectorise the loop for any
-// CPU.
+// Generates elements with simple 32-bit operations, so that compilers can vectorise the loop for
+// any CPU.
 #include "input_data.h"
 
 #include "element_forms.h"
@@ -13,7 +13,7 @@ struct Seed {
   std::uint32_t twist;  // mixed in halfway, so that no sequence is a shifted copy of another
 };
 
-// Mixes the rank and the run by a 64-bit finaliser. The mixing is done once per call, so that each
+// Mixes the rank and the run with a 64-bit finaliser. This is done once per call, so that each
 // element needs less work.
 Seed make_seed(InputKey key) {
   constexpr std::uint64_t kRunStep = 0x9E3779B97F4A7C15;

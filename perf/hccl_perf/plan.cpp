@@ -5,8 +5,8 @@
 
 #include <hccl_emulation.h>
 
-// The function's address is null if the library for real devices is loaded, which lacks this
-// function.
+// This function's address is null if the loaded library is the one for real devices, which lacks
+// the function.
 #pragma weak hcclEmulationPlan
 
 namespace hccl_perf {

@@ -21,7 +21,7 @@ struct RankPlace {
 
 struct RankOutcome {
   std::uint64_t wrong = 0;  // number of wrong elements on all ranks, or at least those on this rank
-  bool slower = false;      // slower than the baseline; only rank 0 knows
+  bool slower = false;      // slower than the baseline; set only on rank 0
 };
 
 // Runs the rank to its end. Rank 0 prints the table and writes the files. Throws RunError.

@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-// The function's address is null if the library for real devices is loaded, which lacks this
-// function.
+// This function's address is null if the loaded library is the one for real devices, which lacks
+// the function.
 #pragma weak hcclEmulationTraffic
 
 namespace hccl_perf {

@@ -64,7 +64,7 @@ def parse_arguments():
     parser.add_argument("--check", action="store_true", help="exit 1 if a goal that must be reached is missed")
     options = parser.parse_args()
     options.shown = shown_arguments(sys.argv[1:], {"--build", "--json", "--plot", "--write"})
-    options.compared, options.left_out = {}, {}  # the keys, in order, are the peers that were measured and those that were not
+    options.compared, options.left_out = {}, {}  # ordered sets: the peers measured, and the reasons why others were not
     options.survey = len(options.collective) == len(ALGORITHMS)
     options.rounds = options.rounds or (2 if options.quick else 3 if options.survey else 5)
     if options.write and not options.plot and not options.host:
@@ -149,7 +149,7 @@ def race_latency(options, section, collective, ranks):
 
 def race_busy(options, section, collective, ranks):
     """Races the sides while a busy loop runs. If each rank has a core, Open MPI spins and makes no progress beside the
-    loop. In that case, hccl is compared with its own time without the loop."""
+    loop, so hccl is compared with its own time without the loop instead."""
     loop = BusyLoop(max(os.sched_getaffinity(0)))
     seconds = seconds_for(options, collective)
     with contextlib.closing(loop), one_node(options, ranks, collective, with_floor=False) as field:

@@ -40,7 +40,7 @@ def parse_arguments():
     parser.add_argument("--write", metavar="FILE", help="write the results to their section of this document")
     parser.add_argument("--check", action="store_true", help="exit 1 if a goal is missed")
     options = parser.parse_args()
-    options.compared, options.left_out = {}, {}  # the keys, in order, are the peers that were measured and those that were not
+    options.compared, options.left_out = {}, {}  # ordered sets: the peers measured, and the reasons why others were not
     options.shown = shown_arguments(sys.argv[1:], {"--build", "--json", "--write"})
     if options.rounds < 1 or min(options.ranks) < 1 or max(options.ranks) > 64:
         parser.error("rounds must be positive, ranks between 1 and 64")
@@ -107,7 +107,7 @@ class Case:
 
 
 def sides_of(options, ranks):
-    """Returns {label: (words before the walk, environment)}."""
+    """Returns {label: (command before the arguments of the walk, environment)}."""
     ours = [f"{options.build}/bin/hccl_walk", "-g", str(ranks)]
     more = ["--oversubscribe"] if ranks > len(os.sched_getaffinity(0)) else []
     mpi = ["mpirun", *more, "-np", str(ranks), f"{options.build}/bin/mpi_walk"]

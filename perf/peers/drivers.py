@@ -55,7 +55,7 @@ def end_with_parent(number=signal.SIGTERM):
 
 
 class Driver:
-    """A program that speaks the command protocol of command.h."""
+    """A program that implements the command protocol of command.h."""
 
     def __init__(self, name, argv, env=None):
         self.name = name

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gloo's side of the comparison across nodes: all-reduces of float over its TCP transport on
-// loopback, one process for each rank. Speaks the command protocol of command.h.
+// loopback, one process for each rank. Implements the command protocol of command.h.
 //   gloo_collectives RANKS
 // `variant` selects the algorithm: 0, 1 = ring and bcube of gloo::allreduce; 2, 3, 4 =
 // AllreduceRing, AllreduceRingChunked and AllreduceHalvingDoubling; 5, 6, 7 = the same without

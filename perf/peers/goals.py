@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The project's performance goals: for each group of cells a ratio, the bound that it must reach, and its aim.
+"""The project's performance goals. For each group of cells, a goal gives a ratio, the bound that it must reach, and its aim.
 
 The goals are for two cores. A goal is (denominator of the ratio, bound, aim); the bound or the aim may be None."""
 
@@ -22,7 +22,7 @@ GOALS = {
                    (2, 32 * KIB, 2 * MIB, "best", 0.5, 0.35),
                    (2, 2 * MIB, ANY, "floor", 1.25, 1.1)],
     "barrier": [],
-    # all_reduce on ordinary host memory; "others" holds for the other collectives.
+    # all_reduce on ordinary host memory. The goals in "others" apply to the other collectives.
     "host": [(2, 8, 8, "best", 1.3, 1.0),
              (2, 512, 512, "best", 0.9, 0.7),
              (2, 4 * KIB, 4 * KIB, "best", 1.0, 0.8),

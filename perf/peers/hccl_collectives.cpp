@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // hccl's side of the comparison, which uses only the public API. Queues calls on a stream and
-// synchronises once per batch. Speaks the command protocol of command.h.
+// synchronises once per batch. Implements the command protocol of command.h.
 //   hccl_collectives -g RANKS [--nodes NODES] [--host-memory]
 // With several nodes, the ranks are distributed evenly over nodes that communicate over loopback.
 #include "addresses.h"

@@ -44,7 +44,7 @@ class Cell:
         self.ours = []
         self.default = []
         self.peers = {}  # label -> samples of the settings that were raced
-        self.gloo = {}  # likewise
+        self.gloo = {}  # the same for Gloo's algorithms
         self.floors = {}
         self.quiet = []  # hccl without the busy loop, if the other samples are taken beside the loop
         self.perf = []  # times from hccl-perf

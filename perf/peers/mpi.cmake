@@ -10,14 +10,14 @@ function(hccl_mpi_program name source folders libraries)
   add_dependencies(hccl_peers ${name})
 endfunction()
 
-# hccl_mpi_driver(<name> <source> <include folders> <libraries>): a driver that speaks the command protocol
+# hccl_mpi_driver(<name> <source> <include folders> <libraries>): a driver that implements the command protocol
 function(hccl_mpi_driver name source folders libraries)
   hccl_mpi_program(${name} ${source} "${folders}" "${libraries}")
   target_link_libraries(${name} PRIVATE hccl_peers_session hccl_warnings)
 endfunction()
 
-# Searches for MPI only if its header directories exist: Debian's openmpi-bin has the compiler wrapper without the headers,
-# and FindMPI would report an error.
+# Searches for MPI only if its header directories exist. Debian's openmpi-bin alone has the compiler wrapper but no headers;
+# FindMPI would then report an error.
 set(mpi_folders "")
 find_program(HCCL_MPICC mpicc)
 if(HCCL_MPICC)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MPI's side of the comparison: blocking collectives in sequence. Speaks the command protocol
+// MPI's side of the comparison: blocking collectives in sequence. Implements the command protocol
 // of command.h. `variant` forces an algorithm of Open MPI's coll/tuned; with variant 0, the library
 // chooses. For reduce_scatter, variants 1 to 9 are algorithms of MPI_Reduce_scatter_block. Variants
 // of 10 or more call MPI_Reduce_scatter: 10 with Open MPI's choice, 11 and more with a forced

@@ -19,7 +19,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "build" / "peers"
 
 
 class Setting:
-    """Variables for a driver. `spins`: whether waiting ranks spin, so that a call takes milliseconds if the ranks
+    """Variables for a driver. `spins` means that waiting ranks spin. A call then takes milliseconds if the ranks
     outnumber the cores."""
 
     def __init__(self, label, variables, spins=False, algorithms=False):
@@ -31,13 +31,13 @@ class Peer:
     """A library from PyPI. Its drivers are in build/<preset>/bin."""
 
     def __init__(self, name, title, packages, settings, launcher=(), alone=False, lacks=()):
-        self.name = name  # of its folder, and the last part of the names of its drivers
+        self.name = name  # names its folder; a part of the names of its drivers
         self.title = title
         self.packages = packages
         self.settings = settings
         self.launcher = launcher  # the words before the number of ranks; none if the driver starts its ranks itself
         self.lacks = lacks  # the collectives that the driver does not support
-        self.alone = alone  # whether `packages` lists all that is needed, so that pip adds nothing
+        self.alone = alone  # whether `packages` includes all dependencies; pip then adds none
 
     def driver(self, binaries, program):
         """Returns the path of `program`, which is "collectives" or "walk"."""
@@ -96,7 +96,7 @@ PEERS = [
          [Setting("default", {"I_MPI_FABRICS": "shm"}), Setting("yielding", {"I_MPI_FABRICS": "shm", "I_MPI_THREAD_YIELD": "3"})],
          ("mpiexec.hydra", "-n")),
     Peer("mpich", "MPICH", ["mpich==5.0.2"], [Setting("default", {}, spins=True)], ("mpiexec", "-n")),
-    # Without its dependencies, which would add two gigabytes for GPUs.
+    # Installed without the dependencies that pip would add: two gigabytes for GPUs.
     Peer("oneccl", "oneCCL", ["oneccl-devel==2022.1.2", f"impi-rt=={INTEL_VERSION}", "intel-cmplr-lib-rt==2026.2.0", "tcmlib==1.6.0"],
          [Setting("default", ONECCL | {"CCL_YIELD": "sched_yield", "CCL_WORKER_WAIT": "1", "CCL_SPIN_COUNT": "1"}),
           Setting("without workers", ONECCL | {"CCL_WORKER_OFFLOAD": "0"}, spins=True)], alone=True, lacks=("sendrecv",)),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares hccl, Open MPI and Gloo across nodes, over TCP on loopback, and a raw exchange of the same bytes. All take
+"""Compares hccl, Open MPI, Gloo and a raw exchange of the same bytes across nodes, over TCP on loopback. All take
 turns in one run. Every rank is a node of its own.
 
 Prints Markdown to standard output and progress to standard error. docs/performance.md describes what is measured. On
@@ -196,7 +196,7 @@ def show_yardstick(runs):
             return f"No yardstick: {rates}."
         times = " and ".join(f"{show_size(size)} in {2 * size / sum(rates) / 1e6:.3g} ms" for size in YARDSTICK_SIZES)
         lines.append(f"{when} the rounds, `iperf3 --bidir` moved {rates[0]:.2f} and {rates[1]:.2f} GB/s in its two "
-                     f"directions. At half the sum in each direction, it would move {times}.")
+                     f"directions. At the mean of these rates, each direction would move {times}.")
     return "\n".join(lines)
 
 
@@ -208,7 +208,7 @@ def show_exchange(sections):
         return ""
     ours, ping_pong = (statistics.median(samples) for samples in (cells["nodes latency"].ours, cells["nodes latency"].floor[1]))
     exchange = statistics.median(cells["nodes"].floor[1])
-    return (f"8 B, call and synchronise each: hccl takes {2 * ours / ping_pong:.2f} times half a raw ping-pong and "
+    return (f"8 B, with a synchronise after each call: hccl takes {2 * ours / ping_pong:.2f} times half a raw ping-pong and "
             f"{ours / exchange:.2f} times a raw exchange, which takes {2 * exchange / ping_pong:.2f} times half a raw ping-pong.")
 
 

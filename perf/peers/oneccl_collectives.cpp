@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // oneCCL's side of the comparison: blocking collectives in sequence, one process for each rank.
-// Speaks the command protocol of command.h.
+// Implements the command protocol of command.h.
 //   oneccl_collectives RANKS
 #include "child.h"
 #include "command.h"
@@ -18,7 +18,8 @@
 
 #include <oneapi/ccl.hpp>
 
-// The null pointer that stands for every function pointer of a profiler (see oneccl.cmake).
+// A null pointer, to which the linker resolves the function pointers of a profiler in oneCCL (see
+// oneccl.cmake).
 extern "C" void* hccl_no_profiler;
 void* hccl_no_profiler = nullptr;
 

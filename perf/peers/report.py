@@ -13,15 +13,15 @@ TITLES = {
     "queued": "{collective}, {ranks} ranks: calls queued back to back",
     "host": "{collective}, {ranks} ranks: calls queued back to back on ordinary host memory",
     "busy": "{collective}, {ranks} ranks, beside a busy loop pinned to one core",
-    "latency": "{collective}, {ranks} ranks: call and synchronise each, against a blocking call",
+    "latency": "{collective}, {ranks} ranks: synchronise after each call, against a blocking call",
     "nodes": "{collective}, {ranks} nodes of one rank: calls queued back to back",
     "two_level": "{collective}, {ranks} ranks on two nodes: calls queued back to back",
-    "nodes latency": "{collective}, {ranks} nodes of one rank: call and synchronise each, against a blocking call",
+    "nodes latency": "{collective}, {ranks} nodes of one rank: synchronise after each call, against a blocking call",
 }
 FLOORS = {"nodes": "raw exchange", "nodes latency": "raw ping-pong", "two_level": "one rank per node"}  # the others use the memory floor
 
-TIMES = ("Times are microseconds for each call (medians over the rounds), ratios are hccl's time over the other's (medians "
-         "of the ratios within a round).")
+TIMES = ("Times are microseconds per call (medians over the rounds). Ratios are hccl's time divided by the other side's "
+         "(medians of the ratios within a round).")
 
 
 def name_of(section, what):

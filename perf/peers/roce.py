@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares over RoCE v2, between two nodes of one rank: hccl, perftest's ib_write_bw and ib_send_lat, Open MPI over
-UCX, hccl over TCP and a plain TCP socket. All take turns in one run.
+"""Compares hccl over RoCE v2 with perftest's ib_write_bw and ib_send_lat, Open MPI over UCX, hccl over TCP, and a plain
+TCP socket, between two nodes of one rank each. All take turns in one run.
 
-The nodes are those of a virtual machine with soft-RoCE devices (run-in-rxe-vm; RXE_VM, or ../shared/rxe beside the
-checkout). Prints Markdown to standard output and progress to standard error. On two idle cores a run takes about four
-minutes."""
+The nodes are those of a virtual machine with soft-RoCE devices, which run-in-rxe-vm starts (RXE_VM gives the path of
+this script; the default is in ../shared/rxe beside the checkout). Prints Markdown to standard output and progress to
+standard error. On two idle cores a run takes about four minutes."""
 import argparse
 import json
 import os

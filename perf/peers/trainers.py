@@ -137,8 +137,8 @@ class Race:
         return min(self.theirs, key=lambda side: statistics.median(side.steps))
 
     def faster(self, side):
-        """Returns two speed-ups over the best of Open MPI: of the time that communication adds to a step (a ratio of
-        medians), and of the exposed communication (a median of ratios)."""
+        """Returns two speed-ups over the best of Open MPI: one for the time that communication adds to a step (a ratio
+        of medians), and one for the exposed communication (a median of ratios)."""
         mine, other = statistics.median(side.added(self.alone)), statistics.median(self.best.added(self.alone))
         return (other / mine if mine > 0 else float("inf")), ratio(self.best.exposed, side.exposed)
 

@@ -28,7 +28,7 @@ SIZES = [8, 512, 4 * KIB, 32 * KIB, 256 * KIB, 2 * MIB, 16 * MIB]
 VERIFY_UP_TO = 2 * MIB
 NODES = 2
 HOSTS_SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tests", "support", "hosts.sh")
-# Without yields, Open MPI takes thousands of times as long where ranks outnumber cores.
+# If ranks outnumber cores and waiting ranks do not yield, Open MPI takes thousands of times as long.
 YIELDING = {"OMPI_MCA_mpi_yield_when_idle": "1"}
 HIERARCHICAL = {**YIELDING, "OMPI_MCA_coll_han_priority": "100", "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
 

@@ -44,8 +44,8 @@ long out_of_memory_kills() {
 
 Board* board_of_process_0 = nullptr;
 
-// Handles SIGPIPE in process 0, which writes the table: the reader of the table, such as head, has
-// exited. Keeps the other ranks from reporting the end of process 0 as a failure.
+// Handles SIGPIPE in process 0, which gets it if the reader of the table, such as head, has exited.
+// Keeps the other ranks from reporting the end of process 0 as a failure.
 void end_unread(int signal) {
   for (int rank = 0; rank < board_of_process_0->ranks(); ++rank)
     board_of_process_0->record(rank).reported = true;
@@ -102,8 +102,8 @@ class Supervisor {
 void Supervisor::run_child(int process, const std::function<int(const ChildLinks&)>& child) {
   sigprocmask(SIG_SETMASK, &previous_mask_, nullptr);
   notice_.close_write();
-  // Only process 0 may hold the write end, so that the processes that wait for the id get end of
-  // file if process 0 dies.
+  // Only process 0 may hold the write end. If it ends, the processes that wait for the id then get
+  // end of file.
   if (process == 0) {
     id_.close_read();
     board_of_process_0 = &board_;
@@ -201,7 +201,7 @@ void Supervisor::handle_end(int process, pid_t pid, int status) {
   }
 }
 
-// Ends all processes without a message, like a filter whose reader has exited.
+// Ends all processes without a message, as is usual for programs whose reader has exited.
 void Supervisor::end_quietly() {
   kill_running();
   exit_status_ = 128 + SIGPIPE;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// -g N: starts N child processes and supervises them. The parent does not call the library. When
-// the parent dies, the kernel kills the children. When a child dies, the parent notifies the other
-// children and kills those that do not end within a second.
+// -g N: starts N child processes and supervises them. The parent does not call the library. If the
+// parent ends, the kernel kills the children. If a child fails, the parent notifies the other
+// children, and kills those that have not ended 800 ms later.
 #pragma once
 
 #include "board.h"
@@ -34,7 +34,7 @@ struct LaunchPlan {
 struct ChildLinks {
   int process = 0;
   int notice = -1;     // end of file means that a sibling has failed (see Board::failure()) or the
-                       // parent has died
+                       // parent has ended
   Pipe* id = nullptr;  // carries the unique id from process 0 to the others
 };
 

@@ -24,8 +24,8 @@ bool is_special(const std::string& path) {
   return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
 }
 
-// Follows symbolic links, so that a result file replaces the target and not the link. The target
-// need not exist.
+// Returns the path with symbolic links followed, so that a result file replaces the target and not
+// the link. The target need not exist.
 std::string target_of(const std::string& path) {
   constexpr int kMostLinks = 40;
   std::filesystem::path target = path;

@@ -45,11 +45,11 @@ def empty(*size: int, dtype: torch.dtype | None = None) -> torch.Tensor:
 def install_allocator(least_bytes: int = 32768) -> None:
     """Makes PyTorch allocate all later CPU tensors of this process in memory that the ranks of a host share.
 
-    Collectives then use gradients, activations and messages in place. A new tensor takes freed memory of its size if
+    Collectives then use gradients, activations and messages in place. A new tensor reuses freed memory of its size if
     there is any, which makes training faster even on one rank. Existing tensors stay where they are, so call this
-    function first. It has two costs: up to 1 GiB of freed memory stays cached, or as much as is in use if that is more;
-    and ``fork`` copies all memory in use before it returns. Tensors backed by files, ``numpy.empty`` and
-    ``share_memory_()`` are not affected.
+    function first. The allocator has two costs. Up to 1 GiB of freed memory stays cached, or up to the size of the
+    memory in use if that is more. ``fork`` copies all memory in use before it returns. Tensors backed by files,
+    ``numpy.empty`` and ``share_memory_()`` are not affected.
 
     Args:
         least_bytes: the minimum size in bytes; smaller tensors stay in ordinary memory. A second call changes this
@@ -152,9 +152,10 @@ _quiesces_at_exit = False
 
 
 def _quiesce_at_exit() -> None:
-    """Registers an exit function that prevents callbacks of futures while the interpreter ends, because such callbacks
-    run on threads of the extension. Exit functions run in reverse order of registration. This one is registered early,
-    by ``import torch``, so it runs after the program's own exit functions."""
+    """Registers an exit function that prevents callbacks of futures while the interpreter ends. Such a callback would
+    hang, because it runs on a thread of the extension and needs the GIL. Exit functions run in reverse order of
+    registration. This one is registered early, by ``import torch``, so it runs after the program's own exit
+    functions."""
     global _quiesces_at_exit
     if _quiesces_at_exit:
         return

@@ -34,8 +34,8 @@ def warn_if_not_distributed(ranks: int) -> None:
 def patch(state_module) -> None:
     """Makes ``accelerate.state.PartialState`` accept "hccl" as a backend for several processes on CPUs.
 
-    Does not change Accelerate's decisions for machines with accelerators. If this version of Accelerate makes the
-    decision elsewhere, only warns.
+    Does not change Accelerate's decisions for machines with accelerators. If this version of Accelerate
+    chooses the backend in another function, warns and changes nothing.
     """
     partial_state = getattr(state_module, "PartialState", None)
     original = getattr(partial_state, "_prepare_backend", None)

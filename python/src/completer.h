@@ -39,8 +39,9 @@ class Completer {
   // Prevents all further callbacks: the futures of works that end later are never completed.
   void abandon();
   // Sets a function that is called before each future is completed. If the function returns false,
-  // the future is not completed and its callbacks do not run: a thread that requests the GIL of an
-  // ending interpreter would never return. If `can_run` is null, callbacks always run.
+  // the future is not completed and its callbacks do not run. Return false when the interpreter is
+  // ending, because a thread that then requests the GIL never returns. If `can_run` is null,
+  // callbacks always run.
   static void set_condition(bool (*can_run)());
 
   // Ends `work` and completes its future on a thread of the completer, after the work has run. Does

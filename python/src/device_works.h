@@ -28,7 +28,7 @@ class DeviceWorks {
   [[nodiscard]] std::vector<c10::intrusive_ptr<Work>> users_of(const MemoryRange& range,
                                                                const UnfinishedWorks* own);
   // Blocks until the operations that use these bytes have run, and ends the operations. Throws
-  // nothing: their works hold the errors. The caller must not hold the lock of a process group.
+  // nothing: the works store the errors. The caller must not hold the lock of a process group.
   void complete_users_of(const MemoryRange& range);
   // Does the same for all operations.
   void complete_all();

@@ -21,7 +21,7 @@ class MemoryPool {
     std::uint64_t used_bytes = 0;    // in blocks that tensors hold
     std::uint64_t cached_bytes = 0;  // in free blocks of the cache
     std::uint64_t allocations = 0;   // number of allocations so far
-    std::uint64_t reused = 0;        // number of allocations that took a cached block
+    std::uint64_t reused = 0;        // number of allocations that reused a cached block
   };
 
   // Returns the singleton. It is never destroyed, because static destructors free tensors.

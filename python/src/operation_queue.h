@@ -46,8 +46,8 @@ class OperationQueue {
   // Returns the work of a call that an Issue queues later. The call is part of the operation of
   // `whole`, or of none if `whole` is null.
   [[nodiscard]] c10::intrusive_ptr<Work> make_part(Work* whole, const char* name);
-  // Blocks until all operations with requested futures have ended and no callback runs, but for at
-  // most `timeout`. Returns false on a time-out.
+  // Blocks until all operations whose futures have been requested have ended and no callback runs,
+  // but for at most `timeout`. Returns false on a time-out.
   bool drain(std::chrono::milliseconds timeout = Completer::kDrainTimeout) {
     return completer_->drain(timeout);
   }

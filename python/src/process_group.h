@@ -31,8 +31,9 @@ class ProcessGroupHccl final : public c10d::Backend {
   ~ProcessGroupHccl() override;
 
   // Blocks until no callback of any group runs. Call it before the interpreter ends. Waits a few
-  // seconds for operations with requested futures, and then aborts the groups whose operations have
-  // not ended. If callbacks still run a few seconds later, prevents further ones and returns.
+  // seconds for operations whose futures have been requested, and then aborts the groups whose
+  // operations have not ended. If callbacks still run a few seconds later, prevents further
+  // callbacks and returns.
   static void quiesce_all();
 
   const std::string getBackendName() const override { return "hccl"; }

@@ -10,8 +10,8 @@ namespace hccl_torch {
 
 namespace {
 
-// The longest wait, over all groups, for operations with requested futures at the end of the
-// program.
+// The longest time for which quiesce_all() waits, for all groups together, for operations whose
+// futures the program has requested.
 constexpr std::chrono::seconds kExitTimeout{2};
 // The longest wait for receives in shutdown(), because their messages may never come. shutdown()
 // waits twice: before and after it stops the matcher.

@@ -130,7 +130,7 @@ void ReceiveMatcher::read(int source) {
 }
 
 // Returns no receive if an any-source receive without a tag may match first. Only the prober, which
-// sees the sizes of messages, can then tell messages with a tag from messages without one.
+// sees the sizes of messages, can then distinguish messages with a tag from messages without one.
 ReceiveMatcher::Receives::iterator ReceiveMatcher::next_from(int source) {
   if (sources_[source].is_busy) return posted_.end();
   const auto is_plain_from_any = [](const Receive& receive) {
@@ -192,7 +192,7 @@ std::string ReceiveMatcher::reason_of_timeout(const Receive& receive) const {
 }
 
 // Ignores the probed message if another thread has begun to receive from the same rank since the
-// probe. The message may then be the elements that follow a header.
+// probe. In that case, the probed message may be the elements that follow a header.
 void ReceiveMatcher::probe_once(Lock& lock) {
   const std::uint64_t before = taken_;
   int source = kAnySource;

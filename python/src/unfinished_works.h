@@ -33,8 +33,8 @@ class UnfinishedWorks {
   void expect(c10::intrusive_ptr<Work> work);
   // Drops an expected work that will not begin.
   void forget(const Work& work);
-  // Ends those works before `work` that have run. Their steps then write to their tensors before
-  // the steps of `work` do.
+  // Ends the works before `work` that have run, so that their steps write to tensors before the
+  // steps of `work` do.
   void end_those_before(const Work& work);
   // Ends and drops the works at the front of the list, up to the first that has not run. Does not
   // block.

@@ -90,7 +90,7 @@ hcclResult_t hcclCommInitAll(hcclComm_t* comm, int ndev, const int* devlist) {
 
 hcclResult_t hcclCommFinalize(hcclComm_t comm) {
   return guard(__func__, [&] {
-    // Waits without a pin, because an abort waits for pins.
+    // Holds no pin while it waits: hcclCommAbort() waits until all pins are released.
     const auto communicator = find_communicator(comm).shared();
     communicator->finalize();
     communicator->throw_if_failed();
@@ -111,7 +111,7 @@ hcclResult_t hcclCommDestroy(hcclComm_t comm) {
     communicator->finalize();
     if (comm::communicators().remove(to_number(comm))) return communicator->leave();
     // Another thread has removed the handle meanwhile. If that thread aborted the communicator,
-    // this call succeeds. If it destroyed the communicator, the handle is unknown.
+    // this call succeeds. If it destroyed the communicator, this call fails: the handle is unknown.
     if (!communicator->failed()) static_cast<void>(find_communicator(comm));
   });
 }

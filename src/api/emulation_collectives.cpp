@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives over blocks of different sizes, which run as concurrent sends and receives, or as one
-// reduce for each block; and the probe for messages. Empty blocks are sent and reduced too, because
-// a rank may pass a count of 0 for a block for which another rank passes a different count. Such
-// calls then fail as a mismatch, instead of waiting for a message that is never sent.
+// Collectives over blocks of different sizes, and hcclEmulationProbe(). The collectives run as
+// concurrent sends and receives, or as one reduce for each block. Empty blocks are sent and reduced
+// too: if one rank passes a count of 0 for a block and another rank a different count, the calls
+// fail as a mismatch instead of waiting for a message that is never sent.
 #include "api/queueing.h"
 #include "call/collective_call.h"
 
@@ -112,8 +112,8 @@ void check_apart(const BlockLayout& read, const BlockLayout& written) {
       refuse_overlap(outputs[i - 1], written.name, outputs[i], written.name);
   }
   for (const Block& input : read.blocks) {
-    // The outputs are sorted and do not overlap each other. So if any output overlaps the input,
-    // the first output that ends after the start of the input does.
+    // The outputs are sorted and do not overlap each other, so it is enough to check the first
+    // output that ends after the start of the input.
     const auto found = std::ranges::upper_bound(outputs, input.address, {}, &Block::end);
     if (found != outputs.end() && input.overlaps(*found))
       refuse_overlap(input, read.name, *found, written.name);
@@ -219,7 +219,7 @@ hcclResult_t hcclEmulationProbe(hcclComm_t comm, uint64_t timeout_ms, int* sourc
   return guard(__func__, [&] {
     if (source == nullptr)
       throw Error(hcclInvalidArgument, "source is null; pass the address of a variable");
-    // Waits without a pin, because an abort waits for pins.
+    // Holds no pin while it waits: hcclCommAbort() waits until all pins are released.
     const std::shared_ptr<comm::Communicator> communicator = find_communicator(comm).shared();
     constexpr std::uint64_t kMost = std::numeric_limits<std::int32_t>::max();  // 24 days
     const std::chrono::milliseconds timeout(std::min(timeout_ms, kMost));

@@ -96,8 +96,8 @@ class FailureLog {
   // Moves the kept try, with the lines to write, to `kept`. Does nothing if no try is kept.
   void take_kept(Try& kept);
   [[nodiscard]] Lines lines_for(const FailedCall& call, TimePoint now);
-  // Returns the entry of the failure. If it has none, gives it an unused entry, or the entry whose
-  // failure was logged longest ago; the old content moves to `evicted`.
+  // Returns the entry of the failure. If the failure has none, gives it an unused entry, or the
+  // entry whose failure was logged longest ago. The old content moves to `evicted`.
   [[nodiscard]] Entry& entry_of(const FailedCall& call, Entry& evicted);
   [[nodiscard]] bool may_write(TimePoint now, Lines& lines);
 

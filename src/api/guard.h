@@ -36,7 +36,8 @@ struct Callee {
 [[nodiscard]] constexpr Callee trying_modules(const char* name) {
   return {name, LogLevel::warning, true};
 }
-// Drops this thread's kept failure to acquire a module. Call when the thread has acquired a device.
+// Drops this thread's failure to acquire a module from the failure log, if it has not been logged
+// yet. Call when the thread has acquired a device.
 void forgive_unavailable_module() noexcept;
 
 // Returns the Callee of a function that calls another exported function. The other function logs

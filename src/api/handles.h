@@ -62,8 +62,8 @@ template <class Found>
   return require_communicator(comm::communicators().pin(to_number(comm)));
 }
 
-// Returns a hold, not a pin: a group keeps the communicator, which the program may destroy before
-// the group ends.
+// Returns a hold, not a pin. An open group keeps the communicator until hcclGroupEnd(), and the
+// program may destroy the communicator before then.
 [[nodiscard]] inline comm::CommunicatorHold hold_communicator(hcclComm_t comm) {
   return require_communicator(comm::communicators().hold(to_number(comm)));
 }

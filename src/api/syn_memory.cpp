@@ -171,7 +171,7 @@ synStatus SYN_API_CALL synHostFree(synDeviceId deviceId, const void* buffer, uin
       throw SynError(synInvalidArgument,
                      text("host address ", buffer, " was not returned by synHostMalloc"));
     }
-    // NOLINTNEXTLINE(cppcoreguidelines-no-malloc): the program owned it, between two C calls
+    // NOLINTNEXTLINE(cppcoreguidelines-no-malloc): the program owned this memory
     std::free(const_cast<void*>(buffer));
   });
 }

@@ -25,7 +25,7 @@ namespace hccl {
 namespace {
 
 constexpr timeval kPatience{1, 0};
-constexpr int kBacklog = 4096;  // SOMAXCONN is 128 in some C libraries
+constexpr int kBacklog = 4096;  // not SOMAXCONN, which is 128 in some C libraries
 
 bool ask(const FileDescriptor& netlink) noexcept {
   struct {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// pthread_cancel() may unwind a thread inside a system call. The library's functions must not be
-// unwound, because other threads and ranks wait for the results. Therefore cancellation is deferred
-// until the library returns.
+// pthread_cancel() may unwind a thread inside a system call. A call of the library must not be
+// unwound, because other threads and ranks wait for its results. Cancellation is therefore deferred
+// until the call returns.
 #pragma once
 
 #include <pthread.h>

@@ -57,8 +57,8 @@ void load_config();
 // Returns the configuration in force. If there is none, first calls load_config().
 [[nodiscard]] std::shared_ptr<const Config> config();
 
-// Configures the log from its environment variables if no configuration is in force: before
-// synInitialize, or after synInitialize has failed because of another variable. Throws
+// If no configuration is in force, configures the log from its environment variables. This is the
+// case before synInitialize, and after synInitialize has failed because of another variable. Throws
 // Error(hcclInvalidArgument) if HCCL_DEBUG_FILE cannot be opened.
 void load_log_settings();
 

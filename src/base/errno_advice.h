@@ -9,8 +9,8 @@ namespace hccl {
 // Returns a remedy for the errno value, or `otherwise` if the value does not suggest one.
 [[nodiscard]] std::string advice_on(int error, const char* otherwise);
 
-// Returns a remedy for a failed mmap or mremap. There, ENOMEM more often means a limit than a lack
-// of memory.
+// Returns a remedy for a failed mmap or mremap. These calls return ENOMEM more often because of a
+// limit than because memory is short.
 [[nodiscard]] std::string advice_on_mapping(int error);
 
 // Returns a remedy for a failure to start a thread.

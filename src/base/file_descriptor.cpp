@@ -74,8 +74,8 @@ void FileDescriptor::reset() noexcept {
   const int fd = std::exchange(fd_, -1);
   if (fd < 0) return;
   // Remove the descriptor from the set before closing it, because another thread may get the same
-  // number immediately after the close. In a forked child, the descriptor is already closed, and
-  // its number may be in use again.
+  // number immediately after the close. A forked child has closed the descriptor already, and its
+  // number may be in use again: forget() then returns false.
   if (fd >= kMostDescriptors || forget(fd)) close(fd);
 }
 

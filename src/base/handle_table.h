@@ -190,7 +190,7 @@ class HandleTable {
     return (state & ~(kGeneration - 1)) | (index + 1) << 4 | kind_;
   }
   static std::size_t index_of(std::uint64_t handle) noexcept {
-    return ((handle & 0xffffffffu) >> 4) - 1;  // huge for the null handle
+    return ((handle & 0xffffffffu) >> 4) - 1;  // the null handle gives a huge index
   }
   static bool is_alive(std::uint64_t state, std::uint64_t handle) noexcept {
     return (state & kAlive) != 0 && state >> 32 == handle >> 32;

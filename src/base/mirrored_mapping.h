@@ -14,8 +14,8 @@ namespace hccl {
 class MirroredMapping {
  public:
   MirroredMapping() = default;
-  // Maps `bytes` bytes of the file from `offset` on. Both must be multiples of the page size.
-  // Forked children do not inherit the mapping. Throws Error(hcclOutOfMemory).
+  // Maps `bytes` bytes of the file from `offset` on. `bytes` and `offset` must be multiples of the
+  // page size. Forked children do not inherit the mapping. Throws Error(hcclOutOfMemory).
   MirroredMapping(const FileDescriptor& file, std::uint64_t offset, std::size_t bytes);
   MirroredMapping(MirroredMapping&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}

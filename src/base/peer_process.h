@@ -30,10 +30,10 @@ namespace hccl {
 [[nodiscard]] std::optional<ucred> peer_credentials(int unix_socket) noexcept;
 [[nodiscard]] std::optional<uid_t> peer_user(int unix_socket) noexcept;
 
-// How long to wait for a connection to close after the process at its other end has exited. On a
-// busy machine, the pidfd can report the exit before the last data that the process sent over TCP
-// arrive; the end of the connection always arrives after these data. The wait has a limit, because
-// a child of the process may keep the connection open.
+// The time limit for a connection to close after the process at its other end has exited. On a busy
+// machine, the pidfd can report the exit before the last data that the process sent over TCP has
+// arrived. The end of the connection always arrives after this data. The wait needs a limit,
+// because a child of the process may keep the connection open.
 constexpr std::chrono::milliseconds kLastWords{200};
 
 [[nodiscard]] bool has_exited(const FileDescriptor& process) noexcept;

@@ -31,7 +31,8 @@ std::atomic<const ForkHooks*> fork_hooks{nullptr};
 // The cancellation state of this thread before its fork. Cancellation is disabled during the fork,
 // because it would unwind the stack through the fork handlers.
 thread_local int cancellation_before = PTHREAD_CANCEL_ENABLE;
-// The hooks for the fork in progress. set_fork_hooks() may set others meanwhile.
+// The hooks of the fork in progress. A call of set_fork_hooks() during the fork does not change
+// them.
 thread_local const ForkHooks* running_hooks = nullptr;
 
 void prepare_fork() {
@@ -97,8 +98,8 @@ std::string host_name() {
   return name.data();
 }
 
-// Two machines never have the same boot id. Containers of one machine have the same boot id, but
-// may have separate network namespaces, which do not see each other's abstract sockets.
+// Two machines never have the same boot id. Containers of one machine have the same boot id, but if
+// their network namespaces differ, they cannot reach each other's abstract sockets.
 std::string network_identity() {
   std::string boot = first_bytes("/proc/sys/kernel/random/boot_id");
   if (boot.empty()) boot = host_name();

@@ -13,7 +13,7 @@ namespace hccl {
 // registered when the library was loaded.
 void install_fork_guard();
 
-// Functions to run at every fork() of this process, but not at those of its forked children.
+// Functions that run at every fork() of this process. They do not run when a forked child forks.
 // `before` and `in_parent` run in the forking thread. `in_child` runs in the child, before the
 // child closes the library's descriptors, and must be async-signal-safe. None may throw.
 // Cancellation of the forking thread is deferred during the fork.

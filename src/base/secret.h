@@ -13,7 +13,7 @@ using Secret = std::array<std::byte, 16>;
 // Returns 128 random bits from the kernel. Throws Error(hcclSystemError).
 [[nodiscard]] Secret random_secret();
 
-// Compares two byte strings. The running time does not depend on where they differ, so it tells
+// Compares two byte strings. The running time does not depend on where they differ, so it reveals
 // nothing to a peer that guesses a secret.
 [[nodiscard]] bool equal_in_constant_time(std::span<const std::byte> a,
                                           std::span<const std::byte> b);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Anonymous shared memory (memfd). It has no name, so a killed process leaves nothing behind, and
-// the size limit of /dev/shm does not apply.
+// Anonymous shared memory (memfd). It has no name in a file system, so a killed process leaves no
+// file behind, and the size limit of /dev/shm does not apply.
 #pragma once
 
 #include "base/file_descriptor.h"

@@ -141,7 +141,7 @@ constexpr std::array kVariables{
                  "prefixes of RDMA device names, each optionally with :port, comma separated; "
                  "a leading = requires exact names, a leading ^ excludes the devices, e.g. mlx5 or "
                  "=rxe0:1 or ^mlx5_1")},
-    // A queue pair has one byte for the index of its GID.
+    // At most 255, because a queue pair stores the index of its GID in one byte.
     Variable{"HCCL_IB_GID_INDEX",
              "",
              {assign<&Config::ib_gid_index, number_within<0, 255>>, "a number from 0 to 255"}},

@@ -30,7 +30,7 @@ struct Variable {
 // key.
 [[nodiscard]] std::optional<std::string> unset_value(const std::string& key);
 
-// Returns whether the name is known: as a variable of the library, or of other software that uses
+// Returns whether the name belongs to a variable of the library, or of other software that uses
 // HCCL_* names.
 [[nodiscard]] bool is_known_variable(const std::string& name);
 

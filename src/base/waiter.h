@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a thread waits for another thread: it pauses and then yields a limited number of times (the
-// ladder), and then sleeps on a futex. No thread spins without a limit, because ranks may outnumber
-// cores.
+// The ways in which a thread waits for another thread. It first pauses and then yields, each a
+// limited number of times (the ladder), and then sleeps on a futex. No thread spins without a
+// limit, because ranks may outnumber cores.
 #pragma once
 
 #include <atomic>
@@ -35,9 +35,9 @@ struct WaitLadder {
   static void share_cores_with_other_groups() noexcept;
 };
 
-// The limit on a wait, after which the thread must do something else. unlimited: no limit.
-// no_sleep: until the ladder is used up. pauses_only: until the pauses of the ladder are used up;
-// if the ladder has no pauses, the same as no_sleep.
+// The point at which a wait must return to its caller, which has other work. unlimited: there is
+// none. no_sleep: when the ladder is used up. pauses_only: when the ladder's pauses are used up; if
+// the ladder has no pauses, the same as no_sleep.
 enum class WaitBudget : std::uint8_t { unlimited, no_sleep, pauses_only };
 
 // One wait. poll_again() pauses or yields and returns true. Once the ladder or the budget is used
@@ -67,12 +67,12 @@ class Doorbell {
     if (has_sleepers()) ring_always(count);
   }
   void ring_always(int count = kEverybody) noexcept;
-  // Wakes the sleepers that wait for `events`, or for any events. Makes no system call if there are
-  // no sleepers.
+  // Wakes the sleepers that wait for at least one of `events` (a set of bits). Makes no system call
+  // if there are no sleepers.
   void ring_for(std::uint32_t events) noexcept;
 
-  // Sleeps until ring() is called, or ring_for() with some of `events`, or until `timeout` has
-  // passed; may wake up early. Does not sleep if `ready()` is true. `events`: a set of bits.
+  // Sleeps until ring() is called, ring_for() is called with at least one of `events`, or `timeout`
+  // has passed. May wake up early. Does not sleep if `ready()` is true.
   template <class Ready>
   void sleep(std::chrono::nanoseconds timeout, Ready ready,
              std::uint32_t events = kAnyEvents) noexcept {

@@ -24,7 +24,7 @@ struct LinkSocket {
   int rank = -1;
   int server_rank = -1;  // the rank in the server's process, or -1 if there is none
   std::string server;    // describes the server's process
-  // True if a key or the kernel confirms the server's identity. Otherwise its texts are quoted.
+  // True if a key or the kernel confirms the server. Otherwise, texts from the server are quoted.
   bool server_is_known = false;
 };
 
@@ -40,8 +40,8 @@ class ControlLink {
     std::function<void(hcclResult_t code, const std::string& text)> fault;
     // Called when another rank has left the communicator.
     std::function<void(int rank)> departed = nullptr;
-    // Called when a rank has asked why its call does not complete. answer() must then be called, on
-    // any thread, for each call in which this rank waits.
+    // Called when a rank has asked why its call does not complete. The owner of the link must then
+    // call answer(), on any thread, once for each call in which this rank waits.
     std::function<void()> inquiry = nullptr;
     // Called with the answer to ask_who_is_missing(): a clause that names the ranks at the root of
     // the stall.

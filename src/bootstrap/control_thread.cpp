@@ -161,8 +161,7 @@ void* ControlThread::run(void* self) {
     try {
       state.loop.context().run();
     } catch (const std::exception& error) {
-      // An exception from one connection, for lack of memory or descriptors, must not end the other
-      // connections.
+      // One connection may throw for lack of memory or descriptors. The others must continue.
       log(LogLevel::error, "control", "a task of the control thread failed: ", error.what());
       again = true;
     }

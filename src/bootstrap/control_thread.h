@@ -12,8 +12,8 @@
 
 namespace hccl::bootstrap {
 
-// Memory for one post() that allocates nothing. It must be a member of the object on which the task
-// works.
+// Memory for one post() that allocates nothing. It must be a member of the `owner` that is passed
+// to post().
 class ReservedPost {
  public:
   static constexpr std::size_t kBytes = 192;

@@ -44,8 +44,8 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
     Address own;
     Address peer;
   };
-  // A connection that is on no loop, to be continued on another loop. `seal` may be set only after
-  // the connection has received a frame with a valid code.
+  // A connection that is not attached to a loop. `seal` may be set only after the connection has
+  // received a frame with a valid code.
   struct Detached {
     FileDescriptor socket;
     Bytes received;
@@ -77,8 +77,8 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   // until has_unsent() returns false.
   void send(FrameType type, std::span<const std::byte> payload,
             const std::vector<int>& descriptors = {});
-  // Does the same with the payload's SHA-256 digest, which the caller has computed once for many
-  // ranks.
+  // Does the same. `digest`: the payload's SHA-256 digest, which the caller has computed once for
+  // many ranks.
   void send(FrameType type, std::span<const std::byte> payload, const Digest& digest);
   // Sends a frame without an authentication code, even after authenticate().
   void send_openly(FrameType type, std::span<const std::byte> payload);

@@ -60,15 +60,15 @@ struct Refusal {
   enum Reason : std::uint8_t {
     other_version = 1,  // the opening message has another protocol version
     other_key,          // the hello has a wrong authentication code
-    other_user,         // the peer is on the server's machine, and its user is another or unknown
+    other_user,         // the peer, on the server's machine, runs as another or an unknown user
   };
   Reason reason = other_version;
 
   friend bool operator==(const Refusal&, const Refusal&) = default;
 };
 
-// An error for the ranks to throw as Error(code, text). Verdicts and reports of missing ranks also
-// use this struct.
+// An error that ranks throw as Error(code, text). Verdicts and reports of missing ranks also use
+// this struct.
 struct Failure {
   hcclResult_t code = hcclInternalError;
   std::string text;
@@ -76,7 +76,7 @@ struct Failure {
 
 // The cause of the failure if a frame with a wrong authentication code arrives after a valid frame.
 inline constexpr const char* kForgedFrame = "a frame on its connection was changed in transit";
-// Returns this cause, and what the user can do about it.
+// Returns kForgedFrame and the remedy.
 [[nodiscard]] inline std::string forged_frame_text() {
   return text(kForgedFrame,
               "; find the program or device that rewrites traffic between the hosts, then start "
@@ -112,7 +112,7 @@ struct EntryMessage {
   Bytes blob;
 };
 
-// Names one rank: the rank of the server's process, or one that has departed.
+// Names one rank: the rank in the server's process, or a rank that has departed.
 struct RankMessage {
   int rank = -1;
 };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks send their contributions to the leader. The leader sends every rank all entries, and then
-// the shared segment. The root server runs the final barrier, because it knows which ranks have
-// died.
+// the shared segment. The root server runs the final barrier, because it detects the exit of ranks.
 #include "bootstrap/node_exchange.h"
 
 #include "base/errno_advice.h"

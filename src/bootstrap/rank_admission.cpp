@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A connection proceeds from the opening message to the greeting to the hello. The server sends
-// its greeting only after an opening message, so that a silent peer learns nothing.
+// its greeting only after an opening message, so that a peer that sends nothing learns nothing.
 #include "bootstrap/rank_admission.h"
 
 #include "base/log.h"

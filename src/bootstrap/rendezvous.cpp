@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every text in this file is shown to a user on some rank: it names ranks, pids and hosts, and one
-// remedy.
+// Users read the texts of this file on any of the ranks, so each text names ranks, pids and hosts,
+// and one remedy.
 #include "bootstrap/rendezvous.h"
 
 #include "base/rank_text.h"

@@ -111,7 +111,7 @@ void RendezvousClient::read_welcome(const Frame& frame) {
   if (server_.process.shares_pids_with(hello_.process) &&
       server_.process.pid != hello_.process.pid) {
     server_process_ = open_process(server_.process.pid);
-    // If the process cannot be watched, its death is detected by the end of the connection.
+    // If the process cannot be watched, the end of the connection reveals its exit.
     server_exit_.emplace(loop_);
     if (server_process_.valid() && server_exit_->watch(server_process_.get()) == 0)
       server_exit_->when_readable([this] { server_has_exited_ = true; });
@@ -149,7 +149,8 @@ void RendezvousClient::leave(const Failure& own) {
   flush_last_words();
 }
 
-// Sends the queued frames for at most kFlushPatience: no later call would send them.
+// Blocks for at most kFlushPatience until the queued frames have been sent, because no later call
+// sends them.
 void RendezvousClient::flush_last_words() {
   const Deadline patience = Deadline::after(kFlushPatience);
   while (connection_->has_unsent() && !patience.expired()) loop_.run_one(patience);

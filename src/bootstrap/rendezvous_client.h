@@ -23,7 +23,7 @@ namespace hccl::bootstrap {
 
 // Runs its own event loop in the calling thread, because receiving messages through the control
 // thread would cost two context switches per message. Every member that blocks throws Error if the
-// deadline passes, the server reports a failure, or the server's process dies.
+// deadline passes, the server reports a failure, or the server's process exits.
 class RendezvousClient {
  public:
   // Throws Error(hcclSystemError).

@@ -135,8 +135,8 @@ void RootServer::watch(int rank, const ProcessIdentity& process) {
   if (!process.shares_pids_with(self_) || process.pid == self_.pid) return;
   FileDescriptor pidfd = open_process(process.pid);
   if (!pidfd.valid()) {
-    // ESRCH: the process has already exited. For any other errno, its exit is detected by the end
-    // of the connection.
+    // ESRCH: the process has already exited. For any other errno, the end of the connection will
+    // reveal the exit.
     if (errno == ESRCH) note_exit(rank);
     return;
   }

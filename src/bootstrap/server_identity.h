@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A joining rank's knowledge of the root server of its unique id, and the errors that name the
-// server.
+// The root server of a unique id as a joining rank sees it, and the errors that name the server.
 #pragma once
 
 #include "base/address.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The secret of the ranks that meet at HCCL_COMM_ID, and the warnings about a missing or short
+// The secret of the ranks that join at HCCL_COMM_ID, and the warnings about a missing or short
 // secret.
 #pragma once
 

@@ -12,11 +12,11 @@
 namespace hccl::bootstrap {
 namespace {
 
-// The time to wait for answers. Every running rank answers immediately, with one answer for each
-// call in which it waits. Once every rank has given an answer and the calls do not match, the
-// server waits only kForFurtherAnswers more for the answers of other streams. If some rank has not
-// answered in time, the first verdict names it; a rank that only lacked processor time can still
-// answer before the second verdict, which replaces the first.
+// The time from an inquiry to the first verdict. Every running rank answers immediately, with one
+// answer for each call in which it waits. If all ranks have answered and their calls do not match,
+// the server waits only kForFurtherAnswers more, for the answers of other streams. If a rank has
+// not answered in time, the first verdict names it. At most kForAnswers later, a second verdict
+// replaces the first, because a rank that only lacked processor time may have answered by then.
 constexpr std::chrono::milliseconds kForAnswers{400};
 constexpr std::chrono::milliseconds kForFurtherAnswers{20};
 // The time for which a suspected deadlock must last before it is reported: until then, another

@@ -40,12 +40,13 @@ class StallJudge {
   const Rendezvous& rendezvous_;
   FaultRelay& faults_;
   LoopTimer judgement_;
-  std::set<int> askers_;    // not empty while answers are collected
-  bool is_second_ = false;  // whether a verdict without some of the answers has been given
+  std::set<int> askers_;    // the ranks that await a verdict; empty if no inquiry is in progress
+  bool is_second_ = false;  // the first verdict lacked some answers; a second one follows
   WaitForGraph waiting_;
   std::set<int> answered_;  // ranks that have reported a current call
-  std::string suspected_;   // the deadlock found last; it may still resolve itself
-  Deadline suspected_until_ = Deadline::never();  // if found again after this time, it is reported
+  std::string suspected_;   // the deadlock found last, which may still resolve itself
+  // If the same deadlock is found again after this time, it is reported.
+  Deadline suspected_until_ = Deadline::never();
 };
 
 }  // namespace hccl::bootstrap

@@ -18,9 +18,9 @@ struct Waiting {
   std::string algorithm;     // runs the call; empty if the call has no position
   std::vector<int> awaited;  // ascending
   bool done = false;
-  // Set if a thread of the program waits for this call's stream, and so makes no other calls until
-  // this call ends: the position of the collective that this rank cannot complete before then. That
-  // is this call or, for a message, the next collective of its stream.
+  // The position of the collective that this rank cannot complete before this call ends: this call
+  // or, for a message, the next collective of its stream. Set only if a thread of the program waits
+  // for this call's stream, and so makes no other calls until this call ends.
   std::string blocks{};
 
   [[nodiscard]] std::string doing() const {

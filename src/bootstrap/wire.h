@@ -18,14 +18,14 @@ namespace hccl::bootstrap {
 // Each comment names the sender or the receiver, then the content.
 enum class FrameType : std::uint8_t {
   opening = 1,   // rank: its version, a nonce, and the connection's addresses as the rank sees them
-  greeting,      // server: the same as an opening; every later frame except a refusal has a code
-  hello,         // rank: its rank and process
+  greeting,      // server: the same fields; every later frame except a refusal has a code
+  hello,         // rank: its rank number and its process
   welcome,       // server: the rank is admitted; describes the server's process
   refusal,       // server: why it rejects the connection; has no code, because the keys may differ
   server_rank,   // server: the rank that runs in the server's process
   table,         // server: all ranks have joined; describes their processes
-  ready,         // rank: it has all descriptors of its node; its announcement to other nodes
-  go,            // server: all ranks are ready; their announcements
+  ready,         // rank: it has all descriptors of its node; contains its announcement to all nodes
+  go,            // server: all ranks are ready; contains their announcements
   gave_up,       // rank: its deadline has passed
   leaving,       // rank: it leaves because of an error of its own
   failure,       // server: the rendezvous has failed, and why
@@ -34,7 +34,7 @@ enum class FrameType : std::uint8_t {
   contribution,  // to the leader of a node: a rank's bytes and memory
   entry,         // from the leader: the contribution of one rank
   control_block,  // from the leader: the shared segment; the last frame
-  stuck,          // rank: its call does not complete; the ranks that it waits for
+  stuck,          // rank: its call does not complete; names the ranks that it waits for
   inquiry,        // server: asks each rank for its calls, because one of them is stuck
   waiting,        // rank: one of its calls, in answer to an inquiry
   verdict,        // server: the ranks at the root of a stall

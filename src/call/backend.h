@@ -63,8 +63,8 @@ struct AsyncError {
   std::string text;
 };
 
-// Locates sends and receives among the collectives of their communicator, by the ordinal of their
-// stream (see BackendStream::begin_collectives()).
+// The position of sends and receives relative to the collectives of their communicator: the ordinal
+// of their stream (see BackendStream::begin_collectives()).
 struct MessagePlace {
   std::uint32_t ordinal = 0;     // of the stream, or the next free ordinal if the stream has none
   bool has_collectives = false;  // whether collectives have been queued on the stream
@@ -109,13 +109,13 @@ class Backend {
   [[nodiscard]] virtual BackendStream& open_stream(std::uint64_t stream) = 0;
   virtual void close_stream(BackendStream& stream) noexcept = 0;
 
-  // Waits, for at most a second, until no other rank reads the stream's staging buffer. Returns
+  // Blocks, for at most a second, until no other rank reads the stream's staging buffer. Returns
   // false if the buffer must not be freed. Call when all calls of the stream have run.
   [[nodiscard]] virtual bool release_staging(BackendStream& /*stream*/) noexcept { return true; }
   // Return whether this rank's part of the call needs a staging buffer in device memory.
   [[nodiscard]] virtual bool needs_staging(const CollectiveCall& call) const = 0;
   [[nodiscard]] virtual bool needs_staging(const PointToPoint& call) const = 0;
-  // Returns whether ranks share cores, so that a rank should queue many calls before it waits.
+  // Returns whether ranks share cores. If so, a rank should queue many calls before it waits.
   [[nodiscard]] virtual bool ranks_share_cores() const = 0;
 
   // Returns whether a fault has ended the communicator.
@@ -138,8 +138,8 @@ class Backend {
   // Returns a message that another rank offers to this rank and for which no receive is queued.
   // Checks the ranks in cyclic order, starting at rank `first`. Blocks until there is such a
   // message, or returns nothing when the deadline passes; if `only_looks`, does not block.
-  // `queueing` is the lock that is held while calls are numbered. Throws the recorded fault if the
-  // communicator has failed.
+  // `queueing` is the lock that the communicator holds while it numbers calls. Throws the recorded
+  // fault if the communicator has failed.
   [[nodiscard]] virtual std::optional<Offer> probe(int first, bool only_looks, Deadline deadline,
                                                    SpinLock& queueing) = 0;
 

@@ -16,11 +16,11 @@ struct CollectiveCall {
   std::uint8_t type = 0;       // hcclDataType_t
   std::uint8_t operation = 0;  // hcclRedOp_t; hcclOpNone for pure copies
   std::int32_t root = -1;
-  std::uint64_t count = 0;  // elements of the message, a block or, if exchanges(), all blocks
+  std::uint64_t count = 0;  // elements in the message, in a block or, if exchanges(), in all blocks
   std::uint64_t send = 0;   // send and recv: addresses of device memory or of host memory
   std::uint64_t recv = 0;
-  // The program's call and its number on its stream, if this call is one of the parts into which a
-  // back end has divided that call. Null if the program itself has made this call.
+  // If this call is one of the parts into which a back end has divided a call of the program: that
+  // call, and its number on its stream. If the program itself has made this call, null.
   const CollectiveCall* whole = nullptr;
   std::uint64_t whole_number = 0;
 

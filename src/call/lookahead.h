@@ -30,7 +30,7 @@ class CallLookahead : public StreamLookahead {
   // Returns the next queued call, if it may begin now; each call to next() advances by one call.
   // Returns null if no further call is queued, if the further calls may not begin yet, or if other
   // work is queued before them. After next() has returned null, call it again only if has_next()
-  // returns true: otherwise it would skip that other work.
+  // returns true: otherwise next() would skip that other work.
   [[nodiscard]] virtual const CollectiveCall* next() = 0;
   // Returns whether a collective of the same communicator is next in the queue, even if it may not
   // begin yet.
@@ -45,7 +45,7 @@ class GroupLookahead : public StreamLookahead {
   // Returns the messages of the next queued group; each call to next() advances by one group.
   // Returns an empty span if no further group is queued or other work is queued before it.
   [[nodiscard]] virtual std::span<const PointToPoint> next() = 0;
-  // Advances past groups that next() has already returned to an earlier call.
+  // Advances past `groups` groups, which next() has already returned to an earlier exchange().
   virtual void skip(std::size_t groups) = 0;
 };
 

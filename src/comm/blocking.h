@@ -12,8 +12,8 @@
 namespace hccl::comm {
 
 // Block until all work queued on the streams has run. Meanwhile, defer cancellation of the thread.
-// If work has failed, throw the fault of a failed communicator. wait_for_streams() looks for a
-// failed communicator in `communicators`, wait_for_stream() among all communicators that have used
+// If work has failed, throw the fault of a failed communicator. wait_for_streams() looks for that
+// communicator in `communicators`; wait_for_stream() looks among all communicators that have used
 // the stream. If none has failed, throw Error(hcclStreamError) with the reason.
 void wait_for_streams(std::span<const std::shared_ptr<device::Stream>> streams,
                       std::span<const std::shared_ptr<Communicator>> communicators);

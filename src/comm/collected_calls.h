@@ -55,7 +55,7 @@ inline constexpr std::size_t kMostGroupCalls = 1024;  // per stream
 // call on that stream.
 void check_room(std::size_t calls);
 
-// The lists use a buffer of 1 KiB inside the object, and the heap only if the buffer is full.
+// The lists use a buffer of 1 KiB inside the object, and the heap only once the buffer is full.
 class CollectedCalls {
  public:
   StreamCalls& of(const std::shared_ptr<device::Stream>& stream) {

@@ -39,7 +39,7 @@ Communicator::~Communicator() {
   for (const auto& used : streams_) free_staging(*used);
 }
 
-// If another rank may still read the staging buffer, its memory is never used for anything else.
+// If another rank may still read the staging buffer, its memory is never reused.
 void Communicator::free_staging(UsedStream& used) const noexcept {
   if (used.staging && !backend_->release_staging(*used.backend)) used.staging->abandon();
 }
@@ -118,12 +118,12 @@ void Communicator::enqueue(device::Stream& stream, const CollectiveCall& call) {
   const std::lock_guard lock(streams_lock_);
   UsedStream& on = used_stream(stream);
   const std::uint64_t staging = staging_of(on, is_staged(call));
-  // All ranks begin to use their streams for collectives in the same order, but not for sends and
-  // receives. Therefore only collectives determine the ordinals of the streams.
+  // All ranks queue their first collectives on their streams in the same order. The order of sends
+  // and receives may differ between ranks, so only collectives determine the streams' ordinals.
   if (!on.place.has_collectives) {
     on.backend->begin_collectives(next_ordinal_);
     on.place = {next_ordinal_, true};
-    ++next_ordinal_;  // not if begin_collectives() throws: ranks must agree on ordinals
+    ++next_ordinal_;  // not reached if begin_collectives() throws: ranks must agree on ordinals
   }
   on.last_ticket = stream.emplace_at_once<CollectiveTask>(*this, *on.backend, call, staging);
   if (has_left_) outlive_calls_of(stream);

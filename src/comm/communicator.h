@@ -57,9 +57,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   // Queue the calls of a group in three steps. prepare() is called when the group keeps a call: it
   // allocates the staging buffer if the call needs one, and throws Error(hcclOutOfMemory) if there
-  // is too little device memory. number() sets the number of a send or receive among those in the
-  // same direction with the same peer; call it in program order. enqueue_numbered() queues the
-  // messages of a stream, and the copies that replace messages of the rank to itself.
+  // is too little device memory. number() sets the number of a send or receive, which counts the
+  // calls in the same direction with the same peer; call it in program order. enqueue_numbered()
+  // queues the messages of a stream, and the copies that replace messages of the rank to itself.
   template <class Call>
   void prepare(device::Stream& stream, const Call& call) {
     if (is_staged(call)) make_staging(stream);
@@ -87,8 +87,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Ends this rank's membership. Afterwards the owner may release the communicator: it stays alive
   // until its queued work has run.
   void leave();
-  // Fails all queued and future work of the communicator on all ranks. `why` follows the name of
-  // this rank in the text of the fault, such as "called hcclCommAbort". Allocates no memory.
+  // Fails all queued and future work of the communicator on all ranks. `why`, such as "called
+  // hcclCommAbort", follows this rank's name in the text of the fault. Allocates no memory.
   void fail(const char* why) noexcept { backend_->fail(hcclSystemError, why); }
   // Fails the communicator when `process` exits. `peer` is the number of that process's rank among
   // the ranks of this node.

@@ -96,8 +96,8 @@ void for_each_rank_of_node(const bootstrap::RankTable& table, int rank, Visit vi
 }
 
 // Returns this node's share of the caches of its host. HCCL_NODE_ID can divide a host into nodes.
-// These nodes are assumed to run on the same processors, because a rank knows the CPU allowances
-// only of the ranks of its own node.
+// Assumes that these nodes use the same processors, because a rank receives only the CPU allowances
+// of the ranks of its own node.
 std::uint64_t share_of_caches(const bootstrap::RankTable& table, int rank,
                               std::span<const node::CpuAllowance> allowances) {
   const std::string& own_host = table.members[static_cast<std::size_t>(rank)].host;

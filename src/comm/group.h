@@ -96,7 +96,7 @@ class Group {
   CommunicatorHold communicator_;
   StreamHold stream_;
   MessageList messages_;
-  std::optional<CollectedCalls> more_;  // all calls, once a call does not fit in messages_
+  std::optional<CollectedCalls> more_;  // all calls, once messages_ cannot hold them
   // The lists in more_ for messages of communicator_ on stream_.
   StreamCalls* on_ = nullptr;
   MessagePart* part_ = nullptr;

@@ -36,9 +36,9 @@ class AccessibleRanges {
     rechecked_.insert(address, bytes);
   }
   // Returns whether every page of the range is mapped and allows the access. For a known range,
-  // makes no system call and misses later changes, so call recheck() or recheck_once() before each
-  // series of accesses. For any other range, populates the pages, and returns false if the kernel
-  // cannot populate ranges.
+  // makes no system call and does not detect changes since the last check, so call recheck() or
+  // recheck_once() before each series of accesses. For any other range, populates the pages, and
+  // returns false if the kernel cannot populate ranges.
   [[nodiscard]] bool admits(std::uint64_t address, std::uint64_t bytes);
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device address space: a range of non-canonical addresses, so that no host pointer is mistaken
-// for a device address, and code that dereferences a device address fails as it would on a Gaudi.
+// The device address space: a range of non-canonical addresses. A host pointer therefore cannot be
+// mistaken for a device address, and host code that dereferences a device address crashes.
 #pragma once
 
 #include <cstdint>

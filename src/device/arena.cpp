@@ -100,8 +100,8 @@ void Arena::collect_locked() {
       ++entry;
       continue;
     }
-    // If the allocation was moved away from a stopped peer, that peer may still write to the
-    // original range, which is therefore never reused.
+    // If move_to_fresh_pages() has moved the allocation, a stopped peer may still write to the
+    // original range. That range is therefore never reused.
     const bool has_moved = allocation.file_offset != entry->first;
     if (has_moved) {
       pages_.retire(allocation.file_offset, allocation.bytes);

@@ -40,8 +40,8 @@ class Arena {
   // Returns true once the work that was queued before release() can no longer access the memory.
   using Quiescent = std::function<bool()>;
 
-  // `stagger`: see AllocationMap. `keep_bytes`: how many bytes of freed pages the arena keeps, at
-  // most, for later allocations.
+  // `stagger`: see AllocationMap. `keep_bytes`: the maximum number of bytes of freed pages that the
+  // arena keeps for later allocations.
   Arena(DeviceAddress base, std::uint64_t capacity, std::uint32_t stagger = 0,
         std::uint64_t keep_bytes = 0);
   ~Arena();
@@ -108,7 +108,7 @@ class Arena {
   // Error(hcclOutOfMemory).
   void move_to_fresh_pages(MemoryRange range);
   // Copies an operation's result to the allocation's current pages, if the allocation has moved
-  // since the operation resolved its memory to `before`.
+  // since locate() returned `before` to the operation.
   void copy_if_moved(DeviceAddress address, const Placement& before, std::uint64_t bytes);
 
   // Frees released allocations that have become quiescent.

@@ -169,7 +169,7 @@ bool ArenaView::is_hole(std::uint64_t offset, std::uint64_t bytes) const {
 
 // Only ENXIO means that there is no data up to the end of the file. After any other failure (a
 // sandbox forbids lseek, or the file system has no SEEK_DATA), the range may hold data, which must
-// not be taken for zeros.
+// not be mistaken for zeros.
 std::uint64_t ArenaView::next_data(std::uint64_t offset) const {
   const off_t data = lseek(file_.get(), static_cast<off_t>(offset), SEEK_DATA);
   if (data >= 0) return static_cast<std::uint64_t>(data);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies between host memory and memory files. If the pages on both sides are known to be mapped,
-// copies with plain loads and stores, which are twice as fast as the kernel. Otherwise copies with
-// pread() and pwrite(), which return zeros for holes and EFAULT for bad host addresses.
+// copies with plain loads and stores, which are twice as fast as system calls. Otherwise copies
+// with pread() and pwrite(), which return zeros for holes and EFAULT for bad host addresses.
 #include "device/copy.h"
 
 #include "base/error.h"

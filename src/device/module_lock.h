@@ -16,7 +16,7 @@ struct NameLock {
   std::string no_folder;  // the reason why no directory is usable, as a clause; else empty
 };
 
-// Takes the lock of this name, and holds it while `held` exists. Does not block.
+// Tries to take the lock of this name. The lock lasts as long as `held` exists. Does not block.
 [[nodiscard]] NameLock lock_name(const std::string& name);
 
 // Returns true if a process of this user holds the lock of this name.

@@ -44,8 +44,8 @@ std::optional<FileDescriptor> claim_module(std::uint32_t id) {
   const SocketAddress address = abstract_address(name);
   FileDescriptor socket = unix_socket(id, 0);
   if (bind(socket.get(), address.get(), address.length) == 0) {
-    // Another user may have held the name until a moment ago, so a process of this user may hold
-    // the lock instead.
+    // While another user held the name, a process of this user may have claimed the module by a
+    // file lock, and may still hold that lock.
     if (is_locked(name)) return std::nullopt;
     // The claim is valid even if listen() fails: only holder_text() needs a listening socket.
     static_cast<void>(listen(socket.get(), SOMAXCONN));

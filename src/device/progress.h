@@ -95,22 +95,22 @@ class Progress {
   [[nodiscard]] Outcome take_over_failure(const Capture& capture) noexcept;
 
   // Returns whether an earlier failure suppresses the work with this ticket. A failed copy or
-  // kernel leaves wrong data, so it poisons the stream: until the failure has been reported to the
+  // fill leaves wrong data, so it poisons the stream: until the failure has been reported to the
   // program, all queued work fails as well. A failed collective does not poison the stream; its
   // communicator fails instead. Called by the owner.
   [[nodiscard]] bool poisons(std::uint64_t ticket) const noexcept {
     return ticket <= poisoned_until_.load(std::memory_order_relaxed);
   }
-  // Returns the reason why the next command must fail without running. If it need not fail, returns
-  // the reason for the failure that poisoned this stream last. Called by the owner.
+  // Returns the reason why the next command must fail without running. If that command need not
+  // fail, returns the reason for the last failure that poisoned this stream. Called by the owner.
   [[nodiscard]] FailureNote failure() const;
   // Returns the failure that has just poisoned the stream, or null if there is none. Returns each
   // failure once. Called by the owner after complete().
   [[nodiscard]] std::shared_ptr<WorkFailure> take_new_poison() noexcept {
     return std::exchange(new_poison_, nullptr);
   }
-  // Ends the poisoning by a failure that has been reported to the program: it no longer suppresses
-  // work with tickets above `pushed`.
+  // Ends the poisoning by a failure that has been reported to the program: this failure no longer
+  // suppresses work with tickets above `pushed`.
   void end_poison(const WorkFailure& failure, std::uint64_t pushed) noexcept;
 
   // Returns the ticket up to which failures have been reported. A failure is reported when the
@@ -137,8 +137,8 @@ class Progress {
     std::uint64_t until;
   };
   // Sleeps until wake() is called or the timeout has passed; does not sleep if `ready()` returns
-  // true. Requests the wake-up only after bell_ counts this thread as a sleeper: a wake() for an
-  // earlier ticket clears the request, but then also wakes this thread.
+  // true. Requests the wake-up only after bell_ counts this thread as a sleeper. If a wake() for an
+  // earlier ticket then clears the request, it also wakes this thread, which can request again.
   template <class Ready>
   void sleep_until(std::uint64_t ticket, std::chrono::nanoseconds timeout, Ready ready) noexcept {
     bell_.sleep(timeout, [&] {

@@ -134,7 +134,7 @@ bool Stream::wait_or_own(std::uint64_t ticket) {
 }
 
 // Wakes the worker if work is left without an owner. Called by a waiter that has not become the
-// owner, because the last owner may have relied on that waiter.
+// owner: the last owner may have woken this waiter in disown() instead of the worker.
 void Stream::pass_on() {
   if (queued() != 0 && !owned_.load(std::memory_order_seq_cst) && worker_.is_asleep())
     worker_.ring();
@@ -228,8 +228,8 @@ void Stream::run_opportunistically(std::uint64_t ticket) {
   disown();
 }
 
-// Waits until half of the queue has run, so that the producer does not interfere with the work.
-// Returns early if the queue makes no progress.
+// Waits until half of the queue has run, so that the producer does not wake up after each command.
+// Returns early if the queue makes no progress for kPatience.
 void Stream::wait_for_room() {
   const CancellationBlock block;
   constexpr auto kPatience = std::chrono::milliseconds(20);

@@ -82,7 +82,7 @@ void StreamWorker::run() {
   asleep_.store(false, std::memory_order_seq_cst);
   std::uint64_t seen = 0;
   auto last_use = std::chrono::steady_clock::now();
-  auto last_work = last_use;  // the last time that this thread ran work to the end
+  auto last_work = last_use;  // the last time that this thread ran all queued work
   while (!stopping_.load(std::memory_order_seq_cst)) {
     const bool wanted = has_work() && !stream_.has_waiters() &&
                         !stream_.runs_opportunistically_.exchange(false, std::memory_order_relaxed);

@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint64_t kBarrierParts = 3;
 // All-reduces of fewer bytes than this, and all-gathers with a smaller output, use column 0 only.
 constexpr std::uint64_t kLeastBytesForAllColumns = 512 << 10;
-// Shorter broadcasts run over the connections of all ranks: see network::StreamConnections.
+// Broadcasts of at most this many bytes are not divided: see network::StreamConnections::run().
 constexpr std::uint64_t kLeastBroadcastBytes = 1 << 20;
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
 constexpr std::uint64_t kMostExchangeBytes = 256 << 20;
@@ -25,8 +25,8 @@ bool is_divided_by_blocks(const CollectiveCall& call) {
 
 }  // namespace
 
-// Averages of types that need a prescale run over the connections of all ranks, because their
-// inputs must be divided before they are summed.
+// An average of a type that needs a prescale is not divided into parts, because each rank must
+// scale its input before the sum.
 bool CallParts::can_divide(const NodeLayout& layout, const CollectiveCall& call) {
   if (call.collective == Collective::barrier) return true;
   if (call.count == 0) return false;
@@ -265,7 +265,8 @@ CallPart CallParts::short_all_gather_part(std::uint64_t index) const {
   }
 }
 
-// Columns gather the blocks of their ranks; then the ranks of a node gather each node's blocks.
+// First, each column gathers the blocks of its ranks. Then the ranks of each node gather the blocks
+// of one node after the other.
 CallPart CallParts::all_gather_part(std::uint64_t index) const {
   const std::uint64_t block = block_elements_ * element_bytes_;
   const std::uint64_t of_node = block * static_cast<std::uint64_t>(layout_->local_ranks());
@@ -282,7 +283,8 @@ CallPart CallParts::all_gather_part(std::uint64_t index) const {
   return part;
 }
 
-// The ranks of a node reduce each node's blocks; then columns reduce the blocks of their ranks.
+// First, the ranks of each node reduce the blocks for one node after the other. Then each column
+// reduces the blocks for its ranks.
 CallPart CallParts::reduce_scatter_part(std::uint64_t index) const {
   const std::uint64_t block = block_elements_ * element_bytes_;
   const std::uint64_t of_node = block * static_cast<std::uint64_t>(layout_->local_ranks());
@@ -297,8 +299,8 @@ CallPart CallParts::reduce_scatter_part(std::uint64_t index) const {
   return part;
 }
 
-// The ranks of a node exchange their blocks for each node, so that each column holds all blocks for
-// its ranks; columns then exchange these blocks.
+// First, the ranks of each node exchange the blocks for one node after the other. Each rank then
+// holds its node's blocks for all ranks of its column, and the columns exchange these blocks.
 CallPart CallParts::block_exchange_part(std::uint64_t index) const {
   const std::uint64_t of_node =
       block_elements_ * static_cast<std::uint64_t>(layout_->local_ranks());

@@ -26,7 +26,7 @@ struct CallPart {
 };
 
 // How the collectives are divided:
-// - Barrier: the ranks of each node meet, then column 0, then the ranks of each node again.
+// - Barrier: each node runs a barrier, then column 0 runs one, then each node runs another.
 // - All-reduce: each node reduces a slice, the columns reduce the results of the nodes, and each
 //   node then distributes the total. Long calls are divided among all columns. Short calls use only
 //   column 0, because exchanges in more columns would add messages and context switches and save no
@@ -34,8 +34,8 @@ struct CallPart {
 // - Reduce and broadcast: the column of the root exchanges the data.
 // - All-gather, reduce-scatter and all-to-all: all columns exchange blocks once, and the ranks of
 //   each node exchange blocks once for each node. Short all-gathers use only column 0.
-// No rank's output is written before all ranks are known to make the same call: either the output
-// depends on the data of all nodes, or the call begins with a barrier.
+// No rank's output is written before all ranks are known to make the same call: either a rank
+// writes its output only after data from all nodes has arrived, or the call begins with a barrier.
 class CallParts {
  public:
   // Returns whether a call can be divided. The result is the same on all ranks.
@@ -86,7 +86,7 @@ class CallParts {
   std::uint64_t number_;
   std::uint64_t exchange_ = 0;
   std::uint64_t element_bytes_;
-  std::uint64_t block_elements_;  // of a block or, without blocks, of the message
+  std::uint64_t block_elements_;  // in a block or, if there are no blocks, in the message
   int columns_ = 1;               // number of columns that exchange data
   bool begins_with_barrier_ = false;
   // If the call is cut into slices:

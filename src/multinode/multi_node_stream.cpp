@@ -88,8 +88,8 @@ bool MultiNodeStream::release_staging() const noexcept {
   return lane_ == nullptr || lane_->await_release_of_staging(backend_.failed());
 }
 
-// Once parts of a call have been posted, peers may store into this rank's buffers. The call then
-// runs even after a fault, so that the engine ends these parts.
+// Once this rank has posted parts of a call, peers may store into this rank's buffers. From then
+// on, the call runs even after a fault, so that the engine ends these parts.
 bool MultiNodeStream::run(const CollectiveCall& call, std::uint64_t staging, CallLookahead& ahead) {
   if (!CallParts::can_divide(backend_.layout(), call)) {
     FlatLookahead flat_calls(ahead, backend_.layout());

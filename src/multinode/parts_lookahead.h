@@ -48,7 +48,7 @@ class PartsLookahead final : public CallLookahead {
   const CallParts& first_;
   const std::uint64_t number_;
   InplaceVector<CallParts, node::kMaxAhead> later_;  // the parts of the calls fetched so far
-  bool has_ended_ = false;                           // the last call fetched is not in later_
+  bool has_ended_ = false;                           // a fetched call could not be added to later_
   std::size_t call_ = 0;                             // 0: the running call
   std::uint64_t index_ = 0;
   CollectiveCall current_;

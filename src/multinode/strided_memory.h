@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Presents blocks of equal size, at equal distances in another memory, as if they were contiguous.
+// Presents equally sized and equally spaced blocks of another Memory as one contiguous buffer.
 #pragma once
 
 #include "network/flow.h"

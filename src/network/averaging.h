@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes averages over connections: schedules compute the sum, which is divided at the end.
+// Computes averages over connections: a schedule computes the sum, which is then divided by the
+// number of ranks.
 #pragma once
 
 #include "call/collective_call.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The header that precedes a call's data on every connection of the call, and identifies the call.
-// A receiver compares this header with that of its own call before it takes any data.
+// A receiver compares this header with that of its own call before it accepts any data.
 #pragma once
 
 #include "base/error.h"
@@ -27,7 +27,7 @@ class CallMismatch : public Error {
   using Error::Error;
 };
 
-// Sent in its memory representation; `format` reveals a peer with a different byte order.
+// Sent as its bytes in memory, so `format` also differs if the peer has a different byte order.
 struct CallHeader {
   static constexpr std::uint32_t kFormat = 0x48434c33;
 
@@ -46,9 +46,9 @@ struct CallHeader {
   std::uint8_t channels = 1;
   std::uint8_t pipeline = 1;
   Phase phase = Phase::data;
-  // For a collective, whether all ranks are asked to confirm the call at its end: a rank that
-  // receives this flag sets it in the headers that it sends afterwards. For a message, whether the
-  // receiver must answer. Not part of the call's identity.
+  // In a collective: whether all ranks must confirm the call at its end. A rank that receives this
+  // flag sets it in the headers that it sends afterwards. In a message: whether the receiver must
+  // answer. Not part of the call's identity.
   std::uint8_t confirm = 0;
 
   [[nodiscard]] std::span<const std::byte> bytes() const {
@@ -73,8 +73,8 @@ struct CallHeader {
 static_assert(sizeof(CallHeader) == 32 && std::is_trivially_copyable_v<CallHeader>);
 static_assert(std::has_unique_object_representations_v<CallHeader>);
 
-// Returns the error text for two calls that do not match. It names both ranks, both calls and the
-// remedy.
+// Returns the error text for two calls that do not match. The text names both ranks, both calls and
+// the remedy.
 [[nodiscard]] std::string why_unlike(int own_rank, const CallHeader& own, int peer,
                                      const CallHeader& theirs);
 

@@ -18,7 +18,7 @@ std::span<const std::byte> DeviceMemory::source(std::uint64_t offset, std::size_
   const std::uint64_t at = begin_ + offset;
   if (!view_.populated(at, most)) {
     most = std::min(most, kZerosSize);
-    // A piece that consists of data and holes gets pages for its holes.
+    // If the piece also contains data, populate() allocates pages for its holes.
     if (view_.is_hole(at, most)) return {kZeros, most};
     view_.populate(at, most, false);
   }

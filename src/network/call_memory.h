@@ -10,7 +10,7 @@
 namespace hccl::network {
 
 // Memory of this rank's device. source() returns zeros for a hole without allocating its pages.
-// destination() allocates the pages, so that a lack of memory is an error and not a signal.
+// destination() allocates the pages, so that a lack of memory causes an Error instead of a signal.
 class DeviceMemory final : public Memory {
  public:
   DeviceMemory(device::Arena& arena, device::DeviceAddress address)
@@ -35,9 +35,9 @@ struct Buffer {
   }
 };
 
-// Check that the process may access a buffer in host memory, because an execution accesses the
-// memory directly, and an invalid address would raise a signal. Throw Error(hcclInvalidArgument),
-// which names the buffer and the address.
+// Check that the process may access a buffer in host memory. An execution accesses the memory
+// directly, so an invalid address would raise a signal. Throw Error(hcclInvalidArgument), which
+// names the buffer and the address.
 void require_readable(const Buffer& send);
 void require_writable(const Buffer& recv);
 

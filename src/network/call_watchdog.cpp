@@ -80,7 +80,8 @@ bootstrap::Waiting CallWatchdog::waiting() const {
   bootstrap::Waiting waiting{"", call_.text(), std::string(call_.position.algorithm),
                              call_.awaited()};
   if (call_.is_collective) waiting.position = call_.position.text();
-  // Messages that are queued on other streams may still complete calls of other ranks.
+  // Reports no blocked collective while messages are queued on other streams, because these
+  // messages may still complete calls of other ranks.
   if (call_.ahead != nullptr && call_.ahead->host_is_waiting() &&
       !network_.messages().are_queued_elsewhere(call_.stream))
     waiting.blocks = call_.position.text();
@@ -142,7 +143,7 @@ std::string CallWatchdog::awaited_text() const {
 void throw_lost(NetworkBackend& network, transport::WaitSet& wait_set, const std::string& doing,
                 const transport::PeerLost& lost) {
   const auto has_left = [&] { return network.stall_reports().departed_of({lost.peer()}) >= 0; };
-  // Wakes every kPeersPause, because a rank of this node may raise a fault without ringing
+  // Checks every kPeersPause, because a rank of this node may raise a fault without ringing
   // `wait_set`.
   const Deadline wait_budget = Deadline::after(kVerdictPatience);
   while (!network.failed() && !has_left() && !wait_budget.expired())

@@ -36,9 +36,9 @@ class CallWatchdog final : public ProgressObserver {
 
   void on_attempt() override;
   void on_idle(bool moved) override;
-  // Queries all ranks to find out which of them has made the call that does not match. Blocks for
-  // at most a second. Throws the fault that the server derives from the answers or, if no fault
-  // arrives, `found`. NetworkBackend::wake() must ring `wait_set`.
+  // Queries all ranks to find out which of them has made a different call. Blocks for at most a
+  // second. Throws the fault that the server derives from the answers or, if no fault arrives,
+  // `found`. NetworkBackend::wake() must ring `wait_set`.
   [[noreturn]] void throw_mismatch(const CallMismatch& found, transport::WaitSet& wait_set);
 
  private:
@@ -54,8 +54,8 @@ class CallWatchdog final : public ProgressObserver {
   NetworkBackend& network_;
   const WatchedCall call_;
   std::uint64_t answered_;
-  // A time limit, which begins again whenever the call makes progress. Before the limit expires,
-  // the watchdog queries all ranks, so that the error text can name the root cause.
+  // A time limit, which restarts whenever the call makes progress. Before the limit expires, the
+  // watchdog queries all ranks, so that the error text can name the root cause.
   struct TimeLimit {
     void begin(Deadline::Duration limit);
 
@@ -73,10 +73,10 @@ class CallWatchdog final : public ProgressObserver {
   Deadline departed_ = Deadline::never();
 };
 
-// Waits for at most half a second until the communicator has a fault, which may be the reason for
-// the loss, and throws that fault. If there is none, throws Error(hcclSystemError), which names the
-// lost peer and says whether the peer has left the communicator. NetworkBackend::wake() must ring
-// `wait_set`.
+// Handles the loss of a peer. Blocks for at most half a second until the communicator has a fault,
+// and throws that fault, because it may be the cause of the loss. If there is none, throws
+// Error(hcclSystemError), which names the lost peer and says whether the peer has left the
+// communicator. NetworkBackend::wake() must ring `wait_set`.
 [[noreturn]] void throw_lost(NetworkBackend& network, transport::WaitSet& wait_set,
                              const std::string& doing, const transport::PeerLost& lost);
 

@@ -59,7 +59,7 @@ void Execution::begin_step() {
   receives_.clear();
   if (complete()) return;
   const schedule::Step& step = schedule_.steps[step_];
-  receives_.reserve(step.receives.count);  // so that flows do not move: they point at each other
+  receives_.reserve(step.receives.count);  // keeps addresses valid: flows point at each other
   sends_.reserve(step.sends.count);
   for (const Transfer& transfer : schedule_.receives(step)) {
     Flow flow{&transfer, nullptr, layout_.bytes(transfer.span)};
@@ -81,8 +81,8 @@ void Execution::begin_step() {
 }
 
 // Makes a receive wait for an earlier receive of the step if both use the same connection or the
-// same memory. Spans of a step that share memory begin at the same address, which the verifier
-// proves for every schedule.
+// same memory. Spans of a step that share memory begin at the same address: the verifier proves
+// this for every schedule.
 void Execution::hold_receive_behind(Flow& flow, const Flow& earlier) const {
   if (flow.connection != nullptr && earlier.connection == flow.connection) {
     flow.dependencies.push_back({&earlier, true});
@@ -151,7 +151,7 @@ void Execution::add_interests(std::vector<transport::WaitSet::Entry>& entries) c
       entry_of(flow).readable = true;
   }
   for (const Flow& flow : sends_) {
-    // Even after a send is complete, the transport may read its bytes in place.
+    // Even after a send is complete, the transport may still be reading its bytes in place.
     if (!flow.complete()) {
       if (!held_up(flow, false)) entry_of(flow).writable = true;
     } else if (!flow.connection->endpoint->flushed()) {

@@ -38,19 +38,19 @@ class Execution {
   Execution& operator=(const Execution&) = delete;
 
   // Delays the start until `earlier`, another channel of the call, has completed its first step, so
-  // that the two channels use different connections at any time. Call before the first advance().
+  // that this channel exchanges data within nodes while `earlier` exchanges data between nodes.
+  // Call before the first advance().
   void follow(const Execution& earlier) { earlier_ = &earlier; }
 
   // Moves all data that can be moved now, and returns whether anything has moved. Does not block.
-  // Throws PeerLost. Throws CallMismatch if a peer makes a different call, without taking any data
-  // of that call.
+  // Throws PeerLost. Throws CallMismatch if a peer makes a different call; the data of that call
+  // stays in the endpoint.
   bool advance();
   // Returns whether this rank, or a rank whose header has arrived, asks all ranks to confirm the
   // call.
   [[nodiscard]] bool asks_to_confirm() const { return header_.confirm != 0; }
   [[nodiscard]] bool complete() const { return step_ == schedule_.steps.size(); }
-  // Adds to `entries` the endpoints for which the execution waits, each with the events that it
-  // waits for.
+  // Adds to `entries` the endpoints for which the execution waits, each with the awaited events.
   void add_interests(std::vector<transport::WaitSet::Entry>& entries) const;
   // Returns the peers for which the execution waits, as the program numbers them.
   [[nodiscard]] std::vector<int> awaited() const;

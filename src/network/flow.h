@@ -95,7 +95,7 @@ class Layout {
   const std::size_t element_bytes_;
 };
 
-// A connection to a peer, as used by one call.
+// The state of a connection to a peer during one call.
 struct PeerConnection {
   int peer = -1;
   transport::Endpoint* endpoint = nullptr;
@@ -135,8 +135,8 @@ struct Flow {
 
 // Move as many bytes as possible without blocking, and return their number: at most 256 KiB, or
 // transport::kLongestDestination for received data that is not folded. move_send() first sends the
-// rest of the call's header, whose bytes count too. Call move_receive() only after the peer's
-// header has been received.
+// rest of the call's header, and counts the header's bytes too. Call move_receive() only after the
+// peer's header has been received.
 [[nodiscard]] std::uint64_t move_send(Flow& flow, const Layout& layout,
                                       std::span<const std::byte> header);
 [[nodiscard]] std::uint64_t move_receive(Flow& flow, const Layout& layout);

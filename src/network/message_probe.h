@@ -34,14 +34,14 @@ class MessageProbe {
   // `only_looks`, does not block. Throws the recorded fault if the communicator has failed.
   // Concurrent calls run one after the other.
   [[nodiscard]] std::optional<Offer> find(int first, bool only_looks, Deadline deadline);
-  // Ends the probe's use of a link, for a receive that is about to use the link. Blocks until the
+  // Takes a link back from the probe, because a receive is about to use the link. Blocks until the
   // probe has returned the endpoint. Call after the receive has been numbered.
   void take_back(const DirectedLink& link);
   // Call when a receive has ended and has passed the turn to the next message.
   void note_received() {
     if (sleeps_.load(std::memory_order_seq_cst)) wake();
   }
-  // Ends the sleep of a probe.
+  // Wakes a sleeping probe.
   void wake();
 
  private:

@@ -138,7 +138,8 @@ void NetworkBackend::peer_died(int peer) noexcept {
 }
 
 // Another rank of this node may have raised a fault that has not reached the other nodes. They must
-// receive the fault first: otherwise, this rank's departure would seem to be the cause.
+// receive that fault before they see this rank's departure, which would otherwise seem to be the
+// cause.
 void NetworkBackend::depart() {
   tell_others();
   segment_->depart();
@@ -175,7 +176,7 @@ void NetworkBackend::attach_link(bootstrap::LinkSocket socket) {
     if (!failed()) {
       segment_->fault().raise_with(code, [&] {
         const transport::Trouble here =
-            routes_.trouble();  // a problem of this rank makes other ranks seem lost
+            routes_.trouble();  // a problem of this rank can make others seem lost
         return here.code != hcclSuccess ? text(what, "; on this node: ", here.text) : what;
       });
     }

@@ -31,7 +31,7 @@ NetworkMessage::~NetworkMessage() {
 
 transport::WaitSet::Entry NetworkMessage::interest() const {
   if (!has_moved()) return {&endpoint(), {.readable = !sends(), .writable = sends()}};
-  // Either only the answer is missing, or the transport may still read the sent bytes in place.
+  // Either only the answer is missing, or the transport may still be reading the bytes in place.
   return {&endpoint(),
           {.readable = sends() && answer_is_due_, .writable = !sends(), .flushed = sends()}};
 }

@@ -60,7 +60,7 @@ void sleep(const Items& items, transport::WaitSet& wait_set, std::atomic<int>& w
   const ScopeExit withdraw([&] {
     if (waits) --waiting_for_turns;
   });
-  if (waits && !waits_for_another_stream(items)) return;  // the turn has just come
+  if (waits && !waits_for_another_stream(items)) return;  // an item has just got its turn
   std::vector<transport::WaitSet::Entry> entries;
   for (const NetworkMessage& item : items) {
     if (!item.complete() && item.has_turn()) entries.push_back(item.interest());

@@ -50,7 +50,7 @@ class Routes {
   // Logs which transport is used for each rank, and why the preferred transports do not reach the
   // rank.
   void explain() const;
-  // Logs why a slower transport is used although a user may expect RoCE.
+  // If a transport is in use only because a faster one, such as RoCE, is not possible, logs why.
   void log_fallback() const;
 
  private:

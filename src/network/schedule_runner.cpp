@@ -121,7 +121,7 @@ void ScheduleRunner::cut() noexcept {
 void ScheduleRunner::count_traffic(std::string_view algorithm) {
   Traffic& traffic = network_.counted();
   if (connections_.empty())
-    traffic.set_algorithm(algorithm);  // only other ranks of this node exchanged data
+    traffic.set_algorithm(algorithm);  // other ranks of this node exchanged the data
   for (auto& [key, connection] : connections_)
     traffic.add(*connection.endpoint, connection.counted, algorithm);
 }

@@ -39,7 +39,7 @@ struct PlannedCall {
 // Thread safety: one thread at a time.
 class ScheduleRunner {
  public:
-  // The runner opens the connections numbered from `first_connection` on.
+  // `first_connection`: the lowest number of the connections that the runner opens.
   ScheduleRunner(NetworkBackend& network, std::uint32_t first_connection)
       : network_(network), first_connection_(first_connection) {}
 
@@ -54,7 +54,7 @@ class ScheduleRunner {
 
   // Returns the ranks for which the running call waits, numbered as in the communicator.
   [[nodiscard]] std::vector<int> awaited() const;
-  // Adds the runner's traffic since the last count_traffic() to that of the communicator.
+  // Adds the traffic since the last count_traffic() to the communicator's traffic.
   void count_traffic(std::string_view algorithm);
   // Calls NetworkBackend::part_from() for all endpoints. Call before destruction.
   void part(Deadline deadline);

@@ -21,8 +21,8 @@ void StallReports::note_done(const CallPosition& position, const CollectiveCall&
   done_[done_count_++ % kRemembered] = {position, call};
 }
 
-// Sends without holding the lock, because callbacks take the lock, and the thread that cuts the
-// link waits for callbacks.
+// Does not hold mutex_ while it sends: callbacks lock mutex_, and the thread that cuts the link
+// waits for callbacks.
 void StallReports::answer(const bootstrap::Waiting& waiting) const noexcept {
   const Link link = link_ ? link_() : nullptr;
   if (!link) return;
@@ -37,7 +37,7 @@ void StallReports::answer(const bootstrap::Waiting& waiting) const noexcept {
       link->answer(
           {one.position.text(), describe(one.call), std::string(one.position.algorithm), {}, true});
     }
-    link->answer(waiting);  // last, so that the server knows that the answer is complete
+    link->answer(waiting);  // comes last, because it marks the end of the answer
   } catch (const std::bad_alloc&) {
     // Without memory, this rank does not answer.
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stall diagnosis. A call that has waited for a second or more queries all ranks. The control
 // thread of each rank receives the queries. The threads of the rank's streams answer them, because
-// these threads know what they wait for. StallReports passes the queries and answers between the
-// threads.
+// only a stream's own thread can safely read what its call waits for. StallReports passes the
+// queries and answers between the threads.
 #pragma once
 
 #include "base/deadline.h"
@@ -60,9 +60,9 @@ class StallReports {
   // Queries all ranks: see ControlLink::ask_who_is_missing(). Returns false if there are no other
   // nodes.
   bool ask(const bootstrap::Waiting& waiting);
-  // Returns what a stalled call waits for, in words that follow "waited for": the verdict that has
-  // arrived since `then`, else `awaited`. If the verdict is overdue, names the process that should
-  // have given the verdict, and `awaited`.
+  // Returns what a stalled call waits for, in words that follow "waited for": the verdict if one
+  // has arrived since `then`, or else `awaited`. If a verdict is overdue, names the process that
+  // should have given it, and `awaited`.
   [[nodiscard]] std::string root_cause(const std::string& awaited, Time then) const;
   // Returns the first of `ranks` that has left the communicator, or -1 if none of them has.
   [[nodiscard]] int departed_of(const std::vector<int>& ranks) const;

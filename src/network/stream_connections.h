@@ -35,11 +35,11 @@ class StreamConnections final : public BackendStream {
   // run() and exchange() throw Error if the communicator has failed, a peer is lost, a peer makes a
   // different call, or the wait times out.
   //
-  // A call is short if its buffers have at most 128 KiB times the number of ranks, and at most
-  // 1 MiB. run() stages the output of a short call, and copies the output to `recv` when the data
-  // of all ranks has arrived. Before the data of a longer call or of a reduce moves, the ranks
-  // agree on the call, as they do on a call without elements. In a short broadcast, only the root
-  // sends data; the ranks agree after that, unless another collective follows on the root's stream.
+  // A call is short if neither of its buffers exceeds min(1 MiB, 128 KiB times the number of
+  // ranks). run() stages the output of a short call, and copies it to `recv` when the data of all
+  // ranks has arrived. In a longer call, a reduce or a call without elements, the ranks first agree
+  // on the call. In a short broadcast, where only the root sends data, the ranks agree afterwards,
+  // unless another collective is next in the queue of the root's stream.
   bool run(const CollectiveCall& call, std::uint64_t staging, CallLookahead& ahead) override;
   bool exchange(std::span<const PointToPoint> calls, const MessagePlace& place,
                 std::uint64_t staging, GroupLookahead& ahead) override;

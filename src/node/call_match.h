@@ -27,8 +27,8 @@ namespace hccl::node {
 [[nodiscard]] std::string mismatch_text(const NodeSegment& node, const CollectiveOperation& op);
 
 // Fails the communicator because the posted calls do not match. If the operation has an observer,
-// first blocks, for at most a second, while the observer asks the ranks of other nodes which rank
-// differs.
+// first blocks, for at most a second, while the observer asks the ranks of other nodes, to find out
+// which rank's call differs.
 void raise_mismatch(NodeSegment& node, const CollectiveOperation& op);
 
 // Returns the slot of `rank` for operation `number` of the lane `ordinal`, or null if that rank has

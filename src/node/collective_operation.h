@@ -17,8 +17,8 @@
 
 namespace hccl::node {
 
-// The ranks whose counters a rank waits for: all ranks, the ranks that send, or all ranks in order,
-// where each rank adds its data to the result of the rank before it.
+// The ranks whose counters a rank waits for. `senders`: the ranks that send. `in_order`: all ranks,
+// where each waits for the rank before it (HostChain).
 enum class AwaitedRanks : std::uint8_t { all, senders, in_order };
 
 struct CollectiveOperation {
@@ -43,7 +43,7 @@ struct CollectiveOperation {
   Lane& lane;
   const CollectiveCall& call;
   const std::uint32_t number;      // on the lane
-  HostStaging* const staging;      // null if this rank stages no buffer
+  HostStaging* const staging;      // null if this rank needs none
   Slicing slicing;                 // the same on all ranks once all have posted
   std::uint32_t slice_number = 0;  // of the current slice
   const std::uint64_t part_bytes;  // sent by each sending rank
@@ -72,8 +72,8 @@ struct CollectiveOperation {
   AwaitedRanks awaited_ranks = AwaitedRanks::all;
 
   CallLookahead* ahead = nullptr;
-  WaitObserver* observer = nullptr;  // watches the waits of this rank; null: StallTimer does
-  bool looked_ahead = false;         // `ahead` returns each call only once
+  WaitObserver* observer = nullptr;  // watches this rank's waits; if null, StallTimer does
+  bool looked_ahead = false;         // prepost() has read `ahead`, which returns each call once
 
   // Returns whether the data fits into a slot. The same on all ranks.
   [[nodiscard]] bool eager() const { return part_bytes <= Slot::kPayloadBytes; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The control block: memory that a communicator's ranks on one node share in addition to their
 // arenas. Holds a fault record, a record per rank, lanes and mailboxes. Contains no pointers,
-// because each rank maps the block at an address of its own.
+// because each rank may map the block at a different address.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -42,7 +42,7 @@ struct alignas(64) RankRecord {
   std::atomic<std::uint64_t> in_exchange{0};
   Doorbell mail;  // rung by a peer after each step of a message with this rank
 
-  // See CrossMemory. The address and value of the tag of this rank's process; the address is 0
+  // The tag of this rank's process (see CrossMemory): its address and its value. The address is 0
   // until both are valid.
   alignas(64) std::atomic<std::uint64_t> tag_address{0};
   std::uint64_t tag = 0;
@@ -71,36 +71,37 @@ struct alignas(64) Slot {
   std::atomic<std::uint32_t> slice;
   std::byte payload[16];
 
-  // The address of the rank's input in its host memory. Takes the place of the payload if the rank
-  // stages a buffer.
+  // The address of the rank's input in host memory. The slot holds this address instead of a
+  // payload if the rank uses a staging buffer.
   [[nodiscard]] std::uint64_t& host_input() { return *reinterpret_cast<std::uint64_t*>(payload); }
 };
 static_assert(sizeof(Slot) == 64 && offsetof(Slot, payload) == Slot::kHeaderBytes);
 
-// A host payload belongs to a slot. It holds the data of a rank's part if the data is in ordinary
-// host memory and does not fit into the slot. The stride is not a power of two either.
+// A slot's host payload holds the rank's data if the data is in ordinary host memory and does not
+// fit into the slot. As in Slot, the stride is not a power of two.
 inline constexpr std::size_t kHostPayloadBytes = 8192;
 inline constexpr std::size_t kHostPayloadStride = kHostPayloadBytes + 64;
-// The maximum total size of all ranks' payloads in an operation. Each rank reads all of them, so
-// with more data it is faster if each rank reduces only a share (HostPath).
+// The maximum total size of all ranks' payloads in an operation. On the eager path, each rank reads
+// all payloads. For more data, HostPath is faster, where each rank reduces only a share.
 inline constexpr std::size_t kMaxHostPayloadsBytes = 8 * kHostPayloadBytes;
-// Only a communicator's first lanes have host payloads, which take up most of a control block.
+// Only the first lanes have host payloads, because these take up most of a control block.
 inline constexpr std::uint32_t kHostPayloadLanes = 8;
 
 [[nodiscard]] constexpr bool fits_host_payload(std::uint64_t bytes, int ranks) {
   return bytes <= kHostPayloadBytes &&
          bytes * static_cast<std::uint64_t>(ranks) <= kMaxHostPayloadsBytes;
 }
-// Returns whether host payloads are of use to this number of ranks: whether any data that does not
-// fit into a slot fits into a host payload.
+// Returns whether host payloads are of use with this number of ranks. With more ranks, any data
+// that fits_host_payload() accepts also fits into a slot.
 [[nodiscard]] constexpr bool uses_host_payloads(int ranks) {
   return fits_host_payload(Slot::kPayloadBytes + 1, ranks);
 }
 
-// How a rank maps its peers' buffers. Each rank chooses by how often the lane has used the rank's
-// own pair of buffers. `unused`: never, so the rank maps the tiles that it computes. `by_shares`:
-// rarely, and the larger buffer is large; if any rank chooses this, every rank computes a fixed
-// share of the tiles and maps only that share. `whole`: the rank maps all buffers completely.
+// How a rank maps its peers' buffers. Each rank chooses by the size of its own pair of buffers and
+// by how often the lane has used that pair (Lane::use_buffers()). `unused`: a small pair, at its
+// first use; the rank maps only the tiles that it computes. `by_shares`: a large pair that has had
+// fewer than kUsesByShares uses; if any rank chooses this, every rank computes a fixed share of the
+// tiles and maps only that share. `whole`: any other pair; the rank maps all peers' buffers.
 enum class Mapping : std::uint8_t { whole, unused, by_shares };
 
 // The properties of a rank's buffers, which pack_memory() packs into one byte of the rank's slot.
@@ -108,7 +109,7 @@ enum class Mapping : std::uint8_t { whole, unused, by_shares };
 struct SlotMemory {
   std::uint8_t content = 0;
   bool continues = false;    // the input is the result of the lane's previous operation (post.cpp)
-  bool reads_peers = false;  // the rank wants to read its peers' host memory (HostReads)
+  bool reads_peers = false;  // the rank has chosen HostReads
   bool send_is_staged = false;
   bool recv_is_staged = false;
   Mapping mapping = Mapping::whole;
@@ -131,8 +132,8 @@ struct SlotMemory {
 // The maximum number of operations that a rank may post ahead of its current one.
 inline constexpr std::uint32_t kMaxAhead = 15;
 // The number of a rank's slots in a lane. While a rank runs operation n, it writes slots up to that
-// of operation n + kMaxAhead. All other ranks have then posted operation n - 1, so they run
-// operation n - 1 - kMaxAhead or a later one, and read no older slot.
+// of operation n + kMaxAhead. By then, every other rank has posted operation n - 1. It therefore
+// runs operation n - 1 - kMaxAhead or a later one, and reads no older slot.
 inline constexpr std::uint32_t kSlots = 32;
 static_assert(kSlots >= 2 * kMaxAhead + 2 && (kSlots & (kSlots - 1)) == 0);
 
@@ -162,11 +163,11 @@ struct alignas(64) CurrentTile {
 };
 
 // A rank's progress in a lane's operations on host memory. Each counter is the number of slices for
-// which the rank has completed one step: filled its staging buffer (HostPath) or added its data to
-// the accumulator (HostChain), folded (reduced) its share (HostPath), or finished accessing the
-// staging buffers or the input (HostReads) of other ranks. The counters start at
-// ControlHeader::first_number and wrap. `filled` goes back if the operation takes the cooperative
-// path after all.
+// which the rank has completed one step. `filled`: it has filled its staging buffer (HostPath) or
+// added its data to the accumulator (HostChain). `folded`: it has reduced its share (HostPath).
+// `released`: it no longer accesses other ranks' staging buffers or, in HostReads, their input. The
+// counters start at ControlHeader::first_number and wrap. `filled` is set back if the operation
+// takes the cooperative path after all.
 struct alignas(64) SliceCounters {
   std::atomic<std::uint32_t> filled{0};
   std::atomic<std::uint32_t> folded{0};

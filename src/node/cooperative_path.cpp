@@ -129,8 +129,8 @@ void CooperativePath::open_operation() {
 }
 
 // Blocks, for at most 100 ms, until no living peer stores into this rank's memory. If a peer is
-// still inside a tile after that time (a signal may have stopped it), moves this rank's receive
-// buffer to fresh pages. The peer's late stores then go to the old pages.
+// still inside a tile after that time (for example, because it is stopped), moves this rank's
+// receive buffer to fresh pages. The peer's late stores then go to the old pages.
 void CooperativePath::await_storing_peers() {
   const Deadline deadline = Deadline::after(std::chrono::milliseconds(100));
   for (int rank = 0; rank < node_.size(); ++rank) {

@@ -48,10 +48,11 @@ struct CoreCount {
 [[nodiscard]] std::uint64_t last_level_cache_bytes(
     std::span<const CpuAllowance> ranks, const std::string& root = "/sys/devices/system/cpu");
 // Returns how many bytes of cache the ranks can expect to have for themselves: their last-level
-// caches, but at most 4 MiB for each of their cores (count_cores()). Virtual machines report the
-// whole last-level cache of a host, which they share with others, and containers with a quota may
-// run on all processors. Without the limit of 4 MiB, ranks on two cores of a host with 260 MiB of
-// cache stored large results in the cache, and all-reduces of 16 MiB took up to twice as long.
+// caches, but at most 4 MiB for each of their cores (count_cores()). The limit is needed because a
+// virtual machine reports the host's whole last-level cache, which it shares with others, and a
+// container with a quota may run on all processors. Without the limit of 4 MiB, ranks on two cores
+// of a host with 260 MiB of cache stored large results in the cache, and all-reduces of 16 MiB took
+// up to twice as long.
 [[nodiscard]] std::uint64_t usable_cache_bytes(std::span<const CpuAllowance> ranks,
                                                const std::string& root = "/sys/devices/system/cpu");
 

@@ -78,7 +78,7 @@ bool CrossMemory::read(int peer, std::byte* to, std::uint64_t address, std::uint
   return true;
 }
 
-// Reads the data and the tag by one system call, so that both come from the same process.
+// Reads the data and the tag in one system call, so that both come from the same process.
 bool CrossMemory::read_piece(int peer, std::byte* to, std::uint64_t address,
                              std::uint64_t bytes) const {
   std::uint64_t tag = 0;

@@ -14,9 +14,9 @@
 namespace hccl::node {
 
 // Every process has a tag: a random number whose value and address are in the control block. A
-// reader reads the tag together with the data and compares it, because the pid that the reader
-// knows for the peer may belong to another process: the peer may have exited, or may be in another
-// pid namespace.
+// reader reads the tag together with the data, and compares it with the value in the control block.
+// This check is needed because the peer's pid may belong to another process, if the peer has exited
+// or is in another pid namespace.
 //
 // Thread safety: any thread may call any function.
 class CrossMemory {

@@ -40,11 +40,11 @@ class Engine {
         mailboxes_(node) {}
 
   // Runs one operation in stream order. `ahead`: the later calls of this lane, or null. `staging`:
-  // copies this rank's host memory; null if this rank stages no buffer. `observer`: watches the
-  // waits of the operation; null if the engine's own time limits apply. Blocks until the operation
-  // is complete and returns true. If the wait budget of `ahead` is limited, may return false
-  // instead of blocking; another call with the same arguments then resumes the operation. Throws
-  // Error if the operation fails.
+  // copies this rank's host memory; null if this rank uses no staging buffer. `observer`: watches
+  // the waits of the operation; null if the engine's own time limits apply. Blocks until the
+  // operation is complete and returns true. If the wait budget of `ahead` is limited, may return
+  // false instead of blocking; another call with the same arguments then resumes the operation.
+  // Throws Error if the operation fails.
   bool execute(Lane& lane, const CollectiveCall& call, CallLookahead* ahead = nullptr,
                HostStaging* staging = nullptr, WaitObserver* observer = nullptr);
 

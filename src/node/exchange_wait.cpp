@@ -77,9 +77,9 @@ void ExchangeWait::check_collectives() {
 }
 
 // Returns an item that cannot complete because its peer waits in a collective, or null if there is
-// none. For such an item, the peer has posted the next collective of this stream's lane, which this
-// rank has not called; the programs of both ranks are blocked; and the peer has not queued the
-// matching call on another stream.
+// none. Such an item meets three conditions. The peer has posted the next collective of this
+// stream's lane, which this rank has not called. The programs of both ranks are blocked. The peer
+// has not queued the matching call on another stream.
 const MessageItem* ExchangeWait::find_blocked_by_collective() const {
   if (!ahead_.host_is_waiting())
     return nullptr;  // this rank's program may still call the collective

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Before a rank waits, it takes every step that is ready, so that ranks that share a core need few
-// context switches: the rank adds its data to all accumulators to which the rank before it has
-// added its own, including those of later calls, and then copies all complete results out.
+// context switches. First, it adds its data to all accumulators to which the previous rank has
+// added its own, including those of later calls. Then it copies all complete results out.
 #include "node/host_chain.h"
 
 #include "base/scope_exit.h"
@@ -69,8 +69,8 @@ void HostChain::withdraw() {
   op_.lane.slice_counters(node_.rank()).filled.store(first_slice_, std::memory_order_seq_cst);
 }
 
-// The counter of the rank before this one is not sufficient: if that rank makes a different call,
-// it may be counting slices of HostPath.
+// Checking the counter of the previous rank would not be enough: if that rank makes a different
+// call, it may be counting slices of HostPath.
 bool HostChain::rank_zero_takes_part() const {
   if (agreed_) return true;
   const Slot& slot = op_.lane.slot(op_.number, 0);

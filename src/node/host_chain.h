@@ -15,12 +15,14 @@
 
 namespace hccl::node {
 
-// A slice's accumulator lies in the staging buffer of rank 0. Rank 0 copies its data there, each
-// further rank adds its own, and all receivers copy the result out. In its SliceCounters, a rank
-// counts the first of these steps as `filled` and the second as `released`.
+// A slice's accumulator lies in the staging buffer of rank 0. Rank 0 copies its data there, and
+// then each further rank adds its own data. A rank counts these steps in `filled` of its
+// SliceCounters. Finally, each receiver copies the result out. A rank counts a slice in `released`
+// when it has copied the result out or, if it receives nothing, when the slice is complete.
 class HostChain : private HostCollective {
  public:
-  // Returns whether calls like `call` take this path. The same on all ranks.
+  // Returns whether `call` takes this path if the buffers of all ranks are in host memory. The same
+  // on all ranks.
   [[nodiscard]] static bool serves(const CollectiveCall& call, const NodeSegment& node);
 
   // The arguments are those of HostCollective.
@@ -43,10 +45,10 @@ class HostChain : private HostCollective {
     std::uint32_t first;  // the number of the call's first slice
   };
 
-  // Adds this rank's data to all slices that are ready, of the current call and of later ones.
+  // Adds this rank's data to each slice of the current and later calls that is ready for it.
   void add_ready_slices();
-  // Returns whether this rank may access the accumulators before all ranks have posted the current
-  // call: rank 0 has posted the same call, and has a staging buffer.
+  // Returns whether this rank may access the accumulators of the current call. Even before all
+  // ranks have posted, this is true once rank 0 has posted the same call with a staging buffer.
   [[nodiscard]] bool rank_zero_takes_part() const;
   void map_accumulators();
   // Resets this rank's `filled` counter to the first slice of the current call, because that call
@@ -57,7 +59,7 @@ class HostChain : private HostCollective {
   [[nodiscard]] static std::uint32_t wake_event_of(int rank) { return 1U << rank % 32; }
   // Returns the call that slice added_ belongs to, or null if that call may not begin yet.
   [[nodiscard]] const Part* part_to_add();
-  // Posts the call after the last of parts_. Returns whether it can begin now.
+  // If the next call can begin now, posts it, appends it to parts_ and returns true.
   bool begin_next();
   // Returns whether this rank may add its data to slice `number`.
   [[nodiscard]] bool can_add(std::uint32_t number) const;

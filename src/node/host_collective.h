@@ -26,7 +26,7 @@ class HostCollective {
   using Counter = std::atomic<std::uint32_t> SliceCounters::*;
 
   // `op` must have a staging buffer. `slices`: how the path cuts the operation. `first`: the number
-  // of slices of the lane's earlier operations on all these paths.
+  // of the operation's first slice (Lane::slices_done()).
   HostCollective(NodeSegment& node, StallMonitor& stalls, std::uint64_t cache_bytes,
                  CollectiveOperation& op, HostSlices slices, std::uint32_t first);
   ~HostCollective() = default;
@@ -56,8 +56,8 @@ class HostCollective {
   // Requires that all ranks have posted. Returns whether the buffers of all ranks are in host
   // memory. Throws Error if the ranks' calls do not match, or the communicator has failed.
   [[nodiscard]] bool all_on_host() const;
-  // Returns whether this rank may read the input of `next`, a later call of the stream, now: the
-  // input is readable host memory and overlaps none of `results`, which the calls before it write.
+  // Returns whether this rank may now read the input of `next`, a later call of the stream. The
+  // input must be readable host memory, and must not overlap `results`, which earlier calls write.
   [[nodiscard]] bool can_read_early(const CollectiveCall& next,
                                     std::span<const AddressRange> results) const;
   // Returns whether post() of a later operation cannot fail. If it could fail, the current
@@ -88,8 +88,8 @@ class HostCollective {
   const HostSlices slices_;
   OperationWait wait_;
   const std::uint32_t first_slice_;
-  // True if copies to the program's output bypass the caches, because the buffers of all ranks
-  // would fill most of them.
+  // True if the buffers of all ranks together exceed half of the caches. Copies to the program's
+  // output then bypass the caches.
   const bool bypasses_cache_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The path of larger collectives whose buffers all lie in host memory, unless HostChain or
-// HostReads runs them. Peers cannot map that memory, so each rank copies the data that its peers
-// need into its own staging buffer, slice by slice, and copies the peers' results out of their
+// HostReads runs them. Peers cannot map that memory. Slice by slice, each rank therefore copies the
+// data that its peers need into its own staging buffer, and copies the peers' results out of their
 // staging buffers.
 #pragma once
 
@@ -40,7 +40,8 @@ class HostPath : private HostCollective {
   [[nodiscard]] int keeper_of_share(int rank) const { return node_.size() == 2 ? 1 - rank : rank; }
   // Returns the offset, from a staging buffer's first segment, of the segment that `slice` uses.
   [[nodiscard]] std::uint64_t segment_of(std::uint32_t slice) const;
-  // Returns a pointer to `bytes` bytes at `offset` in that segment of a rank's staging buffer.
+  // Returns a pointer to `bytes` bytes at `offset` in the segment that `slice` uses in a rank's
+  // staging buffer.
   [[nodiscard]] std::byte* staged(int rank, std::uint32_t slice, std::uint64_t offset,
                                   std::uint64_t bytes) const;
 };

@@ -26,9 +26,9 @@ std::uint64_t least_block_bytes(const CollectiveTraits& traits, const NodeSegmen
   return node.size() <= 2 * node.cores().cores ? 128 << 10 : kNever;
 }
 
-// Returns whether a rank's input stays unchanged while its peers read it, if the buffers of every
-// rank overlap as those of this rank do. The result may overlap the input only in the rank's own
-// block, which does not change.
+// Returns whether a rank's input stays unchanged while its peers read it. Assumes that the buffers
+// of every rank overlap in the same way as those of this rank. The result may overlap the input
+// only in the rank's own block, which does not change.
 bool keeps_input(const CollectiveCall& call, int rank, int ranks) {
   const CollectiveTraits& traits = call.traits();
   const std::uint64_t own_block = static_cast<std::uint64_t>(rank) * chunk_bytes(call, ranks);
@@ -57,7 +57,7 @@ bool HostReads::serves(const CollectiveCall& call, NodeSegment& node) {
          keeps_input(call, node.rank(), node.size()) && node.cross_memory().can_read_all();
 }
 
-// A rank that has posted the operation ahead of its turn keeps its choice.
+// A rank that has posted the operation ahead of its turn keeps the choice that it has posted.
 bool HostReads::is_chosen() const {
   return op_.lane.posted(op_.number) ? reads_peers(op_.lane.slot(op_.number, node_.rank()).memory)
                                      : serves(call_, node_);
@@ -118,7 +118,7 @@ void HostReads::copy_from(int peer) {
   if (!node_.cross_memory().read(peer, host_pointer(to), from, bytes)) fail_unreadable(peer);
 }
 
-// First waits up to a second for another fault: if the peer has exited, that fault says more.
+// First waits up to a second for another fault: if the peer has exited, that fault names the cause.
 void HostReads::fail_unreadable(int peer) {
   constexpr std::chrono::seconds kPatience{1};
   const Deadline deadline = Deadline::after(kPatience);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The path of collectives that only move data between host memory, if every rank may read the host
-// memory of every other rank (CrossMemory): each rank copies its result directly from its peers'
-// input.
+// The path of collectives that only move data and whose buffers all lie in host memory, if every
+// rank may read the host memory of every other rank (CrossMemory). Each rank copies its result
+// directly from its peers' input.
 #pragma once
 
 #include "node/host_collective.h"
@@ -22,8 +22,8 @@ class HostReads : private HostCollective {
 
   // If this rank chooses this path, posts the operation, and blocks until all ranks have posted it.
   // If all ranks have chosen this path, runs the operation, blocks until this rank's part is
-  // complete and its input is no longer read, and returns true. Otherwise returns false, and the
-  // operation must take another path. Throws Error if the operation fails.
+  // complete and no peer reads its input any longer, and returns true. Otherwise returns false, and
+  // the operation must take another path. Throws Error if the operation fails.
   bool run();
 
  private:

@@ -17,7 +17,7 @@ class HostSlices {
   static constexpr std::uint32_t kSegments = 4;
   static constexpr std::uint64_t kSegmentBytes = kHostPathBytes / kSegments;
 
-  // `segment_bytes`: the most bytes that a slice of all chunks takes up.
+  // `segment_bytes`: the maximum size of a slice, summed over all chunks.
   HostSlices(const CollectiveCall& call, int ranks, std::uint64_t segment_bytes)
       : ranks_(static_cast<std::uint64_t>(ranks)),
         chunks_(static_cast<std::uint64_t>(send_chunks(call, ranks))),

@@ -30,7 +30,7 @@ Lane::Lane(ControlBlock control, int rank, std::uint32_t ordinal)
       posted_end_(control.header().first_number),
       cooperative_number_(control.header().first_number),
       slices_done_(control.header().first_number),
-      result_number_(control.header().first_number - 2) {}  // not of an operation
+      result_number_(control.header().first_number - 2) {}  // no last_result() yet
 
 void Lane::lock_pool() {
   // If the holder dies, the communicator fails, and the fault ends this wait. The deadline ends the

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's end of a lane: the operations of one stream of one communicator, in order.
+// One rank's view of a lane. A lane is the sequence of a communicator's collectives on one stream.
 #pragma once
 
 #include "base/wrapping.h"
@@ -15,9 +15,10 @@
 
 namespace hccl::node {
 
-// Large buffers are mapped by shares until they have been used this often. Mapping them as a whole
-// costs about as much as (ranks - 1) / 2 calls. Small buffers are mapped as a whole at their second
-// use, because a call by shares takes longer: it waits until every rank has run.
+// Buffers of kLargeBufferBytes or more are mapped by shares at their first kUsesByShares uses.
+// Mapping them completely costs about as much as (ranks - 1) / 2 calls. Smaller buffers are mapped
+// completely at their second use, because a call with shares takes longer: it is complete only when
+// every rank has computed its share.
 inline constexpr std::uint32_t kUsesByShares = 64;
 inline constexpr std::uint64_t kLargeBufferBytes = 1 << 20;
 
@@ -39,7 +40,7 @@ class Lane {
 
   [[nodiscard]] LaneBlock& block() const { return *block_; }
   // Returns the slot of `rank` for operation `number`. The slot belongs to that operation only if
-  // it is at most kMaxAhead before or after the current one.
+  // `number` differs from number() by at most kMaxAhead.
   [[nodiscard]] Slot& slot(std::uint32_t number, int rank) const {
     const std::size_t row = number % kSlots;
     return *reinterpret_cast<Slot*>(slots_ + (row * ranks_ + static_cast<std::size_t>(rank)) *
@@ -53,7 +54,7 @@ class Lane {
     const std::size_t row = number % kSlots;
     return host_payloads_ + (row * ranks_ + static_cast<std::size_t>(rank)) * kHostPayloadStride;
   }
-  // Keeps this rank's result of the current operation, an eager all-reduce.
+  // Copies the result of the current operation, an eager all-reduce, for last_result().
   void keep_result(const std::byte* result, std::size_t bytes) {
     std::memcpy(last_result_.data(), result, bytes);
     result_number_ = number_;
@@ -75,8 +76,8 @@ class Lane {
   }
   [[nodiscard]] bool has_posted(int rank) const { return has_posted(rank, number_); }
 
-  // Returns whether `rank` has computed its share of the current operation or slice. Only the rank
-  // itself may call complete_share().
+  // Returns whether `rank` has computed its share of the current operation or slice.
+  // complete_share() records this for the calling rank.
   [[nodiscard]] bool has_computed_share(int rank) const {
     return current_tiles_[rank].share.load(std::memory_order_relaxed) == cooperative_number_;
   }
@@ -102,27 +103,27 @@ class Lane {
     const std::uint32_t state = block_->state.load(std::memory_order_seq_cst) & ~3u;
     return precedes(state_word(LaneBlock::gathering), state);
   }
-  // Records the use of a pair of buffers, the larger of which has `bytes` bytes. Returns how the
-  // ranks are to map the buffers. At most 64 pairs are recorded; a pair whose record is lost counts
-  // as new.
+  // Records the use of a pair of buffers, the larger of which has `bytes` bytes. Returns how this
+  // rank chooses to map its peers' buffers. Keeps the counts of at most 64 pairs; a pair whose
+  // count has been overwritten is treated as new.
   [[nodiscard]] Mapping use_buffers(const device::Placement& send, const device::Placement& recv,
                                     std::uint64_t bytes);
   // Ends a slice that is not the operation's last.
   void finish_slice() { ++cooperative_number_; }
   // Ends an operation that did not use the lane's state word.
   void finish_eager() { ++number_; }
-  // Returns the number of slices of the earlier operations on HostPath, HostChain and HostReads,
-  // counted from ControlHeader::first_number.
+  // Returns ControlHeader::first_number plus the number of slices of the earlier operations on
+  // HostPath, HostChain and HostReads.
   [[nodiscard]] std::uint32_t slices_done() const { return slices_done_; }
   void finish_slices(std::uint32_t count) { slices_done_ += count; }
-  // Between these two calls, peers may access this rank's staging buffer although no counter shows
-  // this: the rank has withdrawn slices from HostChain, and peers may not have noticed yet. When
-  // the operation is complete, all peers have noticed.
+  // Between these two calls, the counters do not show whether peers access this rank's staging
+  // buffer. The rank has withdrawn slices from HostChain, and some peers may not have seen this
+  // yet. Once the operation is complete, all peers have seen it.
   void begin_withdrawal() { withdraws_slices_ = true; }
   void end_withdrawal() { withdraws_slices_ = false; }
-  // Returns whether all other ranks have finished reading this rank's staging buffer. Blocks until
-  // they have, but for at most a second, or 50 ms if the communicator has failed: a rank that has
-  // died never releases the buffer.
+  // Blocks until all other ranks have finished reading this rank's staging buffer, but for at most
+  // a second, or 50 ms if the communicator has failed. Returns whether they have finished. The wait
+  // is limited because a rank that has died never releases the buffer.
   [[nodiscard]] bool await_release_of_staging(bool failed) const noexcept;
   void finish_cooperative() {
     ++number_;

@@ -13,7 +13,8 @@
 namespace hccl::node {
 
 // Takes the place of the payload in a message from host memory, which the receiver cannot map. The
-// data goes through the sender's staging buffer, unless the receiver can read it (CrossMemory).
+// receiver reads the data directly from the sender's process if it can (CrossMemory). Otherwise,
+// the data goes through the sender's staging buffer.
 struct StagedMessage {
   std::uint64_t staging;              // the buffer's offset in the sender's memory file
   std::uint64_t address;              // of the message in the sender's host memory
@@ -37,8 +38,8 @@ struct alignas(64) Message {
   alignas(8) std::byte payload[kPayloadBytes];
 
   // The values of `content` if the payload is a StagedMessage. kStaged: the whole message is in the
-  // staging buffer at `offset`. kInPieces: the sender copies the message piece by piece to the part
-  // of the staging buffer that begins at `offset`, if the receiver wants it to.
+  // staging buffer at `offset`. kInPieces: if the receiver requests it (Receipt::wanted), the
+  // sender copies the message piece by piece to the part of the staging buffer at `offset`.
   static constexpr std::uint8_t kStaged = 0xfe;
   static constexpr std::uint8_t kInPieces = 0xff;
   [[nodiscard]] StagedMessage& staged() { return *reinterpret_cast<StagedMessage*>(payload); }
@@ -51,8 +52,8 @@ static_assert(sizeof(Message) == Message::kStride && offsetof(Message, payload) 
   return number << 32 | lane;
 }
 
-// The sends that the sender has queued, or the receives that the receiver has queued. Only that
-// rank writes them. No cache line holds data of both ranks.
+// The sends that the sender has queued, or the receives that the receiver has queued. Only the rank
+// that queues the calls writes here. No cache line holds data of both ranks.
 struct alignas(64) QueuedCalls {
   static constexpr std::size_t kEntries = 16;
 
@@ -69,9 +70,9 @@ struct alignas(64) QueuedCalls {
 struct Receipt {
   std::atomic<std::uint64_t> taken;    // the number of the last message taken, plus one
   std::atomic<std::uint64_t> awaited;  // the promise to take the next message: awaiting()
-  // The number of the last message that must come in pieces, plus one. The receiver stores it when
-  // it is ready to copy the pieces. Part of the receipt, because the message's entry may hold
-  // another message once that message has been taken.
+  // The number of the last message that must come in pieces, plus one. The receiver stores this
+  // number when it is ready to copy the pieces. Not part of the Message, whose entry may hold
+  // another message once this one has been taken.
   std::atomic<std::uint64_t> wanted;
 };
 

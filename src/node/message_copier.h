@@ -25,21 +25,21 @@ class MessageCopier {
   // no peer waits for the copy to end.
   static constexpr std::uint64_t kLongCopy = 16 << 10;
 
-  // A copy bypasses the caches if messages of the same length between all ranks would together
-  // touch more than about 1.5 times `cache_bytes`.
+  // A copy bypasses the caches if messages of the same length to all ranks would together touch
+  // more than about 1.5 times `cache_bytes`.
   MessageCopier(NodeSegment& node, std::uint64_t cache_bytes)
       : node_(node), cache_bytes_(cache_bytes) {}
 
   // Returns the placement of an item in device memory. Caches the placement in the item until
-  // allocations change, because the same address may then be backed by other pages.
+  // allocations change; afterwards, other pages may back the same address.
   const device::Placement& locate(MessageItem& item) const;
 
   // Makes the memory of a receive accessible to the copies below. Throws Error.
   void prepare_destination(MessageItem& item) const;
-  // copy_short() copies a whole message from its mailbox; copy_piece() copies a piece of a message
-  // from the sender's memory file; copy_from_process() copies a whole message from the sender's
+  // copy_short() copies a whole message from its mailbox. copy_piece() copies a piece of a message
+  // from the sender's memory file. copy_from_process() copies a whole message from the sender's
   // host memory, and returns false if that fails. Call prepare_destination() first. Throw Error,
-  // also the recorded fault if the communicator has failed.
+  // which is the recorded fault if the communicator has failed.
   void copy_short(const MessageItem& item) const;
   void copy_piece(const MessageItem& item, const MessagePiece& piece) const;
   [[nodiscard]] bool copy_from_process(const MessageItem& item) const;

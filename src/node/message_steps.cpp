@@ -23,7 +23,7 @@ using State = MessageItem::State;
 // A shorter message goes through the message ring although the receiver could read it: two copies
 // in user space take less time than the system call.
 constexpr std::uint64_t kLeastRead = 8 << 10;
-// A longer message never goes through the message ring, where several messages should have room.
+// A longer message never goes through the message ring, which should hold several messages.
 constexpr std::uint64_t kLongestInRing = kMessageRingBytes / 4;
 // The sender fills one piece while the receiver copies another.
 constexpr std::uint64_t kPieceBytes = 128 << 10;
@@ -146,7 +146,7 @@ void MessageSteps::throw_mismatch(const MessageItem& item) {
   node_.fault().throw_error();
 }
 
-// Makes the memory of both sides accessible to the copies of an offered message.
+// Makes the memory of both ranks accessible for copying an offered message.
 void MessageSteps::prepare(MessageItem& item) {
   // As in offer(): the previous message of this entry may have been taken on another stream.
   static_cast<void>(item.mailbox->receipt(item.call->number).taken.load(std::memory_order_acquire));
@@ -156,7 +156,7 @@ void MessageSteps::prepare(MessageItem& item) {
   device::ArenaView& theirs = node_.memory(item.call->peer);
   if (message.content == Message::kStaged || message.content == Message::kInPieces) {
     theirs.follow(message.staged().staging, kStagingBytes, message.serial);
-    // Lets the sender learn that it need not copy later long messages to its staging buffer.
+    // Publishes the result, so that the sender need not stage later long messages.
     static_cast<void>(node_.cross_memory().can_read(item.call->peer));
   } else {
     theirs.follow(message.offset, item.bytes, message.serial);
@@ -209,9 +209,9 @@ void MessageSteps::complete_send(MessageItem& item) {
   item.state = State::done;
 }
 
-// Describes a message from host memory, which the receiver cannot map. Copies the message to the
-// message ring if the ring has room, unless the message is long and the receiver can copy it from
-// this process.
+// Describes a message from host memory, which the receiver cannot map. Copies a message of at most
+// kLongestInRing bytes to the message ring if the ring has room, unless the message has at least
+// kLeastRead bytes and the receiver can copy it from this process.
 void MessageSteps::stage(MessageItem& item) {
   device::require_host_access(item.call->address, item.bytes, device::HostAccess::read,
                               "send buffer");
@@ -237,9 +237,9 @@ void MessageSteps::stage(MessageItem& item) {
   staged.drained.store(0, std::memory_order_relaxed);
 }
 
-// Returns whether the next piece of an offered send can go to the staging buffer. Looks at the
-// message only if its receiver wants pieces, and has therefore not yet taken it: afterwards, the
-// entry may hold another message.
+// Returns whether the next piece of an offered send can go to the staging buffer. Reads the
+// message's entry only if the receiver has requested pieces, and has therefore not yet taken the
+// message. Once a message has been taken, its entry may hold another message.
 bool MessageSteps::can_fill(const MessageItem& item) const {
   if (item.bytes <= Message::kPayloadBytes || item.moved == item.bytes || !item.is_on_host() ||
       item.in_ring)

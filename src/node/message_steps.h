@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of single messages: the sender offers a message, and the receiver takes it from the
-// mailbox, from the sender's device memory, from its process (CrossMemory), or from its staging
-// buffer.
+// mailbox, or from the sender's device memory, host memory (CrossMemory) or staging buffer.
 #pragma once
 
 #include "call/point_to_point.h"
@@ -48,8 +47,8 @@ class MessageSteps {
 
   // Returns whether an offered message has the count and type that its receive expects.
   [[nodiscard]] static bool matches(const MessageItem& item);
-  // Returns whether offer() or take() of the item can fail only for lack of memory or because the
-  // communicator fails: its device memory is mapped, or its host memory is accessible.
+  // Returns whether the item's device memory is mapped, or its host memory is accessible. If so,
+  // offer() and take() can fail only if there is too little memory or the communicator has failed.
   [[nodiscard]] bool can_begin_early(MessageItem& item) const;
 
  private:

@@ -15,7 +15,7 @@
 namespace hccl::node {
 namespace {
 
-constexpr std::chrono::milliseconds kLook{500};  // longest sleep, as some events ring no doorbell
+constexpr std::chrono::milliseconds kLook{500};  // longest sleep; some events ring no doorbell
 
 }  // namespace
 
@@ -43,7 +43,7 @@ class NodeBackend::NodeStream final : public BackendStream {
   bool exchange(std::span<const PointToPoint> calls, const MessagePlace& place,
                 std::uint64_t staging, GroupLookahead& ahead) override {
     if (staging != 0 && ahead.wait_budget() != WaitBudget::unlimited) return false;
-    // While a group on device memory runs, groups on host memory may already be pending.
+    // Kept for groups on device memory: while one runs, groups on host memory may be pending.
     if (staging != 0) message_staging_ = staging;
     const StreamPlace at{place.ordinal, place.has_collectives ? lane_.get() : nullptr,
                          pending_.get()};

@@ -79,9 +79,9 @@ class NodeSegment {
     if (fault_.raised()) fault_.throw_error();
   }
   // Raises a fault for all ranks of the node. The fault's text is `why`, prefixed with this rank's
-  // name. If there is a fault already, keeps that fault, but fails the operations in flight and
-  // wakes the waiting ranks again: the rank that recorded the fault may have been stopped before it
-  // could do this. Only the first call on this rank has an effect.
+  // name. If there is a fault already, keeps that fault, but again fails the operations in flight
+  // and wakes the waiting ranks: the rank that recorded the fault may have been stopped before it
+  // did so. Only the first call on this rank has an effect.
   void fail(hcclResult_t code, const char* why) noexcept;
 
   // Raises a fault because the process of `rank` has exited, unless the rank has departed. Called

@@ -25,7 +25,7 @@ class OperationWait {
 
   // Blocks until ready() returns true, and returns true. If `wait_budget` is limited, returns false
   // when the budget is used up. ready() must return true once the communicator has failed.
-  // `events`: of the lane's bell; by default, every ring wakes this rank.
+  // `events`: the events of the lane's bell that wake this rank; by default, every ring does.
   template <class Ready>
   bool wait_until(Ready ready, WaitBudget wait_budget = WaitBudget::unlimited,
                   std::uint32_t events = Doorbell::kAnyEvents) {

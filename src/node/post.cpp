@@ -44,11 +44,11 @@ void publish(const NodeSegment& node, const CollectiveOperation& op) {
   op.lane.set_posted(op.number);
 }
 
-// Prefetches the slot of a later operation, so that posting that operation seldom waits for lines
-// that peers have read. Assumes that the later operation sends as much data as `op`. With two
+// Prefetches the slot of a later operation, so that posting that operation seldom waits for cache
+// lines that peers have read. Assumes that the later operation sends as much data as `op`. With two
 // ranks, this saved a fifth to a third of the time of an operation. With eight ranks on 16 cores,
-// it cost a tenth of the time at 1 KiB; the limit lies between the two. A peer that is far behind
-// may still read the slot, which does no harm.
+// it cost a tenth of the time at 1 KiB; kMaxRanksWithGain lies in between. A peer that is far
+// behind may still read the slot, which does no harm.
 void prefetch_later_slot(const NodeSegment& node, const CollectiveOperation& op) {
   constexpr std::uint32_t kDistance = 4;
   constexpr int kMaxRanksWithGain = 4;
@@ -135,7 +135,7 @@ void post(NodeSegment& node, CollectiveOperation& op) {
     }
     if (op.send_bytes != 0) {
       op.send = arena.locate(op.call.send);
-      // A staging buffer is filled after it has been posted, so its content is always data.
+      // A staging buffer is filled only after the post, so its content is always posted as data.
       if (!op.stages_send())
         op.content = resolve_content(arena, op.send.file_offset, op.send_bytes);
     }
@@ -153,11 +153,12 @@ void ring_if_all_posted(const NodeSegment& node, const CollectiveOperation& op) 
   bell.ring_always();
 }
 
-// Stops at the first call that cannot be posted ahead: a barrier, a call that takes another path
-// than `op`, a longer call on host memory, a call whose pages are not mapped, or an eager call that
-// reads the result of an unfinished operation and does not continue it. The input of an eager call
-// is read when the call is posted; a cooperative call accesses memory only after all earlier
-// operations are complete.
+// Stops at the first call that cannot be posted ahead: a barrier, a call on a different path from
+// `op`, a call on host memory that is too long for the eager path, a call whose pages are not
+// mapped, or an eager call whose input overlaps the result of an unfinished operation. The input of
+// an eager call is read at the post, so it must be complete by then, unless the call `continues`
+// the operation before it. A cooperative call accesses memory only after all earlier operations are
+// complete.
 void prepost(NodeSegment& node, CollectiveOperation& op) {
   if (op.ahead == nullptr || op.looked_ahead || op.lane.posted(op.number + kMaxAhead / 2)) return;
   // After a fault, ranks also advance past operations that are not complete. Peers may still read

@@ -9,9 +9,8 @@
 namespace hccl::node {
 
 // A cooperative operation and copies between a rank's own buffers use two halves. One half holds
-// the data that a rank sends, the other the data that it receives. A half is small enough for a
-// slice to stay in the cache from the time when it is copied to the staging buffer until its tiles
-// are computed.
+// the data that a rank sends, the other the data that it receives. A half is small enough that a
+// slice, once copied to the staging buffer, stays in the cache until its tiles are computed.
 inline constexpr std::uint64_t kStagingHalfBytes = 512 << 10;
 // Messages (MessageSteps), HostPath and HostChain have parts of their own, because peers may still
 // read them when this rank's next call begins.

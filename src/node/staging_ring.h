@@ -26,8 +26,8 @@ class StagingRing {
   [[nodiscard]] std::optional<std::uint64_t> reserve(std::uint64_t bytes);
   // Frees the reservation at `offset`, which reserve() has returned.
   void free(std::uint64_t offset);
-  // Returns whether the next reservation probably follows the last one. With a single reservation,
-  // the ring may be empty by then, and start at its beginning again.
+  // Returns whether the next reservation probably follows the last one. If there is only one
+  // reservation, it may be freed first; the next reservation is then at offset 0.
   [[nodiscard]] bool advances() const { return reservations_.size() > 1; }
   void clear() { reservations_.clear(); }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rank first publishes the tile that it has claimed, and then checks the operation's state again.
-// So a rank that leaves a failed operation knows which peers to wait for.
+// A rank that leaves a failed operation can therefore see which peers it must wait for.
 #include "node/tile_runner.h"
 
 #include "base/error.h"
@@ -136,7 +136,7 @@ bool TileRunner::map_peers() {
 std::optional<std::uint32_t> TileRunner::claim_tile() const {
   LaneBlock& block = op_.lane.block();
   // A worker stands for a core, because caches belong to cores. If every rank has a core of its
-  // own, the worker is the rank, whose chunk is likely to be in that core's cache.
+  // own, the worker is the rank: the rank's chunk is likely to be in that core's cache.
   const CoreCount& cores = node_.cores();
   const auto worker = static_cast<std::uint32_t>(cores.exclusive ? node_.rank() : sched_getcpu());
   const auto workers = static_cast<std::uint32_t>(cores.exclusive ? node_.size() : cores.cores);
@@ -174,12 +174,12 @@ bool TileRunner::enter_tile(std::uint32_t number) const {
 }
 
 // The limits come from measurements. Up to `most` bytes, plain stores find enough of their lines in
-// the caches; above cache_bytes_ / 2, they do so only if a copy writes each line to all
+// the caches; above cache_bytes_ / 2, this holds only if a copy writes each line to all
 // destinations before the next line. Operations that read at least twice as much as they write have
 // a smaller limit, which leaves the caches to the data read. Operations that write at least twice
 // as much as they read have a larger limit. Parts that reduce use plain stores, because the library
-// reads their output next. For other parts, the size of the whole call on this node counts:
-// together they write as much as that call, and the inputs of its ranks are in the caches too.
+// reads their output next. For other parts, the size of the whole call on this node counts: all
+// parts together write as much as that call, and the inputs of all its ranks are in the caches too.
 reduce::StorePolicy TileRunner::choose_store_policy() const {
   if (op_.slicing.slices() > 1) return reduce::StorePolicy::cached;  // the result is copied next
   const bool is_part = op_.call.whole != nullptr;
@@ -212,8 +212,8 @@ std::byte* TileRunner::destination(int rank, int chunk, const Tile& tile) const 
   const std::uint64_t at =
       slot.recv_offset + tile.first_byte +
       op_.slicing.offset_in(recv_is_staged(slot.memory), chunk, op_.slice_number);
-  // The owner has allocated the pages. A read fault on an allocated page installs a writable
-  // page-table entry, at a quarter of the cost of a write fault.
+  // Maps the pages by read faults. The owner has allocated the pages, so a read fault installs a
+  // writable page-table entry, at a quarter of the cost of a write fault.
   if (!mapped_) memory.populate(at, tile.bytes, false);
   return memory.at(at);
 }

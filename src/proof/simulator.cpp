@@ -63,7 +63,7 @@ struct Program {
   const Schedule* schedule;
   Chunking chunking;
   std::size_t step = 0;
-  double end = 0;  // end of the step's transfers so far
+  double end = 0;  // latest end of the step's transfers so far
   double folds_until = 0;
   std::size_t left = 0;  // unfinished transfers of the step
   std::vector<Receive> receives{};
@@ -249,8 +249,8 @@ class Simulation {
     if (--program.left == 0) push(program.end, What::enters, number);
   }
 
-  // Writes those slices of a receive that can be written now, and then those of the receives that
-  // waited for this one.
+  // Writes the slices of a receive that can be written now. Then does the same for the receives
+  // that waited for this one.
   void write(std::size_t number, std::size_t which, double now) {
     if (which == kNone) return;  // the target has not reached the step yet
     Program& program = programs_[number];

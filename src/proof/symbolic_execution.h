@@ -46,7 +46,7 @@ class SymbolicExecution {
     std::uint32_t sends_left = 0;
     std::vector<Send> sends;            // of the step, sorted by peer
     std::uint64_t start = 0;            // start of the step, in hops
-    std::uint64_t end = 0;              // end of the step's transfers so far, in hops
+    std::uint64_t end = 0;              // latest end of the step's transfers so far, in hops
     std::vector<std::uint64_t> came{};  // arrival time of each receive of the step, in hops
     std::vector<bool> reached_by;
     std::vector<bool> reached_by_before;  // `reached_by` at the start of the step

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves properties of the schedules of one channel of a collective, on all ranks, without running
 // the schedules:
-//  - completes: the schedules complete even without buffering, where a transfer takes place only
-//    while sender and receiver are both at the step that contains it. Hence no choice of transport,
-//    credits or message lengths can cause a deadlock;
+//  - completes: the schedules complete even without buffering, that is, if a transfer takes place
+//    only while sender and receiver are both at the step that contains it. Hence no choice of
+//    transport, credits or message lengths can cause a deadlock;
 //  - exactly once: each result contains each of its contributions exactly once, and nothing else;
 //  - same bits: results that several ranks hold were reduced in the same tree on all these ranks;
 //  - no hazard: although transfers proceed slice by slice, no data is overwritten while it is being

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sets the floating-point mode of the kernels. Any waiting thread may run a reduction, and a
-// program may have set its threads to flush denormals or to trap, but the result must not depend on
-// the thread.
+// Sets the floating-point mode of the kernels. Any waiting thread may run a reduction, and the
+// program may have set some of its threads to flush denormals or to trap. The result must not
+// depend on the thread.
 #pragma once
 
 #if defined(__x86_64__)

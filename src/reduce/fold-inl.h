@@ -30,7 +30,7 @@ inline constexpr std::size_t kVectorBytes = hn::MaxLanes(D()) * kWord;
 
 inline constexpr std::size_t kFullVector = kVectorBytes<FullTag>;
 
-// Load and store a vector at an unaligned address. A single word goes through memcpy, because the
+// Loads or stores a vector at an unaligned address. Copies a single word with memcpy, because the
 // single-lane loads of some instruction sets read through a plain, aligned pointer.
 template <class D>
 HWY_INLINE Words<D> load(D d, const std::byte* from, std::size_t bytes = kVectorBytes<D>) {

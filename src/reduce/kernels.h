@@ -71,7 +71,7 @@ struct KernelTable {
   }
 };
 
-// Returns the kernels for this processor. Takes microseconds (cpuid), so keep the result.
+// Returns the kernels for this processor. Keep the result: a call takes microseconds (cpuid).
 [[nodiscard]] KernelTable best_kernels() noexcept;
 
 // The kernels of one data type. Each family of types is compiled in its own source file.

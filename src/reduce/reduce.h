@@ -56,9 +56,9 @@ void reduce_tile(hcclDataType_t type, hcclRedOp_t operation,
                  std::span<std::byte* const> destinations, std::size_t count,
                  StorePolicy policy) noexcept;
 
-// Starts to load lines to which the caller will store into this core's cache, and returns without
-// waiting for them. Lines that another core's cache holds then move to this core once, instead of
-// once for a read and once for a store, and stores do not wait for them.
+// Starts to load into this core's cache the lines to which the caller will store, and returns
+// without waiting for them. A line in another core's cache then moves to this core once, instead of
+// once for a read and once for a store, and the stores do not wait for it.
 inline void prefetch_for_stores(const std::byte* from, std::size_t bytes) noexcept {
   constexpr std::size_t kLineBytes = 64;
   for (std::size_t at = 0; at < bytes; at += kLineBytes) {
@@ -73,7 +73,8 @@ inline void prefetch_for_stores(const std::byte* from, std::size_t bytes) noexce
 }
 
 // Returns whether folding some sources, and then their result with the other sources, gives the
-// same bits as folding all sources at once. half and bfloat16 would round at each step.
+// same bits as folding all sources at once. Returns false for half and bfloat16, because each step
+// rounds.
 [[nodiscard]] constexpr bool folds_in_steps(hcclDataType_t type) noexcept {
   return !data_type(type).needs_prescale;
 }

@@ -57,7 +57,7 @@ inline bool is_destination(const FoldOperands& operands, const std::byte* source
 }
 
 // Prefetches both sources of a fold kAhead bytes ahead. With stores that bypass the cache, this
-// gained a tenth to a fifth, whereas half or twice that distance lost a tenth.
+// made folds a tenth to a fifth faster; half or twice that distance made them a tenth slower.
 class PairPrefetch {
  public:
   static constexpr std::size_t kAhead = 8 * FoldKernel::kBlockUnit;
@@ -69,8 +69,9 @@ class PairPrefetch {
     }
   }
   [[nodiscard]] bool stores_to_source() const { return is_stored_[0] || is_stored_[1]; }
-  // Prefetches the block that lies kAhead bytes after `offset`, even if it lies after `end`, where
-  // the next tile begins, but not for stores: another core may be storing to that tile.
+  // Prefetches the block of each source that lies kAhead bytes after `offset`. A block after `end`
+  // belongs to the next tile. It is never prefetched for stores, because another core may be
+  // storing to that tile.
   HWY_INLINE void block_after(std::size_t offset, std::size_t end) const {
     const bool is_inside = end - offset >= kAhead + FoldKernel::kBlockUnit;
     for (std::size_t i = 0; i < 2; ++i) {
@@ -107,9 +108,9 @@ HWY_INLINE void store_block(std::byte* to, const std::byte* block, const std::by
 // Folds whole blocks, and returns the offset of the rest. Stores to the destinations that
 // `streamed` selects bypass the cache. The processor should keep reading sources while it stores a
 // block. Therefore blocks are short: blocks of 2 KiB lost a sixth of the bandwidth. For the same
-// reason, each store of a block to a destination prefetches the next block of one source: this
-// gained a tenth, whereas prefetching all sources together lost a tenth. Folds that mostly read
-// store their vectors directly, because copying through a block cost a third of the bandwidth.
+// reason, each store of a block to a destination prefetches the next block of one source. This
+// gained a tenth of the bandwidth, whereas prefetching all sources together lost a tenth. Folds
+// that mostly read store their vectors directly, because copying through a block cost a third.
 inline std::size_t reduce_streaming(const FoldKernel& kernel, const FoldOperands& operands,
                                     std::size_t begin, std::size_t end, const bool* streamed) {
   constexpr std::size_t kBlock = FoldKernel::kBlockUnit;
@@ -137,9 +138,9 @@ inline std::size_t reduce_streaming(const FoldKernel& kernel, const FoldOperands
   return begin;
 }
 
-// Folds two sources, at least one of which is also a destination, except for the last few blocks.
-// Returns the offset of the rest. When ranks on two cores add to the same accumulators in turn,
-// prefetching saved a seventh of an all-reduce.
+// Folds two sources with prefetching, up to the last few blocks, and returns the offset of the
+// rest. Folds nothing unless at least one source is also a destination. When ranks on two cores
+// added to the same accumulators in turn, prefetching saved a seventh of an all-reduce's time.
 inline std::size_t reduce_pair(const FoldKernel& kernel, const FoldOperands& operands,
                                std::size_t begin, std::size_t end) {
   constexpr std::size_t kBlock = FoldKernel::kBlockUnit;

@@ -22,8 +22,8 @@ enum class Action : std::uint8_t { store, reduce };
 
 // Consecutive chunks. The number of a chunk determines its elements, and the role determines their
 // buffer. In scratch, chunk first_chunk + i is in slot number slot + i, and a slot has room for the
-// largest chunk. A span without chunks is a signal, which is sent although it carries no data;
-// chunks without elements are not sent.
+// largest chunk. A span without chunks is a signal: it is sent although it carries no data. Chunks
+// without elements are not sent.
 struct Span {
   Role role = Role::input;
   std::uint32_t first_chunk = 0;

@@ -104,8 +104,8 @@ void Dialer::continue_handshake() {
     const ssize_t count = recv(socket_.get(), buffer.data(), most, MSG_DONTWAIT);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) {
-      // The connection was accepted, so the rank is merely late. Another of its addresses may
-      // answer sooner.
+      // The connection was accepted, so the rank is only late: restart the time limit. Another of
+      // the rank's addresses may answer sooner.
       deadline_ = Deadline::after(limits_.connect);
       if (targets_.size() > 1 && attempt_.expired()) fail_attempt("sends nothing", false);
       return;

@@ -56,9 +56,9 @@ struct SleepPlan {
   Deadline::Duration at_most = std::chrono::hours(24);
 };
 
-// The size of the pieces in which a longer destination must be passed to try_receive_into(); only
-// the last piece may be shorter. A transport that writes arriving data in place must know as much
-// of the destination as possible.
+// The maximum number of bytes to pass to try_receive_into(). Split a longer destination into pieces
+// of this size; only the last piece may be shorter. A transport that writes arriving data in place
+// can write only to the piece that it was passed.
 inline constexpr std::size_t kLongestDestination = std::size_t{4} << 20;
 
 // The caller that opened an endpoint owns it. No call blocks, except finish(). Until connected()

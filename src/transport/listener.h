@@ -73,7 +73,7 @@ class Listener {
   const Membership own_;
   const ConnectionLimits limits_;
   const SocketFamily family_;
-  FileDescriptor epoll_;  // readable if a listening or pending socket is
+  FileDescriptor epoll_;  // readable if any listening or pending socket is readable
   PendingList pending_;
   std::map<StreamKey, Inbound> inbound_;
   // The time at which accepting resumes after a shortage of descriptors.

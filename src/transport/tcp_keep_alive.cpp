@@ -12,7 +12,7 @@
 namespace hccl::transport {
 namespace {
 
-// Number of unanswered retransmissions or probes after which a silent peer is lost.
+// Minimum number of unanswered retransmissions and probes before a silent peer counts as lost.
 constexpr int kTellingRetries = 3;
 
 void set_option(int socket, int level, int name, int value) {

@@ -46,7 +46,7 @@ struct ConnectionLimits {
   // The time after which a host that acknowledges nothing counts as lost. The host of a stopped
   // process still sends acknowledgements.
   Deadline::Duration silence = std::chrono::seconds(20);
-  // Maximum number of pending connections. Beyond it, a new connection closes the oldest one.
+  // Maximum number of pending connections. To admit another one, the listener closes the oldest.
   std::size_t pending = 64;
 };
 
@@ -82,8 +82,8 @@ struct Trouble {
 constexpr std::size_t kMaxAddressBytes = 256;
 
 // A transport belongs to one rank of one communicator. Its endpoints may outlive it, but an
-// endpoint that is not connected when the transport is destroyed never will be. Thread safety: any
-// thread.
+// endpoint that is not yet connected when the transport is destroyed never connects. Thread safety:
+// any thread.
 class Transport {
  public:
   explicit Transport(const char* name) : name_(name) {}
@@ -98,8 +98,8 @@ class Transport {
   // Returns whether this rank and the rank with that address can use this transport. Both ranks get
   // the same result.
   [[nodiscard]] virtual Reach reach(std::span<const std::byte> peer_address) const = 0;
-  // Returns a new endpoint. Does not block. The smaller rank connects and the other accepts; both
-  // must open the connection, once each. There is no time limit for a peer that does not connect,
+  // Returns a new endpoint. Does not block. The smaller rank connects and the larger rank accepts;
+  // each must open the connection exactly once. The wait for the peer to connect has no time limit,
   // because bootstrap detects the end of the peer's process. Throws Error if this rank is the
   // accepting one and has opened the connection before, if the address is malformed or cannot be
   // reached, or if a resource is lacking.

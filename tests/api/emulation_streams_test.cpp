@@ -58,7 +58,8 @@ class StreamWork : public testing::Test {
                                   std::uint64_t timeout = HCCL_EMULATION_NO_TIMEOUT) const {
     return hcclEmulationStreamWait(stream_, after, up_to, timeout);
   }
-  // Queues a copy that fails: its host memory becomes inaccessible before the stream runs the copy.
+  // Queues a copy that fails, because its host memory becomes inaccessible before the stream runs
+  // the copy.
   void queue_failing_copy() {
     open_ = false;
     ASSERT_EQ(hcclEmulationLaunch(stream_, wait_for_flag, &open_), hcclSuccess);

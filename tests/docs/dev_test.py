@@ -20,8 +20,8 @@ class Dev(unittest.TestCase):
         self.folder = Path(folder.name)
 
     def skips(self, *outputs):
-        """Returns the report of a run in which one test passed and one skipped test printed each of
-        these outputs."""
+        """Returns the report of a run in which one test passed and, for each of these outputs, one
+        skipped test printed it."""
         cases = "".join(f"<testcase name='t'><skipped/><system-out>{output}</system-out></testcase>" for output in outputs)
         report = self.folder / "tests.xml"
         report.write_text(f"<testsuite><testcase name='passed'/>{cases}</testsuite>")
@@ -52,7 +52,7 @@ class Dev(unittest.TestCase):
             self.assertIn("this is Other Linux 7, and ./dev installs packages of Debian 12", refused.stderr)
             self.assertEqual(refused.stderr.count("\n"), 1, refused.stderr)
         page = refused.stderr.split()[-1]
-        self.assertTrue((DEV.parent / page).exists(), f"{page} is where the message sends its reader")
+        self.assertTrue((DEV.parent / page).exists(), f"the message refers to {page}, which does not exist")
 
 
 if __name__ == "__main__":

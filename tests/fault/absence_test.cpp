@@ -174,7 +174,7 @@ TEST(Abort, WorksAtAnyTime) {
 // The reason why the operation fails on the other ranks while the last rank is stopped.
 enum class Ending { timeout, abort };
 
-// Stops the last rank after `delay_us` microseconds. With Ending::abort, then aborts the
+// Stops the last rank after `delay_us` microseconds. With Ending::abort, it then aborts the
 // communicator. Runs on a second thread of rank 0.
 void stop_last_rank(World& world, unsigned delay_us, Ending ending, hcclComm_t communicator) {
   std::this_thread::sleep_for(std::chrono::microseconds(delay_us));

@@ -168,8 +168,8 @@ TEST_P(AllocationFailure, IsAnErrorOrHarmless) {
   }
 }
 
-// If a new mapping cannot be registered, it must be destroyed after the registry's lock is
-// released: the destructor of the mapping takes that lock.
+// If a new mapping cannot be registered, it must be destroyed only after the registry's lock is
+// released, because the mapping's destructor acquires that lock.
 TEST(AllocationFailures, InSharedMappingsReleaseTheLock) {
   const FileDescriptor file = create_memory_file("test", 1 << 20);
   for (long number = 1; number <= 8; ++number) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests pthread_cancel in every arrangement: a cancelled thread must complete its call into the
+// Tests pthread_cancel in every arrangement. A cancelled thread must complete its call into the
 // library, and the communicator must remain usable.
 #include "arrangements.h"
 #include "faults.h"

@@ -102,8 +102,8 @@ TEST(Death, AtARandomTimeIsReportedToEverySurvivor) {
   EXPECT_EQ(leftovers(before), "");
 }
 
-// Returns a rank function in which the victim dies after an operation, which must remain successful
-// on the other ranks.
+// Returns a rank function in which the victim dies after an operation. The operation must still
+// succeed on the other ranks.
 RankFunction dies_early(int victim) {
   return in_session([victim](RANK_PARAMETERS) {
     synEventHandle event = session.make_event();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that a failed copy fails the work queued after it: no rank may reduce data that was never
+// Tests that a failed copy fails the work queued after it. No rank may reduce data that was never
 // copied.
 #include "faults.h"
 #include "rank_test.h"
@@ -33,8 +33,8 @@ class Fixture {
   void copy_from(std::uint64_t host) const {
     succeed(synMemCopyAsync(first, host, memory_.size(), memory_.address(), HOST_TO_DRAM));
   }
-  // Queues an all-reduce. Rank 0 queues its call last: otherwise, its failure could reach the other
-  // ranks first, and the library would refuse their calls.
+  // Queues an all-reduce. Rank 0 queues its call last. Otherwise, its failure could reach the other
+  // ranks before their calls, and the library would refuse these calls.
   void all_reduce_on(synStreamHandle stream) const {
     const World& world = session.world();
     void* const buffer = memory_.pointer();

@@ -26,8 +26,8 @@ constexpr std::size_t kPage = 4096;
 
 enum class Flaw { read_only, no_access, hole, past_the_end };
 
-// Maps `kProbedBytes` bytes with a flaw in the middle page: anonymous memory, or a file that ends
-// before that page.
+// Maps `kProbedBytes` bytes with a flaw in the middle page. The memory is anonymous, except for
+// Flaw::past_the_end, which maps a file that ends before that page.
 class FlawedMemory {
  public:
   explicit FlawedMemory(Flaw flaw) : memory_(map(flaw)) {
@@ -154,8 +154,8 @@ TEST(CheckMemory, FindsInaccessiblePages) {
   const auto check = [](const void* memory, std::size_t bytes, bool writable) {
     return hcclEmulationCheckMemory(memory, bytes, writable ? 1 : 0);
   };
-  // All mappings exist at once, so that no two have the same address: the library does not check
-  // every page again in a range that it has found accessible.
+  // All mappings exist at once, so that no two have the same address. If the library has found a
+  // range of addresses accessible, it does not check every page of that range again.
   std::vector<std::pair<Flaw, std::unique_ptr<FlawedMemory>>> all;
   for (const Flaw flaw : {Flaw::read_only, Flaw::no_access, Flaw::hole, Flaw::past_the_end})
     all.emplace_back(flaw, std::make_unique<FlawedMemory>(flaw));

@@ -40,8 +40,8 @@ class HolePages {
 };
 
 // Returns a rank function in which rank 1's send or receive buffer has an unmapped page in the
-// middle. Rank 1 calls last: after its failure, the library would refuse the calls of the other
-// ranks.
+// middle. Rank 1 calls last, because after its failure the library would refuse the calls of the
+// other ranks.
 RankFunction bad_page(bool receives) {
   return in_session([receives](RANK_PARAMETERS) {
     const DeviceMemory memory(session.device(), 4 * kMiB);
@@ -65,7 +65,7 @@ TEST(HostMemory, NamesAnUnmappedAddress) {
   EXPECT_EQ(failures(run_ranks(3, bad_page(true))), "");
 }
 
-// The sender calls last: after its failure, the library refuses calls of the receiver.
+// The sender calls last, because after its failure the library would refuse the receiver's call.
 RANK_TEST(HostMemory, AnUnmappedBufferFailsAMessage, 2) {
   const DeviceMemory memory(session.device(), 4 * kMiB);
   const HolePages bad(4 * kMiB);
@@ -80,7 +80,7 @@ RANK_TEST(HostMemory, AnUnmappedBufferFailsAMessage, 2) {
   expect_failed(group, hcclInvalidArgument, 1);
 }
 
-// The sends of a group must not block each other: rank 1 receives from rank 0 only after rank 2 has
+// The sends of a group must not block each other. Rank 1 receives from rank 0 only after rank 2 has
 // received from rank 0.
 RANK_TEST(HostMemory, GroupedSendsDoNotBlockEachOther, std::vector{3}, std::vector{3}) {
   constexpr std::size_t kBytes = 3 * kMiB + 5;

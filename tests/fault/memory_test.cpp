@@ -64,7 +64,7 @@ Sizes sizes_of(Collective collective) {
 }
 
 // Returns a rank function that reduces inputs that were never written. Reading the inputs must not
-// allocate their pages: shared memory may grow by the size of the outputs and half the size of the
+// allocate their pages. Shared memory may grow by the size of the outputs and half the size of the
 // inputs.
 RankFunction holes(const Sizes& sizes) {
   return within_limits([sizes](RANK_PARAMETERS) {
@@ -206,8 +206,8 @@ RANK_TEST(DeviceMemorySize, FollowsTheEnvironment, 1,
   expect_code(synDeviceMalloc(session.device(), 1 * kMiB, 0, 0, &address), synOutOfDeviceMemory);
 }
 
-// The process cannot start threads while an object of this class exists: the default stack exceeds
-// any address space.
+// While an object of this class exists, the process cannot start threads, because the default stack
+// size exceeds any address space.
 class NoThreads {
  public:
   NoThreads() {

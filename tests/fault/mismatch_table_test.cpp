@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests every kind of mismatch in every collective, on one node and on several, with every
-// algorithm: all ranks must fail and name the odd rank, and no output may change. If
-// HCCL_TEST_TABLE is a path, each case appends a row of a Markdown table to that file.
+// algorithm. All ranks must fail with an error that names the odd rank, the one whose call differs,
+// and no output may change. If HCCL_TEST_TABLE is a path, each case appends a row of a Markdown
+// table to that file.
 #include "algorithms/catalogue.h"
 #include "faults.h"
 
@@ -130,7 +131,8 @@ TEST_P(MismatchTable, FailsEveryRankAndNamesTheOddOne) {
   std::vector<Mistake> all;
   for (const std::size_t count : {std::size_t{1000}, std::size_t{1'000'000}}) {
     for (const Collective collective : kCollectives) {
-      // If the forced algorithm lacks the collective, the planner would choose another algorithm.
+      // Skip collectives that the forced algorithm lacks, because the planner would choose another
+      // algorithm.
       if (!layout.algorithm.empty() && !has(layout.algorithm, collective)) continue;
       for (Mistake& mistake : mistakes(collective, count / static_cast<std::size_t>(size),
                                        static_cast<std::size_t>(size)))

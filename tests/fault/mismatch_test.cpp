@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests ranks whose calls differ: every rank must get an error that names the odd rank, and no
-// output may change.
+// Tests calls in which one rank, the odd one, differs from the others. Every rank must get an error
+// that names the odd rank, and no output may change.
 #include "faults.h"
 #include "rank_test.h"
 

@@ -245,7 +245,7 @@ MISTAKE(late_rank, 2) {
   synchronize(rank);
 }
 
-// Rank 1 dies after rank 0 has queued its call: otherwise the call itself would fail.
+// Rank 1 dies only after rank 0 has queued its call. Otherwise, that call itself would fail.
 MISTAKE(killed_peer, 2) {
   join(rank);
   char go = 0;

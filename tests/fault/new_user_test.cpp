@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests typical mistakes of a program that prints only codes: for each, stderr must name the failed
-// call, the culprit and the remedy.
+// Tests typical mistakes of a program that prints only codes. For each mistake, stderr must name
+// the failed call, the culprit and the remedy.
 #include "check.h"
 #include "children.h"
 

@@ -15,9 +15,9 @@
 namespace hccl::test {
 namespace {
 
-// Requires that stdin and stderr are still closed: the library must not take their numbers. A new
-// descriptor may have such a number for a moment, until the thread that opened it moves it to
-// another number.
+// Requires that stdin and stderr are still closed, because the library must not keep descriptors
+// with their numbers. A new descriptor may have such a number for a moment, until the thread that
+// opened the descriptor moves it to another number.
 void require_closed(const std::string& when) {
   for (const int fd : {STDIN_FILENO, STDERR_FILENO}) {
     bool is_closed = fcntl(fd, F_GETFD) < 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that ranks refuse shared memory that its owner could still shrink: an access beyond the new
-// end would raise SIGBUS.
+// Tests that ranks refuse shared memory that its owner could still shrink, because an access beyond
+// the new end would raise SIGBUS.
 #include "faults.h"
 
 #include <atomic>

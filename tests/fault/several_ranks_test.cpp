@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests, on nodes with several ranks, calls whose parts are posted ahead of time and buffers that
+// Tests nodes with several ranks: calls whose parts are posted ahead of time, and buffers that
 // cannot be accessed.
 #include "faults.h"
 #include "rank_test.h"

@@ -22,7 +22,7 @@ class Storm {
   // Opens `count` connections that send nothing and stay open.
   void add_silent(int count);
   // Opens `count` connections and sends malformed data on each, of every kind in turn. Closes about
-  // half of the connections immediately. The newest 300 other connections stay open.
+  // half of the connections immediately. The newest 300 of the other connections stay open.
   void attack(int count);
   // Blocks until the server has closed all connections, at most 30 seconds. Returns false if a
   // connection is still open.

@@ -178,8 +178,8 @@ void join_without_descriptors(World& world) {
 }
 
 TEST_P(UnknownPeers, AreOutwaitedWhenDescriptorsRunOut) {
-  // UBSan uses a pipe to test whether an address is readable, and takes a lack of descriptors for
-  // an unreadable address.
+  // UBSan uses a pipe to test whether an address is readable, and mistakes a lack of descriptors
+  // for an unreadable address.
   if (sanitized()) GTEST_SKIP() << "needs another build: without sanitizers";
   const auto outcomes = run_ranks(kStormRanks + 1, join_without_descriptors, options());
   EXPECT_EQ(failures(outcomes), "");

@@ -76,7 +76,7 @@ Input read_file(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// Runs an input. Returns true if the outcome matches the file's name: the target must accept
+// Runs an input. Returns true if the outcome matches the file's name. The target must accept
 // valid-... and refuse invalid-....
 bool replay(const fs::path& path, const Input& input) {
   run(input);

@@ -19,13 +19,13 @@ void expect_sane(const Config& config) {
   for (const auto limit : {config.init_timeout, config.operation_timeout, config.hang_report}) {
     fuzz::check(limit.count() >= 0 && limit < kMost, "a time is within bounds");
   }
-  fuzz::check(config.device_count >= 1 && config.device_count <= 64, "a number of devices");
+  fuzz::check(config.device_count >= 1 && config.device_count <= 64, "the device count is valid");
   fuzz::check(config.log_level >= LogLevel::trace && config.log_level <= LogLevel::off, "a level");
   const int gid_index = config.ib_gid_index.value_or(0);
-  fuzz::check(gid_index >= 0 && gid_index <= 255, "a GID index");
-  fuzz::check(parse_device_list(config.ib_devices).has_value(), "a list of devices");
-  fuzz::check(config.device_memory <= std::uint64_t{16} << 40, "an amount of memory");
-  fuzz::check(config.comm_id.empty() || parse_host_and_port(config.comm_id), "a comm id");
+  fuzz::check(gid_index >= 0 && gid_index <= 255, "the GID index is valid");
+  fuzz::check(parse_device_list(config.ib_devices).has_value(), "the list of devices is valid");
+  fuzz::check(config.device_memory <= std::uint64_t{16} << 40, "the memory is within bounds");
+  fuzz::check(config.comm_id.empty() || parse_host_and_port(config.comm_id), "comm_id is valid");
 }
 
 // Checks that the error about a refused value begins with the variable's name and is a short text
@@ -34,9 +34,9 @@ void expect_clear(const Error& error, const std::string& name) {
   const std::string_view message = error.what();
   fuzz::check(error.code() == hcclInvalidArgument, "a bad value is an invalid argument");
   fuzz::check(message.starts_with(name), "the variable is named");
-  fuzz::check(message.size() < 500, "a short text");
+  fuzz::check(message.size() < 500, "the text is short");
   fuzz::check(std::ranges::none_of(message, [](unsigned char c) { return c < 0x20 || c == 0x7f; }),
-              "no control characters");
+              "the text has no control characters");
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ int open_descriptors() {
 Connection make_connection() {
   std::array<int, 2> ends{-1, -1};
   check(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) == 0,
-        "there is a pair of sockets");
+        "a pair of sockets is created");
   return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 

@@ -64,8 +64,8 @@ struct Step {
 // Returns the number of open descriptors of this process.
 [[nodiscard]] int open_descriptors();
 
-// Both ends of a connection that preserves message boundaries, so that a test determines the number
-// of bytes that each read returns.
+// Both ends of a connection. It preserves message boundaries, so a test determines how many bytes
+// each read returns.
 struct Connection {
   FileDescriptor near;
   FileDescriptor far;

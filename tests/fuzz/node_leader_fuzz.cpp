@@ -69,7 +69,7 @@ class Leader final : PendingConnections::Owner {
                              ? parse<ContributionMessage>(frame.payload)
                              : std::nullopt;
     if (!message) return false;
-    fuzz::check(message->blob.size() <= frame.payload.size(), "no bytes appear from nowhere");
+    fuzz::check(message->blob.size() <= frame.payload.size(), "the blob is part of the payload");
     fuzz::accepted = frame.descriptors.size() == (message->has_memory ? 2U : 1U);
     return fuzz::accepted;
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fuzzes a rank with messages from a server. Actions: 0 sends the bytes, 1 sends a frame of type
 // `detail`, 2 sends the same frame without its authentication code, 3 sends a frame in two parts,
-// split after `detail` bytes; the first byte of the step is the type of that frame. Frames after
-// the first greeting carry their authentication codes. After the last step, the connection ends, so
-// that the rank does not wait until its deadline.
+// split after `detail` bytes. For action 3, the first byte of the step is the frame's type. Frames
+// after the first greeting carry their authentication codes. After the last step, the connection
+// ends, so that the rank does not wait until its deadline.
 #include "base/error.h"
 #include "bootstrap/rendezvous_client.h"
 #include "fuzz.h"
@@ -68,7 +68,7 @@ void join(FileDescriptor socket) {
   try {
     if (!client.join_over(std::move(socket), Secret{})) return;
     const Table table = client.wait_for_table();
-    fuzz::check(table.ranks.size() == 2, "a table of all ranks");
+    fuzz::check(table.ranks.size() == 2, "the table has all ranks");
     static_cast<void>(client.finish({}));
     fuzz::accepted = true;
   } catch (const Error& error) {

@@ -87,8 +87,8 @@ class Play {
       return send_all(peer.socket, step.bytes);
     }
     const bool hello = step.action % 4 == 2;
-    // After other bytes, an opening message has no use: the server closes the connection or waits
-    // for more bytes.
+    // Open the connection only if nothing was sent on it. After other bytes, the server would not
+    // answer, but close the connection or wait for more bytes.
     if (hello && !std::exchange(peer.has_sent, true)) peer.seal = open_connection(peer.socket);
     peer.has_sent = true;
     const FrameType type = hello ? FrameType::hello : static_cast<FrameType>(step.detail);

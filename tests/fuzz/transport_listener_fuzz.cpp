@@ -63,7 +63,7 @@ class Play {
     }
     if (const auto socket = claim_->poll()) {
       fuzz::check(!received_, "a stream is accepted once");
-      fuzz::check(answered_, "nobody connects without a proof");
+      fuzz::check(answered_, "a peer connects only after its proof");
       received_ = true;
     }
   }

@@ -34,7 +34,7 @@ void try_info(std::span<const std::byte> bytes) {
   fuzz::check(std::ranges::equal(verbs::serialize(*info), bytes), "the info survives a round trip");
   fuzz::check(info->queue_pair < 1U << 24 && info->first_packet < 1U << 24,
               "numbers fit the packets");
-  fuzz::check(info->mtu >= 256 && info->mtu <= 4096, "there is such a port");
+  fuzz::check(info->mtu >= 256 && info->mtu <= 4096, "a port can have this MTU");
 }
 
 }  // namespace

@@ -78,7 +78,7 @@ class Play {
     written_ += bytes;
   }
 
-  // Takes bytes from the ring, or bytes that were written directly.
+  // Takes bytes that arrived in the ring, or that the peer wrote directly to the advertised buffer.
   void take_bytes(std::size_t most) {
     const bool open = receiver_view_.open();
     std::size_t count =

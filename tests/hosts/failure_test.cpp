@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests hosts that die, links that are cut, and ranks that stop: every other rank must get a timely
+// Tests hosts that die, links that are cut, and ranks that stop. Every other rank must get a timely
 // error that names a missing rank.
 #include "host_test.h"
 #include "lost_hosts.h"

@@ -93,7 +93,7 @@ def test_changes_nothing_if_switched_off(value: str, packages: Path, untouched: 
 
 
 def test_the_switch_changes_the_state(packages: Path, tmp_path: Path) -> None:
-    """With the switch, the state must differ, which proves that the comparison above can fail."""
+    """With HCCL_EMU_HPU=1, the state must differ, which proves that the comparison above can fail."""
     found = state(packages, tmp_path, HCCL_EMU_HPU="1")
     assert found["hpu"] and found["accelerator"].startswith("hpu") and found["registrations"]["HPU"] > 0
 

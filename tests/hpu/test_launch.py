@@ -107,7 +107,7 @@ def test_run_accepts_a_module(tmp_path: Path) -> None:
 @pytest.mark.parametrize("how, end, code", [([], "5", 5), ([], "kill", -9), (["-n", "2"], "7", 7),
                                             (["-n", "2"], "kill", 137), (["--nodes", "2x1"], "9", 9)])
 def test_exit_code(how: list[str], end: str, code: int, script, tmp_path: Path) -> None:
-    """The exit code must be that of the script, and with several ranks, a line must name the failed
+    """The exit code must be that of the script. With several ranks, a line must name the failed
     rank."""
     last = "1" if how else "0"
     ended = hccl_hpu_apart("run", *how, script(END), last, end, folder=tmp_path, HCCL_EMU_HPU_QUIET="1")

@@ -135,7 +135,8 @@ Result run_ranks_with(const Pairing& pairing, const std::string& for_victim) {
         start(rank, environment(pairing, rank, serial, for_victim),
               rank == 0 ? write_end.get() : read_end.get(), errors.get());
   }
-  // With this end closed, rank 1 reads an end of file if rank 0 exits before it has written the id.
+  // Close this process's write end, so that rank 1 reads end of file if rank 0 exits without
+  // writing the id.
   write_end.reset();
   result.hung = !await_all(pids, result.statuses);
   result.output = contents(errors.get());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run of two ranks, one of which has a call that fails.
+// A run of two ranks, in which a system call of one rank, the victim, is made to fail.
 #pragma once
 
 #include "plan.h"

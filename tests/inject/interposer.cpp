@@ -246,7 +246,8 @@ HCCL_DEFINE(void*, mmap,
                    [&] { return real(at, size, protection, flags, fd, offset); });
 }
 
-// Counts every call: std::thread calls this function from libstdc++, not from the library.
+// Counts calls from any caller, because std::thread calls this function from libstdc++, not from
+// the library.
 HCCL_DEFINE(int, pthread_create,
             (pthread_t * thread, const pthread_attr_t* attributes, void* (*run)(void*),
              void* argument)) {

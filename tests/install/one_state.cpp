@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads the library under two names: the effects of calls through one name must be visible through
+// Loads the library under two names. The effects of calls through one name must be visible through
 // the other.
 #include <synapse_api.h>
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks documents: relative links must have a target, both in the repository and in a site made
-from docs/; every page must be in the index; tests must run the programs of how-to pages; the table
-of variables must match the code; the comments of the public headers must have one form; and
+"""Checks documents. Relative links must have a target, both in the repository and in a site made
+from docs/. Every page must be in the index, and tests must run the programs of how-to pages. The
+table of variables must match the code, the comments of the public headers must have one form, and
 generated pages must be up to date."""
 import re
 import sys

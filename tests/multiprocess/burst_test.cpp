@@ -272,9 +272,8 @@ TEST_P(Bursts, BeyondTheQueueMatchCallsMadeOneByOne) {
 TEST_P(Bursts, InHostMemoryMatchCallsMadeOneByOne) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP()
-      << "needs another build: two streams reuse a mailbox entry in an order that a receipt of "
-         "another process "
-         "establishes, which ThreadSanitizer does not see; MatchBetweenThreads covers this";
+      << "needs another build: two streams reuse a mailbox entry, ordered only by a receipt from "
+         "another process, which ThreadSanitizer does not see; MatchBetweenThreads covers this";
 #endif
   const unsigned long long seed = test_seed();
   std::cout << "HCCL_TEST_SEED=" << seed << " repeats this run\n";

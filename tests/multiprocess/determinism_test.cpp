@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests that results have the same bits in every run and on every rank, even if busy processes
-// occupy cores and thereby change which rank computes which part.
+// occupy cores, so that other ranks compute some of the parts.
 #include "children.h"
 #include "operation.h"
 #include "rank_test.h"

@@ -139,8 +139,8 @@ int open_descriptors() {
   return static_cast<int>(std::distance(begin(all), end(all)));
 }
 
-// Waits until the number of open descriptors stays the same, and returns that number: servers close
-// their descriptors on another thread.
+// Waits until the number of open descriptors stays the same, and returns that number. Servers close
+// their descriptors on another thread, so the number may still be falling.
 int settled_descriptors() {
   int last = -1;
   for (int same = 0; same < 5; usleep(20'000)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests messages that the library starts before earlier calls have completed: their results must be
+// Tests messages that the library starts before earlier calls have completed. The results must be
 // as if all calls ran in order.
 #include "operation.h"
 #include "rank_test.h"

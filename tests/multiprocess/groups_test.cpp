@@ -167,9 +167,9 @@ RANK_TEST(Groups, OutliveTheirCommunicator, 1) {
   }
 }
 
-// Returns a rank function that calls hcclCommDestroy within a group: for a communicator with
-// grouped calls (a collective or a message), which must fail, and for a communicator without
-// grouped calls, which must succeed.
+// Returns a rank function that calls hcclCommDestroy within a group. The call must fail for a
+// communicator with grouped calls (a collective or a message), and must succeed for a communicator
+// without grouped calls.
 RankFunction destroyed_in_its_own_group(bool with_collective) {
   return in_session([=](RANK_PARAMETERS) {
     const Group idle = session.join_all(1);

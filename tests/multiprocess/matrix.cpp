@@ -47,9 +47,9 @@ class MatrixBuilder {
 
  private:
   // Returns whether to run only a sample. A sanitizer checks memory, not arithmetic, so a sample
-  // suffices. More ranks than kFullSize run no code of their own for a type or a reduction. On
-  // several nodes, each rank interprets the plans of all ranks, which would take minutes for every
-  // type and reduction; HCCL_TEST_SCALE=2 runs everything nevertheless.
+  // suffices. With more ranks than kFullSize, no type or reduction runs additional code. On several
+  // nodes, each rank interprets the plans of all ranks, which would take minutes for every type and
+  // reduction. In the last two cases, HCCL_TEST_SCALE=2 runs everything.
   [[nodiscard]] bool samples() const {
     return sanitized() || ((!nodes_.of_rank.empty() || size_ > kFullSize) && test_scale() <= 1);
   }

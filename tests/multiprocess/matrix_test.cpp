@@ -54,7 +54,7 @@ TEST(Barrier, HoldsThreadsUntilAllArrive) {
   EXPECT_EQ(failures(run_ranks_as_threads(4, run_barriers, patient())), "");
 }
 
-// The comparison must be able to fail: every rank must detect that one rank has the wrong input.
+// The comparison must be able to fail. Every rank must detect that one rank has the wrong input.
 TEST(Control, EveryRankDetectsWrongInput) {
   const auto unlike = in_session([](RANK_PARAMETERS) {
     const Operation operation{.count = 1, .seed = world.rank == 1 ? 5U : 6U};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests programs whose streams depend on each other in unusual ways: each program must end,
+// Tests programs whose streams depend on each other in unusual ways. Each program must end,
 // whichever stream it waits for.
 #include "operation.h"
 #include "rank_test.h"

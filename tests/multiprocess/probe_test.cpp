@@ -36,8 +36,8 @@ void require_busy(const Offered& offered) {
   require_equal(offered.source, -1, "the source");
 }
 
-// Returns a rank function in which all other ranks send messages of many sizes to rank 0, which
-// receives them in the order that its probes report.
+// Returns a rank function in which the other ranks send messages of many sizes to rank 0. Rank 0
+// receives the messages in the order that its probes report.
 RankFunction collect(int messages_each) {
   return in_session([=](RANK_PARAMETERS) {
     Messages messages(session, group, Placement::device);
@@ -85,8 +85,8 @@ RANK_TEST(Probe, ServesSendersInTurn, 4) {
     for (std::uint64_t tag = 0; tag < kEach; ++tag)
       succeed(messages.send(0, 10, hcclInt8, tag, stream));
   } else {
-    // Wait until every sender has been reported: a sender that appears later could change the
-    // order.
+    // Wait until every sender has been reported, because a sender that appears later could change
+    // the order.
     std::map<int, int> seen;
     while (seen.size() + 1 < static_cast<std::size_t>(world.size)) {
       const Offered offered = probe(group, kLong);

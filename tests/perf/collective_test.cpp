@@ -22,12 +22,12 @@ TEST(CollectiveCounts, OfAllReduceAndBroadcastCoverTheBuffer) {
 }
 
 TEST(CollectiveCounts, OfAllGatherDivideTheOutputInto16ByteParts) {
-  // 250 elements / 3 = 83, down to a multiple of 4
+  // 250 elements / 3 = 83, rounded down to a multiple of 4
   EXPECT_EQ(counts("all_gather", 1000, kFloat, 3), (Counts{80, 80, 240, 960}));
 }
 
 TEST(CollectiveCounts, OfReduceScatterDivideTheInputInto16ByteParts) {
-  // 500 elements / 3 = 166, down to a multiple of 8
+  // 500 elements / 3 = 166, rounded down to a multiple of 8
   EXPECT_EQ(counts("reduce_scatter", 1000, kBfloat16, 3), (Counts{160, 480, 160, 960}));
 }
 

@@ -127,7 +127,7 @@ TEST(ExchangeBetweenLaunched, TreatsAnEmptyVariableAsUnset) {
   };
   try {
     static_cast<void>(exchange_between_launched(elsewhere, environment)(std::nullopt));
-    FAIL() << "took the empty address for one";
+    FAIL() << "an empty address was accepted";
   } catch (const RunError& error) {
     EXPECT_NE(std::string(error.what()).find("no PMIx to pass"), std::string::npos) << error.what();
   }

@@ -29,8 +29,8 @@ Outcome run_under_mpirun(const Words& before, const Words& arguments) {
 }
 
 // Runs a program that must fail under two mpiruns. The first mpirun aborts the job at the first
-// failure and may lose the last output; the result has its status. The second mpirun lets all
-// processes exit and may lose the status; the result has its output.
+// failure and may lose the last output; the result has the status of this mpirun. The second mpirun
+// lets all processes exit and may lose the status; the result has the output of this mpirun.
 Outcome run_failing_under_mpirun(Words before, const Words& arguments) {
   const int status = run_under_mpirun(before, arguments).status;
   before.append("--mca orte_abort_on_non_zero_status 0");

@@ -121,12 +121,12 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, SameBits,
                                          Case{"abcd", "tree"}));
 
 // Tests every collective, type, reduction and placement over verbs against exact expected results.
-// Each test runs a random sample, because an emulated processor computes the results of many ranks
-// slowly.
+// Each test runs only a sample, because computing the results of many ranks is slow on an emulated
+// processor.
 struct MatrixCase {
   std::string layout;
   std::string algorithm;
-  int stride;  // the sample has every `stride`-th operation
+  int stride;  // the sample has every `stride`-th operation, from a random one on
 };
 
 void PrintTo(const MatrixCase& value, std::ostream* out) {

@@ -24,7 +24,7 @@ double seconds_since(Clock::time_point then) {
 }
 
 // Tests ranks that die or stop, hosts that die, and links that are cut, while all ranks repeatedly
-// all-reduce as many floats as the parameter says. Every other rank must get a timely error that
+// all-reduce. The parameter is the number of floats. Every other rank must get a timely error that
 // names a missing rank.
 class RdmaFaults : public OnRdmaHosts, public testing::WithParamInterface<std::size_t> {
  protected:
@@ -159,7 +159,7 @@ TEST_P(RdmaFaultsOfLarge, ABriefCutIsHarmless) {
 
 INSTANTIATE_TEST_SUITE_P(Count, RdmaFaultsOfLarge, testing::Values(kLarge));
 
-// Tests settings and limits under which RoCE cannot work: communicator creation must fail with
+// Tests settings and limits under which RoCE cannot work. Communicator creation must fail with
 // advice.
 class RdmaRefusals : public OnRdmaHosts {
  protected:

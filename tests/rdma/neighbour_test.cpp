@@ -20,8 +20,9 @@ std::atomic<bool> slow_holes{false};
 }  // namespace
 }  // namespace hccl::test
 
-// Replaces the library's fallocate() and punches holes slowly, to give a defect time to show.
-// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): the system's are reserved
+// Replaces libc's fallocate(), which the library calls. Punches holes slowly, so that a race with
+// the calls on the adjacent memory has time to occur.
+// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): libc's names are reserved
 extern "C" int fallocate(int file, int mode, off_t offset, off_t length) {
   if (hccl::test::slow_holes && (mode & FALLOC_FL_PUNCH_HOLE) != 0)
     std::this_thread::sleep_for(std::chrono::milliseconds(3));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests networks that lose packets or have a small MTU, and the removal of a device: calls must
+// Tests networks that lose packets or have a small MTU, and the removal of a device. Calls must
 // succeed or report the reason.
 #include "lost_hosts.h"
 #include "matrix.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks for code that runs inside a rank, where GoogleTest's assertions are not available: a
+// Checks for code that runs inside a rank, where GoogleTest's assertions are not available. A
 // failed check throws Failure, whose text is sent to the test program.
 #pragma once
 

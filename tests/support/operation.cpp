@@ -203,7 +203,7 @@ hcclResult_t OperationRun::queue_collective(synStreamHandle stream) {
   void* const send_base = address(send_, send_memory_, send_place_);
   void* receive_base =
       operation_.in_place ? send_base : address(receive_, receive_memory_, receive_place_);
-  // Sends from an address in the host view and receives at a device address: the library must
+  // Send from an address in the host view and receive at a device address. The library must
   // recognise that both are the same memory.
   if (operation_.in_place && send_place_ == Placement::view && operation_.seed % 2000 == 0)
     receive_base = send_memory_.pointer();

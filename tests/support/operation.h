@@ -17,8 +17,8 @@
 
 namespace hccl::test {
 
-// The placement of buffers. `view` is device memory that the call gets by its address in the host
-// view. With `mixed`, each buffer of each rank has one of the other placements.
+// The placement of buffers. `view` is device memory whose address in the host view is passed to the
+// call. With `mixed`, each buffer of each rank has one of the other placements.
 enum class Placement { device, host, view, mixed };
 
 // Returns `placement` unless it is `mixed`. In that case, `mix` selects one of the other
@@ -99,7 +99,7 @@ class OperationRun {
   Placement send_place_;       // for Placement::host, the call's buffer is Region::after
   Placement receive_place_;
   DeviceMemory send_memory_;
-  DeviceMemory receive_memory_;  // unused in place: the call gets only the send buffer's memory
+  DeviceMemory receive_memory_;  // unused in place, where send_memory_ has both buffers
 };
 
 // Queues an operation, synchronises the stream and verifies the result.

@@ -52,8 +52,8 @@ std::vector<std::uint64_t> result_of_plan(const Operation& operation,
   planner::Request request{.collective = operation.collective,
                            .bytes = operation.count * element,
                            .root = traits(operation.collective).has_root() ? operation.root : 0};
-  // For an average that needs it, the library prescales the input into a copy, and therefore plans
-  // an out-of-place call.
+  // To average 16-bit floats, the library prescales the input into a copy. It therefore plans an
+  // out-of-place call.
   request.in_place =
       operation.in_place && !(operation.reduction == hcclAvg && is_prescaled(operation.type));
   const planner::Plan plan = planner.plan(request);

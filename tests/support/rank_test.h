@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests whose ranks start with a stream, in a communicator of all ranks. After the body, each rank
-// ends its session and requires that every call succeeds.
+// Tests in which each rank starts with a stream and a communicator of all ranks. After the body,
+// each rank ends its session and requires that every call succeeds.
 #pragma once
 
 #include "session.h"

@@ -36,9 +36,9 @@ struct RankOptions {
   int seconds = 60;      // a rank that runs longer is killed; sanitizer builds allow 5 times this
   bool capture_stderr = false;
   int victim = -1;          // the rank that is expected to die
-  long kill_after_us = -1;  // after how long the victim gets SIGKILL; -1: the victim dies by itself
-  // Called in a thread of the test program while the ranks run. The argument has their process ids,
-  // only one if the ranks are threads.
+  long kill_after_us = -1;  // delay before the victim gets SIGKILL; -1: the victim dies by itself
+  // Called in a thread of the test program while the ranks run. The argument has the process ids of
+  // the ranks, or a single id if the ranks are threads.
   std::function<void(const std::vector<pid_t>&)> meanwhile{};
 };
 
@@ -51,20 +51,20 @@ struct RankOutcome {
 };
 
 // Run `function` as `size` ranks. Block until all ranks have ended. If the ranks are threads and
-// their process fails, all ranks have its signal or status as their outcome.
+// their process fails, the outcome of every rank is the signal or exit status of that process.
 [[nodiscard]] std::vector<RankOutcome> run_ranks(int size, const RankFunction& function,
                                                  const RankOptions& options = {});
 [[nodiscard]] std::vector<RankOutcome> run_ranks_as_threads(int size, const RankFunction& function,
                                                             const RankOptions& options = {});
 
-// Returns a line for each rank except `except` that has failed or not finished, and the rank's
-// captured stderr.
+// For each rank that has failed or not finished, returns a line with the failure, and the rank's
+// captured stderr. Skips rank `except`.
 [[nodiscard]] std::string failures(const std::vector<RankOutcome>& outcomes,
                                    std::optional<int> except = std::nullopt);
 
 // HCCL_TEST_SCALE is the factor by which long tests multiply their work. test_scale() returns this
-// factor, or 1 if the variable is unset. scaled() returns the amount of work for a test that
-// usually has `usual` units: at least 1, and a fifth with a sanitizer.
+// factor, or 1 if the variable is unset. scaled() multiplies `usual`, the usual amount of a test's
+// work, by this factor, and divides it by 5 in a sanitizer build. The result is at least 1.
 [[nodiscard]] double test_scale();
 [[nodiscard]] int scaled(int usual);
 

@@ -125,7 +125,7 @@ void RdmaHosts::change(const std::string& command, const std::string& undo) {
   run(command);
 }
 
-// These functions change the hosts, so only an owner of the object may call them.
+// These functions are not static, so that only the owner of an RdmaHosts can change the hosts.
 // NOLINTBEGIN(readability-convert-member-functions-to-static)
 
 void RdmaHosts::cut(int host) const {
@@ -135,7 +135,7 @@ void RdmaHosts::cut(int host) const {
 void RdmaHosts::mend(int host) const { run(join("ip link set ", port(host), " up")); }
 
 void RdmaHosts::shut_interface(int host) const {
-  // The interface loses its IPv6 addresses, and the device loses the GIDs of all addresses.
+  // Taking the interface down removes its IPv6 addresses, and the device's GIDs of all addresses.
   const std::string words = join("on-node ", host, " ip ");
   change(join(words, "link set roce0 down"),
          join(words, "link set roce0 up && ", words, "addr add fd77::", host + 1,
@@ -184,8 +184,9 @@ void RdmaHosts::limit_frames(int host, int bytes) const {
   change(join(words, bytes), join(words, 9000));
 }
 
-// A switch drops long frames silently. A smaller MTU on its port would not be silent, because a
-// veth reports it to the sender at the other end.
+// Limits the burst of a token bucket filter, which drops longer frames silently, as a switch does.
+// A smaller MTU on the port would not be silent, because a veth reports the drop to the sender at
+// its other end.
 void RdmaHosts::limit_frames_at_switch(int host, int bytes) const {
   const std::string device = join(" dev ", port(host), " root");
   change(join("tc qdisc replace", device, " tbf rate 1gbit latency 100ms burst ", bytes + 64),

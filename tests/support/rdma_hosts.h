@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hosts with one RDMA device each: the nodes of a virtual machine started by run-in-rxe-vm --nodes,
-// which have their own network, host name, IPC and mount namespaces. A switch connects them. The
+// Hosts with one RDMA device each: the nodes of a virtual machine started by run-in-rxe-vm --nodes.
+// Each node has its own network, host name, IPC and mount namespaces. A switch connects them. The
 // hosts outlive a test, so this class undoes every change to them.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's device, streams and communicators, which use only the public API.
+// A rank's device, streams and communicators. Uses only the public API.
 #pragma once
 
 #include "check.h"
@@ -30,8 +30,8 @@ class Session {
  public:
   // Acquires a device. First initialises the runtime, unless the ranks are threads of one process.
   explicit Session(World& world);
-  // Releases everything that finish() has not released. Ignores errors, because without finish()
-  // the test has failed.
+  // Releases everything that finish() has not released. Ignores errors, because a test that has not
+  // called finish() has failed.
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;

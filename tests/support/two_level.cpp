@@ -88,7 +88,7 @@ class PartsInterpreter {
     return planner::Topology(nodes);
   }
 
-  // Moves the buffers of a call to the addresses of its in-place form.
+  // Changes the buffer addresses of a rank's call so that the call is in place.
   void place(CollectiveCall& own, int rank) const {
     const std::uint64_t block =
         chunk_bytes(own, topology_.ranks()) * static_cast<std::uint64_t>(rank);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests collectives on every rank against values computed from the ranks' inputs, which all ranks
-know."""
+"""Tests collectives on every rank against values computed from the ranks' inputs, which every
+rank can compute."""
 import itertools
 
 import torch

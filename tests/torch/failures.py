@@ -113,7 +113,7 @@ def exception_on_one_rank() -> None:
 
 
 def take_gil(done) -> None:
-    """A callback that takes the GIL many times."""
+    """A callback that releases and reacquires the GIL 20 times."""
     for _ in range(20):
         time.sleep(0.001)
     done.value()

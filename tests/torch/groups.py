@@ -75,9 +75,9 @@ def held_resources() -> tuple[int, int, int]:
 
 
 def require_no_leak(action) -> None:
-    """Calls the action twenty times. Requires that the process then holds at most two more
-    resources of each kind than before. Waits up to ten seconds, because the root server keeps a
-    group's resources until the slowest rank has left."""
+    """Calls the action three times to warm up, and then twenty times. Requires that the twenty calls
+    leave at most two more resources of each kind. Waits up to ten seconds, because the root server
+    keeps a group's resources until the slowest rank has left."""
     for _ in range(3):
         action()
     before = held_resources()

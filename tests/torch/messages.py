@@ -88,7 +88,7 @@ def directed_waits_for_its_own_source() -> None:
 
 
 def unmatched_messages_stay_queued() -> None:
-    """A receive by tag from any rank must leave a message without a tag to another receive."""
+    """A receive by tag from any rank must not take a message without a tag. Another receive must get it."""
     rank = dist.get_rank()
     if rank == 0:
         tagged = number()
@@ -445,8 +445,8 @@ def resident_bytes() -> int:
 
 
 def memory_protected_later() -> None:
-    """If memory becomes read-only after a receive is posted, and the backend copies the result there, the receive must
-    fail."""
+    """If memory becomes read-only after a receive into it is posted, the receive must fail when the backend copies the
+    message there."""
     libc = ctypes.CDLL(None, use_errno=True)
     for tag in (0, 3):
         memory = mmap.mmap(-1, 16 * mmap.PAGESIZE)

@@ -64,8 +64,8 @@ def premultiplied_sums() -> None:
 
 
 def premultiplied_sums_of_other_types() -> None:
-    """The factor may have any type and must be converted to the tensor's type. Integers have no
-    premultiplied sum."""
+    """The factor of a premultiplied sum may have any type and must be converted to the tensor's
+    type. Integers have no premultiplied sum."""
     size, rank = dist.get_world_size(), dist.get_rank()
     for dtype in (torch.float16, torch.bfloat16, torch.float64, torch.complex64):
         for factor in (0.5, torch.tensor([0.5]), torch.tensor([0.5], dtype=torch.float64)):

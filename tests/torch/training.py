@@ -208,7 +208,7 @@ def checkpoint(folder: str) -> None:
 
 
 def pipeline() -> None:
-    """Micro-batches must pass from rank to rank, and gradients back."""
+    """Activations must pass forward from rank to rank, and gradients backward."""
     size, rank = dist.get_world_size(), dist.get_rank()
     torch.manual_seed(0)
     stages = [torch.nn.Linear(8, 8) for _ in range(size)]

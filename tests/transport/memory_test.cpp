@@ -147,13 +147,13 @@ TEST_P(Memory, NothingIsWrittenAfterACut) {
     world.board->barrier(0, 2);
     world.board->barrier(0, 2);
     const auto untouched = [](std::byte byte) { return byte == std::byte{0x77}; };
-    require(std::ranges::all_of(buffer.bytes(), untouched), "the buffer is the program's");
+    require(std::ranges::all_of(buffer.bytes(), untouched), "nothing is written to the buffer");
     static_cast<void>(loss_of(*endpoint));
   });
 }
 
-// The kernel copies the bytes: a buffer that the kernel cannot access must fail the caller's call
-// and must not affect the connection.
+// Over TCP, the kernel copies the bytes. If it cannot access a buffer, the caller's call must fail,
+// but the connection must remain usable.
 TEST(TcpMemory, AProtectedBufferDoesNotBreakTheConnection) {
   const auto exchange = [](World& world) {
     constexpr std::size_t kSize = 4096;

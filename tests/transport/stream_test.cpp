@@ -84,7 +84,7 @@ TEST_P(Stream, AFullEndpointDoesNotBlockOthers) {
     connect(*open);
     Mover mover;
     Sending sending{stuffed.get(), own, kTotal};
-    // Neither rank reads from its full endpoint.
+    // Fill the endpoint. Neither rank receives from it until the other transfers are complete.
     for (int i = 0; i < 200; ++i) static_cast<void>(mover.send_some(sending));
     mover.run({{open.get(), 10 + own, 5'000'000}}, {{open.get(), 11 - own, 5'000'000}});
     mover.run({sending}, {{stuffed.get(), 1 - own, kTotal}});

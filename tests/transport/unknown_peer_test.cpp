@@ -67,7 +67,7 @@ FileDescriptor raw_connection(const Member& member) {
 void send_raw(const FileDescriptor& socket, std::span<const std::byte> bytes) {
   require(send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
               static_cast<ssize_t>(bytes.size()),
-          "the unknown peer speaks");
+          "the unknown peer sends");
 }
 
 TEST_P(UnknownPeers, GarbageIsRefusedNamingItsSource) {
@@ -110,7 +110,7 @@ TEST_P(UnknownPeers, ASilentConnectionTimesOut) {
 
 TEST_P(UnknownPeers, AConnectorWithoutTheSecretIsRefused) {
   const std::string log = log_of_acceptor([](Member& member) {
-    // This connector knows everything except the secret, and ignores the acceptor's proof.
+    // This connector has everything except the secret, and ignores the acceptor's proof.
     transport::Membership other = settings_for(0, 2, GetParam()).membership;
     other.secret.fill(std::byte{0x43});
     const transport::ConnectorHandshake unknown_peer(other, {0, 1, {}});

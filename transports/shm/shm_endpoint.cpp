@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each ring has one producer and one consumer. Memory orders: an end stores `sent` and `released`
-// with seq_cst. Such a store pairs with the other end's acquire load, and is not reordered after
-// the following load of the other end's `wanted`. Likewise, an end that goes to sleep stores
-// `wanted` before it loads `sent` and `released` once more.
+// Each ring has one producer and one consumer. An end stores `sent` and `released` with seq_cst.
+// The other end's acquire load synchronises with this store. Because of seq_cst, the store also
+// precedes the following load of the other end's `wanted`. Likewise, an end that goes to sleep
+// stores `wanted` before it loads `sent` and `released` once more. So no wake-up is lost.
 #include "shm/shm_endpoint.h"
 
 #include "base/peer_process.h"

@@ -49,10 +49,10 @@ class ShmEndpoint final : public transport::Endpoint {
   void throw_if_lost() const;
 
   int own_;
-  std::unique_ptr<transport::ConnectionAttempt> attempt_;  // also reserves the stream
+  std::unique_ptr<transport::ConnectionAttempt> attempt_;  // kept afterwards, to reserve the stream
   FileDescriptor socket_;
   FileDescriptor process_;  // pidfd of the peer's process
-  FileDescriptor file_;     // at the end that creates the memory, until it is sent
+  FileDescriptor file_;     // set until sent, at the end that creates the memory
   std::optional<Segment> segment_;
   std::size_t own_side_;
   // Valid when segment_ is set.

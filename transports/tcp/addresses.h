@@ -35,8 +35,8 @@ struct OfferedAddress {
   friend bool operator==(const OfferedAddress&, const OfferedAddress&) = default;
 };
 
-// The addresses that a rank publishes, and the number of its network namespace, without which
-// loopback could be mistaken for a path to another machine.
+// The addresses that a rank publishes, and the number of its network namespace. Without the number,
+// a peer could mistake the rank's loopback address for one of its own machine.
 struct TcpAddresses {
   std::uint64_t network = 0;
   std::vector<OfferedAddress> addresses;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Holds, contiguously, the bytes that have arrived and have not been released. An emptied buffer is
-// refilled from its beginning, so that a stream that is read in slices stays in the same cache
-// lines.
+// Holds the bytes that have arrived and have not been released, in one contiguous range. An emptied
+// buffer is refilled from its beginning, so that reading a stream in slices uses the same cache
+// lines again and again.
 #pragma once
 
 #include <algorithm>

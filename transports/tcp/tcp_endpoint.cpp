@@ -164,7 +164,7 @@ std::span<const std::byte> TcpEndpoint::try_receive(std::size_t most) {
   if (!establish()) return {};
   const std::size_t had = buffer_.filled().size();
   if (had < most) {
-    // Reads more than was requested: the data after a header usually arrives with the header.
+    // Read more than was requested: the data after a caller's header usually arrives with it.
     const std::size_t wanted = std::max(most - had, kReadAhead);
     buffer_.add(read_into(buffer_.room(wanted)));
     if (buffer_.filled().size() == had) throw_if_lost();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The final acknowledgement: the number of bytes that an end has consumed. The end sends it over
-// the TCP connection when it closes the stream in an orderly way. It confirms the arrival of data
-// even if the NIC's last acknowledgement was lost and the queue pair that would have sent it again
-// has been destroyed.
+// The final acknowledgement: the number of bytes that an end has consumed. The end sends this
+// number over the TCP connection when it closes the stream in an orderly way. The number confirms
+// the arrival of data even if the NIC's last acknowledgement was lost, and the queue pair that
+// would have repeated that acknowledgement has been destroyed.
 #pragma once
 
 #include "base/fields.h"

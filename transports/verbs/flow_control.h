@@ -72,8 +72,8 @@ class SendWindow {
 // Counts the bytes and messages that have arrived, and the credit to return for them.
 class ReceiveWindow {
  public:
-  // Accounts for a message with `bytes` bytes that arrived through the ring. Returns false if the
-  // peer exceeded its window.
+  // Accounts for a message that brought `bytes` bytes through the ring (0 for a direct message).
+  // Returns false if the peer exceeded its window.
   [[nodiscard]] bool arrive(std::size_t bytes) {
     if (bytes > kRingBytes - static_cast<std::size_t>(arrived_ - returned_) ||
         messages_ == kMaxMessages)

@@ -14,7 +14,7 @@ namespace hccl::verbs {
 struct Port {
   std::string device;
   int number = 0;          // from 1; 0 if the NIC itself could not be read
-  std::string unreadable;  // why the port could not be read, as a clause; the rest is then unset
+  std::string unreadable;  // why the port could not be read, as a clause; the rest is unset
   std::string state;       // "active", "down", ...
   bool active = false;
   bool ethernet = false;

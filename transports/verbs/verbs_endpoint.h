@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // An endpoint of a stream over a queue pair. Establishes the queue pair, waits for events and ends
-// the stream. Sender and Receiver move the data. The TCP connection over which the queue pairs were
-// set up stays open: it closes when the peer's process ends, and its keep-alive detects a cut link
-// while no data is sent.
+// the stream. Sender and Receiver move the data. Both ends keep open the TCP connection over which
+// they set up the queue pairs. The connection closes when the peer's process ends, and its
+// keep-alive detects a cut link while no data is sent.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -62,7 +62,7 @@ class VerbsEndpoint final : public transport::Endpoint {
 
   int own_;
   transport::ConnectionLimits limits_;
-  std::unique_ptr<transport::ConnectionAttempt> attempt_;  // also reserves the stream
+  std::unique_ptr<transport::ConnectionAttempt> attempt_;  // kept afterwards, to reserve the stream
   std::shared_ptr<RdmaDevice> device_;
   std::shared_ptr<RegistrationCache> cache_;
   FileDescriptor socket_;                   // the TCP connection

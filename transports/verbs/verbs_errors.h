@@ -25,7 +25,7 @@ struct ConnectionEnds {
 
 enum class Severity : std::uint8_t {
   peer_lost,    // the peer, its host or the path to it has failed; reported as PeerLost
-  port_down,    // this host's port has lost its link; connections over it fail until it is back
+  port_down,    // this host's port has lost its link; its connections fail until the link is back
   device_gone,  // the NIC can no longer be used
   own_fault,    // this library made an invalid request
   ignorable,

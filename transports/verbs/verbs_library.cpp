@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kFile = "libibverbs.so.1";
 
-// The first ABI, from 2006, is still exported under the same names but with different structs.
+// libibverbs also exports its first ABI, from 2006, under the same names but with other structs.
 constexpr const char* kCurrentAbi = "IBVERBS_1.1";
 
 class Finder {

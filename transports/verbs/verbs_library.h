@@ -70,8 +70,8 @@ struct LoadedLibrary {
 [[nodiscard]] const std::string& fork_remark();
 
 // Queries a port. Replaces the inline function of verbs.h, which requires linking with libibverbs.
-// Calls the function in the context's own table, which fills all fields, or, if the table has none,
-// the exported function, which fills only the older fields.
+// Calls the function in the context's own table, which fills all fields. If the table has none,
+// calls the exported function, which fills only the older fields.
 [[nodiscard]] int query_port(const VerbsLibrary& library, ibv_context* context, std::uint8_t number,
                              ibv_port_attr* attributes);
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention over sequences whose positions are split among ranks: the ranks exchange positions for heads, compute
-attention on whole sequences, and exchange the results back."""
+"""Attention over sequences whose positions are split among ranks. One exchange gives each rank all positions of some
+heads. The rank computes attention on these whole sequences. A second exchange splits the results by positions again."""
 from __future__ import annotations
 
 import importlib.util

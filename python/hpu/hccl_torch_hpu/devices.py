@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Determines the emulated Gaudi from ``HCCL_DEVICE_TYPE``: gaudi2, which is the default, or gaudi3. The code also
-knows the first generation, which the library hccl does not emulate."""
+handles the first generation, which the library hccl does not emulate."""
 from __future__ import annotations
 
 import enum

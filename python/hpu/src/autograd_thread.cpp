@@ -24,9 +24,9 @@ constexpr std::chrono::seconds kTimeout{5};
 
 std::atomic<bool> has_run{false};
 
-// Runs a backward pass that computes nothing and has no Python objects. The thread runs it after
-// all tasks of other passes, because the thread prefers nodes with high sequence numbers. Sequence
-// numbers start at 0 in each thread of the program, so call this function on a new thread.
+// Runs a backward pass that computes nothing and has no Python objects. PyTorch's thread runs this
+// pass after all tasks of other passes, because it prefers nodes with high sequence numbers.
+// Sequence numbers start at 0 in each thread of the program, so call this function on a new thread.
 void run_last_pass() {
   const at::Tensor leaf = at::empty({0}, kHpu).requires_grad_();
   const at::Tensor root = leaf.clone();
@@ -35,7 +35,8 @@ void run_last_pass() {
 
 }  // namespace
 
-// Programs select a device through Python, and so with the interpreter's lock.
+// A call without the interpreter's lock comes from PyTorch's thread: programs select a device
+// through Python, and therefore hold the lock.
 void AutogradThread::notice_task() noexcept {
   if (!has_run.load(std::memory_order_relaxed) && PyGILState_Check() == 0) has_run = true;
 }
@@ -54,7 +55,7 @@ void AutogradThread::settle() noexcept {
     }
   } catch (const std::exception&) {
     // No thread can be started, so the program ends without the wait. An error of the pass itself
-    // stays in `end`: the pass has then not waited either.
+    // is not caught here: it is stored in `end`, and ends the wait early.
   }
 }
 

@@ -6,8 +6,8 @@
 
 namespace hccl_torch_hpu {
 
-// Registers the device. Call it exactly once. Throws c10::Error if this PyTorch has other
-// operations than the PyTorch for which the device was built.
+// Registers the device. Call it exactly once. Throws c10::Error if the operations of this
+// PyTorch differ from those of the PyTorch for which the device was built.
 void register_device();
 
 // Returns a new library of kernels, which stay registered until the process ends.

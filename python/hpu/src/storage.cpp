@@ -91,7 +91,8 @@ c10::Storage wrap_storage(const c10::Storage& host) {
                                                             allocator(), true));
 }
 
-// Returns the CPU storage. Creates one for an HPU storage over foreign memory, which has none yet.
+// Returns the CPU storage. An HPU storage over foreign memory has none before the first call, which
+// creates the CPU storage.
 c10::StorageImpl* host_storage(c10::StorageImpl* device) {
   c10::DataPtr& pointer = device->_mutable_data_ptr_no_checks();
   if (pointer.get_deleter() != &release_host) {

@@ -48,8 +48,8 @@ def _tensors(tree: object) -> list[torch.Tensor]:
 
 
 def _run(module: torch.nn.Module, arguments: tuple, backward: bool) -> tuple[list, list]:
-    """Returns the results, and the gradients of arguments and parameters, with None for a tensor
-    that is not a leaf."""
+    """Returns the results, and the gradients of arguments and parameters. The gradient of a tensor
+    that is not a leaf is None."""
     args, kwargs = arguments
     torch.manual_seed(2)
     with sdpa_kernel(SDPBackend.MATH):
@@ -73,7 +73,7 @@ def check(info: ModuleInfo, training: bool, backward: bool) -> None:
             require_equal_values(one, other, f"result[{number}]")
         inputs = len(_tensors(device_arguments))  # some tensors are leaves only on the CPU
         for number, (one, other) in enumerate(zip(gradients, want_gradients)):
-            require(number < inputs or (one is None) == (other is None), f"gradient[{number}]: only one of them has it")
+            require(number < inputs or (one is None) == (other is None), f"gradient[{number}]: only one of device and CPU has it")
             if one is not None and other is not None:
                 require_equal_values(one.to_dense() if one.is_sparse else one, other, f"gradient[{number}]")
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import torch
-import torch._decomp.decompositions_for_jvp  # noqa: F401  else each forked process imports it
+import torch._decomp.decompositions_for_jvp  # noqa: F401  otherwise each forked process imports it
 from compare import Arguments, require, require_equal_values, require_same
 from copies import Copier, detached
 from outcomes import NotApplicable, outcomes_of
@@ -163,11 +163,11 @@ def _gradients(info: OpInfo, sample: SampleInput, create_graph: bool) -> list[to
 
 
 def _compare_gradients(device: list | None, host: list | None, what: str) -> bool:
-    require((device is None) == (host is None), f"{what}: only one of them has any")
+    require((device is None) == (host is None), f"{what}: only one of device and CPU has any")
     if device is None:
         return False
     for number, (one, other) in enumerate(zip(device, host)):
-        require((one is None) == (other is None), f"{what}[{number}]: only one of them has it")
+        require((one is None) == (other is None), f"{what}[{number}]: only one of device and CPU has it")
         if one is not None and other.layout == torch.strided:
             require(one.device.type == "hpu", f"{what}[{number}] is on {one.device}")
             require_equal_values(one, other, f"{what}[{number}]")

@@ -61,8 +61,8 @@ def read_results_copied_back(rank: int, total: float) -> None:
 
 
 def write_to_pending_message(rank: int, total: float) -> None:
-    """Lets a message and a collective write to a tensor whose earlier message has not been received
-    yet."""
+    """Sends a tensor on rank 0, and then receives or reduces into the same tensor before rank 1 has
+    received the message."""
     def receive(tensor: torch.Tensor, other: torch.Tensor) -> None:
         dist.irecv(tensor, 1) if rank == 0 else dist.isend(other, 0)
 

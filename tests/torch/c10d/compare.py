@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs PyTorch's own tests of distributed backends with gloo and hccl, and compares the two; with ``--device hpu``, hccl
-with tensors on the CPU and on the emulated device.
+"""Runs PyTorch's own tests of distributed backends with two setups, and compares the outcomes.
 
-Prints a table of the counts, the reasons for skipped tests, and the tests that differ. Exits with 1
+The setups are gloo and hccl. With ``--device hpu``, they are hccl with tensors on the CPU and hccl with tensors on the
+emulated device. Prints a table of the counts, the reasons for skipped tests, and the tests that differ. Exits with 1
 if a test passes with the first setup and fails with the second.
 """
 import argparse
@@ -94,7 +94,7 @@ def main() -> int:
     worse = 0
     for ranks in options.ranks:
         before, after = outcomes[first, ranks], outcomes[second, ranks]
-        print(f"\nTests of {ranks} ranks that do not end alike:")
+        print(f"\nTests with {ranks} ranks whose outcomes differ:")
         for name in sorted(after):
             if before[name].kind != after[name].kind:
                 print(f"- {name}: {first} {before[name].kind}, {second} {after[name].kind} {after[name].reason}")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Negative controls: the verifier must find a violation in faulty schedules, and name the right
+// Negative controls. The verifier must find a violation in faulty schedules and give the right
 // reason.
 #include "algorithms/catalogue.h"
 #include "all_ranks.h"

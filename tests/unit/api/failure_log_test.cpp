@@ -162,8 +162,8 @@ TEST_F(FailureLogTest, SuccessForgivesOnlyTries) {
   EXPECT_NE(captured.next_write().find("repeated 1 time"), std::string::npos);
 }
 
-// A failure that is not logged, because the period's limit of lines is reached, evicts the oldest
-// entry but is not stored. All newer entries must remain.
+// If the period's limit of lines is reached, a failure is neither logged nor stored, but still
+// evicts the oldest entry. All newer entries must remain.
 TEST_F(FailureLogTest, EvictionKeepsNewerFailures) {
   constexpr int kFailures = 256;
   const auto at = [](int failure) { return kStart + (failure / 10) * FailureLog::kPeriod; };
@@ -182,7 +182,7 @@ TEST_F(FailureLogTest, EvictionKeepsNewerFailures) {
             "hcclAllReduce failed: hcclInvalidArgument, repeated 1 time\n");
 }
 
-// Replaces stderr with a full pipe while the object lives.
+// Replaces stderr with a full pipe while an object of this class exists.
 class FullPipe {
  public:
   FullPipe() {

@@ -162,7 +162,7 @@ TEST(SynError, HasResultOfItsStatus) {
 struct Answers {
   hcclResult_t result;
   synStatus status;
-  std::array<bool, 4> as_expected;  // whether the bodies did not run, and whether texts were set
+  std::array<bool, 4> as_expected;  // that no body ran, and that both texts were set
 };
 
 Answers call_in_forked_child() {

@@ -89,7 +89,7 @@ TEST(Doorbell, SleepEndsAtTheTimeout) {
 TEST(Doorbell, DoesNotSleepIfTheChangeHasHappened) {
   Doorbell bell;
   bell.sleep(10s, [] { return true; });
-  bell.ring_for(1);  // nobody sleeps
+  bell.ring_for(1);  // no thread sleeps
   EXPECT_FALSE(bell.has_sleepers());
 }
 

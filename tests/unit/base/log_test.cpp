@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each log line must be written with a single write(2), if its level is enabled, and to
-// HCCL_DEBUG_FILE if that is set.
+// A log line must be written only if its level is enabled, and with a single write(2): to
+// HCCL_DEBUG_FILE if that variable is set, otherwise to stderr.
 #include "base/log.h"
 
 #include "base/error.h"

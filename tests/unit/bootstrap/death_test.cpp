@@ -43,7 +43,7 @@ class Death : public testing::TestWithParam<Child> {
       const Ending ending = try_join(id, size, rank);
       write_report(report, ending.code, ending.text);
       report.stage = 1;
-      // The maker stays, because its server reports the failure to late ranks.
+      // The maker stays alive, because its server reports the failure to ranks that join late.
       if (maker) wait_until([&] { return board.stage == 1; });
     });
   }

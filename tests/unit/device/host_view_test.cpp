@@ -20,7 +20,7 @@
 namespace hccl::device {
 namespace {
 
-// Longer than the library maps in one piece.
+// More bytes than the library maps in one piece.
 constexpr std::uint64_t kLong = ArenaView::kWindowBytes + 3 * ArenaView::kLongestSpan;
 
 TEST(HostView, ShowsContentsOfAllocation) {

@@ -39,8 +39,8 @@ TEST_F(FailedWork, FailureReachesWaitingStreamOnce) {
   EXPECT_EQ(second_->synchronize(), Outcome::success);
 }
 
-// A capture that was made before a failure was reported must still fail streams that follow it
-// later. A capture that was made after the report must not.
+// A capture that was made before a failure was reported must still fail streams that follow() it
+// after the report. A capture that was made after the report must not.
 TEST_F(FailedWork, EventOfFailedWorkFailsLaterWaits) {
   first_->enqueue([] { return Outcome::failed; });
   const Capture failed = first_->capture();

@@ -69,8 +69,8 @@ TEST_F(Streams, RunWithoutWaitersAfterProgramAlwaysWaited) {
   }
 }
 
-// Skips `skipped` queued commands. Then counts the CountingCommands that follow directly and may
-// begin.
+// Skips the next `skipped` queued commands. If later commands may begin, then counts the
+// CountingCommands up to the first command of another type.
 struct CountingCommand {
   std::vector<std::size_t>& seen;
   std::size_t skipped = 0;
@@ -160,8 +160,8 @@ void add_and_wait_each_time(Stream& stream, std::atomic<int>& runs) {
   }
 }
 
-// One producer's work may run while another producer counts the work in a new queue. The queue must
-// not be mistaken for a full one.
+// A producer counts the work in a new queue while the work of another producer runs. The producer
+// must not mistake the queue for a full one.
 TEST_F(Streams, NewQueueOfManyProducersIsNotMistakenForFull) {
   for (int round = 0; round < 200; ++round) {
     const auto stream = device_.create_stream();

@@ -152,7 +152,7 @@ TEST(CallParts, DivideAveragesThatNeedNoPrescale) {
   EXPECT_FALSE(CallParts::can_divide(NodeLayout(topology, 0), call));
 }
 
-// Counts the bytes that ranks send to other nodes in an all-reduce: each node may send no more than
+// Counts the bytes that ranks send to other nodes in an all-reduce. Each node may send no more than
 // 2 (N - 1) / N times the size of the message.
 TEST(CallParts, ExchangeEachByteOfANodeOnce) {
   const Topology topology = topology_of("aaaabbbb");

@@ -22,7 +22,7 @@ class Queue final : public CallLookahead {
  public:
   explicit Queue(std::vector<CollectiveCall> calls) : calls_(std::move(calls)) {}
 
-  // A barrier stands for other work, which next() passes over.
+  // A barrier stands for other work. For it, next() returns null and moves on.
   const CollectiveCall* next() override {
     if (next_ == calls_.size()) return nullptr;
     const CollectiveCall& call = calls_[next_++];
@@ -42,7 +42,7 @@ class Queue final : public CallLookahead {
 
 class PartsLookaheadTest : public testing::Test {
  protected:
-  // Returns the collectives that a part of the running call sees, up to `most`.
+  // Returns the collectives of the next calls that `ahead` returns, up to `most` calls.
   std::vector<Collective> seen(PartsLookahead& ahead, std::size_t most = 16) {
     std::vector<Collective> collectives;
     while (collectives.size() < most) {

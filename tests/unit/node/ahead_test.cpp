@@ -303,8 +303,8 @@ std::vector<CollectiveCall> chain_of_calls(std::size_t calls, std::size_t count,
   return chain;
 }
 
-// Runs a chain on one of three ranks. Before some calls, rank 1 changes its buffer, and queues no
-// further call before it has done so. Returns the number of wrong results.
+// Runs a chain on one of three ranks. Before some calls, rank 1 changes its buffer first, and only
+// then queues the call. Returns the number of wrong results.
 int run_chain(EngineRanks& ranks, int rank, std::size_t count, bool in_place) {
   constexpr std::size_t kCalls = 120;
   const auto changes = [](std::size_t call) { return call % 7 == 3 || call % 11 == 5; };

@@ -62,7 +62,8 @@ TEST_F(CallMatch, NamesDeviatingRanksFirst) {
             "float, sum); every rank must make the same calls in the same order");
 }
 
-// A part of a call is posted, compared and named as the whole call.
+// If a call is divided into parts, each part must be posted, compared and named like the whole
+// call.
 TEST_F(CallMatch, ComparesTheWholeCallOfAPart) {
   const CollectiveCall whole = all_reduce_call(100, 0, 0);
   CollectiveCall part = all_reduce_call(25, 0, 0);

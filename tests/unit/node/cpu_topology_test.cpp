@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests how ranks wait, which depends on affinity masks, quotas and scheduling groups. Tests the
-// size of the last-level caches of machines that files in a folder describe.
+// Tests how ranks wait, which depends on affinity masks, quotas and scheduling groups. Also tests
+// the sizes of last-level caches, which are read from files laid out as in /sys.
 #include "node/cpu_topology.h"
 
 #include "children.h"

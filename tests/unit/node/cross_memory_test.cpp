@@ -68,7 +68,7 @@ TEST(CrossMemory, FailsIfMemoryCannotBeRead) {
 TEST(CrossMemory, ReadsNothingIfDisabled) {
   Pair pair(getpid(), false);
   EXPECT_FALSE(pair.reader.can_read(1)) << "rank 1 does not permit it";
-  EXPECT_FALSE(pair.peer.can_read(0)) << "rank 1 does not want it";
+  EXPECT_FALSE(pair.peer.can_read(0)) << "rank 1 does not use it";
 }
 
 TEST(CrossMemory, ReadsNothingWithoutAPid) {
@@ -86,8 +86,8 @@ TEST(CrossMemory, WaitsForTheTagOfAPeerThatJoinsLater) {
   EXPECT_TRUE(reader.can_read(1));
 }
 
-// If the pid that a rank knows for its peer belongs to another process, the rank must notice that
-// the peer's tag is not there.
+// If the pid that a rank has for its peer belongs to another process, the rank must detect that
+// this process does not have the peer's tag.
 TEST(CrossMemory, RecognisesAnotherProcess) {
   const pid_t other = fork();
   if (other == 0) {

@@ -110,7 +110,7 @@ TEST(Engine, TimeoutNamesRankThatDoesNotComputeItsShare) {
   }
 }
 
-// Does not wait for other ranks for long.
+// Makes an operation return instead of sleeping while it waits for other ranks.
 class Impatient final : public CallLookahead {
  public:
   const CollectiveCall* next() override { return nullptr; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests collectives on host memory with ranks that are threads, on both paths, HostPath and
-// HostChain: results over several slices, wrap-around of the counters, calls in which a rank uses
-// device memory, mismatches and aborts.
+// HostChain. Covers results over several slices, wrap-around of the counters, calls in which a rank
+// uses device memory, mismatches and aborts.
 
 #include "host_rank.h"
 #include "reduce/reduce.h"
@@ -207,7 +207,7 @@ TEST_P(HostCollectives, MismatchOfCollectivesLeavesDeviceMemoryUnchanged) {
   EXPECT_TRUE(same_bits(ranks.read(0, device, pattern.size()), pattern));
 }
 
-// A peer that has begun to add to an accumulator may not yet have noticed the withdrawal.
+// Until a withdrawal has ended, a peer that has not noticed it may still add to an accumulator.
 TEST_P(HostCollectives, StagingIsInUseUntilAWithdrawalIsKnownToAll) {
   EngineRanks ranks(2, 0, {}, cores());
   const std::unique_ptr<Lane> lane = ranks.make_lane(0);

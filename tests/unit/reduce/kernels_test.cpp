@@ -252,7 +252,7 @@ TEST(Averages, OfBytesAreExact) {
   }
 }
 
-// Checks values around zero and at both ends of the range, for every number of ranks: averages must
+// Checks values around zero and at both ends of the range, for every number of ranks. Averages must
 // equal the quotient truncated toward zero. If the number of ranks is a power of two, the kernels
 // divide with shifts, which on their own would round down.
 template <class T>

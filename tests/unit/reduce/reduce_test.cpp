@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// reduce_tile() must produce the bits of the scalar reference: for all types and reductions, many
-// numbers of sources and destinations, lengths near those of vectors and blocks, many alignments,
-// cached and streaming stores, and in place.
+// reduce_tile() must produce the bits of the scalar reference. Covers all types and reductions,
+// many numbers of sources and destinations, lengths near those of vectors and blocks, many
+// alignments, cached and streaming stores, and in-place reductions.
 #include "reduce/reduce.h"
 
 #include "reference.h"

@@ -17,7 +17,7 @@
 namespace hccl::verbs {
 namespace {
 
-// Tests immediates: the fields must use all 32 bits and must not overlap.
+// Tests immediates. The fields must use all 32 bits and must not overlap.
 
 using Kind = Immediate::Kind;
 
@@ -64,7 +64,7 @@ TEST(Immediate, HoldsWindowMaxima) {
       << "the truncated number of adverts would be ambiguous";
 }
 
-// Tests published addresses: they must survive encoding, and other bytes must be refused.
+// Tests published addresses. They must survive encoding, and other bytes must be refused.
 
 using hccl::test::test_seed;
 

@@ -159,8 +159,8 @@ void FakeWire::end(Pair& pair, ibv_wc_status status, std::uint32_t vendor_error)
   }
 }
 
-// Returns the pairs for which `can` is true and which are not delayed. Shortens the delays of the
-// others.
+// Returns the pairs for which `can` is true and that are not delayed. If `can` is true for a
+// delayed pair, shortens the pair's delay.
 std::vector<FakeWire::Pair*> FakeWire::ready_pairs(bool (*can)(const Pair&),
                                                    std::uint32_t Pair::*late) {
   std::vector<Pair*> result;

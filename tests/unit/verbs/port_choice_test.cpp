@@ -35,7 +35,7 @@ Gid gid(int index, const GidBytes& bytes, const char* interface, GidKind kind = 
   return {index, bytes, kind, interface};
 }
 
-// Returns the GIDs of a port as on Linux, where each address appears once for each version of RoCE.
+// Returns a port's GID table as Linux fills it, with an entry for each address and version of RoCE.
 std::vector<Gid> table(const GidBytes& address, const char* interface) {
   const GidBytes local = v6(0xfe, 0x80, address[15]);
   return {gid(0, local, interface, GidKind::roce_v1), gid(1, local, interface),

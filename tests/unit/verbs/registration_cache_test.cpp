@@ -257,7 +257,7 @@ TEST_F(Cache, SharesBudgetWithOtherCaches) {
     EXPECT_TRUE(is_kept(2 * kGranule));
     EXPECT_TRUE(is_kept(0));
     EXPECT_FALSE(is_kept(1 * kGranule))
-        << "granule 2 is evicted, because the other cache's is held";
+        << "granule 2 is evicted, because the other cache's granule is held";
     EXPECT_EQ(other.registered(), kGranule);
   }
   memory_.limit(3 * kGranule);

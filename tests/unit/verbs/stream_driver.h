@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends and receives at one end of a stream, at random: sends pieces of registered and of
-// unregistered memory, and borrows received bytes or has them stored in a destination. Each byte of
-// a stream is computed from its position.
+// Sends and receives at one end of a stream, at random. Sends pieces of registered and of
+// unregistered memory. Borrows received bytes or has them stored in a destination. Each byte of a
+// stream is computed from its position.
 #pragma once
 
 #include "verbs/registration_cache.h"

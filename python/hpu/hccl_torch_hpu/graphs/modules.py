@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Modules with HPU graphs. On a Gaudi, graphs reduce the host's work. In the emulation, modules by default run
 unchanged, so their values, gradients and Python code are those of an ordinary call. With ``HCCL_TORCH_HPU_GRAPHS=1``,
-``wrap_in_hpu_graph`` records calls and replays them. A replay shows which values and branches stay as recorded."""
+``wrap_in_hpu_graph`` records calls and replays them. A replay reveals the values and branches that the recording has
+frozen."""
 from __future__ import annotations
 
 import collections
@@ -136,8 +137,8 @@ def wrap_in_hpu_graph(module: torch.nn.Module, asynchronous: bool = False, disab
 
     By default, the module runs unchanged, with or without gradients. With ``HCCL_TORCH_HPU_GRAPHS=1``, calls without
     gradients are recorded once for each structure of inputs, and then replayed. At most ``max_graphs`` recordings are
-    kept; the module runs unchanged for further structures. The other arguments are accepted and ignored; they tell a
-    Gaudi how to use its memory.
+    kept; the module runs unchanged for further structures. The other arguments are accepted and ignored; they
+    control how a Gaudi uses its memory.
 
     Returns:
         The module.
@@ -163,7 +164,7 @@ class ModuleCacher(torch.nn.Module):
                  log_frequency: int = 100, verbose: bool = False, disable_tensor_cache: bool = False,
                  dry_run: bool = False) -> torch.nn.Module:
         """Returns the model, or a shallow copy with the same parameters if ``inplace`` is False. The other arguments
-        are accepted and ignored; they tell a Gaudi how to use its memory."""
+        are accepted and ignored; they control how a Gaudi uses its memory."""
         if inplace:
             return model
         copy = model.__class__.__new__(model.__class__)

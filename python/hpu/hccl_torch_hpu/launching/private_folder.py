@@ -87,7 +87,7 @@ def _make(folder: Path) -> None:
         try:
             fresh.rename(folder)
         except OSError:
-            if not _is_whole(folder):  # the entry is damaged, not in use by another process
+            if not _is_whole(folder):  # damaged, and not just made by another process
                 shutil.rmtree(folder)
                 fresh.rename(folder)
     finally:

@@ -27,7 +27,7 @@ class FusedSDPA:
         Args:
             attn_mask: broadcasts to ``[batch, heads, queries, keys]``; a boolean mask, in which False excludes the key,
                 or numbers that are added to the products.
-            is_causal: query i sees the keys up to i.
+            is_causal: query i attends only to the keys up to i.
             scale: 1 / sqrt(size) if it is None.
             softmax_mode: "None", "fast" or "fp32"; a Gaudi rounds differently in each mode, but the emulation is exact
                 in all of them.
@@ -35,7 +35,7 @@ class FusedSDPA:
             valid_seq_len: for causal inference; for each sequence of the batch, the number of keys that are not
                 padding.
             seq_padding_type: the side of that padding, "left" or "right".
-            return_attn_probs: for inference: also returns the weights before dropout.
+            return_attn_probs: for inference; also returns the weights before dropout.
 
         Raises:
             ValueError: a Gaudi does not support this combination of arguments.
@@ -62,7 +62,7 @@ class PySDPA:
     @staticmethod
     def apply(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, is_causal: bool = False,
               with_slice: bool = False) -> torch.Tensor:
-        """Returns the result of ``FusedSDPA``. ``with_slice`` tells a Gaudi how to split the work."""
+        """Returns the result of ``FusedSDPA``. ``with_slice`` controls how a Gaudi splits the work."""
         return FusedSDPA.apply(q, k, v, None, 0.0, is_causal)
 
 

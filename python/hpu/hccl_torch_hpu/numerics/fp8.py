@@ -30,12 +30,11 @@ def cast_to_fp8(input: torch.Tensor, scale: Scale = None, stochastic_rounding: b
                 scale_shape: Sequence[int] | None = None) -> tuple[torch.Tensor, torch.Tensor]:
     """Returns ``input * scale`` in 8 bits, and the largest magnitude of the input.
 
-    Values beyond the range of the 8-bit type become the largest value of that type. The magnitude is one float32 if
-    ``is_amax`` is True, else an empty tensor.
+    Values beyond the range of the 8-bit type are clamped to that range. The magnitude is one float32 if ``is_amax`` is
+    True, else an empty tensor.
 
     Args:
-        stochastic_rounding: rounds up or down at random, so that the expected value is exact, instead of to the
-            nearest.
+        stochastic_rounding: rounds up or down at random, with an exact expected value, instead of to the nearest value.
         dtype: ``torch.float8_e5m2`` if it is None.
         scale_shape: the shape that the scale gets before the multiplication.
     """

@@ -23,7 +23,7 @@ class FusedRMSNorm:
               fast_math: bool = False) -> torch.Tensor:
         """Returns ``gamma x / sqrt(mean(x^2) + eps)``, computed in float32, in the type of ``data_in``.
 
-        The last three arguments choose among a Gaudi's kernels; the values are the same.
+        The last three arguments select among a Gaudi's kernels, and do not change the values.
         """
         x = data_in.float()
         x = x * torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + eps)

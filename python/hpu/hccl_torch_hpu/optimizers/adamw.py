@@ -42,7 +42,7 @@ class FusedAdamW(SteppedOptimizer):
         self.moments_dtype = moments_dtype
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Sets the state to a result of ``state_dict()``. Moments keep the types that they have there."""
+        """Sets the state to a result of ``state_dict()``. Moments keep the types that they have in ``state_dict``."""
         super().load_state_dict(state_dict)
         numbers = (number for group in state_dict["param_groups"] for number in group["params"])
         parameters = (parameter for group in self.param_groups for parameter in group["params"])

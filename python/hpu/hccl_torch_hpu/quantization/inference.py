@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The functions that programs for Gaudi call around inference. The emulated device keeps no constants and fuses
-nothing, so the model is not changed. The functions only record that the program performs inference."""
+"""The functions that programs for Gaudi call before and after inference. The emulated device keeps no constants and
+fuses nothing, so the model is not changed. The functions only record that the program performs inference."""
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of the packages that programs for Gaudi import, answered by the emulated device.
+"""The packages that programs for Gaudi import, implemented for the emulated device.
 
 This is part of hccl-torch-hpu, an emulation; it is not a product of Habana Labs or Intel."""
 from hccl_torch_hpu import vendor
