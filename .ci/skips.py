@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Lists the skipped tests of a ctest run. Fails if the machine has everything that a skipped test needs, or if it is
-unknown what the test needs.
+"""Lists the skipped tests of a ctest run. Fails if the machine has everything that a skipped test needs, or if the
+test's needs are unknown.
 
 A skipped test prints a reason of the form "needs <need>: ...". NEEDS contains a check for each need.
 """

@@ -26,7 +26,7 @@ endif()
 find_package(Threads REQUIRED)
 find_package(hwy REQUIRED)
 
-# The warnings of all targets. Warnings are errors only if the preset sets CMAKE_COMPILE_WARNING_AS_ERROR.
+# Warning options for all targets. Warnings are errors only if the preset sets CMAKE_COMPILE_WARNING_AS_ERROR.
 add_library(hccl_warnings INTERFACE)
 target_compile_options(hccl_warnings INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wformat=2 -Wundef
@@ -58,9 +58,9 @@ if(HCCL_FUZZ)
 endif()
 
 # hccl_layer(<name> [NOT_SHIPPED] SOURCES <files> DEPENDS <layers> [LIBRARIES <targets>])
-# Makes an object library of the current folder. An include root with this folder alone makes its headers visible as
-# "<name>/x.h". The layer sees only its own root and those of the layers in DEPENDS, so a forbidden include does not
-# compile.
+# Makes an object library of the current folder. The layer's include root contains only this folder, so its headers are
+# included as "<name>/x.h". The layer sees only its own root and those of the layers in DEPENDS, so a forbidden include
+# does not compile.
 # NOT_SHIPPED: makes a static library for tests and tools instead, which is not a part of the shared library.
 function(hccl_layer name)
   cmake_parse_arguments(ARG "NOT_SHIPPED" "" "SOURCES;DEPENDS;LIBRARIES" ${ARGN})
@@ -84,13 +84,14 @@ function(hccl_layer name)
   endforeach()
 endfunction()
 
-# hccl_test(<name> SOURCES <files> DEPENDS <layers> [LIBRARIES <targets>] [LABELS <labels>] [TIMEOUT <s>] [ARGS <args>] [LAYOUT <letters>] [LOCK <name>]
-#   [WAITS] [APART <filter> <label>] [THOROUGH <filter>])
+# hccl_test(<name> SOURCES <files> DEPENDS <layers> [LIBRARIES <targets>] [LABELS <labels>] [TIMEOUT <s>] [ARGS <args>]
+#   [LAYOUT <letters>] [LOCK <lock>] [WAITS] [APART <filter> <label>] [THOROUGH <filter>])
 # Adds a GoogleTest program that links the internal static library and sees only the layers in DEPENDS. Each test case
 # is a ctest test named <name>/<Suite.Case>, so that ctest reports skips and time-outs per case. TIMEOUT is per case.
 # The target tests_<label> builds all programs with cases of that label, thorough or not.
-# LAYOUT: runs all cases except those of APART a second time, on emulated nodes: the n-th letter names the node of rank n (HCCL_TEST_LAYOUT).
-# LOCK: no two cases with that name run at the same time.
+# LAYOUT: runs all cases except those of APART a second time, on emulated nodes. Rank n is on the node named by the n-th
+# letter, counted from 0 (HCCL_TEST_LAYOUT).
+# LOCK: cases with the same <lock> never run at the same time.
 # WAITS: the cases mostly wait, so each takes one of ctest's job slots instead of two.
 # APART: the cases that match the GoogleTest filter get <label> instead of LABELS.
 # THOROUGH: the cases that match the GoogleTest filter take long and get the label <label>_thorough instead of LABELS.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Builds for 64-bit Arm on another machine, with Debian's g++-aarch64-linux-gnu. `./dev cross` unpacks the required
-# libraries into build/aarch64-packages; programs run under qemu-user-static if it is installed.
+# Cross-compiles for 64-bit Arm with Debian's g++-aarch64-linux-gnu. `./dev cross` unpacks the required libraries into
+# build/aarch64-packages; programs run under qemu-user-static if it is installed.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)

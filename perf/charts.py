@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The elements of all charts of this project: SVG elements, logarithmic axes, and panels in rows."""
+"""The building blocks of this project's charts: SVG elements, logarithmic axes, and panels in rows."""
 import math
 from html import escape
 
@@ -37,9 +37,9 @@ def dot(x, y, color, hint="", filled=True):
 
 
 class Axes:
-    """Maps values to pixels in a panel. `panel` is (width, height), and `margins` are those left, right, above and
-    below the axes. The y axis is logarithmic. It shows the `ticks` from the last one below all `values` to the first
-    one above all `values`. The x axis shows `places` and is logarithmic unless `counted`."""
+    """Maps values to pixels in a panel. `panel` is (width, height), and `margins` are (left, right, above, below).
+    The y axis is logarithmic, and shows only the `ticks` that are needed to enclose all `values`. The x axis shows
+    `places` and is logarithmic unless `counted`."""
 
     def __init__(self, panel, margins, places, values, ticks, counted=False):
         width, height = panel

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The common parts of the reports of ./dev bench and ./dev micro: tables, facts about the machine, and sections of a
-document."""
+"""Parts shared by the reports of ./dev bench and ./dev micro: tables, facts about the machine, and document
+sections."""
 import os
 import platform
 import subprocess
@@ -33,8 +33,8 @@ def read_field(path, field):
 
 
 def processor():
-    """Returns the processor's name, with the family and model if they are known, because a virtual machine's name may
-    be generic."""
+    """Returns the processor's name. Adds the family and model if known, because the name in a virtual machine may be
+    generic."""
     name, family, model = (read_field("/proc/cpuinfo", field) for field in ("model name", "cpu family", "model\t"))
     return name if family == "unknown" else f"{name} (family {family}, model {model})"
 
@@ -63,8 +63,7 @@ def show_run(facts, command, seconds, programs=""):
 
 
 def shown_arguments(arguments, hidden):
-    """Returns the arguments with which a reader can repeat the run: without the options in `hidden` and their
-    values."""
+    """Returns `arguments` without the options in `hidden` and their values, so that a reader can repeat the run."""
     shown = []
     for before, argument in zip([""] + arguments, arguments):
         if before not in hidden and argument.split("=")[0] not in hidden:
@@ -73,14 +72,14 @@ def shown_arguments(arguments, hidden):
 
 
 def around_section(path, name):
-    """Returns the texts of the file before and after the results of section `name`. Raises OSError, or ValueError if
+    """Returns the file's text before and after the results in section `name`. Raises OSError, or ValueError if
     the file has no such section."""
     begin, end = f"<!-- {name}: begin of what the command writes -->", f"<!-- {name}: end -->"
     with open(path, encoding="utf-8") as file:
         before, found, rest = file.read().partition(begin)
     _, closed, after = rest.partition(end)
     if not found or not closed:
-        raise ValueError(f"{path} lacks the lines '{begin}' and '{end}' around the place for the results; add them")
+        raise ValueError(f"{path} lacks the lines '{begin}' and '{end}' around the results; add them")
     return before + begin, end + after
 
 

@@ -17,7 +17,7 @@ PANEL = (430, 300)
 MARGINS = (60, 12, 30, 30)
 # Colours that people with colour vision deficiencies can distinguish on white.
 COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#7b4ea3", "#b8860b", "#56a4d6", "#4a4a4a"]
-MOST_TOGETHER = 4  # if one placement has at most this many lines, all of them share a pair of panels
+MOST_TOGETHER = 4  # up to this many lines per placement share a pair of panels
 DECADES = [10.0 ** power for power in range(-7, 13)]
 TICKS = [digit * decade for decade in DECADES for digit in (1, 2, 5)]
 
@@ -88,8 +88,8 @@ def draw_sweep(run):
     def name(case, shown):
         return ", ".join(part for part, wanted in zip(case, shown) if part and wanted)
 
-    # A few lines share a pair of panels. If there are more, each type gets a pair of its own, then each reduction and
-    # each root.
+    # A few lines share a pair of panels. If there are more, each type gets its own pair; if these are still too full,
+    # each reduction, and then each root.
     facet, most = [False] * 3, MOST_TOGETHER
     for part in range(3):
         if max(collections.Counter(name(case, facet) for case in cases).values()) > most and varies[part]:

@@ -39,7 +39,7 @@ NAMES = {
 
 
 def tokens(source):
-    """Returns pairs (kind, value). The kind is 'text' for a string literal, and else 'code'. Joins adjacent string literals."""
+    """Returns pairs (kind, value). The kind is 'text' for a string literal, otherwise 'code'. Joins adjacent string literals."""
     found = []
     for match in TOKEN.finditer(re.sub(r"^[ \t]*#[ \t]*include\b[^\n]*", "", source, flags=re.M)):
         value = match.group(0)

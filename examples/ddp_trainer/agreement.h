@@ -26,11 +26,11 @@ template <class Fact>
   return {all.host(), all.host() + ranks};
 }
 
-// Checks that `failure`, the reason why a rank cannot begin, is empty on all ranks. Blocks until
-// all ranks have called the function. Throws SharedError on all ranks if any rank has a failure.
+// `failure` is the reason why this rank cannot begin, or empty. Blocks until all ranks have called
+// the function. Throws SharedError on all ranks if any rank has a failure.
 void require_no_failure(const std::string& failure, const Rank& rank);
 
-// The settings and the state with which a rank begins its training.
+// A rank's settings and state when its training begins.
 struct Start {
   std::string training;          // settings from the command line
   std::uint32_t data = 0;        // checksum of the data

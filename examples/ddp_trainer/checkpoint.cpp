@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The file consists of a line with the format's name, a line of JSON, the floats, and a checksum of
-// all these.
+// everything before it.
 #include "checkpoint.h"
 
 #include "errors.h"
@@ -88,7 +88,7 @@ std::string take_header(const std::string& path, std::string_view& rest) {
     reject(path, "is truncated");
   std::memcpy(&sum, rest.data() + rest.size() - sizeof sum, sizeof sum);
   rest.remove_suffix(sizeof sum);
-  if (sum != check_sum(rest)) reject(path, "is damaged or truncated: its check sum is wrong");
+  if (sum != check_sum(rest)) reject(path, "is damaged or truncated: its checksum is wrong");
   const std::string header(rest.substr(begin, end - begin));
   rest.remove_prefix(end + 1);
   return header;
@@ -115,7 +115,7 @@ Checkpoint take_checkpoint(const std::string& path, const json& header, std::str
   return checkpoint;
 }
 
-// Returns an optimizer state, gathered from the ranks' shares. Blocks until all ranks have called
+// Returns an optimizer state, gathered from the ranks' shards. Blocks until all ranks have called
 // the function, unless `share` is the whole state.
 std::vector<float> whole(Buffer<float>& share, std::size_t count, const Rank& rank) {
   const auto ranks = static_cast<std::size_t>(rank.ranks);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A file with the state of a training run: the parameters, the optimizer state and the reports on
 // the completed epochs. Training can continue from the file in any mode and with any number of
-// ranks. The result has the same bits, except that sums of bfloat16 gradients depend on the number
+// ranks. The result is bit-identical, except that sums of bfloat16 gradients depend on the number
 // of ranks.
 #pragma once
 
@@ -20,14 +20,14 @@ struct Checkpoint {
   std::vector<std::vector<float>> states;  // the optimizer's states
 };
 
-// Returns the widths of the network as a text such as "layers 64-128-64-10".
+// Returns the network's widths as text, such as "layers 64-128-64-10".
 [[nodiscard]] std::string layers(const TrainingPlan& plan);
 
-// Returns a text of the settings that must be equal if training is to continue from a checkpoint.
+// Returns, as text, the settings that must match for training to continue from a checkpoint.
 [[nodiscard]] std::string identity(const TrainingPlan& plan);
 
 // Reads a checkpoint. Throws RunError if the file is not readable, is damaged or truncated, or
-// belongs to a training run with another plan or with data that have another checksum.
+// belongs to a training run with a different plan or a different data checksum.
 [[nodiscard]] Checkpoint read_checkpoint(const std::string& path, const TrainingPlan& plan,
                                          std::uint32_t data);
 

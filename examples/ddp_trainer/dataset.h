@@ -33,8 +33,8 @@ struct Split {
 // be compressed by gzip. Throws RunError, which names the file, the line and the defect.
 [[nodiscard]] Dataset read_digits(const std::string& path);
 
-// Splits the data: every fifth sample is for the test, all others are for training. Throws RunError
-// if there are fewer than five samples.
+// Splits the data: every fifth sample is a test sample, all others are for training. Throws
+// RunError if there are fewer than five samples.
 [[nodiscard]] Split split(const Dataset& all);
 
 }  // namespace ddp_trainer

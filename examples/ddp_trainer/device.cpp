@@ -29,7 +29,7 @@ void check(hcclResult_t result, const char* call) {
 
 Device::Device(int module) {
   check(synInitialize(), "synInitialize");
-  // If another program uses the module, acquires any free module.
+  // If another program is using the module, acquires any free module.
   if (synDeviceAcquireByModuleId(&id_, static_cast<synModuleId>(module)) != synSuccess)
     check(synDeviceAcquire(&id_, nullptr), "synDeviceAcquire");
 }

@@ -100,12 +100,12 @@ class Buffer {
       : memory_(device, (count == 0 ? 1 : count) * sizeof(Element)), count_(count) {}
 
   [[nodiscard]] std::size_t count() const { return count_; }
-  // Returns the address of element `offset` as an argument for collectives.
+  // Returns the device address of element `offset`, for collectives.
   [[nodiscard]] void* device(std::size_t offset = 0) const {
     const std::uint64_t address = memory_.address() + offset * sizeof(Element);
     return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): the API's type
   }
-  // Returns the address of the elements for kernels.
+  // Returns the host address of the elements, for kernels.
   [[nodiscard]] Element* host() const { return static_cast<Element*>(memory_.host()); }
 
  private:

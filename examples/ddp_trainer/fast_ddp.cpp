@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reduces all gradients in one all-reduce, as Optimum for Gaudi does. This all-reduce does not
-// overlap with the backward pass, but there is no cost per bucket.
+// overlap with the backward pass, but there is no per-bucket overhead.
 #include "network_work.h"
 
 namespace ddp_trainer {

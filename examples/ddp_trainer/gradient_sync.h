@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interface of the modes, each of which keeps the ranks' parameters equal. A mode determines
-// when gradients are reduced, and which rank updates which parameters.
+// The interface of the modes, which are different ways to keep the ranks' parameters equal. A mode
+// determines when gradients are reduced, and which rank updates which parameters.
 #pragma once
 
 #include "device.h"
@@ -85,8 +85,8 @@ class GradientSync {
 // Returns the mode "fast_ddp", which reduces all gradients in one all-reduce after the backward
 // pass.
 [[nodiscard]] std::unique_ptr<GradientSync> make_fast_ddp(const Rank& rank);
-// Returns the mode "sharded": each rank gets the sums for its share of the parameters and updates
-// the share. Then all ranks gather the parameters.
+// Returns the mode "sharded": each rank gets the sums for its shard of the parameters and updates
+// that shard. Then all ranks gather the parameters.
 [[nodiscard]] std::unique_ptr<GradientSync> make_sharded(const Rank& rank);
 
 }  // namespace ddp_trainer

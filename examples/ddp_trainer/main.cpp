@@ -40,8 +40,7 @@ void require_writable_files(const Options& options) {
   hccl_perf::require_distinct(files);
 }
 
-// The first call reads the inputs. In the process of rank 0, it first checks that the rank can
-// write its files.
+// The first call reads the inputs. On rank 0, it first checks that the output files are writable.
 class Reader {
  public:
   Reader(const Options& options, int ranks, bool has_rank_0)
@@ -118,8 +117,8 @@ int run_here(const Options& options) {
 }
 
 // Runs as one process of a launcher. Returns the exit status. If torchrun's variables are set but
-// torchrun's agent does not run, the ranks meet at the master's address. The agent would use this
-// address itself.
+// torchrun's agent is not running, the ranks meet at the master's address, which the agent would
+// otherwise use itself.
 int run_launched(const Options& options, hccl_perf::LaunchEnvironment launch) {
   if (options.processes_given && options.processes > 1) {
     throw UsageError(text("-g ", options.processes, " starts processes, but ", launch.launcher,

@@ -18,9 +18,9 @@ struct Layer {
   [[nodiscard]] std::size_t end() const { return biases + outputs; }
 };
 
-// The positions of each layer's parameters in the buffer of all parameters, and of their gradients
-// in the buffer of all gradients. The last layer comes first, because the backward pass completes
-// its gradients first.
+// The positions of each layer's parameters in the parameter buffer, and of their gradients in the
+// gradient buffer. The last layer comes first, because the backward pass completes its gradients
+// first.
 class Layout {
  public:
   // `widths` has the number of inputs, the width of each hidden layer, and the number of outputs.
@@ -36,7 +36,7 @@ class Layout {
 // Sets the initial parameters, which depend only on the seed and not on the machine.
 void initialize(const Layout& layout, std::uint64_t seed, float* parameters);
 
-// Sums over samples, in integers, so that the sum over ranks is exact in any order.
+// Sums over samples, as integers, so that the sum over ranks is exact in any order.
 struct Score {
   // The maximum loss that is added for one sample. Two million such losses fit into the sum.
   static constexpr double kHighestLoss = 16384;

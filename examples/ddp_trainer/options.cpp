@@ -29,7 +29,7 @@ std::string digits_path() {
   return program.parent_path().parent_path() / "share/hccl/digits.csv.gz";
 }
 
-// Options whose form on the command line differs from their stored form.
+// Options as written on the command line, where that differs from how they are stored.
 struct Written {
   std::string hidden = "128,64";
   std::string optimizer = "sgd";
@@ -124,7 +124,7 @@ void add_synchronisation_options(CLI::App& app, Options& options, Written& writt
 
 void add_file_options(CLI::App& app, Options& options) {
   options.data_path = digits_path();
-  app.add_option("--data", options.data_path, "file of the digits: lines of 64 pixels and a class");
+  app.add_option("--data", options.data_path, "file of digits: 64 pixels and a class per line");
   app.add_option("--checkpoint", options.checkpoint_path,
                  "continue from this file if it exists, and write it after each epoch");
   app.add_option(

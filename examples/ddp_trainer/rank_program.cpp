@@ -20,7 +20,7 @@
 namespace ddp_trainer {
 namespace {
 
-// The communicator, and the reason for its failure, if any.
+// The communicator, with the reason if it has failed.
 class Communicator {
  public:
   Communicator(const Place& place, const hcclUniqueId& id) {

@@ -34,7 +34,7 @@ struct Sampling {
     return batch / micro_batch / static_cast<std::size_t>(ranks);
   }
   [[nodiscard]] std::size_t own_samples() const { return micro_batches() * micro_batch; }
-  // Returns the position of a rank's first sample of a step in the epoch's order.
+  // Returns the position, in the epoch's order, of a rank's first sample in a step.
   [[nodiscard]] std::size_t first(std::size_t step, int rank) const {
     return step * batch + static_cast<std::size_t>(rank) * own_samples();
   }

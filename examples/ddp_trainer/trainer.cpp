@@ -11,7 +11,7 @@
 namespace ddp_trainer {
 namespace {
 
-// Copies a sample with a shift. Rows and columns that are shifted in at the edge are 0.
+// Copies a sample, shifted. Rows and columns that the shift leaves empty are 0.
 void copy_shifted(const float* sample, Shift shift, float* to) {
   constexpr int kSide = Dataset::kSide;
   for (int row = 0; row < kSide; ++row) {
@@ -189,9 +189,9 @@ void Trainer::sum_over_ranks(const std::vector<Score*>& scores) const {
   }
 }
 
-// Returns the seconds from the moment when the last rank starts to wait for gradients or parameters
-// to the moment when the first rank continues, summed over the waits of all steps. During this
-// time, all ranks communicate and none computes.
+// Returns the seconds during which all ranks communicated and none computed. In each wait for
+// gradients or parameters, this time begins when the last rank starts to wait, and ends when the
+// first rank continues.
 double Trainer::communication_seconds() const {
   Buffer<std::int64_t> latest(*rank_.device, 4 * marks_.size());
   for (std::size_t step = 0; step < marks_.size(); ++step) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The training of one rank: queues the work of steps and reports on epochs.
+// The training of one rank: queues the work of each step, and reports on each epoch.
 #pragma once
 
 #include "dataset.h"
@@ -41,8 +41,7 @@ class Trainer {
 
   Trainer(const TrainingPlan& plan, const Split& data, const Rank& rank, GradientSync& sync);
 
-  // Waits for all queued work, even after a failure, because kernels use the members of this
-  // object.
+  // Waits for all queued work, even after a failure, because kernels use this object's members.
   ~Trainer();
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
@@ -85,7 +84,7 @@ class Trainer {
   Gradients gradients_;
   Optimizer optimizer_;
   Network network_;
-  Buffer<float> input_;            // samples of a step or of a part of the test
+  Buffer<float> input_;            // samples of a step, or a micro-batch of test samples
   std::vector<float> host_input_;  // the same samples on the host
   std::vector<std::uint8_t> classes_;
   Score score_;               // score of the epoch

@@ -117,8 +117,8 @@ hcclResult_t hcclCommInitRank(hcclComm_t* comm, int nranks, hcclUniqueId id, int
 // if `devlist` is null. Gaudi's library always returns hcclInvalidUsage, as hccl does under
 // HCCL_STRICT=1.
 // Blocks: until the devices have joined, at most HCCL_INIT_TIMEOUT.
-// Errors: hcclInvalidArgument if `comm` is null, `ndev` < 1, or a device is not acquired by this
-// process or listed twice; otherwise those of hcclCommInitRank().
+// Errors: hcclInvalidArgument if `comm` is null, `ndev` < 1, `devlist` names a device twice, or a
+// device is not acquired by this process; otherwise those of hcclCommInitRank().
 hcclResult_t hcclCommInitAll(hcclComm_t* comm, int ndev, const int* devlist);
 
 // Waits until all work that is queued on the communicator, on any stream, has run. May be called
@@ -132,12 +132,13 @@ hcclResult_t hcclCommFinalize(hcclComm_t comm);
 // Blocks: like hcclCommFinalize(), but not if the communicator has failed.
 // Errors: hcclInvalidArgument if the communicator is null, unknown or already destroyed;
 // hcclInvalidUsage if the calling thread's open group contains calls on the communicator; end the
-// group first. A communicator without such calls may be destroyed within a group.
+// group first. A communicator without calls in the group may be destroyed before the group ends.
 hcclResult_t hcclCommDestroy(hcclComm_t comm);
 
 // Aborts the communicator immediately: queued and running operations fail on all ranks, calls that
 // wait for them return, and the handle is invalid afterwards. May be called while other threads
-// wait for its operations. (Gaudi's library waits for queued work, like hcclCommDestroy().)
+// wait for its operations. Gaudi's library waits for queued work, like hcclCommDestroy(); hccl does
+// not.
 // Blocks: no.
 // Errors: hcclInvalidArgument if the communicator is null, unknown or already destroyed.
 hcclResult_t hcclCommAbort(hcclComm_t comm);
@@ -154,16 +155,16 @@ hcclResult_t hcclCommGetAsyncError(hcclComm_t comm, hcclResult_t* asyncError);
 // do not free it.
 const char* hcclCommGetAsyncErrorMessage(hcclComm_t comm);
 
-// Writes the number of ranks of the communicator to `count`.
+// Writes the communicator's number of ranks to `count`.
 // Errors: hcclInvalidArgument for an unknown communicator or a null `count`.
 hcclResult_t hcclCommCount(hcclComm_t comm, int* count);
 
-// Writes the synDeviceId of the communicator's device to `device`. (Gaudi's library succeeds and
-// writes nothing.)
+// Writes the synDeviceId of the communicator's device to `device`. Gaudi's library succeeds but
+// writes nothing.
 // Errors: hcclInvalidArgument for an unknown communicator or a null `device`.
 hcclResult_t hcclCommSynDevice(hcclComm_t comm, int* device);
 
-// Writes this communicator handle's rank to `rank`.
+// Writes to `rank` the rank that this communicator handle represents.
 // Errors: hcclInvalidArgument for an unknown communicator or a null `rank`.
 hcclResult_t hcclCommUserRank(hcclComm_t comm, int* rank);
 
@@ -226,8 +227,8 @@ hcclResult_t hcclBarrier(hcclComm_t comm, void* stream_handle);
 // a group, the send occupies its stream until then. A rank may send to itself only within a group:
 // on each stream, its first send to itself is paired with its first receive from itself, and so on.
 // Errors: hcclInvalidUsage on both ranks, reported after the calls have returned (see "Order"), if
-// count or type differs; hcclInternalError if a rank's message to itself lacks its send or its
-// receive, or if these two differ in count or type. In a group, hcclGroupEnd() returns this
+// count or type differs; hcclInternalError if a send to self has no matching receive (or vice
+// versa), or if the two differ in count or type. In a group, hcclGroupEnd() returns this
 // hcclInternalError.
 hcclResult_t hcclSend(const void* sendbuff, size_t count, hcclDataType_t datatype, int peer,
                       hcclComm_t comm, void* stream_handle);
@@ -244,8 +245,8 @@ hcclResult_t hcclRecv(void* recvbuff, size_t count, hcclDataType_t datatype, int
 // same stream. Groups nest. A group may have at most 1024 calls on each stream. A call in a group
 // reports its argument errors immediately; the group stays open.
 // Errors: hcclInvalidUsage from hcclGroupEnd() without a matching hcclGroupStart(), and from the
-// 1025th call on a stream; hcclInvalidArgument from hcclGroupEnd() if a stream was destroyed within
-// the group.
+// 1025th call on a stream; hcclInvalidArgument from hcclGroupEnd() if a stream that the group uses
+// has been destroyed.
 hcclResult_t hcclGroupStart(void);
 hcclResult_t hcclGroupEnd(void);
 

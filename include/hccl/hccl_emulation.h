@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions that only emulated devices have, for C99 and C++: kernels that are host functions of
-// the program, host views of device memory, reports on the traffic of a communicator, and others. A
-// program that also runs on real devices should keep its calls to these functions in one place, so
-// that it can easily replace them for real devices, for example by synLaunch().
+// the program, host views of device memory, traffic reports, and more. A program that also runs on
+// real devices should keep its calls to these functions in one place, where they are easy to
+// replace, for example with synLaunch().
 #ifndef HCCL_EMULATION_H_
 #define HCCL_EMULATION_H_
 
@@ -158,7 +158,7 @@ typedef struct hcclEmulationTraffic_t {
   // "memory" for the paths "node" and "copy", otherwise the transport to the peer. For all peers,
   // names each transport once, as in "shm+tcp".
   char transport[32];
-  uint64_t bytes_sent;  // payload, headers of 32 bytes, signals of 1 byte
+  uint64_t bytes_sent;  // payload, 32-byte headers and 1-byte signals
   uint64_t bytes_received;
   uint64_t sends;  // calls to the transport that moved at least one byte
   uint64_t receives;
@@ -203,7 +203,7 @@ hcclResult_t hcclEmulationSetTimeout(hcclComm_t comm, uint64_t milliseconds);
 // ---- Positions in streams -----------------------------------------------------------------------
 // A stream numbers the pieces of work queued on it from 1. If `*queued` is first A and later B, the
 // work in (A, B] was queued in between. If A is read before a call and B after it, and no other
-// thread queues work on the stream meanwhile, (A, B] is the work of that call. A call queues at
+// thread queues work on the stream in between, (A, B] is the work of that call. A call queues at
 // least one piece, with two exceptions: recording an event, or making a stream wait for an event,
 // queues a piece only if one is needed, and a call in an open group queues nothing before
 // hcclGroupEnd().
@@ -278,14 +278,13 @@ hcclResult_t hcclEmulationStreamNotify(void* stream_handle, uint64_t after, uint
 // to the beginning of the buffer. If the displacements are null, the blocks are contiguous. The
 // displacement of an empty block is ignored, and a buffer without elements may be null.
 //
-// Each call is queued like a collective and may be part of a group. In a group, such a call is
-// equivalent to n reduces, or to n sends and n receives, including one of each with the rank
-// itself, and each of these counts towards the limit of calls on the stream. If two ranks pass
-// different counts for the same block, their calls and the communicator fail with hcclInvalidUsage
-// before that block is written; other blocks may have been written. The errors are those of all
-// collectives (see hccl.h), and hcclInvalidArgument for null counts, output blocks that overlap
-// each other, an output that overlaps an input in any way other than in place, and sizes above 2^63
-// bytes.
+// Each call is queued like a collective and may be part of a group. In a group, the call is
+// equivalent to n reduces, or to n sends and n receives, one of each with the rank itself. Each of
+// these counts towards the limit of calls on the stream. If two ranks pass different counts for the
+// same block, their calls and the communicator fail with hcclInvalidUsage before that block is
+// written; other blocks may have been written. The errors are those of all collectives (see
+// hccl.h), and hcclInvalidArgument for null counts, output blocks that overlap each other, an
+// output that overlaps an input in any way other than in place, and sizes above 2^63 bytes.
 
 // Gathers the blocks of all ranks on every rank: rank r sends counts[r] elements, which are stored
 // at displacements[r] of `recvbuff`. All ranks pass the same counts; displacements may differ.

@@ -289,8 +289,8 @@ synStatus SYN_API_CALL synConfigurationGet(const char* configurationName, char* 
                                            uint64_t valueSize);
 
 // Sets the value of a configuration key for this process.
-// Errors: synInvalidArgument if the key is a variable of the library that does not accept the
-// value.
+// Errors: synInvalidArgument if the key is one of the library's variables and the value is not
+// valid for it.
 synStatus SYN_API_CALL synConfigurationSet(const char* configurationName, const char* configValue);
 
 // Writes a short text for a status, truncated to `len` bytes including the terminating zero;

@@ -56,8 +56,7 @@ typedef enum synStreamPriority {
   synStreamPriorityNotSet = 2
 } synStreamPriority;
 
-// The purpose of a stream, kept from the time before streams became generic. synStreamCreate()
-// ignores this value.
+// The purpose of a stream. Obsolete since streams became generic: synStreamCreate() ignores it.
 typedef enum synStreamType {
   STREAM_TYPE_COPY_DEVICE_TO_HOST = 0,
   STREAM_TYPE_COPY_HOST_TO_DEVICE = 1,
@@ -158,8 +157,7 @@ typedef struct synLaunchTensorInfoExt {
   uint64_t tensorId;
 } synLaunchTensorInfoExt;
 
-// The description of a tensor with which a recipe is launched. Only the size (1536 bytes) is
-// guaranteed.
+// Describes a tensor that a launch of a recipe uses. Only the size (1536 bytes) is guaranteed.
 typedef struct synRetrievedLaunchTensorInfo {
   char tensorName[ENQUEUE_TENSOR_NAME_MAX_SIZE];
   uint64_t tensorId;
@@ -190,7 +188,7 @@ typedef struct synRetrievedLaunchTensorInfoExt {
   uint8_t reserved[54];
 } synRetrievedLaunchTensorInfoExt;
 
-// The description of a tensor that is looked up in a recipe by name. Only the size (288 bytes) is
+// Describes a tensor that was looked up in a recipe by its name. Only the size (288 bytes) is
 // guaranteed.
 typedef struct TensorMetadataInfo {
   const char* tensorName;

@@ -55,7 +55,7 @@ Baseline from_json(const Json& json) {
   return baseline;
 }
 
-// Removes the number in brackets, which does not help users, from the start of a message of the
+// Strips the bracketed error code, which does not help users, from the start of a message from the
 // JSON library.
 std::string without_code(const std::string& message) {
   const std::size_t end = message.find("] ");

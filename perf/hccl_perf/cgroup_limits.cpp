@@ -11,8 +11,8 @@
 namespace hccl_perf {
 namespace {
 
-// Version 1 of cgroups writes "no limit" as a number close to 2^63. Every value of at least
-// kNoLimit counts as no limit.
+// Version 1 of cgroups writes "no limit" as a number close to 2^63. Any value from kNoLimit on
+// counts as no limit.
 constexpr double kNoLimit = 1e18;
 
 struct Group {
@@ -115,7 +115,7 @@ std::optional<double> cpus_in(const std::string& folder) {
   return *quota / *period;
 }
 
-// Returns the smallest value that `read` finds for this process's cgroups of a controller.
+// Returns the smallest value that `read` finds in this process's cgroups for a controller.
 std::optional<double> tightest_of_process(const std::string& root, const char* controller,
                                           const Read& read) {
   std::optional<double> least;

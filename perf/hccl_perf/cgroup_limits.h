@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU time and memory limits of this process's cgroups, for example those of its container.
+// The CPU and memory limits that cgroups, such as those of a container, set for this process.
 #pragma once
 
 #include <cstdint>

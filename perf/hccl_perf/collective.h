@@ -26,7 +26,7 @@ enum class CollectiveKind {
   barrier
 };
 
-// One rank's counts for a size of the sweep.
+// One rank's counts for one size in the sweep.
 struct Counts {
   std::uint64_t call = 0;         // the count given to the call, in elements
   std::uint64_t send = 0;         // elements read from the send buffer
@@ -60,10 +60,10 @@ struct Collective {
     return kind == CollectiveKind::send_receive || between_pairs();
   }
   [[nodiscard]] bool can_be_in_place() const { return moves_data() && !point_to_point(); }
-  // Returns the number by which the time of a call is divided: the number of messages in a
-  // ping_pong or message_rate call, otherwise 1.
+  // Returns the number by which a call's time is divided: the number of messages for ping_pong and
+  // message_rate, otherwise 1.
   [[nodiscard]] int messages_in_turn() const;
-  // Returns the size to measure if the user gives none: that of nccl-tests, or a small message for
+  // Returns the size to measure if the user gives none: nccl-tests' default, or a small message for
   // tests of latency or message rate.
   [[nodiscard]] std::uint64_t default_bytes() const;
   [[nodiscard]] Counts counts(std::uint64_t bytes, const DataType& type, int ranks) const;

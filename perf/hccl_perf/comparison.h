@@ -36,7 +36,7 @@ struct JudgedCell {
 
 class Comparison {
  public:
-  // Judges each cell of `results` that the baseline has.
+  // Judges each cell of `results` that is also in the baseline.
   Comparison(const Baseline& baseline, const Results& results);
 
   [[nodiscard]] std::size_t count(Verdict verdict) const;

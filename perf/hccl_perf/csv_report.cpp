@@ -13,7 +13,7 @@ namespace {
 constexpr int kTenths = 1;           // digits of nanoseconds after the point
 constexpr int kBandwidthDigits = 6;  // digits of GB/s after the point: a resolution of 1 kB/s
 
-using Columns = std::vector<std::pair<std::string, std::string>>;  // pairs of a name and a value
+using Columns = std::vector<std::pair<std::string, std::string>>;  // (name, value) pairs
 
 std::string nanoseconds(double value) { return decimal(value, kTenths); }
 

@@ -60,7 +60,7 @@ inline constexpr Reduction kNoReduction{"none", hcclOpNone};
 // fp32 and f32 for "float". Throw UsageError, which lists the accepted names.
 [[nodiscard]] std::vector<DataType> parse_data_types(const std::string& name);
 [[nodiscard]] std::vector<Reduction> parse_reductions(const std::string& name);
-// Throws UsageError if a reduction is for integers only and one of the types is not an integer
+// Throws UsageError if a reduction for integers is combined with a type that is not an integer
 // type.
 void check_types(const std::vector<Reduction>& reductions, const std::vector<DataType>& types);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes reference results in blocks that fit in the first-level cache.
+// Computes reference results in blocks that fit in the L1 cache.
 #include "expected.h"
 
 #include "element_forms.h"

@@ -24,11 +24,11 @@ struct Expectation {
   Counts counts{};
 };
 
-// The number of elements in a block of a reduction. A block fits in the first-level cache.
+// The number of elements in a block of a reduction. A block fits in the L1 cache.
 inline constexpr std::size_t kReductionBlock = 1024;
 
-// Returns the index of the input elements, one on each rank, that are reduced to the first element
-// of the receive buffer. Returns nothing if this rank receives no reduction.
+// Returns the index, within each rank's input, of the element that is reduced into the first
+// element of the receive buffer. Returns nothing if this rank receives no reduced data.
 [[nodiscard]] std::optional<std::uint64_t> first_reduced_input(const Expectation& expectation);
 
 // Writes the expected elements [first, first + count) of the rank's receive buffer to `out`.

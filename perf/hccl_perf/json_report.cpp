@@ -22,8 +22,8 @@ OrderedJson latency_json(const Latency& latency) {
           {"max", rounded(time.maximum)},     {"slowest_rank", latency.slowest_rank}};
 }
 
-// Returns how the elements agree with the expected ones. Returns null if an element is wrong or no
-// element was checked.
+// Returns how closely the elements agree with the expected ones, or null if an element is wrong or
+// none was checked.
 OrderedJson check_json(const CellResult& cell) {
   if (!cell.wrong || *cell.wrong > 0) return {};
   return cell.rounded > 0 ? "within rounding" : "bitwise";

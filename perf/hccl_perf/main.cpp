@@ -93,7 +93,7 @@ int run_ranks(const Options& options, const ProcessPlace& place, Board& board,
   return exit_status(outcomes);
 }
 
-// Throws UsageError if the user has set HCCL_NODE_ID and given --nodes, which sets this variable.
+// Throws UsageError if --nodes would overwrite an HCCL_NODE_ID that the user has set.
 void require_own_node_names(const Options& options) {
   const char* name = value_of(&std::getenv, "HCCL_NODE_ID");
   if (options.nodes == 1 || name == nullptr) return;
@@ -126,8 +126,8 @@ int run_here(const Options& options) {
   });
 }
 
-// Throws UsageError if the options do not fit the launcher's job. All processes of the job come to
-// the same result.
+// Throws UsageError if the options do not fit the launcher's job. Either all processes of the job
+// throw, or none does.
 void require_launchable(const Options& options, const LaunchEnvironment& launch) {
   if (options.processes_given && options.processes > 1) {
     throw UsageError(text("-g ", options.processes, " starts processes, but ", launch.launcher,
@@ -138,7 +138,7 @@ void require_launchable(const Options& options, const LaunchEnvironment& launch)
   require_ranks(options, launch.size * options.threads);
 }
 
-// Runs as one process of a launcher. Returns the exit status.
+// Runs as one process of a launched job. Returns the exit status.
 int run_launched(const Options& options, LaunchEnvironment launch) {
   if (launch.size == 0) launch.size = PmixClient().job_size();
   try {

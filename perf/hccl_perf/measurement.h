@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures one cell of the table. A measurement consists of checked runs, warm-up calls, timed
-// passes, and a latency pass that waits for each call. The times of passes are nanoseconds per
-// call, divided by Collective::messages_in_turn().
+// Measures one cell of the table with checked runs, warm-up calls, timed passes, and a latency pass
+// that waits for each call. Times are in nanoseconds per call, divided by
+// Collective::messages_in_turn().
 #pragma once
 
 #include "board.h"
@@ -20,8 +20,8 @@
 
 namespace hccl_perf {
 
-// The result of the latency pass. The percentiles are over the iterations. -a selects how the
-// ranks' times of an iteration are combined.
+// The result of the latency pass. For each iteration, the ranks' times are combined as -a selects;
+// the percentiles are over these combined times.
 struct Latency {
   std::uint64_t iterations = 0;
   Percentiles nanoseconds{};
@@ -31,7 +31,7 @@ struct Latency {
 // The time of every call, by rank. Only rank 0 has these times, and only with --raw.
 struct RawTimes {
   std::vector<std::vector<double>>
-      queued;  // calls queued back to back, from the end of one to the end of the next
+      queued;  // calls queued back to back: from the end of a call to the end of the next
   std::vector<std::vector<double>> single;  // calls of the latency pass
 };
 

@@ -27,8 +27,8 @@ constexpr const char* kExamples = R"(Examples:
                                                    one rank for each process of a launcher
 
 #wrong counts the wrong elements. Floating-point sums, averages and products of three or more ranks
-may differ from the expected values by the rounding errors of another order of reduction; all other
-results must be bit-identical.
+may differ from the expected values by rounding errors, because the library may reduce in another
+order; all other results must be bit-identical.
 
 Exit status: 0 all data correct, 1 wrong data or a failed rank, 2 bad arguments, 3 slower than
 --compare allows.)";
@@ -136,8 +136,8 @@ void choose_repeats(Options& options, const Written& written) {
   }
 }
 
-// Throws UsageError if two result files have the same path, or if an endless run (-N 0) would have
-// to write results at its end.
+// Throws UsageError if two result files have the same path, or if an endless run (-N 0) is to write
+// results.
 void check_results(const Options& options) {
   const std::vector<NamedReport> files = {
       {"--json", options.json_path}, {"--csv", options.csv_path}, {"--raw", options.raw_path}};

@@ -21,7 +21,7 @@ double overlap_percent(double communication, double computation, double overall)
 }
 
 void compute(std::uint64_t units) {
-  static volatile double unknown = 0.5;  // prevents a computation at compile time
+  static volatile double unknown = 0.5;  // prevents constant folding
   double value = unknown;
   for (std::uint64_t unit = 0; unit < units; ++unit) {
     for (int step = 0; step < kStepsOfUnit; ++step) value = value * 0.999999 + 0.000001;

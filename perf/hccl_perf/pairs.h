@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests between pairs of ranks, modelled on the OSU micro-benchmarks. Rank i of the first half of N
-// ranks forms a pair with rank i + N/2. If each half is on a node of its own, every pair spans two
+// Tests between pairs of ranks, modelled on the OSU micro-benchmarks. With N ranks, rank i of the
+// first half forms a pair with rank i + N/2. If each half has its own node, every pair spans both
 // nodes.
 #pragma once
 

@@ -20,7 +20,7 @@ struct RankPlace {
 };
 
 struct RankOutcome {
-  std::uint64_t wrong = 0;  // number of wrong elements on all ranks, or at least those on this rank
+  std::uint64_t wrong = 0;  // wrong elements on all ranks, as far as this rank knows
   bool slower = false;      // slower than the baseline; set only on rank 0
 };
 
@@ -35,8 +35,8 @@ void require_ranks(const Options& options, int ranks);
 // Throws UsageError if this machine does not have enough memory for `local_ranks` ranks.
 void require_memory(const Options& options, int ranks, int local_ranks, bool board_shared_by_all);
 
-// Returns the bytes that the expected results of the largest row occupy on a board that all ranks
-// share, or 0 if the ranks share no results.
+// Returns the number of bytes that a board shared by all ranks needs for the expected results of
+// the largest row, or 0 if the ranks share none.
 [[nodiscard]] std::uint64_t shared_expected_bytes(const Options& options);
 
 }  // namespace hccl_perf

@@ -15,8 +15,8 @@ namespace hccl_perf {
 // Returns the results as JSON: times in nanoseconds, all options, and all rows.
 [[nodiscard]] std::string json_text(const Results& results);
 
-// Returns the content of the --raw file, with the time of every call on every rank: a line of
-// names, then one line for each call and rank.
+// Returns the contents of the --raw file: a line of names, then one line for each call and rank,
+// with the call's time.
 [[nodiscard]] std::string raw_text(const Results& results);
 
 }  // namespace hccl_perf

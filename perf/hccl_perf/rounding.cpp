@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bounds the rounding errors. The bounds hold for any order of folding in which each fold rounds to
-// the element type. A block whose bits differ from the expected ones is computed again in double.
+// Bounds the rounding errors. The bounds hold for any folding order, provided that each fold rounds
+// to the element type. A block that is not bit-identical is computed again in double.
 #include "rounding.h"
 
 #include "element_forms.h"
@@ -27,9 +27,8 @@ class Sum {
  public:
   void add(double term) { magnitudes_ += std::fabs(term); }
 
-  // Returns whether rounding may have caused the difference. Each of the two results has at most
-  // ranks - 1 roundings, and each rounding changes it by at most `roundoff` times the sum of
-  // magnitudes.
+  // Returns whether rounding may have caused the difference. Each of the two results was rounded at
+  // most ranks - 1 times, each time by at most `roundoff` times the sum of the terms' magnitudes.
   [[nodiscard]] bool allows(const Element& element) const {
     return element.off() <= bound(element);
   }
@@ -51,8 +50,8 @@ class Average : public Sum {
   }
 };
 
-// Bounds the error of a product. A partial product may leave the range of the type in one order of
-// folding but not in another.
+// Bounds the error of a product. In one folding order but not in another, a partial product may
+// overflow or underflow.
 class Product {
  public:
   void add(double factor) {

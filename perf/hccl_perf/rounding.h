@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares results with the expected ones. Sums, products and averages of floating-point types may
-// differ by the rounding of a different order of folding; all other results must be bit-identical.
+// Compares results with the expected ones. Floating-point sums, products and averages may differ by
+// rounding errors if they are folded in a different order; all other results must be bit-identical.
 #pragma once
 
 #include "expected.h"

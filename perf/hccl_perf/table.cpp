@@ -15,7 +15,7 @@
 namespace hccl_perf {
 namespace {
 
-// Formats like snprintf. Returns a string.
+// Like snprintf, but returns a string.
 [[gnu::format(printf, 1, 2)]] std::string format(const char* pattern, ...) {
   std::array<char, 512> line{};
   va_list values;

@@ -9,14 +9,14 @@
 
 namespace hccl_perf {
 
-// The traffic of some calls of a rank. Ranks exchange this structure as bytes, so it must be
-// trivially copyable. The names are "unknown" if the library does not report traffic.
+// The traffic of one rank's measured calls. Ranks exchange this structure as bytes, so it must be
+// trivially copyable. If the library does not report traffic, the algorithm and the transport are
+// "unknown".
 struct Traffic : hcclEmulationTraffic_t {
   std::uint64_t peers;  // number of ranks with traffic in either direction
 };
 
-// Sums the traffic between each start() or resume() and the next pause(). start() also resets the
-// sum.
+// Sums the traffic from each start() or resume() to the next pause(). start() also resets the sum.
 class TrafficMeter {
  public:
   TrafficMeter(hcclComm_t communicator, int rank, int ranks)

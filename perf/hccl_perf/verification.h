@@ -18,8 +18,8 @@ namespace hccl_perf {
 
 class Verification {
  public:
-  // `shared_by_all` means that every rank of the run uses `board`. In that case, each rank computes
-  // only a part of those expected results that all ranks share.
+  // `shared_by_all` means that every rank of the run uses `board`. Each rank then computes only its
+  // part of the expected results that are the same on all ranks.
   Verification(Session& session, RankExchange& exchange, Board& board, bool shared_by_all);
 
   // Writes the inputs of run number `run` and poisons all other memory of the cell.

@@ -12,7 +12,8 @@ namespace hccl_perf {
 
 enum class Placement { out_of_place, in_place };
 
-// One placement in a row of the table: the call, and the regions that the call reads and writes.
+// One placement of a row of the table: the call, and the sizes of the regions that it reads and
+// writes.
 struct Cell {
   Placement placement = Placement::out_of_place;
   Counts counts{};

@@ -9,8 +9,8 @@
 namespace hccl_perf {
 namespace {
 
-// An option of nccl-tests that hccl-perf lacks. The neutral value, which scripts often pass, is
-// accepted.
+// An nccl-tests option that hccl-perf accepts only with its neutral value, which scripts often
+// pass.
 struct NeutralOption {
   const char* names;
   const char* meaning;
@@ -45,7 +45,7 @@ void add_rank_options(CLI::App& app, Options& options, Written& written) {
   add_number(app, "-t,--nthreads", options.threads, {1, 64},
              "ranks per process, each with a thread and a device (1)");
   add_number(app, "--nodes", options.nodes, {1, 1024},
-             "emulate this many nodes, each with a block of the processes of -g (1)");
+             "nodes to emulate, each a block of consecutive -g processes (1)");
   app.add_flag("--standalone", options.standalone, "ignore the variables of launchers");
   add_number(app, "-p,--parallel_init", written.parallel_init, {0, 1},
              "accepted: ranks always join in parallel, as with -p 1 of nccl-tests (1)", "0|1");

@@ -43,11 +43,11 @@ struct Written {
 // Adds the options of nccl-tests, and the additional options of hccl-perf.
 void add_options(CLI::App& app, Options& options, Written& written);
 
-// Adds the options that only hccl_demo has. add_options() adds the other options of hccl_demo, as
-// aliases of options of nccl-tests.
+// Adds the options that only hccl_demo has. add_options() adds hccl_demo's other options, as
+// aliases of nccl-tests options.
 void add_demo_options(CLI::App& app, Written& written);
 
-// Throws UsageError for options of hccl_demo that hccl-perf lacks, and names an alternative.
+// Throws a UsageError that names an alternative if `words` contain an unsupported hccl_demo option.
 void refuse_demo_options(const std::vector<std::string>& words);
 
 // Converts hccl_demo's options to those of nccl-tests. Throws UsageError.

@@ -2,7 +2,7 @@
 // Measures every reduction kernel on buffers that fit in the cache and on buffers that do not. Also
 // measures copies of the same number of bytes between the same buffers: no reduction can be faster
 // than reading every input and writing every output once. As in a program, each rank's buffers are
-// in the arena of its device. This determines the buffers' offsets within pages.
+// in its device's arena, which determines their offsets within pages.
 //
 // Labels are reduce/REGIME/RANKS/TYPE/OPERATION and copy/REGIME/RANKS/HOW. report.py compares them.
 #include "device/arena.h"
@@ -44,8 +44,8 @@ class Buffers {
   std::span<std::byte* const> destinations() const { return destinations_; }
 
  private:
-  // Returns memory with all pages faulted in. Its elements are about 0.5 as float, 0.5 as bfloat16,
-  // and 1.75 as half.
+  // Returns memory with all pages faulted in. Read as float or bfloat16, its elements are about
+  // 0.5; read as half, 1.75.
   std::byte* allocate(device::Arena& arena) const {
     const device::DeviceAddress address = arena.allocate(bytes_);
     std::byte* const host = arena.view()->at(arena.file_offset(address));
@@ -87,8 +87,8 @@ std::int64_t argument(const benchmark::State& state, Argument which) {
   return state.range(static_cast<std::size_t>(which));
 }
 
-// Returns buffers that fit in the second-level cache, or that exceed the last-level cache. The
-// buffers are filled only on the first call, because filling takes longer than a measurement.
+// Returns buffers that fit in the L2 cache, or that exceed the last-level cache. The buffers are
+// filled only on the first call, because filling takes longer than a measurement.
 const Buffers& buffers_for(const benchmark::State& state) {
   static const Buffers cached_2(2, 32 << 10), cached_8(8, 16 << 10);
   static const Buffers past_2(2, 32 << 20), past_8(8, 16 << 20);

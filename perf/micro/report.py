@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The micro-benchmarks as tables: reduction kernels relative to copies of the same number of bytes, and the stream queue.
+"""Runs the micro-benchmarks: times reduction kernels relative to copies of the same size, and the stream queue.
 
 Prints Markdown to standard output. docs/performance.md describes what is measured."""
 import argparse
@@ -21,20 +21,20 @@ RANKS = (2, 8)
 REGIMES = {"cache": "in cache", "memory": "past the cache"}
 # (type, regime, maximum time of a kernel relative to the copy)
 GOALS = [("float", "cache", 1.1), ("float", "memory", 1.1), ("bfloat16", "cache", 2.0)]
-# Makes glibc's memcpy avoid the instruction that copies without first reading the destination's cache lines.
+# Makes glibc's memcpy avoid `rep movsb`, which does not read the destination's cache lines first.
 LOADS_AND_STORES = "glibc.cpu.x86_rep_movsb_threshold=4000000000"
 STREAM_QUEUE = {
-    "run_by_synchronising": "an empty command, run by the thread that queued it and synchronises",
+    "run_by_synchronising": "an empty command, run by the synchronising thread that queued it",
     "run_by_worker": "an empty command, run by the stream's worker while no other thread runs",
     "wait_for_event": "an empty command, an event behind it, another stream that waits for the event",
     "copy_8_bytes": "a copy of 8 bytes from the host",
-    "queue_one_and_synchronise": "one empty command and a synchronise for it: hand-off",
+    "queue_one_and_synchronise": "one empty command and a wait for it: hand-off",
 }
 
 
 def measure(program, repetitions, seconds, only=".", **environment):
-    """Runs the benchmarks once. Returns {label or name: nanoseconds}, with the median over the repetitions of each
-    benchmark. The repetitions of all benchmarks are interleaved."""
+    """Runs the benchmarks once, with their repetitions interleaved. Returns {label or name: nanoseconds}, where the
+    time is the median over a benchmark's repetitions."""
     done = subprocess.run(
         [program, "--benchmark_format=json", f"--benchmark_repetitions={repetitions}",
          f"--benchmark_min_time={seconds}", "--benchmark_enable_random_interleaving=true",
@@ -70,7 +70,7 @@ def kernel_ratios(times):
 
 
 def against_stores(times, stores):
-    """Returns kernel_ratios() of the kernels in cache in `times`, relative to the copies in `stores`."""
+    """Returns kernel_ratios() of the in-cache kernels in `times`, relative to the copies in `stores`."""
     rest = {name: each for name, each in times.items() if name.startswith("reduce/cache/")}
     return kernel_ratios(rest | stores)
 
@@ -120,8 +120,8 @@ def parse_arguments():
     parser.add_argument("--build", default="build/release", help="build tree with the programs (build/release)")
     parser.add_argument("--runs", type=int, default=5, help="number of runs of each program (5)")
     parser.add_argument("--repetitions", type=int, default=2, help="repetitions of each benchmark in a run, in random order (2)")
-    parser.add_argument("--seconds", type=float, default=0.01, help="minimum seconds of a repetition of a kernel (0.01)")
-    parser.add_argument("--write", metavar="FILE", help="write the results to their section of this document")
+    parser.add_argument("--seconds", type=float, default=0.01, help="minimum seconds per repetition of a kernel (0.01)")
+    parser.add_argument("--write", metavar="FILE", help="write the results to their section of FILE")
     parser.add_argument("--check", action="store_true", help="exit 1 if a goal is missed")
     options = parser.parse_args()
     if options.runs < 1 or options.repetitions < 2 or options.seconds <= 0:

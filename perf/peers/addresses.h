@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversions between pointers and addresses: programs keep addresses of host and of device memory
-// as numbers.
+// Converts between pointers and integers: the programs store host and device addresses alike as
+// integers.
 #pragma once
 
 #include <cstdint>

@@ -46,20 +46,20 @@ def parse_arguments():
     parser.add_argument("--sizes", type=parse_list(parse_size), metavar="SIZE,SIZE", help="8,64,512,4K,...,16M")
     parser.add_argument("--rounds", type=int,
                         help="interleaved rounds (5; 3 with --collective all; 2 with --quick)")
-    parser.add_argument("--seconds", type=float, help="minimum seconds of a cell (0.3; 0.1 with --quick)")
+    parser.add_argument("--seconds", type=float, help="minimum seconds per cell (0.3; 0.1 with --quick)")
     parser.add_argument("--quick", action="store_true", help="fewer rounds, shorter cells")
-    parser.add_argument("--in-place", action="store_true", help="use one buffer to send and to receive")
+    parser.add_argument("--in-place", action="store_true", help="use one buffer for sending and receiving")
     parser.add_argument("--queued", action="store_true", help="measure only calls queued back to back")
     parser.add_argument("--host", action="store_true",
                         help="measure only calls queued back to back on ordinary host memory, which the peers use too")
     parser.add_argument("--busy", action="store_true", help="measure only all_reduce, beside a busy loop pinned to one core")
-    parser.add_argument("--latency", action="store_true", help="measure only all_reduce with a synchronise after each call")
+    parser.add_argument("--latency", action="store_true", help="measure only all_reduce, waiting for each call")
     parser.add_argument("--peers", choices=["pypi", "debian"], default="pypi",
                         help="pypi: the newest Open MPI, Intel MPI, MPICH and oneCCL from PyPI beside Debian's Open MPI; debian: "
                         "only Debian's, for use without a network")
     parser.add_argument("--json", metavar="FILE", help="write every sample, in nanoseconds")
     parser.add_argument("--write", metavar="FILE",
-                        help="write the results to their section of this document, and a plot beside it (FILE.md: FILE.svg)")
+                        help="write the results to their section of FILE, and a plot beside it (FILE.md: FILE.svg)")
     parser.add_argument("--plot", metavar="FILE", help="draw the ratios of the queued calls as an SVG")
     parser.add_argument("--check", action="store_true", help="exit 1 if a goal that must be reached is missed")
     options = parser.parse_args()
@@ -149,7 +149,7 @@ def race_latency(options, section, collective, ranks):
 
 def race_busy(options, section, collective, ranks):
     """Races the sides while a busy loop runs. If each rank has a core, Open MPI spins and makes no progress beside the
-    loop, so hccl is compared with its own time without the loop instead."""
+    loop. In that case, compares hccl with its own time without the loop."""
     loop = BusyLoop(max(os.sched_getaffinity(0)))
     seconds = seconds_for(options, collective)
     with contextlib.closing(loop), one_node(options, ranks, collective, with_floor=False) as field:

@@ -96,8 +96,8 @@ def glance_path(path):
 
 
 def write_plot(path, sections):
-    """Draws those of `sections`, a list of (name, cells), that are named "queued". Also writes a picture of a single
-    row to glance_path(path)."""
+    """Draws the sections named "queued". `sections` is a list of (name, cells). Also writes a picture of a single row to
+    glance_path(path)."""
     panels = [cells for name, cells in sections if name == "queued" and any(cell.best[1] for cell in cells)]
     axes = axes_of(panels)
     for target, drawn in ((path, panels), (glance_path(path), glance(panels))):

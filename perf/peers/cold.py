@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares hccl with Open MPI, Intel MPI and MPICH on buffers that are new: all-reduces that use many pairs of buffers in
-turn, and all-reduces whose buffers are allocated just before the call and freed after it. Every sample is a new job.
+"""Compares hccl with Open MPI, Intel MPI and MPICH on new buffers: all-reduces that use many pairs of buffers in
+turn, and all-reduces whose buffers are allocated just before the call and freed after it. Every sample comes from a new job.
 
 Prints Markdown to standard output and progress to standard error. docs/performance.md describes what is measured. On
 two idle cores a run takes about six minutes."""
@@ -27,17 +27,17 @@ WALKS = [(64, 64 * KIB, 25), (64, 1 * MIB, 25), (8, 32 * MIB, 12)]  # pairs, byt
 REALLOCATED = [(16, 64 * KIB, 4), (16, 1 * MIB, 4), (4, 32 * MIB, 4)]
 # The maximum ratio of hccl's time to that of the fastest peer, by size and round.
 MUST = {(1 * MIB, 1): 1.0, (1 * MIB, 2): 0.6, (32 * MIB, 1): 1.0, (32 * MIB, 2): 0.5}
-WARM_MUST = 1.2  # maximum ratio of a round after the second to the median of these rounds
+WARM_MUST = 1.2  # a round after the second may take at most this many times the median of those rounds
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", default="build/release", help="build tree with the programs (build/release)")
     parser.add_argument("--ranks", type=parse_list(int), default=[8, 2], metavar="N,N", help="numbers of ranks (8,2)")
-    parser.add_argument("--rounds", type=int, default=3, help="jobs of each side, which take turns (3)")
+    parser.add_argument("--rounds", type=int, default=3, help="jobs per side; the sides take turns (3)")
     parser.add_argument("--peers", choices=["pypi", "debian"], default="pypi", help="as for ./dev bench")
     parser.add_argument("--json", metavar="FILE", help="write every sample")
-    parser.add_argument("--write", metavar="FILE", help="write the results to their section of this document")
+    parser.add_argument("--write", metavar="FILE", help="write the results to their section of FILE")
     parser.add_argument("--check", action="store_true", help="exit 1 if a goal is missed")
     options = parser.parse_args()
     options.compared, options.left_out = {}, {}  # ordered sets: the peers measured, and the reasons why others were not
@@ -48,8 +48,8 @@ def parse_arguments():
 
 
 class Case:
-    """One kind of walk with one number of ranks. `samples` maps the label of a side to one list for each job: the
-    microseconds per call of each round."""
+    """One kind of walk with one number of ranks. `samples` maps a side's label to a list per job, which holds each
+    round's microseconds per call."""
 
     def __init__(self, ranks, pairs, size, rounds, reallocates):
         self.ranks, self.pairs, self.size, self.rounds, self.reallocates = ranks, pairs, size, rounds, reallocates
@@ -74,7 +74,7 @@ class Case:
         return min((label for label in self.samples if not label.startswith("hccl")), key=lambda label: self.median(label, number))
 
     def ratio(self, label, number):
-        """Returns the median over the jobs of a side's time relative to the fastest peer's."""
+        """Returns a side's time relative to the fastest peer's: the median of the ratios over the jobs."""
         peers = self.samples[self.best(number)]
         return statistics.median(a[number - 1] / b[number - 1] for a, b in zip(self.samples[label], peers))
 
@@ -107,7 +107,7 @@ class Case:
 
 
 def sides_of(options, ranks):
-    """Returns {label: (command before the arguments of the walk, environment)}."""
+    """Returns {label: (command without the walk's arguments, environment)}."""
     ours = [f"{options.build}/bin/hccl_walk", "-g", str(ranks)]
     more = ["--oversubscribe"] if ranks > len(os.sched_getaffinity(0)) else []
     mpi = ["mpirun", *more, "-np", str(ranks), f"{options.build}/bin/mpi_walk"]
@@ -125,7 +125,7 @@ def sides_of(options, ranks):
 
 
 def run_job(label, argv, environment):
-    """Returns the microseconds per call of each round."""
+    """Returns each round's microseconds per call."""
     done = subprocess.run(argv, check=False, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, preexec_fn=end_with_parent, timeout=600)
     if done.returncode != 0:
@@ -134,7 +134,7 @@ def run_job(label, argv, environment):
 
 
 def cases_of(options):
-    """Returns the cases whose buffers take at most half of the memory that is available."""
+    """Returns the cases whose buffers take at most half of the available memory."""
     available = int(read_field("/proc/meminfo", "MemAvailable").split()[0]) * KIB
     cases = [Case(ranks, *walk, reallocates) for ranks in options.ranks
              for reallocates, walks in ((False, WALKS), (True, REALLOCATED)) for walk in walks]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The common parts of the commands of this folder: values of options, progress on standard error, and signals."""
+"""Parts shared by the commands in this folder: parsing option values, progress on standard error, and signals."""
 import argparse
 import os
 import signal

@@ -230,7 +230,7 @@ class Field:
 
 
 def our_environment():
-    """Returns this process's environment without HCCL_COMM_ID: two jobs cannot use the same address."""
+    """Returns this process's environment without HCCL_COMM_ID, because two jobs cannot use the same address."""
     return {key: value for key, value in os.environ.items() if key != "HCCL_COMM_ID"}
 
 

@@ -125,7 +125,7 @@ const std::vector<Buffer>& Floor::inputs(const Command& command) const {
   return command.in_place && !exchanges ? recv_ : send_;
 }
 
-// Copies part `to` of each rank's input to part `from` of each rank's output.
+// Adds segments that copy part `to` of rank `from`'s input to part `from` of rank `to`'s output.
 void Floor::add_exchange(const std::vector<Buffer>& in, std::size_t part) {
   const auto ranks = static_cast<std::size_t>(ranks_);
   for (std::size_t from = 0; from < ranks; ++from)

@@ -14,7 +14,7 @@ namespace peers {
 
 // Page-aligned memory with all pages faulted in. Each buffer begins at a different cache line of
 // its first page: buffers that all start at the same offset within a page compete for the same sets
-// of the first-level cache, which can double the time.
+// of the L1 cache, which can double the time.
 class Buffer {
  public:
   Buffer(std::size_t count, std::size_t first_line);
@@ -48,7 +48,7 @@ class Floor {
   [[nodiscard]] std::uint64_t wrong(const Command& command) const;
 
  private:
-  // Has a cache line of its own, because every thread writes to it.
+  // Has its own cache line, which avoids false sharing: every thread writes to it.
   struct alignas(64) Counter {
     std::atomic<std::uint64_t> value = 0;
   };

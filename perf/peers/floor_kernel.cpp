@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The floor's inner loop in Highway. The loop is compiled for each vector width; the widest one
-// that the machine has is chosen at run time.
+// The floor's inner loop in Highway. The loop is compiled for each vector width; the widest that
+// the machine supports is chosen at run time.
 #include "floor_kernel.h"
 
 #include <hwy/cache_control.h>

@@ -5,7 +5,7 @@
 // `variant` selects the algorithm: 0, 1 = ring and bcube of gloo::allreduce; 2, 3, 4 =
 // AllreduceRing, AllreduceRingChunked and AllreduceHalvingDoubling; 5, 6, 7 = the same without
 // Gloo's thread (at most 64 KiB): each rank polls its own connections. Variants 2 to 7 sum in
-// place. They copy the input again only before sums would overflow.
+// place, and restore the input only when a further sum might overflow.
 #include "child.h"
 #include "command.h"
 #include "processes.h"
@@ -39,8 +39,8 @@ namespace {
 constexpr int kFunctions = 2;   // variants of gloo::allreduce
 constexpr int kAlgorithms = 3;  // number of algorithm classes
 constexpr int kVariants = kFunctions + 2 * kAlgorithms;
-// The maximum size in bytes for polling ranks. They send before they receive, so they would block
-// forever on a message that is larger than the kernel's buffers.
+// The maximum message size in bytes for polling ranks. They send before they receive, so they would
+// block forever on a message that is larger than the kernel's buffers.
 constexpr std::size_t kMostPolled = std::size_t{64} << 10;
 constexpr std::uint64_t kSumsInPlace = 100;  // 2 ranks double a float 127 times before it overflows
 
@@ -172,7 +172,7 @@ int run_ranks(int ranks) {
     if (rank == 0) std::filesystem::remove_all(meeting->folder.data());
     return serve(meeting->board, rank, engine, title());
   });
-  std::filesystem::remove_all(meeting->folder.data());  // if not all have joined
+  std::filesystem::remove_all(meeting->folder.data());  // in case not all ranks have joined
   return status;
 }
 

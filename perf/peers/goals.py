@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The project's performance goals. For each group of cells, a goal gives a ratio, the bound that it must reach, and its aim.
+"""The project's performance goals: for each group of cells, a bound on the ratio of hccl's time to another's, and an aim.
 
 The goals are for two cores. A goal is (denominator of the ratio, bound, aim); the bound or the aim may be None."""
 

@@ -18,7 +18,7 @@ struct Meeting {
   hcclUniqueId id{};
 };
 
-// Throws std::runtime_error, whose text names `call` and the reason, unless the call succeeded.
+// Throws a std::runtime_error that names `call` and the reason if the call failed.
 inline void check(hcclResult_t result, const char* call) {
   if (result == hcclSuccess) return;
   const char* text = hcclGetLastErrorMessage();

@@ -9,8 +9,8 @@ GIVE_UP_SECONDS = 0.005  # shorter runs are too noisy to exclude a setting
 
 
 def estimate(side, collective, size, seconds, limit=math.inf, **options):
-    """Returns a rough estimate of the nanoseconds per call. Makes longer and longer runs until a run takes `seconds`,
-    or until the time per call certainly exceeds `limit` nanoseconds."""
+    """Returns a rough estimate of the nanoseconds per call. Makes ever longer runs, until one takes about `seconds` or
+    the time per call clearly exceeds `limit` nanoseconds."""
     iterations = 2
     while True:
         each = side.run(collective, size, iterations, warmup=1, **options)
@@ -63,7 +63,7 @@ class Cell:
         return self.best_of(self.floors)
 
     def ratio_to(self, samples):
-        """Returns the median over the rounds of hccl's time relative to `samples`. Returns None if either is empty."""
+        """Returns hccl's time relative to `samples`, as the median over the rounds, or None without samples."""
         if not samples or not self.ours:
             return None
         return statistics.median(a / b for a, b in zip(self.ours, samples))
@@ -84,7 +84,7 @@ class Cell:
 
 
 def iterations_for(seconds, estimates):
-    """Returns the number of iterations for which the fastest side takes `seconds`. `estimates` are nanoseconds per
+    """Returns the number of iterations that take the fastest side about `seconds`. `estimates` are nanoseconds per
     call."""
     return max(2, math.ceil(1.1 * seconds * 1e9 / min(estimates)))
 

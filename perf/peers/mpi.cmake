@@ -16,8 +16,8 @@ function(hccl_mpi_driver name source folders libraries)
   target_link_libraries(${name} PRIVATE hccl_peers_session hccl_warnings)
 endfunction()
 
-# Searches for MPI only if its header directories exist. Debian's openmpi-bin alone has the compiler wrapper but no headers;
-# FindMPI would then report an error.
+# Searches for MPI only if its header directories exist. With Debian's openmpi-bin alone, the compiler wrapper exists but the
+# headers do not, and FindMPI would report an error.
 set(mpi_folders "")
 find_program(HCCL_MPICC mpicc)
 if(HCCL_MPICC)

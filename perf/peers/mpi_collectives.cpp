@@ -2,7 +2,7 @@
 // MPI's side of the comparison: blocking collectives in sequence. Implements the command protocol
 // of command.h. `variant` forces an algorithm of Open MPI's coll/tuned; with variant 0, the library
 // chooses. For reduce_scatter, variants 1 to 9 are algorithms of MPI_Reduce_scatter_block. Variants
-// of 10 or more call MPI_Reduce_scatter: 10 with Open MPI's choice, 11 and more with a forced
+// of 10 or more call MPI_Reduce_scatter: 10 with Open MPI's choice, 11 and above with a forced
 // algorithm. Forcing requires OMPI_MCA_coll_tuned_use_dynamic_rules=1 in the environment.
 #include "command.h"
 #include "session.h"
@@ -160,8 +160,8 @@ class MpiEngine final : public Engine {
   std::map<std::pair<Collective, int>, MPI_Comm> communicators_;
 };
 
-// The board, in memory that all ranks map. All ranks must be on one machine, even if MPI considers
-// them to be on several.
+// The board, in memory that all ranks map. All ranks must be on one machine, even if MPI treats it
+// as several.
 class SharedBoard {
  public:
   SharedBoard(int rank, int ranks) {

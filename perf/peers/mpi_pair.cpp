@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of hccl_pair with MPI. mpirun starts both ranks.
+// Makes the same calls as hccl_pair, but with MPI. mpirun starts both ranks.
 //   mpi_pair ping_pong|exchange|all_reduce BYTES CALLS
 #include "pair.h"
 

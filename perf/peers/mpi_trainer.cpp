@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The training loop of ddp_trainer with MPI_Allreduce for its gradients, for comparison. With
-// --no-communication as the first argument, each rank trains alone. The difference in time is the
-// cost of communication.
+// ddp_trainer's training loop, but with MPI_Allreduce for the gradients, for comparison. With
+// --no-communication as the first argument, each rank trains alone, which shows the cost of
+// communication.
 #include "errors.h"
 #include "rank_program.h"
 #include "report_error.h"

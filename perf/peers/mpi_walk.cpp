@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The walk of hccl_walk with MPI. mpirun starts the ranks.
+// The same walk as in hccl_walk, but with MPI. mpirun starts the ranks.
 //   mpi_walk PAIRS BYTES ROUNDS [--reallocate]
 #include "walk.h"
 

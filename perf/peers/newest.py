@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The newest releases of the other libraries, from PyPI: what is installed, and how their drivers are started.
 
-    perf/peers/newest.py    # installs them into build/peers, each into an environment of its own: their files collide
+    perf/peers/newest.py    # installs them into build/peers, each in its own environment, because their files collide
 
 A library that cannot be installed is named on standard error, and left out of the comparison."""
 import os
@@ -19,8 +19,8 @@ FOLDER = Path(__file__).resolve().parents[2] / "build" / "peers"
 
 
 class Setting:
-    """Variables for a driver. `spins` means that waiting ranks spin. A call then takes milliseconds if the ranks
-    outnumber the cores."""
+    """Environment variables for a driver. `spins` means that waiting ranks spin, so that a call takes milliseconds if
+    ranks outnumber cores."""
 
     def __init__(self, label, variables, spins=False, algorithms=False):
         self.label, self.variables, self.spins = label, variables, spins
@@ -31,7 +31,7 @@ class Peer:
     """A library from PyPI. Its drivers are in build/<preset>/bin."""
 
     def __init__(self, name, title, packages, settings, launcher=(), alone=False, lacks=()):
-        self.name = name  # names its folder; a part of the names of its drivers
+        self.name = name  # the name of its folder, and part of its drivers' names
         self.title = title
         self.packages = packages
         self.settings = settings
@@ -60,7 +60,7 @@ class Peer:
         if not os.access(self.driver(binaries, program), os.X_OK):
             return f"{self.title} (not installed)"
         if collective in self.lacks:
-            return f"{self.title} for {collective} (not in its API for processors)"
+            return f"{self.title} for {collective} (not in its API for CPUs)"
         if not self.usable_settings(ranks):
             return f"{self.title} with more ranks than cores (a call takes tens of milliseconds)"
         return ""

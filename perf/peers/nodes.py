@@ -34,7 +34,7 @@ LARGEST_SEND = MIB
 TCP = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "tcp,self", "OMPI_MCA_btl_tcp_if_include": "lo"}
 FORCED = {**TCP, "OMPI_MCA_coll_tuned_use_dynamic_rules": "1"}
 BUFFERED = {**FORCED, "OMPI_MCA_btl_tcp_sndbuf": str(SOCKET_BUFFER), "OMPI_MCA_btl_tcp_rcvbuf": str(SOCKET_BUFFER)}
-# Makes Open MPI send large messages in pieces that the receiver copies, instead of directly to the receiver's buffer.
+# Makes Open MPI send large messages in pieces that the receiver copies, instead of writing to the receiver's buffer.
 SENT = {**FORCED, "OMPI_MCA_btl_tcp_flags": "send", "OMPI_MCA_btl_tcp_max_send_size": str(LARGEST_SEND)}
 GLOO_ALGORITHMS = ["ring", "bcube", "AllreduceRing", "AllreduceRingChunked", "AllreduceHalvingDoubling"]
 GLOO_POLLED = [f"{name}, polling" for name in GLOO_ALGORITHMS[2:]]
@@ -45,15 +45,15 @@ RAW_VARIANTS = [f"{buffers}, {call} a call" for buffers in ("kernel's buffers", 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__)
-    parser.add_argument("--nodes", type=int, default=2, choices=[2], help="number of nodes, of one rank each")
+    parser.add_argument("--nodes", type=int, default=2, choices=[2], help="number of nodes, with one rank each")
     parser.add_argument("--build", default="build/release", help="build tree with the drivers (build/release)")
     parser.add_argument("--sizes", type=parse_list(parse_size), default=SIZES, metavar="SIZE,SIZE",
                         help="8,4K,64K,1M,4M,16M,64M")
     parser.add_argument("--rounds", type=int, help="interleaved rounds (5; 2 with --quick)")
-    parser.add_argument("--seconds", type=float, help="minimum seconds of a cell (0.3; 0.1 with --quick)")
+    parser.add_argument("--seconds", type=float, help="minimum seconds per cell (0.3; 0.1 with --quick)")
     parser.add_argument("--quick", action="store_true", help="fewer rounds, shorter cells")
     parser.add_argument("--json", metavar="FILE", help="write every sample, in nanoseconds")
-    parser.add_argument("--write", metavar="FILE", help="write the results to their section of this document")
+    parser.add_argument("--write", metavar="FILE", help="write the results to their section of FILE")
     parser.add_argument("--check", action="store_true", help="exit 1 if a goal that must be reached is missed")
     options = parser.parse_args()
     options.shown = shown_arguments(sys.argv[1:], {"--nodes", "--build", "--json", "--write"})
@@ -67,15 +67,15 @@ def parse_arguments():
 
 
 class PingPong(Side):
-    """A round trip of a message."""
+    """A side whose call is the round trip of a message."""
 
     def run(self, collective, size, iterations, warmup, latency=True, in_place=False):
         return super().run(collective, size, iterations, warmup, latency, in_place)
 
 
 class AcrossNodes(Field):
-    """Ranks that communicate only over loopback. `missing` has the reason for each library that is left out because it
-    is not installed."""
+    """Ranks that communicate only over loopback. `missing` maps each library that is not installed to an explanation,
+    and these libraries are left out."""
 
     least_floor_size = 1
 
@@ -146,7 +146,7 @@ def free_port():
 
 
 def run_iperf():
-    """Returns the gigabytes per second of each direction. Both directions run at the same time, each over its own
+    """Returns the gigabytes per second in each direction. Both directions run at the same time, each over its own
     connection."""
     if not shutil.which("iperf3"):
         raise YardstickError("iperf3 is not installed")
@@ -201,14 +201,14 @@ def show_yardstick(runs):
 
 
 def show_exchange(sections):
-    """Returns a text that compares the time of one message with that of an exchange. An exchange is two messages at the
-    same time, as in an all-reduce of 8 B."""
+    """Returns a text that compares the time of one message with that of an exchange: two simultaneous messages, as in
+    an all-reduce of 8 B."""
     cells = {section: cell for section, cells in sections for cell in cells if cell.size == 8}
     if not {"nodes", "nodes latency"} <= cells.keys():
         return ""
     ours, ping_pong = (statistics.median(samples) for samples in (cells["nodes latency"].ours, cells["nodes latency"].floor[1]))
     exchange = statistics.median(cells["nodes"].floor[1])
-    return (f"8 B, with a synchronise after each call: hccl takes {2 * ours / ping_pong:.2f} times half a raw ping-pong and "
+    return (f"8 B, waiting for each call: hccl takes {2 * ours / ping_pong:.2f} times half a raw ping-pong and "
             f"{ours / exchange:.2f} times a raw exchange, which takes {2 * exchange / ping_pong:.2f} times half a raw ping-pong.")
 
 

@@ -18,7 +18,7 @@
 
 #include <oneapi/ccl.hpp>
 
-// A null pointer, to which the linker resolves the function pointers of a profiler in oneCCL (see
+// A null pointer, to which the linker resolves oneCCL's function pointers for a profiler (see
 // oneccl.cmake).
 extern "C" void* hccl_no_profiler;
 void* hccl_no_profiler = nullptr;
@@ -138,7 +138,7 @@ class OneCclEngine final : public Engine {
   std::optional<ccl::communicator> comm_;
   std::vector<float> send_;
   std::vector<float> recv_;
-  int generation_ = 0;  // of the buffers
+  int generation_ = 0;  // counts the allocations of the buffers
 };
 
 int run_ranks(int ranks) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures how much of the gradients' communication between two hosts is not hidden behind computation. Compares two
-modes of ddp_trainer in turns: ddp, which sends while it computes, and fast_ddp, which sends afterwards.
+"""Measures how much of the gradients' communication between two hosts is not hidden behind computation. Alternates
+between two modes of ddp_trainer: ddp, which sends while it computes, and fast_ddp, which sends afterwards.
 
 The hosts are network namespaces, one rank each, joined by a link that a token bucket limits. tests/support/hosts.sh
 creates them, which needs root and iproute2. Prints Markdown to standard output and progress to standard error. The
@@ -19,8 +19,8 @@ from drivers import end_with_parent, our_environment
 
 HOSTS = os.path.join(os.path.dirname(__file__), "../../tests/support/hosts.sh")
 MODES = ["ddp", "fast_ddp"]
-# 18 MB of gradients in layers of 2.6 MB and buckets of 1 MiB. Only the communication of the last large layer has no
-# computation to overlap with.
+# 18 MB of gradients in layers of 2.6 MB and buckets of 1 MiB. Only the last large layer's communication has no
+# computation to hide behind.
 MODEL = ["--hidden", ",".join(["800"] * 8), "--bucket-mib", "1", "--batch", "512", "--micro-batch", "256",
          "--epochs", "2"]
 EXPOSED_MUST = 0.5  # maximum exposed communication of ddp, relative to that of fast_ddp

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The measurement that all programs of the comparison over RoCE (roce.py) use.
+// The measurement shared by the programs of the comparison over RoCE (roce.py).
 #pragma once
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 // With mode=latency, an iteration is a round trip of two messages.
 //   raw_socket
 // Only collective=sendrecv is supported. `variant` selects the socket buffers (0-2: the kernel's
-// default; 3-5: 1 MiB; 6-8: 4 MiB). The three variants of a group differ in the bytes per system
+// default; 3-5: 1 MiB; 6-8: 4 MiB). Within a group, the variants differ in the bytes per system
 // call (64 KiB, 512 KiB, everything).
 #include "child.h"
 #include "command.h"
@@ -42,7 +42,7 @@ constexpr std::array<int, 3> kSocketBuffers{0, 1 << 20, 4 << 20};
 constexpr std::array<std::size_t, 3> kCallBytes{std::size_t{64} << 10, std::size_t{512} << 10,
                                                 std::numeric_limits<std::size_t>::max()};
 constexpr int kVariants = static_cast<int>(kSocketBuffers.size() * kCallBytes.size());
-// The number of attempts before a process sleeps in poll(2).
+// The number of times that a process yields and tries again before it sleeps in poll(2).
 constexpr int kYields = 1000;
 
 int require(int result, const char* what) {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Formats a run in Markdown: facts about the machine, one table for each section, and the results of the goals."""
+"""Formats a run in Markdown: facts about the machine, one table for each section, and the verdicts on the goals."""
 import json
 import os
 import statistics

@@ -3,9 +3,9 @@
 """Compares hccl over RoCE v2 with perftest's ib_write_bw and ib_send_lat, Open MPI over UCX, hccl over TCP, and a plain
 TCP socket, between two nodes of one rank each. All take turns in one run.
 
-The nodes are those of a virtual machine with soft-RoCE devices, which run-in-rxe-vm starts (RXE_VM gives the path of
-this script; the default is in ../shared/rxe beside the checkout). Prints Markdown to standard output and progress to
-standard error. On two idle cores a run takes about four minutes."""
+The nodes are in a virtual machine with soft-RoCE devices, which the script run-in-rxe-vm starts (set RXE_VM to its
+path; the default is in ../shared/rxe beside the checkout). Prints Markdown to standard output and progress to standard
+error. On two idle cores a run takes about four minutes."""
 import argparse
 import json
 import os
@@ -23,7 +23,7 @@ from page import require_section, show_run, shown_arguments, table, write_sectio
 MIB = 1 << 20
 LARGE = [4 * MIB, 16 * MIB]
 PING_PONGS, EXCHANGES = 1000, {4 * MIB: 10, 16 * MIB: 4}
-WRITES = {64 << 10: 1500, LARGE[0]: 25}  # {bytes: writes} for perftest's default size and for the size that hccl uses
+WRITES = {64 << 10: 1500, LARGE[0]: 25}  # {bytes: writes}: perftest's default size, and the size that hccl uses
 LATENCY_MUST, LATENCY_AIM = 1.5, 1.2
 BANDWIDTH_MUST, BANDWIDTH_AIM = 0.9, 0.97
 ARITHMETIC_MUST = 0.75  # for all-reduces, whose speed the emulated processor limits
@@ -187,7 +187,7 @@ def main():
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--build", default="build/release", help="build tree with the drivers (build/release)")
     parser.add_argument("--rounds", type=int, default=5, help="interleaved rounds (5)")
-    parser.add_argument("--write", metavar="FILE", help="write the results to their section of this document")
+    parser.add_argument("--write", metavar="FILE", help="write the results to their section of FILE")
     parser.add_argument("--check", action="store_true", help="exit 1 if a goal that must be reached is missed")
     options = parser.parse_args()
     given = [argument for argument in sys.argv[1:] if argument != "--rxe"]

@@ -25,7 +25,7 @@ SIDES = {"plain": "plain tensor", "bucket": "DDP's bucket", "allocator": "alloca
 
 
 def run_ranks(ranks, program, *arguments):
-    """Runs a program of this folder under torchrun and returns its output."""
+    """Runs a program from this folder under torchrun, and returns its output."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith(("HCCL_", "DDP_"))}
     if "hpu" in arguments:
         variables["HCCL_EMU_HPU"] = "1"
@@ -73,7 +73,7 @@ def show_race(samples):
 
 
 def train(options):
-    """Returns the times of each training, by side, as lists over the rounds."""
+    """Returns {training: {side: [times of a round]}}."""
     sides = {"gloo": ["--backend", "gloo"], "hccl": ["--backend", "hccl"],
              "hccl, allocator": ["--backend", "hccl", "--allocator"]}
     if importlib.util.find_spec("hccl_torch_hpu"):
@@ -132,8 +132,8 @@ def parse():
     parser.add_argument("--sizes", type=parse_list(parse_size), default=SIZES, help="1K to 64M")
     parser.add_argument("--models", type=parse_list(str), default=["34 MB", "400 MB"], help="34 MB,400 MB")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=20, help="steps of a training in a round (20)")
-    parser.add_argument("--seconds", type=float, default=0.1, help="seconds of calls in a cell of a round (0.1)")
+    parser.add_argument("--steps", type=int, default=20, help="steps per training and round (20)")
+    parser.add_argument("--seconds", type=float, default=0.1, help="seconds of calls per cell and round (0.1)")
     parser.add_argument("--quick", action="store_true", help="fewer rounds, sizes and ranks, and the smaller model")
     parser.add_argument("--only", choices=("collectives", "training"))
     parser.add_argument("--json", metavar="FILE", help="write all samples")

@@ -17,7 +17,7 @@ WARM_UP = 2
 
 
 def call_of(collective, group, input, output):
-    """Returns a function that makes the call. The size of `input` and `output` is that of an all-gather's output or a
+    """Returns a function that makes the call. `input` and `output` are both as large as an all-gather's output or a
     reduce-scatter's input."""
     part = input.tensor_split(dist.get_world_size())[0]
     return {"all_reduce": lambda: dist.all_reduce(input, group=group),
@@ -53,7 +53,7 @@ def main():
     parser.add_argument("--collectives", type=parse_list(str), default=list(COLLECTIVES))
     parser.add_argument("--sizes", type=parse_list(parse_size), required=True)
     parser.add_argument("--rounds", type=int, required=True)
-    parser.add_argument("--seconds", type=float, required=True, help="seconds of calls in a cell of a round")
+    parser.add_argument("--seconds", type=float, required=True, help="seconds of calls per cell and round")
     parser.add_argument("--json", required=True)
     options = parser.parse_args()
     dist.init_process_group("hccl")

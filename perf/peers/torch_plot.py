@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws a comparison of PyTorch's backends as one SVG: hccl's speed-up over gloo by size. There is a panel for each
-number of ranks, in which each collective has a line for plain tensors and one for tensors in shared memory."""
+"""Draws a comparison of PyTorch's backends as one SVG: hccl's speed-up over gloo by size, in a panel for each number of
+ranks. Each collective has a line for plain tensors and one for tensors in shared memory."""
 import os
 import statistics
 import sys

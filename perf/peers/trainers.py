@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares ways to train a model: ddp_trainer in its three modes, and the same loop with MPI_Allreduce and without
+"""Compares ways to train a model: ddp_trainer's three modes, and the same loop with MPI_Allreduce or without any
 communication. All take turns in one run.
 
 Prints Markdown to standard output and progress to standard error. docs/performance.md describes what is measured. On
@@ -41,7 +41,7 @@ def parse_arguments():
     parser.add_argument("--rounds", type=int, help="interleaved rounds (3; 1 with --quick)")
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
     parser.add_argument("--json", metavar="FILE", help="write every sample")
-    parser.add_argument("--write", metavar="FILE", help="write the results to their section of this document")
+    parser.add_argument("--write", metavar="FILE", help="write the results to their section of FILE")
     parser.add_argument("--check", action="store_true", help="exit 1 if a goal is missed")
     options = parser.parse_args()
     options.rounds = options.rounds or (1 if options.quick else 3)
@@ -137,8 +137,8 @@ class Race:
         return min(self.theirs, key=lambda side: statistics.median(side.steps))
 
     def faster(self, side):
-        """Returns two speed-ups over the best of Open MPI: one for the time that communication adds to a step (a ratio
-        of medians), and one for the exposed communication (a median of ratios)."""
+        """Returns two speed-ups over Open MPI's best setting: for the time that communication adds to a step (a ratio
+        of medians), and for the exposed communication (a median of ratios)."""
         mine, other = statistics.median(side.added(self.alone)), statistics.median(self.best.added(self.alone))
         return (other / mine if mine > 0 else float("inf")), ratio(self.best.exposed, side.exposed)
 

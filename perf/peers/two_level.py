@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Compares all-reduces between two nodes with several ranks each: hccl over TCP on loopback, and Open MPI between two
-network namespaces, with shared memory within each. The floor is hccl with one rank on each node. All take turns in one
-run.
+network namespaces, with shared memory within each. The floor is hccl with one rank per node. All take turns in one run.
 
 Prints Markdown to standard output and progress to standard error. Open MPI is left out without root and iproute2, which
 the namespaces need. On two idle cores a run takes about five minutes."""
@@ -28,13 +27,13 @@ SIZES = [8, 512, 4 * KIB, 32 * KIB, 256 * KIB, 2 * MIB, 16 * MIB]
 VERIFY_UP_TO = 2 * MIB
 NODES = 2
 HOSTS_SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tests", "support", "hosts.sh")
-# If ranks outnumber cores and waiting ranks do not yield, Open MPI takes thousands of times as long.
+# If ranks outnumber cores, Open MPI takes thousands of times as long unless waiting ranks yield.
 YIELDING = {"OMPI_MCA_mpi_yield_when_idle": "1"}
 HIERARCHICAL = {**YIELDING, "OMPI_MCA_coll_han_priority": "100", "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
 
 
 class Hosts:
-    """Two network namespaces that are connected, and the agent with which mpirun starts processes in them."""
+    """Two connected network namespaces, and the agent with which mpirun starts processes in them."""
 
     def __init__(self):
         self.tag = f"{os.getpid()}-bench"
@@ -84,7 +83,7 @@ class SeveralRanks(Field):
                         (("yielding", YIELDING), ("tuned", {**TUNED, **YIELDING}), ("coll/han", HIERARCHICAL))]
 
     def start_mpi(self, name, settings):
-        # mpirun passes the variables of Open MPI to the ranks of both hosts.
+        # mpirun passes Open MPI's variables to the ranks on both hosts.
         argv = self.hosts.mpirun(self.ranks // NODES, os.path.abspath(f"{self.binaries}/mpi_collectives"))
         return self.start(name, argv, {**mpi_environment(), **settings})
 
@@ -92,14 +91,14 @@ class SeveralRanks(Field):
 def parse_arguments():
     parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__)
     parser.add_argument("--two-level", action="store_true", help="measure this comparison")
-    parser.add_argument("--ranks", type=parse_list(int), default=[8], metavar="N,N", help="numbers of ranks on both nodes (8)")
+    parser.add_argument("--ranks", type=parse_list(int), default=[8], metavar="N,N", help="total ranks, half on each node (8)")
     parser.add_argument("--build", default="build/release", help="build tree with the drivers (build/release)")
     parser.add_argument("--sizes", type=parse_list(parse_size), default=SIZES, metavar="SIZE,SIZE",
                         help="8,512,4K,32K,256K,2M,16M")
     parser.add_argument("--rounds", type=int, default=5, help="interleaved rounds (5)")
-    parser.add_argument("--seconds", type=float, default=0.2, help="minimum seconds of a cell (0.2)")
+    parser.add_argument("--seconds", type=float, default=0.2, help="minimum seconds per cell (0.2)")
     parser.add_argument("--json", metavar="FILE", help="write every sample, in nanoseconds")
-    parser.add_argument("--write", metavar="FILE", help="write the results to their section of this document")
+    parser.add_argument("--write", metavar="FILE", help="write the results to their section of FILE")
     parser.add_argument("--check", action="store_true", help="exit 1 if a goal that must be reached is missed")
     options = parser.parse_args()
     arguments = [argument for argument in sys.argv[1:] if argument != "--two-level"]  # has no value
@@ -120,7 +119,7 @@ def why_no_peer(build):
 
 
 def measure(options, hosts):
-    """Returns the cells and the title of Open MPI, or None."""
+    """Returns the cells, and Open MPI's title (None if it was not measured)."""
     cells, title = [], None
     for ranks in options.ranks:
         with SeveralRanks(options.build, ranks, hosts) as field:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The measurement of the programs that compare libraries on new buffers (cold.py): all-reduces that
-// use many pairs of buffers in turn.
+// The measurement shared by the programs of the comparison on new buffers (cold.py): all-reduces
+// that use many pairs of buffers in turn.
 #pragma once
 
 #include "addresses.h"
@@ -19,7 +19,7 @@ namespace peers {
 
 struct Walk {
   std::size_t pairs = 1;  // each pair consists of an input and an output
-  std::size_t bytes = 0;  // of each buffer
+  std::size_t bytes = 0;  // size of each buffer
   std::size_t rounds = 1;
   // If true, the buffers of a call are allocated just before the call and freed after it.
   bool reallocates = false;
@@ -73,11 +73,11 @@ inline double time_calls(WalkLibrary& library, std::span<const WalkLibrary::Pair
   for (const WalkLibrary::Pair& pair : pairs) library.all_reduce(pair, count);
   library.finish_calls();
   const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - begin;
-  library.barrier();  // a rank that went on would slow down those that still measure
+  library.barrier();  // a rank that went on would slow down ranks that are still measuring
   return time.count();
 }
 
-// Returns the microseconds per call of each round.
+// Returns each round's microseconds per call.
 inline std::vector<double> walk(WalkLibrary& library, const Walk& plan,
                                 std::span<const float> input) {
   std::vector<double> times(plan.rounds);
@@ -99,8 +99,8 @@ inline std::vector<double> walk(WalkLibrary& library, const Walk& plan,
   return times;
 }
 
-// Warms the library up with short calls and makes the walk. Rank 0 prints the microseconds per call
-// of each round on one line. Returns the number of wrong elements of a call with the same input.
+// Warms the library up with short calls and makes the walk. Rank 0 prints each round's microseconds
+// per call, all on one line. Returns the number of wrong elements in a call with the same input.
 inline std::uint64_t measure_walk(WalkLibrary& library, const Walk& plan, int rank, int ranks) {
   constexpr int kShortCalls = 200;
   std::vector<float> input(plan.bytes / sizeof(float));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that the parent shares with the ranks that it starts: each rank's progress, the report of
-// a failure, and space for expected results that the ranks compute together. No file backs the
-// memory.
+// Anonymous memory that the parent shares with the ranks that it starts: each rank's progress, the
+// report of a failure, and space for expected results that the ranks compute together.
 #pragma once
 
 #include <atomic>
@@ -30,7 +29,7 @@ struct alignas(64) RankRecord {
   std::atomic<Phase> phase{Phase::starting};
   std::atomic<std::uint64_t> row_bytes{0};
   std::atomic<std::uint64_t> calls{0};  // collectives queued so far
-  std::atomic<bool> reported{false};    // if true, the rank's failure is not reported again
+  std::atomic<bool> reported{false};    // the rank's failure has been reported
   std::atomic<bool> finished{
       false};  // whether the rank has completed its run, even if its data was wrong
 };

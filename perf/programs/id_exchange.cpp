@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exchanges the unique id by a pipe or by PMIx.
+// Exchanges the unique id over a pipe or through PMIx.
 #include "id_exchange.h"
 
 #include "pmix_client.h"

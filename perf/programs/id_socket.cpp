@@ -121,8 +121,8 @@ void serve(const LaunchEnvironment& launch, const hcclUniqueId& id, Clock::time_
     }
     if (readable == 0) {
       throw RunError(
-          text("after ", seconds, " s ", missing.size(), " of ", launch.size, " processes of the ",
-               launch.launcher, " job have not requested the unique id, the first of them rank ",
+          text("after ", seconds, " s, ", missing.size(), " of ", launch.size, " processes of the ",
+               launch.launcher, " job have not requested the unique id, among them rank ",
                *missing.begin(), "; start all processes on this node, or set HCCL_COMM_ID"));
     }
     const Socket client(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));

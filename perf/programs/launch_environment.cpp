@@ -15,8 +15,8 @@
 namespace hccl_perf {
 namespace {
 
-// The variables of a launcher. Each fact has up to two variables; the first one that is set is
-// used.
+// The variables of a launcher. Each fact is in up to two variables, of which the first that is set
+// counts.
 struct Variables {
   const char* launcher;
   const char* required;  // another variable that must be set; null if rank and size are enough
@@ -66,7 +66,7 @@ constexpr Variables kLaunchers[] = {
      {"MASTER_PORT"}},
 };
 
-// Returns the first of `names` that is set, or null if none is.
+// Returns the first variable in `names` that is set, or null if none is.
 const char* first_set(const Environment& environment, const char* const (&names)[2]) {
   for (const char* name : names) {
     if (name != nullptr && value_of(environment, name) != nullptr) return name;
@@ -74,8 +74,8 @@ const char* first_set(const Environment& environment, const char* const (&names)
   return nullptr;
 }
 
-// Returns the number in the first of `names` that is set. Returns `absent` if none is set, or if
-// the value lists the numbers of several nodes.
+// Returns the value of the first variable in `names` that is set. Returns `absent` if none is set,
+// or if the value lists the numbers of several nodes.
 int number(const Environment& environment, const char* const (&names)[2], int absent) {
   const char* name = first_set(environment, names);
   if (name == nullptr) return absent;
@@ -93,7 +93,7 @@ std::string job_name(const Variables& variables, const Environment& environment)
   if (std::strcmp(variables.launcher, "Slurm") == 0)
     name += text('.', environment("SLURM_STEP_ID"));
   // Without a job number, or with torchrun, the process id of the launcher's agent identifies the
-  // job: the agent is the parent of all ranks of the job on this node.
+  // job: the agent is the parent of all the job's ranks on this node.
   const bool torchrun = std::strcmp(variables.launcher, "torchrun") == 0;
   if (job == nullptr || torchrun) name += text(".parent", getppid());
   return name;

@@ -26,14 +26,14 @@ using Environment = std::function<const char*(const char*)>;
 // Returns the value of a variable, or null if the variable is not set or is empty.
 [[nodiscard]] const char* value_of(const Environment& environment, const char* name);
 
-// Parses the value `written` of the environment variable `name`. Throws UsageError, which names the
-// variable, unless the value is a number from `least` to `most`.
+// Parses `written`, the value of the environment variable `name`. Throws a UsageError that names
+// the variable unless the value is a number from `least` to `most`.
 [[nodiscard]] int number_of(const char* name, const char* written, int least, int most);
 
 inline constexpr int kMostRanks = 4096;      // in a communicator
 inline constexpr int kMostRanksOfNode = 64;  // in a communicator, on one node
 
-// Returns the contents of the launcher's variables, or nothing if no launcher is recognised. Throws
+// Returns the values of the launcher's variables, or nothing if no launcher is recognised. Throws
 // UsageError if a variable is not a number, or if the numbers contradict each other.
 [[nodiscard]] std::optional<LaunchEnvironment> find_launcher(const Environment& environment);
 

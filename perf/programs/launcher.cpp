@@ -30,8 +30,8 @@ using Clock = std::chrono::steady_clock;
 // After a failure, processes that have not ended within this time are killed.
 constexpr auto kGrace = std::chrono::milliseconds(800);
 
-// Returns the number of processes that the kernel has killed since boot because memory ran out, or
-// -1 if that number is unknown.
+// Returns the number of processes that the kernel's OOM killer has killed since boot, or -1 if that
+// number is unknown.
 long out_of_memory_kills() {
   std::ifstream file("/proc/vmstat");
   std::string name;
@@ -102,8 +102,8 @@ class Supervisor {
 void Supervisor::run_child(int process, const std::function<int(const ChildLinks&)>& child) {
   sigprocmask(SIG_SETMASK, &previous_mask_, nullptr);
   notice_.close_write();
-  // Only process 0 may hold the write end. If it ends, the processes that wait for the id then get
-  // end of file.
+  // Only process 0 may hold the write end, so that processes waiting for the id get an end of file
+  // if it ends.
   if (process == 0) {
     id_.close_read();
     board_of_process_0 = &board_;

@@ -27,8 +27,8 @@ constexpr int kLibraryGraceMs = 400;
 constexpr auto kNoticeGrace = std::chrono::milliseconds(250);
 
 // A thread that ends the process locks this mutex before it claims a report (RankRecord::reported),
-// and never unlocks it. Otherwise, its std::_Exit() could end the process before another thread has
-// written the line that it has claimed.
+// and never unlocks it. Otherwise, its std::_Exit() could end the process while another thread that
+// has claimed a report is about to write it.
 std::mutex last_report;
 
 // Polls up to two descriptors, ignoring those that are -1. Returns 0 on a time-out, and otherwise 1

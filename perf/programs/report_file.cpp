@@ -73,8 +73,8 @@ bool write_all(int descriptor, std::string_view left) {
   return true;
 }
 
-// Replaces the target with the file. After a crash of the machine, the target has either the old
-// contents or all of the new contents.
+// Replaces the target with the file. After a system crash, the target has either the old contents
+// or all of the new contents.
 bool take_name(Output& output, const std::string& target) {
   if (fsync(output.descriptor) != 0) return false;
   if (output.name.empty()) {

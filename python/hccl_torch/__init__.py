@@ -5,7 +5,7 @@
 
     torch.distributed.init_process_group("hccl")
 
-Other functions of this module place tensors in memory that the ranks share, and return the counts of calls and bytes.
+The module's functions place tensors in memory that the ranks share, and report the numbers of calls and bytes.
 """
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def empty_cache() -> None:
 
 
 def stats() -> dict[str, dict[str, int]]:
-    """Returns the counts of this process's calls to the backend, by function of ``torch.distributed``.
+    """Returns the counts of this process's calls to the backend, keyed by the ``torch.distributed`` function.
 
     Each entry has ``calls``; ``bytes``, the size of the input tensors (for receives, of the filled tensors);
     ``zero_copy``, the calls whose tensors were all in shared memory; and ``staged``, the other calls. Each call inside
@@ -102,16 +102,16 @@ def reset_stats() -> None:
 def initialize_distributed_hpu(
     world_size: int | None = None, rank: int | None = None, local_rank: int | None = None
 ) -> tuple[int, int, int]:
-    """Sets, for programs that mpirun starts, the environment variables that ``init_process_group`` reads.
+    """For programs started by mpirun: sets the environment variables that ``init_process_group`` reads.
 
     Replaces the function of the same name that programs for Gaudi call before they create the group. Sets
-    ``WORLD_SIZE``, ``RANK`` and ``LOCAL_RANK`` to the arguments. For an argument that is None, takes the value of Open
-    MPI's mpirun, else keeps the variable's value, else sets 1, 0 and 0. Sets ``MASTER_ADDR`` to localhost and
+    ``WORLD_SIZE``, ``RANK`` and ``LOCAL_RANK`` to the arguments. For an argument that is None, uses the value from Open
+    MPI's mpirun, else the variable's old value, else the default: 1, 0 and 0. Sets ``MASTER_ADDR`` to localhost and
     ``MASTER_PORT`` to 12345 unless they are set. Sets ``ID`` to the rank. Sets ``HLS_MODULE_ID`` to the entry of
     ``HABANA_VISIBLE_MODULES`` for the local rank, or to the local rank if that variable is not set.
 
     Returns:
-        The number of ranks, this rank, and this rank's local rank on the host.
+        The number of ranks, this rank, and the local rank.
     """
     numbers = []
     for name, given, theirs, alone in (("WORLD_SIZE", world_size, "SIZE", 1), ("RANK", rank, "RANK", 0),
@@ -152,10 +152,9 @@ _quiesces_at_exit = False
 
 
 def _quiesce_at_exit() -> None:
-    """Registers an exit function that prevents callbacks of futures while the interpreter ends. Such a callback would
-    hang, because it runs on a thread of the extension and needs the GIL. Exit functions run in reverse order of
-    registration. This one is registered early, by ``import torch``, so it runs after the program's own exit
-    functions."""
+    """Registers an exit function that prevents futures' callbacks during interpreter shutdown. A callback would hang
+    then, because it runs on a thread of the extension and needs the GIL. Exit functions run in reverse order of
+    registration. ``import torch`` registers this function early, so it runs after the program's own exit functions."""
     global _quiesces_at_exit
     if _quiesces_at_exit:
         return

@@ -64,7 +64,7 @@ def _has_several_processes() -> bool:
 
 
 class _Patcher(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Lets the other finders find accelerate.state, and patches that module as soon as it has been executed."""
+    """Lets the other finders find accelerate.state, and patches that module as soon as it is loaded."""
 
     def __init__(self) -> None:
         self._loader = None

@@ -36,8 +36,8 @@ MemoryRange::Run take_range_of_pages(const MemoryRange& memory,
   }
 }
 
-// Throws unless the tensor's memory is accessible. Skips tensors of the pool, whose memory belongs
-// to the library, and HPU tensors, whose memory is on the device.
+// Throws unless the tensor's memory is accessible. Skips tensors from the pool, whose memory
+// belongs to the library, and HPU tensors, whose memory is on the device.
 void require_access(const at::Tensor& tensor, const char* call, bool writable) {
   if (!tensor.is_cpu() || !tensor.has_storage() || tensor.numel() == 0 ||
       MemoryPool::instance().contains(tensor.const_data_ptr()))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks the memory that this backend copies from or to, so that unmapped or protected memory
-// causes an error instead of a signal. The library checks the memory of its own copies.
+// causes an error instead of a signal. The library itself checks the memory that it copies.
 #pragma once
 
 #include <ATen/core/Tensor.h>

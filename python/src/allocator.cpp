@@ -18,8 +18,8 @@ thread_local c10::Allocator* redirected = nullptr;
 
 bool (*release_redirected)(void* memory) = nullptr;
 
-// Frees a block of the pool, of a guard's allocator, or of the default allocator. A tensor that was
-// created before SetCPUAllocator() may have memory of the default allocator.
+// Frees a block from the pool, a guard's allocator or the default allocator. A tensor created
+// before SetCPUAllocator() may have memory from the default allocator.
 void free_any(void* memory) {
   if (MemoryPool::instance().contains(memory)) {
     if (release_redirected != nullptr && release_redirected(memory)) return;

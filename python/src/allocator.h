@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PyTorch's allocators over the pool of shared memory.
+// Allocators for PyTorch that use the pool of shared memory.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@ namespace hccl_torch {
 // memory is left.
 [[nodiscard]] at::Tensor empty(at::IntArrayRef size, const at::TensorOptions& options);
 
-// Returns a tensor as empty() does, for temporary data of an operation. Forked children do not get
-// the tensor's memory.
+// Returns a tensor as empty() does, for an operation's temporary data. Forked children do not get
+// its memory.
 [[nodiscard]] at::Tensor empty_scratch(at::IntArrayRef size, at::ScalarType type);
 
 // Makes PyTorch allocate all later CPU tensors of at least `least_bytes` bytes in shared memory. A
@@ -36,8 +36,8 @@ class AllocationGuard {
 
 // Makes PyTorch allocate CPU tensors through this module. Without install_allocator() and outside
 // guards, the memory still comes from PyTorch's default CPU allocator. To free a block in shared
-// memory, the module first calls `release` with the block's address. If a guard's allocator made
-// the block, `release` frees the block and returns true.
+// memory, the module first calls `release`, which must free the block and return true if a guard's
+// allocator made it.
 void watch_allocations(bool (*release)(void* memory));
 
 }  // namespace hccl_torch

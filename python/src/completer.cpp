@@ -69,8 +69,8 @@ void Completer::call_for_thread(const std::shared_ptr<State>& state) {
   }
 }
 
-// Dropping the last reference to the work may destroy many other objects, including Python objects,
-// so the caller must not hold the lock. Leaks the work if callbacks must not run.
+// Dropping the last reference to the Work may destroy many other objects, including Python objects,
+// so the caller must not hold the lock. Leaks the Work if callbacks must not run.
 void Completer::complete_future(c10::intrusive_ptr<Work> work, bool abandoned) {
   bool (*const can_run)() = condition;
   if (abandoned || (can_run != nullptr && !can_run())) {

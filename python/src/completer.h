@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Completes the futures of operations on threads of its own. These threads run the futures'
-// callbacks, which may queue further operations and wait for them.
+// Completes operations' futures on its own threads. These threads run the futures' callbacks, which
+// may queue further operations and wait for them.
 #pragma once
 
 #include <chrono>
@@ -19,8 +19,8 @@ class Work;
 
 // Only one thread at a time waits for the operations of a stream, because they end in order. Before
 // this thread runs callbacks, another thread takes over the wait, so a callback may wait for
-// another future. Threads start on demand: one for each stream with posted works, and one for each
-// running callback.
+// another future. Threads start on demand: one for each stream with posted operations, and one for
+// each running callback.
 class Completer {
  public:
   Completer();
@@ -30,29 +30,30 @@ class Completer {
   // The longest time for which callbacks can delay the end of a group.
   static constexpr std::chrono::seconds kDrainTimeout{5};
 
-  // Blocks until all posted works have ended and no callback runs, but for at most `timeout`. If a
-  // callback calls drain(), drain() does not wait for that callback. Returns false on a time-out.
+  // Blocks until all posted operations have ended and no callback is running, but for at most
+  // `timeout`. If a callback calls drain(), drain() does not wait for that callback. Returns false
+  // on a time-out.
   bool drain(std::chrono::milliseconds timeout = kDrainTimeout);
-  // Ends the threads when all posted works have ended. Blocks like drain(), for at most
+  // Ends the threads once all posted operations have ended. Blocks like drain(), for at most
   // kDrainTimeout. Returns false on a time-out.
   bool stop();
-  // Prevents all further callbacks: the futures of works that end later are never completed.
+  // Prevents all further callbacks: if an operation ends later, its future is never completed.
   void abandon();
   // Sets a function that is called before each future is completed. If the function returns false,
-  // the future is not completed and its callbacks do not run. Return false when the interpreter is
-  // ending, because a thread that then requests the GIL never returns. If `can_run` is null,
-  // callbacks always run.
+  // the future is not completed and its callbacks do not run. Return false during interpreter
+  // shutdown, when a thread that requests the GIL never returns. If `can_run` is null, callbacks
+  // always run.
   static void set_condition(bool (*can_run)());
 
-  // Ends `work` and completes its future on a thread of the completer, after the work has run. Does
+  // After `work` has run, ends it and completes its future on one of the completer's threads. Does
   // not block.
   void post(c10::intrusive_ptr<Work> work);
 
  private:
-  // The posted works with the same Work::lane().
+  // The posted operations that share a Work::lane().
   struct Lane {
     std::deque<c10::intrusive_ptr<Work>> works;
-    bool has_waiter = false;  // whether a thread waits for the first work
+    bool has_waiter = false;  // whether a thread is waiting for the first one
   };
   // The state that the threads share. The threads may outlive the completer.
   struct State {
@@ -68,8 +69,8 @@ class Completer {
   static void run(const std::shared_ptr<State>& state);
   // Returns a lane without a waiter, or the end of the map. Call it with the lock held.
   [[nodiscard]] static std::map<const void*, Lane>::iterator find_lane(State& state);
-  // Completes the future of a work that has ended. If `abandoned`, leaks the work instead. Call it
-  // without the lock.
+  // Completes the future of an operation that has ended. If `abandoned`, leaks the Work instead.
+  // Call it without the lock.
   static void complete_future(c10::intrusive_ptr<Work> work, bool abandoned);
   // Wakes the idle threads, or starts a thread if none is idle, to complete the next Work. Call it
   // with the lock held.

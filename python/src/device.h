@@ -31,8 +31,8 @@ class Stream {
   synStreamHandle handle_ = nullptr;
 };
 
-// The work of `stream` after position `after`, up to and including position `last`. The stream must
-// outlive this object.
+// The work items on `stream` after position `after`, up to and including position `last`. The
+// stream must outlive this object.
 struct StreamRange {
   const Stream* stream = nullptr;
   std::uint64_t after = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The unfinished operations of all process groups on HPU tensors. Computations on the same memory
-// wait for these operations, as on a device whose streams order work.
+// All process groups' unfinished operations on HPU tensors. Computations on the same memory wait
+// for these operations, as on a device whose streams order work.
 #pragma once
 
 #include "memory_range.h"
@@ -27,8 +27,8 @@ class DeviceWorks {
   // Returns the operations that use these bytes, except the operations of the group `own`.
   [[nodiscard]] std::vector<c10::intrusive_ptr<Work>> users_of(const MemoryRange& range,
                                                                const UnfinishedWorks* own);
-  // Blocks until the operations that use these bytes have run, and ends the operations. Throws
-  // nothing: the works store the errors. The caller must not hold the lock of a process group.
+  // Blocks until the operations that use these bytes have run, and ends them. Throws nothing: each
+  // Work stores its error. The caller must not hold the lock of a process group.
   void complete_users_of(const MemoryRange& range);
   // Does the same for all operations.
   void complete_all();

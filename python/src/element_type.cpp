@@ -58,8 +58,8 @@ constexpr std::array kBitwise{OpPair{Op::BAND, hcclEmulationBitAnd},
 constexpr std::array kArithmetic{OpPair{Op::SUM, hcclSum}, OpPair{Op::AVG, hcclAvg},
                                  OpPair{Op::PRODUCT, hcclProd}, OpPair{Op::MIN, hcclMin},
                                  OpPair{Op::MAX, hcclMax}};
-// Complex numbers have no order, and a product cannot be formed from the parts separately, so only
-// these two reductions are supported.
+// Complex numbers have no order, and their product mixes real and imaginary parts, so only sum and
+// average are supported.
 constexpr std::array kComplex{kArithmetic[0], kArithmetic[1]};
 
 std::optional<hcclRedOp_t> library_operation(const c10d::ReduceOp& operation, at::ScalarType type) {
@@ -73,7 +73,7 @@ std::optional<hcclRedOp_t> library_operation(const c10d::ReduceOp& operation, at
   return c10::isComplexType(type) ? find(kComplex, op) : find(kArithmetic, op);
 }
 
-// Returns the factor in the tensor's type, so that the products have that type too.
+// Returns PREMUL_SUM's factor in the tensor's type, so that the products have that type too.
 at::Tensor factor_of(const c10d::ReduceOp& operation, at::ScalarType type) {
   if (operation.op_ != c10d::ReduceOp::PREMUL_SUM) return {};
   const auto* const supplement =

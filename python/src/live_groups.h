@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process groups that exist. quiesce_all() visits them before the interpreter ends.
+// The existing process groups. quiesce_all() visits them before the interpreter shuts down.
 #pragma once
 
 #include <condition_variable>

@@ -49,7 +49,7 @@ class MemoryRange {
 
   const std::byte* begin_ = nullptr;
   const std::byte* end_ = nullptr;
-  std::int64_t run_ = 0;     // bytes of each run
+  std::int64_t run_ = 0;     // length of each run in bytes
   std::int64_t period_ = 0;  // the greatest common divisor of the strides; 0 if there are no gaps
   c10::SmallVector<Dimension, 3> dimensions_;  // outermost first
 };

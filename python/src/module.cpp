@@ -58,7 +58,7 @@ PYBIND11_DECLARE_HOLDER_TYPE(T, NoGilPointer<T>, true)
 
 PYBIND11_MODULE(_C, module) {
   using hccl_torch::ProcessGroupHccl;
-  module.doc() = "The C++ side of hccl_torch; not for programs.";
+  module.doc() = "The C++ part of hccl_torch, for internal use.";
   py::module_::import("torch.distributed");  // defines the base class
   py::class_<ProcessGroupHccl, NoGilPointer<ProcessGroupHccl>, c10d::Backend>(module,
                                                                               "ProcessGroupHccl")

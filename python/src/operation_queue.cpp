@@ -22,8 +22,8 @@ namespace hccl_torch {
 
 namespace {
 
-// The smallest message, in bytes, whose memory is checked by the call. For smaller ones, the check
-// would take longer than the transfer.
+// The minimum message size, in bytes, at which the call checks the memory. For smaller messages,
+// the check would take longer than the transfer.
 constexpr std::size_t kLeastChecked = 16384;
 
 // Throws c10::TypeError unless the tensor is a dense CPU or HPU tensor.
@@ -39,8 +39,8 @@ Part part_of(c10d::OpType type) {
   return receives ? kReceive : kCollective;
 }
 
-// Removes earlier receives from `users`, the operations that a new receive would wait for. An
-// earlier receive may get its message only after the new receive has got its own.
+// Removes earlier receives from `users`, the operations for which a new receive would wait. The
+// message of an earlier receive may come only after that of the new receive.
 void leave_receives_out(std::vector<c10::intrusive_ptr<Work>>& users, const MemoryRange& range) {
   std::erase_if(users, [&](const c10::intrusive_ptr<Work>& work) {
     return work->has_messages() && !work->reads(range);
@@ -69,8 +69,8 @@ c10::intrusive_ptr<Work> OperationQueue::make_work(c10d::OpType type, const char
                                    title.empty() ? nullptr : title.c_str());
 }
 
-// Also drops earlier works that have run. Usually the program has already waited for the previous
-// work, so that no earlier work is left.
+// Also drops earlier operations that have run. Usually none is left, because the program has
+// already waited for the previous operation.
 void OperationQueue::begin(const c10::intrusive_ptr<Work>& work) {
   work->begin();
   unfinished_->reap();
@@ -207,9 +207,9 @@ Issue::~Issue() {
   if (!has_ended_) abandon();
 }
 
-// Begins the operation with the calls made so far, but without its own steps. The tensors then live
-// until these calls have run. Does not begin a deferred operation: its only call has failed, and
-// the thread that made the call fails the work.
+// Begins the operation with the calls made so far but without its own steps, so that the tensors
+// stay alive until these calls have run. Does not begin a deferred operation: its only call has
+// failed, and the thread that made the call fails the Work.
 void Issue::abandon() {
   operation().steps.resize(steps_before_);
   if (!is_deferred_) hand_over();
@@ -229,7 +229,7 @@ bool Issue::needs_copy(const at::Tensor& tensor) {
 }
 
 // Returns whether to check, before the call, that the tensor's memory is accessible. If the library
-// finds inaccessible memory when the operation runs, the group fails.
+// finds inaccessible memory only when the operation runs, the whole group fails.
 bool Issue::must_check(const at::Tensor& tensor) const {
   return needs_copy(tensor) || (has_messages_ && tensor.nbytes() >= kLeastChecked &&
                                 !MemoryPool::instance().contains(tensor.const_data_ptr()));
@@ -275,7 +275,7 @@ bool Issue::await_writers_of(const at::Tensor& tensor, bool also_without_step, A
 // Returns whether `writer` must end before this operation uses the memory. A message does not wait
 // for a receive: the other rank may need this message before it sends the message for that receive.
 // A send of an HPU tensor is the exception and waits. An operation that overwrites a tensor need
-// not wait for operations on its own stream, see output().
+// not wait for operations on its own stream; see output().
 bool Issue::must_end_first(const Work& writer, bool is_hpu, Access access) const {
   if (writer.has_run()) return true;
   if (is_message_ && writer.has_messages()) return is_hpu && access == Access::reads;
@@ -361,9 +361,8 @@ void Issue::promise(const std::vector<at::Tensor>& tensors, bool are_written) {
   }
 }
 
-// Records the stream positions of the calls in the work, and begins the work. In a coalescing
-// block, end_coalescing() does this for the whole block. A work without calls has nothing to wait
-// for.
+// Records the calls' stream positions in the Work, and begins the operation. In a coalescing block,
+// end_coalescing() does this for the whole block. Without calls, there is nothing to wait for.
 void Issue::hand_over() {
   if (is_coalesced_) return;
   const std::uint64_t last = stream_.queued();

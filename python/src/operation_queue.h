@@ -22,32 +22,32 @@ namespace hccl_torch {
 class OperationQueue {
  public:
   explicit OperationQueue(std::shared_ptr<Communicator> communicator);
-  // Aborts the group if operations have not ended. Releases the tensors of the operations, and
-  // waits for running callbacks. Blocks for at most a few seconds.
+  // Aborts the group if any operations have not ended. Releases the operations' tensors, and waits
+  // for running callbacks. Blocks for at most a few seconds.
   ~OperationQueue();
   OperationQueue(const OperationQueue&) = delete;
   OperationQueue& operator=(const OperationQueue&) = delete;
 
   // Coalesces into one operation all operations that this thread queues between these two calls.
-  // end_coalescing() makes their library calls as one group, and returns the work of the coalesced
+  // end_coalescing() makes their library calls as one group, and returns the Work of the coalesced
   // operation. start_coalescing() discards a coalescing block that this thread began but did not
   // end. Both functions throw c10::DistBackendError.
   void start_coalescing();
   [[nodiscard]] c10::intrusive_ptr<Work> end_coalescing();
   // Returns whether this thread is coalescing calls.
   [[nodiscard]] bool is_coalescing() const;
-  // Returns the work of an operation that an Issue queues later. Checks the tensor immediately:
-  // throws c10::TypeError, c10::ValueError and, in a forked child, c10::DistBackendError. For an
-  // HPU tensor, blocks until operations that use the tensor's memory have ended, and makes later
+  // Returns the Work of an operation that an Issue will queue later. Checks the tensor now: throws
+  // c10::TypeError, c10::ValueError and, in a forked child, c10::DistBackendError. For an HPU
+  // tensor, blocks until operations that use the tensor's memory have ended, and makes later
   // operations on this memory wait for the deferred one. A receive does not wait for earlier
   // receives.
   [[nodiscard]] c10::intrusive_ptr<Work> defer(c10d::OpType type, const char* name,
                                                const at::Tensor& tensor);
-  // Returns the work of a call that an Issue queues later. The call is part of the operation of
+  // Returns the Work of a call that an Issue will queue later. The call is part of the operation of
   // `whole`, or of none if `whole` is null.
   [[nodiscard]] c10::intrusive_ptr<Work> make_part(Work* whole, const char* name);
-  // Blocks until all operations whose futures have been requested have ended and no callback runs,
-  // but for at most `timeout`. Returns false on a time-out.
+  // Blocks until every operation with a requested future has ended and no callback is running, but
+  // for at most `timeout`. Returns false on a time-out.
   bool drain(std::chrono::milliseconds timeout = Completer::kDrainTimeout) {
     return completer_->drain(timeout);
   }
@@ -75,14 +75,14 @@ class OperationQueue {
   [[nodiscard]] bool coalesces() const {
     return coalesced_ && coalescing_thread_ == std::this_thread::get_id();
   }
-  // Begins a work and stores it. Call it with the lock held, after all calls of the operation have
-  // been made.
+  // Begins an operation and stores its Work. Call it with the lock held, after all of the
+  // operation's calls.
   void begin(const c10::intrusive_ptr<Work>& work);
 
   const std::shared_ptr<Communicator> communicator_;
   const std::shared_ptr<Completer> completer_ = std::make_shared<Completer>();
   const std::shared_ptr<UnfinishedWorks> unfinished_ = std::make_shared<UnfinishedWorks>();
-  mutable std::mutex mutex_;  // held while an operation is queued
+  mutable std::mutex mutex_;  // held while an operation is being queued
   std::uint64_t sequence_ = 0;
   c10::intrusive_ptr<Work> coalesced_;  // null unless a thread is coalescing calls
   std::thread::id coalescing_thread_;
@@ -90,7 +90,8 @@ class OperationQueue {
 };
 
 // An operation that is being queued. Holds the queue's lock, except while it waits for other
-// operations. If a call throws before end(), the tensors live until the earlier calls have run.
+// operations. If a call throws before end(), the tensors are kept alive until the earlier calls
+// have run.
 class Issue {
  public:
   // Issues an operation on the stream for collectives. In a coalescing block, the operation becomes
@@ -151,13 +152,13 @@ class Issue {
   // Adds a step. The first thread that notices that the operation has run executes the step.
   void then(std::function<void()> step) { operation().steps.push_back(std::move(step)); }
 
-  // Counts the bytes of `tensor`, which a deferred receive has filled, for the statistics.
+  // Adds the bytes of `tensor`, which a deferred receive has filled, to the statistics.
   void fill(const at::Tensor& tensor) { count(tensor, bytes_out_); }
   // Begins a part of another operation. The statistics do not count the part.
   void end_part();
-  // Begins the operation after all its calls have been made, and returns its work. Counts the
-  // operation in the statistics, with the bytes of its inputs (including tensors that are also
-  // outputs), or with the bytes of its outputs if it has no inputs.
+  // Begins the operation, whose calls have all been made, and returns its Work. The statistics
+  // count the bytes of its inputs (including tensors that are also outputs), or of its outputs if
+  // it has no inputs.
   [[nodiscard]] c10::intrusive_ptr<c10d::Work> end();
 
  private:
@@ -167,8 +168,8 @@ class Issue {
   [[nodiscard]] bool must_check(const at::Tensor& tensor) const;
   // Blocks until earlier operations that write to `tensor` in a step have ended. If this operation
   // `copies` the tensor, waits for all earlier operations that write to it. For an HPU tensor, also
-  // waits for conflicting operations on other streams. Leaves out writers for which
-  // must_end_first() is false. Returns whether it left out any.
+  // waits for conflicting operations on other streams. Does not wait for writers for which
+  // must_end_first() is false. Returns whether there were any.
   bool order_behind_others(const at::Tensor& tensor, bool copies, Access access);
   bool await_writers_of(const at::Tensor& tensor, bool also_without_step, Access access);
   [[nodiscard]] bool must_end_first(const Work& writer, bool is_hpu, Access access) const;
@@ -176,12 +177,13 @@ class Issue {
   // Blocks until these operations have ended. Releases the queue's lock during the wait, because
   // their steps may need it.
   void await(const std::vector<c10::intrusive_ptr<Work>>& works);
-  // Returns a CPU tensor over the memory of `tensor`. The memory lives as long as the operation.
+  // Returns a CPU tensor over the memory of `tensor`, which is kept alive until the operation has
+  // ended.
   [[nodiscard]] at::Tensor hold(const at::Tensor& tensor);
   [[nodiscard]] at::Tensor copy_of(const at::Tensor& tensor, bool with_elements);
   void count(const at::Tensor& tensor, std::uint64_t& bytes);
   void hand_over();
-  // Discards the operation's steps because one of its calls has thrown.
+  // Discards the operation's steps. Called if one of its calls has thrown.
   void abandon();
 
   OperationQueue& queue_;

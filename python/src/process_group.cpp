@@ -243,7 +243,7 @@ void ProcessGroupHccl::all_gather_list(Issue& issue, Tensors& outputs, const at:
   });
 }
 
-// Gathers tensors of different sizes, by one broadcast from each rank.
+// Gathers tensors of different sizes with one broadcast from each rank.
 void ProcessGroupHccl::broadcast_each(Issue& issue, Tensors& outputs, const at::Tensor& from) {
   Tensors received;
   for (at::Tensor& output : outputs) received.push_back(issue.output(output, false));

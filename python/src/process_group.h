@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // c10d's backend "hccl". The collective and message methods each queue an operation on a stream and
-// return the operation's work. Tensors are in CPU memory or on the emulated device. Methods throw
+// return the operation's Work. Tensors are in CPU memory or on the emulated device. Methods throw
 // c10::DistBackendError for calls that the library refuses, c10::TypeError for unsupported types
 // and reductions, and c10::ValueError for other invalid arguments.
 #pragma once
@@ -30,9 +30,9 @@ class ProcessGroupHccl final : public c10d::Backend {
   // Does not wait for other ranks.
   ~ProcessGroupHccl() override;
 
-  // Blocks until no callback of any group runs. Call it before the interpreter ends. Waits a few
-  // seconds for operations whose futures have been requested, and then aborts the groups whose
-  // operations have not ended. If callbacks still run a few seconds later, prevents further
+  // Blocks until no group's callbacks are running. Call it before the interpreter shuts down. Waits
+  // a few seconds for operations whose futures have been requested, and then aborts the groups
+  // whose operations have not ended. If callbacks still run a few seconds later, prevents further
   // callbacks and returns.
   static void quiesce_all();
 

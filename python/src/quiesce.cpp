@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends process groups when the program releases them, or when the interpreter is about to end.
+// Ends process groups when the program releases them, or before the interpreter shuts down.
 #include "live_groups.h"
 #include "process_group.h"
 
@@ -10,11 +10,11 @@ namespace hccl_torch {
 
 namespace {
 
-// The longest time for which quiesce_all() waits, for all groups together, for operations whose
-// futures the program has requested.
+// The limit, shared by all groups, on quiesce_all()'s wait for operations whose futures the program
+// has requested.
 constexpr std::chrono::seconds kExitTimeout{2};
-// The longest wait for receives in shutdown(), because their messages may never come. shutdown()
-// waits twice: before and after it stops the matcher.
+// The limit on each of shutdown()'s two waits for receives, before and after it stops the matcher.
+// The messages may never come.
 constexpr std::chrono::seconds kReceivePatience{3};
 
 }  // namespace

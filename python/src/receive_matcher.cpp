@@ -130,7 +130,7 @@ void ReceiveMatcher::read(int source) {
 }
 
 // Returns no receive if an any-source receive without a tag may match first. Only the prober, which
-// sees the sizes of messages, can then distinguish messages with a tag from messages without one.
+// sees message sizes, can then tell messages with a tag from messages without one.
 ReceiveMatcher::Receives::iterator ReceiveMatcher::next_from(int source) {
   if (sources_[source].is_busy) return posted_.end();
   const auto is_plain_from_any = [](const Receive& receive) {

@@ -51,8 +51,8 @@ class ReceiveMatcher {
   ReceiveMatcher(const ReceiveMatcher&) = delete;
   ReceiveMatcher& operator=(const ReceiveMatcher&) = delete;
 
-  // Posts a receive and returns its work. Does not wait for the message. Work::sourceRank() returns
-  // the sender after the work has ended. Throws c10::TypeError, c10::ValueError and
+  // Posts a receive and returns its Work. Does not wait for the message. Work::sourceRank() returns
+  // the sender once the receive has ended. Throws c10::TypeError, c10::ValueError and
   // c10::DistBackendError.
   [[nodiscard]] c10::intrusive_ptr<c10d::Work> post(at::Tensor& tensor, int source, int tag);
   // Returns whether a receive without a tag from `source` must be posted here. If it were queued in
@@ -76,7 +76,7 @@ class ReceiveMatcher {
     int source = kAnySource;
     int tag = 0;
     Clock::time_point deadline;
-    bool is_matched = false;  // being queued in the library, after which it leaves the list
+    bool is_matched = false;  // being queued in the library; then removed from the list
 
     [[nodiscard]] bool fits(int from) const { return source == kAnySource || source == from; }
   };
@@ -105,7 +105,7 @@ class ReceiveMatcher {
   [[nodiscard]] bool waits_for_any() const;
   // Returns the receive that the reader of `source` may serve now, or the end of the list.
   [[nodiscard]] Receives::iterator next_from(int source);
-  // Blocks until a receive from any rank is posted or the matcher stops. Meanwhile fails the
+  // Blocks until a receive from any rank is posted or the matcher stops. While waiting, fails the
   // prober's receives whose deadlines have passed.
   void await_turn(Lock& lock);
   // Probes the library once for a message, and matches the message with a receive.
@@ -116,7 +116,7 @@ class ReceiveMatcher {
   bool take_offer(Lock& lock, int source, std::uint64_t bytes, std::uint64_t before);
   // Records that a message from `source` was taken. Marks the source as not busy.
   void release(int source);
-  // Queues a receive without a tag in the library, on the stream for messages from `source`.
+  // Queues an untagged receive in the library, on the stream for messages from `source`.
   void queue_plain(Lock& lock, Receives::iterator receive, int source);
   // Receives a message with a tag and delivers it. If the message cannot be received, fails `work`.
   void read_tagged(Lock& lock, const c10::intrusive_ptr<Work>& work, int source);

@@ -15,7 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The longest wait for the works of an aborted communicator. Such works normally end immediately.
+// The longest wait for an aborted communicator's operations, which normally end immediately.
 constexpr std::chrono::milliseconds kAbortTime{2000};
 
 // Returns the time until the deadline, or 0 after it.
@@ -78,8 +78,8 @@ void UnfinishedWorks::end_those_before(const Work& work) {
   for (const c10::intrusive_ptr<Work>& one : before) one->end_alone();
 }
 
-// Drops a work only after its steps have run, so that later operations on its memory still find the
-// work and wait.
+// Drops an operation only after its steps have run. Until then, later operations on its memory find
+// it here and wait for it.
 void UnfinishedWorks::reap() {
   while (const c10::intrusive_ptr<Work> work = first_that_has_run()) {
     work->complete();

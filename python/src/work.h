@@ -32,8 +32,8 @@ struct Operation {
   bool is_part = false;          // whether this is a part of another operation
   unsigned parts = kCollective;  // a bit set of Part
   std::chrono::milliseconds timeout =
-      kNoTimeout;   // limit of wait() without an argument; kNoTimeout for the group's timeout
-  int source = -1;  // the rank that sent the message of a receive
+      kNoTimeout;   // limit of wait() without an argument; kNoTimeout: the group's timeout
+  int source = -1;  // for a receive: the rank that sent the message
   std::vector<at::Tensor> outputs;   // value of the future
   std::vector<MemoryRange> written;  // memory of the outputs
   std::vector<at::Tensor> buffers;   // kept until the operation has ended
@@ -47,7 +47,7 @@ struct Operation {
 // after the operation has begun.
 class Work final : public c10d::Work {
  public:
-  // Creates a work. `title` is the operation's title in the profiler, or null if no profiler runs.
+  // Creates a Work. `title` is the operation's title in the profiler, or null if no profiler runs.
   Work(std::shared_ptr<Communicator> communicator, std::shared_ptr<Completer> completer,
        std::shared_ptr<UnfinishedWorks> unfinished, Operation operation, const char* title);
 
@@ -88,8 +88,7 @@ class Work final : public c10d::Work {
   [[nodiscard]] bool uses(const MemoryRange& range) const;
   // Returns whether the operation reads these bytes of an HPU tensor.
   [[nodiscard]] bool reads(const MemoryRange& range) const;
-  // Returns whether the operation must not run at the same time as an operation with this use of
-  // memory.
+  // Returns whether the operation must not run at the same time as one with this use of memory.
   [[nodiscard]] bool conflicts_with(const DeviceUse& use) const;
   // Returns whether the operation has run. Neither blocks nor wakes a thread that could run it.
   [[nodiscard]] bool has_run() const;
@@ -107,7 +106,7 @@ class Work final : public c10d::Work {
   // error also names the operation.
   [[noreturn]] void throw_failed() const;
   // Completes the future of an operation that has ended, which runs the future's callbacks. Also
-  // ends and drops other works that have run.
+  // ends and drops other operations that have run.
   void complete_future() noexcept;
 
  private:
@@ -121,7 +120,7 @@ class Work final : public c10d::Work {
   // Blocks until the operation has run, and ends it. Returns false on a time-out.
   [[nodiscard]] bool complete_within(std::uint64_t milliseconds) noexcept;
   [[nodiscard]] std::exception_ptr end(hcclResult_t result) noexcept;
-  // Returns the operation's name and identity. The text of an error begins with them.
+  // Returns the operation's name and identity, with which error texts begin.
   [[nodiscard]] std::string describe() const;
 
   const std::shared_ptr<Communicator> communicator_;

@@ -26,8 +26,8 @@ struct Knobs {
 struct Algorithm {
   std::string_view name;
   Collective collective;
-  // A hierarchical algorithm has the builder and the bound of its algorithm across nodes
-  // (hierarchical.h).
+  // For a hierarchical algorithm, these are the builder and the bound of the algorithm that it runs
+  // across nodes (hierarchical.h).
   Schedule (*build)(const Shape&);
   schedule::Bound (*bound_at)(const Scale&);
   Knobs knobs{};

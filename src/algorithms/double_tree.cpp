@@ -4,7 +4,7 @@
 // carries half of the data. An inner node of one tree is a leaf of the other. A message takes about
 // log2(n) hops up or down a tree. A rank has at most three peers in a tree. An all-reduce cuts the
 // tree's data into `pipeline` chunks, which go up and then down the tree. A rank sends at most
-// three times the tree's data, and receives at most three times that data.
+// three times the tree's data, and receives no more than that.
 #include "algorithms/algorithms.h"
 #include "algorithms/binary_tree.h"
 #include "schedule/builder.h"
@@ -31,7 +31,7 @@ void pass_downward(ScheduleBuilder& builder, const Family& family, const Span& o
   }
 }
 
-// Sends the reduction of the rank's own chunk and its children's chunks to the parent.
+// Reduces the rank's own chunk and its children's chunks, and sends the result to the parent.
 void reduce_upward(ScheduleBuilder& builder, const Family& family, const Span& own,
                    const Span& into) {
   Span operand = own;
@@ -65,9 +65,9 @@ Schedule tree_reduce(const Shape& shape) {
   return std::move(builder).finish();
 }
 
-// Step t carries chunk t up and chunk t - 1 down, both slice by slice through the whole tree. The
-// lag of one chunk is the same for all ranks. If the lag were shorter near the root, parent and
-// child would wait for each other in different steps.
+// Step t carries chunk t up and chunk t - 1 down, both slice by slice through the whole tree. All
+// ranks use the same lag of one chunk: if it were shorter near the root, parent and child would
+// wait for each other in different steps.
 Schedule tree_all_reduce(const Shape& shape) {
   const Family family = family_in_tree(shape);
   const std::uint32_t chunks = shape.pipeline;

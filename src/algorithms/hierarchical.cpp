@@ -2,7 +2,7 @@
 // Hierarchical all-reduce: a direct reduce-scatter on each node, an all-reduce along each rail, and
 // a direct all-gather on each node. A rail consists of the ranks with the same index on their
 // nodes. There are as many rails as the smallest node has ranks. The whole all-reduce takes two
-// steps more than the all-reduce along a rail. Across nodes, each rank sends only as much as an
+// more steps than the all-reduce along a rail. Across nodes, each rank sends only as much as an
 // all-reduce of its rail's share of the data requires.
 #include "algorithms/hierarchical.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The all-reduce across nodes with several ranks each.
+// The all-reduce across nodes that each have several ranks.
 #pragma once
 
 #include "algorithms/catalogue.h"
@@ -7,9 +7,9 @@
 namespace hccl::algorithms {
 
 // Return the schedule and the bound of a hierarchical all-reduce. `node_sizes` holds the number of
-// ranks of each node, at least one; ranks are numbered node by node. `rails` is the all-reduce of
-// the catalogue that runs across nodes, along each rail. A rail consists of one rank per node: the
-// ranks with the same index on their nodes.
+// ranks on each node, at least one; ranks are numbered node by node. `rails` is the all-reduce from
+// the catalogue that runs along each rail. A rail has one rank on each node: the ranks with the
+// same index on their nodes.
 [[nodiscard]] Schedule hierarchical_all_reduce(const Shape& shape,
                                                std::span<const std::int32_t> node_sizes,
                                                const Algorithm& rails);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adds receives that reduce the data of a group of ranks in rank order, which is also the order
-// within a node (docs/explanation/numerics.md).
+// Adds receives that reduce the data of a group of ranks in rank order, as calls on a single node
+// do (docs/explanation/numerics.md).
 #pragma once
 
 #include "schedule/builder.h"

@@ -36,8 +36,8 @@ Schedule ring_all_reduce(const Shape& shape) {
   return std::move(builder).finish();
 }
 
-// The first half of the ring all-reduce. Partial results are in scratch, because the output has
-// room for one block only.
+// The first half of the ring all-reduce. Partial results go to scratch, because the output has room
+// for only one block.
 Schedule ring_reduce_scatter(const Shape& shape) {
   const auto block = [&](std::int32_t behind) { return chunk_of(rank_at(shape, -behind)); };
   const auto slot = [](std::int32_t step) { return static_cast<std::uint32_t>(step % 2); };

@@ -40,8 +40,8 @@ void check_buffers(const comm::Communicator& communicator, const CollectiveCall&
   if (!receives(call, communicator.rank())) return;
   check_memory(communicator, call.recv, recv_bytes, "recvbuff");
   if (is_in_place(call, communicator.rank(), communicator.size())) return;
-  // If the buffers overlap in any other way, the output would overwrite input that is still to be
-  // read.
+  // If the buffers overlap in any other way, the output would overwrite input that has not been
+  // read yet.
   const std::uint64_t begin = std::max(call.send, call.recv);
   const std::uint64_t end = std::min(call.send + send_bytes, call.recv + recv_bytes);
   if (begin >= end) return;
@@ -71,7 +71,7 @@ CollectiveCall make_call(Collective collective, const void* send, void* recv, st
                          hcclDataType_t type, hcclRedOp_t operation = hcclOpNone, int root = -1) {
   CollectiveCall call;
   call.collective = collective;
-  // An invalid value must stay invalid in 8 bits.
+  // Truncation to 8 bits must not make an invalid value valid.
   call.type = static_cast<unsigned>(type) < hcclNumTypes ? static_cast<std::uint8_t>(type) : 0xff;
   call.operation =
       static_cast<unsigned>(operation) <= 0xff ? static_cast<std::uint8_t>(operation) : 0xff;

@@ -35,8 +35,8 @@ void require_no_collected_calls(const comm::Communicator& communicator) {
               "call hcclGroupEnd first");
 }
 
-// Returns the devices of hcclCommInitAll, by rank. Throws Error(hcclInvalidArgument) if `count` is
-// not positive, or if `ids` names a device twice or one that this process does not hold.
+// Returns the device of each rank for hcclCommInitAll. Throws Error(hcclInvalidArgument) if `count`
+// is not positive, or if `ids` names a device twice or one that this process does not hold.
 std::vector<std::shared_ptr<device::Device>> devices_of(int count, const int* ids) {
   if (count < 1)
     throw Error(hcclInvalidArgument, text("ndev is ", count, "; pass the number of devices"));
@@ -110,8 +110,8 @@ hcclResult_t hcclCommDestroy(hcclComm_t comm) {
     require_no_collected_calls(*communicator);
     communicator->finalize();
     if (comm::communicators().remove(to_number(comm))) return communicator->leave();
-    // Another thread has removed the handle meanwhile. If that thread aborted the communicator,
-    // this call succeeds. If it destroyed the communicator, this call fails: the handle is unknown.
+    // Another thread removed the handle first. If it aborted the communicator, this call succeeds.
+    // If it destroyed the communicator, this call fails, because the handle is unknown.
     if (!communicator->failed()) static_cast<void>(find_communicator(comm));
   });
 }

@@ -120,8 +120,8 @@ void check_apart(const BlockLayout& read, const BlockLayout& written) {
   }
 }
 
-// Returns a send to every rank and a receive from every rank, including this one. The order starts
-// at this rank, so that the ranks do not all read from the same rank first.
+// Returns a send to every rank and a receive from every rank, including this rank itself. The order
+// starts at this rank, so that the ranks do not all read from the same rank first.
 std::vector<PointToPoint> messages_of(const comm::Communicator& communicator, hcclDataType_t type,
                                       const BlockLayout& sent, const BlockLayout& received) {
   const int ranks = communicator.size();

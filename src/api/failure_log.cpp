@@ -168,7 +168,7 @@ void FailureLog::write_failure(const FailedCall& call, std::uint64_t repeats) {
               {call.function, " failed: ", call.code_name, " (", code.view(), "): ", call.text});
     return;
   }
-  // The number of the code is left out, because log_parts() accepts at most eight parts.
+  // Omits the numeric code, because log_parts() accepts at most eight parts.
   log_parts(call.level, "api",
             {call.function, " failed: ", call.code_name, ", repeated ", Digits(repeats).view(),
              times(repeats), ": ", call.text});

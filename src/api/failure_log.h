@@ -24,8 +24,8 @@ struct FailedCall {
   std::string_view text;
   LogLevel level = LogLevel::warning;
   bool once = false;  // log only the first failure, no repetitions
-  // The call is a try: the program tries one module after another until one is free, so it may
-  // expect this failure. Therefore FailureLog::note() does not log the failure at once.
+  // The call is a try: the program tries one module after another until one is free, so this
+  // failure may be expected. FailureLog::note() therefore does not log it at once.
   bool tries = false;
 };
 
@@ -71,7 +71,7 @@ class FailureLog {
 
   // The lines to write after a failure, in this order.
   struct Lines {
-    Entry evicted;               // another failure, whose repetitions are not logged yet
+    Entry evicted;               // failure whose entry was reused, to log its repetitions
     std::uint64_t withheld = 0;  // failures of the previous period that were not logged
     bool failure = false;        // whether to log the failure itself
     std::uint64_t repeats = 0;   // of the failure, since it was last logged

@@ -57,7 +57,8 @@ void forgive_unavailable_module() noexcept;
 // Logs the failure of a function that does not set the last error, and returns `status`.
 [[nodiscard]] synStatus log_failure(Callee callee, synStatus status, const char* text) noexcept;
 
-// Logs the failure of work that was queued by a call that succeeded. `name` is a string literal.
+// Logs the failure of queued work. The call that queued the work had succeeded. `name` is a string
+// literal.
 void log_failed_work(const char* name, hcclResult_t code, const char* text) noexcept;
 
 // Flushes the failure log. Does nothing in a forked child, where the recorded failures are the

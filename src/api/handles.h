@@ -115,7 +115,7 @@ inline void give_text(std::string_view value, char* out, int len, const char* na
 [[nodiscard]] inline synStatus status_of(device::Outcome outcome, const std::string& reason) {
   if (outcome == device::Outcome::success) return synSuccess;
   if (outcome == device::Outcome::collective_failed)
-    throw SynError(synFailHccl, text("a collective of this stream failed: ", reason));
+    throw SynError(synFailHccl, text("a collective on this stream failed: ", reason));
   throw SynError(synFail,
                  text("this stream ran or waited for a copy or memset that failed, and the work "
                       "queued after it did not run: ",
@@ -131,8 +131,8 @@ template <class Awaited>
   return status_of(outcome, reason);
 }
 
-// With HCCL_BLOCKING, blocks until all work on the stream has run, and defers cancellation of the
-// thread meanwhile. Throws SynError if work has failed.
+// With HCCL_BLOCKING, blocks until all work on the stream has run. Defers thread cancellation while
+// it waits. Throws SynError if work has failed.
 inline void wait_if_blocking(device::Stream& stream) {
   if (!blocking_mode()) [[likely]]
     return;

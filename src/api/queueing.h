@@ -51,7 +51,7 @@ inline void check_reduction(hcclRedOp_t operation, hcclDataType_t type) {
   return communicator.device().arena().behind_view(address);
 }
 
-// Checks a buffer, which may be in host memory unless HCCL_STRICT=1 is set. Throws Error.
+// Throws Error if a buffer is not valid. It may be in host memory unless HCCL_STRICT=1 is set.
 inline void check_memory(const comm::Communicator& communicator, std::uint64_t address,
                          std::uint64_t bytes, const char* name) {
   if (device::is_device_address(address)) {

@@ -21,7 +21,7 @@ using hccl::Error;
 
 namespace {
 
-// Turns the failure of a syn function into the exception for an hccl function.
+// Turns a syn function's failure into the exception that an hccl function throws.
 hcclResult_t forward(synStatus status) {
   if (status == synSuccess) return hcclSuccess;
   throw hccl::SynError(status, synGetLastErrorMessage());

@@ -37,8 +37,8 @@ void note_failure(const char* name, hcclResult_t code, const char* why) noexcept
   log_failed_work(name, code, why);
 }
 
-// Queues a copy or a fill. `name` is its name in texts. `work` runs in stream order and throws an
-// exception if it fails.
+// Queues a copy or a fill. `name` describes it in log lines. `work` runs in stream order and throws
+// an exception if it fails.
 template <class Work>
 void enqueue(device::Stream& stream, const char* name, uint64_t bytes, Work work) {
   log(LogLevel::trace, "device", "queued ", name, " of ", bytes, " B on stream ", stream.id());

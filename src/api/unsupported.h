@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fails the calls to functions that are exported only because programs look them up, and that this
-// version does not implement. Each such function passes its own __func__.
+// Reports calls to functions that this version exports, because programs look them up, but does not
+// implement. Each of these functions passes its own __func__.
 #pragma once
 
 #include <hccl_types.h>

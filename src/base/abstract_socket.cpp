@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds a socket by listing all unix sockets, because sock_diag(7) cannot look up a name.
+// Looks a socket up by listing all unix sockets, because sock_diag(7) cannot search by name.
 #include "base/abstract_socket.h"
 
 #include "base/errno_advice.h"
@@ -41,7 +41,7 @@ bool ask(const FileDescriptor& netlink) noexcept {
   return send(netlink.get(), &request, sizeof(request), 0) == static_cast<ssize_t>(sizeof(request));
 }
 
-// Returns the user of the socket that the message describes, or nothing if its name is not `name`.
+// Returns the owner of the socket that `message` describes, or nothing if its name is not `name`.
 std::optional<uid_t> user_in(std::span<const std::byte> message, std::string_view name) noexcept {
   std::optional<uid_t> user;
   bool named = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unix sockets in the abstract namespace: their names are not files, and disappear with the socket.
+// Unix sockets in the abstract namespace. A name is not a file, and vanishes with its socket.
 #pragma once
 
 #include "base/address.h"

@@ -39,8 +39,8 @@ struct SocketAddress {
 // Returns 0.0.0.0:0 for a family other than AF_INET and AF_INET6.
 [[nodiscard]] Address from_socket_address(const sockaddr* address);
 
-// Returns whether an interface of this machine has the address. Also returns true if the process
-// cannot create the socket for the check.
+// Returns whether an interface of this machine has the address. Also returns true if the check
+// fails because the process cannot create a socket.
 [[nodiscard]] bool is_of_this_machine(const Address& address) noexcept;
 
 [[nodiscard]] Address local_address(int socket);

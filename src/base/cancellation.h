@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// pthread_cancel() may unwind a thread inside a system call. A call of the library must not be
-// unwound, because other threads and ranks wait for its results. Cancellation is therefore deferred
-// until the call returns.
+// pthread_cancel() may unwind a thread that is in a system call. A call into the library must not
+// be unwound, because other threads and ranks wait for its results. Cancellation is therefore
+// deferred until the call returns.
 #pragma once
 
 #include <pthread.h>

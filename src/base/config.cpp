@@ -32,7 +32,7 @@ struct Store {
 
 std::atomic<bool> strict{false};
 
-// The store is never destroyed, because static destructors of the program may call the library.
+// The store is never destroyed, because the program's static destructors may call the library.
 Store& store() {
   static Store* const instance = new Store;
   return *instance;

@@ -24,7 +24,7 @@ struct Config {
   std::string algorithm;               // HCCL_ALGO: forces an algorithm; empty: the planner chooses
   std::string transport;        // HCCL_TRANSPORT: forces a transport; empty: the best for each peer
   bool cma_disable = false;     // HCCL_CMA_DISABLE: do not read other processes' memory
-  bool explain = false;         // HCCL_EXPLAIN: log the path of each kind of call, and the reason
+  bool explain = false;         // HCCL_EXPLAIN: log the path that each kind of call takes, and why
   bool blocking = false;        // HCCL_BLOCKING: calls that queue work also wait for it
   std::string secret;           // HCCL_SECRET: the secret shared by the ranks that use HCCL_COMM_ID
   std::string secret_file;      // HCCL_SECRET_FILE: the path of a file that contains the secret
@@ -46,8 +46,9 @@ struct Config {
   bool refuse_double_initialize = false;       // HABANA_DISABLE_DOUBLE_SYN_INITIALIZE
 };
 
-// Parses the environment and the values of synConfigurationSet, which take precedence. Throws
-// Error(hcclInvalidArgument), which names the variable and the accepted values.
+// Parses the environment and the values set with synConfigurationSet, which take precedence. If a
+// value is not valid, throws Error(hcclInvalidArgument), which names the variable and what it
+// accepts.
 [[nodiscard]] Config parse_environment();
 
 // Parses the environment again and puts the result in force for this process. Called by
@@ -57,8 +58,8 @@ void load_config();
 // Returns the configuration in force. If there is none, first calls load_config().
 [[nodiscard]] std::shared_ptr<const Config> config();
 
-// If no configuration is in force, configures the log from its environment variables. This is the
-// case before synInitialize, and after synInitialize has failed because of another variable. Throws
+// Configures the log from its environment variables, unless a configuration is in force. There is
+// none before synInitialize, or after it has failed because of another variable. Throws
 // Error(hcclInvalidArgument) if HCCL_DEBUG_FILE cannot be opened.
 void load_log_settings();
 
@@ -78,8 +79,8 @@ extern constinit std::atomic<bool> blocking_calls;
 [[nodiscard]] std::optional<std::string> configuration_value(const std::string& key);
 void set_configuration_value(const std::string& key, const std::string& value);
 
-// Returns the names of the HCCL_* environment variables for which is_known_variable() returns
-// false, quoted and separated by commas.
+// Returns the names of the unknown HCCL_* environment variables (see is_known_variable()), quoted
+// and separated by commas.
 [[nodiscard]] std::string unknown_variables();
 
 }  // namespace hccl

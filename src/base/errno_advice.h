@@ -9,8 +9,8 @@ namespace hccl {
 // Returns a remedy for the errno value, or `otherwise` if the value does not suggest one.
 [[nodiscard]] std::string advice_on(int error, const char* otherwise);
 
-// Returns a remedy for a failed mmap or mremap. These calls return ENOMEM more often because of a
-// limit than because memory is short.
+// Returns a remedy for a failed mmap or mremap. ENOMEM from these calls usually means that a limit
+// has been reached, not that memory is short.
 [[nodiscard]] std::string advice_on_mapping(int error);
 
 // Returns a remedy for a failure to start a thread.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The set of descriptors that forked children close. It is a bitmap without a lock, because a lock
-// that another thread holds at the fork would never be released in the child.
+// The set of descriptors that forked children close: a lock-free bitmap, because a lock that
+// another thread holds during the fork would never be released in the child.
 #include "base/file_descriptor.h"
 
 #include "base/errno_advice.h"
@@ -74,8 +74,8 @@ void FileDescriptor::reset() noexcept {
   const int fd = std::exchange(fd_, -1);
   if (fd < 0) return;
   // Remove the descriptor from the set before closing it, because another thread may get the same
-  // number immediately after the close. A forked child has closed the descriptor already, and its
-  // number may be in use again: forget() then returns false.
+  // number immediately after the close. In a forked child, the descriptor is already closed, and
+  // its number may be in use again; forget() then returns false.
   if (fd >= kMostDescriptors || forget(fd)) close(fd);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A file descriptor with one owner. Forked children close every descriptor that the library holds.
-// Otherwise a child that outlives its parent would keep the parent's sockets, module and device
-// memory alive.
+// Otherwise a child that outlives its parent would hold on to the parent's sockets, device memory
+// and claimed module.
 #pragma once
 
 #include <array>

@@ -21,7 +21,7 @@
 namespace hccl {
 namespace {
 
-// Prefixes of the names of virtual interfaces: see is_virtual().
+// Name prefixes of virtual interfaces (see is_virtual()).
 constexpr std::array<std::string_view, 3> kVirtual{"docker", "tunl", "virbr"};
 constexpr std::string_view kLoopback = "lo";
 
@@ -47,8 +47,8 @@ std::string describe(const std::vector<Interface>& interfaces) {
   return list.empty() ? "none" : list;
 }
 
-// Calls visit(prefix) for each of the comma-separated prefixes until a call returns true. Returns
-// whether a call has returned true.
+// Calls visit(prefix) for the comma-separated prefixes, in order, until a call returns true.
+// Returns whether one did.
 template <class Visit>
 bool any_prefix(const std::string& prefixes, Visit visit) {
   for (std::size_t start = 0; start <= prefixes.size();) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The network interfaces of this machine, and the choice of one for the server of a unique id.
+// The network interfaces of this machine, and the choice of the one on which a unique id's server
+// listens.
 #pragma once
 
 #include "base/address.h"
@@ -24,8 +25,8 @@ struct Interface {
 // interface if none has the local address.
 [[nodiscard]] std::string connection_text(const Address& local, const Address& remote);
 
-// Returns whether the interface is a bridge or tunnel of containers or virtual machines. Other
-// hosts cannot reach such an interface.
+// Returns whether the interface is a bridge or tunnel for containers or virtual machines, which
+// other hosts cannot reach.
 [[nodiscard]] bool is_virtual(const Interface& candidate);
 
 // Returns whether the interface's name starts with one of the comma-separated `prefixes`.

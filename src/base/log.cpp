@@ -25,7 +25,7 @@ namespace {
 constexpr std::array<const char*, 7> kLevelNames{"TRACE", "DEBUG", "INFO", "WARN",
                                                  "ERROR", "FATAL", "OFF"};
 
-// A text in a buffer on the stack, truncated to the size of the buffer.
+// The beginning of a log line, in a buffer on the stack. Text that does not fit is cut off.
 class LineStart {
  public:
   LineStart& operator<<(std::string_view part) noexcept {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Logging to stderr or HCCL_DEBUG_FILE, never to stdout. Each line is one write, so lines of
-// different ranks do not mix.
+// Logging to stderr or HCCL_DEBUG_FILE, never to stdout. Each line is a single write, so lines from
+// different ranks are not interleaved.
 #pragma once
 
 #include "base/config.h"
@@ -30,8 +30,8 @@ extern constinit std::atomic<LogLevel> log_threshold;
 // threshold, but writes nothing if it is LogLevel::off.
 void log_line(LogLevel level, const char* subsystem, const std::string& message) noexcept;
 
-// Does the same for a message that consists of at most eight parts. Does not use the heap, so it
-// works even when memory is short.
+// Like log_line(), for a message in at most eight parts. Uses no heap memory, so it works even when
+// memory is short.
 void log_parts(LogLevel level, const char* subsystem,
                std::initializer_list<std::string_view> parts) noexcept;
 

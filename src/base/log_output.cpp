@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens the log file. Before each write to stderr, checks that stderr is still an output.
+// Opens the log file. Before each write to stderr, checks that the program has not reused its
+// descriptor number.
 #include "base/log_output.h"
 
 #include "base/cancellation.h"
@@ -92,9 +93,9 @@ void choose_stderr() noexcept {
   destination.store(open ? STDERR_FILENO : kNowhere, std::memory_order_relaxed);
 }
 
-// Returns false if stderr is closed, or if the program has reused its descriptor number for
-// something that is not an output, such as a socket. Accepts a regular file, a pipe or a character
-// device, because the program may have redirected stderr to it.
+// Returns false if stderr is closed, or if the program has reused its descriptor number for, say, a
+// socket. Accepts any regular file, pipe or character device, because the program may have
+// redirected stderr to it.
 bool is_still_stderr() noexcept {
   struct stat status {};
   if (fstat(STDERR_FILENO, &status) != 0) return false;
@@ -105,8 +106,8 @@ bool is_still_stderr() noexcept {
   return S_ISREG(status.st_mode) || S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode);
 }
 
-// Blocks SIGPIPE and SIGXFSZ in this thread while the object lives, and discards those that a write
-// has raised. Otherwise a failed write would end the process.
+// Blocks SIGPIPE and SIGXFSZ in this thread while the object lives, and discards any that a write
+// raises. Otherwise a failed write would kill the process.
 class WriteSignalBlock {
  public:
   WriteSignalBlock() noexcept {
@@ -142,7 +143,7 @@ void choose_log_output(const std::string& pattern) {
   choose_file(pattern);
 }
 
-// Does not complete a partial write, because a second write could follow another rank's line.
+// Does not write the rest of a partial write, because another rank's line may come in between.
 void write_log_line(std::span<const iovec> parts) noexcept {
   const CancellationBlock no_cancellation;
   const int saved_errno = errno;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The destination of log lines: stderr, or the file that HCCL_DEBUG_FILE names. Nothing is written
-// to stderr if the program has reused its descriptor number for something that is not an output,
-// such as a socket. A failed write does not kill the process with a signal.
+// The destination of log lines: stderr, or the file that HCCL_DEBUG_FILE names. If the program has
+// reused the descriptor number of stderr for, say, a socket, nothing is written to it. A failed
+// write does not kill the process with a signal.
 #pragma once
 
 #include <span>
@@ -11,11 +11,11 @@
 
 namespace hccl {
 
-// Makes the file that `pattern` names (%h: host, %p: process id) the destination of later lines. An
-// empty pattern selects stderr, or no output if stderr is closed at the time of the call. Creates
-// the file with access for its owner only. Throws Error(hcclInvalidArgument) if the file cannot be
-// opened for writing or is not a regular file, for example if another user has put a symbolic link,
-// FIFO or device there.
+// Sends later lines to the file that `pattern` names (%h: host, %p: process id). An empty pattern
+// selects stderr, or no output if stderr is closed at the time of the call. Creates the file with
+// access only for its owner. Throws Error(hcclInvalidArgument) if the file cannot be opened for
+// writing or is not a regular file, for example if another user has put a symbolic link, FIFO or
+// device there.
 void choose_log_output(const std::string& pattern);
 
 // Writes the parts as one line, in one system call. Drops the line if it cannot be written. Never

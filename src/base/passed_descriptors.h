@@ -23,7 +23,7 @@ struct alignas(cmsghdr) DescriptorBuffer {
 // DescriptorBuffer), and must outlive the message.
 void attach_descriptors(msghdr& message, std::span<std::byte> buffer,
                         std::span<const int> descriptors) noexcept;
-// Appends the descriptors that have arrived with a message to `taken`. Returns false if some were
+// Appends to `taken` the descriptors that have arrived with a message. Returns false if some were
 // lost, because the control buffer was too small or this process has reached its limit on open
 // files.
 [[nodiscard]] bool take_descriptors(msghdr& message, std::deque<FileDescriptor>& taken);

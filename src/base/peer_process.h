@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Identifies other processes by pidfds. A pidfd becomes readable when the last thread of its
-// process has ended, and never refers to another process.
+// process has ended. Unlike a pid, it never comes to refer to another process.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -30,10 +30,10 @@ namespace hccl {
 [[nodiscard]] std::optional<ucred> peer_credentials(int unix_socket) noexcept;
 [[nodiscard]] std::optional<uid_t> peer_user(int unix_socket) noexcept;
 
-// The time limit for a connection to close after the process at its other end has exited. On a busy
-// machine, the pidfd can report the exit before the last data that the process sent over TCP has
-// arrived. The end of the connection always arrives after this data. The wait needs a limit,
-// because a child of the process may keep the connection open.
+// How long to wait for a connection to close after the process at its other end has exited. On a
+// busy machine, the pidfd can report the exit before the last data that the process sent over TCP
+// has arrived. The end of the connection arrives only after this data. The wait is limited, because
+// a child of the process may keep the connection open.
 constexpr std::chrono::milliseconds kLastWords{200};
 
 [[nodiscard]] bool has_exited(const FileDescriptor& process) noexcept;

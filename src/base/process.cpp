@@ -31,8 +31,7 @@ std::atomic<const ForkHooks*> fork_hooks{nullptr};
 // The cancellation state of this thread before its fork. Cancellation is disabled during the fork,
 // because it would unwind the stack through the fork handlers.
 thread_local int cancellation_before = PTHREAD_CANCEL_ENABLE;
-// The hooks of the fork in progress. A call of set_fork_hooks() during the fork does not change
-// them.
+// The hooks of the fork in progress, which a concurrent set_fork_hooks() does not change.
 thread_local const ForkHooks* running_hooks = nullptr;
 
 void prepare_fork() {
@@ -58,9 +57,9 @@ void enter_forked_child() {
 int registration_error = ENOMEM;  // until the registration has succeeded
 
 // Registers the fork handlers when the library is loaded, before the program and the libraries that
-// use this one can register handlers. Prepare handlers run in reverse order of registration; parent
-// and child handlers run in order of registration. Therefore the program's handlers run only while
-// the library is not locked, and may call the library.
+// use hccl can register theirs. Prepare handlers run in reverse order of registration; parent and
+// child handlers run in order of registration. Therefore the program's handlers run only while the
+// library is not locked, and may call the library.
 [[gnu::constructor]] void register_fork_handlers() {
   registration_error = pthread_atfork(prepare_fork, resume_parent, enter_forked_child);
 }
@@ -98,8 +97,8 @@ std::string host_name() {
   return name.data();
 }
 
-// Two machines never have the same boot id. Containers of one machine have the same boot id, but if
-// their network namespaces differ, they cannot reach each other's abstract sockets.
+// Two machines never have the same boot id. Containers on one machine do, but cannot reach each
+// other's abstract sockets unless they share a network namespace.
 std::string network_identity() {
   std::string boot = first_bytes("/proc/sys/kernel/random/boot_id");
   if (boot.empty()) boot = host_name();
@@ -123,7 +122,7 @@ std::string node_identity() {
 
 std::string process_name(int pid) {
   std::string name = first_bytes(text("/proc/", pid, "/comm"));
-  // The name of a program may contain any bytes.
+  // A program's name may contain any bytes.
   for (char& letter : name) {
     if (std::isprint(static_cast<unsigned char>(letter)) == 0) letter = '?';
   }

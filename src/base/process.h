@@ -25,8 +25,8 @@ struct ForkHooks {
 // Sets the hooks for forks that begin later. `hooks` must outlive the process's last fork.
 void set_fork_hooks(const ForkHooks& hooks) noexcept;
 
-// Returns true in a child that was forked after install_fork_guard(). Such a child lacks the
-// library's threads, so every call must fail there.
+// Returns true in a child that was forked after install_fork_guard(). The child lacks the library's
+// threads, so every call must fail there.
 [[nodiscard]] bool is_forked_child() noexcept;
 
 [[nodiscard]] std::string host_name();
@@ -38,12 +38,12 @@ void set_fork_hooks(const ForkHooks& hooks) noexcept;
 [[nodiscard]] std::uint64_t network_number();
 
 // Returns the identity of this process's node: the uid, and either HCCL_NODE_ID or the boot id and
-// the network namespace. Processes with the same identity share the module ids of devices, and may
-// map each other's memory.
+// the network namespace. Processes with the same identity share one set of module ids, and may map
+// each other's memory.
 [[nodiscard]] std::string node_identity();
 
-// Returns the name of the process's program, truncated to 15 characters, or an empty text if /proc
-// does not show it.
+// Returns the name of the program that the process runs, truncated to 15 characters, or an empty
+// text if /proc does not show it.
 [[nodiscard]] std::string process_name(int pid);
 
 // Returns whether the process is stopped by a signal or a debugger. Returns false if

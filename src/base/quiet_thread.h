@@ -16,8 +16,8 @@
 
 namespace hccl {
 
-// Blocks all signals in the calling thread while the object lives. Threads that this thread
-// starts meanwhile inherit its signal mask.
+// Blocks all signals in the calling thread while the object lives. Threads that it starts during
+// that time inherit the signal mask.
 class SignalBlock {
  public:
   SignalBlock() noexcept {

@@ -23,9 +23,9 @@ inline constexpr std::chrono::milliseconds kShortagePause{5};
   return error == EMFILE || error == ENFILE || is_memory_shortage(error);
 }
 
-// Makes a call that returns a negative value and sets errno if it fails. Repeats the call
-// immediately if a signal has interrupted it. If kernel memory is short, repeats the call up to
-// kShortageRetries times, after pauses of 1, 2, 4, ... ms. Blocks for at most 63 ms. Use it only
+// Makes a system call, which on failure must return a negative value and set errno. Repeats the
+// call immediately if a signal has interrupted it. If kernel memory is short, repeats the call up
+// to kShortageRetries times, after pauses of 1, 2, 4, ... ms. Blocks for at most 63 ms. Use it only
 // where the call cannot be retried later.
 template <class Call>
 ssize_t retried(Call call) noexcept {

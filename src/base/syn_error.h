@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exception for a failure that has an exact synStatus.
+// The exception for a failure to which a specific synStatus applies.
 #pragma once
 
 #include "base/error.h"

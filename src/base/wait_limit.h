@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time limit of a communicator's waits for other ranks: HCCL_TIMEOUT, unless the program sets
-// another one. A change does not affect waits in progress.
+// The limit on how long a communicator waits for other ranks: HCCL_TIMEOUT, unless the program sets
+// its own limit. A change does not affect waits in progress.
 #pragma once
 
 #include "base/deadline.h"
@@ -19,7 +19,7 @@ class WaitLimit {
     std::chrono::milliseconds time{0};  // 0: no limit
     bool by_program = false;
 
-    // Returns the last clause of a time-out's error text: how to raise the limit.
+    // Returns the advice that ends the error text of a time-out: how to raise the limit.
     [[nodiscard]] const char* remedy() const {
       return by_program ? "raise the limit that hcclEmulationSetTimeout has set"
                         : "raise HCCL_TIMEOUT";

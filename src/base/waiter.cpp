@@ -61,7 +61,7 @@ void Doorbell::ring_for(std::uint32_t events) noexcept {
   syscall(SYS_futex, &word_, FUTEX_WAKE_BITSET, kEverybody, nullptr, nullptr, events);
 }
 
-// FUTEX_WAIT_BITSET takes a point in time, not a duration.
+// FUTEX_WAIT_BITSET takes an absolute time, not a duration.
 void Doorbell::wait(std::uint32_t seen, std::chrono::nanoseconds timeout,
                     std::uint32_t events) noexcept {
   timespec end{};

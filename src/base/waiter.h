@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ways in which a thread waits for another thread. It first pauses and then yields, each a
-// limited number of times (the ladder), and then sleeps on a futex. No thread spins without a
-// limit, because ranks may outnumber cores.
+// How a thread waits for another thread. It first pauses and then yields, each a limited number of
+// times (the ladder), and then sleeps on a futex. No thread spins without a limit, because ranks
+// may outnumber cores.
 #pragma once
 
 #include <atomic>
@@ -22,10 +22,10 @@ struct WaitLadder {
   static constexpr WaitLadder spinning() { return {40, 1000, "spinning"}; }
   // For threads that share cores. They yield without pausing first, for about a millisecond.
   static constexpr WaitLadder yielding() { return {0, 1000, "yielding"}; }
-  // For threads that share cores with threads of other scheduling groups. sched_yield() does not
-  // let threads of other groups run: the yielding thread keeps its core for the rest of its time
-  // slice, about 3 ms. A thread that sleeps releases the core. For example, torchrun starts each
-  // rank in a session of its own, and so in a scheduling group of its own.
+  // For threads that share cores with threads of other scheduling groups, as under torchrun, which
+  // starts each rank in its own session and therefore in its own group. sched_yield() does not let
+  // threads of other groups run: the yielding thread keeps its core for the rest of its time slice,
+  // about 3 ms. A sleeping thread does release the core.
   static constexpr WaitLadder sleeping() { return {0, 0, "sleeping"}; }
   // Returns the ladder for threads of this process that wait for each other: yielding(), or
   // sleeping() after share_cores_with_other_groups() has been called.
@@ -35,9 +35,9 @@ struct WaitLadder {
   static void share_cores_with_other_groups() noexcept;
 };
 
-// The point at which a wait must return to its caller, which has other work. unlimited: there is
-// none. no_sleep: when the ladder is used up. pauses_only: when the ladder's pauses are used up; if
-// the ladder has no pauses, the same as no_sleep.
+// How long a wait may take; a caller that has other work limits it. unlimited: until it ends; it
+// may sleep. no_sleep: until the ladder is used up. pauses_only: until the ladder's pauses are used
+// up or, if it has none, as no_sleep.
 enum class WaitBudget : std::uint8_t { unlimited, no_sleep, pauses_only };
 
 // One wait. poll_again() pauses or yields and returns true. Once the ladder or the budget is used
@@ -52,12 +52,13 @@ class Waiter {
   std::uint32_t step_ = 0;
 };
 
-// A futex on which threads sleep; it may be in shared memory. A thread stores its change before it
-// calls ring() or ring_for(). A sleeper registers, then checks for the change, and then sleeps. The
-// registration and the check for sleepers are both sequentially consistent, so no wake-up is lost.
+// A futex on which threads sleep; it may be in shared memory. A waker stores the change that
+// sleepers await, and then calls ring() or ring_for(). A sleeper registers, then checks for the
+// change, and then sleeps. The registration and the check for sleepers are both sequentially
+// consistent, so no wake-up is lost.
 class Doorbell {
  public:
-  // Returns whether a thread sleeps or is about to sleep. Call it after storing the change with
+  // Returns whether a thread is asleep or about to sleep. Call it after storing the change with
   // seq_cst order.
   [[nodiscard]] bool has_sleepers() const noexcept {
     return sleepers_.load(std::memory_order_seq_cst) != 0;

@@ -93,8 +93,8 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, FrameConn
     gate.call([&] { callbacks.fault(code, what); });
   }
 
-  // Reports that this rank leaves. The rank in the server's process leaves only when its report
-  // comes back from the server: by then, the server has notified all other ranks.
+  // Reports that this rank is leaving. The rank in the server's process waits until the server
+  // sends the report back: by then, the server has notified all other ranks.
   void announce_departure() {
     leaving = true;
     if (!connection) return leave();
@@ -102,8 +102,8 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, FrameConn
     if (rank != server_rank) leave();
   }
 
-  // Closes the connection, so that the server reports this rank as lost. raise() reports a fault in
-  // this way if no memory is left.
+  // Closes the connection, so that the server reports this rank as lost. If no memory is left,
+  // raise() reports a fault in this way.
   void hang_up() {
     if (connection) connection->close();
     connection.reset();
@@ -149,7 +149,7 @@ ControlLink::ControlLink(LinkSocket socket, Callbacks callbacks)
 ControlLink::~ControlLink() {
   if (is_forked_child()) {
     static_cast<void>(new (std::nothrow) std::shared_ptr<State>(
-        std::move(state_)));  // leaked: it uses an epoll set of the parent
+        std::move(state_)));  // leaked: its destruction would change the parent's epoll set
     return;
   }
   state_->gate.close();

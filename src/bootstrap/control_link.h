@@ -24,7 +24,7 @@ struct LinkSocket {
   int rank = -1;
   int server_rank = -1;  // the rank in the server's process, or -1 if there is none
   std::string server;    // describes the server's process
-  // True if a key or the kernel confirms the server. Otherwise, texts from the server are quoted.
+  // True if a key or the kernel has confirmed who the server is. If not, its texts are quoted.
   bool server_is_known = false;
 };
 
@@ -41,31 +41,32 @@ class ControlLink {
     // Called when another rank has left the communicator.
     std::function<void(int rank)> departed = nullptr;
     // Called when a rank has asked why its call does not complete. The owner of the link must then
-    // call answer(), on any thread, once for each call in which this rank waits.
+    // call answer(), on any thread, once for each call in which this rank waits, or with an empty
+    // Waiting if there is none.
     std::function<void()> inquiry = nullptr;
-    // Called with the answer to ask_who_is_missing(): a clause that names the ranks at the root of
-    // the stall.
+    // Called with the answer to ask_who_is_missing(): a clause that names the ranks that cause the
+    // stall.
     std::function<void(const std::string& root_cause)> verdict = nullptr;
   };
 
   ControlLink(LinkSocket socket, Callbacks callbacks);
-  // Reports that this rank leaves, so that the end of its process causes no fault on other ranks.
-  // Blocks until a callback in progress has returned, and then, for at most a second, until the
-  // report has been sent.
+  // Reports that this rank is leaving, so that the exit of its process causes no fault on other
+  // ranks. Blocks until any callback in progress has returned, and then until the report has been
+  // sent, but at most a second longer.
   ~ControlLink();
   ControlLink(const ControlLink&) = delete;
   ControlLink& operator=(const ControlLink&) = delete;
 
-  // Prevents all later callbacks, even if other owners keep the link. Blocks until a callback in
+  // Prevents all later callbacks, even if the link has other owners. Blocks until any callback in
   // progress has returned, unless called from that callback.
   void cancel() noexcept;
   // Reports a fault, which the server relays to all ranks. If no memory is left, closes the
   // connection instead, and the server reports this rank as lost. Thread safety: any thread.
   void raise(hcclResult_t code, const std::function<std::string()>& make_text) noexcept;
-  // Asks the server why the call `waiting` of this rank does not complete. The server queries all
-  // ranks. Within half a second it sends a verdict or, if the calls of the ranks do not match, a
-  // fault. If some ranks have not answered by then, a second verdict follows within another half
-  // second. Throws std::bad_alloc. Thread safety: any thread.
+  // Asks the server why this rank's call `waiting` does not complete. The server queries all ranks.
+  // Within half a second it sends a verdict or, if the calls of the ranks do not match, a fault. If
+  // some ranks have not answered by then, a second verdict follows within another half second.
+  // Throws std::bad_alloc. Thread safety: any thread.
   void ask_who_is_missing(const Waiting& waiting);
   // Reports one call of this rank to the server, in answer to an inquiry. Throws std::bad_alloc.
   // Thread safety: any thread.

@@ -26,8 +26,8 @@ namespace hccl::bootstrap {
 namespace {
 
 constexpr std::size_t kStackSize = std::size_t{512} << 10;
-// The longest time for which the exit of the process waits for the control thread. A callback may
-// be waiting for a lock that the exiting thread holds.
+// The maximum time that process exit waits for the control thread. Without this limit, a callback
+// that waits for a lock of the exiting thread would cause a deadlock.
 constexpr std::chrono::milliseconds kExitPatience{200};
 
 // Allocates from the memory of a ReservedPost.

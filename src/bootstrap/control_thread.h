@@ -12,8 +12,7 @@
 
 namespace hccl::bootstrap {
 
-// Memory for one post() that allocates nothing. It must be a member of the `owner` that is passed
-// to post().
+// Preallocated memory for one call of post(). It must be a member of the `owner` of that call.
 class ReservedPost {
  public:
   static constexpr std::size_t kBytes = 192;
@@ -23,8 +22,8 @@ class ReservedPost {
   alignas(std::max_align_t) std::array<std::byte, kBytes> room_;
 };
 
-// Thread safety: any thread may call any member, even during the exit of the process, when tasks
-// are no longer run.
+// Thread safety: any thread may call any member, even during process exit, when tasks no longer
+// run.
 class ControlThread {
  public:
   // Returns the only instance, which is never destroyed, so that destructors of other objects can
@@ -35,11 +34,11 @@ class ControlThread {
   ControlThread& operator=(const ControlThread&) = delete;
 
   // Starts the thread unless it is running. Throws Error(hcclInvalidUsage) in a forked child or
-  // while the process exits, and Error(hcclSystemError) if the thread cannot be started.
+  // during process exit, and Error(hcclSystemError) if the thread cannot be started.
   void start();
   // Ends the thread. Blocks until the task in progress has ended, unless called from that task;
-  // during the exit of the process, blocks for at most 200 ms. Servers, links and watches resume
-  // when start() is called again.
+  // during process exit, blocks for at most 200 ms. Servers, links and watches resume when start()
+  // is called again.
   void stop() noexcept;
   // Runs `task` on the thread, or after the next start() if the thread is stopped. Does not block.
   // Throws std::bad_alloc.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exchanges frames over a connected socket on an event loop. Used by the root server, joining
-// ranks, the exchange on a node and the control link.
+// Exchanges frames over a connected socket, driven by an event loop. Used by root servers, joining
+// ranks, node exchanges and control links.
 #pragma once
 
 #include "base/address.h"
@@ -21,7 +21,7 @@
 namespace hccl::bootstrap {
 
 // Thread safety: only the thread that runs the loop. No member blocks unless its comment says so.
-// No member throws on an error of the peer; ended() and why() report such errors.
+// Errors of the peer are not thrown, but reported by ended() and why().
 class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
  public:
   class Owner {
@@ -77,8 +77,8 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   // until has_unsent() returns false.
   void send(FrameType type, std::span<const std::byte> payload,
             const std::vector<int>& descriptors = {});
-  // Does the same. `digest`: the payload's SHA-256 digest, which the caller has computed once for
-  // many ranks.
+  // Sends a frame without descriptors. `digest`: the payload's SHA-256 digest, which the caller
+  // computes only once for many ranks.
   void send(FrameType type, std::span<const std::byte> payload, const Digest& digest);
   // Sends a frame without an authentication code, even after authenticate().
   void send_openly(FrameType type, std::span<const std::byte> payload);
@@ -95,7 +95,7 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   // Returns whether the peer sent bytes that hccl never sends.
   [[nodiscard]] bool broke_rules() const { return broke_rules_; }
   // Returns whether a frame had a wrong authentication code: the peer does not know the key, or
-  // somebody on the path has changed the frame. The connection can still send.
+  // someone on the path has changed the frame. The connection can still send.
   [[nodiscard]] bool forged() const { return forged_; }
 
   // Enables keep-alives, which detect within ten seconds that the peer's host can no longer be
@@ -106,7 +106,7 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   void finish(std::function<void()> done = nullptr);
   // Removes the owner and closes the connection.
   void close();
-  // Detaches the connection from its loop. Call it when has_unsent() returns false. The object is
+  // Detaches the connection from its loop. Call it only if has_unsent() is false. The object is
   // unusable afterwards.
   [[nodiscard]] Detached detach();
 

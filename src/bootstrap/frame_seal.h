@@ -21,7 +21,7 @@ class FrameSeal {
  public:
   enum class Party : std::uint8_t { rank, server };
 
-  // `opening` and `greeting` are the payloads of the first frames of the rank and the server.
+  // `opening` and `greeting`: the payloads of the first frames that the rank and the server send.
   FrameSeal(Party own, std::span<const std::byte> key, std::span<const std::byte> opening,
             std::span<const std::byte> greeting);
 
@@ -44,7 +44,7 @@ class FrameSeal {
 };
 
 // Returns the secret with which the transports of a communicator authenticate. It is derived from
-// the key and the table's salt. If the key is empty, anyone who sees the salt can derive the
+// the key and `salt` (Table::salt). If the key is empty, anyone who sees the salt can derive the
 // secret.
 [[nodiscard]] Secret communicator_secret(std::span<const std::byte> key, const Secret& salt);
 

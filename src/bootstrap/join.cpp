@@ -18,8 +18,8 @@
 namespace hccl::bootstrap {
 namespace {
 
-// The longest time for which join() waits in the server's process before it throws. The process may
-// then exit, so ranks that are still starting must receive the failure during this time.
+// In the server's process, a failed join() waits at most this long before it throws. The process
+// may exit after that, so ranks that are still starting must receive the failure first.
 constexpr std::chrono::milliseconds kFarewell{400};
 
 void validate(int size, int rank, const Contribution& mine) {

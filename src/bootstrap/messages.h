@@ -60,7 +60,7 @@ struct Refusal {
   enum Reason : std::uint8_t {
     other_version = 1,  // the opening message has another protocol version
     other_key,          // the hello has a wrong authentication code
-    other_user,         // the peer, on the server's machine, runs as another or an unknown user
+    other_user,         // the peer is on the server's machine, but its user differs or is unknown
   };
   Reason reason = other_version;
 
@@ -74,7 +74,7 @@ struct Failure {
   std::string text;
 };
 
-// The cause of the failure if a frame with a wrong authentication code arrives after a valid frame.
+// The reported cause if a frame with a wrong authentication code follows a valid frame.
 inline constexpr const char* kForgedFrame = "a frame on its connection was changed in transit";
 // Returns kForgedFrame and the remedy.
 [[nodiscard]] inline std::string forged_frame_text() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks send their contributions to the leader. The leader sends every rank all entries, and then
-// the shared segment. The root server runs the final barrier, because it detects the exit of ranks.
+// Ranks send their contributions to the leader. The leader sends all contributions, and then the
+// shared segment, to every rank. The root server runs the final barrier, because it detects the
+// exit of ranks.
 #include "bootstrap/node_exchange.h"
 
 #include "base/errno_advice.h"
@@ -147,7 +148,8 @@ std::string NodeExchange::describe(const FrameConnection& connection) const {
   return process_text(connection.fd());
 }
 
-// Stores a rank's contribution. Returns false for a frame that no rank of this communicator sends.
+// Stores a rank's contribution. Returns false for a frame that no rank of this communicator would
+// send.
 bool NodeExchange::take_contribution(PendingConnections::Pending& pending, Frame& frame) {
   auto message = frame.type == FrameType::contribution ? parse<ContributionMessage>(frame.payload)
                                                        : std::nullopt;

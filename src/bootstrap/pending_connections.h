@@ -46,8 +46,7 @@ class PendingConnections final : private FrameConnection::Owner {
     // Called for a frame whose authentication code is wrong. Must take() or reject() the
     // connection.
     virtual void on_pending_forged(Pending& pending) = 0;
-    // Called if accept4() fails with the errno `error`, and no pending connection is left that
-    // could be dropped to free resources.
+    // Called if accept4() fails with errno `error` and there is no pending connection to drop.
     virtual void on_no_room(int error) = 0;
     // Returns a description of the other end, for the log.
     [[nodiscard]] virtual std::string describe(const FrameConnection& connection) const = 0;
@@ -77,7 +76,7 @@ class PendingConnections final : private FrameConnection::Owner {
   void add(FrameConnection::Detached connection);
   // Removes a pending connection and returns it.
   [[nodiscard]] std::shared_ptr<FrameConnection> take(Pending& pending);
-  // Closes the connection, and logs the rejection. `why` is a clause that follows the word "it".
+  // Closes the connection, and logs the rejection. `why`: see RejectionLog::report().
   void reject(Pending& pending, const std::string& why);
   [[nodiscard]] RejectionLog& rejections() { return rejections_; }
   void close_all();

@@ -141,9 +141,8 @@ bool RankAdmission::is_taken_at_its_word(const FrameConnection& connection) cons
   return key_.empty() && !peer_is_local(connection.fd());
 }
 
-// Returns the reason to reject the peer because of its user, or an empty text. Any process can find
-// the port of HCCL_COMM_ID. If the peer is on this machine, the kernel reports its user, even if
-// the peer does not know the key.
+// Returns why the peer's user may not join, or an empty text. Any process can find the port of
+// HCCL_COMM_ID. For a peer on this machine, the kernel reports the user, with or without a key.
 std::string RankAdmission::wrong_user(const FrameConnection& connection) const {
   if (id_.kind != UniqueId::Kind::fixed_address || !peer_is_local(connection.fd())) return {};
   const SocketOwner owner = tcp_peer_owner(connection.fd());

@@ -33,7 +33,7 @@ class RankConnections {
   // Starts to read from the connection. Call it once, after add() and after the welcome has been
   // sent.
   void start(int rank);
-  // Closes the connection after all queued frames have been sent, or after a second.
+  // Closes the connection when all queued frames have been sent, but after a second at the latest.
   void finish(int rank);
   void finish_all();
 

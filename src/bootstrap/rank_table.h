@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data that a rank contributes when it joins a communicator, and the data about all ranks that
-// it receives in return.
+// The data that a rank contributes when it joins a communicator, and the data that it receives
+// about all ranks.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -19,7 +19,7 @@ struct RankTable;
 inline constexpr std::size_t kMostAnnounced = 1024;
 
 struct Contribution {
-  // For the other ranks of this node: bytes, and the descriptor of the device memory.
+  // For the other ranks of this node: opaque data, and the descriptor of the device memory.
   std::vector<std::byte> blob;
   FileDescriptor memory;
   // Returns the bytes to announce to the ranks of all nodes, at most kMostAnnounced. The argument

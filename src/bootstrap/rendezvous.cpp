@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Users read the texts of this file on any of the ranks, so each text names ranks, pids and hosts,
-// and one remedy.
+// The error texts of this file may appear on any rank. Each names ranks, pids, hosts and one
+// remedy.
 #include "bootstrap/rendezvous.h"
 
 #include "base/rank_text.h"

@@ -55,7 +55,7 @@ class Rendezvous {
   [[nodiscard]] const std::string& node_of(int rank) const {
     return members_[static_cast<std::size_t>(rank)].entry.process.node;
   }
-  // Returns the failure to send to a rank whose hello arrives after the rendezvous has ended.
+  // Returns the error for a rank whose hello arrives after the rendezvous has ended.
   [[nodiscard]] Failure refusal_when_over() const;
 
  private:

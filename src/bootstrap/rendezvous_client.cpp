@@ -149,14 +149,14 @@ void RendezvousClient::leave(const Failure& own) {
   flush_last_words();
 }
 
-// Blocks for at most kFlushPatience until the queued frames have been sent, because no later call
-// sends them.
+// Blocks until the queued frames have been sent, but for at most kFlushPatience. No later call
+// would send them.
 void RendezvousClient::flush_last_words() {
   const Deadline patience = Deadline::after(kFlushPatience);
   while (connection_->has_unsent() && !patience.expired()) loop_.run_one(patience);
 }
 
-// Throws if next_frame() returns a frame: the server sends none while the caller waits for ranks.
+// Throws if next_frame() returns a frame: the server must not send one while the caller waits.
 void RendezvousClient::wait(Deadline::Duration limit) {
   check_server();
   if (!kept_) run_once(limit);
@@ -190,7 +190,7 @@ std::optional<Frame> RendezvousClient::next_frame() {
   }
 }
 
-// Reads frames before checking the process: the server may have sent the reason before it exited.
+// Reads frames before checking the process, which may have sent an error before it exited.
 void RendezvousClient::check_server() {
   if (!kept_) kept_ = next_frame();
   if (server_has_exited_) await_last_words();

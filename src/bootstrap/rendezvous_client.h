@@ -47,12 +47,11 @@ class RendezvousClient {
   // ranks.
   void leave(const Failure& own);
 
-  // Blocks until the loop has handled an event, but for at most `limit`. Used by callers that have
-  // waits of their own on the loop.
+  // Blocks until the loop has handled an event, but for at most `limit`. Used by callers that wait
+  // on the loop for events of their own.
   void wait(Deadline::Duration limit = std::chrono::hours(24));
-  // Blocks for at most a second until the server reports which rank has been lost. Throws the
-  // reported failure, or `otherwise` if no report comes. Used by callers that have detected the
-  // loss of a rank.
+  // Waits at most a second for the server to report which rank is lost. Throws the reported
+  // failure, or `otherwise` if no report comes. Used by callers that have noticed the loss.
   [[noreturn]] void wait_for_verdict(const Failure& otherwise);
   [[nodiscard]] EventLoop& loop() { return loop_; }
 

@@ -253,7 +253,7 @@ void RootServer::retire_now() {
   admission_.close_listener();
 }
 
-// Schedules the next report of missing ranks, which does not fail the rendezvous. `waited`: the
+// Schedules the next report of missing ranks. The report does not end the rendezvous. `waited`: the
 // time since the first rank joined.
 void RootServer::report_missing(std::chrono::milliseconds waited) {
   const auto due = missing_reports_.next();

@@ -37,8 +37,8 @@ UniqueId fixed_id(const std::string& comm_id) {
   return id;
 }
 
-// Listens on the first address of the id on which this process can listen. On failure, sets errno
-// to the last error other than EADDRNOTAVAIL, or to EADDRNOTAVAIL if there was no other.
+// Listens on the first usable address of the id. On failure, sets errno to the last error other
+// than EADDRNOTAVAIL, or to EADDRNOTAVAIL if there was no other.
 FileDescriptor listen_on_any(const UniqueId& id) {
   int why = EADDRNOTAVAIL;
   for (const Address& address : id.addresses) {

@@ -23,9 +23,9 @@ class ServerRegistry {
   // Returns the only instance, which is never destroyed, like the control thread.
   [[nodiscard]] static ServerRegistry& instance();
 
-  // Starts a server and returns its id. If HCCL_COMM_ID is set, the server of the first id of the
-  // process listens on that address. Otherwise, the server listens on a free port of the chosen
-  // interface. Throws Error.
+  // Starts a server and returns its id. For the first id of the process, the server listens on
+  // HCCL_COMM_ID, if set; otherwise, it listens on a free port of the chosen interface. Throws
+  // Error.
   [[nodiscard]] UniqueId create();
   // Starts the server of a fixed address, unless this process already runs it. Returns an empty
   // text on success, and otherwise the reason for the failure. The failure does not matter if

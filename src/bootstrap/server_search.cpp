@@ -39,7 +39,7 @@ FileDescriptor tcp_socket(bool v6) {
              advice_on(errno, "enable the server's IP version (IPv4 or IPv6) on this host")));
   }
   const int on = 1;
-  // Lets the server bind the port number even while this outgoing connection holds it.
+  // Lets the server bind its port even if this connection happens to use the same port number.
   setsockopt(result.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   setsockopt(result.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   return result;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rank's search for its root server: connects to the addresses of the unique id until a server
-// admits the rank. While none is found, logs a report at the times that MissingReports gives.
+// admits the rank. Until then, logs reports at the times set by MissingReports.
 #pragma once
 
 #include "base/address.h"

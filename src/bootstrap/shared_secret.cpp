@@ -110,8 +110,8 @@ void check_short_secret(const UniqueId& id, const Config& config, std::size_t le
                  "use at least ", kShortSecret, " random bytes"));
 }
 
-// Without a secret, the kernel confirms the user of processes on this machine, but nothing confirms
-// processes on other machines.
+// Without a secret, the kernel identifies the users of processes on this machine, but nothing
+// authenticates processes on other machines.
 void check_without_secret(const UniqueId& id, const Config& config) {
   static std::atomic<bool> warned{false};
   if (config.require_secret && others_can_reach(id)) {

@@ -81,7 +81,7 @@ SocketOwner tcp_peer_owner(int socket) noexcept {
     return {Knowledge::unknown};
   }
   std::memcpy(&answer, buffer.data() + NLMSG_HDRLEN, sizeof(answer));
-  // A socket that its process has closed has no owner; the user 0 in the answer would be wrong.
+  // A socket that has been closed has no owner, although the kernel then reports user 0.
   if (answer.id.idiag_sport != request.body.id.idiag_sport ||
       answer.id.idiag_dport != request.body.id.idiag_dport || answer.idiag_inode == 0) {
     return {Knowledge::none};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds a wait-for graph from the answers of all ranks. Then names the ranks at the ends of the
-// chains of waits: they wait for no other rank, and thus block the others.
+// Builds a wait-for graph from all ranks' answers. Unless it is a cycle, each chain of waits ends
+// at a rank that waits for no other and thus blocks the rest; the verdict names these ranks.
 #include "bootstrap/stall_judge.h"
 
 #include "bootstrap/messages.h"
@@ -16,7 +16,7 @@ namespace {
 // answer for each call in which it waits. If all ranks have answered and their calls do not match,
 // the server waits only kForFurtherAnswers more, for the answers of other streams. If a rank has
 // not answered in time, the first verdict names it. At most kForAnswers later, a second verdict
-// replaces the first, because a rank that only lacked processor time may have answered by then.
+// replaces the first, because a rank that was only short of CPU time may have answered by then.
 constexpr std::chrono::milliseconds kForAnswers{400};
 constexpr std::chrono::milliseconds kForFurtherAnswers{20};
 // The time for which a suspected deadlock must last before it is reported: until then, another

@@ -23,7 +23,7 @@ class StallJudge {
              FaultRelay& faults)
       : ranks_(ranks), rendezvous_(rendezvous), faults_(faults), judgement_(loop) {}
 
-  // Processes the report of a rank whose call `waiting` does not complete.
+  // Processes a rank's report that its call `waiting` does not complete.
   void on_stuck(int rank, Waiting waiting);
   // Processes an answer to the inquiry. A rank first reports the calls that it has completed, then
   // its current call.

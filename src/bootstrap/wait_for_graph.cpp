@@ -28,8 +28,8 @@ void WaitForGraph::add(int rank, Waiting waiting) {
 std::string WaitForGraph::mismatch() const {
   const std::string calls = difference([](const Waiting& one) { return one.call; });
   if (!calls.empty()) return calls + "; all ranks must make the same calls in the same order";
-  const std::string ways =
-      difference([](const Waiting& one) { return text("runs ", one.call, " by ", one.algorithm); });
+  const std::string ways = difference(
+      [](const Waiting& one) { return text("running ", one.call, " with ", one.algorithm); });
   return ways.empty() ? "" : ways + "; set the same HCCL_* variables on all ranks";
 }
 
@@ -67,7 +67,7 @@ bool WaitForGraph::is_held_at(int rank, const std::string& position) const {
 }
 
 std::string WaitForGraph::calls_at(const std::string& position) const {
-  std::map<std::string, std::set<int>> ranks_of;  // a rank may repeat a call
+  std::map<std::string, std::set<int>> ranks_of;  // sets: a rank may report a call twice
   for (const auto& [rank, all] : said_) {
     for (const Waiting& one : all) {
       if (!one.done && one.position == position) ranks_of[one.call].insert(rank);

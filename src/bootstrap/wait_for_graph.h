@@ -11,16 +11,16 @@
 
 namespace hccl::bootstrap {
 
-// A call of a rank, either in progress or among those that completed last.
+// A rank's call that is in progress or completed recently.
 struct Waiting {
   std::string position;      // "op 3 of stream 0"; empty for messages, which have none
   std::string call;          // describes the call; empty if the rank is in no call
   std::string algorithm;     // runs the call; empty if the call has no position
   std::vector<int> awaited;  // ascending
   bool done = false;
-  // The position of the collective that this rank cannot complete before this call ends: this call
-  // or, for a message, the next collective of its stream. Set only if a thread of the program waits
-  // for this call's stream, and so makes no other calls until this call ends.
+  // The position of the collective that this call holds up: its own or, for a message, that of the
+  // next collective on its stream. Set only if a thread of the program is blocked on the stream,
+  // and so makes no other calls until this call ends.
   std::string blocks{};
 
   [[nodiscard]] std::string doing() const {
@@ -34,24 +34,24 @@ class WaitForGraph {
   void add(int rank, Waiting waiting);
   [[nodiscard]] std::size_t size() const { return said_.size(); }
 
-  // Describes ranks that make different calls at the same position, or that run the same call by
+  // Describes ranks that make different calls at the same position, or that run the same call with
   // different algorithms. Returns an empty text if there are none.
   [[nodiscard]] std::string mismatch() const;
 
-  // Describes a rank that waits in a send or receive for a second rank, while the second rank waits
-  // in a collective that the first rank cannot reach. Returns an empty text if there is none. Such
-  // a deadlock may still end: another thread of the program may be about to make the matching call.
+  // Describes a deadlock: a rank waits in a send or receive for a second rank, which waits in a
+  // collective that the first cannot reach. Returns an empty text if there is none. The deadlock
+  // may still end, if another thread of the program is about to make the matching call.
   [[nodiscard]] std::string deadlock() const;
 
-  // Returns a clause that names the ranks at the ends of the chains of waits that begin at `asker`,
-  // or the ranks of a cycle. `gone`: the ranks that have left. `describe` names ranks.
+  // Follows the chains of waits from `asker`. Returns a clause that names the ranks at their ends
+  // or, if there are none, in a cycle. `gone`: the ranks that have left. `describe` names ranks.
   [[nodiscard]] std::string root_cause(
       int asker, const std::set<int>& gone,
       const std::function<std::string(const std::vector<int>&)>& describe) const;
 
  private:
-  // Returns a text about the first position where what(call) differs between ranks: the ranks and
-  // what they do. Returns an empty text if there is no such position.
+  // Describes what each rank does at the first position where what(call) differs between ranks.
+  // Returns an empty text if there is none.
   [[nodiscard]] std::string difference(std::string (*what)(const Waiting&)) const;
   [[nodiscard]] std::set<int> reached_from(int asker) const;
   // Returns whether the rank waits at the position and its program can make no other call.

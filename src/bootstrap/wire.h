@@ -37,7 +37,7 @@ enum class FrameType : std::uint8_t {
   stuck,          // rank: its call does not complete; names the ranks that it waits for
   inquiry,        // server: asks each rank for its calls, because one of them is stuck
   waiting,        // rank: one of its calls, in answer to an inquiry
-  verdict,        // server: the ranks at the root of a stall
+  verdict,        // server: the ranks that cause a stall
   missing,        // server: the ranks that have not joined yet, for the log
 };
 

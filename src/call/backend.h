@@ -19,7 +19,7 @@
 
 namespace hccl {
 
-// The path of a call and the reason for it, as text for users.
+// The path that a call takes, and the reason, as text for users.
 struct CallPath {
   std::string name;
   std::string reason;
@@ -63,7 +63,7 @@ struct AsyncError {
   std::string text;
 };
 
-// The position of sends and receives relative to the collectives of their communicator: the ordinal
+// The place of sends and receives among the collectives of their communicator, given by the ordinal
 // of their stream (see BackendStream::begin_collectives()).
 struct MessagePlace {
   std::uint32_t ordinal = 0;     // of the stream, or the next free ordinal if the stream has none
@@ -79,17 +79,17 @@ class BackendStream {
   BackendStream(const BackendStream&) = delete;
   BackendStream& operator=(const BackendStream&) = delete;
 
-  // Called before the stream's first collective is queued. `ordinal` is the number of streams on
-  // which this communicator had collectives before; it is the same on all ranks. Throws Error.
+  // Called before the stream's first collective is queued. `ordinal` is the number of the
+  // communicator's streams that had collectives earlier; it is the same on all ranks. Throws Error.
   virtual void begin_collectives(std::uint32_t ordinal) = 0;
   // Sets call.number: the position of a send or receive among all calls in the same direction with
   // the same peer. Called in program order.
   virtual void number(PointToPoint& call) = 0;
 
-  // Run calls in stream order. Host memory of the calls is copied through the stream's staging
-  // buffer; `staging` is its address, or 0 if there is none. Block until this rank's part is
-  // complete, and return true. If the wait budget of `ahead` is limited, may return false earlier;
-  // the caller then repeats the call later with the same arguments. Throw Error.
+  // These functions run calls in stream order, and copy data in host memory through the stream's
+  // staging buffer; `staging` is its address, or 0 if there is none. They block until this rank's
+  // part is complete, and return true. If the wait budget of `ahead` is limited, they may return
+  // false earlier; the caller then repeats the call with the same arguments. They throw Error.
   virtual bool run(const CollectiveCall& call, std::uint64_t staging, CallLookahead& ahead) = 0;
   virtual bool exchange(std::span<const PointToPoint> calls, const MessagePlace& place,
                         std::uint64_t staging, GroupLookahead& ahead) = 0;
@@ -105,12 +105,12 @@ class Backend {
 
   // Creates the back end's state for a stream. `stream` is an id that is never reused. The state
   // exists until close_stream(), which the communicator calls after all calls of the stream have
-  // run, or until the destruction of the back end.
+  // run, or until the back end is destroyed.
   [[nodiscard]] virtual BackendStream& open_stream(std::uint64_t stream) = 0;
   virtual void close_stream(BackendStream& stream) noexcept = 0;
 
   // Blocks, for at most a second, until no other rank reads the stream's staging buffer. Returns
-  // false if the buffer must not be freed. Call when all calls of the stream have run.
+  // false if the buffer must not be freed. Call it once all calls of the stream have run.
   [[nodiscard]] virtual bool release_staging(BackendStream& /*stream*/) noexcept { return true; }
   // Return whether this rank's part of the call needs a staging buffer in device memory.
   [[nodiscard]] virtual bool needs_staging(const CollectiveCall& call) const = 0;
@@ -126,8 +126,8 @@ class Backend {
   // Raises a fault on all ranks, unless the communicator has already failed. The text of the fault
   // names this rank and contains `why`.
   virtual void fail(hcclResult_t code, const char* why) noexcept = 0;
-  // Raises a fault, because the process of another rank of this node has ended. `peer` is that
-  // rank's number among the ranks of this node. Called by the control thread.
+  // Raises a fault because the process of another rank on this node has exited. `peer` is the local
+  // rank of that process. Called by the control thread.
   virtual void peer_died(int peer) noexcept = 0;
   // Ends this rank's membership: this rank begins no more calls, and calls of other ranks that need
   // this rank fail.
@@ -145,9 +145,9 @@ class Backend {
 
   // Returns this rank's traffic with `peer`, or with all ranks if `peer` is empty.
   [[nodiscard]] virtual TrafficReport traffic(std::optional<int> peer) const = 0;
-  // Returns the steps with which this rank would run a call.
+  // Returns the steps that this rank would take to run a call.
   [[nodiscard]] virtual PlanSteps plan_of(const PlanRequest& request) const = 0;
-  // Return the path of a call with other ranks, and the reason for it.
+  // Return the path that a call with other ranks takes, and the reason.
   [[nodiscard]] virtual CallPath path_of(const CollectiveCall& call) const = 0;
   [[nodiscard]] virtual CallPath path_of(const PointToPoint& call) const = 0;
 };

@@ -21,7 +21,7 @@ enum class Collective : std::uint8_t {
   point_to_point  // rank 0 sends its message to rank 1
 };
 
-// The set of ranks that have an input in a call, or that have an output.
+// A set of ranks, such as those that have an input in a call.
 enum class RankSet : std::uint8_t { nobody, everybody, root, rank_0, rank_1 };
 
 [[nodiscard]] constexpr bool contains(RankSet set, int rank, int root) {
@@ -34,7 +34,7 @@ enum class RankSet : std::uint8_t { nobody, everybody, root, rank_0, rank_1 };
 
 // The properties of a collective. A buffer holds either one block for each rank or a single
 // message. In an in-place call, the input and the output are the same memory; if only one of the
-// two has blocks, the other is the same memory as this rank's block.
+// buffers has blocks, the other buffer is this rank's block in it.
 struct CollectiveTraits {
   const char* name;   // "all_reduce"
   RankSet senders;    // the ranks with an input
@@ -43,8 +43,8 @@ struct CollectiveTraits {
   bool has_blocks_in_output;
   bool reduces;
 
-  // Returns whether each pair of ranks exchanges blocks. If so, the count of a call covers all
-  // blocks of a buffer.
+  // Returns whether each pair of ranks exchanges blocks. If so, a call's count covers all blocks of
+  // a buffer.
   [[nodiscard]] constexpr bool exchanges() const {
     return has_blocks_in_input && has_blocks_in_output;
   }
@@ -66,8 +66,8 @@ inline constexpr std::array<CollectiveTraits, 9> kCollectives{{
     {"point_to_point", RankSet::rank_0, RankSet::rank_1, false, false, false},
 }};
 
-// Returns the row of a collective, or the first row if the number is not that of a collective. The
-// number may come from another process.
+// Returns the row of a collective, or the first row for an unknown number, which another process
+// may have sent.
 [[nodiscard]] constexpr const CollectiveTraits& traits(Collective collective) {
   const auto number = static_cast<std::size_t>(collective);
   return kCollectives[number < kCollectives.size() ? number : 0];

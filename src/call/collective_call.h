@@ -19,8 +19,8 @@ struct CollectiveCall {
   std::uint64_t count = 0;  // elements in the message, in a block or, if exchanges(), in all blocks
   std::uint64_t send = 0;   // send and recv: addresses of device memory or of host memory
   std::uint64_t recv = 0;
-  // If this call is one of the parts into which a back end has divided a call of the program: that
-  // call, and its number on its stream. If the program itself has made this call, null.
+  // If this call is a part into which a back end has divided the program's call: that call, and its
+  // number on its stream. Otherwise null.
   const CollectiveCall* whole = nullptr;
   std::uint64_t whole_number = 0;
 
@@ -43,8 +43,8 @@ struct CollectiveCall {
   return call.traits().has_blocks_in_output ? ranks : 1;
 }
 
-// Return the sizes in bytes of the send buffer of a sending rank, and of the receive buffer of a
-// receiving rank, in a call among `ranks` ranks.
+// Return the size in bytes of a sender's send buffer, and of a receiver's receive buffer, in a call
+// among `ranks` ranks.
 [[nodiscard]] std::uint64_t send_bytes(const CollectiveCall& call, int ranks);
 [[nodiscard]] std::uint64_t recv_bytes(const CollectiveCall& call, int ranks);
 

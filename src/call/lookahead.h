@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The view that a running call has of the calls queued behind it on its stream.
+// Lets a running call look at the calls that are queued behind it on its stream.
 #pragma once
 
 #include "base/waiter.h"

@@ -20,7 +20,7 @@ struct PointToPoint {
   std::uint64_t count = 0;    // elements
   std::uint64_t address = 0;  // of device memory, or of host memory
   std::uint64_t order = 0;    // position of the call within its group
-  std::uint64_t number = 0;   // of the call among those in this direction with this peer, from 0
+  std::uint64_t number = 0;   // position among the calls with this peer and direction, from 0
 
   [[nodiscard]] std::uint64_t bytes() const {
     return count * reduce::element_size(static_cast<hcclDataType_t>(type));

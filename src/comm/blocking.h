@@ -11,10 +11,10 @@
 
 namespace hccl::comm {
 
-// Block until all work queued on the streams has run. Meanwhile, defer cancellation of the thread.
-// If work has failed, throw the fault of a failed communicator. wait_for_streams() looks for that
-// communicator in `communicators`; wait_for_stream() looks among all communicators that have used
-// the stream. If none has failed, throw Error(hcclStreamError) with the reason.
+// Block until all work queued on the streams has run, and defer cancellation of the thread until
+// then. If work has failed, throw the fault of a failed communicator: wait_for_streams() checks
+// `communicators`, wait_for_stream() all communicators that have used the stream. If none of them
+// has failed, throw Error(hcclStreamError) with the reason.
 void wait_for_streams(std::span<const std::shared_ptr<device::Stream>> streams,
                       std::span<const std::shared_ptr<Communicator>> communicators);
 void wait_for_stream(device::Stream& stream);

@@ -39,8 +39,8 @@ void check_room(std::size_t calls) {
 }
 
 // Messages between two ranks match in the order of the calls, regardless of streams. Therefore all
-// messages are numbered before any is queued. First pairs the messages of this rank to itself.
-// Drops a communicator's messages on a stream if they cannot be paired or if the communicator
+// messages are numbered before any is queued. First pairs the messages that this rank sends to
+// itself. Drops a communicator's messages on a stream if pairing fails or if the communicator
 // cannot be used with the stream.
 void CollectedCalls::number_messages(std::exception_ptr& first_error) {
   struct Numbered {

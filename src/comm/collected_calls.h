@@ -51,8 +51,8 @@ struct StreamCalls {
 
 inline constexpr std::size_t kMostGroupCalls = 1024;  // per stream
 
-// Throws Error(hcclInvalidUsage) if a group with `calls` calls on a stream has no room for another
-// call on that stream.
+// Throws Error(hcclInvalidUsage) if a group that has `calls` calls on a stream has no room for
+// another.
 void check_room(std::size_t calls);
 
 // The lists use a buffer of 1 KiB inside the object, and the heap only once the buffer is full.
@@ -73,10 +73,10 @@ class CollectedCalls {
     part.calls.all().back().order = messages_++;
   }
   [[nodiscard]] bool has_calls_of(const Communicator& communicator) const;
-  // Queues the collectives in the order of the calls. Then queues the messages: for each stream,
-  // all messages of each communicator as one command. If some calls cannot be queued, still queues
-  // the others, and then throws the first error. With HCCL_BLOCKING, also blocks until the calls
-  // have run: see wait_for_streams().
+  // Queues the collectives in call order. Then queues the messages: on each stream, one command for
+  // all messages of a communicator. If some calls cannot be queued, still queues the others, and
+  // then throws the first error. With HCCL_BLOCKING, also blocks until the calls have run: see
+  // wait_for_streams().
   void queue();
 
  private:
@@ -90,8 +90,8 @@ class CollectedCalls {
   std::array<std::byte, 1024> buffer_;
   std::pmr::monotonic_buffer_resource memory_{buffer_.data(), buffer_.size()};
   std::pmr::list<StreamCalls> streams_{&memory_};  // in the order of their first calls
-  // In the order of the calls on all streams, because this order determines the ordinals of the
-  // streams.
+  // In the order in which the program made the calls, across all streams: this order determines the
+  // streams' ordinals.
   std::pmr::vector<CollectivePart> collectives_{&memory_};
   std::uint64_t messages_ = 0;
 };

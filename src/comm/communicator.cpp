@@ -39,7 +39,7 @@ Communicator::~Communicator() {
   for (const auto& used : streams_) free_staging(*used);
 }
 
-// If another rank may still read the staging buffer, its memory is never reused.
+// If another rank may still read a staging buffer, the buffer's memory is never reused.
 void Communicator::free_staging(UsedStream& used) const noexcept {
   if (used.staging && !backend_->release_staging(*used.backend)) used.staging->abandon();
 }
@@ -90,7 +90,7 @@ bool Communicator::is_staged(const CollectiveCall& call) const {
   return backend_->needs_staging(call);
 }
 
-// A message of a rank to itself is a copy, with any back end.
+// A message from a rank to itself is a copy with every back end.
 bool Communicator::is_staged(const PointToPoint& call) const {
   return call.peer == rank_ ? node::uses_host_memory(call) : backend_->needs_staging(call);
 }
@@ -254,8 +254,8 @@ void Communicator::finalize() {
         pending.emplace_back(std::move(stream), used->last_ticket);
     }
   }
-  // Does not run the queue on this thread, because the queue may begin with work of another
-  // communicator that never ends. The stream's worker runs the queue, and an abort ends this wait.
+  // Does not run the queue on this thread, because work of another communicator at its head may
+  // never end. The stream's worker runs the queue, and an abort ends this wait.
   constexpr auto kLook = std::chrono::milliseconds(10);
   for (const auto& [stream, ticket] : pending) {
     while (!stream->progress()->reached(ticket) && !failed()) {

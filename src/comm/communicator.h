@@ -59,7 +59,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // allocates the staging buffer if the call needs one, and throws Error(hcclOutOfMemory) if there
   // is too little device memory. number() sets the number of a send or receive, which counts the
   // calls in the same direction with the same peer; call it in program order. enqueue_numbered()
-  // queues the messages of a stream, and the copies that replace messages of the rank to itself.
+  // queues the messages of a stream, and the copies that replace messages from the rank to itself.
   template <class Call>
   void prepare(device::Stream& stream, const Call& call) {
     if (is_staged(call)) make_staging(stream);
@@ -76,9 +76,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   [[nodiscard]] bool comes_before(const Communicator& other) const;
 
   // Returns a message that another rank offers and for which no receive is queued. Checks the ranks
-  // round robin. Blocks until there is such a message; returns nothing when `timeout` has passed.
-  // If `timeout` is zero, does not block. Throws the recorded fault if the communicator has failed.
-  // Thread safety: any thread.
+  // round robin. Blocks until there is one; returns nothing once `timeout` has passed. If `timeout`
+  // is zero, does not block. Throws the recorded fault if the communicator has failed. Thread
+  // safety: any thread.
   [[nodiscard]] std::optional<Offer> probe(std::chrono::milliseconds timeout);
 
   // Blocks until all work that is queued on this communicator has run, or the communicator has
@@ -90,8 +90,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Fails all queued and future work of the communicator on all ranks. `why`, such as "called
   // hcclCommAbort", follows this rank's name in the text of the fault. Allocates no memory.
   void fail(const char* why) noexcept { backend_->fail(hcclSystemError, why); }
-  // Fails the communicator when `process` exits. `peer` is the number of that process's rank among
-  // the ranks of this node.
+  // Fails the communicator when `process` exits. `peer` is the local rank (on this node) of that
+  // process.
   void watch(const FileDescriptor& process, int peer);
 
   // Limits how long this rank waits for other ranks; 0 means no limit. Thread safety: any thread.
@@ -100,8 +100,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Throws the recorded fault if the communicator has failed.
   void throw_if_failed() const { backend_->throw_if_failed(); }
   [[nodiscard]] bool failed() const { return backend_->failed(); }
-  // Returns the code of the fault. Without a fault, returns the code of the reason why calls cannot
-  // proceed at present, or hcclSuccess.
+  // Returns the fault's code or, without a fault, the code of the reason why calls cannot proceed
+  // at present; hcclSuccess if there is neither.
   [[nodiscard]] hcclResult_t async_error() const { return backend_->async_error().code; }
   // Returns the text for the code that async_error() returns, or null for hcclSuccess. The text
   // lives as long as the communicator.
@@ -193,7 +193,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::shared_ptr<Communicator> own_keeper_;  // this object, if outlive_calls_of() has failed
   std::mutex error_texts_mutex_;
   std::set<std::string> error_texts_;             // the texts that async_error_text() has returned
-  std::vector<bootstrap::ProcessWatch> watches_;  // destroyed first: callbacks use the rest
+  std::vector<bootstrap::ProcessWatch> watches_;  // destroyed first: callbacks use other members
 };
 
 // Returns the table of communicators by handle (hcclComm_t).

@@ -10,7 +10,7 @@
 namespace hccl::comm {
 
 // Creates the communicator. devices[i] joins as rank i. Blocks until all devices have joined. If a
-// device cannot join, throws the reason as Error, and creates no communicator.
+// device cannot join, throws an Error with the reason, and creates no communicator.
 [[nodiscard]] std::vector<std::shared_ptr<Communicator>> create_all(
     const hcclUniqueId& id, const std::vector<std::shared_ptr<device::Device>>& devices);
 

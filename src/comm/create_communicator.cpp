@@ -95,9 +95,9 @@ void for_each_rank_of_node(const bootstrap::RankTable& table, int rank, Visit vi
   }
 }
 
-// Returns this node's share of the caches of its host. HCCL_NODE_ID can divide a host into nodes.
-// Assumes that these nodes use the same processors, because a rank receives only the CPU allowances
-// of the ranks of its own node.
+// Returns this node's share of its host's caches: HCCL_NODE_ID can divide a host into nodes.
+// Assumes that all of these nodes use the same processors: a rank knows the CPU allowances of its
+// own node's ranks only.
 std::uint64_t share_of_caches(const bootstrap::RankTable& table, int rank,
                               std::span<const node::CpuAllowance> allowances) {
   const std::string& own_host = table.members[static_cast<std::size_t>(rank)].host;

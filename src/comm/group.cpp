@@ -14,7 +14,7 @@
 namespace hccl::comm {
 namespace {
 
-// Plain storage without a destructor: static destructors may make calls after the thread's objects
+// Plain storage without a destructor: static destructors may make calls after thread-local objects
 // have been destroyed.
 struct GroupStorage {
   alignas(Group) std::array<std::byte, sizeof(Group)> bytes;

@@ -33,8 +33,8 @@ class Group {
   // Returns the calling thread's open group, or null if there is none.
   [[nodiscard]] static Group* current() noexcept;
 
-  // Returns the communicator of the group's last message if that message had these two handles and
-  // both are still valid, else null.
+  // Returns the communicator of the group's last message if that message used these two handles and
+  // both are still valid; otherwise null.
   [[nodiscard]] Communicator* known(std::uint64_t communicator, std::uint64_t stream) const {
     return communicator_.is(communicator) && stream_.is(stream) ? &*communicator_ : nullptr;
   }

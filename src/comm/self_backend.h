@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The back end of a communicator of one rank: a collective is a copy, or nothing.
+// The back end of a communicator with a single rank: a collective is a copy, or nothing.
 #pragma once
 
 #include "call/backend.h"

@@ -15,7 +15,7 @@ namespace {
 
 void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
 
-// Returns whether all pages are mapped and the first and last page allow the access.
+// Returns whether all pages are mapped and the first and last pages allow the access.
 // msync(MS_ASYNC) fails with ENOMEM if a page is not mapped, and has no other effect.
 bool still_admits(std::uint64_t begin, std::uint64_t end, bool write) {
   const std::uint64_t page = system_page_bytes();

@@ -24,8 +24,8 @@ class AccessibleRanges {
   [[nodiscard]] static AccessibleRanges& of_this_thread(HostAccess access);
 
   // Asks the kernel again about the known ranges that overlap the given range. Keeps a known range
-  // only if all pages of the overlap are still mapped, and its first and last page still allow the
-  // access. Does not detect that pages between these two have been protected. Takes about 1.5 us,
+  // only if all pages of the overlap are still mapped and its first and last pages still allow the
+  // access. Does not detect changed protection of the pages in between. Takes about 1.5 us,
   // regardless of the length.
   void recheck(std::uint64_t address, std::uint64_t bytes);
   // Calls recheck(), unless recheck_once() has already been called for this buffer in the current

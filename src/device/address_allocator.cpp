@@ -40,7 +40,7 @@ void AddressAllocator::release(std::uint64_t offset, std::uint64_t bytes) {
   }
 }
 
-// Reuses the node of the map, so that it allocates no memory.
+// Reuses the map's node, so no memory is allocated.
 void AddressAllocator::move_range(Ranges::iterator range, std::uint64_t offset,
                                   std::uint64_t bytes) {
   auto entry = free_.extract(range);

@@ -31,8 +31,8 @@ class AllocationMap {
   using Allocations = std::map<std::uint64_t, Allocation>;  // keyed by the offset of the first page
   using Entry = Allocations::value_type;
 
-  // Devices of one node pass different `stagger` values, so that their buffers do not all start in
-  // the same cache set.
+  // The devices on a node pass different `stagger` values, so that their buffers do not all start
+  // in the same cache set.
   AllocationMap(std::uint64_t capacity, std::uint32_t stagger);
 
   // Returns a new allocation, or null if no free range is large enough.

@@ -73,7 +73,7 @@ void Arena::release(DeviceAddress address, Quiescent quiescent) {
   try {
     collect_locked();
   } catch (const std::bad_alloc&) {
-    // The allocation has already been released; a later call frees its range.
+    // Not an error: the allocation has been released, and a later call frees its range.
   }
 }
 
@@ -100,8 +100,8 @@ void Arena::collect_locked() {
       ++entry;
       continue;
     }
-    // If move_to_fresh_pages() has moved the allocation, a stopped peer may still write to the
-    // original range. That range is therefore never reused.
+    // If move_to_fresh_pages() has moved the allocation, a stopped peer may write to the original
+    // range when it resumes. That range is therefore never reused.
     const bool has_moved = allocation.file_offset != entry->first;
     if (has_moved) {
       pages_.retire(allocation.file_offset, allocation.bytes);
@@ -191,7 +191,7 @@ void Arena::move_to_fresh_pages(MemoryRange range) {
     }
     const std::uint64_t fresh = pages_.copy_to_fresh(allocation.file_offset, allocation.bytes);
     allocation.view.move_to(view()->file(), fresh);
-    // The old range is never reused: the stopped peer may write to it at any time.
+    // The old range is never reused: the stopped peer may write to it when it resumes.
     allocation.left_behind.push_back(allocation.file_offset);
     allocation.file_offset = fresh;
     allocations_.renumber(allocation);
@@ -293,7 +293,7 @@ void Arena::for_each_kept(Visit visit) {
   });
 }
 
-// Children do not inherit the views themselves, so the addresses of the views are free.
+// A child does not inherit the views themselves, so their addresses are free in the child.
 bool Arena::copy_kept() noexcept {
   bool complete = true;
   for_each_kept([&](std::byte* view, std::uint64_t offset, std::uint64_t bytes) {

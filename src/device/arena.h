@@ -103,7 +103,7 @@ class Arena {
   void drop_kept() noexcept;
 
   // Moves every allocation that overlaps `range` (file offsets) to fresh pages, so that later
-  // writes of a stopped peer to the old pages have no effect. Keeps the old pages until the
+  // writes by a stopped peer to the old pages have no effect. Keeps the old pages until the
   // allocation is freed, because other ranks' operations may be reading them. Throws
   // Error(hcclOutOfMemory).
   void move_to_fresh_pages(MemoryRange range);

@@ -167,8 +167,8 @@ class Lookahead {
   [[nodiscard]] WaitBudget wait_budget() const noexcept;
 
   // Returns whether later commands may begin while this command is blocked. This is safe if nothing
-  // else uses the device's memory meanwhile: the program waits for this stream, and no other stream
-  // has work. Evaluated only on the first call.
+  // else can use the device's memory: the program waits for this stream, and no other stream has
+  // work. Evaluated only on the first call.
   [[nodiscard]] bool may_begin() noexcept;
 
   // Advances to the next command and returns its callable, or null if the callable is not of type

@@ -33,8 +33,8 @@ class Device {
   // null, stores the reason for that outcome there.
   [[nodiscard]] Outcome synchronize(std::string* reason = nullptr);
 
-  // Frees an allocation after all work queued so far has run. Does not block. Throws as
-  // Arena::release() does.
+  // Releases an allocation, which is freed once all work queued so far has run. Does not block.
+  // Throws as Arena::release() does.
   void free_memory(DeviceAddress address);
 
   [[nodiscard]] Arena& arena() noexcept { return arena_; }

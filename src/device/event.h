@@ -20,7 +20,7 @@ class Event {
   void record(Stream& stream);
   [[nodiscard]] Capture capture() const;
 
-  // Blocks until the captured work is complete, and meanwhile runs work of the captured stream.
+  // Blocks until the captured work is complete. Runs the captured stream's work while it waits.
   // Returns the outcome and, if `reason` is not null, stores the reason for a failure there.
   [[nodiscard]] Outcome synchronize(std::string* reason = nullptr) const;
   // Returns whether the captured work is complete. If it is, stores the outcome and, if `reason` is

@@ -32,7 +32,7 @@ std::uint64_t KeptRanges::remove(std::uint64_t begin, std::uint64_t end) {
       ++range;
       continue;
     }
-    if (past > end) ranges_.emplace(end, past);  // comes first, because it may throw
+    if (past > end) ranges_.emplace(end, past);  // first, because it may throw
     removed += std::min(past, end) - std::max(first, begin);
     if (first < begin) {
       range->second = begin;

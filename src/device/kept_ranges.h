@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A set of ranges of an arena, such as those that forked children keep. Does not access the memory
+// A set of ranges in an arena, such as those that forked children keep. Does not access the memory
 // of these ranges.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uses open file description locks (F_OFD_SETLK). A lock of the process (F_SETLK) would end as soon
-// as the process closed any of its descriptors of the file, as is_locked() does.
+// Uses open file description locks (F_OFD_SETLK). A process-associated lock (F_SETLK) would end as
+// soon as the process closed any descriptor of the file, as is_locked() does.
 #include "device/module_lock.h"
 
 #include "base/text.h"

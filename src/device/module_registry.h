@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Claims this node's modules. A claim is a bound abstract socket, so it leaves no stale file and
-// ends when its holder exits. If another user has bound the name, a lock on a file in a directory
-// of this user replaces the socket.
+// ends when its holder exits. If another user has bound the name, the claim is a lock on a file in
+// a directory of this user instead.
 #pragma once
 
 #include "base/file_descriptor.h"

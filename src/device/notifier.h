@@ -67,8 +67,8 @@ class Notifier {
   Notifier() = default;
   ~Notifier() = default;
   void run();
-  // Moves the next due notification to `due` and returns true, or returns false if none is due.
-  // Serves the streams round-robin.
+  // Moves the next due notification to `due`. Returns false if none is due. Serves the streams
+  // round-robin.
   [[nodiscard]] bool take_due(Due& due);
   static void give(const Due& due);
   void give_all();

@@ -39,8 +39,8 @@ const FailureNote& unexplained() {
 
 }  // namespace
 
-// Reserves all memory in advance: failures for lack of memory must be recorded too, and the owner
-// of a queue must not throw while it records a failure.
+// Reserves all memory in advance: out-of-memory failures must be recorded too, and the owner of a
+// queue must not throw while it records a failure.
 Progress::Progress() : spare_(std::make_shared<WorkFailure>()) {
   failures_.reserve(kRememberedFailures);
   poisons_.reserve(kRememberedPoisons);
@@ -89,7 +89,7 @@ void Progress::note_interval(std::uint64_t ticket, Outcome outcome,
     return;
   }
   if (failures_.size() == kRememberedFailures) {
-    // Merges the oldest two records: it is better to report a success as a failure than to lose a
+    // Merges the two oldest records: reporting a success as a failure is better than losing a
     // failure.
     failures_[1].first = failures_[0].first;
     failures_[1].outcome = std::min(failures_[0].outcome, failures_[1].outcome);

@@ -47,8 +47,8 @@ class Progress {
       wake();
   }
 
-  // Blocks until `ready()` returns true. Evaluates `ready()` at least when `ticket` completes,
-  // after each wake(), and once per second.
+  // Blocks until `ready()` returns true. Evaluates `ready()` when `ticket` completes, after each
+  // wake(), and at least once per second.
   template <class Ready>
   void wait(std::uint64_t ticket, Ready ready) noexcept {
     Waiter waiter(WaitLadder::within_process());
@@ -66,15 +66,15 @@ class Progress {
   // Requests one wake() when `ticket` completes, or possibly when an earlier ticket does. A waiter
   // calls this before each check that precedes a sleep.
   void ask_to_be_woken_at(std::uint64_t ticket) noexcept;
-  // Changes the number of notifications that wait for this stream. While the number is not zero,
-  // wake() rings the notifier.
+  // Adds `change` to the number of notifications pending for this stream. While the number is not
+  // zero, wake() rings the notifier.
   void change_notifications(int change) noexcept {
     notifications_.fetch_add(change, std::memory_order_seq_cst);
   }
 
-  // Returns the worst outcome of the work in (after, up_to]. Ignores failures that were among the
-  // first `reports` reports to the program (WorkFailure::reports()). If `reason` is not null,
-  // stores the reason for the outcome there.
+  // Returns the worst outcome of the work in (after, up_to]. Ignores the first `reports` failures
+  // that were reported to the program (WorkFailure::reports()). If `reason` is not null, stores the
+  // reason for the outcome there.
   [[nodiscard]] Outcome outcome(std::uint64_t after, std::uint64_t up_to,
                                 std::string* reason = nullptr, std::uint64_t reports = 0) const {
     if (after >= up_to || last_failure_.load(std::memory_order_acquire) <= after)
@@ -109,8 +109,8 @@ class Progress {
   [[nodiscard]] std::shared_ptr<WorkFailure> take_new_poison() noexcept {
     return std::exchange(new_poison_, nullptr);
   }
-  // Ends the poisoning by a failure that has been reported to the program: this failure no longer
-  // suppresses work with tickets above `pushed`.
+  // Call when a failure that poisoned the stream has been reported to the program. The failure no
+  // longer suppresses work with tickets above `pushed`.
   void end_poison(const WorkFailure& failure, std::uint64_t pushed) noexcept;
 
   // Returns the ticket up to which failures have been reported. A failure is reported when the

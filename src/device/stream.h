@@ -72,7 +72,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   }
 
   // Blocks until the work up to `ticket` has run. Runs the work on this thread, unless another
-  // thread is running it. If `by_program`, host_is_waiting() returns true meanwhile.
+  // thread is running it. If `by_program`, host_is_waiting() returns true during this call.
   void run_until(std::uint64_t ticket, bool by_program = true);
   // Waits until the work up to `ticket` has run or the deadline has passed. Meanwhile, this thread
   // runs work that does not block. Returns whether all of the work has run.
@@ -82,9 +82,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   [[nodiscard]] bool host_is_waiting() const noexcept {
     return waiting_host_threads_.load(std::memory_order_relaxed) != 0;
   }
-  // Raises the length at which the queue is full to kLongQueue commands. Call it for ranks that
-  // share cores, which gain more from starting calls early than from keeping the queue in the
-  // cache.
+  // Makes the queue full at kLongQueue commands instead of kFullQueue. Call it for ranks that share
+  // cores, which gain more from starting calls early than from keeping the queue in the cache.
   void keep_long_queue() noexcept {
     least_full_.store(kLongQueue, std::memory_order_relaxed);
     full_.store(kLongQueue, std::memory_order_relaxed);
@@ -103,11 +102,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // Makes work that is queued from now on wait for the captured work, and fail if the captured work
   // has failed.
   void follow(Capture capture);
-  // Blocks until the captured work is complete, and meanwhile runs work of the captured stream.
+  // Blocks until the captured work is complete. Runs the captured stream's work while it waits.
   static void wait_for(const Capture& capture);
 
-  // Ends the poisoning by a failure that has been reported to the program: work queued from now on
-  // is not suppressed.
+  // Call when a failure that poisoned the stream has been reported to the program. The failure does
+  // not suppress work queued from now on.
   void release(const WorkFailure& failure) noexcept;
 
   // Registers an action to run when the stream is destroyed, after its last work. The action runs

@@ -17,8 +17,8 @@ class Stream;
 // the worker sleeps until it is woken.
 //
 // If only threads of the program have run work in the last 5 ms, the naps become longer, because
-// short naps took a quarter of the CPU time when ranks outnumbered cores. Work that no thread waits
-// for then starts within 1 ms, or as soon as it is queried.
+// short naps took a quarter of the CPU time when cores were oversubscribed. Work that no thread
+// waits for then starts within 1 ms, or as soon as it is queried.
 class StreamWorker {
  public:
   explicit StreamWorker(Stream& stream) : stream_(stream) {}

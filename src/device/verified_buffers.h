@@ -28,7 +28,7 @@ class HostEpoch {
   static inline std::atomic<std::uint64_t> count{1};  // number of epochs
 };
 
-// Buffers that have been verified in the current epoch. May forget a buffer.
+// The buffers verified in the current epoch. A buffer may be forgotten, and is then verified again.
 class VerifiedBuffers {
  public:
   [[nodiscard]] bool contains(std::uint64_t address, std::uint64_t bytes) const noexcept {

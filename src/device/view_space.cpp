@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reserving address space costs no memory: nothing is accessible until a view is mapped there.
+// Reserves address space. This costs no memory: nothing is accessible until a view is mapped there.
 #include "device/view_space.h"
 
 #include "base/file_descriptor.h"

@@ -9,9 +9,10 @@ namespace hccl::multinode {
 namespace {
 
 constexpr std::uint64_t kBarrierParts = 3;
-// All-reduces of fewer bytes than this, and all-gathers with a smaller output, use column 0 only.
+// All-reduces of fewer bytes, and all-gathers with a smaller output, use column 0 only.
 constexpr std::uint64_t kLeastBytesForAllColumns = 512 << 10;
-// Broadcasts of at most this many bytes are not divided: see network::StreamConnections::run().
+// Broadcasts of at most this many bytes are not divided, because undivided, they need no agreement
+// first (network::StreamConnections::run()).
 constexpr std::uint64_t kLeastBroadcastBytes = 1 << 20;
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
 constexpr std::uint64_t kMostExchangeBytes = 256 << 20;
@@ -266,7 +267,7 @@ CallPart CallParts::short_all_gather_part(std::uint64_t index) const {
 }
 
 // First, each column gathers the blocks of its ranks. Then the ranks of each node gather the blocks
-// of one node after the other.
+// of all nodes, one node at a time.
 CallPart CallParts::all_gather_part(std::uint64_t index) const {
   const std::uint64_t block = block_elements_ * element_bytes_;
   const std::uint64_t of_node = block * static_cast<std::uint64_t>(layout_->local_ranks());
@@ -283,8 +284,8 @@ CallPart CallParts::all_gather_part(std::uint64_t index) const {
   return part;
 }
 
-// First, the ranks of each node reduce the blocks for one node after the other. Then each column
-// reduces the blocks for its ranks.
+// First, the ranks of each node reduce the blocks for all nodes, one node at a time. Then each
+// column reduces the blocks for its ranks.
 CallPart CallParts::reduce_scatter_part(std::uint64_t index) const {
   const std::uint64_t block = block_elements_ * element_bytes_;
   const std::uint64_t of_node = block * static_cast<std::uint64_t>(layout_->local_ranks());
@@ -299,8 +300,8 @@ CallPart CallParts::reduce_scatter_part(std::uint64_t index) const {
   return part;
 }
 
-// First, the ranks of each node exchange the blocks for one node after the other. Each rank then
-// holds its node's blocks for all ranks of its column, and the columns exchange these blocks.
+// First, the ranks of each node exchange the blocks for all nodes, one node at a time. Each rank
+// then holds its node's blocks for all ranks of its column, and the columns exchange these blocks.
 CallPart CallParts::block_exchange_part(std::uint64_t index) const {
   const std::uint64_t of_node =
       block_elements_ * static_cast<std::uint64_t>(layout_->local_ranks());

@@ -22,7 +22,7 @@ struct CallPart {
   // In this call, ranks are numbered by local rank if the scope is `node`, and by node if it is
   // `column`. A copy uses only the addresses, the count and the data type.
   CollectiveCall call;
-  std::uint64_t stride = 0;  // between the blocks of the output, if they are not contiguous
+  std::uint64_t stride = 0;  // bytes from one output block to the next; 0: contiguous
 };
 
 // How the collectives are divided:

@@ -19,7 +19,7 @@ namespace hccl::multinode {
 
 class MultiNodeStream;
 
-// The name, in reports, of the algorithm for divided calls.
+// The algorithm name that reports show for divided calls.
 inline constexpr std::string_view kTwoLevel = "two_level";
 
 class MultiNodeBackend final : public Backend {

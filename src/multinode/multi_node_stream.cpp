@@ -23,7 +23,7 @@ constexpr std::uint32_t kFirstColumnConnection = 1 << 16;
 
 }  // namespace
 
-// Connects the engine's waits during a part to the watchdog of the whole call.
+// Reports the engine's waits during a part to the watchdog of the whole call.
 class MultiNodeStream::PartObserver final : public node::WaitObserver {
  public:
   PartObserver(network::CallWatchdog& watch, std::vector<int>& awaited,
@@ -45,8 +45,8 @@ class MultiNodeStream::PartObserver final : public node::WaitObserver {
   transport::WaitSet& wait_set_;
 };
 
-// The view that an undivided call has of the calls queued behind it. has_next() ignores calls that
-// will be divided, because they use other connections.
+// Lets an undivided call look at the calls queued behind it. has_next() ignores calls that will be
+// divided, because those use other connections.
 class MultiNodeStream::FlatLookahead final : public CallLookahead {
  public:
   FlatLookahead(CallLookahead& ahead, const NodeLayout& layout) : ahead_(ahead), layout_(layout) {}
@@ -88,8 +88,8 @@ bool MultiNodeStream::release_staging() const noexcept {
   return lane_ == nullptr || lane_->await_release_of_staging(backend_.failed());
 }
 
-// Once this rank has posted parts of a call, peers may store into this rank's buffers. From then
-// on, the call runs even after a fault, so that the engine ends these parts.
+// Once this rank has posted parts of a call, peers may store into this rank's buffers. The call
+// then runs even after a fault, so that the engine can end these parts.
 bool MultiNodeStream::run(const CollectiveCall& call, std::uint64_t staging, CallLookahead& ahead) {
   if (!CallParts::can_divide(backend_.layout(), call)) {
     FlatLookahead flat_calls(ahead, backend_.layout());

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes averages over connections: a schedule computes the sum, which is then divided by the
-// number of ranks.
+// Computes averages: a schedule computes the sum, which is then divided by the number of ranks.
 #pragma once
 
 #include "call/collective_call.h"
@@ -10,10 +9,10 @@
 
 namespace hccl::network {
 
-// Returns whether the ranks divide their inputs before the inputs are folded, because the sum may
+// Returns whether the ranks scale down their inputs before they sum them, because the sum may
 // exceed the range of the type although the average does not.
 [[nodiscard]] bool prescales(const CollectiveCall& call);
-// Divides the first `bytes` bytes of a call's input by the number of ranks and stores the result in
+// Scales down the first `bytes` bytes of a call's input (prescale_tile()), and stores the result in
 // `to`.
 void prescale(const CollectiveCall& call, Memory& input, Memory& to, std::uint64_t bytes,
               int ranks);

@@ -27,7 +27,7 @@ class CallMismatch : public Error {
   using Error::Error;
 };
 
-// Sent as its bytes in memory, so `format` also differs if the peer has a different byte order.
+// Sent in this host's byte order, so `format` also differs if the peer's byte order does.
 struct CallHeader {
   static constexpr std::uint32_t kFormat = 0x48434c33;
 

@@ -16,7 +16,7 @@ constexpr std::chrono::milliseconds kPeersPause{20};
 // The maximum time until the server gives its verdict. The server first queries all ranks.
 constexpr std::chrono::seconds kJudgement{1};
 constexpr std::chrono::milliseconds kSecondJudgement{2500};
-// The time for which data that a rank sent before it left may still be in flight.
+// The maximum time that data from a departed rank may still be in flight.
 constexpr std::chrono::seconds kLastData{1};
 
 [[noreturn]] void throw_departed(const NetworkBackend& network, const std::string& doing,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The watchdog of a call that waits for other ranks. Checks for faults, answers the stall queries
-// of other ranks, enforces the time limit and writes the hang report. Also formats the error of a
+// of other ranks, enforces the time limit and writes the hang report. Also throws the error for a
 // lost peer.
 #pragma once
 
@@ -38,7 +38,7 @@ class CallWatchdog final : public ProgressObserver {
   void on_idle(bool moved) override;
   // Queries all ranks to find out which of them has made a different call. Blocks for at most a
   // second. Throws the fault that the server derives from the answers or, if no fault arrives,
-  // `found`. NetworkBackend::wake() must ring `wait_set`.
+  // `found`. `wait_set` must be one that NetworkBackend::wake() rings.
   [[noreturn]] void throw_mismatch(const CallMismatch& found, transport::WaitSet& wait_set);
 
  private:
@@ -66,17 +66,16 @@ class CallWatchdog final : public ProgressObserver {
   WaitLimit::Value limit_;
   TimeLimit timeout_;
   TimeLimit report_;
-  // The times of two early queries, which find calls that wait for each other because they do not
-  // match.
+  // Two early queries, which detect calls that wait for each other because they do not match.
   Deadline early_ask_ = Deadline::never();
   Deadline second_ask_ = Deadline::never();
   Deadline departed_ = Deadline::never();
 };
 
-// Handles the loss of a peer. Blocks for at most half a second until the communicator has a fault,
-// and throws that fault, because it may be the cause of the loss. If there is none, throws
-// Error(hcclSystemError), which names the lost peer and says whether the peer has left the
-// communicator. NetworkBackend::wake() must ring `wait_set`.
+// Handles the loss of a peer. Waits at most half a second for a fault or the peer's departure,
+// which may be the cause. Throws the fault if there is one, and otherwise Error(hcclSystemError),
+// which names the peer and says whether it has left the communicator. `wait_set` must be one that
+// NetworkBackend::wake() rings.
 [[noreturn]] void throw_lost(NetworkBackend& network, transport::WaitSet& wait_set,
                              const std::string& doing, const transport::PeerLost& lost);
 

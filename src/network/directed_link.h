@@ -15,7 +15,7 @@ struct DirectedLink {
   std::atomic<std::uint64_t> turn{0};  // the number of the message whose turn it is
   std::uint64_t numbered = 0;
   std::deque<std::uint64_t> queued_on;  // stream ids of the incomplete messages, in order
-  // Opened at the first use. Used only by the message whose turn it is, or by a probe.
+  // Opened on first use. Used only by the message whose turn it is, or by a probe.
   std::unique_ptr<transport::Endpoint> endpoint;
   transport::Counters counted{};
   // Set while a probe uses the endpoint. The probe gives the endpoint back soon after a receive has

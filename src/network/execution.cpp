@@ -36,7 +36,7 @@ Execution::Execution(const schedule::Schedule& schedule, const schedule::Chunkin
 
 bool Execution::advance() {
   if (held()) return false;
-  constexpr int kMostRounds = 64;  // so that the caller soon checks for faults and deadlines
+  constexpr int kMostRounds = 64;  // limited: the caller must check for faults and deadlines
   bool moved = false;
   for (int round = 0; round < kMostRounds && !complete(); ++round) {
     bool moves = false;

@@ -20,8 +20,7 @@ class Streams {
   Streams(const Streams&) = delete;
   Streams& operator=(const Streams&) = delete;
 
-  // Returns the endpoint to `rank`. Opens it at the first use. Throws what Transport::open()
-  // throws.
+  // Returns the endpoint to `rank`. Opens it on first use. Throws what Transport::open() throws.
   [[nodiscard]] virtual transport::Endpoint& to(int rank) = 0;
   // Returns the number that the program uses for `rank`, for error texts.
   [[nodiscard]] virtual int number_of(int rank) const = 0;

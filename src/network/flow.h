@@ -63,7 +63,7 @@ struct Operands {
   hcclRedOp_t operation = hcclSum;  // never hcclAvg: the sum is divided afterwards
 };
 
-// Finds the bytes of a schedule's spans in the operands.
+// Maps a schedule's spans to bytes of the operands.
 class Layout {
  public:
   Layout(const schedule::Chunking& chunking, const Operands& operands);

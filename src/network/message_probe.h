@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds a rank that has begun to send this rank a message for which no receive is queued. The
-// header of such a message stays in the endpoint until a receive takes the header. The probe
-// borrows the endpoints of all ranks from which no receive is queued, and looks for a header in
-// each of them. It gives an endpoint back soon after a receive from that rank has been queued.
+// header of such a message stays in the endpoint until a receive takes it. The probe borrows the
+// endpoints of all ranks from which no receive is queued, and looks for a header in each of them.
+// It gives an endpoint back soon after a receive from that rank has been queued.
 #pragma once
 
 #include "base/deadline.h"
@@ -28,11 +28,10 @@ class MessageProbe {
       : network_(network), messages_(messages) {}
 
   // Returns a message that another rank has begun to send and for which no receive is queued. If
-  // there are several, returns the message of the first sender at or after rank `first`, in cyclic
-  // order.
-  // Blocks until there is such a message; returns nothing if the deadline passes first. If
-  // `only_looks`, does not block. Throws the recorded fault if the communicator has failed.
-  // Concurrent calls run one after the other.
+  // there are several, returns that from the first rank at or after `first`, in cyclic order.
+  // Blocks until there is one; returns nothing if the deadline passes first. If `only_looks`, does
+  // not block. Throws the recorded fault if the communicator has failed. Concurrent calls run one
+  // after the other.
   [[nodiscard]] std::optional<Offer> find(int first, bool only_looks, Deadline deadline);
   // Takes a link back from the probe, because a receive is about to use the link. Blocks until the
   // probe has returned the endpoint. Call after the receive has been numbered.

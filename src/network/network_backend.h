@@ -43,7 +43,7 @@ class NetworkBackend final : public Backend {
     return routes_.announce(secret);
   }
   // Chooses a transport for each peer, and attaches the link over which nodes report faults.
-  // `table` contains each rank's result of announce(); connect() moves the table's link out.
+  // `table` contains each rank's result of announce(); connect() takes the link out of `table`.
   // `segment` is the memory that the ranks of this node share. Throws Error(hcclInvalidUsage) if no
   // transport reaches a rank; the text names the rank and the reason.
   void connect(bootstrap::RankTable& table, planner::Topology topology,
@@ -76,8 +76,8 @@ class NetworkBackend final : public Backend {
                                                           transport::ConnectionId connection) {
     return routes_.open(peer, connection);
   }
-  // Ends the stream of an endpoint; call before the endpoint is destroyed. Blocks until the peer
-  // has received everything that was sent, the peer is lost, or the deadline has passed. If the
+  // Shuts down an endpoint; call before the endpoint is destroyed. Blocks until the peer has
+  // received everything that was sent, the peer is lost, or the deadline has passed. If the
   // communicator has failed, cuts the endpoint and does not block.
   void part_from(transport::Endpoint& endpoint, Deadline deadline) const;
   // Registers a buffer with the transports if it is in device memory. Call before a call uses it.

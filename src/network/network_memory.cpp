@@ -7,7 +7,7 @@ namespace hccl::network {
 namespace {
 
 constexpr std::uint64_t kWindow = device::ArenaView::kWindowBytes;
-// Transports copy smaller buffers in any case.
+// Transports copy smaller buffers even if they are registered.
 constexpr std::uint64_t kMinRegistered = std::uint64_t{4} << 10;
 
 }  // namespace

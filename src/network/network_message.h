@@ -31,8 +31,8 @@ class NetworkMessage {
     return link_.turn.load(std::memory_order_seq_cst) == call_.number;
   }
   [[nodiscard]] const PointToPoint& call() const { return call_; }
-  // Returns the endpoint for which the message waits, with the events that it waits for. Call on
-  // the message's turn.
+  // Returns the endpoint and the events that the message waits for. Call it only on the message's
+  // turn.
   [[nodiscard]] transport::WaitSet::Entry interest() const;
   // Moves all data that can be moved now, and returns whether anything has moved. Does not block.
   // Throws PeerLost. Throws Error(hcclInvalidUsage) if the peer's message differs from the one that
@@ -40,7 +40,7 @@ class NetworkMessage {
   bool advance(int own_rank);
 
  private:
-  // Returns the link's endpoint. Opens it at the first use. Call on the message's turn.
+  // Returns the link's endpoint. Opens it on first use. Call it only on the message's turn.
   [[nodiscard]] transport::Endpoint& endpoint() const;
   [[nodiscard]] bool sends() const { return call_.direction == Direction::send; }
   [[nodiscard]] bool has_moved() const {

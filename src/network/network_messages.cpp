@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes the turns between messages, and runs the messages of an exchange to completion.
+// Passes the turn from message to message, and runs the messages of an exchange to completion.
 #include "network/network_messages.h"
 
 #include "base/error.h"
@@ -91,8 +91,8 @@ bool NetworkMessages::are_queued_elsewhere(std::uint64_t stream) const {
   return std::ranges::any_of(sends_, elsewhere) || std::ranges::any_of(receives_, elsewhere);
 }
 
-// Either a stream that begins to wait sees the new turn, or this thread sees that the stream waits,
-// because the accesses to `turn` and `waiting_for_turns_` are sequentially consistent.
+// Either a stream that begins to wait sees the new turn, or this thread sees that the stream is
+// waiting, because the accesses to `turn` and `waiting_for_turns_` are sequentially consistent.
 void NetworkMessages::finish(DirectedLink& link, const PointToPoint& call) {
   network_.counted().add(*link.endpoint, link.counted, "point_to_point");
   {

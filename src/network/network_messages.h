@@ -32,8 +32,8 @@ class NetworkMessages {
   NetworkMessages(const NetworkMessages&) = delete;
   NetworkMessages& operator=(const NetworkMessages&) = delete;
 
-  // Numbers the call among the messages of its link. `stream` is the id of the call's stream. Call
-  // in program order. Thread safety: one thread at a time.
+  // Gives the call the next number on its link. `stream` is the id of the call's stream. Call in
+  // program order. Thread safety: one thread at a time.
   void number(PointToPoint& call, std::uint64_t stream);
   // Returns whether incomplete messages are queued on streams other than `stream`. Thread safety:
   // any thread.

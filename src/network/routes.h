@@ -33,8 +33,8 @@ class Routes {
   [[nodiscard]] std::unique_ptr<transport::Endpoint> open(int peer,
                                                           transport::ConnectionId connection);
 
-  // Returns the reason why a transport in use cannot work at present, or a Trouble with hcclSuccess
-  // if all can work. Does not block.
+  // Returns why a transport in use does not work at present. If all work, returns a Trouble with
+  // hcclSuccess. Does not block.
   [[nodiscard]] transport::Trouble trouble() const;
   [[nodiscard]] const std::vector<std::unique_ptr<transport::Transport>>& transports() const {
     return transports_;
@@ -47,8 +47,7 @@ class Routes {
   [[nodiscard]] std::string transport_to(int rank) const;
   // Returns the names of the transports in use, such as "shm+tcp".
   [[nodiscard]] std::string transport_names() const;
-  // Logs which transport is used for each rank, and why the preferred transports do not reach the
-  // rank.
+  // Logs which transport is used for each rank, and why those of higher preference cannot reach it.
   void explain() const;
   // If a transport is in use only because a faster one, such as RoCE, is not possible, logs why.
   void log_fallback() const;
@@ -57,7 +56,7 @@ class Routes {
   struct Route {
     transport::Transport* transport = nullptr;
     std::vector<std::byte> address;
-    std::string rejected;  // the preferred transports, and why they do not reach the rank
+    std::string rejected;  // transports of higher preference, and why they cannot be used
   };
   [[nodiscard]] Route choose(int peer, std::span<const std::byte> announced) const;
 

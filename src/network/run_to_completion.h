@@ -26,7 +26,7 @@ class ProgressObserver {
 };
 inline constexpr std::chrono::milliseconds kIdlePeriod{100};
 
-// Paces the attempts to move data: first pauses, then yields, then asks the caller to sleep.
+// Paces the attempts to move data: first polls, then yields, then asks the caller to sleep.
 class Backoff {
  public:
   Backoff(WaitLadder ladder, ProgressObserver& observer)

@@ -25,7 +25,7 @@ class ScheduleGroup {
   [[nodiscard]] const planner::Planner& planner() const { return planner_; }
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return planner_.topology().ranks(); }
-  // Returns the rank number, in the communicator, of the rank at position `place` of a schedule.
+  // Returns the number, in the communicator, of the rank at position `place` of a schedule.
   [[nodiscard]] int number_at(Collective collective, int place) const {
     const int rank = planner_.rank_at(collective, place);
     return members_.empty() ? rank : members_[static_cast<std::size_t>(rank)];

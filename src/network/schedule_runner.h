@@ -39,7 +39,8 @@ struct PlannedCall {
 // Thread safety: one thread at a time.
 class ScheduleRunner {
  public:
-  // `first_connection`: the lowest number of the connections that the runner opens.
+  // `first_connection`: the connection number of channel 0. The other channels use the numbers
+  // after it.
   ScheduleRunner(NetworkBackend& network, std::uint32_t first_connection)
       : network_(network), first_connection_(first_connection) {}
 
@@ -47,7 +48,7 @@ class ScheduleRunner {
   void set_ordinal(std::uint32_t ordinal) { ordinal_ = ordinal; }
 
   // Runs all channels of a call among the ranks of a group. Blocks until this rank's part is
-  // complete. Returns whether a rank asks all ranks to confirm the call. Throws CallMismatch,
+  // complete. Returns whether any rank asks all ranks to confirm the call. Throws CallMismatch,
   // transport::PeerLost, and what the observer throws.
   bool run(ScheduleGroup& group, const PlannedCall& call, transport::WaitSet& wait_set,
            ProgressObserver& observer);

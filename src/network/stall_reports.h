@@ -53,7 +53,7 @@ class StallReports {
   void leave() { --calls_; }
   // Records a completed collective, for answers.
   void note_done(const CallPosition& position, const CollectiveCall& call);
-  // Returns the number of queries so far. When it increases, a waiting call must call answer().
+  // Returns the number of queries so far. When it increases, every waiting call must call answer().
   [[nodiscard]] std::uint64_t asked() const { return asked_.load(); }
   // Sends the server the last kRemembered completed collectives, and then `waiting`.
   void answer(const bootstrap::Waiting& waiting) const noexcept;

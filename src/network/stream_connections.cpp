@@ -17,9 +17,9 @@ namespace hccl::network {
 namespace {
 
 // Returns whether a call stages its output until the data of all ranks has arrived. Short calls do,
-// because a copy of the output then takes less time than a round of messages among all ranks. A
-// reduce, which moves data to one rank only, and a call without elements do not. The result is the
-// same on all ranks.
+// because copying their output takes less time than a round of messages among all ranks. A reduce,
+// which moves data to one rank only, and a call without elements do not. The result is the same on
+// all ranks.
 bool stages_output(const CollectiveCall& call, int ranks) {
   if (call.traits().receivers == RankSet::root || call.count == 0) return false;
   constexpr std::uint64_t kStagedBytesPerRank = 128 << 10;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The network back end's state for one stream: its connections, and the collectives that run over
-// them. A call writes no output before all ranks are known to make the same call: see run().
+// them. A call writes no output until all ranks are known to have made the same call: see run().
 #pragma once
 
 #include "call/backend.h"
@@ -37,9 +37,9 @@ class StreamConnections final : public BackendStream {
   //
   // A call is short if neither of its buffers exceeds min(1 MiB, 128 KiB times the number of
   // ranks). run() stages the output of a short call, and copies it to `recv` when the data of all
-  // ranks has arrived. In a longer call, a reduce or a call without elements, the ranks first agree
-  // on the call. In a short broadcast, where only the root sends data, the ranks agree afterwards,
-  // unless another collective is next in the queue of the root's stream.
+  // ranks has arrived. Before longer calls, reduces and calls without elements, the ranks agree on
+  // the call. After a short broadcast, where only the root sends data, they agree unless another
+  // collective is next in the queue of the root's stream.
   bool run(const CollectiveCall& call, std::uint64_t staging, CallLookahead& ahead) override;
   bool exchange(std::span<const PointToPoint> calls, const MessagePlace& place,
                 std::uint64_t staging, GroupLookahead& ahead) override;
@@ -53,7 +53,7 @@ class StreamConnections final : public BackendStream {
   [[nodiscard]] std::uint32_t ordinal() const { return ordinal_; }
   // Counts a collective that ran with `algorithm` and is complete. Call on the stream's turn.
   void finish_call(const CollectiveCall& call, std::string_view algorithm);
-  // Returns the wait set on which the stream's calls sleep. The first call creates it, and throws
+  // Returns the wait set on which the stream's calls sleep. Creates it on first use; throws
   // Error(hcclSystemError) if no file descriptor is left. Call on the stream's turn.
   [[nodiscard]] transport::WaitSet& wait_set();
   // Wakes the call that sleeps on the wait set, if any. Thread safety: any thread.

@@ -14,21 +14,21 @@
 
 namespace hccl::node {
 
-// Returns whether a posted slot describes the same call of the program as `call`. If a back end
-// runs that call in parts, `call` is one of the parts, and the slot describes the whole call.
+// Returns whether a posted slot describes the same program call as `call`. If `call` is one of the
+// parts into which a back end divides a program call, the slot describes that whole call.
 [[nodiscard]] bool call_matches(const Slot& slot, const CollectiveCall& call);
 // Returns whether call_matches() is true for the slots of all ranks in the lane's current
 // operation. Requires that all ranks have posted.
 [[nodiscard]] bool calls_match(const Lane& lane, const CollectiveCall& call, int ranks);
 // Returns whether the buffers of all ranks are in host memory. Requires that all ranks have posted.
 [[nodiscard]] bool all_use_host_memory(const NodeSegment& node, const CollectiveOperation& op);
-// Returns the error text of calls that do not match. Lists the largest group of ranks with equal
-// calls last.
+// Returns the error text for mismatched calls. Lists the largest group of ranks with equal calls
+// last.
 [[nodiscard]] std::string mismatch_text(const NodeSegment& node, const CollectiveOperation& op);
 
 // Fails the communicator because the posted calls do not match. If the operation has an observer,
-// first blocks, for at most a second, while the observer asks the ranks of other nodes, to find out
-// which rank's call differs.
+// first blocks for at most a second while the observer asks the ranks of other nodes which rank's
+// call differs.
 void raise_mismatch(NodeSegment& node, const CollectiveOperation& op);
 
 // Returns the slot of `rank` for operation `number` of the lane `ordinal`, or null if that rank has

@@ -18,7 +18,7 @@
 namespace hccl::node {
 
 // The ranks whose counters a rank waits for. `senders`: the ranks that send. `in_order`: all ranks,
-// where each waits for the rank before it (HostChain).
+// each of which waits for the rank before it (HostChain).
 enum class AwaitedRanks : std::uint8_t { all, senders, in_order };
 
 struct CollectiveOperation {
@@ -47,8 +47,8 @@ struct CollectiveOperation {
   Slicing slicing;                 // the same on all ranks once all have posted
   std::uint32_t slice_number = 0;  // of the current slice
   const std::uint64_t part_bytes;  // sent by each sending rank
-  // Bytes of this rank's send and receive buffers that peers may access; 0 if the rank does not
-  // send or does not receive.
+  // The numbers of bytes in this rank's send and receive buffers that peers may access; 0 for a
+  // buffer that the rank does not use.
   const std::uint64_t send_bytes;
   const std::uint64_t recv_bytes;
   // True if the buffers of this rank are in host memory, and the data fits into a host payload but
@@ -126,11 +126,11 @@ class LaneTurn {
   bool suspended_ = false;
 };
 
-// Checks whether all ranks have posted their part of a slice of the lane's current operation. A
-// rank that is known to have posted is not checked again.
+// Checks whether all ranks have posted the lane's current operation and are ready for a slice of
+// it. A rank that has passed this check is not checked again.
 class PostedRanks {
  public:
-  // `slices`: the number of slices for which a rank must be ready; 0 if it need only have posted.
+  // `slices`: the number of slices for which a rank must be ready; 0 if posting is enough.
   PostedRanks(const Lane& lane, int ranks, std::uint32_t slices = 0)
       : lane_(lane), ranks_(ranks), slices_(slices) {}
 

@@ -82,16 +82,16 @@ static_assert(sizeof(Slot) == 64 && offsetof(Slot, payload) == Slot::kHeaderByte
 inline constexpr std::size_t kHostPayloadBytes = 8192;
 inline constexpr std::size_t kHostPayloadStride = kHostPayloadBytes + 64;
 // The maximum total size of all ranks' payloads in an operation. On the eager path, each rank reads
-// all payloads. For more data, HostPath is faster, where each rank reduces only a share.
+// all payloads. For more data, HostPath is faster, because there each rank reduces only its share.
 inline constexpr std::size_t kMaxHostPayloadsBytes = 8 * kHostPayloadBytes;
-// Only the first lanes have host payloads, because these take up most of a control block.
+// Only the first lanes have host payloads, which take up most of a control block.
 inline constexpr std::uint32_t kHostPayloadLanes = 8;
 
 [[nodiscard]] constexpr bool fits_host_payload(std::uint64_t bytes, int ranks) {
   return bytes <= kHostPayloadBytes &&
          bytes * static_cast<std::uint64_t>(ranks) <= kMaxHostPayloadsBytes;
 }
-// Returns whether host payloads are of use with this number of ranks. With more ranks, any data
+// Returns whether `ranks` is small enough for host payloads to be useful. With more ranks, any data
 // that fits_host_payload() accepts also fits into a slot.
 [[nodiscard]] constexpr bool uses_host_payloads(int ranks) {
   return fits_host_payload(Slot::kPayloadBytes + 1, ranks);
@@ -99,8 +99,8 @@ inline constexpr std::uint32_t kHostPayloadLanes = 8;
 
 // How a rank maps its peers' buffers. Each rank chooses by the size of its own pair of buffers and
 // by how often the lane has used that pair (Lane::use_buffers()). `unused`: a small pair, at its
-// first use; the rank maps only the tiles that it computes. `by_shares`: a large pair that has had
-// fewer than kUsesByShares uses; if any rank chooses this, every rank computes a fixed share of the
+// first use; the rank maps only the tiles that it computes. `by_shares`: a large pair, for its
+// first kUsesByShares uses; if any rank chooses this, every rank computes a fixed share of the
 // tiles and maps only that share. `whole`: any other pair; the rank maps all peers' buffers.
 enum class Mapping : std::uint8_t { whole, unused, by_shares };
 
@@ -131,9 +131,9 @@ struct SlotMemory {
 
 // The maximum number of operations that a rank may post ahead of its current one.
 inline constexpr std::uint32_t kMaxAhead = 15;
-// The number of a rank's slots in a lane. While a rank runs operation n, it writes slots up to that
-// of operation n + kMaxAhead. By then, every other rank has posted operation n - 1. It therefore
-// runs operation n - 1 - kMaxAhead or a later one, and reads no older slot.
+// The number of slots that a rank has in a lane. A rank that runs operation n writes its slots for
+// operations up to n + kMaxAhead. By then, every other rank has posted operation n - 1, so it runs
+// operation n - 1 - kMaxAhead or a later one, and reads no older slot.
 inline constexpr std::uint32_t kSlots = 32;
 static_assert(kSlots >= 2 * kMaxAhead + 2 && (kSlots & (kSlots - 1)) == 0);
 
@@ -158,7 +158,7 @@ struct LaneBlock {
 
 struct alignas(64) CurrentTile {
   std::atomic<std::uint32_t> number{0};  // of the tile that the rank is storing, plus one; 0: none
-  // The cooperative number of the last slice of which the rank has computed its share.
+  // The cooperative number of the last slice whose share the rank has computed.
   std::atomic<std::uint32_t> share{0};
 };
 
@@ -166,8 +166,8 @@ struct alignas(64) CurrentTile {
 // which the rank has completed one step. `filled`: it has filled its staging buffer (HostPath) or
 // added its data to the accumulator (HostChain). `folded`: it has reduced its share (HostPath).
 // `released`: it no longer accesses other ranks' staging buffers or, in HostReads, their input. The
-// counters start at ControlHeader::first_number and wrap. `filled` is set back if the operation
-// takes the cooperative path after all.
+// counters start at ControlHeader::first_number and wrap. `filled` is reset if the operation takes
+// the cooperative path after all.
 struct alignas(64) SliceCounters {
   std::atomic<std::uint32_t> filled{0};
   std::atomic<std::uint32_t> folded{0};
@@ -224,7 +224,7 @@ class ControlBlock {
            header().ranks * (sizeof(CurrentTile) + sizeof(SliceCounters));
   }
   // Returns an array of kSlots rows, each with one payload of kHostPayloadStride bytes per rank, or
-  // null if the lane has none. Only operations on host memory touch its pages.
+  // null if the lane has none. Only operations on host memory touch the array's pages.
   [[nodiscard]] std::byte* host_payloads(std::uint32_t index) const {
     const auto ranks = static_cast<int>(header().ranks);
     if (index >= kHostPayloadLanes || !uses_host_payloads(ranks)) return nullptr;

@@ -36,7 +36,7 @@ bool CooperativePath::run() {
         return false;
     }
     if (!op_.lane.complete()) {
-      // No rank can have begun a later operation, so ranks can be storing only tiles of this one.
+      // No rank can have begun a later operation, so ranks store only tiles of this operation.
       if (is_in(LaneBlock::failed)) await_storing_peers();
       node_.fault().throw_error();
     }
@@ -67,7 +67,7 @@ bool CooperativePath::gather() {
 }
 
 // If another rank uses a staging buffer and this rank does not, cuts the operation into the same
-// slices as that rank. Plans for shares if the buffers of any rank are mapped by shares.
+// slices as that rank. If any rank has chosen Mapping::by_shares, plans fixed shares.
 void CooperativePath::agree_on_plan() {
   bool staged = false;
   for (int rank = 0; rank < node_.size(); ++rank) {

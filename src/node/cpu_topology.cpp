@@ -33,8 +33,8 @@ std::uint32_t quota_of(const std::string& path) {
   return static_cast<std::uint32_t>(std::max<std::uint64_t>(1, (allowed + period - 1) / period));
 }
 
-// Returns the path of this process's cgroup in the unified hierarchy and those of its ancestors up
-// to the root, whose path is empty.
+// Returns the paths of this process's cgroup and its ancestors in the unified hierarchy. The last
+// path, that of the root, is empty.
 std::vector<std::string> unified_cgroups() {
   std::vector<std::string> found;
   std::ifstream groups("/proc/self/cgroup");
@@ -142,7 +142,7 @@ std::string last_level_of(const std::string& root, std::size_t processor) {
   }
 }
 
-// Clears, in the mask, the processors of a list such as "0-7,64-71".
+// Clears the mask bits of the processors in a list such as "0-7,64-71".
 void remove_listed(const std::string& list, std::array<std::uint64_t, CpuAllowance::kWords>& mask) {
   std::istringstream ranges(list);
   for (std::string range; std::getline(ranges, range, ',');) {

@@ -20,8 +20,8 @@ struct CpuAllowance {
   std::array<std::uint64_t, kWords> mask{};
   std::uint32_t quota_cores = 0;  // cpu.max rounded up; 0: unlimited
   // Identifies the cgroup or autogroup of the process; processes of one host that share a group
-  // have equal values. Linux divides processor time among such groups first, so sched_yield()
-  // yields only to threads of the caller's group.
+  // have equal values. Linux first divides CPU time among these groups, so sched_yield() yields
+  // only to threads of the caller's group.
   std::uint64_t scheduling_group = 0;
 
   [[nodiscard]] static CpuAllowance of_this_thread();

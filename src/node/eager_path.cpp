@@ -45,7 +45,7 @@ const std::byte* EagerPath::payload(int rank) const {
   const Slot& slot = op_.lane.slot(rank);
   if (!continues(slot.memory)) return slot.payload;
   const std::byte* const last = op_.lane.last_result();
-  if (last == nullptr) node_.fault().throw_error();  // the operation before this one has failed
+  if (last == nullptr) node_.fault().throw_error();  // the previous operation has failed
   return last;
 }
 
@@ -84,7 +84,7 @@ void EagerPath::store_result() const {
                           {&destination, 1}, op_.call.count, reduce::StorePolicy::cached);
     }
   }
-  // Needed if a peer's next operation continues this one, and so posts no data (post.cpp).
+  // Needed if a peer's next operation continues from this result, and so posts no data (post.cpp).
   if (op_.eager() && op_.call.collective == Collective::all_reduce)
     op_.lane.keep_result(destination - bytes, bytes);
 }

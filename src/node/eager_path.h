@@ -12,8 +12,8 @@
 
 namespace hccl::node {
 
-// `other_path`: the data does not fit into a slot, and the buffers of some rank are not in host
-// memory. The operation must take the cooperative path.
+// `other_path`: the data does not fit into a slot, and some rank's buffers are not in host memory.
+// The operation must take the cooperative path.
 enum class EagerOutcome : std::uint8_t { complete, suspended, other_path };
 
 class EagerPath {
@@ -21,9 +21,8 @@ class EagerPath {
   EagerPath(NodeSegment& node, StallMonitor& stalls, CollectiveOperation& op)
       : node_(node), stalls_(stalls), op_(op) {}
 
-  // Runs the operation. Blocks until the operation is complete, until all ranks have posted and it
-  // turns out that the operation must take another path, or until the wait budget is used up.
-  // Throws Error if the operation fails.
+  // Runs the operation. Blocks until it is complete, until the posts of all ranks show that it must
+  // take another path, or until the wait budget is used up. Throws Error if the operation fails.
   EagerOutcome run();
 
  private:

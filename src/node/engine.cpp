@@ -22,8 +22,8 @@ bool Engine::execute(Lane& lane, const CollectiveCall& call, CallLookahead* ahea
   op.ahead = ahead;
   op.observer = observer;
   LaneTurn turn(lane, !op.posts_data());
-  // Peers may have begun or completed an operation to which this rank has posted, so this rank runs
-  // such an operation even after a fault.
+  // Peers may have begun or completed an operation that this rank has posted, so this rank runs it
+  // even after a fault.
   if (node_.fault().raised() && !lane.posted(op.number)) node_.fault().throw_error();
   RankRecord& record = node_.own_record();
   record.in_operation.store(lane.ordinal() + 1, std::memory_order_relaxed);

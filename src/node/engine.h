@@ -50,9 +50,9 @@ class Engine {
 
   // Runs a group of sends to and receives from other ranks. The calls of a group run concurrently;
   // groups run one after the other, in stream order. `place`: the position of the calls in their
-  // stream. `ahead`: the later groups of that stream. `staging`: a staging buffer of
-  // kStagingBytes, or 0 if neither these calls nor pending ones are on host memory. Blocks and
-  // returns as execute() does. Throws Error if one of the calls fails.
+  // stream. `ahead`: the later groups of that stream. `staging`: a staging buffer of kStagingBytes,
+  // or 0 if neither these calls nor pending ones are on host memory. Blocks and returns like
+  // execute(). Throws Error if one of the calls fails.
   bool exchange(const StreamPlace& place, std::span<const PointToPoint> calls,
                 GroupLookahead& ahead, device::DeviceAddress staging = 0);
 
@@ -62,7 +62,7 @@ class Engine {
   // afterwards.
   [[nodiscard]] WaitLimit& wait_limit() { return stalls_.wait_limit(); }
 
-  // Returns whether a call goes through the slots.
+  // Returns whether a call's data travels in the slots.
   [[nodiscard]] static bool is_eager(const CollectiveCall& call, int ranks) {
     return send_bytes(call, ranks) <= Slot::kPayloadBytes;
   }

@@ -35,8 +35,8 @@ bool ExchangeLookahead::advance() {
   return moved;
 }
 
-// Announces a message only after the previous message in its mailbox entry, which may belong to
-// another stream, has been taken.
+// Announces a message only once its mailbox entry is free: the previous message there, perhaps one
+// of another stream, must have been taken.
 void ExchangeLookahead::announce_awaited(std::span<const MessageItem> items) {
   for (const MessageItem& item : items) {
     if (item.sends() || item.state != State::begun) continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Publishes, in this rank's record, the call in which the rank waits.
+// Publishes the call in which this rank waits.
 #include "node/exchange_wait.h"
 
 #include "base/text.h"
@@ -15,7 +15,7 @@
 namespace hccl::node {
 namespace {
 
-// A blocked item counts as a fault only after this time: until then, another thread of either
+// An item that stays blocked this long counts as a fault. Until then, another thread of either
 // rank's program may make the missing call.
 constexpr std::chrono::seconds kCertainty{1};
 
@@ -77,9 +77,9 @@ void ExchangeWait::check_collectives() {
 }
 
 // Returns an item that cannot complete because its peer waits in a collective, or null if there is
-// none. Such an item meets three conditions. The peer has posted the next collective of this
-// stream's lane, which this rank has not called. The programs of both ranks are blocked. The peer
-// has not queued the matching call on another stream.
+// none. Three conditions hold for the item: the peer has posted the next collective of this
+// stream's lane, which this rank has not called; the programs of both ranks are blocked; and the
+// peer has not queued the matching call on another stream.
 const MessageItem* ExchangeWait::find_blocked_by_collective() const {
   if (!ahead_.host_is_waiting())
     return nullptr;  // this rank's program may still call the collective
@@ -114,7 +114,7 @@ std::string ExchangeWait::delay_text() const {
     if (node_.is_stopped(peer)) {
       list += " is stopped (SIGSTOP or a debugger)";
     } else if (lane != 0) {
-      list += text(" is in a collective of its stream ", lane - 1);
+      list += text(" is in a collective on its stream ", lane - 1);
     } else if (exchange != 0) {
       list += text(" is in ", describe(unpack_call(exchange)));
     } else {

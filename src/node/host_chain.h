@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The path of larger reductions whose buffers all lie in host memory, if several ranks share each
 // core. Peers cannot map that memory, so each rank adds its own data, in rank order, to
-// accumulators that all ranks map. HostPath would need a staging buffer for each rank, and each
-// rank would wait for all others in every slice.
+// accumulators that all ranks map. With HostPath, each rank would need its own staging buffer and
+// wait for all others in every slice.
 #pragma once
 
 #include "node/address_range.h"
@@ -38,14 +38,14 @@ class HostChain : private HostCollective {
   static constexpr std::uint64_t kAccumulatorBytes = kHostChainBytes / kAccumulators;
   static_assert(kAccumulators <= kMaxAhead + 1);  // a call takes up at least one
 
-  // A call to which this rank adds its data.
+  // The current call, or a later one that has begun ahead of its turn.
   struct Part {
     CollectiveCall call;  // with the program's addresses
     HostSlices slices;
     std::uint32_t first;  // the number of the call's first slice
   };
 
-  // Adds this rank's data to each slice of the current and later calls that is ready for it.
+  // Adds this rank's data to every slice that is ready for it, in the current call and later ones.
   void add_ready_slices();
   // Returns whether this rank may access the accumulators of the current call. Even before all
   // ranks have posted, this is true once rank 0 has posted the same call with a staging buffer.
@@ -71,7 +71,7 @@ class HostChain : private HostCollective {
   void drain_complete_slices();
   void drain(std::uint32_t number) const;
   void await_progress();
-  // Returns the accumulator of a chunk's part of slice `number`.
+  // Returns where `chunk` begins in the accumulator of slice `number`.
   [[nodiscard]] std::byte* accumulator(const Part& part, std::uint32_t number, int chunk) const;
   [[nodiscard]] static std::uint32_t end_of(const Part& part) {
     return part.first + part.slices.count();

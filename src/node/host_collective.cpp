@@ -13,7 +13,7 @@
 namespace hccl::node {
 namespace {
 
-// Returns the total size of the buffers of all ranks.
+// Returns the total size of all ranks' buffers.
 std::uint64_t program_bytes(const CollectiveCall& call, int rank, int ranks) {
   const std::uint64_t sent =
       send_bytes(call, ranks) * static_cast<std::uint64_t>(senders(call, ranks));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The common part of the paths that larger collectives on host memory take: HostPath, HostChain and
-// HostReads.
+// The base class of HostPath, HostChain and HostReads, the paths of larger collectives on host
+// memory.
 #pragma once
 
 #include "node/address_range.h"
@@ -25,13 +25,13 @@ class HostCollective {
  protected:
   using Counter = std::atomic<std::uint32_t> SliceCounters::*;
 
-  // `op` must have a staging buffer. `slices`: how the path cuts the operation. `first`: the number
-  // of the operation's first slice (Lane::slices_done()).
+  // `op` must have a staging buffer. `slices`: how the path divides the operation into slices.
+  // `first`: the number of the operation's first slice (Lane::slices_done()).
   HostCollective(NodeSegment& node, StallMonitor& stalls, std::uint64_t cache_bytes,
                  CollectiveOperation& op, HostSlices slices, std::uint32_t first);
   ~HostCollective() = default;
 
-  // Posts the operation, unless this rank has done so.
+  // Posts the operation, unless this rank has already done so.
   void post_once();
   // Begins the next call of the stream ahead of its turn: calls begin(operation) if this rank's
   // buffers in that call are in host memory, `serves(call)` is true, and this rank may read its
@@ -51,7 +51,7 @@ class HostCollective {
     begin(next);
   }
 
-  // Throws Error if this rank cannot read or write its buffers.
+  // Throws Error if this rank cannot read its send buffer or write its receive buffer.
   void check_access() const;
   // Requires that all ranks have posted. Returns whether the buffers of all ranks are in host
   // memory. Throws Error if the ranks' calls do not match, or the communicator has failed.
@@ -60,8 +60,8 @@ class HostCollective {
   // input must be readable host memory, and must not overlap `results`, which earlier calls write.
   [[nodiscard]] bool can_read_early(const CollectiveCall& next,
                                     std::span<const AddressRange> results) const;
-  // Returns whether post() of a later operation cannot fail. If it could fail, the current
-  // operation would report an error of the later one.
+  // Returns whether posting `next`, a later operation, cannot fail. If it failed, the current
+  // operation would report the error.
   [[nodiscard]] bool can_post_early(const CollectiveOperation& next) const;
   // Returns the memory to which this rank writes the result of `call`.
   [[nodiscard]] AddressRange result_of(const CollectiveCall& call) const;
@@ -69,15 +69,15 @@ class HostCollective {
   // Blocks until all ranks have posted the operation. Throws the recorded fault if the communicator
   // has failed.
   void await_posts();
-  // Blocks until `counter` of all ranks, or of the senders, is at least `count`. Throws the
-  // recorded fault if the communicator has failed.
+  // Blocks until `counter` has reached `count` on all ranks, or on all senders. Throws the recorded
+  // fault if the communicator has failed.
   void await(Counter counter, std::uint32_t count, AwaitedRanks ranks = AwaitedRanks::all);
   // Copies a slice of the data that this rank sends to itself.
   void copy_own_chunk(const Slice& slice) const;
 
   [[nodiscard]] bool reached(int rank, Counter counter, std::uint32_t count) const;
   [[nodiscard]] bool all_reached(Counter counter, std::uint32_t count) const;
-  // Stores a counter of this rank, and wakes the ranks that wait for it.
+  // Sets a counter of this rank to `count`, and wakes the ranks that wait for it.
   void publish(Counter counter, std::uint32_t count);
 
   NodeSegment& node_;
@@ -88,8 +88,8 @@ class HostCollective {
   const HostSlices slices_;
   OperationWait wait_;
   const std::uint32_t first_slice_;
-  // True if the buffers of all ranks together exceed half of the caches. Copies to the program's
-  // output then bypass the caches.
+  // True if all ranks' buffers together exceed half of the caches. Copies to the program's output
+  // then bypass the caches.
   const bool bypasses_cache_;
 };
 

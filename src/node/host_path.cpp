@@ -22,11 +22,11 @@ namespace {
 
 constexpr std::uint64_t kTileBytes = 64 << 10;
 
-// Returns how many bytes a slice may take up in a rank's segment. The segments in use at a time
-// should fit into the caches, but slices should be large enough that ranks that share a core seldom
-// switch. If there are more than two ranks and each has its own core, and so usually its own
-// second-level cache, calls of kLongCallBytes or more use larger slices, because the ranks then
-// wait for each other less often.
+// Returns how many bytes a slice may take up in a rank's segment. The segments in use at any one
+// time should fit into the caches, but slices should be large enough that ranks sharing a core
+// seldom need a context switch. If there are more than two ranks and each has its own core, and so
+// usually its own second-level cache, calls of kLongCallBytes or more use larger slices, because
+// the ranks then wait for each other less often.
 std::uint64_t segment_bytes(const CollectiveCall& call, const NodeSegment& node) {
   constexpr std::uint64_t kBytesOfAllRanks = 1 << 20;
   constexpr std::uint64_t kMaxSliceBytes = 128 << 10;
@@ -65,8 +65,8 @@ bool HostPath::run() {
       node_.memory(peer).follow(slot.send_offset, kStagingBytes, slot.send_serial);
   }
   const std::uint32_t count = slices_.count();
-  // Also runs if the operation fails. This rank then no longer reads its peers' staging buffers. It
-  // may also have begun the next operation, whose slices are numbered after these.
+  // Also runs if the operation fails: this rank then no longer reads its peers' staging buffers,
+  // but may already have begun the next operation, whose slices are numbered after these.
   const ScopeExit at_end([&] {
     op_.lane.finish_slices(count);
     publish(&SliceCounters::released, first_slice_ + count);
@@ -160,8 +160,8 @@ void HostPath::fold(std::uint32_t slice) {
   const bool others_receive =
       !traits.has_blocks_in_input && (receivers(call_, node_.size()) > 1 || !receives(call_, rank));
   // Peers soon read the staged result, so it must stay in the cache. With two ranks, the staged
-  // result overwrites a source, and reduce_tile() therefore writes it with plain stores in any
-  // case, as it does an in-place result.
+  // result overwrites a source, so reduce_tile() writes it with plain stores in any case, like an
+  // in-place result.
   const bool streams =
       bypasses_cache_ && receives(call_, rank) && !is_in_place(call_, rank, node_.size());
   const bool copies = streams && others_receive && node_.size() > 2;

@@ -12,8 +12,8 @@
 
 namespace hccl::node {
 
-// Each rank reduces its own share of every slice. For that share, the rank reads its own input and
-// writes its own output in place. No rank writes to a buffer of another rank's program.
+// Each rank reduces its own share of every slice. For that share, the rank accesses its own input
+// and output directly. No rank writes to another rank's program buffers.
 class HostPath : private HostCollective {
  public:
   // The arguments are those of HostCollective.
@@ -27,7 +27,7 @@ class HostPath : private HostCollective {
   bool run();
 
  private:
-  // Posts the operation, if this rank has not done so, and fills its first slice.
+  // Posts the operation and fills its first slice, unless this rank has already done so.
   void begin();
   void begin_next();
   [[nodiscard]] bool can_fill_early() const;
@@ -38,10 +38,10 @@ class HostPath : private HostCollective {
   // only two ranks, each overwrites the other's staged input with its result, so that the staging
   // buffers take up half as much cache.
   [[nodiscard]] int keeper_of_share(int rank) const { return node_.size() == 2 ? 1 - rank : rank; }
-  // Returns the offset, from a staging buffer's first segment, of the segment that `slice` uses.
+  // Returns the offset of the segment that `slice` uses, relative to the first segment.
   [[nodiscard]] std::uint64_t segment_of(std::uint32_t slice) const;
-  // Returns a pointer to `bytes` bytes at `offset` in the segment that `slice` uses in a rank's
-  // staging buffer.
+  // Returns a pointer to `bytes` bytes at `offset` in the segment of `slice` in the staging buffer
+  // of `rank`.
   [[nodiscard]] std::byte* staged(int rank, std::uint32_t slice, std::uint64_t offset,
                                   std::uint64_t bytes) const;
 };

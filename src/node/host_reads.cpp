@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operation is one slice. Peers find the address of a rank's input in the rank's slot.
+// Runs the operation as one slice. Peers find the address of a rank's input in the rank's slot.
 #include "node/host_reads.h"
 
 #include "base/deadline.h"
@@ -13,11 +13,11 @@
 namespace hccl::node {
 namespace {
 
-// Returns the minimum size of the blocks that a rank reads. With smaller blocks, HostPath takes
-// less time than the system calls. HostPath copies each block to a staging buffer once, for all
-// ranks that need the block, so direct reads gain less if many ranks share the cores. If more than
-// two ranks have a core each, direct reads of a root's memory are slower: all ranks read at the
-// same time, and the kernel's locks and reference counts for that memory delay them all.
+// Returns the minimum size of the blocks that a rank reads directly. With smaller blocks, HostPath
+// takes less time than the system calls. HostPath copies each block to a staging buffer once, for
+// all ranks that need the block, so direct reads gain less if many ranks share the cores. If more
+// than two ranks have a core each, direct reads of a root's memory are slower: all ranks read at
+// the same time, and the kernel's locks and reference counts for that memory delay them all.
 std::uint64_t least_block_bytes(const CollectiveTraits& traits, const NodeSegment& node) {
   constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
   if (node.size() == 2) return 4 << 10;

@@ -36,9 +36,9 @@ class HostStaging {
   [[nodiscard]] device::DeviceAddress buffer() const { return buffer_; }
   [[nodiscard]] bool stages_send() const { return stages_send_; }
   [[nodiscard]] bool stages_recv() const { return stages_recv_; }
-  // fill() copies this rank's input of a slice to the staging buffer. drain() copies this rank's
-  // result of a slice from the staging buffer to the program's memory. In the staging buffer, the
-  // slice's parts of all chunks are contiguous, at Slicing::offset_in(). Throw Error.
+  // fill() copies a slice of this rank's input to the staging buffer. drain() copies a slice of
+  // this rank's result from the staging buffer to the program's memory. The staging buffer holds
+  // the slice of every chunk contiguously, at Slicing::offset_in(). Throw Error.
   void fill(const Slice& slice);
   void drain(const Slice& slice);
 

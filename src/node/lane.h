@@ -15,16 +15,16 @@
 
 namespace hccl::node {
 
-// Buffers of kLargeBufferBytes or more are mapped by shares at their first kUsesByShares uses.
-// Mapping them completely costs about as much as (ranks - 1) / 2 calls. Smaller buffers are mapped
-// completely at their second use, because a call with shares takes longer: it is complete only when
-// every rank has computed its share.
+// Buffers of kLargeBufferBytes or more are mapped by shares (Mapping::by_shares) for their first
+// kUsesByShares uses, because mapping them completely costs about as much as (ranks - 1) / 2 calls.
+// Smaller buffers are mapped completely at their second use, because a call with shares takes
+// longer: it completes only when every rank has computed its share.
 inline constexpr std::uint32_t kUsesByShares = 64;
 inline constexpr std::uint64_t kLargeBufferBytes = 1 << 20;
 
 class Lane {
  public:
-  // `ordinal`: the number of streams that the communicator used before this one; the same on all
+  // `ordinal`: the number of lanes that the communicator created before this one; the same on all
   // ranks.
   Lane(ControlBlock control, int rank, std::uint32_t ordinal);
   // Releases the lane. Its storage is reused after every rank has released the lane.
@@ -54,12 +54,12 @@ class Lane {
     const std::size_t row = number % kSlots;
     return host_payloads_ + (row * ranks_ + static_cast<std::size_t>(rank)) * kHostPayloadStride;
   }
-  // Copies the result of the current operation, an eager all-reduce, for last_result().
+  // Saves the result of the current operation, an eager all-reduce, for last_result().
   void keep_result(const std::byte* result, std::size_t bytes) {
     std::memcpy(last_result_.data(), result, bytes);
     result_number_ = number_;
   }
-  // Returns the result of the operation before the current one, or null if it has not been kept.
+  // Returns the result of the previous operation, or null if keep_result() has not saved it.
   [[nodiscard]] const std::byte* last_result() const {
     return result_number_ + 1 == number_ ? last_result_.data() : nullptr;
   }
@@ -90,8 +90,8 @@ class Lane {
   void set_posted(std::uint32_t number) { posted_end_ = number + 1; }
 
   [[nodiscard]] std::uint32_t ordinal() const { return ordinal_; }
-  // number() returns the number of the current operation or, between operations, of the next.
-  // cooperative_number() does the same for the slices of operations on the cooperative path.
+  // number() returns the number of the current operation or, between operations, of the next one.
+  // cooperative_number() counts the slices of cooperative operations in the same way.
   [[nodiscard]] std::uint32_t number() const { return number_; }
   [[nodiscard]] std::uint32_t cooperative_number() const { return cooperative_number_; }
   [[nodiscard]] std::uint32_t state_word(LaneBlock::Phase phase) const {
@@ -104,7 +104,7 @@ class Lane {
     return precedes(state_word(LaneBlock::gathering), state);
   }
   // Records the use of a pair of buffers, the larger of which has `bytes` bytes. Returns how this
-  // rank chooses to map its peers' buffers. Keeps the counts of at most 64 pairs; a pair whose
+  // rank chooses to map its peers' buffers. Keeps use counts for at most 64 pairs; a pair whose
   // count has been overwritten is treated as new.
   [[nodiscard]] Mapping use_buffers(const device::Placement& send, const device::Placement& recv,
                                     std::uint64_t bytes);
@@ -116,14 +116,14 @@ class Lane {
   // HostPath, HostChain and HostReads.
   [[nodiscard]] std::uint32_t slices_done() const { return slices_done_; }
   void finish_slices(std::uint32_t count) { slices_done_ += count; }
-  // Between these two calls, the counters do not show whether peers access this rank's staging
-  // buffer. The rank has withdrawn slices from HostChain, and some peers may not have seen this
-  // yet. Once the operation is complete, all peers have seen it.
+  // Between begin_withdrawal() and end_withdrawal(), the slice counters do not show whether peers
+  // still access this rank's staging buffer: the rank has withdrawn slices from HostChain, but some
+  // peers may not have noticed. Once the operation is complete, all of them have.
   void begin_withdrawal() { withdraws_slices_ = true; }
   void end_withdrawal() { withdraws_slices_ = false; }
-  // Blocks until all other ranks have finished reading this rank's staging buffer, but for at most
-  // a second, or 50 ms if the communicator has failed. Returns whether they have finished. The wait
-  // is limited because a rank that has died never releases the buffer.
+  // Blocks until all other ranks have finished reading this rank's staging buffer, or until 1 s has
+  // passed (50 ms if the communicator has failed). Returns whether they have finished. The wait is
+  // limited because a rank that has died never releases the buffer.
   [[nodiscard]] bool await_release_of_staging(bool failed) const noexcept;
   void finish_cooperative() {
     ++number_;
@@ -149,7 +149,7 @@ class Lane {
   std::byte* host_payloads_ = nullptr;  // null if the lane has none
   std::size_t ranks_;
   std::uint32_t number_;
-  std::uint32_t posted_end_;  // the first operation to which this rank has not posted
+  std::uint32_t posted_end_;  // the first operation that this rank has not posted
   std::uint32_t cooperative_number_;
   std::uint32_t slices_done_;
   bool withdraws_slices_ = false;

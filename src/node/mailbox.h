@@ -18,13 +18,13 @@ namespace hccl::node {
 struct StagedMessage {
   std::uint64_t staging;              // the buffer's offset in the sender's memory file
   std::uint64_t address;              // of the message in the sender's host memory
-  std::atomic<std::uint64_t> filled;  // bytes that the sender has copied to the pieces
+  std::atomic<std::uint64_t> filled;  // bytes that the sender has copied to the staging buffer
   std::atomic<std::uint64_t> drained;
 };
 
 // An offered message. The receiver copies the data from the sender's memory or, if the message is
 // short, from the payload. The receiver writes to a Message only if the message comes in pieces,
-// because each such write costs a transfer of the cache line.
+// because each write costs a cache-line transfer.
 struct alignas(64) Message {
   static constexpr std::size_t kStride = 256;
   static constexpr std::size_t kPayloadBytes = 192;
@@ -69,10 +69,10 @@ struct alignas(64) QueuedCalls {
 // receiver writes a Receipt.
 struct Receipt {
   std::atomic<std::uint64_t> taken;    // the number of the last message taken, plus one
-  std::atomic<std::uint64_t> awaited;  // the promise to take the next message: awaiting()
+  std::atomic<std::uint64_t> awaited;  // promise to take the next message, from awaiting()
   // The number of the last message that must come in pieces, plus one. The receiver stores this
-  // number when it is ready to copy the pieces. Not part of the Message, whose entry may hold
-  // another message once this one has been taken.
+  // number when it is ready to copy the pieces. Kept here rather than in the Message, whose entry
+  // may be reused once the message has been taken.
   std::atomic<std::uint64_t> wanted;
 };
 

@@ -48,7 +48,7 @@ class Mailboxes {
   std::vector<std::uint64_t> next_send_, next_receive_;  // by peer
 };
 
-// Convert a send or receive to the word of RankRecord::in_exchange and back. The word omits the
+// Convert a send or receive to a word for RankRecord::in_exchange, and back. The word omits the
 // address and the number of the call, and caps the count at 2^32 - 1.
 [[nodiscard]] std::uint64_t pack_call(const PointToPoint& call);
 [[nodiscard]] PointToPoint unpack_call(std::uint64_t packed);

@@ -21,8 +21,8 @@ struct MessagePiece {
 
 class MessageCopier {
  public:
-  // Longer copies check for a fault at intervals. Peers are rung before such a copy starts, so that
-  // no peer waits for the copy to end.
+  // Longer copies check for a fault at intervals. Peers are rung before a long copy starts, so that
+  // none of them waits for it to end.
   static constexpr std::uint64_t kLongCopy = 16 << 10;
 
   // A copy bypasses the caches if messages of the same length to all ranks would together touch
@@ -31,7 +31,7 @@ class MessageCopier {
       : node_(node), cache_bytes_(cache_bytes) {}
 
   // Returns the placement of an item in device memory. Caches the placement in the item until
-  // allocations change; afterwards, other pages may back the same address.
+  // allocations change, because other pages may then back the same address.
   const device::Placement& locate(MessageItem& item) const;
 
   // Makes the memory of a receive accessible to the copies below. Throws Error.

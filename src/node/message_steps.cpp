@@ -20,8 +20,8 @@ namespace {
 
 using State = MessageItem::State;
 
-// A shorter message goes through the message ring although the receiver could read it: two copies
-// in user space take less time than the system call.
+// A shorter message goes through the message ring even if the receiver could read it directly: two
+// copies in user space take less time than the system call.
 constexpr std::uint64_t kLeastRead = 8 << 10;
 // A longer message never goes through the message ring, which should hold several messages.
 constexpr std::uint64_t kLongestInRing = kMessageRingBytes / 4;
@@ -29,7 +29,7 @@ constexpr std::uint64_t kLongestInRing = kMessageRingBytes / 4;
 constexpr std::uint64_t kPieceBytes = 128 << 10;
 static_assert(kMessagePiecesBytes % kPieceBytes == 0);
 
-// Returns the offset, from the first piece, of the piece that holds byte `position` of a message.
+// Returns the offset, relative to the first piece, of the piece that holds byte `position`.
 std::uint64_t piece_offset(std::uint64_t position) { return position % kMessagePiecesBytes; }
 
 }  // namespace
@@ -46,7 +46,7 @@ bool MessageSteps::matches(const MessageItem& item) {
 bool MessageSteps::can_begin_early(MessageItem& item) const {
   if (item.bytes == 0) return true;
   if (item.is_on_host()) {
-    // A host view that is not recognised may be a second address of a pending message's memory.
+    // If host views are not recognised, this may be the view of a pending message's device memory.
     return node_.arena().recognises_views() &&
            device::has_host_access(
                item.call->address, item.bytes,
@@ -63,7 +63,7 @@ bool MessageSteps::ready(const MessageItem& item) const {
     return item.message->staged().filled.load(std::memory_order_seq_cst) > item.moved;
   if (!item.sends()) return item.message->offered.load(std::memory_order_seq_cst) == number + 1;
   const std::uint64_t taken = item.mailbox->receipt(number).taken.load(std::memory_order_seq_cst);
-  if (item.state == State::offered)  // a later message of the entry may have been taken too
+  if (item.state == State::offered)  // a later message in this entry may have been taken too
     return taken > number || can_fill(item);
   return number < Mailbox::kMessages || taken == number + 1 - Mailbox::kMessages;
 }
@@ -109,9 +109,8 @@ void MessageSteps::offer(MessageItem& item) {
 
 // Prefetches the memory to which a later message will be written when it is offered: its entry in
 // the mailbox and its part of the message ring. The stores then seldom wait for cache lines that
-// the receiver has read. Assumes that the messages up to that one are as long as `item`. Does
-// nothing for long messages; prefetches only the entry if the ring wraps around before that
-// message.
+// the receiver has read. Assumes that all messages until then are as long as `item`. Does nothing
+// for long messages; if the ring wraps around before then, prefetches only the entry.
 void MessageSteps::prefetch_later_message(const MessageItem& item) const {
   constexpr std::uint64_t kDistance = 4;  // in messages
   if (item.bytes >= kLeastRead || !ring_.advances()) return;
@@ -156,7 +155,7 @@ void MessageSteps::prepare(MessageItem& item) {
   device::ArenaView& theirs = node_.memory(item.call->peer);
   if (message.content == Message::kStaged || message.content == Message::kInPieces) {
     theirs.follow(message.staged().staging, kStagingBytes, message.serial);
-    // Publishes the result, so that the sender need not stage later long messages.
+    // can_read() publishes its result, so that the sender need not stage later long messages.
     static_cast<void>(node_.cross_memory().can_read(item.call->peer));
   } else {
     theirs.follow(message.offset, item.bytes, message.serial);
@@ -209,9 +208,9 @@ void MessageSteps::complete_send(MessageItem& item) {
   item.state = State::done;
 }
 
-// Describes a message from host memory, which the receiver cannot map. Copies a message of at most
-// kLongestInRing bytes to the message ring if the ring has room, unless the message has at least
-// kLeastRead bytes and the receiver can copy it from this process.
+// Fills in the StagedMessage of a message from host memory. Copies the message to the message ring
+// if it has at most kLongestInRing bytes and the ring has room, unless it has at least kLeastRead
+// bytes and the receiver can copy it directly from this process.
 void MessageSteps::stage(MessageItem& item) {
   device::require_host_access(item.call->address, item.bytes, device::HostAccess::read,
                               "send buffer");

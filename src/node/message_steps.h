@@ -16,14 +16,14 @@
 namespace hccl::node {
 
 // A message from host memory that does not fit into the mailbox goes through its sender's staging
-// buffer, which peers can map. If there is room in the message ring, the sender copies the message
-// there when it offers it. Otherwise, the message goes through the pieces of the staging buffer.
-// The sender fills the pieces only when the receiver is ready, so that all sends of a group can use
-// the pieces, in any order.
+// buffer, which peers can map. If the buffer's message ring has room, the sender copies the message
+// there when it offers it. Otherwise, it copies the message piece by piece to another part of the
+// buffer, but only once the receiver is ready, so that all sends of a group can share that part, in
+// any order.
 class MessageSteps {
  public:
   // `staging`: a staging buffer of kStagingBytes for calls on host memory, or 0 if there are no
-  // such calls. `ring`: the reservations of the buffer's message ring.
+  // such calls. `ring`: the reservations in the buffer's message ring.
   MessageSteps(NodeSegment& node, const Mailboxes& mailboxes, device::DeviceAddress staging,
                StagingRing& ring, std::uint64_t cache_bytes)
       : node_(node),
@@ -42,7 +42,7 @@ class MessageSteps {
   // Copies the message of a receive whose state is `begun`. Returns false if the message has to
   // come in pieces, which takes several steps.
   [[nodiscard]] bool take(MessageItem& item);
-  // Rings the peers that must see the steps taken since the last call to ring_peers().
+  // Rings the peers that are affected by steps taken since the last call to ring_peers().
   void ring_peers();
 
   // Returns whether an offered message has the count and type that its receive expects.
@@ -70,7 +70,7 @@ class MessageSteps {
   const device::DeviceAddress staging_;
   StagingRing& ring_;
   const MessageCopier copier_;
-  const MessageItem* filling_ = nullptr;  // the send that uses the pieces
+  const MessageItem* filling_ = nullptr;  // the send that is being copied in pieces
   std::uint64_t peers_to_ring_ = 0;       // one bit per rank
 };
 static_assert(kMaxRanks <= 64);

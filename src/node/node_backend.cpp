@@ -100,7 +100,7 @@ std::optional<Offer> NodeBackend::probe(int first, bool only_looks, Deadline dea
                                         SpinLock& queueing) {
   std::optional<Offer> found;
   const auto look = [&] {
-    const std::lock_guard lock(queueing);  // keeps number() from giving the message to a receive
+    const std::lock_guard lock(queueing);  // keeps number() from assigning the message
     found = engine_.mailboxes().find_offer(first);
     return found.has_value();
   };

@@ -61,7 +61,7 @@ class NodeSegment {
   // Returns this process's mapping of the memory of `rank`.
   [[nodiscard]] device::ArenaView& memory(int rank) const { return *peer(rank).memory; }
 
-  // Returns the reader of the other ranks' host memory.
+  // Returns the object that reads the other ranks' host memory.
   [[nodiscard]] CrossMemory& cross_memory() { return cross_memory_; }
 
   [[nodiscard]] const ControlBlock& control() const { return control_; }
@@ -79,9 +79,9 @@ class NodeSegment {
     if (fault_.raised()) fault_.throw_error();
   }
   // Raises a fault for all ranks of the node. The fault's text is `why`, prefixed with this rank's
-  // name. If there is a fault already, keeps that fault, but again fails the operations in flight
-  // and wakes the waiting ranks: the rank that recorded the fault may have been stopped before it
-  // did so. Only the first call on this rank has an effect.
+  // name. If a fault is already recorded, keeps it, but still fails the operations in flight and
+  // wakes the waiting ranks, because the rank that recorded the fault may have been stopped before
+  // doing so. Only the first call on this rank has an effect.
   void fail(hcclResult_t code, const char* why) noexcept;
 
   // Raises a fault because the process of `rank` has exited, unless the rank has departed. Called
@@ -95,7 +95,7 @@ class NodeSegment {
   // Returns whether the process of `rank` is known to be stopped.
   [[nodiscard]] bool is_stopped(int rank) const;
 
-  // Returns the number that a rank of this node has in the whole communicator.
+  // Returns a rank's number in the whole communicator.
   [[nodiscard]] int number_of(int rank) const { return peer(rank).number; }
   // Return a rank's name for texts: "rank 3 (pid 41, host a)".
   [[nodiscard]] std::string rank_text(int rank) const;

@@ -84,7 +84,7 @@ std::string OperationWait::delay_of(int rank, bool all_posted) const {
     if (exchange != 0) return text(" is in ", describe(unpack_call(exchange)));
     if (operation == 0) return " has not called it";
     if (operation - 1 == lane.ordinal()) return " is about to arrive";
-    return text(" is in an operation of its stream ", operation - 1, " of this communicator");
+    return text(" is in an operation on its stream ", operation - 1, " of this communicator");
   }
   if (!all_posted) return {};
   if (op_.awaited_counter != nullptr) {
@@ -94,12 +94,12 @@ std::string OperationWait::delay_of(int rank, bool all_posted) const {
     };
     if (op_.awaited_ranks == AwaitedRanks::senders && !sends(op_.call, rank)) return {};
     if (op_.awaited_ranks == AwaitedRanks::in_order && rank > 0 && is_late(rank - 1)) return {};
-    return is_late(rank) ? " is copying its host memory and gets no processor time" : "";
+    return is_late(rank) ? " is getting no CPU time to copy its host memory" : "";
   }
   if (lane.slot(rank).slice.load(std::memory_order_relaxed) <= op_.slice_number)
-    return " is copying its host memory and gets no processor time";
+    return " is getting no CPU time to copy its host memory";
   if (lane.current_tile(rank).load(std::memory_order_relaxed) != 0)
-    return " is computing its part and gets no processor time";
+    return " is getting no CPU time to compute its part";
   if (op_.has_shares && !lane.has_computed_share(rank)) return " has not computed its part";
   return {};
 }

@@ -71,7 +71,7 @@ class PendingMessages {
   void take_back(std::size_t items) {
     items_.erase(items_.end() - static_cast<std::ptrdiff_t>(items), items_.end());
   }
-  // Ends a group that begins ahead of its turn. Call after all its calls have been added.
+  // Marks the calls added last as a group that begins ahead of its turn.
   void end_group() { ++groups_ahead_; }
   [[nodiscard]] std::size_t groups_ahead() const { return groups_ahead_; }
   [[nodiscard]] bool has_room_for(std::size_t calls) const {
@@ -93,8 +93,8 @@ class PendingMessages {
   [[nodiscard]] MessageItem* next_send() { return next(next_send_, Direction::send); }
   [[nodiscard]] MessageItem* next_receive() { return next(next_receive_, Direction::receive); }
 
-  // Returns whether cannot_block() is true for all items. Once cannot_block() has returned true for
-  // an item, it is not called again for that item.
+  // Returns whether cannot_block() is true for all items. Does not call it again for an item for
+  // which it has returned true.
   template <class CannotBlock>
   [[nodiscard]] bool none_can_block(CannotBlock cannot_block) {
     cannot_block_end_ = std::max(cannot_block_end_, first_);
@@ -104,7 +104,7 @@ class PendingMessages {
     return cannot_block_end_ == items_.size();
   }
 
-  // Returns the reservations of the stream's message ring (message_ring_offset()).
+  // Returns the reservations in the stream's message ring (message_ring_offset()).
   [[nodiscard]] StagingRing& staging_ring() { return staging_ring_; }
 
   // Returns whether a call would read memory that an earlier receive writes, or write memory that
@@ -122,7 +122,7 @@ class PendingMessages {
   std::size_t groups_ahead_ = 0;
   bool is_open_ = false;
   StagingRing staging_ring_{kMessageRingBytes};
-  AddressRange sources_, destinations_;  // hulls of the items' ranges, which exclude most conflicts
+  AddressRange sources_, destinations_;  // hulls of the items' ranges; rule out most conflicts
 };
 
 }  // namespace hccl::node

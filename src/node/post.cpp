@@ -46,9 +46,9 @@ void publish(const NodeSegment& node, const CollectiveOperation& op) {
 
 // Prefetches the slot of a later operation, so that posting that operation seldom waits for cache
 // lines that peers have read. Assumes that the later operation sends as much data as `op`. With two
-// ranks, this saved a fifth to a third of the time of an operation. With eight ranks on 16 cores,
-// it cost a tenth of the time at 1 KiB; kMaxRanksWithGain lies in between. A peer that is far
-// behind may still read the slot, which does no harm.
+// ranks, operations took a fifth to a third less time. With eight ranks on 16 cores, operations of
+// 1 KiB took a tenth longer; kMaxRanksWithGain lies in between. A peer that is far behind may still
+// read the slot, which does no harm.
 void prefetch_later_slot(const NodeSegment& node, const CollectiveOperation& op) {
   constexpr std::uint32_t kDistance = 4;
   constexpr int kMaxRanksWithGain = 4;
@@ -90,7 +90,7 @@ Result result_of(const CollectiveCall& call, const NodeSegment& node) {
 }
 
 // Returns whether `next` may be posted ahead of its turn, while `op` runs. `unfinished`: the
-// results of `op` and of the operations between the two.
+// results of `op` and of the operations between `op` and `next`.
 bool can_prepost(const NodeSegment& node, const CollectiveOperation& op,
                  const CollectiveOperation& next, std::span<const AddressRange> unfinished) {
   if (next.posts_data() != op.posts_data()) return false;
@@ -135,7 +135,7 @@ void post(NodeSegment& node, CollectiveOperation& op) {
     }
     if (op.send_bytes != 0) {
       op.send = arena.locate(op.call.send);
-      // A staging buffer is filled only after the post, so its content is always posted as data.
+      // A staging buffer is filled after the post, so its content is always posted as data.
       if (!op.stages_send())
         op.content = resolve_content(arena, op.send.file_offset, op.send_bytes);
     }
@@ -156,9 +156,9 @@ void ring_if_all_posted(const NodeSegment& node, const CollectiveOperation& op) 
 // Stops at the first call that cannot be posted ahead: a barrier, a call on a different path from
 // `op`, a call on host memory that is too long for the eager path, a call whose pages are not
 // mapped, or an eager call whose input overlaps the result of an unfinished operation. The input of
-// an eager call is read at the post, so it must be complete by then, unless the call `continues`
-// the operation before it. A cooperative call accesses memory only after all earlier operations are
-// complete.
+// an eager call is read when the call is posted, so it must be complete by then, unless the call
+// `continues` the operation before it. A cooperative call accesses memory only after all earlier
+// operations are complete.
 void prepost(NodeSegment& node, CollectiveOperation& op) {
   if (op.ahead == nullptr || op.looked_ahead || op.lane.posted(op.number + kMaxAhead / 2)) return;
   // After a fault, ranks also advance past operations that are not complete. Peers may still read

@@ -11,8 +11,8 @@ namespace hccl::node {
 void post(NodeSegment& node, CollectiveOperation& op);
 // If all ranks have posted their part of the operation, wakes the sleepers on the lane's bell.
 void ring_if_all_posted(const NodeSegment& node, const CollectiveOperation& op);
-// Posts this rank's part of those calls after `op` that can be posted ahead of their turn. Ranks
-// that share a core then need only one context switch for several operations. Call before waiting.
+// Posts this rank's part of the calls after `op` that can be posted ahead of their turn. Ranks that
+// share a core then need only one context switch for several operations. Call before waiting.
 void prepost(NodeSegment& node, CollectiveOperation& op);
 
 }  // namespace hccl::node

@@ -27,9 +27,9 @@ device::Content load(device::Arena& arena, device::DeviceAddress address, std::u
 // the pages that hold data. Throws Error(hcclOutOfMemory).
 [[nodiscard]] const std::byte* as_source(device::ArenaView& memory, std::uint64_t file_offset,
                                          std::uint64_t bytes, device::Content content, bool mapped);
-// Returns a pointer to a range of a rank's memory, after mapping those of its pages that are not
-// yet mapped. Do not call it for holes in another rank's memory, because it would allocate their
-// pages. Throws Error(hcclOutOfMemory).
+// Maps a range of a rank's memory, unless it is already mapped, and returns a pointer to it. Do not
+// call this for holes in another rank's memory, because it would allocate their pages. Throws
+// Error(hcclOutOfMemory).
 [[nodiscard]] std::byte* mapped_memory(const NodeSegment& node, int rank, std::uint64_t file_offset,
                                        std::uint64_t bytes);
 

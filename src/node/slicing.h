@@ -41,7 +41,7 @@ class Slicing {
   [[nodiscard]] std::uint64_t buffer_bytes(bool staged, int chunks) const {
     return (staged ? slice_bytes_ : chunk_bytes_) * static_cast<std::uint64_t>(chunks);
   }
-  // Returns the offset, in such a buffer, of slice `number` of a chunk.
+  // Returns the offset at which slice `number` of a chunk begins in the buffer.
   [[nodiscard]] std::uint64_t offset_in(bool staged, int chunk, std::uint32_t number) const {
     return buffer_bytes(staged, chunk) + (staged ? 0 : slice(number).first_byte);
   }

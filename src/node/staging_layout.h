@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a staging buffer. Each stream of a communicator that uses host memory has one.
+// The parts of a staging buffer. A communicator has one for each stream that uses host memory.
 #pragma once
 
 #include "device/address.h"
@@ -8,21 +8,21 @@
 
 namespace hccl::node {
 
-// A cooperative operation and copies between a rank's own buffers use two halves. One half holds
-// the data that a rank sends, the other the data that it receives. A half is small enough that a
-// slice, once copied to the staging buffer, stays in the cache until its tiles are computed.
+// A cooperative operation uses two halves: one holds the data that a rank sends, the other the data
+// that it receives. Copies between a rank's own buffers use the first half. A half is small enough
+// that a slice, once copied to the staging buffer, stays in the cache until its tiles are computed.
 inline constexpr std::uint64_t kStagingHalfBytes = 512 << 10;
 // Messages (MessageSteps), HostPath and HostChain have parts of their own, because peers may still
-// read them when this rank's next call begins.
+// be reading these parts when this rank's next call begins.
 inline constexpr std::uint64_t kMessageRingBytes = 1 << 20;
 inline constexpr std::uint64_t kMessagePiecesBytes = 1 << 20;
 inline constexpr std::uint64_t kHostPathBytes = 1 << 20;
 inline constexpr std::uint64_t kHostChainBytes = 1 << 20;
-// These parts begin near the middle of a page, because most buffers of programs begin near the
-// start of a page. A load waits for an earlier store to nearly the same offset in another page (4
-// KiB aliasing): without this offset, copies that bypass the cache took up to 1.7 times as long.
-// The offset depends on the rank, so that the data of several ranks do not compete for the same
-// sets of the first-level cache.
+// These parts begin near the middle of a page, because most program buffers begin near the start of
+// one, and a load waits for an earlier store to nearly the same offset in another page (4 KiB
+// aliasing). Without this offset, copies that bypass the caches took up to 1.7 times as long. The
+// offset depends on the rank, so that several ranks' data does not compete for the same sets of the
+// first-level cache.
 [[nodiscard]] constexpr std::uint64_t middle_of_page(std::uint64_t offset, int rank) {
   constexpr std::uint64_t kFirst = 1536;
   constexpr std::uint64_t kStagger = 192;
@@ -31,8 +31,8 @@ inline constexpr std::uint64_t kHostChainBytes = 1 << 20;
 }
 inline constexpr std::uint64_t kMiddleOfPageBytes = 8192;  // more than middle_of_page() adds
 
-// Return the offset, in a memory file, of a part of the staging buffer of `rank`, which begins at
-// `staging`.
+// Return where a part of the staging buffer of `rank` begins in the memory file. `staging`: the
+// offset of the staging buffer itself.
 [[nodiscard]] constexpr std::uint64_t message_ring_offset(std::uint64_t staging, int rank) {
   return middle_of_page(staging + 2 * kStagingHalfBytes, rank);
 }

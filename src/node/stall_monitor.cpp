@@ -10,8 +10,8 @@
 namespace hccl::node {
 namespace {
 
-// The longest sleep between checks. Not every event rings the doorbell. For example, a peer that
-// begins to wait in another call does not ring it.
+// The longest sleep between checks. Needed because some changes, such as a peer starting to wait in
+// another call, do not ring the doorbell.
 constexpr std::chrono::milliseconds kMaxSleep{500};
 
 }  // namespace

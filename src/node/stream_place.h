@@ -9,9 +9,9 @@ namespace hccl::node {
 class Lane;
 class PendingMessages;
 
-// The position directly before the next collective of the stream's lane.
+// A position directly before the next collective on the stream's lane.
 struct StreamPlace {
-  std::uint32_t ordinal = 0;           // of the lane that the stream has, or would get now
+  std::uint32_t ordinal = 0;           // of the stream's lane, or of the lane it would get
   const Lane* lane = nullptr;          // null if no collective has been queued on the stream
   PendingMessages* pending = nullptr;  // exclusive to this stream and communicator
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The claimed tiles of an operation in 32 bits. If there are at most 32 tiles, each bit stands for
-// a tile. Otherwise tiles are claimed in order, and the bits hold the number of claimed tiles.
+// Records in 32 bits which tiles of an operation are claimed. With at most 32 tiles, each bit
+// stands for a tile. Otherwise tiles are claimed in order, and the bits hold the number of claimed
+// tiles.
 #pragma once
 
 #include <bit>

@@ -98,11 +98,11 @@ bool TileRunner::all_peer_buffers(Visit visit) const {
 }
 
 // Maps all pages of the peers' buffers. Otherwise a reused buffer would cause page faults for
-// hundreds of calls, until every process has accessed every page. Maps nothing if each rank
-// computes and maps only a fixed share of the tiles (Mapping::by_shares). Maps nothing either if
-// this rank uses its own buffers for the first time (Mapping::unused), because most processes never
-// access most pages of a buffer that is used only once. Returns false if the operation ends before
-// all buffers are mapped.
+// hundreds of calls, until every process has accessed every page. Maps nothing in two cases: if
+// each rank computes and maps only a fixed share of the tiles (Mapping::by_shares), or if this rank
+// uses its own buffers for the first time (Mapping::unused), because most processes never access
+// most pages of a buffer that is used only once. Returns false if the operation ends before all
+// buffers are mapped.
 bool TileRunner::map_peers() {
   mapped_ = true;
   static_cast<void>(all_peer_buffers([&](device::ArenaView& memory, std::uint64_t offset,
@@ -176,10 +176,11 @@ bool TileRunner::enter_tile(std::uint32_t number) const {
 // The limits come from measurements. Up to `most` bytes, plain stores find enough of their lines in
 // the caches; above cache_bytes_ / 2, this holds only if a copy writes each line to all
 // destinations before the next line. Operations that read at least twice as much as they write have
-// a smaller limit, which leaves the caches to the data read. Operations that write at least twice
-// as much as they read have a larger limit. Parts that reduce use plain stores, because the library
-// reads their output next. For other parts, the size of the whole call on this node counts: all
-// parts together write as much as that call, and the inputs of all its ranks are in the caches too.
+// a smaller limit, which leaves the caches to the data that they read. Operations that write at
+// least twice as much as they read have a larger limit. A part of a program call that reduces uses
+// plain stores, because the library reads its output next. For other parts, the size of the whole
+// call on this node counts: all parts together write as much as that call, and the inputs of all
+// ranks are in the caches too.
 reduce::StorePolicy TileRunner::choose_store_policy() const {
   if (op_.slicing.slices() > 1) return reduce::StorePolicy::cached;  // the result is copied next
   const bool is_part = op_.call.whole != nullptr;

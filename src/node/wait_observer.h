@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watches the waits of a call that is only a part of the program's call. A back end that runs a
-// call in several parts limits the whole call's waits, so the engine sets no limits for its parts.
+// Watches the waits of a call that is only a part of the program's call. A back end that divides a
+// call into parts limits the waits of the whole call, so the engine sets no limits for the parts.
 #pragma once
 
 #include "base/deadline.h"
@@ -25,9 +25,9 @@ class WaitObserver {
   // delay the call. `first`: whether this is the first sleep of a wait. Throws Error if the call
   // must end; the error then fails the communicator.
   virtual void on_sleep(const std::vector<int>& awaited, bool first) = 0;
-  // Called when the calls of this node's ranks do not match. May ask the ranks of other nodes, to
-  // find out which rank's call differs. Throws Error, which names that rank. `text` describes the
-  // calls on this node.
+  // Called when the calls of this node's ranks do not match. May ask the ranks of other nodes which
+  // rank's call differs. Throws an Error that names that rank. `text` describes the calls on this
+  // node.
   [[noreturn]] virtual void on_mismatch(const std::string& text) = 0;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans a call between ranks: chooses its algorithm, from a table of sizes or by HCCL_ALGO, and the
-// shape of its schedules. Planning is pure, and all ranks get the same plans.
+// shape of its schedules. Planning is pure, so all ranks get the same plans.
 #pragma once
 
 #include "algorithms/catalogue.h"

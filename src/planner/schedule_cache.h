@@ -10,7 +10,8 @@
 
 namespace hccl::planner {
 
-// The cache of one lane. The planner must outlive the cache. Thread safety: one thread at a time.
+// The schedules of one group of ranks on one stream. The planner must outlive the cache. Thread
+// safety: one thread at a time.
 class ScheduleCache {
  public:
   explicit ScheduleCache(const Planner& planner) : planner_(planner) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records for each cell which transfer of the step accessed it last.
+// Records, for each cell, the transfer of the current step that accessed it last.
 #include "proof/hazards.h"
 
 #include "base/text.h"

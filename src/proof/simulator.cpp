@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A discrete event simulation.
+// A discrete-event simulation.
 #include "proof/simulator.h"
 
 #include "schedule/chunking.h"
@@ -35,8 +35,8 @@ struct SimulatedFlow {
   std::uint32_t left = 0;
   std::uint32_t arrived = 0;
   bool queued = false;
-  // The index of the receive in the target's current step; kNone until the target reaches that
-  // step.
+  // The index of the matching receive among the receives of the target's step; kNone until the
+  // target reaches the step that contains it.
   std::size_t receive = kNone;
 };
 
@@ -69,11 +69,11 @@ struct Program {
   std::vector<Receive> receives{};
   std::vector<std::size_t> forwards{};  // indices of flows
   std::map<std::int32_t, std::deque<std::size_t>>
-      early{};  // flows that no receive expects yet, by sender
+      early{};  // flows that still wait for a receive, by sender
 };
 
-// The NIC through which slices leave a node, or the link through which slices leave a rank for
-// other ranks of its node. Flows take turns on it.
+// A port through which slices leave: the NIC of a node or, for ranks on the same node, the sending
+// rank's own link. Flows take turns on it.
 struct NetworkCard {
   std::deque<std::size_t> flows{};
   bool busy = false;
@@ -249,8 +249,8 @@ class Simulation {
     if (--program.left == 0) push(program.end, What::enters, number);
   }
 
-  // Writes the slices of a receive that can be written now. Then does the same for the receives
-  // that waited for this one.
+  // Writes the slices of a receive that can be written now. Then does the same for the next receive
+  // of the same span, which may have waited for them.
   void write(std::size_t number, std::size_t which, double now) {
     if (which == kNone) return;  // the target has not reached the step yet
     Program& program = programs_[number];
@@ -286,7 +286,7 @@ class Simulation {
   std::vector<Program> programs_;
   std::deque<SimulatedFlow> flows_;
   std::vector<NetworkCard> ports_;      // the NICs of the nodes, then the links of the ranks
-  std::vector<double> arriving_until_;  // for each node's NIC
+  std::vector<double> arriving_until_;  // when each NIC's last arrival ends
   std::priority_queue<SimulatedEvent, std::vector<SimulatedEvent>, std::greater<>> events_;
   std::size_t made_ = 0;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Simulates schedules slice by slice on a model of a cluster, and predicts the time that they take.
-// The model consists of latency, bandwidth and reduction speed. The transfers from a node to other
+// Simulates schedules slice by slice on a model of a cluster, and predicts how long they take. The
+// model consists of latency, bandwidth and reduction speed. The transfers from a node to other
 // nodes take turns on the node's NIC. Credits and congestion inside the network are ignored. Use
 // the times to compare algorithms, not as absolute times.
 #pragma once

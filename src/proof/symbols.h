@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of a rank in a proof. Holds two fingerprints of each chunk instead of data.
+// A rank's memory in a proof. Holds two fingerprints of each chunk instead of its data.
 #pragma once
 
 #include "schedule/schedule.h"

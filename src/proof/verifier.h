@@ -5,7 +5,7 @@
 //    only while sender and receiver are both at the step that contains it. Hence no choice of
 //    transport, credits or message lengths can cause a deadlock;
 //  - exactly once: each result contains each of its contributions exactly once, and nothing else;
-//  - same bits: results that several ranks hold were reduced in the same tree on all these ranks;
+//  - same bits: a result that several ranks hold was reduced in the same tree on each of them;
 //  - no hazard: although transfers proceed slice by slice, no data is overwritten while it is being
 //    sent, and none is read before it is written, in place and out of place;
 //  - within bound: the steps, data and peers of each rank, and the hops of the collective, do not

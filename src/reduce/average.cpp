@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first and the last pass of an average across nodes. The last pass uses plain arithmetic,
-// because it runs only once per call, over data from a network.
+// because it runs only once per call, on data that has crossed the network.
 #include "reduce/float_environment.h"
 #include "reduce/plain.h"
 #include "reduce/reduce.h"

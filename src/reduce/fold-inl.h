@@ -73,16 +73,16 @@ HWY_INLINE void fold_vectors(D d, const std::byte* const* sources, std::size_t s
   }
 }
 
-// Number of vectors of each source that are folded at a time. Eight registers of accumulators fit
+// Number of vectors of each source that are folded at a time. Accumulators in eight registers fit
 // every instruction set and cover a few lines of each source. Sources may start at the same offset
-// in a page and then compete for the same cache sets, so each line should be used completely as
-// soon as it is read.
+// in a page and then compete for the same cache sets, so each line should be fully used as soon as
+// it has been read.
 template <class Fold>
 inline constexpr std::size_t kUnroll = 8 / Fold::kVectors;
 
 // Number of vectors folded at a time if is_mostly_read() returns false. With data in the cache and
-// vectors as long as a line, folding one vector at a time took 0.8 of the time that kUnroll vectors
-// took. Folds with several vectors per accumulator gain nothing, because computing dominates.
+// vectors as long as a line, folding one vector at a time took 0.8 times as long as folding kUnroll
+// at a time. Folds with several vectors per accumulator gain nothing: they are compute-bound.
 template <class Fold>
 inline constexpr std::size_t kScatteredUnroll = (kFullVector == kLine) && (Fold::kVectors == 1)
                                                     ? 1
@@ -132,9 +132,8 @@ HWY_INLINE std::size_t fold_while(D d, const FoldOperands& operands, std::size_t
 }
 
 // Returns whether the fold mostly reads. Such folds are fastest if they read several lines of a
-// source at a time. With eight sources in the last-level cache or in memory, this took 0.7 of the
-// time needed to read one line of each source in turn. With two sources, one line at a time was
-// faster.
+// source at a time. With eight sources in the last-level cache or in memory, this took 0.7 times as
+// long as reading one line of each source in turn. With two sources, one line at a time was faster.
 inline bool is_mostly_read(const FoldOperands& operands) {
   return operands.destination_count == 1 && operands.source_count > 2;
 }

@@ -9,7 +9,7 @@
 
 namespace hccl::reduce {
 
-// The memory of a fold: at least two sources, and destinations that may equal sources.
+// The operands of a fold: at least two sources, and destinations that may equal sources.
 struct FoldOperands {
   const std::byte* const* sources;
   std::size_t source_count;
@@ -17,7 +17,7 @@ struct FoldOperands {
   std::size_t destination_count;
 };
 
-// The fold of one data type by one reduction.
+// The functions that fold elements of one data type with one reduction.
 struct FoldKernel {
   // The length of a block is a multiple of this number of bytes, whatever the vector length.
   static constexpr std::size_t kBlockUnit = 512;

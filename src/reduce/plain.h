@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic of each type and reduction on single elements: for average_tile(), and for all
-// reductions on processors that have none of the instruction sets of the vector kernels. The
-// results are bitwise identical to those of the vector kernels.
+// The arithmetic of each type and reduction on single elements, for average_tile() and, on
+// processors that support no vector kernel, for all reductions. The results are bitwise identical
+// to those of the vector kernels.
 #pragma once
 
 #include "reduce/kernels.h"

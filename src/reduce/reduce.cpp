@@ -14,8 +14,8 @@
 namespace hccl::reduce {
 namespace {
 
-// Copies go to all destinations block by block, so that the copies to all but the first destination
-// read the source from the nearest cache.
+// Copies go to all destinations block by block, so that every copy of a block but the first reads
+// it from the nearest cache.
 constexpr std::size_t kCopyBlock = 4096;
 
 const KernelTable& kernels() noexcept {

@@ -56,9 +56,9 @@ void reduce_tile(hcclDataType_t type, hcclRedOp_t operation,
                  std::span<std::byte* const> destinations, std::size_t count,
                  StorePolicy policy) noexcept;
 
-// Starts to load into this core's cache the lines to which the caller will store, and returns
-// without waiting for them. A line in another core's cache then moves to this core once, instead of
-// once for a read and once for a store, and the stores do not wait for it.
+// Starts to prefetch, into this core's cache, the lines that the caller will overwrite. Does not
+// wait for them. A line in another core's cache then moves to this core once, instead of once for a
+// read and once for a store, and the stores do not wait for it.
 inline void prefetch_for_stores(const std::byte* from, std::size_t bytes) noexcept {
   constexpr std::size_t kLineBytes = 64;
   for (std::size_t at = 0; at < bytes; at += kLineBytes) {

@@ -89,8 +89,8 @@ class PairPrefetch {
   bool is_stored_[2];
 };
 
-// Stores a folded block, bypassing the cache if `streamed`, and meanwhile prefetches kBytes bytes
-// of `next` line by line.
+// Prefetches kBytes bytes of `next`, and stores a folded block of the same length. If `streamed`,
+// the stores bypass the cache, and alternate with the prefetches line by line.
 template <std::size_t kBytes>
 HWY_INLINE void store_block(std::byte* to, const std::byte* block, const std::byte* next,
                             bool streamed) {
@@ -107,10 +107,10 @@ HWY_INLINE void store_block(std::byte* to, const std::byte* block, const std::by
 
 // Folds whole blocks, and returns the offset of the rest. Stores to the destinations that
 // `streamed` selects bypass the cache. The processor should keep reading sources while it stores a
-// block. Therefore blocks are short: blocks of 2 KiB lost a sixth of the bandwidth. For the same
-// reason, each store of a block to a destination prefetches the next block of one source. This
-// gained a tenth of the bandwidth, whereas prefetching all sources together lost a tenth. Folds
-// that mostly read store their vectors directly, because copying through a block cost a third.
+// block. Blocks are therefore short: blocks of 2 KiB lost a sixth of the bandwidth. For the same
+// reason, storing a block to a destination also prefetches the next block of one source. This
+// gained a tenth of the bandwidth; prefetching all sources together lost a tenth. Folds that mostly
+// read store their vectors directly, because copying through a block cost a third.
 inline std::size_t reduce_streaming(const FoldKernel& kernel, const FoldOperands& operands,
                                     std::size_t begin, std::size_t end, const bool* streamed) {
   constexpr std::size_t kBlock = FoldKernel::kBlockUnit;
@@ -196,8 +196,8 @@ inline void reduce_kernel(const FoldKernel& kernel, const FoldOperands& operands
 }
 
 // Copies to all destinations together, four lines at a time. No destination is the source. Compared
-// with a memcpy of each block to each destination, this took 0.6 of the time for working sets of
-// about the size of the last-level cache, and 1.1 of the time for much smaller ones.
+// with a memcpy of each block to each destination, this took 0.6 times as long for working sets of
+// about the size of the last-level cache, and 1.1 times as long for much smaller ones.
 inline void interleaved_copy_kernel(const std::byte* source, std::byte* const* destinations,
                                     std::size_t destination_count, std::size_t bytes) {
   constexpr std::size_t kStep = 4 * kLine;
@@ -221,9 +221,9 @@ inline void interleaved_copy_kernel(const std::byte* source, std::byte* const* d
   }
 }
 
-// Copies in blocks, so that the copies to all but the first destination read the source from the
-// nearest cache. The blocks of each destination are aligned to its lines, because a line that is
-// stored partly with plain and partly with non-temporal stores would be written to memory twice.
+// Copies block by block, so that every copy of a block but the first reads it from the nearest
+// cache. The blocks of each destination are aligned to its lines, because a line that is stored
+// partly with plain and partly with non-temporal stores would be written to memory twice.
 inline void stream_copy_kernel(const std::byte* source, std::byte* const* destinations,
                                std::size_t destination_count, std::size_t bytes) {
   constexpr std::size_t kBlock = 16384;

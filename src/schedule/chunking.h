@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maps chunks to elements: cuts a message into the parts of its channels, and a channel's part into
-// chunks. No other code maps chunks to elements. All functions are pure.
+// Maps chunks to elements: cuts a message into one part per channel, and each part into chunks. No
+// other code does this. All functions are pure.
 #pragma once
 
 #include "schedule/schedule.h"
@@ -33,7 +33,7 @@ class Cut {
   std::uint64_t count_;
   std::uint64_t unit_;      // elements; parts begin at multiples of this
   std::uint64_t units_;     // units in each of the shorter parts
-  std::uint64_t one_more_;  // number of parts with one unit more, which come first
+  std::uint64_t one_more_;  // number of longer parts (by one unit), which come first
 };
 
 // Maps the chunks of one channel to elements. Elements are numbered from the beginning of the
@@ -54,8 +54,8 @@ class Chunking {
   [[nodiscard]] std::uint64_t scratch_elements() const { return slots_ * chunks_.longest(); }
 
  private:
-  // Returns the number of elements before a chunk in the concatenation of the channel's parts of
-  // all blocks.
+  // Returns the number of elements that precede a chunk if this channel's parts of all blocks are
+  // placed end to end.
   [[nodiscard]] std::uint64_t packed(std::uint32_t chunk) const;
   [[nodiscard]] Elements scratch_run(const Span& span, std::uint64_t place) const;
 

@@ -5,7 +5,7 @@
 //
 // Steps run one after the other. The transfers of a step progress together, and the step ends when
 // all of them are complete. Data arrives at a peer in the order in which it is sent, step after
-// step. A rank's receives of a step are applied in the order of the list, slice by slice.
+// step. A rank applies the receives of a step in list order, slice by slice.
 #pragma once
 
 #include <cstdint>

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kShortestPause{5};
 constexpr std::chrono::milliseconds kLongestPause{500};
-// The time limit of an attempt in the first round through the targets. The limit doubles in every
+// Time limit for each attempt in the first round through the targets. The limit doubles after each
 // round, because the rank may be slow.
 constexpr std::chrono::seconds kFirstAttemptLimit{5};
 constexpr int kMaxRefusalsPerTarget = 5;
@@ -104,8 +104,8 @@ void Dialer::continue_handshake() {
     const ssize_t count = recv(socket_.get(), buffer.data(), most, MSG_DONTWAIT);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) {
-      // The connection was accepted, so the rank is only late: restart the time limit. Another of
-      // the rank's addresses may answer sooner.
+      // The connection was accepted, so the rank is only late: restart the time limit. If the rank
+      // has other addresses, one of them may answer sooner.
       deadline_ = Deadline::after(limits_.connect);
       if (targets_.size() > 1 && attempt_.expired()) fail_attempt("sends nothing", false);
       return;

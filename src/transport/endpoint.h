@@ -43,14 +43,14 @@ struct Counters {
 
 // The conditions to wait for. readable: bytes have arrived that no receive has returned yet; wait
 // for this only after a receive returned fewer bytes than requested. writable: there is room to
-// send. flushed: the memory of everything that was sent may be overwritten.
+// send. flushed: the caller may overwrite the memory of all bytes accepted so far.
 struct Interest {
   bool readable = false;
   bool writable = false;
   bool flushed = false;
 };
 
-// The descriptors that a sleeping thread polls, and the longest time it sleeps.
+// The descriptors that a thread polls while it sleeps, and the maximum time that it sleeps.
 struct SleepPlan {
   std::vector<pollfd> descriptors;
   Deadline::Duration at_most = std::chrono::hours(24);
@@ -81,7 +81,8 @@ class Endpoint {
   // Does the same for the concatenation of `parts`.
   [[nodiscard]] virtual std::size_t try_send_parts(
       std::span<const std::span<const std::byte>> parts) = 0;
-  // Returns whether the memory of all bytes that sends have accepted may be overwritten.
+  // Returns whether the caller may overwrite the memory of all bytes accepted so far by try_send()
+  // and try_send_parts().
   [[nodiscard]] virtual bool flushed() = 0;
 
   // Lends at most `most` of the arrived bytes, starting at the first unreleased byte. The bytes
@@ -92,7 +93,7 @@ class Endpoint {
   // Gives back the first `count` lent bytes.
   virtual void release(std::size_t count) = 0;
   // Returns the maximum number of bytes that try_receive() can lend in one piece. An element of at
-  // most this size can always be lent whole when all of it has arrived.
+  // most this size can be lent whole once all of it has arrived.
   [[nodiscard]] virtual std::size_t view_limit() const = 0;
   // Moves arrived bytes, starting at the first unreleased one, to the destination, and returns
   // their number. These bytes need no release(). After a partial receive, the transport owns the
@@ -107,7 +108,7 @@ class Endpoint {
   // Ends a sleep that begin_sleep() prepared, and checks whether the peer is alive.
   virtual void end_sleep() noexcept = 0;
 
-  // Ends the stream in an orderly way. No other call may follow. Blocks until the peer has received
+  // Closes the stream gracefully. No other call may follow. Blocks until the peer has received
   // everything that was sent, the peer is lost, or the deadline has passed.
   virtual void finish(Deadline /*deadline*/) noexcept {}
   // Aborts the stream. After cut() has returned, the transport accesses neither sources nor

@@ -182,7 +182,7 @@ void Listener::remove(PendingList::iterator pending) {
 
 // Stops accepting for kNoDescriptorsPause. No pending connection is left to close, so only other
 // parts of the program can release descriptors. Removes the listening sockets from the epoll set,
-// so that connections that wait to be accepted do not wake a thread during the pause.
+// so that connections waiting to be accepted do not wake a thread during the pause.
 void Listener::pause_accepting() {
   if (!paused_) {
     log(LogLevel::error, family_.name, "cannot accept connections for lack of descriptors or ",

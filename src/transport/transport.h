@@ -46,7 +46,7 @@ struct ConnectionLimits {
   // The time after which a host that acknowledges nothing counts as lost. The host of a stopped
   // process still sends acknowledgements.
   Deadline::Duration silence = std::chrono::seconds(20);
-  // Maximum number of pending connections. To admit another one, the listener closes the oldest.
+  // Maximum number of pending connections. When one more arrives, the listener closes the oldest.
   std::size_t pending = 64;
 };
 
@@ -100,9 +100,9 @@ class Transport {
   [[nodiscard]] virtual Reach reach(std::span<const std::byte> peer_address) const = 0;
   // Returns a new endpoint. Does not block. The smaller rank connects and the larger rank accepts;
   // each must open the connection exactly once. The wait for the peer to connect has no time limit,
-  // because bootstrap detects the end of the peer's process. Throws Error if this rank is the
-  // accepting one and has opened the connection before, if the address is malformed or cannot be
-  // reached, or if a resource is lacking.
+  // because bootstrap detects the end of the peer's process. Throws Error if this rank accepts and
+  // has opened the connection before, if the address is malformed or cannot be reached, or if a
+  // resource is not available.
   [[nodiscard]] virtual std::unique_ptr<Endpoint> open(int peer, ConnectionId connection,
                                                        std::span<const std::byte> peer_address) = 0;
   // Returns whether register_memory() has an effect.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A number that a header defines, and the number with which existing programs were built.
+// A number that a header defines, and the number that existing programs were compiled with.
 #pragma once
 
 #include <cstdint>

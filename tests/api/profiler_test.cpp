@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the calls with which programs profile themselves or set affinities. The calls must succeed
-// once the runtime is initialised, and traces must be empty.
+// Makes the calls that programs use to profile themselves or to set affinities. The calls must
+// succeed once the runtime is initialised, and traces must be empty.
 #include <hccl.h>
 #include <synapse_api.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the declared types of functions, for the tests of the interface.
+// Compares the declared types of functions, for the interface tests.
 #pragma once
 
 #include <type_traits>

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests the report of ./dev about skipped tests, and ./dev on a system without Debian's
-packages."""
+"""Tests ./dev's report on skipped tests, and ./dev on a system other than Debian."""
 import os
 import shutil
 import subprocess
@@ -20,8 +19,8 @@ class Dev(unittest.TestCase):
         self.folder = Path(folder.name)
 
     def skips(self, *outputs):
-        """Returns the report of a run in which one test passed and, for each of these outputs, one
-        skipped test printed it."""
+        """Returns the report on a run in which one test passed, and one test per output was skipped
+        after printing it."""
         cases = "".join(f"<testcase name='t'><skipped/><system-out>{output}</system-out></testcase>" for output in outputs)
         report = self.folder / "tests.xml"
         report.write_text(f"<testsuite><testcase name='passed'/>{cases}</testsuite>")

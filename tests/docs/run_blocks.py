@@ -4,13 +4,13 @@
 
 Usage: run_blocks.py <document> <source tree> <prefix of an install tree> [<build tree>]
 
-All blocks of a document run in one shell, with PREFIX set, in an empty folder that has a copy of
-the source tree's examples and the build tree as build/release. A line that begins with "$ " is a
-command, one that begins with "> " continues it, and all other lines are its output, including
-stderr. Lines are compared in any order, because the order of the ranks' output varies. Process ids
-and this host's name are not compared, and a line "..." stands for any number of lines. A command
-must succeed. Ports of 127.0.0.1 are replaced by free ones. Blocks that clone, build or test the
-project itself (git clone, ./dev, cmake with a preset) are not run.
+All blocks of a document run in one shell, with PREFIX set, in a new folder that contains only the
+build tree as build/release and a copy of the source tree's examples. A line that begins with
+"$ " is a command, one that begins with "> " continues it, and all other lines are its output,
+including stderr. The order of lines is ignored, because the order of the ranks' output varies.
+Process ids and this host's name are not compared, and a line "..." stands for any number of lines.
+Every command must succeed. Ports of 127.0.0.1 are replaced by free ones. Commands that clone, build
+or test the project itself (git clone, ./dev, cmake with a preset) are not run.
 """
 import os
 import re
@@ -59,7 +59,7 @@ def script(all_commands):
 
 
 def run(text, folder, prefix):
-    """Runs the commands. Returns the output and the exit status of each."""
+    """Runs the commands. Returns each command's output and exit status."""
     environment = {name: value for name, value in os.environ.items()
                    if not name.startswith(("HCCL_", "LOG_LEVEL_", "LD_LIBRARY_PATH", "OMPI_", "PRTE_"))}
     environment.update(PREFIX=str(prefix), LC_ALL="C.UTF-8")

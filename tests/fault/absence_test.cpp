@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests time limits, hang reports and hcclCommAbort with ranks that never call, call late or are
-// stopped.
+// Tests time limits, hang reports and hcclCommAbort with ranks that make a call late or never, or
+// are stopped.
 #include "faults.h"
 #include "rank_test.h"
 
@@ -171,10 +171,10 @@ TEST(Abort, WorksAtAnyTime) {
       << "HCCL_TEST_SEED=" << seed;
 }
 
-// The reason why the operation fails on the other ranks while the last rank is stopped.
+// Why the operation fails on the other ranks while the last rank is stopped.
 enum class Ending { timeout, abort };
 
-// Stops the last rank after `delay_us` microseconds. With Ending::abort, it then aborts the
+// Stops the last rank after `delay_us` microseconds and, for Ending::abort, then aborts the
 // communicator. Runs on a second thread of rank 0.
 void stop_last_rank(World& world, unsigned delay_us, Ending ending, hcclComm_t communicator) {
   std::this_thread::sleep_for(std::chrono::microseconds(delay_us));
@@ -237,10 +237,10 @@ void survive_a_stopped_rank(Ending ending) {
     EXPECT_EQ(failures(outcomes), "") << "stopped after " << delay << " us";
     inside_a_tile += contains(outcomes[0].stderr_text, "stuck inside a tile") ? 1 : 0;
   }
-  // A stop may fall between two tiles. In 30 or more rounds, at least one stop must fall inside a
-  // tile.
+  // A rank may be stopped between two tiles. In 30 or more rounds, at least one rank must be
+  // stopped inside a tile.
   testing::Test::RecordProperty("stopped_inside_a_tile", inside_a_tile);
-  std::cout << inside_a_tile << " of " << scaled(3) << " times inside a tile\n";
+  std::cout << inside_a_tile << " of " << scaled(3) << " stops were inside a tile\n";
   if (scaled(3) >= 30) {
     EXPECT_GT(inside_a_tile, 0);
   }
@@ -250,8 +250,8 @@ TEST(Absence, OfAStoppedRankKeepsPeersMemoryUsable) { survive_a_stopped_rank(End
 
 TEST(Abort, WithAStoppedRankKeepsPeersMemoryUsable) { survive_a_stopped_rank(Ending::abort); }
 
-// Work on `behind` waits in the stream for work on `group`, which never completes because rank 1
-// calls nothing. An abort of `behind` must unblock hcclCommFinalize on `behind`.
+// Work on `behind` is queued behind work on `group`, which never completes because rank 1 calls
+// nothing. An abort of `behind` must unblock hcclCommFinalize on `behind`.
 RANK_TEST(Abort, UnblocksAFinalizeBehindAnotherCommunicator, 2) {
   const Group behind = session.join_all(1);
   if (world.rank == 0) {

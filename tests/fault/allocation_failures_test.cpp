@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes one allocation of one of two ranks fail, at any point from hcclGetUniqueId to
+// Makes one allocation fail in one of two ranks, at any point from hcclGetUniqueId to
 // hcclCommDestroy. Every call must return in time, with success or an error, and no process may
 // crash.
 #include "arrangements.h"

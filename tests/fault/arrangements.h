@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fixture that runs two ranks on one node, with several settings of transport and algorithm, and
-// on two nodes.
+// A fixture that runs two ranks in several arrangements: on one node with various transports and
+// algorithms, and on two nodes.
 #pragma once
 
 #include "check.h"

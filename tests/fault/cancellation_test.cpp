@@ -106,7 +106,7 @@ TEST_P(Cancelled, CommunicatorCallsCompleteFirst) {
   });
 }
 
-// With HCCL_BLOCKING=1, each call waits for its own work by system calls, which are cancellation
+// With HCCL_BLOCKING=1, each call waits for its own work in system calls that are cancellation
 // points.
 RANK_TEST(CancelledUnderBlocking, CallsCompleteFirst, 2,
           RankOptions{.environment = {{"HCCL_BLOCKING", "1"}}}) {

@@ -129,7 +129,7 @@ TEST(Death, KeepsCompletedOperationsSuccessful) {
   }
 }
 
-// A communicator without the dead rank must continue on the same stream.
+// A communicator without the dead rank must still work on the same stream.
 RANK_BODY(others_continue) {
   if (world.rank == 2) {
     world.board->barrier(0, world.size);

@@ -10,7 +10,7 @@
 namespace hccl::test {
 namespace {
 
-// Objects that are still open at exit. The destructor makes calls with them.
+// Objects that are still open at exit. The destructor makes calls that use them.
 struct Leftovers {
   hcclComm_t communicator = nullptr;
   synStreamHandle stream = nullptr;
@@ -83,8 +83,8 @@ TEST(Exit, WithWorkInFlightEndsEveryRank) {
     EXPECT_EQ(outcome.signal, 0);
 }
 
-// If the last rank destroys the communicator while the other ranks make another call, the error of
-// the other ranks must name the last rank.
+// If the last rank destroys the communicator while the other ranks make another call, the error on
+// those ranks must name the last rank.
 RANK_TEST(Exit, ErrorNamesARankThatLeftEarly, 3) {
   const DeviceMemory memory(session.device(), 4 << 20);
   void* const buffer = memory.pointer();

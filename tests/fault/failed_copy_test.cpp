@@ -128,7 +128,7 @@ RANK_TEST(FailedCopy, FailsTheMessageBehindIt, 3) {
   require(contains(text, "did not run") && contains(text, "host address 0x8"), text);
 }
 
-// After a synchronisation has reported the failed copy, copies and collectives must run again.
+// Once a synchronisation has reported the failed copy, copies and collectives must work again.
 RANK_TEST(FailedCopy, IsClearedBySynchronising, 3) {
   Fixture fixture(session, group, stream);
   fixture.copy_from(8);

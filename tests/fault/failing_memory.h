@@ -4,8 +4,8 @@
 
 namespace hccl::test {
 
-// Resets the count of allocations. Makes the `number`-th allocation that is counted afterwards
-// fail, or none if `number` is 0.
+// Resets the count of allocations. From now on, the `number`-th counted allocation fails, or none
+// if `number` is 0.
 void fail_allocation(long number) noexcept;
 // Returns the number of allocations counted since the last fail_allocation().
 [[nodiscard]] long counted_allocations() noexcept;

@@ -29,11 +29,11 @@ void expect_usable_remains(Session& session, const Group& group, synStreamHandle
 // Blocks until the communicator reports a failure. Throws Failure after `limit`.
 void await_async_error(const Group& group, std::chrono::seconds limit = std::chrono::seconds(30));
 
-// Requires that `result` is one that hcclCommInitRank returns if another rank has died (system or
-// socket error) or does not join in time (internal error, as in Gaudi's library).
+// Requires that `result` is a code that hcclCommInitRank returns if another rank has died (system
+// or socket error) or fails to join in time (internal error, as in Gaudi's library).
 void expect_missing_rank(hcclResult_t result);
 
-// Returns options that set the variables of `environment` and capture the stderr of the ranks.
+// Returns options that set the variables in `environment` and capture the ranks' stderr.
 [[nodiscard]] inline RankOptions with_environment(
     std::vector<std::pair<std::string, std::string>> environment) {
   return {.environment = std::move(environment), .capture_stderr = true};

@@ -66,7 +66,7 @@ class FlawedMemory {
 
 class HostAccess : public EveryArrangement {};
 
-// Makes rank 1 call last. Otherwise, rank 1's failure could reach rank 0 before rank 0's call, and
+// Makes rank 1 call last. Otherwise, rank 1's failure could reach rank 0 before rank 0 calls, and
 // the library would refuse that call.
 void in_order(World& world, const std::function<void()>& call) {
   if (world.rank == 1) world.board->barrier(0, 2);
@@ -154,8 +154,8 @@ TEST(CheckMemory, FindsInaccessiblePages) {
   const auto check = [](const void* memory, std::size_t bytes, bool writable) {
     return hcclEmulationCheckMemory(memory, bytes, writable ? 1 : 0);
   };
-  // All mappings exist at once, so that no two have the same address. If the library has found a
-  // range of addresses accessible, it does not check every page of that range again.
+  // All mappings exist at once, so that no two share an address. Once the library has found an
+  // address range accessible, it does not check every page of that range again.
   std::vector<std::pair<Flaw, std::unique_ptr<FlawedMemory>>> all;
   for (const Flaw flaw : {Flaw::read_only, Flaw::no_access, Flaw::hole, Flaw::past_the_end})
     all.emplace_back(flaw, std::make_unique<FlawedMemory>(flaw));
@@ -175,7 +175,7 @@ TEST(CheckMemory, FindsInaccessiblePages) {
             hcclInvalidArgument);
 }
 
-// The check of a range with a read-only page probes every page. The probe of a writable page must
+// If a range has a read-only page, the check probes every page of it. Probing a writable page must
 // not lose increments that another thread makes at the same time.
 TEST(CheckMemory, LosesNoConcurrentStore) {
   const FlawedMemory flawed(Flaw::read_only);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests host memory in collectives and messages: errors must name the flaw of a buffer, and no rank
+// Tests host memory in collectives and messages: errors must name the flaw in a buffer, and no rank
 // may wait forever.
 #include "faults.h"
 #include "messages.h"
@@ -40,8 +40,8 @@ class HolePages {
 };
 
 // Returns a rank function in which rank 1's send or receive buffer has an unmapped page in the
-// middle. Rank 1 calls last, because after its failure the library would refuse the calls of the
-// other ranks.
+// middle. Rank 1 calls last, because after its failure the library would refuse the other ranks'
+// calls.
 RankFunction bad_page(bool receives) {
   return in_session([receives](RANK_PARAMETERS) {
     const DeviceMemory memory(session.device(), 4 * kMiB);
@@ -102,7 +102,7 @@ RANK_TEST(HostMemory, GroupedSendsDoNotBlockEachOther, std::vector{3}, std::vect
   messages.verify(stream);
 }
 
-// Kills the last rank 30 ms after the start of a series of all-reduces on host memory.
+// Kills the last rank 30 ms after a series of all-reduces on host memory has begun.
 RANK_BODY(dies_between_slices) {
   constexpr std::size_t kCount = 4 * kMiB;
   const int last = world.size - 1;
@@ -130,8 +130,8 @@ TEST(HostMemory, ErrorNamesADeadRank) {
   EXPECT_EQ(failures(run_ranks(4, in_session(dies_between_slices), options), 3), "");
 }
 
-// A call that lacks device memory for a staging buffer must be refused. The refused call must not
-// queue a message or change the order of calls.
+// A call must be refused if no device memory is left for its staging buffer. The refused call must
+// not queue a message or change the order of calls.
 RANK_TEST(HostMemory, WithoutRoomForAStagingBufferIsRefusedCleanly, 2,
           RankOptions{.environment = {{"HCCL_DEVICE_MEMORY", "64M"}, {"HCCL_TIMEOUT", "5"}}}) {
   synStreamHandle first = session.make_stream();
@@ -194,7 +194,7 @@ RANK_TEST(HostMemory, UnmappedOrProtectedBetweenSmallCallsIsAnError, 2) {
   require(contains(text, "receive buffer") && contains(text, "cannot be written"), text);
 }
 
-// The root's staging buffer holds one slice. No slice may be stored beyond the end of the buffer.
+// The root's staging buffer holds one slice. No slice may be stored beyond its end.
 RANK_TEST(HostMemory, InPlaceBroadcastToADeviceWritesNothingAtTheRoot, 2) {
   std::vector<std::byte> sent(6 * kMiB);
   for (std::size_t at = 0; at < sent.size(); ++at) sent[at] = static_cast<std::byte>(at * 31 >> 3);

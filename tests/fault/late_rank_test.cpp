@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of calls that one rank delays. On several nodes, the ranks of a call wait for each other in
-// shared memory and over connections. Every rank's error must name the rank that is the cause, even
-// if the reporting rank does not itself wait for that rank.
+// Tests calls that one rank delays. On several nodes, the ranks of a call wait for each other in
+// shared memory and over connections. Every rank's error must name the rank at fault, even if the
+// reporting rank is not itself waiting for it.
 #include "faults.h"
 #include "rank_test.h"
 

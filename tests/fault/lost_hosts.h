@@ -35,8 +35,8 @@ class Progress {
 };
 
 // Returns a rank function that all-reduces `count` floats until a call fails, reports the error
-// text, and requires that the error is one of `codes`. `move(rank)` moves the process to the host
-// of the rank.
+// text, and requires that the error is one of `codes`. `move(rank)` moves the process to the rank's
+// host.
 [[nodiscard]] RankFunction reduces_until_failure(const std::function<void(int)>& move,
                                                  const Progress& progress, std::size_t count,
                                                  const std::vector<hcclResult_t>& codes = {

@@ -40,8 +40,8 @@ std::size_t shared_memory_in_use() {
   return bytes;
 }
 
-// Sets the limit of `ulimit -v 16000000`. Does nothing under a sanitizer, which reserves far more
-// address space.
+// Limits the address space like `ulimit -v 16000000`. Does nothing under a sanitizer, which
+// reserves far more address space.
 void limit_address_space() {
   if (sanitized()) return;
   const rlimit limit{rlim_t{16'000'000} * 1024, rlim_t{16'000'000} * 1024};
@@ -131,8 +131,8 @@ RANK_BODY(sparse) {
   require(result == expected, "islands of data are reduced at their offsets");
 }
 
-// The staging buffer of a stream has more than 1 MiB. A short call may allocate only the pages that
-// it uses.
+// A stream's staging buffer is larger than 1 MiB. A short call may allocate only the pages that it
+// uses.
 RANK_TEST(StagingBuffers, AreAllocatedOnFirstUse, 2) {
   constexpr int kStreams = 32;
   const std::size_t before = shared_memory_in_use();
@@ -156,7 +156,7 @@ TEST(Holes, BetweenIslandsOfDataStayUnallocated) {
   EXPECT_EQ(failures(run_ranks(4, within_limits(sparse))), "");
 }
 
-// Returns the bytes of memory files that are in this process's page tables.
+// Returns how many bytes of memory files are mapped in this process's page tables.
 std::size_t mapped_shared_memory() {
   std::ifstream status("/proc/self/status");
   std::size_t kib = 0;
@@ -193,7 +193,8 @@ TEST(AddressSpace, SixteenGigabytesSuffice) {
   EXPECT_EQ(failures(run_ranks(kRanks, within_limits(reduce))), "");
 }
 
-// Device memory must have the size of HCCL_DEVICE_MEMORY, and larger allocations must be refused.
+// Device memory must have the size that HCCL_DEVICE_MEMORY names, and larger allocations must be
+// refused.
 RANK_TEST(DeviceMemorySize, FollowsTheEnvironment, 1,
           RankOptions{.environment = {{"HCCL_DEVICE_MEMORY", "64M"}}}) {
   std::uint64_t free_before = 0;

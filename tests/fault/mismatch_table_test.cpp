@@ -84,8 +84,8 @@ std::string try_mistake(Session& session, World& world, const Mistake& mistake, 
     wrong += join(wrong.empty() ? "" : "; ", what);
   };
   if (queued != hcclSuccess && queued != hcclInvalidUsage) note(join("queued: ", queued));
-  // If the mismatch is reported to this rank before its call, the call is refused and the stream
-  // does not fail.
+  // If this rank learns of the mismatch before its call, the call is refused and the stream does
+  // not fail.
   const bool refused = queued == hcclInvalidUsage && synchronised == synSuccess;
   if (synchronised != synFailHccl && !refused) note(join("synchronised: ", synchronised));
   try {
@@ -131,8 +131,8 @@ TEST_P(MismatchTable, FailsEveryRankAndNamesTheOddOne) {
   std::vector<Mistake> all;
   for (const std::size_t count : {std::size_t{1000}, std::size_t{1'000'000}}) {
     for (const Collective collective : kCollectives) {
-      // Skip collectives that the forced algorithm lacks, because the planner would choose another
-      // algorithm.
+      // Skip collectives that the forced algorithm does not support: the planner would choose
+      // another algorithm for them.
       if (!layout.algorithm.empty() && !has(layout.algorithm, collective)) continue;
       for (Mistake& mistake : mistakes(collective, count / static_cast<std::size_t>(size),
                                        static_cast<std::size_t>(size)))

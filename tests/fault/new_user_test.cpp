@@ -107,7 +107,7 @@ std::string contents_of(std::FILE* file) {
   return text;
 }
 
-// Returns this process's environment without the library's variables, and adds `variable`, the
+// Returns this process's environment, with the library's variables replaced by `variable`, the
 // loopback interface and a node id that no other test uses. All modules of that node are free.
 std::vector<std::string> environment_of(const char* variable) {
   std::vector<std::string> chosen{"HCCL_SOCKET_IFNAME=lo", "HCCL_NODE_ID=new-user"};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests sends and receives whose peer calls with another count or type, calls a collective, calls
-// late or never, leaves, aborts or dies.
+// Tests sends and receives whose peer passes another count or type, calls a collective instead,
+// calls late or never, leaves, aborts or dies.
 #include "faults.h"
 #include "messages.h"
 #include "rank_test.h"
@@ -115,7 +115,7 @@ struct TwoStreams {
   OperationRun run;
 };
 
-// While a collective runs on one stream, a rank may receive on another stream, even late.
+// While a collective runs on one stream, a rank may receive on another stream, even after a delay.
 RANK_TEST(PointToPoint, MayCrossACollectiveOnAnotherStream, 2) {
   TwoStreams all(session, group, stream);
   auto& [first, second, messages, run] = all;

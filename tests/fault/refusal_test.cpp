@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that the library refuses calls and gives the reason: under malformed environment variables,
+// Tests that the library refuses calls and gives the reason: with malformed environment variables,
 // in forked children, with buffers that exceed their allocation and with bad arguments.
 #include "children.h"
 #include "faults.h"

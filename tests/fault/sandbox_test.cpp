@@ -15,9 +15,9 @@
 namespace hccl::test {
 namespace {
 
-// Requires that stdin and stderr are still closed, because the library must not keep descriptors
-// with their numbers. A new descriptor may have such a number for a moment, until the thread that
-// opened the descriptor moves it to another number.
+// Requires that stdin and stderr are still closed: the library must not keep descriptors 0 and 2. A
+// new descriptor may briefly have one of these numbers, until the thread that opened it moves it to
+// a higher number.
 void require_closed(const std::string& when) {
   for (const int fd : {STDIN_FILENO, STDERR_FILENO}) {
     bool is_closed = fcntl(fd, F_GETFD) < 0;
@@ -52,7 +52,7 @@ TEST(ClosedStandardStreams, StayClosed) {
 // The parameter is the errno with which lseek() fails.
 class SeekingData : public testing::TestWithParam<int> {};
 
-// Results must be right even if lseek() cannot find the data and holes of memory files.
+// Results must be right even if lseek() cannot find the data and the holes in memory files.
 TEST_P(SeekingData, MayBeRefused) {
   const auto refuse = [](const World&) {
     refuse_system_calls({SYS_lseek, 2, {SEEK_DATA, SEEK_HOLE}}, GetParam());

@@ -54,14 +54,14 @@ RankFunction device_memory(int culprit) {
   };
 }
 
-// Lets rank 0, which creates the control block of the node, leave the block unsealed.
+// Makes rank 0, which creates the node's control block, leave it unsealed.
 void control_block(World& world) {
   Session session(world);
   leaves_unsealed = world.rank == 0;
   expect_refusal(world, 0);
 }
 
-// Lets rank 1, which creates the rings of a stream, leave the rings unsealed.
+// Makes rank 1, which creates a stream's rings, leave them unsealed.
 void rings(World& world) {
   Session session(world);
   const Group group = session.join_all();

@@ -37,7 +37,8 @@ class PagesOfProgram {
   void* memory_;
 };
 
-// A host buffer that cannot be written must fail the call with an error, and not end the process.
+// A host buffer that cannot be written must fail the call with an error instead of crashing the
+// process.
 class ReadOnlyReceiveBuffer : public testing::TestWithParam<Collective> {};
 
 hcclResult_t start(Collective collective, const void* from, void* to, std::size_t count,
@@ -60,7 +61,7 @@ TEST_P(ReadOnlyReceiveBuffer, FailsTheCall) {
     const PagesOfProgram from(kCount * kFourRanks * 4);
     const PagesOfProgram to(kCount * kFourRanks * 4);
     if (world.rank == 1) to.protect();
-    // On another rank, the call may complete if rank 1 fails late, or be refused if rank 1 fails
+    // On the other ranks, the call may complete if rank 1 fails late, or be refused if rank 1 fails
     // early.
     static_cast<void>(start(GetParam(), from.get(), to.get(), kCount, group.handle, stream));
     static_cast<void>(synStreamSynchronize(stream));
@@ -78,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(Collectives, ReadOnlyReceiveBuffer,
                            return std::string(name_of(collective.param));
                          });
 
-// The numbers of floats of the two calls on each rank.
+// How many floats each of the two calls has per rank.
 struct Sizes {
   std::size_t reduced;
   std::size_t gathered;
@@ -86,7 +87,7 @@ struct Sizes {
 
 class CallPostedAhead : public testing::TestWithParam<Sizes> {};
 
-// Rank 1 receives the result of the second call in device memory, the other ranks in host memory.
+// Rank 1 receives the second call's result in device memory, the other ranks in host memory.
 TEST_P(CallPostedAhead, MayUseOtherMemoryThanTheCallBefore) {
   const auto ranks = in_session([](RANK_PARAMETERS) {
     const auto [reduced, per_rank] = GetParam();
@@ -122,8 +123,8 @@ INSTANTIATE_TEST_SUITE_P(Sizes, CallPostedAhead,
                          testing::Values(Sizes{16'384, 4'096}, Sizes{1'024, 512}),
                          [](const auto& sizes) { return std::to_string(sizes.param.reduced); });
 
-// A short broadcast sends data from the root only. If a rank names another root or leaves the
-// broadcast out, the communicator must fail on every rank even if another collective follows.
+// A short broadcast sends data from the root only. If a rank names another root or skips the
+// broadcast, the communicator must fail on every rank, even if another collective follows.
 class BroadcastBetweenAllReduces : public testing::TestWithParam<bool> {};
 
 TEST_P(BroadcastBetweenAllReduces, FailsIfARankDiffers) {

@@ -91,8 +91,8 @@ Bytes Storm::garbage() {
   return bytes;
 }
 
-// Returns an opening frame and a hello frame. As in a replay, the authentication code of the hello
-// does not match the greeting of the server.
+// Returns an opening frame and a hello frame. As in a replay, the hello's authentication code does
+// not match the server's greeting.
 Bytes Storm::hello(int rank, int size) {
   using bootstrap::FrameSeal;
   const bootstrap::Hello claim{rank, size, bootstrap::ProcessIdentity::mine(), random_secret()};

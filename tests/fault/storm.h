@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floods the port of a root server with connections of unknown peers that send nothing or malformed
+// Floods a root server's port with connections from unknown peers that send nothing or malformed
 // data.
 #pragma once
 
@@ -16,15 +16,15 @@ namespace hccl::test {
 
 class Storm {
  public:
-  // `id` contains the address of the root server; `ranks` is the size of the communicator.
+  // `id` contains the root server's address; `ranks` is the size of the communicator.
   Storm(const hcclUniqueId& id, int ranks, unsigned long long seed);
 
   // Opens `count` connections that send nothing and stay open.
   void add_silent(int count);
-  // Opens `count` connections and sends malformed data on each, of every kind in turn. Closes about
-  // half of the connections immediately. The newest 300 of the other connections stay open.
+  // Opens `count` connections and sends malformed data on each, using every kind in turn. Closes
+  // about half of the connections immediately. The newest 300 of the other connections stay open.
   void attack(int count);
-  // Blocks until the server has closed all connections, at most 30 seconds. Returns false if a
+  // Blocks until the server has closed all connections, for at most 30 seconds. Returns false if a
   // connection is still open.
   [[nodiscard]] bool all_cut_off();
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures how long eight processes take to initialise a communicator: alone, and while unknown
-// peers flood the port of the root server. Prints medians and their ratio. This is not a test,
-// because times depend on the machine.
+// peers flood the root server's port. Prints medians and their ratio. This is not a test, because
+// times depend on the machine.
 #include "bootstrap/pending_connections.h"
 #include "bootstrap/unique_id.h"
 #include "check.h"
@@ -33,7 +33,7 @@ constexpr int kStep = 100;
 constexpr int kSeconds = 120;
 
 // With `elsewhere`, the flood goes to an unrelated process that accepts and closes connections.
-// This shows how much time the flood costs only because it keeps a core busy.
+// This shows how much time the flood costs merely by keeping a core busy.
 enum class Weather { calm, elsewhere, storm };
 
 // Indices of the board's counters.

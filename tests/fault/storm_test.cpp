@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floods the port of the root server with connections of unknown peers, during and after
+// Floods the root server's port with connections from unknown peers, during and after
 // initialisation. The job must continue, and the peers must leave no resource behind.
 #include "storm.h"
 
@@ -24,7 +24,7 @@ constexpr int kSilent = 200;
 constexpr int kMalformed = 10'000;
 constexpr int kStep = 100;
 
-// Indices of counters of the board.
+// Indices of the board's counters.
 constexpr int kStarted = 0;
 constexpr int kJoined = 1;
 constexpr int kOver = 2;
@@ -147,8 +147,8 @@ TEST_P(UnknownPeers, DelayNoRankAndLeakNothing) {
   EXPECT_LE(count_of(printed, "\n"), 100U) << printed;
 }
 
-// Leaves rank 0 no free descriptor until the flood is over. The server must wait and must not fill
-// the log.
+// Leaves rank 0 without a free descriptor until the flood is over. The server must wait and must
+// not fill the log.
 void join_without_descriptors(World& world) {
   if (world.rank == kUnknownPeer) {
     Storm storm(world.board->await_id(0), kStormRanks, test_seed());
@@ -213,7 +213,7 @@ TEST_P(UnknownPeers, LeaveDescriptorsForTheRanks) {
 
 // Two processes claim rank 3. The last rank joins after one of them has been refused.
 constexpr int kClaimed = 3;
-constexpr int kRefused = 4;  // index of a counter of the board
+constexpr int kRefused = 4;  // index of a board counter
 
 void claim(World& world) {
   Session session(world);

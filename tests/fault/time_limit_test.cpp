@@ -99,7 +99,7 @@ TEST(TimeLimit, FailsOnlyItsCommunicatorAndNamesTheLateRank) {
   EXPECT_EQ(failures(run_ranks_as_threads(2, in_session(one_call_fails), patient())), "");
 }
 
-// synEventSynchronize must report the exceeded limit.
+// synEventSynchronize must report that the limit was exceeded.
 RANK_TEST(TimeLimit, IsReportedByEvents, 2, patient()) {
   if (world.rank != kLate) {
     OperationRun run(session, group, all_reduce_of(1000));
@@ -129,7 +129,8 @@ RANK_TEST(TimeLimit, EndsReceives, 2, patient()) {
   }
 }
 
-// The limit of hcclEmulationSetTimeout must replace HCCL_TIMEOUT, under which this call would fail.
+// The limit set by hcclEmulationSetTimeout must replace HCCL_TIMEOUT, with which this call would
+// fail.
 RANK_TEST(TimeLimit, OverridesTheEnvironment, 2,
           RankOptions{.environment = {{"HCCL_TIMEOUT", "0.5"}}}) {
   succeed(hcclEmulationSetTimeout(group.handle, 1));

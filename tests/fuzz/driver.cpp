@@ -109,7 +109,7 @@ int fuzz(const fs::path& corpus, long iterations, std::uint64_t seed) {
     run(input);
     if (hccl::fuzz::accepted) ++accepted;
   }
-  std::fprintf(stderr, "%ld of the changed inputs were accepted\n", accepted);
+  std::fprintf(stderr, "%ld of the mutated inputs were accepted\n", accepted);
   if (files.empty()) std::fprintf(stderr, "no corpus in %s\n", corpus.c_str());
   return good && !files.empty() ? 0 : 1;
 }

@@ -23,8 +23,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 namespace hccl::fuzz {
 
-// Each target sets this to whether the parser accepted the input. The driver compares the value
-// with the name of the corpus file.
+// Set by each target to whether the parser accepted the input. The driver compares the value with
+// the name of the corpus file.
 inline bool accepted = false;
 
 // Aborts with the text unless the condition holds.

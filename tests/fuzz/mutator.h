@@ -15,9 +15,8 @@ class Mutator {
  public:
   explicit Mutator(std::uint64_t seed) : random_(seed) {}
 
-  // Returns a random input of the corpus with one to eight changes: flipped bits, random bytes,
-  // boundary values, and ranges of bytes that are removed, inserted, repeated or copied from
-  // another input.
+  // Returns a random corpus input with one to eight changes: flipped bits, random bytes, boundary
+  // values, and ranges of bytes that are removed, inserted, repeated or copied from another input.
   [[nodiscard]] Input next(const std::vector<Input>& corpus);
 
  private:

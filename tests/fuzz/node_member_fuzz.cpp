@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzzes a member of a node with frames from the leader of the node. Actions: 0 sends the bytes, 1
-// sends an entry frame, 2 sends a control_block frame. Each action passes `detail` descriptors, and
-// the frames announce that number.
+// Fuzzes a member of a node with frames from the node's leader. Actions: 0 sends the bytes, 1 sends
+// an entry frame, 2 sends a control_block frame. Each action passes `detail` descriptors, and the
+// frames announce that number.
 #include "base/error.h"
 #include "bootstrap/node_exchange.h"
 #include "fuzz.h"

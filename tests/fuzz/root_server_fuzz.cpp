@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fuzzes a root server over up to four TCP connections. The high nibble of a step's action selects
-// the connection. The low nibble selects one of these: 0 sends the bytes, 1 sends a frame of type
+// the connection. The low nibble selects the operation: 0 sends the bytes, 1 sends a frame of type
 // `detail`, 2 sends a hello in two parts, split after `detail` bytes, 3 closes the connection.
 // Action 2 first sends an opening message if nothing was sent on the connection. Frames after an
 // opening message carry their authentication codes. At the end, the server must still answer a
@@ -59,8 +59,8 @@ std::shared_ptr<FrameConnection> connection_over(EventLoop& loop, FileDescriptor
                                            FrameConnection::Limits{.payload = kLargePayload});
 }
 
-// Sends an opening message and waits for the greeting. Returns the seal of the connection, or
-// nothing if the connection ends first.
+// Sends an opening message and waits for the greeting. Returns the connection's seal, or nothing if
+// the connection ends first.
 std::optional<FrameSeal> open_connection(const FileDescriptor& socket) {
   const Bytes opening = serialize(Opening{});
   fuzz::send_bytes(socket.get(), encode_frame(FrameType::opening, opening));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzzes a listener with the bytes of its connections. `detail` selects the connection. Actions: 0
-// connects, 1 sends the bytes, 2 sends a hello in which the bytes overwrite the fields after the
-// nonce, 3 answers the challenge correctly, 4 closes the connection.
+// Fuzzes a listener with bytes that arrive on its connections. `detail` selects the connection.
+// Actions: 0 connects, 1 sends the bytes, 2 sends a hello in which the bytes overwrite the fields
+// after the nonce, 3 answers the challenge correctly, 4 closes the connection.
 #include "base/sha256.h"
 #include "fuzz.h"
 #include "shm/unix_socket.h"
@@ -18,7 +18,7 @@ using namespace hccl::transport;
 
 constexpr std::size_t kMostSteps = 30;
 constexpr std::size_t kConnections = 4;
-constexpr std::size_t kKeyAt = 24;  // offset of the first field after the nonce of a hello
+constexpr std::size_t kKeyAt = 24;  // offset of the field after a hello's nonce
 
 Membership own() {
   Membership membership;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzzes the parsers of the bytes that a connecting rank receives from other ranks: published
-// addresses, and the acceptor's messages in a handshake. The first byte selects the parser.
+// Fuzzes the parsers for what a connecting rank receives from other ranks: published addresses, and
+// the acceptor's messages in a handshake. The first byte selects the parser.
 #include "fuzz.h"
 #include "tcp/addresses.h"
 #include "transport/handshake.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzzes the parsers of the bytes that a rank receives from other ranks before its queue pairs are
+// Fuzzes the parsers for what a rank receives from other ranks before its queue pairs are
 // connected: the published address, and the info sent over a connection. The first byte selects the
 // parser.
 #include "fuzz.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fuzzes one end of an RDMA stream with messages from its peer, until the first message that no
 // correct peer can send. Actions: 0 receives an immediate, 1 receives an advert, 2 sends bytes, 3
-// takes received bytes, 4 advertises a buffer, 5 returns credit. The bytes of a step hold the
-// message or the number of bytes.
+// takes received bytes, 4 advertises a buffer, 5 returns credit. A step's bytes encode the message
+// to receive, or how many bytes to send, take or advertise.
 #include "fuzz.h"
 #include "verbs/advert.h"
 #include "verbs/flow_control.h"
@@ -18,7 +18,7 @@ constexpr std::size_t kMostSteps = 400;
 
 class Play {
  public:
-  // Runs a step. Returns false if a correct peer cannot have sent the message.
+  // Runs a step. Returns false if no correct peer can have sent the step's message.
   [[nodiscard]] bool take(const fuzz::Step& step) {
     WireReader reader(step.bytes);
     bool fits = true;

@@ -19,7 +19,7 @@ int host_of(int rank) { return kLayout[rank] - 'a'; }
 
 class HostFaults : public Hosts, public testing::WithParamInterface<std::size_t> {
  protected:
-  // Runs four ranks that all-reduce until a call fails. Calls `strike` with their pids after each
+  // Runs four ranks that all-reduce until a call fails. Calls `strike` with their pids once every
   // rank has completed an all-reduce.
   void run(RankOptions options, const std::function<void(const std::vector<pid_t>&)>& strike) {
     network_.emplace(2);

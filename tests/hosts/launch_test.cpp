@@ -15,7 +15,7 @@ using hccl::test::HostNetwork;
 using hccl_perf::table_rows;
 
 // Runs programs under mpirun on several hosts. Instead of ssh, mpirun runs a script that enters the
-// network namespace of the host.
+// host's network namespace.
 class UnderMpirun : public hccl::test::Hosts {
  protected:
   void SetUp() override {

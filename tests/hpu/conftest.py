@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Defines the markers of tests that need a set of frameworks, and the folders from which tests
-import."""
+"""Defines markers for tests that need a certain set of frameworks, and adds folders to the import
+path."""
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -11,7 +11,7 @@ FOLDER = Path(__file__).resolve().parent
 for folder in (FOLDER.parent / "torch", FOLDER):
     sys.path.insert(0, str(folder))
 
-# The distribution and version prefix that identify the environment of each set. ./dev test --hpu
+# The distribution and version prefix that identify each set's environment. ./dev test --hpu
 # A|B|C creates these environments from python/hpu/sets/*.lock.
 SETS = {"set_a": ("transformers", "5."), "set_b": ("lightning-habana", "1.6."), "set_c": ("optimum-habana", "1.21.")}
 

@@ -54,8 +54,8 @@ def hccl_hpu_apart(*words: str, folder: Path, seconds: float = LIMIT, command: t
 
 
 def one_after_another(*programs: tuple[str, ...]) -> list[str]:
-    """Returns the command that runs several programs in one process. A program is given as its path
-    and arguments."""
+    """Returns the command that runs several programs in one process. Each program is a tuple of its
+    path and arguments."""
     words = [str(SCRIPTS / "several.py")]
     for program in programs:
         words += [*program, "+"]
@@ -100,7 +100,7 @@ def report_of(output: str) -> dict:
 
 
 def require_same_training(found: dict, expected: dict, tolerance: float = EXACT) -> None:
-    """Requires the same losses in every step and the same final weights."""
+    """Requires equal losses in every step, and equal final weights, within ``tolerance``."""
     assert len(found["losses"]) == len(expected["losses"]) > 1, (found["losses"], expected["losses"])
     for mine, theirs in zip(found["losses"], expected["losses"]):
         assert abs(mine - theirs) <= tolerance, (found["losses"], expected["losses"])

@@ -14,8 +14,7 @@ from launcher import run
 
 SITE = Path(sysconfig.get_path("purelib"))
 
-# The properties that the distribution must not change in a process that does not request the
-# emulation.
+# Properties that the distribution must not change in a process that does not request the emulation.
 STATE = """
 import json, os, sys, threading
 import torch, torch.distributed as dist

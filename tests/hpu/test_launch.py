@@ -15,7 +15,7 @@ from launcher import Program, environment, session_members, wait_until
 
 NOTICE = "hccl-hpu: emulated Gaudi devices, which compute on the CPU; not a product of Intel or Habana"
 
-# Prints a line in one short write, so that lines of ranks do not mix.
+# Prints a line in one short write, so that the ranks' lines do not mix.
 SHOW = """
 import json, os, sys
 names = ("HCCL_", "HABANA_", "OMP_", "RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_", "NODE_RANK", "TORCH_DEVICE", "PATH", "PYTHONPATH")
@@ -77,8 +77,8 @@ def test_verbose_names_the_variables(script, tmp_path: Path) -> None:
 
 
 def shown_by(*words, folder: Path) -> list[dict]:
-    """Returns the stdout of each process. Omits stderr, where torchrun warns if a node leaves
-    before another."""
+    """Returns each process's stdout, parsed. Ignores stderr, where torchrun warns if one node
+    leaves before another."""
     ended = hccl_hpu_apart(*words, folder=folder)
     assert ended.code == 0, ended.errors
     return [json.loads(line) for line in ended.output.splitlines()]
@@ -107,8 +107,7 @@ def test_run_accepts_a_module(tmp_path: Path) -> None:
 @pytest.mark.parametrize("how, end, code", [([], "5", 5), ([], "kill", -9), (["-n", "2"], "7", 7),
                                             (["-n", "2"], "kill", 137), (["--nodes", "2x1"], "9", 9)])
 def test_exit_code(how: list[str], end: str, code: int, script, tmp_path: Path) -> None:
-    """The exit code must be that of the script. With several ranks, a line must name the failed
-    rank."""
+    """The exit code must be the script's. With several ranks, a line must name the failed rank."""
     last = "1" if how else "0"
     ended = hccl_hpu_apart("run", *how, script(END), last, end, folder=tmp_path, HCCL_EMU_HPU_QUIET="1")
     assert ended.code == code, ended
@@ -129,8 +128,8 @@ def test_shell_is_the_users(tmp_path: Path) -> None:
 
 
 def test_version_checks_find_the_release(tmp_path: Path) -> None:
-    """In the shell, pip must be that of the environment and must list the release that Optimum
-    requires. Outside the shell, pip must not list that release."""
+    """In the shell, pip must be the environment's own and must list the release that Optimum
+    requires. Outside the shell, pip must not list it."""
     listed = hccl_hpu("shell", "pip", "list", "--disable-pip-version-check", folder=tmp_path)
     assert [line.split() for line in listed.splitlines() if "habana-torch-plugin" in line] == [["habana-torch-plugin", "1.24.0"]]
     assert hccl_hpu("shell", "which", "pip", folder=tmp_path).strip() == str(Path(sys.executable).with_name("pip"))

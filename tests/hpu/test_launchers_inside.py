@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that launchers inside ``hccl-hpu shell`` start ranks with emulated devices, and that hccl
+"""Tests that launchers run in ``hccl-hpu shell`` start ranks with emulated devices, and that hccl
 moves the devices' data without staging."""
 import shutil
 from pathlib import Path

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the programs of the how-to pages on emulated Gaudis, with the commands in the first lines of
-the programs."""
+"""Runs the programs of the how-to pages on emulated Gaudis, with the commands in the programs'
+first lines."""
 import re
 import shlex
 from pathlib import Path
@@ -73,7 +73,7 @@ def test_program_of_a_page_runs(text: str, tmp_path: Path) -> None:
 
 @pytest.mark.set_a
 def test_workflow_of_a_page_runs(tmp_path: Path) -> None:
-    """The workflow steps that run programs must work with the script of the page."""
+    """The workflow steps that run programs must work with the page's script."""
     yaml = pytest.importorskip("yaml", reason="needs PyYAML")
     workflow = yaml.safe_load(blocks(WORKFLOW, "yaml")[0])
     program = blocks(WORKFLOW, "python")[0]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs Gaudi programs of Accelerate and Transformers on emulated devices, and compares the results
-with those of one process on the CPU."""
+"""Runs Gaudi programs that use Accelerate and Transformers on emulated devices, and compares the
+results with those of one process on the CPU."""
 import importlib.util
 import re
 from pathlib import Path
@@ -61,8 +61,8 @@ def test_accelerate_on_the_cpu(tmp_path: Path) -> None:
 
 
 def test_accelerate_own_scripts(tmp_path: Path) -> None:
-    """Accelerate's own scripts for several processes must pass unchanged, without an argument about
-    the device."""
+    """Accelerate's own scripts for several processes must pass unchanged, without a device
+    argument."""
     folder = Path(importlib.util.find_spec("accelerate").origin).parent / "test_utils/scripts"
     programs = one_after_another(*[(str(folder / f"{script}.py"),) for script in JUDGES])
     output = accelerate_launch(2, *programs, folder=tmp_path)
@@ -87,8 +87,8 @@ def test_eight_devices(expected: dict[str, dict], tmp_path: Path) -> None:
 
 def test_transformers(expected: dict[str, dict], tmp_path: Path) -> None:
     """With only ddp_backend as a hint, Trainer must detect the device, checkpoint, evaluate,
-    compute in bfloat16 and compile. A checkpoint of two devices must be resumed on one device with
-    two batches per step and give the same result. The variables are those of Gaudi's documents."""
+    compute in bfloat16 and compile. A checkpoint from two devices, resumed on one device with two
+    batches per step, must lead to the same result. The variables are those of Gaudi's documents."""
     named = {"PT_HPU_LAZY_MODE": "0", "PT_ENABLE_INT64_SUPPORT": "1"}
     trained = (TRANSFORMERS, str(tmp_path / "two"))
     plain, half, compiled = reports_of(hccl_hpu("run", "-n", "2", *one_after_another(

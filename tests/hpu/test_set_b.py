@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests Lightning on emulated devices: each Trainer in the documents of lightning-habana, against
+"""Tests Lightning on emulated devices: compares each Trainer in lightning-habana's documents with
 one process on the CPU."""
 from pathlib import Path
 

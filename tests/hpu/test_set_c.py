@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests Optimum for Gaudi on emulated devices, its unchanged fast_ddp.py and GaudiTrainer, against
-one process on the CPU."""
+"""Tests Optimum for Gaudi on emulated devices: compares its unchanged fast_ddp.py and GaudiTrainer
+with one process on the CPU."""
 from pathlib import Path
 
 import pytest

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests PyTorch's ways of sharding a model on two emulated devices, against one process on the
-CPU."""
+"""Tests PyTorch's ways of sharding a model on two emulated devices, compared with one process on
+the CPU."""
 from pathlib import Path
 
 from emulation import SCRIPTS, hccl_hpu

@@ -25,8 +25,8 @@ struct Result {
   bool hung = false;              // ranks had to be killed
   std::string output;             // stderr of both ranks
 
-  // Returns a clause that describes the defect that the run has shown. Returns "" if each rank
-  // either succeeded with the right data or had a call that returned an error with a text.
+  // Returns a clause that describes the defect in the run, or "" if each rank either succeeded with
+  // the right data or got an error with a text from a call.
   [[nodiscard]] std::string defect() const;
   [[nodiscard]] bool succeeded(int rank) const;
 };

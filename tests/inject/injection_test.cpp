@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes one system call of the library fail once. Both ranks must succeed with right data, or a
+// Makes one system call of the library fail once. Both ranks must succeed with correct data, or a
 // call must return an error with a text within its deadline. No rank may crash, hang or get wrong
 // data. Runs a random sample of all injections and prints its seed; HCCL_TEST_SCALE=1000 runs all
 // of them.
@@ -57,7 +57,7 @@ class Report {
   }
 
   [[nodiscard]] const std::string& defects() const { return defects_; }
-  // Returns the error texts of the runs that had no defect but in which a call failed.
+  // Returns the error texts of the runs in which a call failed without a defect.
   [[nodiscard]] const std::string& errors() const { return errors_; }
 
   void print() const {
@@ -128,8 +128,8 @@ bool is_passing(const Injection& injection) {
          (sends && (injection.error == ENOBUFS || injection.error == ENOMEM));
 }
 
-// A single transient error must not fail or delay a call. A delay would exceed the time limits of
-// the ranks, and a call would fail.
+// A single transient error must not fail or delay a call. A delay would exceed the ranks' time
+// limits and thus also fail a call.
 TEST_P(Injections, OfTransientErrorsAreHarmless) {
   const Pairing pairing = GetParam();
   std::vector<Injection> injections = injections_into(count_calls(pairing));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A preloaded library that makes the n-th call of one function in one phase of a rank's program
-// fail, or counts the calls. It ignores calls that do not come from libSynapse.so.
+// A preloaded library that fails the n-th call to one function in one phase of a rank's program, or
+// counts the calls. It ignores calls that do not come from libSynapse.so.
 //
 //   INJECT=<phase>/<function>/<n>/<errno>   fails call n, counted from 1, with this errno
 //   INJECT_COUNTS=<path>                    writes lines "<phase> <function> <calls>" at exit

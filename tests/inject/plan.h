@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The choice of the calls to fail, and of their errors.
+// Chooses which calls to fail, and with which errors.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks rules on sources that compilers do not check: length, licence line, and places of catch,
-getenv and macros."""
+"""Checks rules on sources that compilers do not check: length, licence line, and the files that may
+contain catch, getenv and macros."""
 import re
 
 import english
@@ -104,7 +104,7 @@ def comments(text):
 
 
 def check_class_names(root):
-    """Checks that no two classes at namespace level have the same name, and that no nested class has such a name."""
+    """Checks that no two namespace-level classes share a name, and that no nested class has the name of one of them."""
     defined = {}
     for path in tree.sources(root, "src", "transports"):
         for line, match in tree.numbered_matches(CLASS, path.read_text()):

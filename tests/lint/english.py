@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Phrases that slow down the readers of comments, texts and pages, each with a replacement."""
+"""Phrases that slow down readers of comments, texts and pages, each with a replacement."""
 import re
 
-# Noun clauses at the beginning of a sentence, in which the reader finds the subject late.
+# Noun clauses at the beginning of a sentence, which reveal its subject late.
 NOUN_CLAUSE = re.compile(r"(?:^|[.:;!?] )(Of|What|Whatever|Who|Whoever|Whether) (?!course)")
 AMOUNT = re.compile(r"\b[Ss]o (?:many|much|long)\b(?! (?:as|that)\b)")
 NEGATION = re.compile(r"(?<!\b[Tt]here )\bis no (?!longer\b)")

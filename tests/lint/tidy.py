@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TIDY = ["clang-tidy", "--quiet"]
-# For tests: disables the checks that GoogleTest's macros fail or that do not apply to tests.
+# For tests: disables checks that GoogleTest's macros fail, and checks that do not apply to tests.
 TESTS_EXTRA = ["--checks=-cppcoreguidelines-avoid-goto,-cppcoreguidelines-pro-*,-readability-function-cognitive-complexity,"
                "-readability-static-accessed-through-instance,-readability-convert-member-functions-to-static"]
 
@@ -41,8 +41,8 @@ def changed_files():
 
 
 def units_covering(changed, units):
-    """Returns the units of the changed sources, and for each changed header the unit of a source
-    that includes the header, preferably the source of the same name."""
+    """Returns the compilation units to check: those of the changed sources, and for each changed
+    header a unit that includes it, preferably that of the source of the same name."""
     by_path = {Path(unit["file"]): unit for unit in units}
     chosen = {path for path in changed if path in by_path}
     for header in changed:

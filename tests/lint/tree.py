@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Helpers of the checks in this folder: list files, read sources and report findings."""
+"""Helpers for the checks in this folder: list files, read sources and report findings."""
 import os
 import re
 import sys

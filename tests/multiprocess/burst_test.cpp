@@ -25,8 +25,8 @@ constexpr std::size_t kCalls = 400;
 constexpr std::size_t kCallsPastAFullQueue = 7'000;
 constexpr std::array<std::size_t, 6> kBurstCounts{1, 3, 100, 260, 261, 3'000};
 constexpr std::size_t kBurstLength = 3'000;
-// A buffer of this many floats has 560 KB, so a collective on host memory takes two slices. Bursts
-// with such buffers have half as many calls, because computing the expected results takes longer.
+// This many floats take 560 KB, so a collective on host memory needs two slices. Bursts with these
+// buffers have half as many calls, because computing the expected results takes longer.
 constexpr std::size_t kSlicedLength = 140'000;
 constexpr std::size_t kSlicedCalls = kCalls / 2;
 
@@ -199,8 +199,8 @@ RankFunction bursts(unsigned long long seed, int rounds, bool uses_host_memory =
   };
 }
 
-// Returns a rank function that fills the queue of a stream, so that some calls run on the calling
-// thread and others on the stream's worker.
+// Returns a rank function that fills a stream's queue, so that some calls run on the calling thread
+// and others on the stream's worker.
 RankFunction one_burst(unsigned long long seed) {
   return in_session([=](RANK_PARAMETERS) {
     Burst burst(session, group, seed, kCallsPastAFullQueue);
@@ -210,7 +210,7 @@ RankFunction one_burst(unsigned long long seed) {
 }
 
 // Fills the queue with barriers and with all-reduces that run in slices, because rank 1 uses host
-// memory. A rank must hand over an all-reduce to another thread as a whole or not at all.
+// memory. A rank must hand an all-reduce to another thread as a whole or not at all.
 RANK_BODY(slices_past_a_full_queue) {
   constexpr std::size_t kLong = 1'000'000;
   constexpr int kShortCalls = 2'500;

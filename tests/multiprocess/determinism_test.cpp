@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests that results have the same bits in every run and on every rank, even if busy processes
-// occupy cores, so that other ranks compute some of the parts.
+// occupy cores and other ranks take over some of the work.
 #include "children.h"
 #include "operation.h"
 #include "rank_test.h"
@@ -19,7 +19,7 @@ namespace {
 constexpr int kComparedRanks = 8;
 constexpr std::size_t kComparedCount = 20'011;
 
-// A process that only computes.
+// A process that keeps a core busy.
 class BusyLoop {
  public:
   BusyLoop()

@@ -168,8 +168,8 @@ TEST_F(Devices, AcceptCallsInTurnBeyondAFullQueue) {
   for (hcclComm_t comm : comms) EXPECT_EQ(hcclCommDestroy(comm), hcclSuccess);
 }
 
-// Sets a short HCCL_INIT_TIMEOUT, because a join fails only after that time if the root server
-// itself lacks descriptors.
+// Sets a short HCCL_INIT_TIMEOUT, because if the root server itself lacks descriptors, a join fails
+// only after that time.
 class FewDescriptors : public Devices {
  protected:
   void SetUp() override {
@@ -187,7 +187,7 @@ TEST_F(FewDescriptors, FailAllDevices) {
   // UBSan opens a pipe to test whether an address is readable.
   if (sanitized()) GTEST_SKIP() << "needs another build: sanitizers need descriptors themselves";
   std::array<hcclComm_t, kDevices> comms{};
-  // The first call opens the descriptors of the control thread, which stay open.
+  // The first call opens the control thread's descriptors, which stay open.
   ASSERT_EQ(hcclCommInitAll(comms.data(), kDevices, nullptr), hcclSuccess);
   for (hcclComm_t comm : comms) EXPECT_EQ(hcclCommDestroy(comm), hcclSuccess);
   const int before = settled_descriptors();

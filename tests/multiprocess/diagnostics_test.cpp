@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the output of HCCL_EXPLAIN and HCCL_DEBUG about a program's calls, and HCCL_BLOCKING, under
+// Tests what HCCL_EXPLAIN and HCCL_DEBUG print about a program's calls, and HCCL_BLOCKING, with
 // which a call returns the failure of its own work.
 #include "rank_test.h"
 #include "session.h"
@@ -33,7 +33,7 @@ void all_reduce(const Group& group, synStreamHandle stream, std::uint64_t addres
   succeed(hcclAllReduce(data, data, count, hcclFloat32, hcclSum, group.handle, stream));
 }
 
-// Calls small and large all-reduces on device and host memory, and sends a message from rank 0 to
+// Runs small and large all-reduces on device and host memory, and sends a message from rank 0 to
 // rank 1.
 RANK_BODY(calls_of_all_kinds) {
   const DeviceMemory memory(session.device(), kLarge * sizeof(float));
@@ -182,8 +182,8 @@ TEST(Blocking, AMismatchFailsTheMismatchedCall) {
   }
 }
 
-// With HCCL_BLOCKING=1, only the end of a group may block: both ranks send first, and blocking
-// sends would deadlock.
+// With HCCL_BLOCKING=1, only the end of a group may block: both ranks send before they receive, so
+// a send that blocks would deadlock.
 RANK_TEST(Blocking, AGroupWaitsAtItsEnd, kTwoRanks, with("HCCL_BLOCKING", "1")) {
   const DeviceMemory memory(session.device(), 2 * kLarge * sizeof(float));
   void* const from = memory.pointer();
@@ -197,8 +197,8 @@ RANK_TEST(Blocking, AGroupWaitsAtItsEnd, kTwoRanks, with("HCCL_BLOCKING", "1")) 
   require(synStreamQuery(stream) == synSuccess, "the group's end has waited");
 }
 
-// A send to the calling rank itself, without a receive in the group, must fail at the end of the
-// group. The end of the group must still wait for the other calls.
+// A send to the calling rank itself, without a matching receive in the group, must fail at the end
+// of the group, which must still wait for the group's other calls.
 RANK_TEST(Blocking, AFailedGroupWaitsForItsQueuedCalls, kTwoRanks, with("HCCL_BLOCKING", "1")) {
   constexpr std::size_t kCount = std::size_t{4} << 20;
   const DeviceMemory memory(session.device(), kCount * sizeof(float));

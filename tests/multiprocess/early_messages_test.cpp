@@ -25,8 +25,8 @@ constexpr std::chrono::milliseconds kLate{3};
 
 enum class Gate { receive, send };
 
-// Returns a rank function in which a send is queued behind another message, the gate. Another
-// stream writes the buffer of the send before the gate opens, and the send must read the new data.
+// Returns a rank function in which a send is queued behind another message, the gate. Before the
+// gate opens, another stream writes the send's buffer, and the send must read the new data.
 RankFunction gated_send(Gate gate_is, std::size_t bytes, int calls_around) {
   return in_session([=](RANK_PARAMETERS) {
     const std::array streams{stream, session.make_stream()};
@@ -125,7 +125,7 @@ RANK_TEST(EarlyMessages, AreNotMistakenForOthersInTheirSlot, 2) {
 }
 
 // Returns a rank function in which rank 0 sends a buffer and then receives into the same buffer.
-// The message that rank 0 receives arrives long before rank 1 receives the sent one.
+// Rank 0's incoming message arrives long before rank 1 receives the outgoing one.
 RankFunction receive_over_send(std::size_t bytes) {
   return in_session([=](RANK_PARAMETERS) {
     const std::array streams{stream, session.make_stream()};
@@ -214,7 +214,7 @@ std::vector<std::byte> pattern(std::size_t bytes, std::size_t seed) {
   return result;
 }
 
-// The last message is begun ahead of its turn while the current message is in device memory, which
+// The last message begins ahead of its turn, while the current message is in device memory and
 // needs no staging buffer.
 RANK_TEST(EarlyMessages, FromHostMemoryBeginBehindDeviceMemory, 2) {
   constexpr std::size_t kBytes = 4'000;

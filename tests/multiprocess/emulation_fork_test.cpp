@@ -26,7 +26,7 @@ namespace {
 constexpr std::size_t kWords = 300'000;
 constexpr std::size_t kWordsSize = kWords * sizeof(std::uint32_t);
 
-// Returns element `index` of the input of `rank` in a round.
+// Returns element `index` of `rank`'s input in a round.
 std::uint32_t drawn_word(int rank, int round, std::size_t index) {
   return static_cast<std::uint32_t>(
       element_word(hcclUint32, Data::bits, static_cast<std::uint64_t>(round), rank, index));
@@ -67,8 +67,8 @@ void reduce(const ForkBuffers& buffers, const Group& group, synStreamHandle stre
   require(holds_sum(buffers, group.size(), round), join("round ", round, " is wrong"));
 }
 
-// Forked children, such as the workers of a data loader, must see snapshots of the kept memory
-// while the parent continues with collectives in that memory.
+// Forked children, such as data-loader workers, must see snapshots of the kept memory while the
+// parent continues to run collectives in that memory.
 RANK_TEST(KeepAtFork, GivesChildrenSnapshotsDuringCollectives, std::vector{1, 3}) {
   const ForkBuffers buffers(session);
   succeed(hcclEmulationKeepAtFork(buffers.receive.address(), kWordsSize, 1));

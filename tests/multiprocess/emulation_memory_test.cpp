@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests host views, which are second addresses of device memory, as buffers of calls.
+// Tests calls whose buffers are host views, which are second addresses of device memory.
 #include "check.h"
 #include "operation.h"
 #include "rank_test.h"
@@ -57,8 +57,8 @@ TEST(ViewAsBuffer, IsUsedWithoutStaging) {
   }
 }
 
-// A buffer within a view must not extend beyond the allocation of the view, even if another
-// allocation follows directly.
+// A buffer within a view must not extend beyond the view's allocation, even if another allocation
+// follows directly.
 RANK_TEST(ViewAsBuffer, EndsWithItsAllocation, 1) {
   const DeviceMemory memory(session.device(), kFloatsSize);
   const DeviceMemory next(session.device(), kFloatsSize);
@@ -159,7 +159,7 @@ RANK_TEST(ViewAsBuffer, CanBeSourceOrDestinationOfACopy, 1) {
   check(target, "a fill of a view");
 }
 
-// A copy with a device address in place of a host address must fail when it runs.
+// A copy that names a device address where a host address is expected must fail when it runs.
 RANK_TEST(Copy, FailsWithADeviceAddressForHostMemory, 1) {
   const DeviceMemory from(session.device(), kFloatsSize);
   const DeviceMemory to(session.device(), kFloatsSize);

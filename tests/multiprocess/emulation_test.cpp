@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests kernels of the program that run between collectives and access device memory through host
+// Tests a program's kernels that run between collectives and access device memory through host
 // views.
 #include "check.h"
 #include "rank_test.h"
@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kViewedFloats = 100'003;
 constexpr int kRounds = 20;
 
-// The arguments of a kernel. The input of each round depends on the result of the previous round.
+// The arguments of a kernel. Each round's input depends on the previous round's result.
 struct KernelStep {
   float* input;
   float* output;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small counts run in every combination. Each combination runs only one of the large counts,
-// because 16 ranks would otherwise take minutes.
+// Every combination of type and reduction, in place and out of place, runs with all small counts
+// but with only some large ones, because 16 ranks would otherwise take minutes.
 #include "matrix.h"
 
 #include "rank_test.h"

@@ -92,7 +92,8 @@ INSTANTIATE_TEST_SUITE_P(Matrix, Threads, testing::ValuesIn(cases({1, 2, 3, 8}))
 INSTANTIATE_TEST_SUITE_P(Matrix, Barrier, testing::Values(1, 2, 3, 5, 8, 16),
                          testing::PrintToStringParamName());
 
-// On two cores, these buffers exceed the caches, so that stores of the results bypass the caches.
+// On two cores, these buffers exceed the caches, so the ranks' stores of the results bypass the
+// caches.
 class LargeHostBuffers : public testing::TestWithParam<int> {};
 
 TEST_P(LargeHostBuffers, AreReducedBitwise) {
@@ -142,7 +143,7 @@ std::uint64_t eight_elements(std::uint64_t word, int rank) {
   return bits * 0xBF58476D1CE4E5B9U;
 }
 
-// Returns the sums of the bytes of two words, each modulo 256.
+// Adds two words byte by byte, each modulo 256.
 std::uint64_t add_bytes(std::uint64_t a, std::uint64_t b) {
   constexpr std::uint64_t kLow = 0x7F7F7F7F7F7F7F7F;
   return ((a & kLow) + (b & kLow)) ^ ((a ^ b) & ~kLow);
@@ -180,7 +181,7 @@ RANK_BODY(reduce_four_gib) {
 }
 
 TEST(LargeBuffers, AllReduceInPlaceBeyondFourGiB) {
-  if (sanitized()) GTEST_SKIP() << "needs another build: this one would take minutes";
+  if (sanitized()) GTEST_SKIP() << "needs another build: a sanitizer build would take minutes";
   if (memory_gib() < kNeeded) GTEST_SKIP() << "needs " << kNeeded << " GiB";
   const RankOptions options{.seconds = 240};
   EXPECT_EQ(failures(run_ranks(2, in_session(reduce_four_gib), options)), "");

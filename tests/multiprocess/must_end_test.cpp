@@ -96,8 +96,8 @@ struct OneDevice {
   std::uint32_t value = 0;
 };
 
-// Lets each of eight devices join on its own thread. Then one thread queues calls for all devices
-// and synchronises a single stream.
+// Eight devices join, each on its own thread. Then one thread queues calls for all devices and
+// synchronises a single stream.
 void one_thread_for_all(World& world) {
   constexpr int kDevices = 8;
   succeed(synInitialize());

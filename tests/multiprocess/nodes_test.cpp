@@ -107,7 +107,7 @@ class LongCall : public testing::TestWithParam<Collective> {};
 TEST_P(LongCall, OnTwoLevelsMatchesThePlanBitwise) {
   const std::vector<std::string> nodes{"a", "a", "b", "b", "c", "c"};
   const std::size_t elements = sanitized() ? 300'006 : 900'006;  // sanitizers are slow
-  // Counts of these two collectives are those of one block.
+  // For these two collectives, the count is that of one block.
   const bool of_block =
       GetParam() == Collective::all_gather || GetParam() == Collective::reduce_scatter;
   const std::size_t count = of_block ? elements / nodes.size() : elements;
@@ -132,11 +132,11 @@ TEST_P(LongCall, OnTwoLevelsMatchesThePlanBitwise) {
   EXPECT_EQ(failures(run_ranks(6, in_session(call, move), {.comm_id = true, .seconds = 150})), "");
 }
 
-// Each byte of a node's result must leave the node once.
+// Each byte of a node's result must leave the node only once.
 TEST(TwoLevels, SendEachByteOfANodeOnce) {
   constexpr std::uint64_t kBytes = (4 << 20) + 4;
   constexpr std::uint64_t kLocalRanks = 4;
-  constexpr std::uint64_t kMostHeaders = 256;  // of at most four exchanges
+  constexpr std::uint64_t kMostHeaders = 256;  // for at most four exchanges
   const auto move = [](const World& world) {
     setenv("HCCL_NODE_ID", world.rank < 4 ? "a" : "b", 1);
   };
@@ -164,7 +164,7 @@ TEST(TwoLevels, SendEachByteOfANodeOnce) {
   EXPECT_EQ(failures(run_ranks(8, in_session(reduce, move), {.comm_id = true})), "");
 }
 
-// The average must be right even if the sum overflows the type, on two nodes as on one.
+// The average must be right on one node and on two, even if the sum overflows the type.
 TEST(LargeValues, AreAveragedBetweenNodesAsOnOne) {
   struct Pair {
     hcclDataType_t type;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests hcclEmulationProbe, which reports the sender and the size of a message. A receive from that
-// sender must get that message.
+// Tests hcclEmulationProbe, which reports a message's sender and size. A receive from that sender
+// must get that message.
 #include "messages.h"
 #include "rank_test.h"
 
@@ -36,8 +36,8 @@ void require_busy(const Offered& offered) {
   require_equal(offered.source, -1, "the source");
 }
 
-// Returns a rank function in which the other ranks send messages of many sizes to rank 0. Rank 0
-// receives the messages in the order that its probes report.
+// Returns a rank function in which all other ranks send rank 0 messages of many sizes. Rank 0
+// receives them in the order in which its probes report them.
 RankFunction collect(int messages_each) {
   return in_session([=](RANK_PARAMETERS) {
     Messages messages(session, group, Placement::device);

@@ -108,7 +108,7 @@ TEST(Communicators, JoinByCommIdInAnyOrder) {
   EXPECT_EQ(failures(run_ranks(4, in_session(by_comm_id, wait), options)), "");
 }
 
-// Copies only the used bytes of an id, sets `length` by hand, and joins with this copy.
+// Copies only the used bytes of an id, sets `length` by hand, and joins with the copy.
 void copies_used_bytes(World& world) {
   Session session(world);
   hcclUniqueId id{};

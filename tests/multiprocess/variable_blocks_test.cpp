@@ -152,7 +152,7 @@ void gather(Context& context) {
   recv.verify(context.stream, join("all-gather of ", name_of(type), in_place ? " in place" : ""));
 }
 
-// Reduces integers, whose results do not depend on the order of reduction between nodes.
+// Reduces integers, because their results do not depend on the order of reduction between nodes.
 void scatter(Context& context) {
   Randomness common(context.seed);
   const hcclDataType_t type = kAllTypes[common.below(6)];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the limits of cgroups, read from folders laid out like /proc and /sys.
+// Tests how cgroup limits are read, from folders laid out like /proc and /sys.
 #include "cgroup_limits.h"
 
 #include "host_facts.h"

@@ -30,8 +30,8 @@ class NoisyTimes {
   std::normal_distribution<double> noise_;
 };
 
-// Compares a thousand pairs of runs, one with centre 1 and one with centre `after`. Returns the
-// number of pairs with this verdict.
+// Compares a thousand pairs of runs, one with centre 1 and one with centre `after`. Returns how
+// many pairs get `verdict`.
 std::size_t count(Verdict verdict, double deviation, double after, std::size_t samples = 7) {
   NoisyTimes times(deviation);
   std::size_t found = 0;
@@ -158,7 +158,7 @@ TEST(Comparison, CountsCellsMissingFromTheBaseline) {
 
 TEST(Comparison, CombinesRowsOfTheSameCell) {
   const Options options = sample_options("reduce");
-  // The second row alone would be slower. The passes of both rows together are noise.
+  // On its own, the second row would count as slower. The passes of both rows together are noise.
   const Results now = sample_results(options, {times(1024, 1000), times(1024, 1300)});
   const Comparison compared(baseline_of({times(1024, 1000)}), now);
   EXPECT_EQ(compared.count(Verdict::noise), 2U);

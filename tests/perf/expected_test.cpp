@@ -107,7 +107,7 @@ TEST(Expected, SendRecvIsTheInputOfThePrecedingRank) {
     ASSERT_EQ(values[i], input<std::uint8_t>(type, kRanks - 1, i)) << i;
 }
 
-// Returns the expectation of one of 4 ranks, in which ranks i and i + 2 form a pair.
+// Returns the expectation of one of 4 ranks, where ranks i and i + 2 form a pair.
 Expectation of_pairs(const char* collective, int rank) {
   const Collective* found = find_collective(collective);
   const DataType& type = type_of(hcclInt32);

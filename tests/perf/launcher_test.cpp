@@ -210,7 +210,7 @@ TEST(Launch, NamesAllRanksOfAThreadedProcess) {
 }
 
 TEST(Launch, ChildrenDieWithTheirParent) {
-  Pipe alive;  // gives an end of file when the parent and its children have ended
+  Pipe alive;  // reaches end of file once the parent and its children have ended
   const pid_t parent = fork_child();
   ASSERT_GE(parent, 0);
   if (parent == 0) {

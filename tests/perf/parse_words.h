@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers that parse the words of a command line as hccl-perf does.
+// Helpers that parse a command line's words as hccl-perf does.
 #pragma once
 
 #include "options.h"

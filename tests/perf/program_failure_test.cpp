@@ -121,7 +121,7 @@ TEST(HcclPerfFailure, KillingTheParentKillsTheChildren) {
   EXPECT_EQ(program.wait().status, 128 + SIGKILL);
 }
 
-// Pipes the output of hccl-perf into `reader`. The status in the result is that of hccl-perf.
+// Pipes the output of hccl-perf into `reader`. The result has hccl-perf's exit status.
 Outcome run_piped(const std::string& arguments, const std::string& reader) {
   const std::string line =
       program_path() + ' ' + arguments + " | " + reader + "; exit ${PIPESTATUS[0]}";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests hccl-perf under other launchers: mpirun with PMIx, without PMIx and with HCCL_COMM_ID, and
-// processes with only the variables of a launcher.
+// processes with only a launcher's variables.
 #include "run_program.h"
 #include "support/free_port.h"
 
@@ -28,9 +28,9 @@ Outcome run_under_mpirun(const Words& before, const Words& arguments) {
   return Program(words, kAsRoot).wait();
 }
 
-// Runs a program that must fail under two mpiruns. The first mpirun aborts the job at the first
-// failure and may lose the last output; the result has the status of this mpirun. The second mpirun
-// lets all processes exit and may lose the status; the result has the output of this mpirun.
+// Runs a failing program twice under mpirun. The first run supplies the status of the result: it
+// aborts the job at the first failure and may lose the last output. The second run supplies the
+// output: it lets all processes exit, but may lose the status.
 Outcome run_failing_under_mpirun(Words before, const Words& arguments) {
   const int status = run_under_mpirun(before, arguments).status;
   before.append("--mca orte_abort_on_non_zero_status 0");

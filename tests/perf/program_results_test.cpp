@@ -36,7 +36,7 @@ class HcclPerfResults : public testing::Test {
     return all;
   }
 
-  // Runs two sizes and writes a JSON file in which each timed pass takes `factor` times the median.
+  // Runs two sizes and writes a JSON file in which each timed pass took `factor` times the median.
   void record_baseline(double factor) {
     Words arguments = run_;
     arguments.append({"--json", path("base.json")});
@@ -119,13 +119,13 @@ TEST_F(HcclPerfResults, ComparedWithAMuchSlowerRunAreFaster) {
   record_baseline(1e6);
   const Outcome outcome = compare();
   EXPECT_EQ(outcome.status, 0) << outcome.err;
-  EXPECT_EQ(table_rows(outcome.out).size(), 2U) << "the comparison is comments";
+  EXPECT_EQ(table_rows(outcome.out).size(), 2U) << "the comparison is printed as comments";
   expect_parts(outcome.out, {"# Compared            : 0 slower, 4 faster, 0 same, 0 noise\n"});
 }
 
 TEST_F(HcclPerfResults, ComparedWithAMuchFasterRunAreSlowerAndSetTheExitStatus) {
   record_baseline(1e-6);
-  // With 25 passes, the noise stays below the time of a pass, even if other tests run.
+  // With 25 passes, the noise stays below the time of one pass, even while other tests run.
   const Outcome outcome = compare({"--repeats", "25"});
   EXPECT_EQ(outcome.status, 3) << outcome.out << outcome.err;
   EXPECT_EQ(outcome.err, "");

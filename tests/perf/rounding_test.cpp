@@ -163,8 +163,8 @@ TEST(Rounding, AppliesToTheRanksPartOfAReduceScatter) {
   EXPECT_GT(backwards.rounded, 0U);
 }
 
-// Requires that a fault in the largest input is detected in every element. For products of halves,
-// which are near the smallest number of the type, half of the elements suffice.
+// Requires that a fault in the largest input is detected in every element. For products of float16
+// values, which are near the smallest number of the type, half of the elements suffice.
 void expect_detected_in_largest(const Expectation& what,
                                 const std::function<void(Words&, std::size_t)>& spoil) {
   const Agreement found = agreement(what, [&](Words words) {

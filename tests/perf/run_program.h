@@ -51,7 +51,7 @@ class Program {
   // Blocks until stdout contains `text` or ends. Returns whether stdout contains `text`.
   bool wait_for_output(const std::string& text);
   // Blocks until the program has ended, and reads both streams until the last process that holds
-  // them has ended.
+  // them open has ended.
   [[nodiscard]] Outcome wait();
 
  private:

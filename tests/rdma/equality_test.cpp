@@ -126,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, SameBits,
 struct MatrixCase {
   std::string layout;
   std::string algorithm;
-  int stride;  // the sample has every `stride`-th operation, from a random one on
+  int stride;  // the sample has every `stride`-th operation, starting at random
 };
 
 void PrintTo(const MatrixCase& value, std::ostream* out) {

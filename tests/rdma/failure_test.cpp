@@ -24,11 +24,11 @@ double seconds_since(Clock::time_point then) {
 }
 
 // Tests ranks that die or stop, hosts that die, and links that are cut, while all ranks repeatedly
-// all-reduce. The parameter is the number of floats. Every other rank must get a timely error that
-// names a missing rank.
+// all-reduce. The parameter is the number of floats per all-reduce. Every other rank must get a
+// timely error that names a missing rank.
 class RdmaFaults : public OnRdmaHosts, public testing::WithParamInterface<std::size_t> {
  protected:
-  // Runs the ranks, and calls `fail` with their pids after each rank has completed an all-reduce.
+  // Runs the ranks, and calls `fail` with their pids once every rank has completed an all-reduce.
   // Blocks until `survivors` ranks have reported a failure and all ranks have exited.
   void run(const std::string& letters, const std::string& timeout, int survivors,
            const std::function<void(const Pids&)>& fail) {
@@ -52,8 +52,7 @@ class RdmaFaults : public OnRdmaHosts, public testing::WithParamInterface<std::s
     std::printf("ended after %.1f s\n", seconds_since(broken));
   }
 
-  // Requires that the rank exited without a test failure and that the error of the rank blames one
-  // of `others`.
+  // Requires that the rank exited without a test failure and that its error blames one of `others`.
   void expect_blames(int rank, const std::vector<int>& others) const {
     const RankOutcome& outcome = outcomes_.at(static_cast<std::size_t>(rank));
     EXPECT_EQ(outcome.failure, "") << "rank " << rank;
@@ -140,8 +139,8 @@ TEST_P(RdmaFaultsOfLarge, AnInterfaceShutDownFailsBothSides) {
   EXPECT_FALSE(contains(text_of(1), "report this")) << text_of(1);
 }
 
-// A cut must be harmless if it is shorter than the retries of the devices and the grace period of
-// the library for a port that is down.
+// A cut must be harmless if it is shorter than the time for which the devices retry and the
+// library's grace period for a port that is down.
 TEST_P(RdmaFaultsOfLarge, ABriefCutIsHarmless) {
   run("ab", "1800", 1, [&](const Pids& ranks) {
     for (int i = 0; i < 2; ++i) {
@@ -159,7 +158,7 @@ TEST_P(RdmaFaultsOfLarge, ABriefCutIsHarmless) {
 
 INSTANTIATE_TEST_SUITE_P(Count, RdmaFaultsOfLarge, testing::Values(kLarge));
 
-// Tests settings and limits under which RoCE cannot work. Communicator creation must fail with
+// Tests settings and limits under which RoCE cannot work. Creating a communicator must fail with
 // advice.
 class RdmaRefusals : public OnRdmaHosts {
  protected:

@@ -18,7 +18,7 @@ namespace {
 constexpr double kLeast = 4 << 10;
 constexpr double kMost = 8 << 20;
 
-// Returns the input of `rank` in `round`, which every rank can compute. Faster than the words of
+// Returns the input of `rank` in `round`, which every rank can compute, and faster than with
 // elements.h.
 std::vector<std::byte> words_of(int rank, int round, std::size_t bytes) {
   std::vector<std::byte> result(bytes);
@@ -54,8 +54,8 @@ std::uint64_t locked_kib() {
   return sum;
 }
 
-// Runs an all-reduce or an all-gather on new buffers and checks the result. Returns the locked KiB
-// before the buffers are freed.
+// Runs an all-reduce or an all-gather on new buffers and checks the result. Returns how many KiB
+// are locked before the buffers are freed.
 std::uint64_t one_round(const Session& session, const Group& group, synStreamHandle stream,
                         int round, std::size_t bytes) {
   const bool reduce = round % 2 == 0;

@@ -41,8 +41,8 @@ void use(std::uint64_t neighbour, const Group& group, synStreamHandle stream, in
   }
 }
 
-// Makes the library return freed pages to the system. An allocation does so after the last queued
-// work that can access the pages has completed.
+// Makes the library return freed pages to the system. An allocation does this, provided that all
+// queued work that can access the pages has completed.
 void return_freed_pages(const Session& session) {
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   const DeviceMemory another(session.device(), std::size_t{4} << 20);

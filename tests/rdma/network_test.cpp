@@ -70,7 +70,7 @@ TEST_F(RdmaNetwork, ASwitchWithASmallerMtuIsNamedAsALikelyCause) {
     const DeviceMemory memory(session.device(), kCount * 4);
     void* const data = memory.pointer();
     succeed(hcclAllReduce(data, data, kCount, hcclFloat32, hcclSum, group.handle, stream));
-    require(synStreamSynchronize(stream) != synSuccess, "large packets do not come through");
+    require(synStreamSynchronize(stream) != synSuccess, "large packets do not get through");
     world.report(async_message(group.handle));
   };
   const auto outcomes = run_ranks(layout.ranks(), in_session(reduce, move), on_hosts_of(layout));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks the counters of the library and of the device.
+// Checks the library's and the device's counters.
 #include "rdma_test.h"
 
 #include "check.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The schedules of all ranks of one call in one channel.
+// All ranks' schedules for one call in one channel.
 #pragma once
 
 #include "schedule/schedule.h"

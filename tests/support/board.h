@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that the ranks of a test share independently of the library: unique ids, barriers, flags
-// and counters.
+// Memory that a test's ranks share independently of the library: unique ids, barriers, flags and
+// counters.
 #pragma once
 
 #include <hccl.h>
@@ -14,8 +14,8 @@ namespace hccl::test {
 inline constexpr int kMostSlots = 256;
 inline constexpr int kMostRanks = 64;
 
-// The test program maps a board as shared memory and then forks the ranks. So all members are plain
-// data or lock-free atomics, which work between processes.
+// The test program maps a board as shared memory before it forks the ranks. All members are
+// therefore plain data or lock-free atomics, which work across processes.
 class Board {
  public:
   void publish_id(int slot, const hcclUniqueId& id);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns failed checks into exceptions that name the line of the check.
+// Turns failed checks into exceptions that name the check's line.
 #include "check.h"
 
 #include <cstdlib>

@@ -44,8 +44,8 @@ std::uint64_t double_word(std::uint32_t float_bits, std::uint64_t random, bool s
   return to_word(wide) | (special ? 0 : mix(random) & 0x1FFFFFFFU);
 }
 
-// If `special`, returns `float_bits` converted to half. Otherwise returns 16 random bits, and
-// clears the highest exponent bit of an infinity or NaN, so that the half is finite.
+// If `special`, returns `float_bits` converted to half. Otherwise returns 16 random bits; if they
+// encode an infinity or a NaN, clears the highest exponent bit, so that the half is finite.
 std::uint16_t half_word(std::uint32_t float_bits, std::uint64_t random, bool special) {
   if (special) return to_half(bits<float>(float_bits));
   const auto word = static_cast<std::uint16_t>(random);

@@ -17,7 +17,7 @@ enum class Data {
   bits       // any bit pattern, for collectives that only copy
 };
 
-// Returns element `index` of the data of rank `source` for `seed`, as a word.
+// Returns element `index` of rank `source`'s data for `seed`, as a word.
 [[nodiscard]] std::uint64_t element_word(hcclDataType_t type, Data data, std::uint64_t seed,
                                          int source, std::size_t index);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Emulates hosts with the network namespaces of hosts.sh, each with its own address. The hosts
-// exist as long as the object.
+// exist for the lifetime of the object.
 #pragma once
 
 #include <string>
@@ -19,14 +19,14 @@ class HostNetwork {
   HostNetwork(const HostNetwork&) = delete;
   HostNetwork& operator=(const HostNetwork&) = delete;
 
-  // Return the network namespace and the address of a host.
+  // Return a host's network namespace and address.
   [[nodiscard]] std::string name(int host) const;
   [[nodiscard]] static std::string address(int host);
   // Moves the calling process to a host. Must be called before the process starts threads.
   void enter(int host) const;
   // Disconnects the host from the network.
   void cut(int host) const { run("cut", std::to_string(host)); }
-  // Limits the rate at which each host sends to `rate`, such as "1gbit".
+  // Limits the send rate of each host to `rate`, such as "1gbit".
   void limit(const std::string& rate) const { run("limit", rate); }
 
  private:

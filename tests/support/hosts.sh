@@ -3,18 +3,18 @@
 # Emulates hosts as network namespaces, each with its own address. A veth pair connects each host to a bridge. The bridge has
 # its own namespace, so that nothing is visible in the machine's network. Needs root and iproute2.
 #   hosts.sh up TAG HOSTS      makes hosts 0 to HOSTS-1; host N is namespace hccl-TAG-N, whose eth0 is 10.213.0.N+1.
-#                              TAG begins with the id of the process that uses the hosts, and a dash.
-#   hosts.sh down TAG          removes the hosts, and kills the processes that run there
+#                              TAG begins with the pid of the process that uses the hosts, and a dash.
+#   hosts.sh down TAG          removes the hosts, and kills the processes in them
 #   hosts.sh cut TAG N         disconnects host N
 #   hosts.sh mend TAG N        reconnects host N
-#   hosts.sh limit TAG RATE    limits the rate at which each host sends, such as 1gbit, by a token bucket
+#   hosts.sh limit TAG RATE    limits each host's send rate to RATE, such as 1gbit, with a token bucket
 #   hosts.sh allowed           exits with 0 if the machine can emulate hosts, or prints the reason and exits with 1
 set -euo pipefail
 
 namespace() { printf 'hccl-%s-%s' "$1" "$2"; }
 hosts_of() { ip netns list | awk -v prefix="hccl-$1-" 'index($1, prefix) == 1 { print $1 }'; }
 
-# Removes the hosts of killed tests. A tag begins with the process id of its test.
+# Removes the hosts of killed tests. A tag begins with the pid of its test.
 sweep() {
   local name pid
   for name in $(ip netns list | awk '/^hccl-[0-9]+-/ { print $1 }'); do

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the things that a job may leave behind on the machine: files in /dev/shm and abstract unix
-// sockets.
+// Finds what a job may leave behind on the machine: files in /dev/shm and abstract unix sockets.
 #pragma once
 
 #include <set>

@@ -21,8 +21,8 @@ class Messages {
   Messages(const Session& session, const Group& group, Placement placement = Placement::device)
       : session_(session), group_(group), placement_(placement) {}
 
-  // Queue the upload of a deliberately misaligned buffer, then the send or receive. Return the
-  // result of hcclSend or hcclRecv.
+  // Queue the upload of a deliberately misaligned buffer, followed by the send or receive. Return
+  // the result of hcclSend or hcclRecv.
   hcclResult_t send(int peer, std::size_t count, hcclDataType_t type, std::uint64_t tag,
                     synStreamHandle stream);
   hcclResult_t receive(int peer, std::size_t count, hcclDataType_t type, std::uint64_t tag,

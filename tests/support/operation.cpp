@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lays out the buffers, and computes and compares the expected contents.
+// Lays out the buffers, computes what they must contain, and compares.
 #include "operation.h"
 
 #include "planned.h"
@@ -18,7 +18,7 @@ std::size_t allocation_size(std::size_t offset, std::size_t payload) {
   return kGuard + offset + payload + kGuard;
 }
 
-// Returns the operation with the nodes of HCCL_TEST_LAYOUT, unless the test has set the nodes.
+// Returns the operation. If the test has set no nodes, takes them from HCCL_TEST_LAYOUT.
 Operation placed(Operation operation, const World& world, const Group& group) {
   if (!operation.nodes.empty() || world.threads) return operation;
   for (const int member : group.members) operation.nodes.push_back(node_of(member));
@@ -147,8 +147,8 @@ void OperationRun::output(std::size_t first, std::span<std::uint64_t> words) con
   }
 }
 
-// Fills `words` with elements from index `first` of a concatenation. The concatenation consists of
-// elements [skipped, skipped + part) of each rank's input.
+// Concatenates elements [skipped, skipped + part) of each rank's input, and fills `words` with
+// elements of the concatenation, starting at index `first`.
 void OperationRun::output_of_parts(std::size_t part, std::size_t skipped, std::size_t first,
                                    std::span<std::uint64_t> words) const {
   while (!words.empty()) {
@@ -204,7 +204,7 @@ hcclResult_t OperationRun::queue_collective(synStreamHandle stream) {
   void* receive_base =
       operation_.in_place ? send_base : address(receive_, receive_memory_, receive_place_);
   // Send from an address in the host view and receive at a device address. The library must
-  // recognise that both are the same memory.
+  // recognise that both name the same memory.
   if (operation_.in_place && send_place_ == Placement::view && operation_.seed % 2000 == 0)
     receive_base = send_memory_.pointer();
   const void* send = at(send_base, send_start_);

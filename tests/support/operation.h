@@ -17,8 +17,8 @@
 
 namespace hccl::test {
 
-// The placement of buffers. `view` is device memory whose address in the host view is passed to the
-// call. With `mixed`, each buffer of each rank has one of the other placements.
+// The placement of buffers. `view` is device memory that is passed to the call by its address in
+// the host view. With `mixed`, each buffer of each rank has one of the other placements.
 enum class Placement { device, host, view, mixed };
 
 // Returns `placement` unless it is `mixed`. In that case, `mix` selects one of the other
@@ -57,8 +57,8 @@ class OperationRun {
  public:
   OperationRun(const Session& session, const Group& group, const Operation& operation);
 
-  // Queues the upload of poison and inputs, the collective, and the download. Returns the result of
-  // the collective. Does not block.
+  // Queues the upload of poison and inputs, the collective, and the download. Returns the
+  // collective's result. Does not block.
   hcclResult_t queue(synStreamHandle stream);
   void queue_upload(synStreamHandle stream);
   hcclResult_t queue_collective(synStreamHandle stream);
@@ -76,15 +76,15 @@ class OperationRun {
   [[nodiscard]] static void* address(Region& region, const DeviceMemory& memory, Placement place);
   [[nodiscard]] std::size_t send_elements() const;
   [[nodiscard]] std::size_t receive_elements() const;
-  // Fill `words` with consecutive elements from index `first`: input() with the input of `source`,
-  // output() with this rank's expected result.
+  // Fill `words` with consecutive elements from index `first` on: input() takes them from the input
+  // of `source`, output() from this rank's expected result.
   void input(int source, std::size_t first, std::span<std::uint64_t> words) const;
   void output(std::size_t first, std::span<std::uint64_t> words) const;
   void output_of_parts(std::size_t part, std::size_t skipped, std::size_t first,
                        std::span<std::uint64_t> words) const;
   void fold_inputs(std::size_t first, std::span<std::uint64_t> words) const;
-  // Returns this rank's expected result of a reduction between nodes. The bits of the result depend
-  // on the plan.
+  // Returns this rank's expected result of a reduction between nodes, whose bits depend on the
+  // plan.
   [[nodiscard]] std::vector<std::uint64_t> planned_outputs() const;
   void compare(const Region& region, const std::vector<std::byte>& expected,
                const char* which) const;

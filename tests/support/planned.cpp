@@ -43,7 +43,8 @@ bool is_divided(const Operation& operation, const planner::Topology& topology) {
          multinode::CallParts::can_divide(multinode::NodeLayout(topology, 0), call_of(operation));
 }
 
-// Returns the result of an operation that runs over the connections of all ranks.
+// Returns the expected result on `rank` of an operation that is not divided into parts: interprets
+// the plan that all ranks run together.
 std::vector<std::uint64_t> result_of_plan(const Operation& operation,
                                           const planner::Planner& planner, int rank,
                                           const Input& input) {

@@ -10,8 +10,8 @@
 
 namespace hccl::test {
 
-// Returns the result of `rank`. input(source, words) must fill `words` with the send buffer of rank
-// `source`.
+// Returns the expected result on `rank`. input(source, words) must fill `words` with the send
+// buffer of rank `source`.
 [[nodiscard]] std::vector<std::uint64_t> planned_reduction(
     const Operation& operation, int rank,
     const std::function<void(int, std::span<std::uint64_t>)>& input);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the function under test in the process of a rank.
+// Runs the function under test in a rank's process.
 #include "rank_process.h"
 
 #include "check.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the ranks of a test in a process that the supervisor has started, and sends messages to the
+// Runs a test's ranks in a process that the supervisor has started, and sends messages to the
 // supervisor.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a function as N ranks, which are processes or threads of one process. A failure or a hang of
-// a rank is reported to the test program as a text. No rank outlives the run.
+// Runs a function as N ranks, each a process or a thread of one process. If a rank fails or hangs,
+// a text reports this to the test program. No rank outlives the run.
 #pragma once
 
 #include "board.h"
@@ -22,7 +22,7 @@ struct World {
   bool threads = false;  // the ranks are threads of one process
   Board* board = nullptr;
   int output = -1;    // a pipe to the test program
-  int lifeline = -1;  // reads end of file after the test program has finished this run
+  int lifeline = -1;  // reaches end of file after the test program has finished this run
 
   // Sends a text to the test program, which finds it in RankOutcome::reports.
   void report(const std::string& text) const;
@@ -37,8 +37,8 @@ struct RankOptions {
   bool capture_stderr = false;
   int victim = -1;          // the rank that is expected to die
   long kill_after_us = -1;  // delay before the victim gets SIGKILL; -1: the victim dies by itself
-  // Called in a thread of the test program while the ranks run. The argument has the process ids of
-  // the ranks, or a single id if the ranks are threads.
+  // Called in a thread of the test program while the ranks run. The argument holds the process id
+  // of each rank, or a single id if the ranks are threads.
   std::function<void(const std::vector<pid_t>&)> meanwhile{};
 };
 
@@ -57,20 +57,20 @@ struct RankOutcome {
 [[nodiscard]] std::vector<RankOutcome> run_ranks_as_threads(int size, const RankFunction& function,
                                                             const RankOptions& options = {});
 
-// For each rank that has failed or not finished, returns a line with the failure, and the rank's
+// Returns, for each rank that failed or did not finish, a line with the failure and the rank's
 // captured stderr. Skips rank `except`.
 [[nodiscard]] std::string failures(const std::vector<RankOutcome>& outcomes,
                                    std::optional<int> except = std::nullopt);
 
-// HCCL_TEST_SCALE is the factor by which long tests multiply their work. test_scale() returns this
-// factor, or 1 if the variable is unset. scaled() multiplies `usual`, the usual amount of a test's
-// work, by this factor, and divides it by 5 in a sanitizer build. The result is at least 1.
+// Long tests multiply their work by the factor HCCL_TEST_SCALE. test_scale() returns the factor, or
+// 1 if the variable is unset. scaled() multiplies `usual`, a test's usual amount of work, by the
+// factor, and divides it by 5 in a sanitizer build. The result is at least 1.
 [[nodiscard]] double test_scale();
 [[nodiscard]] int scaled(int usual);
 
 // Returns a text that identifies the node of a rank, or an empty string if HCCL_TEST_LAYOUT is
-// unset. HCCL_TEST_LAYOUT runs any test on several emulated nodes: letter n names the node of rank
-// n. For more ranks, the letters are repeated.
+// unset. HCCL_TEST_LAYOUT runs any test on several emulated nodes: letter n names rank n's node. If
+// there are more ranks than letters, the letters repeat.
 [[nodiscard]] std::string node_of(int rank);
 
 // Returns HCCL_TEST_SEED, or a random seed if the variable is unset. Tests print their seed.

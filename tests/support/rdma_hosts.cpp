@@ -30,8 +30,8 @@ std::string folder_of_device(int host) {
   return join("/sys/class/infiniband/", RdmaHosts::device(host));
 }
 
-// Returns the start of a tc command and its device argument for both ends of a host's cable. The
-// qdisc of an end applies to the packets that this end sends.
+// Returns, for each end of a host's cable, the beginning of a tc command and its device argument.
+// The qdisc of an end applies to the packets that this end sends.
 using CableEnd = std::pair<std::string, std::string>;
 std::array<CableEnd, 2> ends_of_cable(int host) {
   return {CableEnd{"tc", join(" dev ", port(host), " root")},
@@ -71,9 +71,9 @@ void undo_all() {
 }
 
 // Returns whether a resource belongs to the process. `line` is the resource's line in the output of
-// `rdma resource show`, which names the thread that created the resource. After this thread has
-// ended, the line names no thread; the resource then counts as the process's, unless the kernel
-// created the resource.
+// `rdma resource show`, which names the thread that created the resource. Once this thread has
+// ended, the line names no thread; unless the kernel created the resource, it then counts as the
+// process's.
 bool is_of(const std::string& line, pid_t process) {
   const std::string before = " pid ";
   const std::size_t at = line.find(before);
@@ -135,7 +135,7 @@ void RdmaHosts::cut(int host) const {
 void RdmaHosts::mend(int host) const { run(join("ip link set ", port(host), " up")); }
 
 void RdmaHosts::shut_interface(int host) const {
-  // Taking the interface down removes its IPv6 addresses, and the device's GIDs of all addresses.
+  // Taking the interface down removes its IPv6 addresses and the device's GIDs for all addresses.
   const std::string words = join("on-node ", host, " ip ");
   change(join(words, "link set roce0 down"),
          join(words, "link set roce0 up && ", words, "addr add fd77::", host + 1,

@@ -13,7 +13,7 @@ namespace hccl::test {
 
 class RdmaHosts {
  public:
-  // Returns why this machine lacks `hosts` hosts, or an empty string if it has them.
+  // Returns why this machine does not have `hosts` hosts, or an empty string if it does.
   [[nodiscard]] static std::string why_not(int hosts);
 
   // Undoes the changes that killed tests have left.
@@ -37,17 +37,17 @@ class RdmaHosts {
   void lose(int host, const std::string& share) const;
   void lose_nothing(int host) const;
   [[nodiscard]] std::uint64_t packets_lost(int host) const;
-  // Starts to remove the RDMA device. The driver removes the device when no process uses it.
+  // Asks the driver to remove the RDMA device, which happens once no process uses it.
   void delete_device(int host) const;
   [[nodiscard]] static bool has_device(int host);
-  // Limit the size in bytes of the packets that the host's network interface sends, or of those
+  // Limit the size in bytes of packets: those that the host's network interface sends, or those
   // that the switch passes to the host.
   void limit_frames(int host, int bytes) const;
   void limit_frames_at_switch(int host, int bytes) const;
 
-  // Returns one line for each object of a kind that a process has on a host's device. The kinds are
-  // queue pairs ("qp"), completion queues ("cq"), memory regions ("mr"), protection domains ("pd")
-  // and contexts ("ctx").
+  // Returns one line for each object of the given kind that a process holds on a host's device. The
+  // kinds are queue pairs ("qp"), completion queues ("cq"), memory regions ("mr"), protection
+  // domains ("pd") and contexts ("ctx").
   [[nodiscard]] static std::string resources(int host, const std::string& kind, pid_t process);
   // Returns the number of packets that a host's device has sent. Must be called on that host.
   [[nodiscard]] static std::uint64_t packets_sent(int host);

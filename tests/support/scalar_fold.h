@@ -51,8 +51,8 @@ T extremum(T a, T b, bool smaller) {
   return (a < b) == smaller ? a : b;
 }
 
-// Applies a reduction to two numbers. Integers wrap: they are computed in 64 unsigned bits and
-// truncated to the type.
+// Applies a reduction to two numbers. Integers wrap: the result is computed as an unsigned 64-bit
+// number and truncated to the type.
 template <class T>
 T apply(hcclRedOp_t operation, T a, T b) {
   if (operation == hcclMin || operation == hcclMax) return extremum(a, b, operation == hcclMin);
@@ -78,8 +78,8 @@ T average(T sum, std::size_t count) {
   }
 }
 
-// Returns the factor by which 16-bit floats are scaled before they are added for an average between
-// nodes. The final division undoes the scaling.
+// Returns the factor by which an average between nodes scales 16-bit floats before adding them. The
+// final division undoes the scaling.
 inline float prescale_of(std::size_t sources) {
   float scale = 1.0F;
   while (1.0F / scale < static_cast<float>(sources)) scale /= 2;
@@ -90,7 +90,7 @@ inline float from_bfloat16(std::uint16_t value) {
   return bits<float>(static_cast<std::uint32_t>(value) << 16);
 }
 
-// Decodes a half by the definition of its format: a sign, 5 bits of exponent and 10 of mantissa.
+// Decodes a half from the definition of its format: a sign, 5 bits of exponent and 10 of mantissa.
 inline float from_half(std::uint16_t value) {
   const int exponent = value >> 10 & 31;
   const int mantissa = value & 1023;
@@ -110,8 +110,8 @@ inline std::uint16_t to_bfloat16(float value) {
   return static_cast<std::uint16_t>(toward_zero + (up ? 1 : 0));
 }
 
-// Rounds to the nearest half, ties to even. Counts in units of the last place: those of the value's
-// binade, or 2^-24 for subnormal numbers.
+// Rounds to the nearest half, ties to even. The unit in the last place depends on the value's
+// binade; for subnormal numbers, it is 2^-24.
 inline std::uint16_t to_half(float value) {
   if (std::isnan(value)) return 0x7E00;
   const auto sign = static_cast<std::uint16_t>(std::signbit(value) ? 0x8000 : 0);
@@ -245,8 +245,8 @@ inline std::uint64_t scaled(hcclDataType_t type, std::uint64_t word, float facto
   });
 }
 
-// Returns the average of `sources` elements from their sum. If is_prescaled(type), `sum` is the sum
-// of the prescaled elements.
+// Returns the average of `sources` elements from their sum. If is_prescaled(type), `sum` is their
+// prescaled sum.
 inline std::uint64_t average_of_sum(hcclDataType_t type, std::uint64_t sum, std::size_t sources) {
   if (!is_prescaled(type)) return fold(type, hcclAvg, {sum}, sources);
   return scaled(type, sum, 1.0F / static_cast<float>(sources) / prescale_of(sources));

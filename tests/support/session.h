@@ -22,7 +22,7 @@ struct Group {
   [[nodiscard]] int size() const { return static_cast<int>(members.size()); }
 };
 
-// Creates a unique id on rank 0, publishes it in slot `slot` of the board, and returns it on every
+// Creates a unique id on rank 0, publishes it in the board's slot `slot`, and returns it on every
 // rank. Blocks until the id has been published.
 [[nodiscard]] hcclUniqueId share_id(const World& world, int slot = 0);
 
@@ -95,7 +95,7 @@ class DeviceMemory {
 // Waits for each stream, and requires success.
 void synchronize(std::span<const synStreamHandle> streams);
 
-// Queue copies. The memory on the host must stay valid until a copy has run.
+// Queue copies. The host memory must stay valid until the copy has run.
 template <class Value>
 void upload(synStreamHandle stream, const std::vector<Value>& from, std::uint64_t to) {
   succeed(synMemCopyAsync(stream, host_address(from.data()), from.size() * sizeof(Value), to,

@@ -118,7 +118,7 @@ class PartsInterpreter {
     }
   }
 
-  // Computes a collective by its definition.
+  // Computes a collective on a node from its definition.
   void run_on_node(const std::vector<CallPart>& parts, const Members& members) {
     const int ranks = static_cast<int>(members.size());
     const CollectiveCall& any = parts[members.front()].call;
@@ -169,7 +169,7 @@ class PartsInterpreter {
     return output;
   }
 
-  // Interprets the schedules of the column's call.
+  // Interprets the schedules of a column's call.
   void run_in_column(const std::vector<CallPart>& parts, std::size_t column) {
     Members members;
     for (const std::vector<int>& node : topology_.nodes()) {
@@ -205,7 +205,7 @@ class PartsInterpreter {
       store(parts[members[node]], members[node], outputs[node], bytes / element_);
   }
 
-  // Stores the output of a column's call, whose blocks have `block` elements.
+  // Stores one rank's output of a column's call. Each block has `block` elements.
   void store(const CallPart& part, std::size_t rank, std::vector<std::uint64_t> output,
              std::uint64_t block) {
     if (call_.reduction() == hcclAvg) {

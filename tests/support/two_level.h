@@ -9,7 +9,7 @@
 
 namespace hccl::test {
 
-// Returns the receive buffers of all ranks, as the parts of `call` compute them. Ignores the buffer
+// Returns all ranks' receive buffers after the parts of `call` have run. Ignores the buffer
 // addresses in `call`. `inputs` has the send buffers of all ranks. Requires
 // multinode::CallParts::can_divide().
 [[nodiscard]] Words interpret_parts(const planner::Topology& topology, const CollectiveCall& call,

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one of Accelerate's own scripts as __main__ on every rank, in an existing group of hccl.
+"""Runs one of Accelerate's own scripts as __main__ on every rank, in an existing hccl group.
 
 torchrun --standalone --nproc-per-node 2 accelerate_script.py test_ops.py
 
 The scripts are for machines with accelerators. On CPUs, PyTorch and Accelerate refuse four features
-with every backend. This program permits these features: ``PartialState()`` for several processes,
+with every backend. This program permits them: ``PartialState()`` for several processes,
 ``device_ids`` of DistributedDataParallel (ignored), hooks that compress to bf16, and joining uneven
 inputs. Everything else is unchanged.
 """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests collectives on every rank against values computed from the ranks' inputs, which every
-rank can compute."""
+"""Tests collectives on every rank against expected values. Each rank computes these from all ranks'
+inputs, which it can generate."""
 import itertools
 
 import torch

@@ -51,7 +51,7 @@ def killed() -> None:
 
 
 def stopped() -> None:
-    """Stops rank 1, so that the other ranks fail at the group's time-out."""
+    """Suspends rank 1, so that the other ranks fail when the group's time-out expires."""
     tensor = torch.ones(1000)
     dist.all_reduce(tensor)
     if dist.get_rank() == 1:
@@ -80,7 +80,7 @@ def different_types() -> None:
 
 
 def aborted() -> None:
-    """Aborts on another thread, which must unblock a wait."""
+    """Aborts the group on another thread, which must unblock a waiting call."""
     import threading
 
     exit_rank_1_after(3)
@@ -100,7 +100,7 @@ def exit_without_destroy() -> None:
 
 
 def exit_with_work_in_flight() -> None:
-    """Exits rank 0 while its operation waits for the other ranks."""
+    """Rank 0 exits while its operation waits for the other ranks."""
     if dist.get_rank() == 0:
         dist.all_reduce(torch.ones(1 << 20), async_op=True)
     raise SystemExit(0)
@@ -120,15 +120,15 @@ def take_gil(done) -> None:
 
 
 def exit_during_callbacks() -> None:
-    """Exits while a callback of a future runs and more callbacks are queued, as with the hooks of
-    DistributedDataParallel."""
+    """Exits while a future's callback runs and more callbacks are queued, as with
+    DistributedDataParallel's hooks."""
     for _ in range(60):
         dist.all_reduce(torch.ones(1000), async_op=True).get_future().then(take_gil)
     raise SystemExit(3)
 
 
 def exit_with_pending_futures() -> None:
-    """Exits rank 0 while its futures wait for a rank that does not answer."""
+    """Rank 0 exits while its futures wait for a rank that does not answer."""
     if dist.get_rank() == 1:
         time.sleep(600)
     dist.irecv(torch.ones(1)).get_future().then(take_gil)
@@ -138,7 +138,7 @@ def exit_with_pending_futures() -> None:
 
 
 def exit_after_the_programs_exit_handler() -> None:
-    """Uses the group and waits for futures in an exit handler of the program, which must work."""
+    """Uses the group and waits for futures in the program's exit handler, which must work."""
     import atexit
 
     def reduce_again() -> None:

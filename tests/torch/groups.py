@@ -200,7 +200,7 @@ def forks_during_allocations() -> None:
 
 
 def child_exits_after_parent_receives() -> None:
-    """A child must exit normally if its parent has received from any rank and by tag before the
+    """A child must exit normally even if its parent received from any rank, and by tag, before the
     fork. A receive in the child must fail."""
     rank = dist.get_rank()
     tensor = torch.ones(3)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs programs of several ranks, one process per rank, and kills processes that are left."""
+"""Runs programs with several ranks, one process per rank, and kills processes that remain."""
 import os
 import signal
 import socket
@@ -47,8 +47,8 @@ class Program:
 
 
 def session_members(session: int) -> list[int]:
-    """Returns the pids of the processes of a session, without zombies. All processes that a program
-    starts are in the session of the program."""
+    """Returns the pids of a session's processes, without zombies. All processes that a program
+    starts are in its session."""
     members = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -75,19 +75,17 @@ def run(command: list[str], *, seconds: float = 120, code: int | None = 0, **var
 
 def run_ranks(ranks: int, functions: str, *arguments: str, backend: str = "hccl", **options) -> str:
     """Runs ``module:function,function...`` of this folder in order on several ranks of a group.
-    Returns the output of the ranks, in which the name of each function precedes the output of that
-    function."""
+    Returns the ranks' output, in which each function's name precedes its output."""
     return run(torchrun(ranks, str(FOLDER / "rank.py"), functions, backend, *arguments), **options)
 
 
 # torchrun runs Python unbuffered: print() writes each argument and each newline separately, so the
-# lines of two ranks could mix in their common pipe.
+# ranks' lines could mix in the pipe that they share.
 WHOLE_LINES = "import sys; sys.stdout.reconfigure(line_buffering=True, write_through=False)\n"
 
 
 def run_program(ranks: int, text: str, folder: Path, **options) -> str:
-    """Runs a user program on several ranks. Returns the output of the ranks, with lines kept
-    intact."""
+    """Runs a user program on several ranks. Returns the ranks' output, with lines kept intact."""
     path = folder / "program.py"
     path.write_text(WHOLE_LINES + text)
     return run(torchrun(ranks, str(path)), **options)
@@ -101,7 +99,7 @@ def free_port() -> str:
 
 
 def wait_until(condition, seconds: float = 60) -> None:
-    """Waits for a condition. Fails the test if the condition is still false after ``seconds``."""
+    """Waits for a condition. Fails the test if it is still false after ``seconds``."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "the condition has not become true"

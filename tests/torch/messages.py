@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests the matching of receives and messages: receives from any rank, by tag, and from the rank
+"""Tests how receives are matched with messages: receives from any rank, by tag, and from the rank
 itself. Run on every rank."""
 import ctypes
 import datetime
@@ -27,8 +27,8 @@ def number(count: int = 1) -> torch.Tensor:
 
 
 def directed_behind_any() -> None:
-    """A receive from any rank must get the first message, and a receive from rank 1 posted later
-    must get the second."""
+    """A receive from any rank must get the first message, and a receive from rank 1 that was posted
+    later must get the second."""
     for count, tag in ((1, 0), (50_000, 0), (1, 5), (50_000, 5)):
         if dist.get_rank() == 0:
             tensors = [number(count) for _ in range(4)]
@@ -88,7 +88,7 @@ def directed_waits_for_its_own_source() -> None:
 
 
 def unmatched_messages_stay_queued() -> None:
-    """A receive by tag from any rank must not take a message without a tag. Another receive must get it."""
+    """A receive by tag from any rank must leave a message without a tag to another receive."""
     rank = dist.get_rank()
     if rank == 0:
         tagged = number()
@@ -182,8 +182,8 @@ def halo_exchange() -> None:
 
 
 def received_twice() -> None:
-    """If two messages are received into the same memory, the data of the second message must
-    remain. Neither receive may wait for the message of the other receive."""
+    """If two messages are received into the same memory, the second message's data must remain.
+    Neither receive may wait for the other's message."""
     for first, second in ((slice(None), slice(None)), (slice(None, None, 2), slice(0, 10)), (slice(0, 10), slice(0, 10, 3)),
                           (slice(None, None, 2), slice(None, None, 3)), (slice(0, 60_000), slice(20, 30))):
         whole = torch.zeros(100_000)
@@ -309,8 +309,7 @@ def to_itself_in_batches() -> None:
 
 
 def results_at_once() -> None:
-    """The result of a pending receive and the result of its future must be the tensor of the
-    receive."""
+    """The results of a pending receive and of its future must both be the receive's tensor."""
     peer = 1 - dist.get_rank()
     for source, tag in ((peer, 0), (None, 0), (None, 6), (peer, 6)):
         tensor = number()
@@ -337,7 +336,7 @@ def tags_in_batches() -> None:
 
 
 def self_receive_without_send_times_out() -> None:
-    """A receive from the rank itself without a message must fail at the group's time-out."""
+    """A receive from the rank itself must fail at the group's time-out if no message was sent."""
     rank = dist.get_rank()
     group = dist.new_group(timeout=datetime.timedelta(seconds=1))
     raises(dist.DistBackendError, "has sent itself no message", lambda: dist.irecv(number(), rank, group=group).wait())
@@ -355,7 +354,7 @@ def page_without_access(access: int) -> torch.Tensor:
 
 
 def inaccessible_memory() -> None:
-    """Memory that cannot be read or written must fail the call, and the group must remain
+    """Memory that cannot be read or written must make the call fail, and the group must remain
     usable."""
     rank, peer = dist.get_rank(), 1 - dist.get_rank()
     closed, locked = page_without_access(0), page_without_access(mmap.PROT_READ)
@@ -428,7 +427,7 @@ def behind_a_collective() -> None:
 
 
 def gaps_are_untouched() -> None:
-    """A message of widely spaced elements must touch only the pages of these elements."""
+    """A message of widely spaced elements must touch only the pages that contain them."""
     memory = mmap.mmap(-1, 1 << 30)
     tensor = torch.frombuffer(memory, dtype=torch.float32)[:: 1 << 24]
     before = resident_bytes()

@@ -110,8 +110,8 @@ def large_messages() -> None:
 
 
 def dependent_operations() -> None:
-    """Operations queued on one tensor must have the same results as operations that the program
-    waits for one by one."""
+    """Operations queued on one tensor must have the same results as if the program waited for
+    each."""
     size, rank = dist.get_world_size(), dist.get_rank()
     for count in (100, 30_000, 1_000_000):
         for make in (torch.empty, hccl_torch.empty, lambda n: torch.empty(2 * n)[::2]):
@@ -397,7 +397,7 @@ def results_arrive_in_call_order() -> None:
 
 
 def futures_of_other_streams() -> None:
-    """The future of a receive that still waits must not delay the futures of collectives."""
+    """The future of a pending receive must not delay the futures of collectives."""
     rank = dist.get_rank()
     message = torch.zeros(1)
     if rank == 0:

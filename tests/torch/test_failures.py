@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests the errors on every rank of a group that breaks, and that no resource is left."""
+"""Tests the errors that every rank gets when its group breaks, and that no resources are leaked."""
 import re
 import signal
 import socket
@@ -41,7 +41,7 @@ def output_of_rank_0(function: str, code: int = 7, **variables: str) -> str:
 
 
 def require_complete(output: str, rank: int, operation: str, *more: str) -> None:
-    """Requires that an error names the operation, its number, the group, the rank, the host and a
+    """Requires that the error names the operation, its number, the group, the rank, the host and a
     remedy."""
     text = next(line for line in output.splitlines() if line.startswith(f"rank {rank} after"))
     assert re.search(rf"hccl_torch: {operation} #\d+ on group \S+ \(rank {rank} of \d+.*host {HOST}\) failed: ", text), text

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests Lightning, Accelerate and Transformers on the backend hccl: tiny models on 2 ranks, on CPU
-tensors."""
+"""Tests Lightning, Accelerate and Transformers on the backend hccl, with tiny models and CPU tensors
+on 2 ranks."""
 import importlib.util
 import sys
 from pathlib import Path
@@ -158,8 +158,8 @@ def require_trained_together(output: str) -> None:
 
 
 def test_accelerate_uses_an_existing_group(tmp_path: Path) -> None:
-    """Without the patch, Accelerate on CPUs must use the group that the program has created to wrap
-    the model, shard the data and gather results. All ranks must end with the same weights.
+    """Without the patch, Accelerate on CPUs must wrap the model, shard the data and gather results
+    with the group that the program has created. All ranks must end with the same weights.
     Accelerate labels the backend "gloo", which is wrong but harmless."""
     needs("accelerate")
     require_trained_together(run_program(2, accelerate_program("Accelerator(cpu=True)", FIRST, "gloo"), tmp_path, seconds=LIMIT))
@@ -168,8 +168,8 @@ def test_accelerate_uses_an_existing_group(tmp_path: Path) -> None:
 @pytest.mark.parametrize("options", ["cpu=True, ", ""])
 def test_patched_accelerate_creates_the_group(options: str, tmp_path: Path) -> None:
     """With HCCL_TORCH_PATCH_ACCELERATE=1, Accelerate must use the backend that the program names,
-    and hccl_torch must announce the patch. Without the patch, the program would fail with
-    ValueError if it passed cpu=True; otherwise its ranks would train independently."""
+    and hccl_torch must announce the patch. Without the patch, the program would raise ValueError if
+    it passed cpu=True, and otherwise train its ranks independently."""
     needs("accelerate")
     output = run_program(2, accelerate_program(f"Accelerator({options}{KEYWORD})"), tmp_path, seconds=LIMIT,
                          HCCL_TORCH_PATCH_ACCELERATE="1")
@@ -280,8 +280,8 @@ assert trainer.evaluate()["eval_loss"] > 0
 
 @pytest.mark.parametrize("patched", [False, True])
 def test_transformers_trainer(patched: bool, tmp_path: Path) -> None:
-    """Transformers' Trainer must train and evaluate a tiny BERT on CPUs, either in a group that the
-    program has created or, if Accelerate is patched, given only ddp_backend="hccl". All ranks must
+    """Transformers' Trainer must train and evaluate a tiny BERT on CPUs: either in a group that the
+    program has created, or, if Accelerate is patched, with only ddp_backend="hccl". All ranks must
     end with the same weights."""
     needs("accelerate", "transformers")
     text = TRANSFORMERS.replace("{folder}", str(tmp_path / "out")).replace("{first}", "" if patched else FIRST)

@@ -15,7 +15,7 @@ ROOT = FOLDER.parent.parent
 
 @pytest.fixture
 def hosts():
-    """Creates two network namespaces and yields their names. Deletes them at the end."""
+    """Creates two network namespaces, yields their names, and deletes the namespaces at the end."""
     allowed = subprocess.run(["bash", str(HOSTS), "allowed"], capture_output=True, text=True)
     if allowed.returncode != 0:
         pytest.skip(f"needs network namespaces: {allowed.stdout.strip()}")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that ``import torch`` registers the backend if the package is installed, and has no other
-effect."""
+"""Tests that ``import torch`` registers the backend if the package is installed, and that the
+package has no other effect."""
 import sys
 from pathlib import Path
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests the backend's byte ranges of tensors with a C++ program, because Python does not expose
-them."""
+"""Tests how the backend computes the byte ranges of tensors, with a C++ program because Python does
+not expose them."""
 import subprocess
 from pathlib import Path
 

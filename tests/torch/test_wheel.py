@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests the contents of the installed package, and its requirements on the machine."""
+"""Tests the contents of the installed package, and what it requires of the machine."""
 import os
 import re
 import subprocess

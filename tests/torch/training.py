@@ -107,8 +107,8 @@ def custom_comm_hook() -> None:
 
 
 def accumulated() -> None:
-    """The accumulated gradients of two half batches, only the second of which is synchronised, must
-    equal those of the whole batch."""
+    """The gradients accumulated over two half batches, of which only the second is synchronised,
+    must equal those of the whole batch."""
     shared, alone = DistributedDataParallel(make_model()), make_model()
     data, target = (rank_part(one) for one in make_data())
     with shared.no_sync():

@@ -19,7 +19,7 @@ namespace {
 using hccl::test::expect_line;
 using hccl::test::expect_parts;
 
-// Returns the uncompressed data with the class of one sample changed.
+// Returns the uncompressed data with one sample's class changed.
 std::string digits_with_changed_class() {
   std::string all;
   const Dataset digits = read_digits(TRAINER_DATA);
@@ -31,8 +31,8 @@ std::string digits_with_changed_class() {
   return all;
 }
 
-// Returns the pid of a rank. The program's children are listed in the order in which the program
-// started them.
+// Returns the pid of a rank. The kernel lists the program's children in the order in which they
+// were started.
 pid_t rank_of(const Program& program, std::size_t rank) {
   const std::string path = "/proc/" + std::to_string(program.pid()) + "/task/" +
                            std::to_string(program.pid()) + "/children";
@@ -271,7 +271,7 @@ TEST(BadInput, InACheckpointIsReportedAndLeavesItUnchanged) {
   damaged[damaged.size() - 100] = static_cast<char>(damaged[damaged.size() - 100] ^ 1);
   std::ofstream(path, std::ios::binary | std::ios::trunc) << damaged;
   expect_refused({"--epochs", "2", "--hidden", "32", "--checkpoint", path},
-                 "its check sum is wrong");
+                 "its checksum is wrong");
   EXPECT_EQ(folder.names(), std::vector<std::string>{"state"});
 }
 

@@ -145,7 +145,7 @@ TEST(Training, TracesAllRanksOnOneClock) {
   EXPECT_EQ(names, (std::set<std::string>{"clear gradients", "forward", "backward", "all-reduce",
                                           "update"}));
   ASSERT_EQ(collectives.size(), 3U);
-  // On one clock, a collective must not end on any rank before it has begun on the last rank.
+  // Measured on one clock, a collective must not end on any rank before it has begun on all.
   for (std::size_t i = 0; i < collectives[0].size(); ++i) {
     double last_begin = 0;
     double first_end = INFINITY;

@@ -76,9 +76,9 @@ void fill(std::span<std::byte> bytes, std::uint64_t stream, std::uint64_t positi
 // Throws Failure at the first byte that differs from the pattern of fill().
 void check_pattern(std::span<const std::byte> bytes, std::uint64_t stream, std::uint64_t position);
 
-// The state of a transfer. The size of one call is random, up to `chop` bytes, or at most 1 MiB if
-// `chop` is 0. Taking::into receives into a buffer, Taking::lent takes views that the endpoint
-// lends, and Taking::mixed chooses at random.
+// The state of a transfer. Each call moves a random number of bytes, at most `chop`, or at most 1
+// MiB if `chop` is 0. Taking::into receives into a buffer, Taking::lent takes views that the
+// endpoint lends, and Taking::mixed chooses at random.
 struct Sending {
   Endpoint* endpoint = nullptr;
   std::uint64_t stream = 0;
@@ -123,12 +123,12 @@ class Mover {
 
 // Blocks until the connection is established.
 void connect(Endpoint& endpoint);
-// Receives and discards bytes until the endpoint throws PeerLost. Returns the text of the error.
-// Throws Failure after 30 seconds.
+// Receives and discards bytes until the endpoint throws PeerLost. Returns the error text. Throws
+// Failure after 30 seconds.
 [[nodiscard]] std::string loss_of(Endpoint& endpoint);
 
-// Calls the function until it throws PeerLost. Returns the text of the error. Throws Failure after
-// 30 seconds.
+// Calls the function until it throws PeerLost. Returns the error text. Throws Failure after 30
+// seconds.
 template <class Function>
 [[nodiscard]] std::string loss_in(Function function) {
   const Deadline deadline = Deadline::after(std::chrono::seconds(30));

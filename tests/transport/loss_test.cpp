@@ -19,7 +19,7 @@ class Loss : public EveryWay {};
 
 INSTANTIATE_TEST_SUITE_P(All, Loss, testing::ValuesIn(all_ways()), name_of);
 
-// Kills rank 1 while rank 0 runs `survivor`. Returns the outcomes, with the reports of `survivor`.
+// Kills rank 1 while rank 0 runs `survivor`. Returns the outcomes, with `survivor`'s reports.
 std::vector<RankOutcome> run_until_killed(const std::function<void(World&, Endpoint&)>& survivor) {
   const RankOptions options{.victim = 1};
   const auto outcomes = run_ranks(
@@ -270,8 +270,8 @@ TEST(CutLink, IsDetectedByAWaiter) {
   });
 }
 
-// A sender must detect the cut by missing acknowledgements, because keep-alive sends no probes
-// while data is unacknowledged.
+// A sender must detect the cut from missing acknowledgements, because TCP sends no keep-alive
+// probes while data is unacknowledged.
 TEST(CutLink, IsDetectedByAWaiterWithUnacknowledgedData) {
   expect_cut_is_detected([](Endpoint& endpoint) {
     const auto bytes = pattern(100, 0);

@@ -112,7 +112,7 @@ TEST_P(Memory, NewPagesOfRegisteredMemoryAreUsed) {
       }
       // Return the pages to the system, as when device memory is freed.
       member.transport().invalidate(buffer.region(at, kSize));
-      require(madvise(bytes.data(), kSize, MADV_REMOVE) == 0, "the pages are given back");
+      require(madvise(bytes.data(), kSize, MADV_REMOVE) == 0, "the pages are returned");
     }
   });
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests connections of unknown peers, and of ranks that claim to be another rank. The acceptor must
-// refuse and log these connections, and the streams of the ranks must still work.
+// Tests connections from unknown peers, and from ranks that claim to be another rank. The acceptor
+// must refuse and log these connections, and the ranks' streams must still work.
 #include "base/address.h"
 #include "harness.h"
 #include "shm/unix_socket.h"

@@ -29,8 +29,8 @@ struct Side {
 constexpr std::uint64_t kSmallUnit = 64;
 static_assert(sizeof(Side) == 64);
 
-// The events for which an end sleeps: bits of Wanted, or zero while the end is awake. The waker
-// clears the bits.
+// The events that a sleeping end waits for: bits of Wanted, or zero while the end is awake. The
+// waker clears the bits.
 struct Sleeper {
   std::atomic<std::uint32_t> wanted{0};
 };

@@ -24,12 +24,12 @@ using transport::Interest;
 using transport::PeerLost;
 using transport::SleepPlan;
 
-// The size of the slices in which a send is published, so that the peer copies data out while this
-// end copies more in.
+// A send is published in slices of this size, so that the peer copies data out of the ring while
+// this end copies more in.
 constexpr std::size_t kSlice = std::size_t{32} << 10;
-// The minimum free room at which a sleeping sender is woken.
+// Minimum room, in bytes, at which a sleeping sender is woken.
 constexpr std::size_t kWorthwhileRoom = Segment::kRingBytes / 4;
-// The peer is checked once in this number of calls without progress, because the check takes system
+// Calls without progress between checks of the peer. The checks are rare, because each takes system
 // calls.
 constexpr std::uint32_t kIdleCalls = 1024;
 constexpr std::chrono::milliseconds kNoRoomPause{5};

@@ -49,7 +49,7 @@ class ShmEndpoint final : public transport::Endpoint {
   void throw_if_lost() const;
 
   int own_;
-  std::unique_ptr<transport::ConnectionAttempt> attempt_;  // kept afterwards, to reserve the stream
+  std::unique_ptr<transport::ConnectionAttempt> attempt_;  // kept once done, to reserve the stream
   FileDescriptor socket_;
   FileDescriptor process_;  // pidfd of the peer's process
   FileDescriptor file_;     // set until sent, at the end that creates the memory

@@ -36,7 +36,7 @@ struct OfferedAddress {
 };
 
 // The addresses that a rank publishes, and the number of its network namespace. Without the number,
-// a peer could mistake the rank's loopback address for one of its own machine.
+// a peer could mistake the rank's loopback address for one on the peer's machine.
 struct TcpAddresses {
   std::uint64_t network = 0;
   std::vector<OfferedAddress> addresses;
@@ -47,8 +47,8 @@ struct TcpAddresses {
 [[nodiscard]] Bytes serialize(const TcpAddresses& published);
 [[nodiscard]] std::optional<TcpAddresses> parse_tcp_addresses(std::span<const std::byte> bytes);
 
-// Returns the addresses of `theirs` that can be tried from `ours`. Addresses in a subnet of one of
-// `ours` come first.
+// Returns the addresses in `theirs` that a rank with the addresses `ours` can try to reach. Those
+// in a subnet of one of `ours` come first.
 [[nodiscard]] std::vector<Address> usable_addresses(const TcpAddresses& ours,
                                                     const TcpAddresses& theirs);
 

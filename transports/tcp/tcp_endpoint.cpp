@@ -29,7 +29,7 @@ using transport::SleepPlan;
 
 constexpr std::size_t kMaxParts = 16;
 constexpr std::size_t kShortMessage = 256;
-// Maximum bytes of one recv(). More would delay sends.
+// Maximum number of bytes per recv(). Larger reads would delay sends.
 constexpr std::size_t kMaxReceive = std::size_t{256} << 10;
 constexpr std::size_t kReadAhead = std::size_t{4} << 10;
 constexpr std::chrono::seconds kLongestSleep{1};

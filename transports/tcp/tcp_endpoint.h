@@ -43,7 +43,7 @@ class TcpEndpoint final : public transport::Endpoint {
 
   int own_;
   transport::ConnectionLimits limits_;
-  std::unique_ptr<transport::ConnectionAttempt> attempt_;  // kept afterwards, to reserve the stream
+  std::unique_ptr<transport::ConnectionAttempt> attempt_;  // kept once done, to reserve the stream
   FileDescriptor socket_;
   ReceiveBuffer buffer_;
   Address local_;  // set after the connection has been established

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Direct receives. A receiver advertises a registered destination for the bytes of the stream that
-// begin at a given position, and the sender writes them there instead of to the ring. Bytes that
-// the sender wrote to the ring before it saw the advert stay in the ring. The sender writes all
-// later bytes of the advertised range directly to the destination. One advert is open at a time. An
-// advert closes when the receiver has consumed all bytes of its range, through the ring or
-// directly.
+// Direct receives. A receiver advertises a registered destination for the stream's bytes from a
+// given position on, and the sender writes them there instead of to the ring. Bytes that the sender
+// wrote to the ring before it saw the advert stay in the ring. The sender writes all later bytes of
+// the advertised range directly to the destination. One advert is open at a time. An advert closes
+// when the receiver has consumed all bytes of its range, through the ring or directly.
 #pragma once
 
 #include "verbs/flow_control.h"
@@ -25,8 +24,8 @@ struct Advert {
 };
 static_assert(sizeof(Advert) == 24);  // this is the layout in the peer's memory
 
-// Minimum size of a destination that is advertised. An advert costs as much as copying this number
-// of bytes.
+// Minimum size of an advertised destination. An advert costs as much as copying this number of
+// bytes.
 constexpr std::size_t kLeastDirect = std::size_t{16} << 10;
 // Number of slots for adverts in the sender's memory, used in rotation. Several adverts can be in
 // flight, because data from the ring may close the first advert before the sender has read it.
@@ -95,7 +94,7 @@ class ReceiverView {
   std::size_t left_ = 0;           // advertised bytes that have not been consumed
   std::size_t direct_ = 0;         // bytes written directly that have not been consumed
   bool begun_ = false;             // whether any byte was written directly
-  std::uint64_t ring_before_ = 0;  // end of the ring's bytes that precede the direct ones
+  std::uint64_t ring_before_ = 0;  // end of the bytes in the ring that precede the direct bytes
 };
 
 }  // namespace hccl::verbs

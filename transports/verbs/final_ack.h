@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The final acknowledgement: the number of bytes that an end has consumed. The end sends this
-// number over the TCP connection when it closes the stream in an orderly way. The number confirms
-// the arrival of data even if the NIC's last acknowledgement was lost, and the queue pair that
-// would have repeated that acknowledgement has been destroyed.
+// number over the TCP connection when it closes the stream gracefully. The number confirms the
+// arrival of data even if the NIC's last acknowledgement was lost and the queue pair that would
+// have repeated it is gone.
 #pragma once
 
 #include "base/fields.h"

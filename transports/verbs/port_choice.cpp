@@ -19,7 +19,7 @@ constexpr int kMaxGidIndex = 255;  // the address vector of a queue pair has one
 struct ScoredGid {
   const Gid* gid = nullptr;
   std::string objection;     // empty if there is none
-  bool last_resort = false;  // loopback, or a bridge or tunnel of containers
+  bool last_resort = false;  // loopback, or a container bridge or tunnel
 };
 
 struct ScoredPort {

@@ -77,7 +77,7 @@ class QueuePair {
   // afterwards.
   [[nodiscard]] std::span<const std::uint32_t> poll();
   // Returns whether the last poll() may have left completions in the queue. The NIC sends no
-  // notification for such completions.
+  // notification for them.
   [[nodiscard]] bool has_more() const { return has_more_; }
   [[nodiscard]] const PairFailure& failure() const { return failure_; }
 

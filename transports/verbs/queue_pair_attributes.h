@@ -49,7 +49,7 @@ struct QueuePairChange {
 [[nodiscard]] QueuePairChange to_initialized(const QueuePairParameters& parameters);
 [[nodiscard]] QueuePairChange to_ready_to_receive(const QueuePairParameters& parameters);
 [[nodiscard]] QueuePairChange to_ready_to_send(const QueuePairParameters& parameters);
-// Returns the transition to the error state, which is allowed in any state. All posted requests
+// Returns the transition to the error state, which is allowed from any state. All posted requests
 // then complete as flushed.
 [[nodiscard]] QueuePairChange to_error();
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Caches the registrations of the program's memory. Memory is registered at first use in granules
-// of 2 MiB and stays registered until its pages are freed or the budget is exhausted. The limit of
-// locked memory applies to the process, so all caches of the process share one budget.
+// of 2 MiB and stays registered until its pages are freed or the budget is exhausted. The
+// locked-memory limit applies to the process, so all its caches share one budget.
 #pragma once
 
 #include "transport/transport.h"
@@ -21,8 +21,8 @@
 
 namespace hccl::verbs {
 
-// Returns the number of bytes that all caches together may register: three quarters of the limit of
-// locked memory, or the type's maximum if no limit applies to the process.
+// Returns the number of bytes that all caches together may register: three quarters of the
+// locked-memory limit, or the type's maximum if no limit applies.
 [[nodiscard]] std::uint64_t registration_budget();
 
 // Thread safety: any thread.

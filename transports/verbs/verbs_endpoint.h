@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An endpoint of a stream over a queue pair. Establishes the queue pair, waits for events and ends
 // the stream. Sender and Receiver move the data. Both ends keep open the TCP connection over which
-// they set up the queue pairs. The connection closes when the peer's process ends, and its
+// they set up the queue pairs. The connection closes when the peer's process ends, and TCP
 // keep-alive detects a cut link while no data is sent.
 #pragma once
 
@@ -26,7 +26,7 @@ namespace hccl::verbs {
 
 class VerbsEndpoint final : public transport::Endpoint {
  public:
-  // `own` is the number of this rank.
+  // `own` is this rank.
   VerbsEndpoint(int own, int peer, std::unique_ptr<transport::ConnectionAttempt> connecting,
                 std::shared_ptr<RdmaDevice> device, std::shared_ptr<RegistrationCache> cache,
                 const transport::ConnectionLimits& limits);
@@ -62,7 +62,7 @@ class VerbsEndpoint final : public transport::Endpoint {
 
   int own_;
   transport::ConnectionLimits limits_;
-  std::unique_ptr<transport::ConnectionAttempt> attempt_;  // kept afterwards, to reserve the stream
+  std::unique_ptr<transport::ConnectionAttempt> attempt_;  // kept once done, to reserve the stream
   std::shared_ptr<RdmaDevice> device_;
   std::shared_ptr<RegistrationCache> cache_;
   FileDescriptor socket_;                   // the TCP connection

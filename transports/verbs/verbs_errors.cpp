@@ -65,9 +65,8 @@ constexpr std::array kCompletions{
           "drops UDP port 4791, or congestion without flow control (PFC)",
           ""},  // replaced by path_check()
     Cause{"RNR retry counter exceeded", Severity::peer_lost,
-          "the peer has not posted a buffer for a message for a long time: its process is stopped, "
-          "or runs "
-          "another version of hccl",
+          "the peer has not posted a receive buffer for a long time: its process is stopped, or it "
+          "runs another version of hccl",
           kSeePeer},
     Cause{"local RDD violation error", Severity::own_fault, kUnused, kReport},
     Cause{"remote invalid RD request", Severity::own_fault, kUnused, kReport},
@@ -115,8 +114,8 @@ constexpr std::array kEvents{
     Cause{"client reregistration", Severity::ignorable, kInfinibandOnly, kNothing},
     Cause{
         "GID table change", Severity::ignorable,
-        "an address of the network interface was added or removed; connections over a removed one "
-        "stop answering",
+        "an address of the network interface was added or removed; connections that use a removed "
+        "address stop working",
         "do not change addresses while ranks run"},
     Cause{"WQ fatal", Severity::own_fault, kUnused, kReport},
 };

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a small BERT with the Trainer of Transformers on every visible device. The script names no device.
+"""Trains a small BERT on all visible devices with Trainer from Transformers. The script names no device.
 
 hccl-hpu run -n 2 train_bert.py [--steps N]
 

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An emulated Gaudi device for PyTorch: the device type "hpu" on machines that have none.
+"""An emulated Gaudi device for PyTorch: the device type "hpu" on machines without a Gaudi.
 
 Importing torch changes nothing unless the environment requests the emulation. With ``HCCL_EMU_HPU=1``, which
 ``hccl-hpu run`` sets, ``import torch`` also registers the device "hpu" and the module ``torch.hpu``, and makes the
-emulation's package ``habana_frameworks`` importable. Tensors on the device are in the memory of a device that the
-library hccl emulates; PyTorch's CPU kernels compute directly on that memory. This is not a product of Habana Labs or
-Intel.
+emulation's package ``habana_frameworks`` importable. HPU tensors are in device memory that the library hccl emulates;
+PyTorch's CPU kernels compute directly on that memory. This is not a product of Habana Labs or Intel.
 """
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention over sequences whose positions are split among ranks. One exchange gives each rank all positions of some
-heads. The rank computes attention on these whole sequences. A second exchange splits the results by positions again."""
+"""Attention on sequences that are sharded across ranks. One exchange gives each rank all positions of some heads, so
+the rank computes attention on whole sequences. A second exchange shards the results by position again."""
 from __future__ import annotations
 
 import importlib.util
@@ -46,15 +46,15 @@ def exchange(tensor: torch.Tensor, group: Any, scatter: int, gather: int) -> tor
 
 
 class DistributedAttention(torch.nn.Module):
-    """Computes attention on sequences whose parts are on the ranks of a group.
+    """Computes attention on sequences that are sharded across the ranks of a group.
 
     Args:
         local_attention: the attention function, called with the queries, keys and values of this rank's heads at all
             positions.
-        sequence_process_group: the ranks.
-        scatter_idx: the dimension of the heads.
-        gather_idx: the dimension of the positions.
-        sp_stream: accepted; the current stream is used.
+        sequence_process_group: the group.
+        scatter_idx: the dimension that holds the heads.
+        gather_idx: the dimension that holds the positions.
+        sp_stream: accepted but ignored; everything runs on the current stream.
     """
 
     def __init__(self, local_attention: Any, sequence_process_group: Any, scatter_idx: int = 2, gather_idx: int = 0,
@@ -71,13 +71,12 @@ class DistributedAttention(torch.nn.Module):
         called it.
 
         Args:
-            batch_dim_idx: accepted and ignored; ``scatter_idx`` and ``gather_idx`` are the dimensions of heads and
-                positions.
+            batch_dim_idx: accepted but ignored; ``scatter_idx`` and ``gather_idx`` determine the layout.
             rotary_pos_emb: must be None.
-            args, kwargs: for the attention.
+            args, kwargs: passed to ``local_attention``.
 
         Raises:
-            NotImplementedError: ``rotary_pos_emb`` has a value.
+            NotImplementedError: ``rotary_pos_emb`` is not None.
         """
         if rotary_pos_emb is not None:
             raise NotImplementedError("DistributedAttention: rotary_pos_emb is not supported; rotate queries and "

@@ -16,15 +16,15 @@ class HabanaDataLoader(torch.utils.data.DataLoader):
 
 
 class ImageFolderWithManifest(torch.utils.data.Dataset):
-    """The images in the classes' folders, or only the images that a manifest lists.
+    """All images in folders, one for each class, or only the images that a manifest lists.
 
     Args:
-        root: the folder with one folder for each class. Classes are numbered in the order of their names.
+        root: the folder that contains one folder per class. Classes are numbered in alphabetical order.
         transform: converts an image to the first element of an item.
         target_transform: converts the number of the class to the second element of an item.
-        loader: loads an image from a path; PIL loads it as RGB if ``loader`` is None.
-        is_valid_file: returns whether a path is an image; the extension decides if ``is_valid_file`` is None.
-        manifest: a list of paths below ``root``, or a file with one such path per line; all images if it is None.
+        loader: loads an image from a path; if it is None, PIL loads images as RGB.
+        is_valid_file: returns whether a path is an image; if it is None, the extension decides.
+        manifest: a list of paths relative to ``root``, or a file with one path per line; all images if it is None.
 
     Raises:
         FileNotFoundError: there is no class, or no image.
@@ -53,7 +53,7 @@ class ImageFolderWithManifest(torch.utils.data.Dataset):
         self.imgs = self.samples
         self.targets = [number for _, number in self.samples]
         if not self.samples:
-            raise FileNotFoundError(f"ImageFolderWithManifest: no images in the classes' folders of {root}")
+            raise FileNotFoundError(f"ImageFolderWithManifest: no images in the class folders of {root}")
 
     def __len__(self) -> int:
         return len(self.samples)

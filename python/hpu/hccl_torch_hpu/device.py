@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The module ``torch.hpu`` of the emulated device.
 
-A process has one device, ``hpu:0``, as programs for Gaudi expect. Every number of a visible device refers to this
-device: ``current_device()`` stays 0, and ``set_device()`` changes nothing. An operation has ended when its call
-returns. A collective may still be running then; later operations on its tensors wait for the collective.
+A process has one device, ``hpu:0``, as programs for Gaudi expect. Every visible device number refers to this device:
+``current_device()`` stays 0, and ``set_device()`` changes nothing. Operations have ended when their calls return. Only
+collectives and messages may still be running; later operations on their tensors wait for them.
 """
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class device:  # noqa: N801  named as in torch.cuda
 
 
 class device_of(device):  # noqa: N801
-    """A context that selects the device of a tensor, as ``device`` does."""
+    """A context that selects a tensor's device. Like ``device``, it has no effect."""
 
     def __init__(self, tensor: torch.Tensor):
         super().__init__(tensor.device if tensor.is_hpu else None)
@@ -118,7 +118,7 @@ def get_device_name(device: Any = None) -> str:
 
 
 def get_device_capability(device: Any = None) -> str:
-    """Returns the version of the software that the emulation imitates, such as "1.24.0"."""
+    """Returns the release of Gaudi's software that the emulation imitates, such as "1.24.0"."""
     from hccl_torch_hpu.vendor import EMULATED_RELEASE
 
     _index_of(device)
@@ -164,7 +164,7 @@ def utilization(device: Any = None) -> int:
 
 
 def get_amp_supported_dtype() -> list[torch.dtype]:
-    """Returns the types that autocasting may choose."""
+    """Returns the types to which autocasting may convert."""
     return [torch.bfloat16, torch.float16]
 
 

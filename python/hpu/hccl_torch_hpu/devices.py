@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Determines the emulated Gaudi from ``HCCL_DEVICE_TYPE``: gaudi2, which is the default, or gaudi3. The code also
+"""Determines the emulated generation of Gaudi from ``HCCL_DEVICE_TYPE``: gaudi2 (the default) or gaudi3. The code also
 handles the first generation, which the library hccl does not emulate."""
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class synDeviceType(enum.IntEnum):  # noqa: N801 (the name that programs use)
 _TYPES = {"GAUDI": synDeviceType.synDeviceGaudi, "GAUDI2": synDeviceType.synDeviceGaudi2,
           "GAUDI3": synDeviceType.synDeviceGaudi3}
 
-# Gaudi 2 uses the 8-bit format with 4 exponent bits and a largest value of 240.
+# The largest E4M3 values. Gaudi 2 uses the variant of the format whose largest value is 240.
 _E4M3_MAX = {synDeviceType.synDeviceGaudi2: 240.0, synDeviceType.synDeviceGaudi3: 448.0}
 
 

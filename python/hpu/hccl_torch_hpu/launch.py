@@ -2,7 +2,7 @@
 """``hccl-hpu``: runs Gaudi programs on emulated devices.
 
 ``hccl-hpu run [-n N | --nodes AxB] script.py ...`` runs a script on one device, or on several as torchrun does.
-``hccl-hpu shell [command ...]`` runs a command, or a shell, in which torchrun, mpirun, accelerate launch and other
+``hccl-hpu shell [command ...]`` runs a command or a shell in which torchrun, mpirun, accelerate launch and other
 launchers find the devices. hccl-hpu itself writes nothing to stdout, and does not affect programs that are started in
 any other way.
 """
@@ -51,8 +51,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("script")
     run.add_argument("arguments", nargs=argparse.REMAINDER)
     run.set_defaults(command=_run)
-    shell = commands.add_parser("shell", help="run a command, or a shell, whose programs find the devices",
-                                description="Runs a command, or a shell, whose programs find emulated devices.")
+    shell = commands.add_parser("shell", help="run a command or a shell with emulated devices",
+                                description="Runs a command or a shell with emulated devices.")
     shell.add_argument("--verbose", action="store_true", help="print the environment variables that hccl-hpu sets")
     shell.add_argument("words", nargs=argparse.REMAINDER, metavar="command")
     shell.set_defaults(command=_shell)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of a Gaudi's media engine. The emulated device has no such engine. Programs can import the classes and derive
-from them. Creating a pipeline or a step of one raises an error that names an alternative."""
+"""Names of a Gaudi's media engine, which the emulated device lacks. Programs can import the classes and derive from
+them. Creating a pipeline or a pipeline step raises an error that names an alternative."""
 from __future__ import annotations
 
 import enum
@@ -22,7 +22,7 @@ class MediaPipe(_Absent):
 
 
 class media_function(_Absent):  # noqa: N801 (the name that programs use)
-    """A step of a pipeline that the program computes. Programs derive from it."""
+    """A pipeline step that the program itself computes. Programs derive from it."""
 
 
 class HPUGenericPytorchIterator(_Absent):

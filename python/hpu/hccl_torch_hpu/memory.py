@@ -85,7 +85,7 @@ def memory_stats(device: Any = None) -> dict[str, int]:
 
 
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
-    """Returns the statistics of the device's memory as a text, a shorter one if ``abbreviated``."""
+    """Returns the statistics of the device's memory as text, in a shorter form if ``abbreviated``."""
     stats = memory_stats(device)
     mib = 1 << 20
     lines = [

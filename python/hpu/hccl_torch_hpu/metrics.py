@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The metrics of ``hpu.metrics``: global ones count since the start of the process, local ones within a context."""
+"""The metrics of ``hpu.metrics``: global metrics count from the start of the process, local ones within a context."""
 from __future__ import annotations
 
 import contextlib

@@ -12,15 +12,14 @@ _IMPORT_FROM = dis.opmap["IMPORT_FROM"]
 def is_import_statement(frame: Any) -> bool:
     """Returns True if the frame is executing ``from module import name``.
 
-    In this statement Python replaces the text of an AttributeError with its own, so a missing name must raise
-    ImportError.
+    In this statement, Python replaces an AttributeError's text with its own, so a missing name must raise ImportError.
     """
     return frame is not None and 0 <= frame.f_lasti < len(frame.f_code.co_code) and (
         frame.f_code.co_code[frame.f_lasti] == _IMPORT_FROM)
 
 
 def raise_missing(module: str, name: str, instead: str, frame: Any) -> NoReturn:
-    """Raises an exception whose text the statement in ``frame`` preserves.
+    """Raises an exception of a type whose text the statement in ``frame`` preserves.
 
     Raises:
         ImportError: the frame is executing ``from module import name``.
@@ -33,7 +32,7 @@ def raise_missing(module: str, name: str, instead: str, frame: Any) -> NoReturn:
 
 
 def missing(module: str, instead: str, **special: str) -> Callable[[str], Any]:
-    """Returns a ``__getattr__`` for a module. The function raises an error for every name.
+    """Returns a module-level ``__getattr__`` that raises an error for every name.
 
     Args:
         module: the module's full name.
@@ -50,7 +49,7 @@ def missing(module: str, instead: str, **special: str) -> Callable[[str], Any]:
 
 
 def forwarding(module: str, target: Any) -> Callable[[str], Any]:
-    """Returns a ``__getattr__`` for a module. The function finds all names of ``target``.
+    """Returns a module-level ``__getattr__`` that looks up all names in ``target``.
 
     Args:
         module: the full name of the module that forwards.

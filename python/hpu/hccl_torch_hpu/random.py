@@ -34,7 +34,7 @@ def get_rng_state_all() -> list[torch.Tensor]:
 
 
 def set_rng_state_all(new_states: Iterable[torch.Tensor]) -> None:
-    """Sets the states of all devices of this process. Only the first state is used."""
+    """Sets the states of all devices of this process. Uses only the first state, because there is only one device."""
     for state in list(new_states)[:1]:
         set_rng_state(state)
 

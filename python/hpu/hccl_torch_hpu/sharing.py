@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors of the device cannot be sent to other processes, because each process has its own device."""
+"""HPU tensors cannot be sent to other processes, because each process has its own device."""
 from __future__ import annotations
 
 import functools
@@ -11,8 +11,8 @@ import torch
 
 
 def refuse_to_send() -> None:
-    """Makes ``torch.multiprocessing`` refuse to send tensors of the device. By default, it would share them as if they
-    were CPU tensors."""
+    """Makes ``torch.multiprocessing`` refuse to send HPU tensors. By default, it would share them as if they were CPU
+    tensors."""
     reductions = torch.multiprocessing.reductions
     wrapped = {function: _refusing(function) for function in (reductions.reduce_tensor, reductions.reduce_storage)}
     for kind, function in list(ForkingPickler._extra_reducers.items()):

@@ -69,7 +69,7 @@ def is_quantization_enabled() -> bool:
 
 
 def enable_matmul3d_2d_reshape() -> None:
-    """Lets a Gaudi compute products of three-dimensional tensors as products of matrices. The emulated device ignores
+    """Lets a Gaudi compute products of three-dimensional tensors as matrix products. The emulated device ignores
     this."""
     _state["matmul3d_2d_reshape"] = True
 
@@ -100,7 +100,7 @@ def disable_const_section_serialization() -> None:
 
 
 def enable_recompute_sdp(enabled: bool) -> None:
-    """Selects whether a Gaudi recomputes the weights of attention in the backward pass. The values are the same."""
+    """Selects whether a Gaudi recomputes attention weights in the backward pass. Does not affect the results."""
     _state["recompute_sdp"] = bool(enabled)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refuses to load the emulation if the vendor's packages are installed, because both have packages of the same
+"""Refuses to load the emulation if the vendor's packages are installed, because both contain packages with the same
 names."""
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import importlib.metadata
 import sys
 from pathlib import Path
 
-# The folder of the packages that replace the vendor's packages. It is on sys.path only if the user requests the
+# The folder of this project's replacements for the vendor's packages. It is on sys.path only if the user requests the
 # emulation.
 SHIM_FOLDER = Path(__file__).resolve().parent / "shim"
 
-# A distribution with the vendor's name belongs to this project if it contains this text.
+# Marks this project's copies: a package or distribution with the vendor's name is ours if its metadata, or the
+# beginning of its ``__init__.py``, contains this text.
 MARK = "hccl-torch-hpu"
 
 # The release of the vendor's software whose names and arguments the emulation provides.
@@ -22,7 +23,7 @@ _VENDOR_DISTRIBUTION = "habana-torch-plugin"
 
 
 class VendorPackageError(ImportError):
-    """Raised if the vendor's packages are installed. The emulation does not load beside them."""
+    """Raised if the vendor's packages are installed. The emulation does not load alongside them."""
 
 
 def refuse_beside_vendor() -> None:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registers autocasting for the HPU, with the lists of operations that all of PyTorch's devices
+// Registers autocasting for the HPU, with the lists of operations that PyTorch's accelerators
 // share.
 #include "registration.h"
 

@@ -24,9 +24,9 @@ constexpr std::chrono::seconds kTimeout{5};
 
 std::atomic<bool> has_run{false};
 
-// Runs a backward pass that computes nothing and has no Python objects. PyTorch's thread runs this
-// pass after all tasks of other passes, because it prefers nodes with high sequence numbers.
-// Sequence numbers start at 0 in each thread of the program, so call this function on a new thread.
+// Runs a backward pass that computes nothing and has no Python objects. PyTorch's thread runs nodes
+// with high sequence numbers first. Each thread of the program numbers its nodes from 0, so call
+// this function on a new thread: its pass then runs after the tasks of all other passes.
 void run_last_pass() {
   const at::Tensor leaf = at::empty({0}, kHpu).requires_grad_();
   const at::Tensor root = leaf.clone();
@@ -35,8 +35,8 @@ void run_last_pass() {
 
 }  // namespace
 
-// A call without the interpreter's lock comes from PyTorch's thread: programs select a device
-// through Python, and therefore hold the lock.
+// A caller that does not hold the GIL is PyTorch's thread: programs select a device through Python,
+// and therefore hold the GIL.
 void AutogradThread::notice_task() noexcept {
   if (!has_run.load(std::memory_order_relaxed) && PyGILState_Check() == 0) has_run = true;
 }
@@ -49,12 +49,12 @@ void AutogradThread::settle() noexcept {
     std::thread(std::move(pass)).detach();
     if (end.wait_for(kTimeout) == std::future_status::timeout) {
       std::fputs(
-          "hccl_torch_hpu: a backward pass is still running while the program ends, so the process "
-          "may abort; let the thread that called backward() end first\n",
+          "hccl_torch_hpu: a backward pass is still running at exit, so the process may abort; "
+          "wait for the thread that called backward() before the program exits\n",
           stderr);
     }
   } catch (const std::exception&) {
-    // No thread can be started, so the program ends without the wait. An error of the pass itself
+    // No thread could be started, so the program exits without waiting. An error in the pass itself
     // is not caught here: it is stored in `end`, and ends the wait early.
   }
 }

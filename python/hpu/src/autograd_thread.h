@@ -7,14 +7,13 @@ namespace hccl_torch_hpu {
 
 class AutogradThread {
  public:
-  // Records that PyTorch's thread runs tasks, if the calling thread is that thread. Call it when a
-  // device is selected, which PyTorch does before each task. Thread safety: any thread.
+  // If called by PyTorch's thread, records that this thread runs tasks. Call it when a device is
+  // selected, which PyTorch does before each task. Thread safety: any thread.
   static void notice_task() noexcept;
-  // Blocks until the thread has finished all backward passes and no longer needs the interpreter's
-  // lock. The thread still releases Python objects after backward() has returned. If the thread
-  // requested the lock while the interpreter ends, the process would abort. Gives up after 5 s,
-  // with a message on stderr. Does nothing if the thread has run no task. Call it without the
-  // interpreter's lock.
+  // Blocks until the thread has finished all backward passes and no longer needs the GIL. Even
+  // after backward() has returned, the thread may still be releasing Python objects, and requesting
+  // the GIL during interpreter shutdown would abort the process. Gives up after 5 s and prints a
+  // message to stderr. Does nothing if the thread has run no task. Call it without holding the GIL.
   static void settle() noexcept;
 };
 

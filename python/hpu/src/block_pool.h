@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of the emulated device for HPU tensors. Small blocks are parts of slabs. Slabs and large
-// blocks come from hccl_torch's MemoryPool.
+// Allocates the emulated device's memory to HPU tensors. Small blocks are carved out of slabs.
+// Slabs and large blocks come from hccl_torch's MemoryPool.
 #pragma once
 
 #include <array>

@@ -16,9 +16,9 @@ class Conversion {
   // Returns a CPU tensor over the memory of an HPU tensor. Blocks until collectives and messages
   // that use this memory have ended. Throws c10::NotImplementedError for a sparse tensor.
   [[nodiscard]] at::Tensor to_host(const at::Tensor& tensor);
-  // Returns a result of the operation as an HPU tensor: the argument itself, a view of the argument
-  // that shares its storage, or a tensor with a new storage. First copies a result that is not in
-  // the device's memory to the device.
+  // Returns a result of the operation as an HPU tensor: an argument itself, a view that shares an
+  // argument's storage, or a tensor with a new storage. If the result is not in device memory,
+  // copies it there first.
   [[nodiscard]] at::Tensor to_device(const at::Tensor& result);
   // Returns a hash of the arguments' shapes and types.
   [[nodiscard]] std::size_t signature() const;
@@ -35,8 +35,8 @@ class Conversion {
     c10::StorageImpl* host;
     c10::Storage device;
   };
-  // Returns an HPU storage over the storage of `host`, and the argument that has this HPU storage,
-  // or null if none has it.
+  // Returns an HPU storage over the storage of `host`, and the argument that owns this HPU storage,
+  // or null if none does.
   [[nodiscard]] std::pair<c10::Storage, const Argument*> device_storage_of(const at::Tensor& host);
 
   c10::SmallVector<Argument, 6> arguments_;

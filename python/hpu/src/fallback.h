@@ -36,12 +36,12 @@ class Fallback final : public c10::OperatorKernel {
   const bool takes_numbers_in_lists_;  // whether its lists may hold zero-dimensional CPU tensors
   const std::uint64_t written_;        // one bit per argument that the operation writes to
   const std::int64_t generator_;       // index of the argument that is a generator, or -1
-  const bool draws_unasked_;           // whether it draws from a generator that is not an argument
+  const bool draws_unasked_;           // whether it draws random numbers but takes no generator
   const std::int64_t cpu_result_;      // index of the result that stays on the CPU, or -1
   std::atomic<std::uint64_t>& calls_;
 };
 
-// Runs any operation that has no Fallback of its own, such as an operation of an extension.
+// Runs any operation that has no Fallback of its own, such as one from an extension.
 void call_fallback(const c10::OperatorHandle& operation, c10::DispatchKeySet keys,
                    torch::jit::Stack* stack);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers of the device. Its generators use the CPU's algorithm, but have their own states.
+// Random numbers of the device. Its generators use the CPU's algorithm, but each has its own state.
 #pragma once
 
 #include <mutex>
@@ -9,7 +9,7 @@
 
 namespace hccl_torch_hpu {
 
-// Returns the generator from which operations without a generator argument draw.
+// Returns the generator that operations use if they are not given one.
 [[nodiscard]] const at::Generator& default_generator();
 // Returns a new generator with the default seed.
 [[nodiscard]] at::Generator make_generator();
@@ -18,8 +18,8 @@ namespace hccl_torch_hpu {
 [[nodiscard]] at::Generator host_generator(const at::Generator& generator);
 
 // While the object lives, the CPU's default generator has the state of the device's default
-// generator. Some kernels draw from the CPU's generator without taking it as an argument. Only one
-// such object exists at a time; the constructor blocks until there is no other.
+// generator, for kernels that draw from the CPU's generator without taking it as an argument. The
+// constructor blocks while another DefaultDraws exists.
 class DefaultDraws {
  public:
   DefaultDraws();

@@ -31,8 +31,8 @@ void check_options(std::optional<at::Layout> layout, std::optional<at::Device> d
   if (device) require_visible_device(*device);
 }
 
-// Returns whether to fill new memory with values that reveal the use of uninitialised memory, as
-// torch.use_deterministic_algorithms() requires.
+// Returns whether torch.use_deterministic_algorithms() requires new memory to be filled with values
+// that reveal the use of uninitialised memory.
 bool fills_new_memory() {
   return at::globalContext().deterministicAlgorithms() &&
          at::globalContext().deterministicFillUninitializedMemory();
@@ -59,7 +59,7 @@ at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride,
                                                             c10::dtype_or_default(type)));
 }
 
-// Returns a tensor of zeros that has no memory, which autograd uses as a factor.
+// Returns a tensor of zeros without memory. Autograd uses it as a factor.
 at::Tensor efficient_zero_tensor(at::IntArrayRef size, std::optional<at::ScalarType> type,
                                  std::optional<at::Layout> layout, std::optional<at::Device> device,
                                  std::optional<bool> /*pin_memory*/) {

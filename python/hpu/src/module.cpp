@@ -50,7 +50,7 @@ void load() {
 
 PYBIND11_MODULE(_C, module) {
   using namespace hccl_torch_hpu;
-  module.doc() = "The C++ side of hccl_torch_hpu; not for programs.";
+  module.doc() = "The C++ part of hccl_torch_hpu, for internal use.";
   load();
   module.def("device_count", &visible_devices);
   module.def("is_in_forked_process", [] { return BlockPool::instance().is_in_forked_process(); });

@@ -10,7 +10,7 @@ namespace hccl_torch_hpu {
 // PyTorch differ from those of the PyTorch for which the device was built.
 void register_device();
 
-// Returns a new library of kernels, which stay registered until the process ends.
+// Returns a new kernel library. Its kernels stay registered until the process ends.
 [[nodiscard]] torch::Library& library_for(const char* name_space, c10::DispatchKey key);
 
 // The parts of register_device():

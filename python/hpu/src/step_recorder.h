@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records the operations of each step in lazy mode. A real device would compile each step to one
+// Records the operations of each step in lazy mode. A real device would compile each step into one
 // graph.
 #pragma once
 

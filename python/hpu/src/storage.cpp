@@ -41,7 +41,7 @@ class HostSideAllocator final : public c10::Allocator {
   }
 };
 
-// The interface by which torch.accelerator queries the device's memory.
+// The interface through which torch.accelerator queries the device's memory.
 class HpuAllocator final : public c10::DeviceAllocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
@@ -91,8 +91,8 @@ c10::Storage wrap_storage(const c10::Storage& host) {
                                                             allocator(), true));
 }
 
-// Returns the CPU storage. An HPU storage over foreign memory has none before the first call, which
-// creates the CPU storage.
+// Returns the CPU storage. An HPU storage over foreign memory has none at first; the first call
+// creates it.
 c10::StorageImpl* host_storage(c10::StorageImpl* device) {
   c10::DataPtr& pointer = device->_mutable_data_ptr_no_checks();
   if (pointer.get_deleter() != &release_host) {

@@ -16,10 +16,11 @@ void require_visible_device(c10::Device device);
 
 // Returns the HPU allocator, whose blocks own CPU storages. The allocator has static lifetime.
 [[nodiscard]] c10::Allocator* allocator();
-// Returns an allocator of CPU memory on the device. The allocator has static lifetime.
+// Returns an allocator of device memory that PyTorch treats as CPU memory. The allocator has static
+// lifetime.
 [[nodiscard]] c10::Allocator* host_side_allocator();
 
-// Returns an HPU storage over the bytes of a CPU storage on the device.
+// Returns an HPU storage over the bytes of a CPU storage in device memory.
 [[nodiscard]] c10::Storage wrap_storage(const c10::Storage& host);
 // Returns the CPU storage of an HPU storage, which keeps the CPU storage alive.
 [[nodiscard]] c10::StorageImpl* host_storage(c10::StorageImpl* device);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device's streams and events for PyTorch, based on the library's streams and events. A stream
-// orders only the work that is queued on the library's stream. Operations on tensors have ended
-// when their calls return.
+// orders only the work queued on the library's stream. Operations on tensors have ended by the time
+// their calls return.
 #pragma once
 
 #include "device.h"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.utils._pytree import tree_flatten
 
-# Relative and absolute tolerance of each type. Most results have equal bits.
+# Relative and absolute tolerances by type. Most results are bit-identical.
 _TOLERANCES = {torch.bfloat16: (1.6e-2, 1e-2), torch.float16: (1.6e-2, 1e-2)}
 
 
@@ -80,8 +80,8 @@ def require_same(device: object, host: object, device_inputs: object, host_input
 
 
 class Arguments:
-    """The arguments of a call on the device and on the CPU, used to compare the changes that the
-    call makes."""
+    """The arguments of a call on the device and on the CPU. Compares the changes that the call
+    makes to them."""
 
     def __init__(self, device: object, host: object):
         self._device, self._host = device, host
@@ -92,8 +92,8 @@ class Arguments:
         return [one._version for one in tree_flatten(tree)[0] if isinstance(one, torch.Tensor) and not one.is_inference()]
 
     def require_changed_alike(self) -> None:
-        """Raises Difference unless values and extents agree and the call wrote to the arguments
-        equally often on both sides."""
+        """Raises Difference unless values and shapes agree, and the call wrote to the arguments
+        equally often on both devices."""
         device, host = ([one for one in tree_flatten(tree)[0] if isinstance(one, torch.Tensor)]
                         for tree in (self._device, self._host))
         require_same(device, host, (), (), "argument", with_history=False)

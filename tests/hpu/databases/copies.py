@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies a sample's tensors from the device to the CPU and keeps strides, shared storages and lazy
-bits."""
+"""Copies a sample's tensors from the device to the CPU, preserving strides, shared storages and
+lazy bits."""
 from __future__ import annotations
 
 import torch
@@ -20,7 +20,7 @@ class Copier:
         return self._storages[storage._cdata]
 
     def copy(self, value: object) -> object:
-        """Returns a device tensor as a CPU tensor, a device as the CPU, and any other value
+        """Returns a CPU tensor for a device tensor, the CPU for a device, and any other value
         unchanged."""
         if isinstance(value, torch.device):
             return torch.device("cpu") if value.type == "hpu" else value

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the faulty samples of PyTorch's database of operations. The device must refuse them with the
-errors in the database."""
+"""Runs the faulty samples in PyTorch's database of operations. The device must reject them with the
+errors that the database expects."""
 from __future__ import annotations
 
 import re
@@ -37,7 +37,7 @@ def check(info: OpInfo, error: ErrorInput, number: int) -> None:
         if re.search(error.error_regex, str(raised)) is None:
             raise Difference(f"the text is {str(raised).splitlines()[0]!r}, not {error.error_regex!r}") from raised
         return
-    raise Difference(f"nothing was raised, but should be {error.error_regex!r}")
+    raise Difference(f"nothing was raised, but the database expects {error.error_regex!r}")
 
 
 def run(name: str) -> dict[str, str]:

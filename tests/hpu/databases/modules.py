@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs PyTorch's database of modules on the device and on the CPU, and compares results and the
+"""Runs PyTorch's database of modules on the device and on the CPU. Compares the results, and the
 gradients of inputs and parameters."""
 from __future__ import annotations
 

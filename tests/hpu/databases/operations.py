@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the checks of one operation of PyTorch's database on the device and on the CPU."""
+"""Checks one operation in PyTorch's database: runs it on the device and on the CPU."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils._pytree import tree_flatten, tree_map
 
-# The largest number of samples of an operation that a check runs.
+# The maximum number of an operation's samples that a check runs.
 _SAMPLES = 8
 
 OPERATIONS: dict[str, OpInfo] = {}
@@ -50,7 +50,7 @@ def _inputs(sample: SampleInput) -> object:
 
 def _run_both(function: Callable, device: SampleInput, host: SampleInput) -> tuple[object, object] | None:
     """Runs the function on both samples. Returns both results, or None if both the CPU and the
-    device refuse the sample."""
+    device reject the sample."""
     try:
         want = _call(function, host)
     except Exception:
@@ -83,7 +83,7 @@ def non_contiguous(sample: SampleInput) -> SampleInput:
 
 
 def check_in_place(info: OpInfo, dtype: torch.dtype) -> None:
-    """Compares the variant that writes to its first argument."""
+    """Compares the in-place variant, which writes to its first argument."""
     variant = info.inplace_variant
     if variant is None or dtype not in info.dtypes:
         raise NotApplicable
@@ -108,7 +108,7 @@ def _poisoned_like(result: object) -> object:
 
 
 def check_out(info: OpInfo, dtype: torch.dtype) -> None:
-    """Compares results written to ``out=`` arguments of the right size and of size 0."""
+    """Compares results written to ``out=`` arguments that have the right size or size 0."""
     if not info.supports_out or dtype not in info.dtypes or info.name in _UNDEFINED:
         raise NotApplicable
     for sample, host in _samples(info, dtype, False):
@@ -129,7 +129,7 @@ def check_out(info: OpInfo, dtype: torch.dtype) -> None:
 
 
 def _write_out(info: OpInfo, samples: tuple[SampleInput, SampleInput], outs: list) -> bool:
-    """Writes to ``out=`` on the CPU and on the device. Returns False if the CPU refuses."""
+    """Writes to ``out=`` on the CPU and on the device. Returns False if the CPU refuses to."""
     for on_host, one, out in ((True, samples[1], outs[1]), (False, samples[0], outs[0])):
         torch.manual_seed(2)
         try:

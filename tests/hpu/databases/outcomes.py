@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outcomes of the checks of one entry of a database."""
+"""Runs all checks for a database entry and collects their outcomes."""
 from __future__ import annotations
 
 import warnings

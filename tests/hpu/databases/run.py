@@ -2,8 +2,8 @@
 """Runs PyTorch's databases of operations, modules, optimizers and faulty calls on the emulated device.
 
 The entries run in forked processes, a few per process, so that a crash fails only one entry. Prints
-the number of checks of each database, and each failure that is not in the list of exceptions. Exits
-with 1 if there is such a failure or if an exception is no longer needed.
+the number of checks for each database, and each failure that is not in the list of exceptions.
+Exits with 1 if there is an unlisted failure, or if a listed exception is no longer needed.
 """
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _run_all(database: str, names: list[str], jobs: int) -> dict[str, dict[str, 
 
 
 def _read_exceptions(database: str) -> set[tuple[str, str]]:
-    """Returns the known failures, each as an entry and a check."""
+    """Returns the known failures as {(entry, check)}."""
     lines = [line.split("|") for line in _EXCEPTIONS.read_text(encoding="utf-8").splitlines()
              if line and not line.startswith("#")]
     return {(line[1].strip(), line[2].strip()) for line in lines if line[0].strip() == database}

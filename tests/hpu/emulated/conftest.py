@@ -18,8 +18,8 @@ TIME_LIMIT_S = 300
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# An installed package takes precedence, because it has the compiled extension. The sources suffice
-# for everything except the device.
+# An installed package takes precedence, because it has the compiled extension. Only tests that use
+# the device need the extension.
 if importlib.util.find_spec("hccl_torch") is None:
     sys.path.insert(0, str(ROOT / "python"))
 if importlib.util.find_spec("hccl_torch_hpu") is None:
@@ -38,7 +38,7 @@ HAS_DEVICE = hasattr(torch, "hpu") and torch.hpu.is_available()
 @pytest.fixture(params=["cpu", pytest.param("hpu", marks=pytest.mark.skipif(
     not HAS_DEVICE, reason="needs the installed emulation and HCCL_EMU_HPU=1"))])
 def device(request):
-    """Returns the device of a test's tensors."""
+    """Returns the device on which a test creates its tensors."""
     torch.manual_seed(0)
     return torch.device(request.param)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests steps, switches, metrics, compilation, data loading, measurements of models, and hl-smi."""
+"""Tests steps, switches, metrics, compilation, data loading, model measurement, and hl-smi."""
 import json
 import os
 import re

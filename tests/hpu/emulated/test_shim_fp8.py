@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests 8-bit casts and products, and training with them: error bounds, scales, and falling
-losses."""
+"""Tests casts to 8-bit floats, their products, and training with them: error bounds, scales, and
+falling losses."""
 import copy
 
 import pytest
@@ -204,7 +204,7 @@ def test_linear_without_its_own_parameters(device):
 
 
 def scales_of(settings, amaxes, device):
-    """Returns the scale of the input after each step. ``amaxes`` holds the largest magnitude of
+    """Returns the input's scale after each step. ``amaxes`` holds the input's largest magnitude in
     each step."""
     layer = te.Linear(4, 4, device=device)
     found = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that replayed recordings of forward and backward passes use the current values of their
+"""Tests that recorded forward and backward passes, when replayed, use the current values of their
 inputs."""
 import collections
 import copy
@@ -94,7 +94,7 @@ def test_gradients_accumulate_in_a_recording(device):
 
 
 def test_gradients_are_packed_and_unpacked_by_recordings_as_optimum_does(device):
-    """Two recordings must work if a collective changes their common buffer between the replays."""
+    """Two recordings must work if a collective changes their shared buffer between replays."""
     gradients = [torch.randn(3).to(device), torch.randn(2, 2).to(device)]
     buffer = torch.zeros(7).to(device)
     views = [buffer[:3].reshape(3), buffer[3:].reshape(2, 2)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests values and gradients of the fused kernels against torch's own functions and plain
+"""Tests the fused kernels' values and gradients against torch's own functions and plain
 formulas."""
 import math
 

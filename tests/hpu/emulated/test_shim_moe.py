@@ -20,7 +20,7 @@ def make(device, permuted, experts=5, hidden=6, inner=8, tokens=7):
 
 
 def loop(x, routing, weights, matrices, permuted, activation, first, last):
-    """Computes the result token by token and expert by expert."""
+    """Computes the expected result token by token and expert by expert."""
     rows = []
     for token in range(x.size(0)):
         total = torch.zeros_like(x[token])

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests optimizers against those of torch, or against the formulas of their papers if torch lacks
-them."""
+"""Tests optimizers against torch's, or against the formulas in their papers if torch lacks them."""
 import copy
 
 import pytest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests two ranks: attention over a sequence that is divided between the ranks, scales that both
+"""Tests two ranks: attention over a sequence that is sharded across the ranks, scales that both
 ranks share, and collectives in recordings."""
 import os
 import subprocess

@@ -22,8 +22,8 @@ OF_THE_DEVICE = ("Event", "Stream", "stream", "current_device", "default_stream"
 
 
 def resolve(name):
-    """Returns the object of a dotted name: imports the longest prefix that is a module, as programs
-    do, and looks up the rest as attributes."""
+    """Returns the object with a dotted name: imports the longest prefix that is a module, as
+    programs do, and looks up the rest as attributes."""
     parts = name.split(".")
     for length in range(len(parts), 0, -1):
         module = ".".join(parts[:length])

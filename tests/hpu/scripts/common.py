@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Helpers of the training scripts: data, a model, checks on all ranks, and the report of rank 0."""
+"""Helpers for the training scripts: data, a model, checks on all ranks, and rank 0's report."""
 import json
 import os
 import tempfile
@@ -32,13 +32,13 @@ def make_data(batches: int = STEPS) -> torch.utils.data.TensorDataset:
 
 
 def weights(model: torch.nn.Module) -> torch.Tensor:
-    """Returns all parameters as one vector, on the device of the model."""
+    """Returns all parameters as one vector on the model's device."""
     return torch.cat([one.detach().float().flatten() for one in model.parameters()])
 
 
 def require_trained_together(model: torch.nn.Module, before: torch.Tensor, steps: int, on_hpu: bool = True) -> None:
-    """Requires that the weights have changed and have the same bits on all ranks, and that hccl has
-    reduced the gradients of every step in place, without staging."""
+    """Requires that the weights have changed and are bit-identical on all ranks, and that hccl has
+    reduced every step's gradients in place, without staging."""
     own = weights(model)
     assert not torch.equal(own.cpu(), before.cpu()), "the weights have not changed"
     if not is_distributed():
@@ -59,8 +59,7 @@ def require_trained_together(model: torch.nn.Module, before: torch.Tensor, steps
 
 def report(model: torch.nn.Module, losses: list[float], **more) -> None:
     """On rank 0, writes the results that the test compares, including every weight, to a file and
-    prints the name of the file. A line with all the results could mix with the lines of other ranks
-    in their common pipe."""
+    prints its name. Printed results could mix with other ranks' lines in their pipe."""
     if rank() == 0:
         world = dist.get_world_size() if is_distributed() else 1
         with tempfile.NamedTemporaryFile("w", prefix="report-", suffix=".json", delete=False) as file:

@@ -14,8 +14,7 @@ _ROUNDS = 20
 
 
 def replace_memory_in_use(rank: int, total: float) -> None:
-    """Replaces or frees the memory of a tensor that a collective uses, and allocates other
-    memory."""
+    """Replaces or frees a tensor's memory while a collective uses it, then allocates memory."""
     other = torch.zeros(4, device="hpu")
     for take in (lambda tensor: tensor.set_(other), lambda tensor: setattr(tensor, "data", other),
                  lambda tensor: tensor.untyped_storage().resize_(0)):
@@ -46,9 +45,9 @@ def grow_during_a_collective(rank: int, total: float) -> None:
 
 
 def read_results_copied_back(rank: int, total: float) -> None:
-    """Reads the result of a collective on a strided tensor while another thread starts a
-    collective. When the first collective ends, the backend copies the result to the tensor from a
-    contiguous tensor."""
+    """Reads the result of a collective on a strided tensor while another thread starts a second
+    collective. When the first one ends, the backend copies its result into the strided tensor from
+    a contiguous one."""
     small = torch.ones(4, device="hpu")
     for _ in range(_ROUNDS):
         base = torch.full((1000, 1000), float(rank + 1), device="hpu")
@@ -86,7 +85,7 @@ def write_to_pending_message(rank: int, total: float) -> None:
 
 
 def use_pending_receives(rank: int, total: float) -> None:
-    """Uses tensors with pending receives by tag or from any rank."""
+    """Uses tensors while receives into them, by tag or from any rank, are pending."""
     uses = ((lambda tensor: tensor.mul_(2), 10.0), (lambda tensor: dist.all_reduce(tensor, op=dist.ReduceOp.AVG), 5.0),
             (lambda tensor: dist.broadcast(tensor, 1), 5.0))
     for asked in ({"src": 0, "tag": 5}, {"src": None, "tag": 0}, {"src": None, "tag": 5}):

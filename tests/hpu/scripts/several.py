@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs programs in order in one process, which imports their common modules only once. Prints the
-number of hccl calls that each program made.
+"""Runs programs one after another in one process, so that shared modules are imported only once.
+Prints the number of hccl calls that each program made.
 
 several.py PROGRAM ARGUMENT... + PROGRAM ARGUMENT...
 """

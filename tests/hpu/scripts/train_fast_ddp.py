@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains with gradients that Optimum's unchanged fast_ddp.py reduces over hccl.
+"""Trains while Optimum's unchanged fast_ddp.py reduces the gradients over hccl.
 
 train_fast_ddp.py graphs|plain|stale|cpu      stale: graphs whose replay does nothing, which the test must notice
 """

@@ -35,8 +35,8 @@ class Model(LightningModule):
         return torch.optim.AdamW(self.parameters(), lr=1e-2)
 
     def loader(self):
-        """Returns the data in the order of one process. The sampler that Lightning adds for several
-        ranks would shuffle the data."""
+        """Returns the data in the order that a single process uses. With several ranks, Lightning
+        would add a sampler that shuffles the data."""
         world = dist.get_world_size() if is_distributed() else 1
         sampler = torch.utils.data.DistributedSampler(make_data(), shuffle=False) if is_distributed() else None
         return torch.utils.data.DataLoader(make_data(), batch_size=GLOBAL_BATCH // world, sampler=sampler)

@@ -20,8 +20,8 @@ def make_bert() -> BertForSequenceClassification:
     model = BertForSequenceClassification(BertConfig(
         vocab_size=64, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64,
         hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0))
-    # Tells Trainer that the model's loss is a mean. By default, Trainer treats the loss as a sum
-    # over all devices and multiplies the loss by the number of devices.
+    # Tells Trainer that the model's loss is a mean. Otherwise, Trainer would treat it as a sum over
+    # all devices and multiply it by the number of devices.
     model.accepts_loss_kwargs = False
     return model
 
@@ -62,7 +62,7 @@ def main() -> None:
     parser.add_argument("more", nargs="*")
     options = parser.parse_args()
     more = {name: ast.literal_eval(value) for name, value in (one.split("=", 1) for one in options.more)}
-    # If a backend is set, Accelerate expects other processes.
+    # With a backend, Accelerate would expect several processes.
     backend = "hccl" if "WORLD_SIZE" in os.environ else None
     arguments = TrainingArguments(options.folder, ddp_backend=backend, max_steps=STEPS, logging_steps=1, report_to=[],
                                   learning_rate=1e-2, adam_epsilon=1e-3,

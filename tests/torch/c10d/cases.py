@@ -26,7 +26,7 @@ class LikeGloo(str):
 
 
 class Environment(dict):
-    """An environment for the import of the suite, in which BACKEND is a LikeGloo name."""
+    """An environment for importing the suite, in which BACKEND is a LikeGloo name."""
 
     def __getitem__(self, name):
         return LikeGloo(BACKEND) if name == "BACKEND" else super().__getitem__(name)
@@ -35,7 +35,7 @@ class Environment(dict):
 from torch.testing._internal import common_distributed  # noqa: E402
 
 common_distributed.DistTestCases.backend_feature["plugin"].add(BACKEND)
-common_distributed.TEST_HPU = False  # the accelerator tests call CUDA by name
+common_distributed.TEST_HPU = False  # the suite's accelerator tests name CUDA explicitly
 real_environment = os.environ
 os.environ = Environment(os.environ)
 try:

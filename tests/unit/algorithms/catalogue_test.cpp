@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the algorithms of the catalogue, and the binary trees that some of them use.
+// Tests the catalogue's algorithms, and the binary trees that some of them use.
 
 #include "algorithms/catalogue.h"
 
@@ -155,8 +155,8 @@ TEST_P(Catalogue, HoldsInEveryChannelAndPipeline) {
   }
 }
 
-// Algorithms whose number of transfers grows with the square of the number of ranks are tested with
-// up to 512 ranks, all others with up to 4096.
+// Algorithms whose transfers grow in number with the square of the ranks are tested with up to 512
+// ranks, all others with up to 4096.
 TEST_P(Catalogue, HoldsForManyRanks) {
   schedule::Shape shape{.collective = GetParam().collective, .pipeline = 4};
   const std::set<std::string_view> light = {"tree", "chain", "dissemination"};

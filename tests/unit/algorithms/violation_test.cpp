@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Negative controls. The verifier must find a violation in faulty schedules and give the right
-// reason.
+// Negative controls. The verifier must reject faulty schedules, and for the right reason.
 #include "algorithms/catalogue.h"
 #include "all_ranks.h"
 #include "proof/verifier.h"
@@ -143,7 +142,7 @@ TEST(Violation, MissingForwardIsCaught) {
   });
 }
 
-// The verifier must detect schedules for a root that is not the root of the call.
+// The verifier must detect schedules for a root other than the call's.
 TEST(Violation, WrongRootIsCaught) {
   for (const Algorithm& algorithm : flat()) {
     if (algorithm.collective != Collective::broadcast && algorithm.collective != Collective::reduce)
@@ -166,8 +165,8 @@ TEST(Violation, DifferentFoldOrderOnOneRankIsCaught) {
   EXPECT_EQ(violation->property, Property::same_bits) << violation->text;
 }
 
-// A schedule for calls out of place may overwrite data that is still needed if it runs in place.
-// The verifier must detect that.
+// A schedule for out-of-place calls that runs in place may overwrite data that is still needed. The
+// verifier must detect that.
 TEST(Violation, OutOfPlaceScheduleRunInPlaceIsCaught) {
   for (const auto& [name, collective] : {std::pair{"one_shot", Collective::all_reduce},
                                          {"direct", Collective::all_reduce},

@@ -162,8 +162,8 @@ TEST_F(FailureLogTest, SuccessForgivesOnlyTries) {
   EXPECT_NE(captured.next_write().find("repeated 1 time"), std::string::npos);
 }
 
-// If the period's limit of lines is reached, a failure is neither logged nor stored, but still
-// evicts the oldest entry. All newer entries must remain.
+// Once a period has reached its limit of lines, a further failure is neither logged nor stored, but
+// still evicts the oldest entry. All newer entries must remain.
 TEST_F(FailureLogTest, EvictionKeepsNewerFailures) {
   constexpr int kFailures = 256;
   const auto at = [](int failure) { return kStart + (failure / 10) * FailureLog::kPeriod; };

@@ -26,7 +26,7 @@ using test::ScopedEnvironment;
 
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
-// Returns the text of the error that `value` causes, or an empty string if the value is accepted.
+// Returns the error text that `value` causes, or an empty string if the value is accepted.
 std::string refusal(const std::string& name, const std::string& value) {
   const ScopedEnvironment environment(name, value);
   return test::error_of(hcclInvalidArgument, parse_environment);

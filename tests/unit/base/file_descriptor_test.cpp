@@ -136,7 +136,7 @@ FileDescriptor file_with_seals(int seals) {
   return file;
 }
 
-// Returns the text of the refusal, or an empty string if the file is accepted.
+// Returns the error text, or an empty string if the file is accepted.
 std::string refusal_of(const FileDescriptor& file, std::uint64_t bytes = kBytes) {
   return test::error_of(hcclSystemError, [&] { require_sealed(file, bytes, "rank 3"); });
 }

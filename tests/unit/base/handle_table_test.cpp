@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A handle must find only its own object. The removal of an object must wait for pins, but not for
-// holds.
+// A handle must find only its own object. Removing an object must wait for pins, but not for holds.
 #include "base/handle_table.h"
 
 #include <algorithm>

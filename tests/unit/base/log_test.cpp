@@ -112,7 +112,7 @@ TEST(Log, ErrorForUnopenableFileNamesVariable) {
   EXPECT_EQ(error.find("HCCL_DEBUG_FILE"), 0U) << error;
 }
 
-// Returns the text of the refusal, or an empty string if the path is accepted.
+// Returns the error text, or an empty string if the path is accepted.
 std::string refusal_of(const std::filesystem::path& path) {
   Config config;
   config.log_file = path.string();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests addresses and interfaces, and the owner of the other end of a connection.
+// Tests addresses and interfaces, and which user owns a connection's other end.
 
 #include "base/address.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connects a test to the library's listening sockets, and sends given bytes.
+// Connects a test to the library's listening sockets, and sends bytes of the test's choice.
 #pragma once
 
 #include "base/address.h"

@@ -48,8 +48,8 @@ class Death : public testing::TestWithParam<Child> {
     });
   }
 
-  // Starts a rank that kills itself after `stage` (1: the server has accepted the rank, 2: all
-  // ranks have joined), as soon as the board's stage is not negative.
+  // Starts a rank that joins up to `stage` (1: the server has accepted the rank, 2: all ranks have
+  // joined), and kills itself as soon as the board's stage is not negative.
   void start_victim(Processes& processes, int rank, int size, int stage, bool maker) {
     processes.start(rank, {}, [=, this, &processes](Report& report) {
       const UniqueId id = decode(shared_id(processes.board(), maker));
@@ -193,8 +193,8 @@ TEST(Failure, OfLeadersSegmentReachesAllRanks) {
             static_cast<void>(join(id, 3, rank, contribution_of(rank), refuse_segment,
                                    Deadline::after(kPatience)));
           });
-          // Rank 0 waits, because the report of its exit might reach the other ranks before its
-          // error does.
+          // Rank 0 waits, because the news of its exit might reach the other ranks before its error
+          // does.
           const auto has_error = [&](int other) { return processes.report(other).code != 0; };
           if (rank == 0)
             static_cast<void>(wait_until([&] { return has_error(1) && has_error(2); }));

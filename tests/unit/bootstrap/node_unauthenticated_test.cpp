@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Outsiders connect to the Unix socket of a node's leader, as the same user or as another one. The
-// exchange must continue regardless of the bytes that an outsider sends, and the leader must close
-// an outsider's descriptors.
+// Outsiders connect to the Unix socket of a node's leader, as the same user or as a different user.
+// The exchange must continue regardless of the bytes that an outsider sends, and the leader must
+// close an outsider's descriptors.
 #include "base/passed_descriptors.h"
 #include "base/secret.h"
 #include "bootstrap/join.h"

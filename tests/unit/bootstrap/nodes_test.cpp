@@ -143,7 +143,7 @@ std::string table_error_across(const Nodes& nodes, const RankTable& table, int r
   return table.link.connection.socket.valid() ? "" : "no link";
 }
 
-// Ranks that are processes on several nodes. They join, and then follow the orders of the test.
+// Ranks that are processes on several nodes. They join, and then follow the test's orders.
 class SeveralNodes : public testing::Test {
  protected:
   enum Stage : int { joined = 1, fault_reported, first_verdict, second_verdict };
@@ -263,7 +263,7 @@ TEST_F(SeveralNodes, DeathOfServersProcessIsReportedToAll) {
 }
 
 // Rank 0 waits for rank 1, which waits for rank 2, which is in no call. Rank 1 does not answer
-// before the first verdict, for example because it gets no processor time.
+// before the first verdict, as if it got no CPU time.
 TEST_F(SeveralNodes, LateAnswerCorrectsTheVerdict) {
   start({"a", "b", "c"}, {0, 1, 2});
   order(2, answer_idle);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Another user of the machine knows the port of HCCL_COMM_ID, and serves that port or joins through
-// it. With and without a secret, the other ranks must refuse that user, and the error must name the
-// user.
+// Another user of the machine knows the port in HCCL_COMM_ID, and runs a server there or joins
+// through it. With and without a secret, the other ranks must refuse that user, and the error must
+// name the user.
 #include "base/secret.h"
 #include "bootstrap/pending_connections.h"
 #include "bootstrap/rendezvous_client.h"

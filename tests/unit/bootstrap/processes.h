@@ -136,7 +136,7 @@ class Processes {
 
 constexpr uid_t kOtherUser = 65534;
 
-// Changes the user of the calling child. Requires root.
+// Makes the calling child run as another user. Requires root.
 inline void become_another_user() {
   const bool changed = setresgid(kOtherUser, kOtherUser, kOtherUser) == 0 &&
                        setresuid(kOtherUser, kOtherUser, kOtherUser) == 0;

@@ -19,8 +19,7 @@ namespace hccl::bootstrap::test {
 class Relay {
  public:
   // Relays between the server of `id` and the ranks that join with id(). If `change` is set,
-  // changes a byte in the first frame of that type of each connection, whichever end sends that
-  // frame.
+  // changes a byte in the first frame of that type on each connection, whichever end sends it.
   Relay(UniqueId id, std::optional<FrameType> change)
       : server_(id.addresses.at(0)), id_(std::move(id)), change_(change) {
     listener_ = listen_on(Address{.bytes = {127, 0, 0, 1}});

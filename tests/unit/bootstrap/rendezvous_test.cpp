@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the rules of a rendezvous, and the errors for breaking them.
+// Tests the rules of the rendezvous, and the errors for breaking them.
 #include "bootstrap/rendezvous.h"
 
 #include <gtest/gtest.h>

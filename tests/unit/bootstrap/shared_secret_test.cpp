@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the sources of the secret for HCCL_COMM_ID, and the texts for an unsuitable or missing
+// Tests where the secret for HCCL_COMM_ID comes from, and the texts for an unsuitable or missing
 // secret. Opens no connection.
 #include "bootstrap/shared_secret.h"
 
@@ -54,7 +54,7 @@ class SharedSecret : public testing::Test {
   }
   void set(const char* name, const std::string& value) { environment_.set(name, value); }
 
-  // Returns the key, or the text of the refusal.
+  // Returns the key, or the error text if there is none.
   static std::string key(const char* address = kLoopback) {
     load_config();
     try {
@@ -182,7 +182,7 @@ TEST_F(SharedSecret, MustBeLongIfRequired) {
             "and set HCCL_SECRET_FILE to a copy of that file on every rank");
 }
 
-// Returns the log of a process that requests the key of this address twice.
+// Returns the log of a process that requests the key for `address` twice.
 std::string warnings(const char* address, const std::map<std::string, std::string>& environment) {
   const std::string log = text(testing::TempDir(), "hccl-secret-log-", getpid());
   Processes processes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connects to the port of a root server without authentication. The job must continue, whatever the
+// Connects to a root server's port without authenticating. The job must continue, whatever the
 // connections send.
 #include "base/secret.h"
 #include "bootstrap/control_thread.h"
@@ -27,7 +27,7 @@ class Unauthenticated : public ServerTest {
   [[nodiscard]] Hello valid_hello(int rank, int size) const {
     return {rank, size, ProcessIdentity::mine(), random_secret()};
   }
-  // Returns the opening and the hello of a rank. The hello's code is wrong, because a correct code
+  // Returns a rank's opening and hello frames. The hello's code is wrong, because the correct code
   // depends on the server's greeting.
   [[nodiscard]] Bytes bytes_of(const Hello& hello) const {
     const Bytes opening = serialize(Opening{kProtocolVersion, random_secret(), {}, {}});
@@ -39,8 +39,8 @@ class Unauthenticated : public ServerTest {
   }
   [[nodiscard]] Bytes key() const { return proof_key(server()); }
 
-  // Sends the opening of a rank and reads the greeting. Returns the hello with its correct code, or
-  // nothing if the server closes without a greeting.
+  // Sends a rank's opening frame and reads the greeting. Returns the hello frame with its correct
+  // code, or nothing if the server closes the connection without a greeting.
   [[nodiscard]] Bytes sealed_hello(FarEnd& channel, const Bytes& opening,
                                    const Hello& hello) const {
     channel->send(FrameType::opening, opening);
@@ -61,7 +61,7 @@ class Unauthenticated : public ServerTest {
     return bytes;
   }
 
-  // Sends the hello of a rank with this key. Returns the first frame of type `type` in the server's
+  // Sends a rank's hello, sealed with `key`. Returns the first frame of type `type` in the server's
   // answer.
   [[nodiscard]] std::optional<Frame> answer_to(const Hello& hello, const Bytes& key,
                                                FrameType type) const {
@@ -235,9 +235,8 @@ TEST_F(Unauthenticated, ForgedOrUnexpectedFrameFailsRendezvous) {
   }
 }
 
-// At the port of HCCL_COMM_ID, the server checks which user owns the socket of a local rank. The
-// owner is unknown after the rank has closed the socket, so the server must ignore the hello of
-// such a rank.
+// At the port of HCCL_COMM_ID, the server checks which user owns the socket of a local rank. Once
+// the rank has closed the socket, its owner is unknown, so the server must ignore the rank's hello.
 TEST_F(Unauthenticated, HelloOfClosedConnectionIsIgnored) {
   Address address = server().addresses.at(0);
   address.port = 0;
@@ -301,7 +300,7 @@ TEST_F(Unauthenticated, FloodingServerIsRefused) {
   talker.join();
 }
 
-// The text of a server that is not authenticated must be quoted on one line.
+// A text from an unauthenticated server must be quoted on one line.
 TEST_F(Unauthenticated, ServerWithoutKeyIsQuoted) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);

@@ -114,8 +114,8 @@ TEST(WaitForGraph, DifferentAlgorithmsAreAMismatch) {
   ranks.add(1, {"op 1 of stream 0", "all_reduce(8)", "tree", {0}});
   ranks.add(2, {"op 1 of stream 0", "all_reduce(8)", "tree", {}, true});
   EXPECT_EQ(ranks.mismatch(),
-            "op 1 of stream 0: rank 0 runs all_reduce(8) by ring but ranks 1,2 runs all_reduce(8) "
-            "by tree; set the same HCCL_* variables on all ranks");
+            "op 1 of stream 0: rank 0 running all_reduce(8) with ring but ranks 1,2 running "
+            "all_reduce(8) with tree; set the same HCCL_* variables on all ranks");
 }
 
 // Tests when a waiting rank reports missing ranks: after 5 s and after HCCL_HANG_REPORT, but only

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A back end that only records the calls of a communicator, and a communicator over that back end.
+// A back end that only records a communicator's calls, and a communicator over that back end.
 #pragma once
 
 #include "base/config.h"
@@ -25,7 +25,7 @@ class FakeBackend final : public Backend {
  public:
   bool stages = false;
   std::optional<std::pair<hcclResult_t, std::string>> fault;
-  std::string error_of_next_run;  // the text of the error that the next run throws; empty: none
+  std::string error_of_next_run;  // error text that the next run throws; empty: none
 
   // Returns the calls in order, such as "lane 0 of a", "number a send(1, float) to rank 2" and "run
   // a all_reduce(1, float, sum)". The text of a staged call contains "staged". Streams are named a,
@@ -34,7 +34,7 @@ class FakeBackend final : public Backend {
     const std::lock_guard lock(mutex_);
     return log_;
   }
-  // Throws the error of the next run, if the test has set one.
+  // Throws the error that the test has set for the next run, if any.
   void throw_once() {
     const std::lock_guard lock(mutex_);
     if (std::string error = std::exchange(error_of_next_run, ""); !error.empty())
@@ -130,12 +130,12 @@ struct FakeCommunicator {
     communicator = std::make_shared<Communicator>(
         id, 4, 0, device, std::move(made), std::make_unique<OperationLog>(*config(), 0, true));
   }
-  // Waits for the work of the stream. Returns all calls that the back end has recorded.
+  // Waits for the stream's work. Returns all calls that the back end has recorded.
   std::vector<std::string> log_after(const std::shared_ptr<device::Stream>& stream) const {
     static_cast<void>(stream->synchronize());
     return backend->log();
   }
-  // Waits for the work of the stream. Returns only the calls that ran work.
+  // Waits for the stream's work. Returns only the calls that ran work.
   std::vector<std::string> ran_on(const std::shared_ptr<device::Stream>& stream) const {
     std::vector<std::string> log = log_after(stream);
     std::erase_if(log, [](const std::string& entry) {

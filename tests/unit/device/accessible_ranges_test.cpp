@@ -80,9 +80,8 @@ TEST(AccessibleRanges, DetectsHoleInKnownRange) {
   EXPECT_TRUE(ranges.admits(pages.address(9), 7 * kPage));
 }
 
-// Ranges that are admitted in slices must merge into one. A recheck tests the access to the first
-// and the last page only, so the merged range must stay admitted when pages in the middle become
-// read-only.
+// Ranges that are admitted in slices must merge into one. A recheck tests only the first and the
+// last page, so the merged range must stay admitted when pages in the middle become read-only.
 TEST(AccessibleRanges, RemembersRangesAdmittedInSlices) {
   const Pages pages(16);
   AccessibleRanges ranges(HostAccess::write);
@@ -132,7 +131,7 @@ TEST(AccessibleRanges, DetectsTruncationOfKnownFile) {
   close(file);
 }
 
-// A recheck must cover the part of a known range that overlaps with the buffer, and no more.
+// A recheck must cover the part of a known range that overlaps the buffer, and no more.
 TEST(AccessibleRanges, RechecksOnlyTheBuffer) {
   const Pages pages(16);
   AccessibleRanges ranges(HostAccess::write);

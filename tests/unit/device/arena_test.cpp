@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests device memory and the allocator of its addresses.
+// Tests device memory and its address allocator.
 
 #include "device/arena.h"
 

@@ -109,8 +109,8 @@ TEST(HostView, SharesMappingWithNeighbours) {
   EXPECT_LT(mappings(), before + 5);
 }
 
-// Returns true if a ViewSpace of `bytes` bytes can be reserved when the limit of address space is
-// `room` bytes above the current size of the process.
+// Returns true if a ViewSpace of `bytes` bytes can be reserved when the address-space limit is
+// `room` bytes above the process's current size.
 bool is_reserved_within(std::uint64_t bytes, std::uint64_t room) {
   const int status = test::status_in_child([&] {
     std::uint64_t pages = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the modules of a node: their registry and its locks.
+// Tests a node's modules: their registry and its locks.
 
 #include "base/error.h"
 #include "base/process.h"
@@ -29,7 +29,7 @@ namespace hccl::device {
 namespace {
 
 // Tests modules whose names another user has bound. Anyone can compute these names. One process at
-// a time must still be able to claim such a module, or the error must name the other user.
+// a time must still be able to claim the module, or the error must name the other user.
 
 constexpr uid_t kSquatter = 65534;
 // A user without folders. Each test process uses a different user id, because tests run in parallel
@@ -70,7 +70,7 @@ class Helper {
   pid_t pid_;
 };
 
-// Runs `body` in a process of kUser. Returns the result, or the text of the error.
+// Runs `body` in a process of kUser. Returns the result, or the error text.
 std::string result_of(const std::function<std::string()>& body) {
   std::array<int, 2> answer{};
   EXPECT_EQ(pipe(answer.data()), 0);
@@ -105,7 +105,7 @@ std::string name_of(std::uint32_t id) {
   return text("hccl-module-", std::hex, hash, "-", std::dec, id);
 }
 
-// Binds the name of kUser's claim as the squatter, without listening.
+// As the squatter, binds the name of kUser's claim, without listening.
 void hold(std::uint32_t id) {
   const std::string name = name_of(id);
   sockaddr_un address{};

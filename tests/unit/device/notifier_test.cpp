@@ -52,7 +52,7 @@ class Gate {
   std::atomic<bool> open_{false};
 };
 
-// Records the callbacks that are called, in order.
+// Records callbacks in the order in which they are made.
 class Callbacks {
  public:
   // The argument of one callback.
@@ -289,7 +289,7 @@ TEST_F(Ranges, NotifyBeforeThreadStopsAndAfterRestart) {
 }
 
 // A forked child has no notifier thread. The child must still be able to exit, and the parent must
-// get the parent's callbacks.
+// still get its callbacks.
 TEST_F(Ranges, NotifyParentOfForkedChild) {
   Gate gate;
   gate.hold(*stream_);

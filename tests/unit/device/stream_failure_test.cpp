@@ -232,7 +232,7 @@ TEST_F(FailedWork, FailsWaitersForItsEvent) {
 }
 
 // Waits and event times must stay in order on a failed stream. Otherwise, work that is queued after
-// the report would overtake the work of the other stream.
+// the report would overtake the other stream's work.
 TEST_F(FailedWork, WaitsAndEventTimesStayInOrderBehindIt) {
   int value = 0;
   first_->enqueue(succeeding([&] {

@@ -69,8 +69,8 @@ TEST_F(Streams, RunWithoutWaitersAfterProgramAlwaysWaited) {
   }
 }
 
-// Skips the next `skipped` queued commands. If later commands may begin, then counts the
-// CountingCommands up to the first command of another type.
+// Skips the next `skipped` queued commands. Then counts the CountingCommands up to the first
+// command of another type, while they may begin early.
 struct CountingCommand {
   std::vector<std::size_t>& seen;
   std::size_t skipped = 0;
@@ -103,8 +103,8 @@ TEST_F(Streams, CommandSeesLaterCommands) {
   EXPECT_EQ(seen.back(), 0u);
 }
 
-// A later command may read memory that the program or another stream has yet to write, so it must
-// not be visible in advance.
+// Later commands may read memory that the program or another stream has yet to write, so an earlier
+// command must not see them.
 TEST_F(Streams, CommandSeesNothingWhileOthersMayWrite) {
   const auto other = device_.create_stream();
   std::vector<std::size_t> unattended, beside_another;
@@ -131,8 +131,8 @@ TEST_F(Streams, CommandSeesNothingWhileOthersMayWrite) {
   EXPECT_EQ(other->synchronize(), Outcome::success);
 }
 
-// Queues additions to `sum`, which only the thread that runs the stream's work may access. Waits
-// for the stream at times.
+// Queues additions to `sum`, which only the thread that runs the stream's work may access.
+// Sometimes waits for the stream.
 void add_and_wait_sometimes(Stream& stream, std::uint64_t& sum) {
   for (int number = 0; number < 2'000; ++number) {
     stream.enqueue(succeeding([&] { ++sum; }));
@@ -160,7 +160,7 @@ void add_and_wait_each_time(Stream& stream, std::atomic<int>& runs) {
   }
 }
 
-// A producer counts the work in a new queue while the work of another producer runs. The producer
+// A producer counts the work in a new queue while another producer's work runs. The first producer
 // must not mistake the queue for a full one.
 TEST_F(Streams, NewQueueOfManyProducersIsNotMistakenForFull) {
   for (int round = 0; round < 200; ++round) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Interprets the parts of random calls on random sets of nodes, and compares the results with the
-// definitions of the collectives.
+// collectives' definitions.
 #include "multinode/call_parts.h"
 
 #include "elements.h"
@@ -19,7 +19,7 @@ namespace {
 using planner::Topology;
 using test::Words;
 
-// Each character names the node of a rank.
+// Each character names one rank's node.
 Topology topology_of(const std::string& nodes) {
   std::vector<std::string> identities;
   for (const char node : nodes) identities.emplace_back(1, node);
@@ -152,8 +152,8 @@ TEST(CallParts, DivideAveragesThatNeedNoPrescale) {
   EXPECT_FALSE(CallParts::can_divide(NodeLayout(topology, 0), call));
 }
 
-// Counts the bytes that ranks send to other nodes in an all-reduce. Each node may send no more than
-// 2 (N - 1) / N times the size of the message.
+// Counts the bytes that ranks send to other nodes in an all-reduce. Each of the N nodes may send no
+// more than 2 (N - 1) / N times the message size.
 TEST(CallParts, ExchangeEachByteOfANodeOnce) {
   const Topology topology = topology_of("aaaabbbb");
   const CollectiveCall call = call_of(Collective::all_reduce, 5'000'003);

@@ -22,7 +22,7 @@ class Queue final : public CallLookahead {
  public:
   explicit Queue(std::vector<CollectiveCall> calls) : calls_(std::move(calls)) {}
 
-  // A barrier stands for other work. For it, next() returns null and moves on.
+  // A barrier stands for other work: next() returns null for it and moves on.
   const CollectiveCall* next() override {
     if (next_ == calls_.size()) return nullptr;
     const CollectiveCall& call = calls_[next_++];
@@ -42,7 +42,7 @@ class Queue final : public CallLookahead {
 
 class PartsLookaheadTest : public testing::Test {
  protected:
-  // Returns the collectives of the next calls that `ahead` returns, up to `most` calls.
+  // Returns the collectives of up to `most` calls that `ahead` returns next.
   std::vector<Collective> seen(PartsLookahead& ahead, std::size_t most = 16) {
     std::vector<Collective> collectives;
     while (collectives.size() < most) {

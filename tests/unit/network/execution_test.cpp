@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Executes every algorithm over streams that take and lend random numbers of bytes. The results
-// must have the bits that the scalar interpreter computes from the same schedules.
+// must match, bit for bit, those that the scalar interpreter computes from the same schedules.
 #include "network/execution.h"
 
 #include "algorithms/catalogue.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks post their parts of later operations in advance. The results must equal those of running
-// the operations one after the other, even if an operation depends on the one before.
+// Ranks post their parts of later operations in advance. The results must be as if the operations
+// ran one after the other, even if an operation depends on the previous one.
 #include "engine_ranks.h"
 #include "node/host_staging.h"
 
@@ -63,7 +63,7 @@ CollectiveCall call_of(const Step& step, const std::vector<std::uint64_t>& buffe
   return call;
 }
 
-// Concatenates elements `offset` to `offset + count` of all inputs.
+// Concatenates elements [offset, offset + count) of all inputs.
 void gather(const std::vector<std::vector<float>>& inputs, std::ptrdiff_t offset,
             std::ptrdiff_t count, std::vector<float>& result) {
   auto to = result.begin();
@@ -228,7 +228,7 @@ TEST(Ahead, RandomProgramsOnLongHostBuffersEqualSequentialExecution) {
 }
 
 // With a core for each rank, the calls of more than 4 MiB have larger slices than the others. No
-// call reads the result of the one before it, so its first slice is filled ahead of its turn.
+// call reads the previous call's result, so each call's first slice is filled ahead of its turn.
 TEST(Ahead, SlicesOfDifferentLengthsFollowEachOther) {
   std::vector<Step> program;
   for (const std::size_t count :
@@ -279,7 +279,7 @@ TEST(Ahead, PeerCompletesOperationsPostedByWaitingRank) {
   }
 }
 
-// Returns the fold of the values of several ranks.
+// Returns the fold of several ranks' values.
 std::vector<float> folded(const Memory& inputs, hcclRedOp_t operation) {
   std::vector<float> result(inputs[0].size());
   std::vector<const std::byte*> sources;
@@ -291,8 +291,8 @@ std::vector<float> folded(const Memory& inputs, hcclRedOp_t operation) {
   return result;
 }
 
-// The calls of a chain: the input of each is the result of the one before it. Two in three calls
-// are averages, so that no value overflows.
+// Returns a chain of calls, in which each call's input is the previous call's result. Two out of
+// three calls are averages, so that no value overflows.
 std::vector<CollectiveCall> chain_of_calls(std::size_t calls, std::size_t count,
                                            const std::array<std::uint64_t, 2>& buffers) {
   std::vector<CollectiveCall> chain;
@@ -303,8 +303,8 @@ std::vector<CollectiveCall> chain_of_calls(std::size_t calls, std::size_t count,
   return chain;
 }
 
-// Runs a chain on one of three ranks. Before some calls, rank 1 changes its buffer first, and only
-// then queues the call. Returns the number of wrong results.
+// Runs a chain on one of three ranks. Before some calls, rank 1 changes its buffer and only then
+// queues them. Returns the number of wrong results.
 int run_chain(EngineRanks& ranks, int rank, std::size_t count, bool in_place) {
   constexpr std::size_t kCalls = 120;
   const auto changes = [](std::size_t call) { return call % 7 == 3 || call % 11 == 5; };

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kLongRange = 3 << 20;  // several pieces
 
-// The two ranks of a node, both in this process. Both expect rank 1 in the process `pid_of_rank_1`.
+// The two ranks of a node, both in this process. Both take `pid_of_rank_1` for the pid of rank 1.
 // If `enabled` is false, rank 1 does not use cross-memory attach.
 struct Pair {
   explicit Pair(int pid_of_rank_1, bool enabled = true)
@@ -86,8 +86,8 @@ TEST(CrossMemory, WaitsForTheTagOfAPeerThatJoinsLater) {
   EXPECT_TRUE(reader.can_read(1));
 }
 
-// If the pid that a rank has for its peer belongs to another process, the rank must detect that
-// this process does not have the peer's tag.
+// If the pid that a rank knows for its peer belongs to another process, the rank must detect that
+// the process lacks the peer's tag.
 TEST(CrossMemory, RecognisesAnotherProcess) {
   const pid_t other = fork();
   if (other == 0) {

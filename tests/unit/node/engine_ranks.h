@@ -88,7 +88,7 @@ class EngineRanks {
   void write(int rank, std::uint64_t address, const std::vector<float>& values) {
     device::copy_to_device(arena(rank), address, values.data(), values.size() * sizeof(float));
   }
-  // Reads `count` floats of device memory, through the mapping in which the ranks compute, so that
+  // Reads `count` floats of device memory through the mapping that the ranks compute in, so that
   // the race detector sees the reads.
   [[nodiscard]] std::vector<float> read(int rank, std::uint64_t address, std::size_t count) {
     std::vector<float> values(count);
@@ -105,8 +105,8 @@ class EngineRanks {
   std::vector<std::unique_ptr<Engine>> engines_;
 };
 
-// Returns values with random mantissas and with exponents from -20 to 20. Sums of such values
-// depend on the order of addition.
+// Returns values with random mantissas and with exponents from -20 to 20. Their sums depend on the
+// order of addition.
 inline std::vector<float> random_values(std::size_t count, unsigned seed) {
   std::mt19937 generator(seed);
   std::uniform_real_distribution<float> mantissa(-2.0F, 2.0F);
@@ -145,7 +145,7 @@ template <class Calls>
   return false;
 }
 
-// Returns the elementwise sum of the inputs, added in the order of the ranks.
+// Returns the elementwise sum of the inputs, added in rank order.
 inline std::vector<float> sum_in_rank_order(const std::vector<std::vector<float>>& inputs) {
   std::vector<float> sum = inputs.front();
   for (std::size_t rank = 1; rank < inputs.size(); ++rank) {

@@ -222,7 +222,7 @@ TEST(Engine, TimeoutNamesMissingRank) {
   }
 }
 
-// A rank may post its part after the others have given up the operation. The late part must not
+// A rank may post its part after the others have given up on the operation. The late part must not
 // complete the next call on the lane.
 TEST(Engine, LateArrivalDoesNotReachNextCall) {
   EngineOptions options;

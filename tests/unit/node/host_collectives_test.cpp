@@ -113,7 +113,7 @@ std::vector<std::byte> folded(const std::vector<std::vector<std::byte>>& inputs,
 }
 
 TEST_P(HostCollectives, ReductionsOfEveryTypeAndOperationEqualAFoldInOneStep) {
-  constexpr int kSize = 5;  // no power of two: averages must round
+  constexpr int kSize = 5;  // not a power of two: averages must round
   constexpr std::size_t kBytes = std::size_t{kSize} * 40'000;  // more than an accumulator holds
   std::mt19937 random(1);
   EngineRanks ranks(kSize, 0, {}, cores());

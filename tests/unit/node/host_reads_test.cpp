@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests collectives that only move data between host memory, with ranks that are threads and may
-// read each other's memory: results, agreement on the path, and failures.
+// Tests collectives that only move data in host memory, with ranks that are threads and may read
+// each other's memory: results, agreement on the path, and failures.
 
 #include "host_rank.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests messages within a node: their mailboxes, and the steps of a message on both sides.
+// Tests messages within a node: their mailboxes, and the steps that each side takes.
 
 #include "engine_ranks.h"
 #include "node/mailboxes.h"
@@ -196,9 +196,9 @@ TEST_F(MessageStepsTest, CopyLongMessagesFromTheSendersProcess) {
   EXPECT_TRUE(same_bits(result, values));
 }
 
-// A later message reuses the mailbox entry of an earlier one before the sender has noticed that the
-// receiver copied the earlier message from the sender's process. The sender must not mistake the
-// later message's data for a request for pieces.
+// The receiver copies a message from the sender's process. Before the sender has noticed, a later
+// message reuses the mailbox entry. The sender must not mistake the later message's data for a
+// request for pieces.
 TEST_F(MessageStepsTest, LeaveTheNextMessageOfAnEntryAlone) {
   if (!can_read_processes()) GTEST_SKIP() << "needs process_vm_readv: the system refuses it";
   std::vector<float> first(100'000, 1.0F);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the reservations of a message ring.
+// Tests reservations in a message ring.
 
 #include "node/staging_ring.h"
 

@@ -66,8 +66,8 @@ TEST(ChunkMap, DestinationsOfOneSetShareSources) {
   }
 }
 
-// Every tile must be claimed once, in any order of the workers. If there are few tiles, each worker
-// must get its own share of them.
+// Every tile must be claimed once, whatever the order of the workers. If there are few tiles, each
+// worker must get its own share of them.
 
 TEST(TileClaims, ClaimEveryTileOnceInAnyOrder) {
   std::mt19937 numbers(7);
@@ -88,8 +88,8 @@ TEST(TileClaims, ClaimEveryTileOnceInAnyOrder) {
   }
 }
 
-// Lets the workers claim tiles in turn, from the last worker to the first. Expects that each worker
-// gets the tiles of its own share.
+// The workers claim tiles in turn, from the last worker to the first. Expects that each worker gets
+// the tiles of its own share.
 void expect_own_shares(std::uint32_t workers, std::uint32_t each) {
   std::uint32_t claimed = 0;
   for (std::uint32_t claim = 0; claim < workers * each; ++claim) {

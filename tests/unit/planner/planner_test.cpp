@@ -15,7 +15,7 @@
 namespace hccl::planner {
 namespace {
 
-// Tests the choices of the table, forced algorithms, and that schedules are built once.
+// Tests the table's choices, forced algorithms, and that each schedule is built only once.
 
 // `layout` has one letter per rank. The letter names the rank's node.
 Planner planner_of(const std::string& layout, const std::string& forced = "") {

@@ -22,7 +22,7 @@
 namespace hccl::reduce {
 namespace {
 
-// Averages of complete sums must have the bits of the scalar reference.
+// Averages of complete sums must match the scalar reference bit for bit.
 
 TEST(AverageTile, MatchesReferenceBitwise) {
   constexpr std::size_t kCount = 300;
@@ -53,8 +53,8 @@ TEST(AverageTile, DividesSmallIntegersByLargeNumbers) {
   EXPECT_EQ(value, std::byte{0});
 }
 
-// Returns the mean of `parts` equal values, computed from the sum of the prescaled values. Each
-// addition rounds to the type.
+// Returns the mean of `parts` equal values, computed from their prescaled sum. Each addition rounds
+// to the type.
 std::uint64_t mean_of_equal(hcclDataType_t type, std::uint64_t word, std::uint32_t parts) {
   std::array<std::byte, 2> scaled{}, sum{};
   test::store_word(type, scaled.data(), word);
@@ -164,8 +164,8 @@ TEST(CopyTile, SupportsAnyNumberOfDestinations) {
   for (const std::size_t destinations : {64u, 65u, 130u}) check_all_ways(1000, destinations);
 }
 
-// Tests the kernels of every instruction set of this processor. All must give the bits of the
-// reference, because ranks on different machines must agree. reduce_tile() uses only the best set.
+// Tests the kernels of every instruction set of this processor. All must match the reference bit
+// for bit, because ranks on different machines must agree. reduce_tile() uses only the best set.
 
 using namespace reference;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// reduce_tile() must produce the bits of the scalar reference. Covers all types and reductions,
-// many numbers of sources and destinations, lengths near those of vectors and blocks, many
-// alignments, cached and streaming stores, and in-place reductions.
+// reduce_tile() must match the scalar reference bit for bit. Covers all types and reductions, many
+// numbers of sources and destinations, lengths near those of vectors and blocks, many alignments,
+// cached and streaming stores, and in-place reductions.
 #include "reduce/reduce.h"
 
 #include "reference.h"
@@ -28,7 +28,7 @@ constexpr std::byte kTailPoison{0xA5};
 
 enum class InPlace { none, same, reversed };
 
-// A buffer at a chosen distance from the start of a cache line, with poison around the buffer.
+// A buffer at a chosen distance from the start of a cache line, with poison around it.
 class Buffer {
  public:
   Buffer() : storage_(kMostCount * 8 + 2 * kTailMargin + 128) {}
@@ -212,7 +212,7 @@ Bytes negated(hcclDataType_t type, Bytes from) {
 }
 
 // Proves that the tests above would detect a fold in a different order. The seventh source cancels
-// the first one, so rounding errors depend on the position of the seventh source, even in bfloat16.
+// the first, so rounding errors depend on its position, even in bfloat16.
 TEST(ReduceTileOrder, DifferentOrderGivesDifferentBits) {
   for (const hcclDataType_t type : {hcclFloat32, hcclBfloat16}) {
     auto sources = random_sources(type, Values::ordinary);

@@ -18,7 +18,7 @@ using test::size_of;
 
 using Bytes = std::vector<std::byte>;
 
-// The number of random sources, and the number of elements of each source.
+// The number of random sources, and the number of elements in each.
 constexpr std::size_t kMostSources = 16;
 constexpr std::size_t kMostCount = 9000;
 
@@ -44,8 +44,8 @@ inline std::uint32_t random_float(std::mt19937& random, Values values) {
   return (static_cast<std::uint32_t>(random()) & 0x807FFFFF) | exponent << 23;
 }
 
-// Returns the bits of a double: the value of a random_float(), with random bits at the end of the
-// mantissa if the value is finite and not 0.
+// Returns the bits of a double: a random_float() whose low mantissa bits are random too, if the
+// value is finite and not 0.
 inline std::uint64_t random_double(std::mt19937& random, Values values) {
   const auto value = bits<float>(random_float(random, values));
   const auto word = bits<std::uint64_t>(static_cast<double>(value));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests SenderView and ReceiverView separately, then together while messages are delayed at random.
-// The receiver must take the bytes of the stream in order, from the ring or from the destination.
+// The receiver must take the stream's bytes in order, from the ring or from the destination.
 #include "verbs/advert.h"
 
 #include "ranks.h"

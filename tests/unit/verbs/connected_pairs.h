@@ -71,7 +71,7 @@ class ConnectedPairs : public testing::Test {
   std::uint64_t post_immediate(std::uint32_t immediate) {
     return near().write({}, 0, {}, immediate);
   }
-  // Posts a write of bytes of the near end's memory to the same offset of the far end's memory.
+  // Posts a write from the near end's memory to the same offset in the far end's memory.
   std::uint64_t write(std::size_t bytes, std::uint32_t immediate, std::size_t offset = 0) {
     return near().write(std::span(near_->memory).subspan(offset, bytes),
                         near_->registration.local_key(), far_->target(offset), immediate);

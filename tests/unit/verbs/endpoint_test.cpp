@@ -58,8 +58,7 @@ class Endpoints : public testing::Test {
     const std::size_t edge = 1024 * kKiB - test::ProgramMemory::kOffset % (1024 * kKiB);
     return memory.all().subspan(edge, bytes);
   }
-  // Returns "lost: " or the error code, followed by the text of the exception that `function`
-  // throws.
+  // Returns "lost: " or the error code, followed by the text that `function` throws.
   [[nodiscard]] static std::string thrown_by(const std::function<void()>& function) {
     try {
       function();
@@ -150,7 +149,7 @@ TEST_F(Endpoints, ReceiveDataSentBeforePeerEnded) {
 }
 
 // The last acknowledgement may be lost, and a peer that has destroyed its queue pair cannot repeat
-// it. The bytes that such a peer has taken must count as flushed.
+// it. The bytes that the peer has taken must still count as flushed.
 TEST_F(Endpoints, FlushBytesTakenByDepartedPeer) {
   for (const bool takes_all : {true, false}) {
     start(0);
@@ -194,7 +193,8 @@ TEST_F(Endpoints, CutLosesStreamAtBothEnds) {
 
 TEST_F(Endpoints, ImpossibleMessageIsInternalError) {
   connect_to();
-  // The far end sends its only byte directly, but receives a credit for a byte of the ring.
+  // The far end sends its only byte directly, yet receives a credit for a byte sent through the
+  // ring.
   EXPECT_EQ(near().try_receive_into(within_a_granule(near_memory_, 100 * kKiB)), 0U);
   wire_.run();
   EXPECT_TRUE(far().try_receive(1).empty()) << "this call processes the advert";
@@ -227,8 +227,8 @@ TEST_F(Endpoints, SleepOnlyWhenNoCompletionIsLeft) {
 
 TEST_F(Endpoints, SleepOnlyWithoutRoomInRingAndDestination) {
   connect_to();
-  // The far end sends the maximum number of messages. Then 20 KiB are left in the destination,
-  // which alone is too little to wake a sender.
+  // The far end sends the maximum number of messages. That leaves 20 KiB in the destination, which
+  // alone would be too little to wake a sender.
   const auto destination = within_a_granule(near_memory_, (128 * 8 + 20) * kKiB);
   EXPECT_EQ(near().try_receive_into(destination), 0U);
   wire_.run();

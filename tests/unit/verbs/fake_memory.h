@@ -55,7 +55,7 @@ class FakeMemory {
   // Returns the number of open protection domains.
   [[nodiscard]] int domains() const;
 
-  // Called by the functions of the fake library.
+  // Called by the fake library's functions.
   [[nodiscard]] ibv_mr* add(ibv_pd* domain, void* address, std::size_t bytes, int access);
   void remove(ibv_mr* region);
   void count_domains(int change);

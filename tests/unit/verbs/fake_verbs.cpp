@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of the fake library.
+// The fake library's functions.
 #include "fake_verbs.h"
 
 #include <algorithm>

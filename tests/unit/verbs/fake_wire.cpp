@@ -63,7 +63,7 @@ bool FakeWire::can_deliver(const Pair& pair) {
          (pair.peer->pair.state == IBV_QPS_RTR || pair.peer->pair.state == IBV_QPS_RTS);
 }
 
-// Returns true if the source is registered and still holds the bytes of the write. A device may
+// Returns true if the source is registered and still holds the write's bytes. A device may
 // retransmit them until the write completes.
 bool FakeWire::is_unchanged(const Write& write) {
   if (write.source == nullptr) return true;

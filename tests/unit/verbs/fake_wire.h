@@ -59,8 +59,8 @@ class FakeWire {
   // Replaces the immediate of the next posted write that has an immediate.
   void distort(std::uint32_t immediate);
 
-  // Returns the number of the pair's send requests in use. A polled completion frees the request of
-  // its write, and those of the unsignaled writes before that write.
+  // Returns how many of the pair's send requests are in use. Polling a completion frees the request
+  // of its write, and those of the unsignaled writes before it.
   [[nodiscard]] std::uint32_t outstanding_writes(std::uint32_t pair);
   [[nodiscard]] ibv_qp_state state(std::uint32_t pair);
   [[nodiscard]] const std::vector<std::string>& violations() const { return violations_; }
@@ -109,7 +109,7 @@ class FakeWire {
     std::uint32_t sends_in_use = 0;
     std::uint32_t receives_in_use = 0;
     std::uint32_t unreported = 0;  // completed writes for which no completion has been generated
-    // Numbers of steps that delay the pair's next arrival and next completion.
+    // How many more steps the pair's next arrival and next completion are delayed.
     std::uint32_t late_arrivals = 0;
     std::uint32_t late_completions = 0;
   };

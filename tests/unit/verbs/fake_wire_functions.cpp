@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of the fake library that create, modify, use and destroy queue pairs.
+// The fake library's functions that create, modify, use and destroy queue pairs.
 #include "fake_wire.h"
 
 #include <cerrno>

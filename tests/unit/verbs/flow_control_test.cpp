@@ -293,7 +293,7 @@ TEST(ReceiveWindow, ReleasesOnlyLentBytes) {
   EXPECT_EQ(window.release(100), 0U);
   window.lend(60);
   window.lend(20);
-  EXPECT_EQ(window.lent(), 60U) << "a smaller piece is part of the one before";
+  EXPECT_EQ(window.lent(), 60U) << "a smaller piece is part of the previous one";
   EXPECT_EQ(window.release(50), 50U);
   EXPECT_EQ(window.lent(), 10U);
   window.lend(30);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the states of a queue pair: the attributes that each transition sets, and its end.
+// Tests a queue pair's states: the attributes that each transition sets, and how the pair ends.
 
 #include "base/error.h"
 #include "base/file_descriptor.h"

@@ -37,7 +37,7 @@ class Cache : public testing::Test {
     EXPECT_EQ(memory_.verbs().open_devices, 0);
   }
 
-  // Replaces the cache by one with a budget of `budget` bytes.
+  // Replaces the cache with one that has a budget of `budget` bytes.
   void start(std::uint64_t budget) {
     cache_.reset();
     if (!device_) device_ = memory_.open(test::v4(10, 77, 0, 1));
@@ -240,8 +240,8 @@ TEST_F(Cache, EvictsWhenRegistrationFails) {
   EXPECT_TRUE(is_kept(kGranule));
 }
 
-// The limit of locked memory applies to the process, so a cache must make room for the caches of
-// other communicators.
+// The limit on locked memory applies to the whole process, so a cache must make room for the caches
+// of other communicators.
 TEST_F(Cache, SharesBudgetWithOtherCaches) {
   add_all();
   RegistrationCache other(device_, 3 * kGranule);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the sender and the receiver of a stream step by step: which path the bytes take, when sent
-// memory is no longer read, and which messages are refused.
+// Tests a stream's sender and receiver step by step: which path the bytes take, when sent memory is
+// no longer read, and which messages are refused.
 #include "base/error.h"
 #include "samples.h"
 #include "stream_driver.h"

@@ -19,8 +19,8 @@ namespace {
 
 using hccl::test::contains;
 
-// Tests the texts of errors. Every code that a device can report must have a text with its cause
-// and advice.
+// Tests error texts. Every code that a device can report must have a text with its cause and
+// advice.
 
 ConnectionEnds ends_of_ranks() {
   return {0, 3, "node-b", "rxe0", 1, "10.77.0.1", "10.77.0.2", 1024};

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules with HPU graphs. On a Gaudi, graphs reduce the host's work. In the emulation, modules by default run
-unchanged, so their values, gradients and Python code are those of an ordinary call. With ``HCCL_TORCH_HPU_GRAPHS=1``,
-``wrap_in_hpu_graph`` records calls and replays them. A replay reveals the values and branches that the recording has
-frozen."""
+"""Modules with HPU graphs. On a Gaudi, graphs reduce the host's work. By default, the emulation runs modules unchanged,
+including their gradients and Python code. With ``HCCL_TORCH_HPU_GRAPHS=1``, ``wrap_in_hpu_graph`` records calls and
+replays them. A replay shows which values and branches the recording has frozen."""
 from __future__ import annotations
 
 import collections
@@ -66,16 +65,16 @@ def _key_of(obj: Any) -> Any:
 
 def input_hash(obj: Any) -> int:
     """Returns a hash of inputs. Inputs that can use the same recording have the same hash: their structures and all
-    values other than tensors are equal, and their tensors have equal shapes, strides, types and devices. Like all
-    hashes, those of different inputs can be equal: Python gives -1 and -2 the same hash."""
+    values other than tensors are equal, and their tensors have equal shapes, strides, types and devices. As with any
+    hash, different inputs can collide: Python gives -1 and -2 the same hash."""
     return hash(_key_of(obj))
 
 
 def copy_to(dst: Any, src: Any) -> None:
-    """Copies all tensors of ``src`` into those at the same positions of ``dst``.
+    """Copies all tensors in ``src`` into the tensors at the same positions in ``dst``.
 
     Raises:
-        ValueError: the two have different numbers of values.
+        ValueError: ``src`` and ``dst`` have different numbers of values.
     """
     old, new = tree_leaves(dst), tree_leaves(src)
     if len(old) != len(new):
@@ -194,7 +193,7 @@ def make_graphed_callables(callables: Any, sample_args: Any, warmups: int = 0, a
 
     Raises:
         TypeError: a sample argument is not a tensor.
-        RuntimeError: a module has hooks, or a buffer that requires a gradient; graphs allow neither.
+        RuntimeError: a module has hooks, or a buffer that requires a gradient. Graphs allow neither.
     """
     is_single = not isinstance(callables, tuple)
     for one, arguments in zip((callables,) if is_single else callables, (sample_args,) if is_single else sample_args):

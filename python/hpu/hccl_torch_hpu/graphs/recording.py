@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HPU graphs: a recording of operations that can be executed again on the same tensors.
+"""HPU graphs: recordings of operations that can be executed again on the same tensors.
 
 A recording stores each operation that reached the device, with its tensors. A replay executes the operations again in
 the same order, and writes their results into the tensors that they returned the first time. Everything that refers to
@@ -74,8 +74,8 @@ class _Operation:
             if old.shape != new.shape:
                 raise RuntimeError(
                     f"hccl_torch_hpu: HPUGraph.replay: {self.function} returned shape {tuple(new.shape)}, but "
-                    f"{tuple(old.shape)} during the capture; keep operations whose shape depends on values out of "
-                    "graphs")
+                    f"{tuple(old.shape)} during the capture; do not record operations whose output shape "
+                    "depends on values")
             else:
                 old.copy_(new)
 
@@ -149,7 +149,7 @@ class HPUGraph:
     passes that this thread starts.
 
     Capturing executes the operations, so the outputs are valid immediately. Random operations draw new numbers in each
-    replay. Values that Python code computes and branches that it takes do not change after the capture.
+    replay. The values that Python code computes, and the branches that it takes, stay as they were during the capture.
     """
 
     def __init__(self) -> None:

@@ -80,8 +80,8 @@ def _version_of(distribution: str) -> str | None:
 def _stubs(package: Path) -> list[Path]:
     """Returns the folders with stubs of packages that programs import but do not need.
 
-    Optimum imports torchvision for one model, and the wheel of torchvision on PyPI cannot be loaded together with the
-    CPU build of torch. The stub is used only beside Optimum, and only if there is no torchvision at all.
+    Optimum imports torchvision for one model, and torchvision's wheel on PyPI cannot be loaded together with the CPU
+    build of torch. The stub is used only if Optimum is installed and torchvision is not.
     """
     wanted = _version_of("optimum-habana") is not None and importlib.util.find_spec("torchvision") is None
     return [package / "stubs"] if wanted else []

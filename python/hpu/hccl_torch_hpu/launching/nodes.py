@@ -67,7 +67,7 @@ def _start(node: int, nodes: int, per_node: int, port: str, program: list[str], 
 
 
 def _wait(running: list[subprocess.Popen]) -> int:
-    """Blocks until all nodes have ended. After a failure, also returns when no node has processes any more, or when the
+    """Blocks until all nodes have ended. After a failure, also returns once no node has any processes left, or once the
     grace period is over. Returns the exit code of the node that failed first, or 0."""
     failed, end = 0, None
     while True:

@@ -2,8 +2,8 @@
 """Makes version checks find the release of Gaudi's software that the emulation imitates.
 
 Optimum and others look for the distribution "habana-torch-plugin" in ``pip list`` and refuse to run without it. A
-folder in the user's cache contains only such an entry: it has no code, and the environment itself is not changed. Only
-programs that ``hccl-hpu`` starts have the folder on their path.
+folder in the user's cache contains only the metadata of that distribution, without code. The environment itself is not
+changed: only programs that ``hccl-hpu`` starts have the folder on their path.
 """
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Summary: An entry of hccl-torch-hpu's emulation for version checks; it holds no 
 
 
 def folder_of_distributions(version: str) -> Path:
-    """Returns the folder that contains the distribution's entry, to be added to the path of programs. Creates the
+    """Returns the folder that contains the distribution's metadata, to be added to the path of programs. Creates the
     folder if it does not exist.
 
     Several processes may call this function concurrently: each creates a temporary folder, and the first to rename its

@@ -2,7 +2,7 @@
 """Runs a program's processes on this machine with PyTorch's own launcher.
 
 ``python -m hccl_torch_hpu.launching.ranks PARENT PREFIX verbose|terse COUNT OPTIONS PROGRAM`` runs one of several
-emulated nodes. COUNT is the number of OPTIONS, which are for torchrun.
+emulated nodes. COUNT is the number of OPTIONS, which are passed to torchrun.
 """
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def standalone(processes: int) -> list[str]:
-    """Returns the options with which torchrun starts this number of processes on one machine."""
+    """Returns torchrun's options for starting this many processes on one machine."""
     return ["--standalone", "--nproc-per-node", str(processes)]
 
 

@@ -12,7 +12,7 @@ _PADDING_SIDES = ("left", "right", "none")
 
 
 class FusedSDPA:
-    """Attention on queries, keys and values of ``[batch, heads, length, size]``, or without the batch."""
+    """Attention on queries, keys and values of shape ``[batch, heads, length, size]`` or ``[heads, length, size]``."""
 
     @staticmethod
     def apply(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, attn_mask: torch.Tensor | None = None,
@@ -25,13 +25,13 @@ class FusedSDPA:
         Keys and values may have fewer heads than queries. Each of their heads then serves a group of query heads.
 
         Args:
-            attn_mask: broadcasts to ``[batch, heads, queries, keys]``; a boolean mask, in which False excludes the key,
-                or numbers that are added to the products.
+            attn_mask: broadcasts to ``[batch, heads, queries, keys]``; booleans, where False excludes a key, or numbers
+                that are added to the scaled q k^T.
             is_causal: query i attends only to the keys up to i.
             scale: 1 / sqrt(size) if it is None.
             softmax_mode: "None", "fast" or "fp32"; a Gaudi rounds differently in each mode, but the emulation is exact
                 in all of them.
-            recompute_mode: whether a Gaudi recomputes the weights in the backward pass; the values are the same.
+            recompute_mode: whether a Gaudi recomputes the weights in the backward pass; does not affect the results.
             valid_seq_len: for causal inference; for each sequence of the batch, the number of keys that are not
                 padding.
             seq_padding_type: the side of that padding, "left" or "right".
@@ -62,7 +62,7 @@ class PySDPA:
     @staticmethod
     def apply(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, is_causal: bool = False,
               with_slice: bool = False) -> torch.Tensor:
-        """Returns the result of ``FusedSDPA``. ``with_slice`` controls how a Gaudi splits the work."""
+        """Returns the result of ``FusedSDPA``. Ignores ``with_slice``, which controls how a Gaudi splits the work."""
         return FusedSDPA.apply(q, k, v, None, 0.0, is_causal)
 
 

@@ -16,6 +16,6 @@ class CTCLoss:
 
         Args:
             log_probs: logarithms of probabilities, ``[time, batch, classes]``.
-            targets: ``[batch, length]``, or the targets of all sequences one after the other.
+            targets: ``[batch, length]``, or the concatenated targets of all sequences.
         """
         return functional.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity)

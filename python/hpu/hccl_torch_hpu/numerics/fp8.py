@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""8-bit floats: casts with a scale, and products of the results. The values are those of torch's 8-bit types; products
-are computed in float32."""
+"""8-bit floats: scaled casts, and products of the results. The values are those of torch's 8-bit types; products are
+computed in float32."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -34,9 +34,9 @@ def cast_to_fp8(input: torch.Tensor, scale: Scale = None, stochastic_rounding: b
     True, else an empty tensor.
 
     Args:
-        stochastic_rounding: rounds up or down at random, with an exact expected value, instead of to the nearest value.
+        stochastic_rounding: rounds up or down at random instead of to nearest, so that the expected value is exact.
         dtype: ``torch.float8_e5m2`` if it is None.
-        scale_shape: the shape that the scale gets before the multiplication.
+        scale_shape: the shape to which the scale is reshaped first.
     """
     dtype = torch.float8_e5m2 if dtype is None else dtype
     limit = fp8_max(dtype)

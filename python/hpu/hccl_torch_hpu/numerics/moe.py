@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mixture of experts: each token is routed to some experts, whose results are added with weights."""
+"""Mixture of experts: each token is routed to some of the experts, and their weighted results are added."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -38,8 +38,8 @@ def _inner(w1: Sequence[torch.Tensor], w2: Sequence[torch.Tensor], permuted: boo
 
 def _mix(hidden: torch.Tensor, routing: torch.Tensor, weights: torch.Tensor, expert: Expert, first: int,
          last: int) -> torch.Tensor:
-    """Returns the weighted sum of the experts' results. While operations are recorded or compiled, no shape depends on
-    values."""
+    """Returns the weighted sum of the experts' results. While operations are being recorded or compiled, no tensor's
+    shape depends on values."""
     tokens = hidden.reshape(-1, hidden.size(-1))
     routing, weights = routing.reshape(tokens.size(0), -1), weights.reshape(tokens.size(0), -1)
     keeps_shapes = is_current_stream_capturing() or torch.compiler.is_compiling()

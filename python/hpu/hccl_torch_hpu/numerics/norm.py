@@ -9,7 +9,7 @@ import torch
 
 
 class RmsNormBwdMode(enum.Enum):
-    """Selects how a Gaudi splits the work of the backward pass. The values are the same."""
+    """Selects how a Gaudi splits the work of the backward pass. Does not affect the results."""
 
     DEFAULT = 0
     STATIC_CASE_WIDTH_PARTITIONING = 1

@@ -61,7 +61,7 @@ _library: torch.library.Library | None = None
 
 
 def register() -> None:
-    """Defines the operations. Call this once per process."""
+    """Defines the operations. Later calls do nothing."""
     global _library
     if _library is not None:
         return

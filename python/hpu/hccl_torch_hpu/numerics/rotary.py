@@ -58,7 +58,7 @@ def rotary_pos_embedding(input: torch.Tensor, sin: torch.Tensor, cos: torch.Tens
     Args:
         sin, cos: tables of ``[positions, size]`` with ``position_ids``, else tensors that broadcast with the input.
         position_ids: ``[batch, length]`` for inputs of ``[batch, heads, length, size]``, or None.
-        offset: the first index to use in the tables' last dimension; for the blockwise mode without positions.
+        offset: the first index to use in the tables' last dimension; used only in blockwise mode without positions.
         mode: a value of ``RotaryPosEmbeddingMode``.
     """
     sin, cos = (_look_up(one, input, position_ids, offset, mode) for one in (sin, cos))

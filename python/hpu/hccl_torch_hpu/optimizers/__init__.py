@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The optimizers of a Gaudi's kernels, in plain torch code."""
+"""Gaudi's fused optimizers, in plain torch code."""
 from hccl_torch_hpu.optimizers.adagrad import FusedAdagrad
 from hccl_torch_hpu.optimizers.adamw import FusedAdamW
 from hccl_torch_hpu.optimizers.ema import FusedEMA

@@ -23,9 +23,9 @@ class FusedAdamW(SteppedOptimizer):
     Args:
         params: parameters, or groups of them.
         lr, betas, eps, weight_decay: as for ``torch.optim.AdamW``.
-        bias_correction: corrects the moments for their start at 0.
-        moments_dtype: the type of both moments, or one for each; the parameter's type if it is None. Moments of 8 bits
-            have a scale, which is computed from their largest magnitude in each step.
+        bias_correction: corrects the bias of the moments, which start at 0.
+        moments_dtype: the type of both moments, or one for each; the parameter's type if it is None. 8-bit moments have
+            a scale, which is computed from their largest magnitude in each step.
 
     Raises:
         ValueError: a value is out of its range.

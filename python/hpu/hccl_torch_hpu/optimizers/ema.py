@@ -17,7 +17,7 @@ class FusedEMA:
 
     Args:
         model: the model; if it is wrapped for parallel training, the wrapped model is used.
-        decay: the final weight of the old average in an update; the weight grows from 0 over a few thousand updates.
+        decay: the weight of the old average in an update; it grows from 0 to this value over a few thousand updates.
         updates: the number of updates so far.
 
     Raises:

@@ -16,11 +16,11 @@ class FusedLamb(SteppedOptimizer):
     Args:
         params: parameters, or groups of them.
         lr, betas, eps, weight_decay: as for Adam.
-        bias_correction: corrects the moments for their start at 0.
+        bias_correction: corrects the bias of the moments, which start at 0.
         amsgrad: must be False.
         adam_w_mode: adds the weight decay to the step instead of to the gradient.
-        grad_averaging: gives the gradient the weight 1 - beta1 in the first moment instead of 1.
-        set_grad_none: lets ``zero_grad()`` remove the gradients.
+        grad_averaging: weights the gradient in the first moment by 1 - beta1 instead of 1.
+        set_grad_none: makes ``zero_grad()`` set the gradients to None.
         max_grad_norm: scales the gradients so that their total norm is at most this value; no limit if it is None.
         use_lamb: also scales the steps of groups without weight decay.
         fused: accepted and ignored.
@@ -52,8 +52,7 @@ class FusedLamb(SteppedOptimizer):
         super().zero_grad(self.set_grad_none if set_to_none is None else set_to_none)
 
     def _prepare(self) -> None:
-        """Computes the factor by which the norm of all gradients exceeds the limit, or 1 if it does not exceed the
-        limit."""
+        """Computes the factor by which the norm of all gradients exceeds the limit, or 1 if it does not."""
         limit = self.defaults["max_grad_norm"]
         gradients = [one.grad for group in self.param_groups for one in with_gradients(group, "FusedLamb")]
         self._divisor = 1.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LARS: separate learning rates for layers, around another optimizer."""
+"""LARS: wraps another optimizer and scales each layer's learning rate."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -12,17 +12,17 @@ from hccl_torch_hpu.optimizers.common import evaluate
 
 
 class FusedLars(Optimizer):
-    """LARS (arXiv:1708.03888) around an optimizer that does not itself apply the learning rate, such as
+    """LARS (arXiv:1708.03888). Wraps an optimizer that does not apply the learning rate itself, such as
     ``FusedResourceApplyMomentum``.
 
-    Each gradient is multiplied by the group's learning rate. If ``skip_mask`` has 1 for the parameter, the weight decay
+    Each gradient is multiplied by the group's learning rate. If ``skip_mask`` is 1 for the parameter, the weight decay
     is added to the gradient first, and the sum is also multiplied by ``eeta |w| / (|g| + weight_decay |w| + eps)``.
 
     Args:
         optimizer: updates the parameters from the scaled gradients. Its ``weight_decay`` is 0 during the update.
-        skip_mask: for each parameter of a group, 1 if the parameter has its own learning rate, else 0.
+        skip_mask: for each parameter of a group, 1 if LARS scales its learning rate, else 0.
         eeta: the trust coefficient of a layer.
-        eps: keeps the quotient defined.
+        eps: prevents a division by 0.
     """
 
     def __init__(self, optimizer: Optimizer, skip_mask: Sequence[int], eeta: float = 0.001, eps: float = 1e-8) -> None:

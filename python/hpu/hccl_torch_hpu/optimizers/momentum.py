@@ -12,14 +12,14 @@ from hccl_torch_hpu.optimizers.common import SteppedOptimizer, refuse_negative
 
 class FusedResourceApplyMomentum(SteppedOptimizer):
     """Each step is ``momentum * previous step - gradient``. The gradients must already be multiplied by the learning
-    rate. As on a Gaudi, this optimizer itself uses neither ``lr`` nor ``weight_decay``, but ``FusedLars`` around it
-    uses both.
+    rate. As on a Gaudi, this optimizer itself uses neither ``lr`` nor ``weight_decay``, but a ``FusedLars`` that wraps
+    it uses both.
 
     Args:
         params: parameters, or groups of them.
-        lr: used only by the optimizer around this one.
+        lr: used only by a wrapper such as ``FusedLars``.
         momentum: the factor of the previous step.
-        weight_decay: used only by the optimizer around this one.
+        weight_decay: used only by a wrapper such as ``FusedLars``.
         nesterov: must be False.
 
     Raises:

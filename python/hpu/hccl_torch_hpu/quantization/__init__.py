@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inference with 8-bit floats: measurements, and linear layers that use them."""
+"""FP8 inference: measures the inputs of linear layers, and makes these layers compute with scaled 8-bit floats."""

@@ -19,8 +19,7 @@ def hpu_set_inference_env(model: torch.nn.Module | None = None) -> torch.nn.Modu
 
 def hpu_inference_initialize(model: torch.nn.Module | None = None, mark_only_scales_as_const: bool = False,
                              optimizer: Any = None, args: Any = None) -> None:
-    """Declares that the program only performs inference. The model is on the device, and its parameters no longer
-    change."""
+    """Declares that the program only performs inference, with a model that is on the device and no longer changes."""
     hpu_set_inference_env()
 
 

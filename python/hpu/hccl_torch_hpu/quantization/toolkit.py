@@ -26,12 +26,12 @@ _METHODS = ("unit_scale", "maxabs_hw", "maxabs_pow2", "maxabs_arbitrary")
 def prep_model(model: torch.nn.Module, config_path: str | None = None) -> torch.nn.Module:
     """Prepares the model, in place, for measurements or for computing with 8-bit floats, as a JSON file requests.
 
-    The file has "mode" (MEASURE or QUANTIZE), "dump_stats_path" (the beginning of the path of the measurements),
-    "scale_method" (unit_scale, maxabs_hw, maxabs_pow2 or maxabs_arbitrary), and "allowlist" and "blocklist" of "types"
-    and "names" of modules; the older "whitelist" and "blacklist" mean the same. Other entries are ignored.
+    The file has "mode" (MEASURE or QUANTIZE), "dump_stats_path" (the path prefix of the measurements), "scale_method"
+    (unit_scale, maxabs_hw, maxabs_pow2 or maxabs_arbitrary), and "allowlist" and "blocklist" of "types" and "names" of
+    modules; the older "whitelist" and "blacklist" mean the same. Other entries are ignored.
 
     Args:
-        config_path: the file; that of ``QUANT_CONFIG`` if it is None.
+        config_path: the path of the file; the value of ``QUANT_CONFIG`` if it is None.
 
     Raises:
         ValueError: no file is named, or an entry has an unknown value.

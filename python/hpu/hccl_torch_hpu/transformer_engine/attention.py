@@ -30,12 +30,13 @@ class _Rounding(torch.autograd.Function):
 
 
 class FusedAttention(torch.nn.Module):
-    """``FusedSDPA`` whose queries, keys, values and gradients have 8 bits inside ``fp8_autocast(enabled=True)``.
+    """``FusedSDPA`` that rounds queries, keys, values and gradients to 8-bit floats inside
+    ``fp8_autocast(enabled=True)``.
 
     Args:
-        scale: multiplies the products; 1 / sqrt(size) if it is None.
-        attention_dropout: the probability of dropout, while training.
-        enable_recompute: as for ``torch.hpu.sdp_kernel``; the values are the same.
+        scale: the factor for q k^T; None means 1 / sqrt(head size).
+        attention_dropout: the dropout probability during training.
+        enable_recompute: as for ``torch.hpu.sdp_kernel``; does not affect the results.
     """
 
     def __init__(self, scale: float | None = None, attention_dropout: float = 0.0,

@@ -55,15 +55,15 @@ class Linear(torch.nn.Module):
     Args:
         in_features, out_features: the sizes of inputs and outputs.
         bias: adds a bias.
-        return_bias: ``forward`` returns the bias beside the product instead of adding it.
+        return_bias: ``forward`` returns the bias alongside the product instead of adding it.
         params_dtype: the type of the parameters.
-        skip_weight_param_allocation: creates no parameters; they are set later or passed to ``forward``.
+        skip_weight_param_allocation: creates no parameters; set them later or pass them to ``forward``.
         minimize_memory: keeps the weight for the backward pass in 8 bits only.
         init_method: fills the weight; as in ``torch.nn.Linear`` if it is None.
         others: arguments for tensor parallelism, which is not supported.
 
     Raises:
-        NotImplementedError: an argument for tensor parallelism has a value.
+        NotImplementedError: an argument for tensor parallelism is set.
     """
 
     _PARALLEL = ("sequence_parallel", "fuse_wgrad_accumulation", "tp_group", "get_rng_state_tracker", "parallel_mode",
@@ -92,7 +92,7 @@ class Linear(torch.nn.Module):
         self.reset_parameters(init_method)
 
     def reset_parameters(self, init_method: Callable[[torch.Tensor], Any] | None = None) -> None:
-        """Fills the parameters again."""
+        """Reinitialises the parameters."""
         bound = 1.0 / math.sqrt(max(self.in_features, 1))
         with torch.no_grad():
             if init_method is not None:
@@ -108,7 +108,7 @@ class Linear(torch.nn.Module):
 
         Args:
             weight, bias: used instead of the module's own.
-            is_first_microbatch: accepted; the weight is cast in each call.
+            is_first_microbatch: accepted but ignored; each call casts the weight.
         """
         weight = self.weight if weight is None else weight
         bias = self.bias if bias is None else bias
@@ -131,8 +131,7 @@ class Linear(torch.nn.Module):
 
 
 def _as_autocast(*tensors: torch.Tensor) -> list[torch.Tensor]:
-    """Casts tensors as autocast does: to autocast's type if autocast is enabled, else to the type to which the tensors
-    promote."""
+    """Casts tensors as autocast does: to autocast's type if autocast is enabled, else to the tensors' promoted type."""
     device = tensors[0].device.type
     if torch.is_autocast_enabled(device):
         return [one.to(torch.get_autocast_dtype(device)) for one in tensors]

@@ -38,10 +38,10 @@ class DelayedScaling:
         fp8_format: the types.
         amax_history_len: the number of steps whose magnitudes are kept.
         amax_compute_algo: "max" of the history, "most_recent", or a function of the history, ``[steps, tensors]``.
-        scaling_factor_compute_algo: a function that returns the scales for magnitudes, old scales, the types' largest
-            values and the recipe; the largest values divided by the magnitudes and by ``2 ** margin`` if it is None.
-        override_linear_precision: accepted if it is (False, False, False).
-        reduce_amax: uses the largest magnitudes of all ranks of the group.
+        scaling_factor_compute_algo: a function that returns the scales, given the magnitudes, the old scales, the
+            types' largest values and the recipe; if it is None, the largest value / magnitude / ``2 ** margin``.
+        override_linear_precision: must be (False, False, False).
+        reduce_amax: uses the largest magnitudes over all ranks of the group.
     """
 
     margin: int = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scales of a module's tensors, from the largest magnitudes of earlier steps."""
+"""Scales of a module's tensors, computed from the largest magnitudes of earlier steps."""
 from __future__ import annotations
 
 import torch
@@ -10,11 +10,11 @@ from hccl_torch_hpu.transformer_engine.state import Mode
 
 
 class Scales:
-    """The scales of some tensors of a module: activations and weights of the forward pass, and gradients of the
-    backward pass.
+    """The scales of a module's 8-bit tensors: activations and weights in the forward pass, gradients in the backward
+    pass.
 
-    ``begin_step`` computes the scales in the steps in which they are due; ``cast`` uses them and, in a step that
-    measures, records magnitudes. A tensor that has no scale yet is scaled by its own magnitude.
+    ``begin_step`` computes the scales when they are due; ``cast`` uses them and, in a step that measures, records
+    magnitudes. A tensor that has no scale yet is scaled by its own magnitude.
 
     Args:
         forward, backward: the number of tensors of each pass; tensors of the backward pass come last.

@@ -47,7 +47,7 @@ def fp8_autocast(enabled: bool = False, force_measurement: bool | None = None, c
         enabled: switches 8-bit floats on, or off inside an outer context.
         force_measurement: measures magnitudes in each step if it is True, in none if it is False, and as the recipe
             requests if it is None.
-        calibrating: measures magnitudes, without 8-bit floats; for ``enabled=False``.
+        calibrating: measures magnitudes without using 8-bit floats; for ``enabled=False``.
         fp8_recipe: the recipe, or its arguments by name; ``DelayedScaling()`` if it is None.
         fp8_group: the ranks whose magnitudes are reduced; all ranks if it is None.
 
@@ -92,8 +92,8 @@ class FP8GlobalStateManager:
 
 
 class activation_checkpointing(contextlib.ContextDecorator):  # noqa: N801 (the name that programs use)
-    """A context or decorator for functions whose forward pass runs again in the backward pass. The modules of this
-    package themselves detect the second run, and use the scales of the first run for it."""
+    """A context or decorator for activation checkpointing. Has no effect: this package's modules detect by themselves
+    that a forward pass runs again, and reuse the scales of its first run."""
 
     def __enter__(self) -> activation_checkpointing:
         return self

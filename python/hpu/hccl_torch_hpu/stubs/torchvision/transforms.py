@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Contains no transforms: the use of any name raises an error that names the package to install."""
+"""Contains no transforms: using any name raises an error that says which package to install."""
 
 
 def __getattr__(name: str):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps of pipelines of the media engine, which programs can name but not create.
+"""Steps of media pipelines. Programs can name them but not create them.
 
 This is part of hccl-torch-hpu, an emulation; it is not a product of Habana Labs or Intel."""
 from typing import Any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The package of the steps of media pipelines. See its package cpu_nodes.
+"""Steps of media pipelines; see the package cpu_nodes.
 
 This is part of hccl-torch-hpu, an emulation; it is not a product of Habana Labs or Intel."""
 from hccl_torch_hpu.missing import missing

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The package of iterators over media pipelines. See its module iterator_pytorch.
+"""Iterators over media pipelines; see the module iterator_pytorch.
 
 This is part of hccl-torch-hpu, an emulation; it is not a product of Habana Labs or Intel."""
 from hccl_torch_hpu.missing import missing

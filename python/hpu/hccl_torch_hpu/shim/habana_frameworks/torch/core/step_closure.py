@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ends steps, and registers functions that run at their end.
+"""Ends steps, and registers functions that run at the end of a step.
 
 This is part of hccl-torch-hpu, an emulation; it is not a product of Habana Labs or Intel."""
 from __future__ import annotations
@@ -17,7 +17,7 @@ def mark_step(device_str: str = "", sync: bool = False) -> None:
 
     Args:
         device_str: the device; there is only one.
-        sync: whether to block until such collectives have ended.
+        sync: whether to block until these collectives have ended.
     """
     lazy.mark_step()
     if sync and hpu.is_available():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Helpers of programs for Gaudi.
+"""Helpers for Gaudi programs.
 
 This is part of hccl-torch-hpu, an emulation; it is not a product of Habana Labs or Intel."""
 from habana_frameworks.torch.utils import experimental, internal

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The environment of ranks.
+"""The environment variables of ranks.
 
 This is part of hccl-torch-hpu, an emulation; it is not a product of Habana Labs or Intel."""
 from hccl_torch import initialize_distributed_hpu

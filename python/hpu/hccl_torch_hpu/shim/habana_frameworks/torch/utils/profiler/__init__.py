@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Gaudi profiler's module. The emulation has none of its names; use torch.profiler.
+"""The Gaudi profiler's module. The emulation provides none of its names; use torch.profiler.
 
 This is part of hccl-torch-hpu, an emulation; it is not a product of Habana Labs or Intel."""
 from hccl_torch_hpu.missing import missing

@@ -8,7 +8,7 @@ from hccl_torch_hpu.transformer_engine.attention import FusedAttention
 from hccl_torch_hpu.transformer_engine.linear import Linear
 from hccl_torch_hpu.transformer_engine.state import fp8_autocast
 
-# Programs recognise these layers by the module's name.
+# Programs recognise these layers by the name of their module.
 FusedAttention.__module__ = Linear.__module__ = __name__
 
 __all__ = ["FusedAttention", "Linear", "distributed", "fp8", "fp8_autocast", "recipe"]

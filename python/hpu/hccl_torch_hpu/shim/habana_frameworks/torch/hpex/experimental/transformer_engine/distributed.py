@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forward passes that run again in the backward pass.
+"""Activation checkpointing.
 
 This is part of hccl-torch-hpu, an emulation; it is not a product of Habana Labs or Intel."""
 from hccl_torch_hpu.missing import missing

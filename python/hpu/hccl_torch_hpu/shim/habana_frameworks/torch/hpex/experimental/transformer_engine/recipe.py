@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recipes of training with 8-bit floats.
+"""Recipes for training with 8-bit floats.
 
 This is part of hccl-torch-hpu, an emulation; it is not a product of Habana Labs or Intel."""
 from hccl_torch_hpu.missing import missing
