@@ -80,6 +80,11 @@ void inspect(const bootstrap::RankTable& table, int own_rank) {
                  text_of(table.members[static_cast<std::size_t>(leader)]));
 }
 
+// Returns whether all calls must run by schedules, even on one node.
+bool needs_schedules(const Config& settings) {
+  return !settings.algorithm.empty() || !settings.transport.empty();
+}
+
 planner::Topology topology_of(const bootstrap::RankTable& table) {
   std::vector<std::string> identities;
   for (const bootstrap::RankInfo& member : table.members) identities.push_back(member.node);
@@ -155,23 +160,50 @@ void log_summary(const bootstrap::RankTable& table, const planner::Topology& top
       cores.ladder().name, ", memory shared by memfd", namespaces);
 }
 
+struct ChosenBackend {
+  std::unique_ptr<Backend> backend;
+  const char* name;  // for the log
+};
+
+// Chooses the back end for the ranks of `table`. If some calls need schedules, also chooses a
+// transport to each rank, and takes the link to the server out of `table`. Throws Error.
+ChosenBackend choose_backend(const Config& settings, int rank, bootstrap::RankTable& table,
+                             const planner::Topology& topology,
+                             std::span<const node::CpuAllowance> allowances,
+                             std::unique_ptr<node::NodeSegment> segment,
+                             std::unique_ptr<network::NetworkBackend> network) {
+  const bool by_schedules = needs_schedules(settings);
+  if (topology.is_one_node() && !by_schedules) {
+    const node::EngineOptions options{node::usable_cache_bytes(allowances),
+                                      settings.operation_timeout, settings.hang_report};
+    return {std::make_unique<node::NodeBackend>(std::move(segment), options), "node"};
+  }
+  std::vector<std::string> texts;
+  for (const bootstrap::RankInfo& member : table.members) texts.push_back(text_of(member));
+  network->connect(table, topology, std::move(texts), std::move(segment));
+  if (by_schedules || topology.ranks() == static_cast<int>(topology.nodes().size()))
+    return {std::move(network), "schedules"};
+  return {std::make_unique<multinode::MultiNodeBackend>(std::move(network),
+                                                        share_of_caches(table, rank, allowances)),
+          "two levels"};
+}
+
 std::shared_ptr<Communicator> join(const hcclUniqueId& id, int size, int rank,
                                    std::shared_ptr<device::Device> device) {
   const auto settings = config();
   device::Arena& arena = device->arena();
   auto network = std::make_unique<network::NetworkBackend>(settings, rank, size);
-  const bool always = !settings->algorithm.empty() || !settings->transport.empty();
   const auto make_control = [](int ranks) {
     if (ranks <= node::kMaxRanks) return node::ControlBlock::create(ranks);
     throw Error(hcclInvalidArgument,
                 text(ranks, " ranks on one node; start at most ", node::kMaxRanks, " on each"));
   };
-  bootstrap::RankTable table =
-      bootstrap::join(id, size, rank,
-                      {encode(RankBlob::of(*device)), arena.view()->file().duplicate(),
-                       [&](const Secret& secret) { return network->announce(secret); }, always,
-                       [&](const bootstrap::RankTable& joined) { inspect(joined, rank); }},
-                      make_control, Deadline::after(settings->init_timeout));
+  bootstrap::RankTable table = bootstrap::join(
+      id, size, rank,
+      {encode(RankBlob::of(*device)), arena.view()->file().duplicate(),
+       [&](const Secret& secret) { return network->announce(secret); }, needs_schedules(*settings),
+       [&](const bootstrap::RankTable& joined) { inspect(joined, rank); }},
+      make_control, Deadline::after(settings->init_timeout));
   const planner::Topology topology = topology_of(table);
   std::vector<node::CpuAllowance> allowances;
   for_each_rank_of_node(table, rank, [&](const bootstrap::RankInfo& member) {
@@ -179,34 +211,13 @@ std::shared_ptr<Communicator> join(const hcclUniqueId& id, int size, int rank,
   });
   auto segment = join_node(table, rank, arena, allowances, !settings->cma_disable);
   const node::CoreCount cores = segment->cores();
-  std::unique_ptr<Backend> backend;
-  const bool by_memory = topology.is_one_node() && !always;
-  bool divides = false;
-  if (by_memory) {
-    backend = std::make_unique<node::NodeBackend>(
-        std::move(segment),
-        node::EngineOptions{node::usable_cache_bytes(allowances), settings->operation_timeout,
-                            settings->hang_report});
-  } else {
-    std::vector<std::string> texts;
-    for (const bootstrap::RankInfo& member : table.members) texts.push_back(text_of(member));
-    network->connect(table, topology, std::move(texts), std::move(segment));
-    divides = !always && topology.ranks() > static_cast<int>(topology.nodes().size());
-    if (divides) {
-      backend = std::make_unique<multinode::MultiNodeBackend>(
-          std::move(network), share_of_caches(table, rank, allowances));
-    } else {
-      backend = std::move(network);
-    }
-  }
+  ChosenBackend chosen = choose_backend(*settings, rank, table, topology, allowances,
+                                        std::move(segment), std::move(network));
   auto communicator = std::make_shared<Communicator>(
-      id, size, rank, std::move(device), std::move(backend),
+      id, size, rank, std::move(device), std::move(chosen.backend),
       std::make_unique<OperationLog>(*settings, rank, topology.local_rank(rank) == 0));
   watch_peers(*communicator, table);
-  log_summary(table, topology, *communicator, cores,
-              by_memory ? "node"
-              : divides ? "two levels"
-                        : "schedules");
+  log_summary(table, topology, *communicator, cores, chosen.name);
   return communicator;
 }
 
