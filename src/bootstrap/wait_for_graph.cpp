@@ -12,6 +12,9 @@ namespace {
 
 constexpr std::size_t kMostOfACircle = 4;
 constexpr std::size_t kMostOfARank = 64;
+// A rank that has not answered may be waiting for any idle rank. If more ranks are idle, none of
+// them is suspected.
+constexpr std::size_t kMaxSuspects = 4;
 
 bool calls(const std::vector<Waiting>& said) {
   return std::ranges::any_of(said,
@@ -114,16 +117,17 @@ std::string WaitForGraph::root_cause(
     int asker, const std::set<int>& gone,
     const std::function<std::string(const std::vector<int>&)>& describe) const {
   const std::set<int> reached = reached_from(asker);
-  std::vector<int> left, silent, idle;
+  std::vector<int> left, silent, idle, idle_elsewhere;
   for (const int rank : reached) {
-    const auto said = said_.find(rank);
     if (gone.contains(rank)) {
       left.push_back(rank);
-    } else if (said == said_.end()) {
+    } else if (!said_.contains(rank)) {
       silent.push_back(rank);
-    } else if (!calls(said->second)) {
-      idle.push_back(rank);
     }
+  }
+  for (const auto& [rank, said] : said_) {
+    if (gone.contains(rank) || calls(said)) continue;
+    (reached.contains(rank) ? idle : idle_elsewhere).push_back(rank);
   }
   std::string clause;
   const auto add = [&](const std::vector<int>& ranks, const char* what) {
@@ -132,6 +136,10 @@ std::string WaitForGraph::root_cause(
   add(left, ", no longer in the communicator");
   add(silent, ", stopped or out of reach");
   add(idle, ", in no call of this communicator");
+  if (!silent.empty() && !idle_elsewhere.empty() && idle_elsewhere.size() <= kMaxSuspects) {
+    clause += text("; it may be waiting for ", describe(idle_elsewhere),
+                   ", in no call of this communicator");
+  }
   return clause.empty() ? circle(reached) : clause;
 }
 

@@ -37,6 +37,18 @@ TEST(WaitForGraph, LeadsToIdleAndDepartedRanks) {
       "rank 3, no longer in the communicator, and for ranks 1,2, in no call of this communicator");
 }
 
+TEST(WaitForGraph, NamesAFewIdleRanksBesideASilentRank) {
+  WaitForGraph ranks;
+  ranks.add(0, {"", "reduce", "", {2}});
+  ranks.add(1, {"", "reduce", "", {0}});
+  ranks.add(3, {"", "", "", {}});
+  EXPECT_EQ(root_cause(ranks, 0),
+            "rank 2, stopped or out of reach; it may be waiting for rank 3, in no call of this "
+            "communicator");
+  for (const int rank : {4, 5, 6, 7}) ranks.add(rank, {"", "", "", {}});
+  EXPECT_EQ(root_cause(ranks, 0), "rank 2, stopped or out of reach");
+}
+
 TEST(WaitForGraph, FollowsSeveralCallsOfOneRank) {
   WaitForGraph ranks;
   ranks.add(0, {"", "reduce", "", {1}});
