@@ -94,7 +94,8 @@ endfunction()
 # LOCK: cases with the same <lock> never run at the same time.
 # WAITS: the cases mostly wait, so each takes one of ctest's job slots instead of two.
 # APART: the cases that match the GoogleTest filter get <label> instead of LABELS.
-# THOROUGH: the cases that match the GoogleTest filter take long and get the label <label>_thorough instead of LABELS.
+# THOROUGH: the cases that match the GoogleTest filter take long or resemble others, and get the label <label>_thorough
+# instead of LABELS.
 # `./dev test` leaves them out.
 function(hccl_test name)
   cmake_parse_arguments(ARG "WAITS" "TIMEOUT;LAYOUT;LOCK;THOROUGH" "SOURCES;DEPENDS;LIBRARIES;LABELS;ARGS;APART" ${ARGN})
