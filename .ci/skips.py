@@ -50,6 +50,7 @@ NEEDS = {
                                                   capture_output=True).returncode == 0,
     r"root": lambda: os.geteuid() == 0,
     r"process_vm_readv": reads_processes,
+    r"mbind and move_pages": lambda: False,  # refused by the filters of some containers
     r"huge pages on request only": lambda: not uses_huge_pages_everywhere(),
     r"pidfd": lambda: hasattr(os, "pidfd_open"),
     r"ipv6": lambda: Path("/proc/net/if_inet6").exists() and Path("/proc/net/if_inet6").read_text() != "",

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/numa.h"
 #include "base/text.h"
 #include "device/address.h"
 
@@ -73,7 +74,15 @@ bool copy_data_to(std::byte* to, const ArenaView& view, std::uint64_t offset,
 ArenaPages::ArenaPages(std::uint64_t capacity, std::uint64_t keep_bytes)
     : view_(ArenaView::open(create_memory_file("hccl-device", 2 * capacity))),
       fresh_(capacity, 2 * capacity),
-      keep_bytes_(keep_bytes) {}
+      keep_bytes_(keep_bytes) {
+  // Other ranks may write an output buffer first. Without this policy, its pages would then lie on
+  // their NUMA nodes.
+  if (const std::optional<int> node = own_numa_node()) {
+    const bool placed = prefer_numa_node(view_->file(), 2 * capacity, *node);
+    log(LogLevel::info, "device", "device memory ", placed ? "lies" : "cannot be placed",
+        " on NUMA node ", *node);
+  }
+}
 
 bool ArenaPages::give_back(std::uint64_t offset, std::uint64_t bytes) noexcept {
   view_->forget(offset, bytes);

@@ -2,6 +2,7 @@
 // Reads affinity masks, cgroup quotas, scheduling groups, and the caches that sysfs describes.
 #include "node/cpu_topology.h"
 
+#include "base/sysfs.h"
 #include "base/text.h"
 
 #include <algorithm>
@@ -11,7 +12,6 @@
 #include <fstream>
 #include <functional>
 #include <map>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -103,13 +103,6 @@ std::uint64_t own_scheduling_group() {
 constexpr std::uint64_t kUsualCacheBytes = 32ull << 20;
 constexpr std::uint64_t kMostCachePerCore = 4ull << 20;
 
-std::string read_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
 // Parses a size such as "32768K".
 std::uint64_t parse_bytes(const std::string& size) {
   char* unit = nullptr;
@@ -133,7 +126,7 @@ std::string last_level_of(const std::string& root, std::size_t processor) {
   int highest = 0;
   for (int index = 0;; ++index) {
     std::string folder = text(root, "/cpu", processor, "/cache/index", index);
-    const std::string level = read_line(folder + "/level");
+    const std::string level = read_sysfs(folder + "/level");
     if (level.empty()) return last;
     if (const int height = std::atoi(level.c_str()); height > highest) {
       highest = height;
@@ -144,13 +137,10 @@ std::string last_level_of(const std::string& root, std::size_t processor) {
 
 // Clears the mask bits of the processors in a list such as "0-7,64-71".
 void remove_listed(const std::string& list, std::array<std::uint64_t, CpuAllowance::kWords>& mask) {
-  std::istringstream ranges(list);
-  for (std::string range; std::getline(ranges, range, ',');) {
-    char* rest = nullptr;
-    const std::size_t first = std::strtoull(range.c_str(), &rest, 10);
-    const std::size_t last = *rest == '-' ? std::strtoull(rest + 1, nullptr, 10) : first;
-    for (std::size_t cpu = first; cpu <= last && cpu < mask.size() * 64; ++cpu)
-      mask[cpu / 64] &= ~(1ull << cpu % 64);
+  static_assert(CpuAllowance::kWords * 64 <= CPU_SETSIZE);
+  const cpu_set_t listed = parse_sysfs_list(list);
+  for (std::size_t cpu = 0; cpu < mask.size() * 64; ++cpu) {
+    if (CPU_ISSET(cpu, &listed)) mask[cpu / 64] &= ~(1ull << cpu % 64);
   }
 }
 
@@ -219,8 +209,8 @@ std::uint64_t last_level_cache_bytes(std::span<const CpuAllowance> ranks, const 
       left[word] &= left[word] - 1;
       const std::string folder = last_level_of(root, word * 64 + static_cast<std::size_t>(bit));
       if (folder.empty()) continue;
-      bytes += parse_bytes(read_line(folder + "/size"));
-      remove_listed(read_line(folder + "/shared_cpu_list"), left);  // count each cache once
+      bytes += parse_bytes(read_sysfs(folder + "/size"));
+      remove_listed(read_sysfs(folder + "/shared_cpu_list"), left);  // count each cache once
     }
   }
   return bytes == 0 ? kUsualCacheBytes : bytes;
