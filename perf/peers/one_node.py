@@ -11,7 +11,7 @@ FLOOR_VARIANTS = ["16 KiB", "64 KiB", "256 KiB", "16 KiB streaming", "64 KiB str
 
 
 class OneNode(Field):
-    """Ranks that share memory, and the memory floor."""
+    """The sides of a comparison on one node. `with_floor` adds the memory floor, a lower bound."""
 
     def __init__(self, binaries, ranks, collective, with_floor=True, in_host_memory=False, newest=()):
         self.collective = collective

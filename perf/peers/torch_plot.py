@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws a comparison of PyTorch's backends as one SVG: hccl's speed-up over gloo by size, in a panel for each number of
+"""Draws a comparison of the PyTorch backends as one SVG: hccl's speed-up over gloo by size, in a panel for each number of
 ranks. Each collective has a line for plain tensors and one for tensors in shared memory."""
 import os
 import statistics

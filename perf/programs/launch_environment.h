@@ -20,7 +20,7 @@ struct LaunchEnvironment {
   [[nodiscard]] bool on_one_node() const { return local_size == size; }
 };
 
-// Returns the value of a variable, or null if the variable is not set.
+// Looks up a variable: returns its value, or null if it is not set.
 using Environment = std::function<const char*(const char*)>;
 
 // Returns the value of a variable, or null if the variable is not set or is empty.

@@ -162,9 +162,8 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::reduce(Tensors& tensors,
 
 void ProcessGroupHccl::all_gather(Issue& issue, at::Tensor& output, const at::Tensor& input) {
   TORCH_CHECK_VALUE(output.nbytes() == input.nbytes() * static_cast<std::size_t>(getSize()),
-                    "hccl_torch: all_gather_into_tensor of ", input.nbytes(), " bytes by ",
-                    getSize(),
-                    " ranks needs an output of this size for each rank, but the output has ",
+                    "hccl_torch: all_gather_into_tensor gathers ", input.nbytes(),
+                    " bytes from each of ", getSize(), " ranks, but the output has ",
                     output.nbytes(), " bytes");
   const at::Tensor from = issue.input(input);
   const at::Tensor to = issue.output(output, false);

@@ -307,7 +307,8 @@ void RootServer::note_told(int rank) {
 
 bool RootServer::all_told() const {
   if (rendezvous_.phase() == Rendezvous::Phase::complete) return true;
-  // If a rank of this process has joined, the failure that it reports may not have arrived yet.
+  // The rendezvous has not failed so far. If a rank of this process has joined, its report of a
+  // failure may still be on the way.
   if (rendezvous_.phase() != Rendezvous::Phase::failed) return own_rank_ < 0;
   return std::ranges::all_of(told_, [](bool told) { return told; });
 }

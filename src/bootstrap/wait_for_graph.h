@@ -45,7 +45,8 @@ class WaitForGraph {
 
   // Follows the chains of waits from `asker`. Returns a clause that names the ranks at their ends
   // or, if there are none, in a cycle. If one of these ranks has not answered, also names the few
-  // other ranks that are in no call, because it may be waiting for one of them. `gone`: the ranks that have left. `describe` names ranks.
+  // other ranks that are in no call, because it may be waiting for one of them. `gone`: the ranks
+  // that have left. `describe` names ranks.
   [[nodiscard]] std::string root_cause(
       int asker, const std::set<int>& gone,
       const std::function<std::string(const std::vector<int>&)>& describe) const;

@@ -36,8 +36,8 @@ void Group::end() {
   GroupStorage& mine = storage;
   if (mine.open == nullptr)
     throw Error(hcclInvalidUsage,
-                "hcclGroupEnd without hcclGroupStart on this thread; call both in one thread, "
-                "equally often");
+                "hcclGroupEnd without hcclGroupStart on this thread; call both the same number of "
+                "times on the same thread");
   if (--mine.open->depth_ > 0) return;
   Group* const group = std::exchange(mine.open, nullptr);
   const ScopeExit destroy([group] { group->~Group(); });

@@ -143,8 +143,8 @@ CallPath NodeBackend::path_of(const CollectiveCall& call) const {
       "host staging",
       call.traits().reduces
           ? "peers cannot map host memory, and " + path.reason
-          : "peers cannot map host memory, and copy large blocks directly from this process only "
-            "if the system permits it"};
+          : "peers cannot map host memory; they copy large blocks directly from this process if "
+            "the system permits it"};
 }
 
 CallPath NodeBackend::path_of(const PointToPoint& call) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests positions in a stream's work, and waits and callbacks for the work between two positions.
+// Tests stream positions, and waiting and callbacks for the work between two positions.
 #include "children.h"
 
 #include <hccl.h>

@@ -66,7 +66,7 @@ constexpr std::array kMistakes{
     Mistake{"forgotten_group_end", "hcclCommDestroy while", "this thread has an open group",
             "call hcclGroupEnd first", "HCCL_TIMEOUT=1"},
     Mistake{"group_end_without_start", "hcclGroupEnd failed: ", "without hcclGroupStart",
-            "call both in one thread"},
+            "call both the same number of times"},
     Mistake{"send_without_receive", kSync, "rank 1 (pid", "has not made the matching call",
             "HCCL_TIMEOUT=1"},
     Mistake{"late_rank", kSync, "rank 1 (pid", "has not called it", "HCCL_TIMEOUT=1"},

@@ -41,8 +41,8 @@ def changed_files():
 
 
 def units_covering(changed, units):
-    """Returns the compilation units to check: those of the changed sources, and for each changed
-    header a unit that includes it, preferably that of the source of the same name."""
+    """Returns the compilation units to check: one for each changed source, and for each changed header
+    one unit that includes it, preferably the header's own .cpp."""
     by_path = {Path(unit["file"]): unit for unit in units}
     chosen = {path for path in changed if path in by_path}
     for header in changed:

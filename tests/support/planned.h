@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes the bits of a reduction between nodes by interpreting the call's plan with the scalar
-// fold.
+// Computes the bit-exact result of a reduction between nodes: interprets the call's plan, and
+// reduces with the reference implementation in scalar_fold.h.
 #pragma once
 
 #include "operation.h"

@@ -24,7 +24,7 @@ INSTALLER = "hccl-hpu"
 _METADATA = f"""Metadata-Version: 2.1
 Name: {PLUGIN}
 Version: {RELEASE}
-Summary: An entry of hccl-torch-hpu's emulation for version checks; it holds no code and is not a product of the vendor.
+Summary: Placeholder of hccl-torch-hpu for version checks; it contains no code and is not a product of the vendor.
 """
 
 
