@@ -34,11 +34,12 @@ constexpr std::uint64_t kPieceBytes = 4ull << 30;
 cpu_set_t processors_of_process() {
   cpu_set_t all;
   CPU_ZERO(&all);
-  std::error_code ignored;  // without procfs, the set remains empty
-  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task", ignored)) {
+  std::error_code error;  // without procfs, the set remains empty
+  std::filesystem::directory_iterator thread("/proc/self/task", error);
+  for (; !error && thread != std::filesystem::directory_iterator(); thread.increment(error)) {
     cpu_set_t allowed;
     CPU_ZERO(&allowed);
-    const int id = std::atoi(thread.path().filename().c_str());
+    const int id = std::atoi(thread->path().filename().c_str());
     if (sched_getaffinity(id, sizeof allowed, &allowed) == 0) CPU_OR(&all, &all, &allowed);
   }
   return all;

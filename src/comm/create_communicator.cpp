@@ -165,7 +165,7 @@ struct ChosenBackend {
   const char* name;  // for the log
 };
 
-// Chooses the back end for the ranks of `table`. If some calls need schedules, also chooses a
+// Chooses the back end for the ranks of `table`. Unless this is NodeBackend, also chooses a
 // transport to each rank, and takes the link to the server out of `table`. Throws Error.
 ChosenBackend choose_backend(const Config& settings, int rank, bootstrap::RankTable& table,
                              const planner::Topology& topology,

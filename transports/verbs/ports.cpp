@@ -2,13 +2,13 @@
 // Reads the list of NICs, their ports and their GID tables.
 #include "verbs/ports.h"
 
+#include "base/sysfs.h"
 #include "base/text.h"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <optional>
 
@@ -33,13 +33,6 @@ const char* state_text(ibv_port_state state) {
       break;
   }
   return "in an unknown state";
-}
-
-std::string first_line(const std::string& file) {
-  std::ifstream stream(file);
-  std::string line;
-  std::getline(stream, line);
-  return line;
 }
 
 GidBytes raw_bytes(const ibv_gid& gid) {
@@ -96,9 +89,9 @@ class PortReader {
     if (is_zero(gid.bytes)) return gid;
     const std::string folder =
         text(sysfs_, '/', port_.device, "/ports/", port_.number, "/gid_attrs/");
-    const bool is_v2 = first_line(text(folder, "types/", index)) == "RoCE v2";
+    const bool is_v2 = read_sysfs(text(folder, "types/", index)) == "RoCE v2";
     gid.kind = kind_of(is_v2 ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1);
-    gid.interface = first_line(text(folder, "ndevs/", index));
+    gid.interface = read_sysfs(text(folder, "ndevs/", index));
     return gid;
   }
 
