@@ -229,7 +229,8 @@ RankFunction stopped(unsigned delay_us, Ending ending) {
 
 void survive_a_stopped_rank(Ending ending) {
   std::mt19937_64 random(test_seed());
-  const auto options = with_environment({{"HCCL_TIMEOUT", "2"}, {"HCCL_DEBUG", "INFO"}});
+  const auto options =
+      with_environment({{"HCCL_TIMEOUT", short_timeout()}, {"HCCL_DEBUG", "INFO"}});
   int inside_a_tile = 0;
   for (int round = 0; round < scaled(3); ++round) {
     const auto delay = static_cast<unsigned>(random() % 100'000);

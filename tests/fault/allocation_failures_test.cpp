@@ -69,7 +69,7 @@ class Lifecycle {
         const CountAllocations counting;
         result = hcclGetUniqueId(&id);
       }
-      // Retry with counting off: rank 1 waits for an id.
+      // Retry without counting, because rank 1 waits for an id.
       if (!note(result)) succeed(hcclGetUniqueId(&id));
       world_.board->publish_id(0, id);
     } else {

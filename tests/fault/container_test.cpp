@@ -17,7 +17,7 @@
 
 #ifdef __SANITIZE_ADDRESS__
 // LeakSanitizer needs ptrace, which these containers forbid.
-// NOLINTNEXTLINE(bugprone-reserved-identifier, readability-identifier-naming): its name
+// NOLINTNEXTLINE(bugprone-reserved-identifier, readability-identifier-naming): LSan's name
 extern "C" int __lsan_is_turned_off() { return 1; }
 #endif
 
@@ -36,8 +36,7 @@ void drop_ptrace() {
   require(syscall(SYS_capset, &header, data) == 0, "dropping CAP_SYS_PTRACE");
 }
 
-// Mounts the container's file systems and sets its limits. Must run in process 1 of the new
-// namespaces.
+// Mounts the container's file systems and sets its limits. Must run as pid 1 of the container.
 void set_up_container() {
   require(mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0, "private mounts");
   require(mount("proc", "/proc", "proc", 0, nullptr) == 0, "a private /proc");

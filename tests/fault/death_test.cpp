@@ -185,7 +185,7 @@ TEST(Death, BySigabrtIsReportedAndDumpsASmallCore) {
   EXPECT_EQ(failures(outcomes, options.victim), "");
   EXPECT_EQ(outcomes[3].signal, SIGABRT);
   for (const auto& entry : fs::directory_iterator(folder)) {
-    // With a sanitizer, the core also contains the sanitizer's memory.
+    // With a sanitizer, the core dump also contains the sanitizer's memory.
     if (!sanitized()) {
       EXPECT_LT(fs::file_size(entry), kMostCore) << entry.path();
     }

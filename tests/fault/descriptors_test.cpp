@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that a rank without a free file descriptor fails the communicator on every rank, and that
-// no process exits.
+// Tests that a call on a rank that has no free file descriptor fails the communicator on every
+// rank, but ends no process.
 #include "faults.h"
 #include "rank_test.h"
 

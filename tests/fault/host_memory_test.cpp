@@ -194,7 +194,7 @@ RANK_TEST(HostMemory, UnmappedOrProtectedBetweenSmallCallsIsAnError, 2) {
   require(contains(text, "receive buffer") && contains(text, "cannot be written"), text);
 }
 
-// The root's staging buffer holds one slice. No slice may be stored beyond its end.
+// The root's staging buffer holds one slice. No slice may be stored beyond the end of that buffer.
 RANK_TEST(HostMemory, InPlaceBroadcastToADeviceWritesNothingAtTheRoot, 2) {
   std::vector<std::byte> sent(6 * kMiB);
   for (std::size_t at = 0; at < sent.size(); ++at) sent[at] = static_cast<std::byte>(at * 31 >> 3);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests calls that one rank delays. On several nodes, the ranks of a call wait for each other in
-// shared memory and over connections. Every rank's error must name the rank at fault, even if the
-// reporting rank is not itself waiting for it.
+// shared memory and over connections. The error on every rank must name the rank at fault, even on
+// a rank that does not wait for it directly.
 #include "faults.h"
 #include "rank_test.h"
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kRanks = 4;
 
-RankOptions impatient() { return {.environment = {{"HCCL_TIMEOUT", "2"}}, .capture_stderr = true}; }
+RankOptions impatient() { return with_environment({{"HCCL_TIMEOUT", short_timeout()}}); }
 
 // Returns a rank function in which every rank except `late` calls `operation`. The operation must
 // fail with an error that names `late`, and must leave all buffers unchanged.

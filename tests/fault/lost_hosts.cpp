@@ -47,7 +47,7 @@ RankFunction reduces_until_failure(const std::function<void(int)>& move, const P
 
 std::string blames_none_of(const RankOutcome& outcome, const std::vector<int>& ranks) {
   const std::string text = outcome.reports.empty() ? "nothing" : outcome.reports.back();
-  // The text of a time-out begins with the reporting rank and names the culprits after "s for".
+  // A time-out's error text begins with the reporting rank and names the culprits after "s for".
   const std::size_t waited = text.find(" s for ");
   const std::size_t end = text.find(';', waited);
   const std::string culprits =

@@ -193,8 +193,7 @@ TEST(AddressSpace, SixteenGigabytesSuffice) {
   EXPECT_EQ(failures(run_ranks(kRanks, within_limits(reduce))), "");
 }
 
-// Device memory must have the size that HCCL_DEVICE_MEMORY names, and larger allocations must be
-// refused.
+// Device memory must have the size in HCCL_DEVICE_MEMORY, and larger allocations must be refused.
 RANK_TEST(DeviceMemorySize, FollowsTheEnvironment, 1,
           RankOptions{.environment = {{"HCCL_DEVICE_MEMORY", "64M"}}}) {
   std::uint64_t free_before = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program that makes one of the typical mistakes of new users and prints only codes. The
-// library's text on stderr is the only explanation.
+// library's messages on stderr are the only explanation.
 #include <hccl.h>
 #include <synapse_api.h>
 

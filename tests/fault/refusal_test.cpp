@@ -158,7 +158,7 @@ RANK_TEST(Ranges, OutsideAnAllocationAreRefusedWithAddressAndSize, 2) {
                 hcclInvalidArgument, "sendbuff");
   }
 
-  // Refused calls must not count as operations. The next calls of the ranks must match.
+  // Refused calls must not count as operations: the ranks' next calls must match.
   world.board->barrier(0, world.size);
   run_and_verify(session, group, stream, all_reduce_of(1000));
 }

@@ -37,8 +37,7 @@ class PagesOfProgram {
   void* memory_;
 };
 
-// A host buffer that cannot be written must fail the call with an error instead of crashing the
-// process.
+// A host buffer that cannot be written must make the call fail, and must not crash the process.
 class ReadOnlyReceiveBuffer : public testing::TestWithParam<Collective> {};
 
 hcclResult_t start(Collective collective, const void* from, void* to, std::size_t count,
@@ -61,8 +60,7 @@ TEST_P(ReadOnlyReceiveBuffer, FailsTheCall) {
     const PagesOfProgram from(kCount * kFourRanks * 4);
     const PagesOfProgram to(kCount * kFourRanks * 4);
     if (world.rank == 1) to.protect();
-    // On the other ranks, the call may complete if rank 1 fails late, or be refused if rank 1 fails
-    // early.
+    // Other ranks' calls may complete if rank 1 fails late, or be refused if rank 1 fails early.
     static_cast<void>(start(GetParam(), from.get(), to.get(), kCount, group.handle, stream));
     static_cast<void>(synStreamSynchronize(stream));
     await_async_error(group);

@@ -21,15 +21,14 @@ class Storm {
 
   // Opens `count` connections that send nothing and stay open.
   void add_silent(int count);
-  // Opens `count` connections and sends malformed data on each, using every kind in turn. Closes
+  // Opens `count` connections and sends malformed data on each, cycling through all kinds. Closes
   // about half of the connections immediately. The newest 300 of the other connections stay open.
   void attack(int count);
   // Blocks until the server has closed all connections, for at most 30 seconds. Returns false if a
   // connection is still open.
   [[nodiscard]] bool all_cut_off();
 
-  // Returns the number of connections that failed on this side, for example because the kernel
-  // refused them.
+  // Returns how many connections failed on this side, for example because the kernel refused them.
   [[nodiscard]] int failed() const { return failed_; }
 
  private:

@@ -56,7 +56,7 @@ void join_work_and_leave(World& world, Session& session, const hcclUniqueId& id)
   session.finish();
 }
 
-// Returns as text how many descriptors of each kind and how many threads this process has.
+// Returns a text that counts this process's threads, and its descriptors of each kind.
 std::string open_resources() {
   std::map<std::string, int> counts;
   std::error_code ignored;
@@ -72,7 +72,7 @@ std::string open_resources() {
   return all;
 }
 
-// Waits until open_resources() stays the same for a second, and returns its text.
+// Waits until open_resources() returns the same text for a second, and returns that text.
 std::string settled_resources() {
   std::string last;
   for (int same = 0; same < 20;) {

@@ -99,7 +99,7 @@ TEST(TimeLimit, FailsOnlyItsCommunicatorAndNamesTheLateRank) {
   EXPECT_EQ(failures(run_ranks_as_threads(2, in_session(one_call_fails), patient())), "");
 }
 
-// synEventSynchronize must report that the limit was exceeded.
+// synEventSynchronize must report that a call exceeded the limit.
 RANK_TEST(TimeLimit, IsReportedByEvents, 2, patient()) {
   if (world.rank != kLate) {
     OperationRun run(session, group, all_reduce_of(1000));
