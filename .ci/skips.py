@@ -57,7 +57,7 @@ NEEDS = {
     r"libibverbs": loads_verbs,
     r"rdma": lambda: any(Path("/sys/class/infiniband").glob("*")),
     r"rdma hosts": lambda: "RXE_NODES" in os.environ,
-    r"another build": lambda: False,  # for example, one without sanitizers: these distort measurements
+    r"another build": lambda: False,  # such as one without sanitizers, which distort measurements
 }
 
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The install tree: headers and library in the folders in which programs for Gaudi expect them, and files for pkg-config
-# and CMake.
+# The install tree: headers and library where programs for Gaudi expect them, and files for pkg-config and CMake.
 include(CMakePackageConfigHelpers)
 set(habanalabs_lib ${CMAKE_INSTALL_LIBDIR}/habanalabs)
 set(habanalabs_include ${CMAKE_INSTALL_INCLUDEDIR}/habanalabs)

@@ -32,7 +32,7 @@ target_compile_options(hccl_warnings INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wformat=2 -Wundef
   $<$<COMPILE_LANGUAGE:CXX>:-Wsign-conversion;-Wold-style-cast;-Wnon-virtual-dtor;-Woverloaded-virtual;-Wcast-align>
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-Wduplicated-cond;-Wlogical-op>)
-# In the standard library, -Wnull-dereference gives false positives without full optimisation and with sanitizers.
+# -Wnull-dereference gives false positives in the standard library without full optimisation or with sanitizers.
 if(NOT HCCL_SANITIZE)
   target_compile_options(hccl_warnings INTERFACE
     $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Wnull-dereference>)
@@ -94,9 +94,8 @@ endfunction()
 # LOCK: cases with the same <lock> never run at the same time.
 # WAITS: the cases mostly wait, so each takes one of ctest's job slots instead of two.
 # APART: the cases that match the GoogleTest filter get <label> instead of LABELS.
-# THOROUGH: the cases that match the GoogleTest filter take long or resemble others, and get the label <label>_thorough
-# instead of LABELS.
-# `./dev test` leaves them out.
+# THOROUGH: the cases that match the GoogleTest filter take long or resemble others. They get the label <label>_thorough instead
+# of LABELS, and `./dev test` leaves them out.
 function(hccl_test name)
   cmake_parse_arguments(ARG "WAITS" "TIMEOUT;LAYOUT;LOCK;THOROUGH" "SOURCES;DEPENDS;LIBRARIES;LABELS;ARGS;APART" ${ARGN})
   if(NOT ARG_TIMEOUT)

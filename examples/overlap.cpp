@@ -25,7 +25,8 @@ void expect(synStatus status, const char* what) {
 void expect(hcclResult_t result, const char* what) {
   if (result == hcclSuccess) return;
   const char* why = hcclGetLastErrorMessage();
-  throw std::runtime_error(std::string(what) + " failed: " + (why != nullptr ? why : "no text"));
+  throw std::runtime_error(std::string(what) +
+                           " failed: " + (why != nullptr ? why : "no error message"));
 }
 
 std::uint64_t address_of(float* data) { return reinterpret_cast<std::uintptr_t>(data); }

@@ -43,7 +43,7 @@ def machine_facts():
     git = ("git", "-C", os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     revision = output_of(*git, "describe", "--always")
     if output_of(*git, "status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs"):
-        revision += "-dirty"  # except for docs, which an earlier report may have changed
+        revision += "-dirty"  # ignores docs, which an earlier report may have changed
     return {
         "processor": processor(),
         "cores": len(os.sched_getaffinity(0)),

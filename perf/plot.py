@@ -4,8 +4,8 @@
 
     perf/plot.py RUN.json PLOT.svg
 
-A plot of hccl-perf shows bus bandwidth and time per call over the message size: solid lines out of place, dashed lines in place.
-A plot of ddp_trainer shows the loss and the time of a step over the epochs."""
+A plot of hccl-perf shows bus bandwidth and time per call against message size: solid lines out of place, dashed lines
+in place. A plot of ddp_trainer shows the loss and the step time of each epoch."""
 import collections
 import json
 import statistics
@@ -63,7 +63,7 @@ def draw(title, subtitle, panels, entries):
 
 
 def case_of(row):
-    """Returns the texts of a row's type, reduction and root. The reduction or root is empty if the collective has
+    """Returns a row's type, reduction and root as strings. The reduction or root is empty if the collective has
     none."""
     redop = row["redop"] if row["redop"] != "none" else ""
     return row["type"], redop, f"root {row['root']}" if row["root"] >= 0 else ""

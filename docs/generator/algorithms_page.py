@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generates docs/reference/algorithms.md from the catalogue's names and bounds and the head comments of the files that build
-schedules."""
+"""Generates docs/reference/algorithms.md from the catalogue's names and bounds, and the head comments of the files that
+build schedules."""
 import re
 import textwrap
 from pathlib import Path

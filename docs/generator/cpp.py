@@ -141,7 +141,7 @@ class Reader:
         return "<" + word.removeprefix("k ").strip("_").replace("_", " ") + ">"
 
     def definition(self, name):
-        """Returns the text of a constant or variable of this file, or None unless it has exactly one definition, which is a text."""
+        """Returns the text of a constant or variable of this file if it has exactly one definition, which is a text; else None."""
         places = self.known.get(name, [])
         if len(places) != 1:
             return None

@@ -12,7 +12,7 @@ SENTENCES = "src/api/status_texts.cpp"
 REMARKS = Path(__file__).with_name("remarks.toml")
 MAKERS = {"Error", "hccl::Error", "CallMismatch", "SynError", "hccl::SynError", "Failure", "raise", "raise_with", "fail"}
 
-# The sections of the page, and the paths whose texts they contain. A text belongs to the longest path that matches its file.
+# The sections of the page, and the paths whose texts they contain. If several paths match a file, the longest decides.
 SUBJECTS = {
     "Arguments and usage": ("src/api", "src/comm", "src/node/lane.cpp"),
     "Joining a communicator": ("src/bootstrap", "src/network/network_backend.cpp", "src/base/process.cpp",
@@ -46,7 +46,7 @@ ranks with an example.
 # Layers whose texts no user sees: they are for developers of schedules and kernels.
 WITHOUT_TEXTS = ("src/reduce/", "src/schedule/", "src/proof/", "src/algorithms/")
 
-# The headings for the texts of a file that become parts of messages elsewhere.
+# The headings for texts that become parts of messages elsewhere, by file.
 PARTS = {
     "src/base/variables.cpp": "`<accepted values>`, in texts about a variable with an invalid value",
     "src/bootstrap/comm_id.cpp": "`<why>`, in texts about a value of `HCCL_COMM_ID`",
@@ -105,7 +105,7 @@ def enumerators(root, enum):
 
 
 def messages_of(path, tokens, codes, functions):
-    """Yields the messages of one file, then its texts that become parts of messages elsewhere."""
+    """Yields the messages of one file, then its texts that are parts of messages elsewhere."""
     reader = cpp.Reader(tokens, functions)
     taken = set()
     for index, (kind, value) in enumerate(tokens):

@@ -11,7 +11,7 @@
 namespace ddp_trainer {
 namespace {
 
-// A text of limited length that can be sent as bytes.
+// A string of limited length that ranks can exchange as plain bytes.
 template <std::size_t Capacity>
 struct Text {
   std::array<char, Capacity> bytes{};
@@ -43,8 +43,7 @@ std::string name_of(std::size_t rank, const Text<64>& host) {
   return text("rank ", rank, " on ", host.string());
 }
 
-// Describes how the facts of a rank differ from those of rank 0. Returns an empty text if they are
-// equal.
+// Describes how a rank's facts differ from rank 0's. Returns an empty string if they are equal.
 std::string difference(const Facts& one, const Facts& first) {
   if (one.training.string() != first.training.string()) {
     return text("has different settings from rank 0: ", one.training.string(), "; rank 0 has ",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks before training: every rank can begin, and all ranks have the same settings. If a check
-// fails, all ranks throw the same SharedError.
+// The checks before training: that every rank can begin, and that all have the same settings. If a
+// check fails, all ranks throw the same SharedError.
 #pragma once
 
 #include "gradient_sync.h"
@@ -38,8 +38,8 @@ struct Start {
   std::uint64_t steps = 0;       // number of steps completed before this run
 };
 
-// Throws SharedError on all ranks if a rank's start differs from that of rank 0. Blocks until all
-// ranks have called the function.
+// Throws SharedError on all ranks if a rank's start differs from rank 0's. Blocks until all ranks
+// have called the function.
 void require_same_start(const Start& mine, const Rank& rank);
 
 }  // namespace ddp_trainer

@@ -97,12 +97,11 @@ std::string take_header(const std::string& path, std::string_view& rest) {
 Checkpoint take_checkpoint(const std::string& path, const json& header, std::string_view rest,
                            const TrainingPlan& plan, std::uint32_t data) {
   if (header.at("training") != identity(plan)) {
-    reject(path,
-           text("belongs to a different training: the checkpoint has ",
-                header.at("training").get<std::string>(), "; this training has ", identity(plan)));
+    reject(path, text("belongs to a different training run: the checkpoint has ",
+                      header.at("training").get<std::string>(), "; this run has ", identity(plan)));
   }
   if (header.at("data") != data)
-    reject(path, "belongs to a training with different data; give the same --data");
+    reject(path, "belongs to a training run with different data; give the same --data");
   Checkpoint checkpoint;
   checkpoint.steps = header.at("steps");
   for (const json& epoch : header.at("epochs")) checkpoint.epochs.push_back(epoch_from(epoch));

@@ -67,7 +67,7 @@ void parse_line(const std::string& path, std::size_t line, std::string_view word
     const int most =
         column < Dataset::kPixels ? kBrightest : static_cast<int>(Dataset::kClasses) - 1;
     if (column <= Dataset::kPixels && (value < 0 || value > most))
-      reject(path, line, text("column ", column + 1, " is ", value, ", not 0 to ", most));
+      reject(path, line, text("column ", column + 1, " is ", value, ", not from 0 to ", most));
     if (column < Dataset::kPixels) {
       data.pixels.push_back(static_cast<float>(value) / kBrightest);
     } else if (column == Dataset::kPixels) {

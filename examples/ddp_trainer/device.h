@@ -15,7 +15,7 @@
 
 namespace ddp_trainer {
 
-// Throw RunError with the library's text if the call has failed.
+// Throw RunError with the library's error text if the call has failed.
 void check(synStatus status, const char* call);
 void check(hcclResult_t result, const char* call);
 

@@ -57,8 +57,8 @@ struct Range {
   [[nodiscard]] std::size_t size() const { return end - begin; }
 };
 
-// ready(), reduce() and share() queue work and do not block. For work that is queued on the compute
-// stream after reduce(), the gradients are the sums over all ranks.
+// ready(), reduce() and share() queue work and do not block. Work that is queued on the compute
+// stream after reduce() sees gradients summed over all ranks.
 class GradientSync {
  public:
   GradientSync() = default;
@@ -66,7 +66,7 @@ class GradientSync {
   GradientSync(const GradientSync&) = delete;
   GradientSync& operator=(const GradientSync&) = delete;
 
-  // Returns the number of gradients and parameters including the padding that the mode needs.
+  // Returns the length of the gradient and parameter buffers, including the mode's padding.
   [[nodiscard]] virtual std::size_t padded(std::size_t parameters) const { return parameters; }
   // Returns the range of the parameters that this rank updates.
   [[nodiscard]] virtual Range owned(std::size_t parameters) const { return {0, parameters}; }

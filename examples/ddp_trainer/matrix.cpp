@@ -8,7 +8,7 @@
 namespace ddp_trainer {
 namespace {
 
-constexpr std::size_t kBlock = 256;  // number of outputs whose sums fit in the first-level cache
+constexpr std::size_t kBlock = 256;  // number of outputs whose sums fit in the L1 cache
 
 // Rounds a value between -2 and 2 to the nearest multiple of 2^-21. The sum with kShift is between
 // 4 and 8, where floats have this spacing.

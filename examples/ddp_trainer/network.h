@@ -36,7 +36,7 @@ class Layout {
 // Sets the initial parameters, which depend only on the seed and not on the machine.
 void initialize(const Layout& layout, std::uint64_t seed, float* parameters);
 
-// Sums over samples, as integers, so that the sum over ranks is exact in any order.
+// Totals over samples. They are integers, so summing them over ranks is exact in any order.
 struct Score {
   // The maximum loss that is added for one sample. Two million such losses fit into the sum.
   static constexpr double kHighestLoss = 16384;

@@ -24,7 +24,7 @@ struct NodeShare {
 [[nodiscard]] NodeShare node_share(const Options& options,
                                    const hccl_perf::Environment& environment);
 
-// Returns MASTER_ADDR and MASTER_PORT in the format of HCCL_COMM_ID, or an empty text if they are
+// Returns MASTER_ADDR and MASTER_PORT in the format of HCCL_COMM_ID, or an empty string if they are
 // not set.
 [[nodiscard]] std::string master_address(const hccl_perf::Environment& environment);
 

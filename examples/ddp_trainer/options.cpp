@@ -38,7 +38,7 @@ struct Written {
   std::optional<float> rate;
 };
 
-// Accepts numbers in a range. CLI::Range would also accept texts that are not numbers, and would
+// Accepts numbers in a range. CLI::Range would also accept strings that are not numbers, and would
 // report wrong bounds.
 CLI::Validator between(double least, double most) {
   const auto check = [least, most](const std::string& written) {
@@ -117,7 +117,8 @@ void add_synchronisation_options(CLI::App& app, Options& options, Written& writt
                  "type in which gradients are sent: float32 or bfloat16")
       ->check(CLI::IsMember({"float32", "bfloat16"}))
       ->capture_default_str();
-  app.add_option("--bucket-mib", written.bucket_mib, "MiB of gradients in a bucket of --mode ddp")
+  app.add_option("--bucket-mib", written.bucket_mib,
+                 "bucket size for --mode ddp, in MiB of gradients")
       ->check(between(0.001, 4096))
       ->capture_default_str();
 }

@@ -20,7 +20,7 @@
 namespace ddp_trainer {
 namespace {
 
-// The communicator, with the reason if it has failed.
+// Owns the communicator. failure() returns the reason if the communicator has failed.
 class Communicator {
  public:
   Communicator(const Place& place, const hcclUniqueId& id) {
@@ -103,7 +103,7 @@ class RankProgram {
     print_line(heading(options_, inputs_.plan, trainer_.layout().parameters()));
     if (!epochs_.empty()) {
       print_line(
-          text("continues from ", options_.checkpoint_path, " after epoch ", epochs_.size()));
+          text("continuing from ", options_.checkpoint_path, " after epoch ", epochs_.size()));
     }
     while (static_cast<int>(epochs_.size()) < options_.epochs) {
       run_epoch(static_cast<int>(epochs_.size()) + 1);

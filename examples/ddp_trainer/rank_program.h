@@ -19,7 +19,7 @@ struct Place {
 struct Inputs {
   TrainingPlan plan;
   Split data;
-  std::optional<Checkpoint> checkpoint;  // the state from which training continues
+  std::optional<Checkpoint> checkpoint;  // the state to resume from
 };
 
 // Reads the data and the checkpoint. Throws UsageError or RunError.

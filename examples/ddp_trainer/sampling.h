@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Assigns the samples of an epoch to batches, and those of a batch to ranks.
+// Assigns an epoch's samples to batches, and each batch's samples to ranks.
 #pragma once
 
 #include <cstddef>

@@ -67,9 +67,9 @@ EpochReport Trainer::run_epoch(int epoch, const StepDone& step_done) {
   test();
   sum_over_ranks({&score_, &tested_});
   if (const std::int64_t diverged = score_.diverged + tested_.diverged; diverged > 0) {
-    throw SharedError(text("the training has diverged in epoch ", epoch, ": ", diverged,
-                           " samples have a loss above ", Score::kHighestLoss,
-                           " or NaN; give a lower --rate"));
+    throw SharedError(text("the training diverged in epoch ", epoch, ": ", diverged,
+                           " samples have a loss that is NaN or above ", Score::kHighestLoss,
+                           "; give a lower --rate"));
   }
   EpochReport report;
   report.epoch = epoch;

@@ -57,8 +57,8 @@ class Trainer {
   void resume_after(std::uint64_t steps) { steps_done_ = steps; }
 
  private:
-  // The times at which the compute stream reached the start and the end of GradientSync::reduce(),
-  // and the start and the end of share().
+  // The times at which the compute stream reached the start and end of GradientSync::reduce(), and
+  // of share().
   struct Marks {
     std::int64_t reduce, reduced, updated, shared;
   };

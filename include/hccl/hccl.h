@@ -150,9 +150,9 @@ hcclResult_t hcclCommAbort(hcclComm_t comm);
 // Errors: hcclInvalidArgument for an unknown communicator or a null `asyncError`.
 hcclResult_t hcclCommGetAsyncError(hcclComm_t comm, hcclResult_t* asyncError);
 
-// Returns the text of the error that hcclCommGetAsyncError() reports at present, or null if there
-// is none or the communicator is unknown. The text stays valid until the communicator is destroyed;
-// do not free it.
+// Returns the text of the error that hcclCommGetAsyncError() currently reports, or null if there is
+// none or the communicator is unknown. The text stays valid until the communicator is destroyed; do
+// not free it.
 const char* hcclCommGetAsyncErrorMessage(hcclComm_t comm);
 
 // Writes the communicator's number of ranks to `count`.
@@ -164,7 +164,7 @@ hcclResult_t hcclCommCount(hcclComm_t comm, int* count);
 // Errors: hcclInvalidArgument for an unknown communicator or a null `device`.
 hcclResult_t hcclCommSynDevice(hcclComm_t comm, int* device);
 
-// Writes to `rank` the rank that this communicator handle represents.
+// Writes this handle's rank in the communicator to `rank`.
 // Errors: hcclInvalidArgument for an unknown communicator or a null `rank`.
 hcclResult_t hcclCommUserRank(hcclComm_t comm, int* rank);
 
@@ -221,8 +221,8 @@ hcclResult_t hcclBarrier(hcclComm_t comm, void* stream_handle);
 
 // ---- Point to point and groups ----------------------------------------------------------------
 
-// Sends `count` elements to rank `peer`, which must receive the same count and type. Sends from one
-// rank to another match the receives in the order of the calls, regardless of streams. A send
+// Sends `count` elements to rank `peer`, which must receive the same count and type. Between two
+// ranks, sends and receives match in the order of the calls, regardless of streams. A send
 // completes when its buffer may be overwritten, which may be as late as the peer's receive. Outside
 // a group, the send occupies its stream until then. A rank may send to itself only within a group:
 // on each stream, its first send to itself is paired with its first receive from itself, and so on.

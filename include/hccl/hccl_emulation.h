@@ -60,8 +60,8 @@ hcclResult_t hcclEmulationLaunch(void* stream_handle, void (*kernel)(void* argum
 // cannot be mapped.
 hcclResult_t hcclEmulationHostView(uint64_t device_address, uint64_t size, void** view);
 
-// Writes to `*device_address` the device address of the memory that a host view shows at `view`:
-// the reverse of hcclEmulationHostView().
+// Writes to `*device_address` the device address behind `view`, an address in a host view: the
+// reverse of hcclEmulationHostView().
 // Blocks: no.
 // Errors: hcclInvalidArgument if `view` is not in a host view of currently allocated memory, if the
 // `size` bytes extend past the allocation, or for a null pointer.
@@ -192,10 +192,10 @@ typedef struct hcclEmulationPlanRequest_t {
 hcclResult_t hcclEmulationPlan(hcclComm_t comm, const hcclEmulationPlanRequest_t* request,
                                char* buffer, uint64_t size, uint64_t* length);
 
-// Sets the time, in milliseconds, for which calls of this rank on the communicator wait for other
-// ranks before they fail; 0 means no limit. Replaces HCCL_TIMEOUT for waits that begin from now on.
-// Does not change the limits of other ranks and communicators, but if a wait of one rank times out,
-// the communicator fails on all ranks. May be called by any thread at any time.
+// Sets how long, in milliseconds, this rank's calls on the communicator wait for other ranks before
+// they fail; 0 means no limit. Replaces HCCL_TIMEOUT for waits that begin from now on. Does not
+// change the limits of other ranks and communicators, but if a wait of one rank times out, the
+// communicator fails on all ranks. May be called by any thread at any time.
 // Blocks: no.
 // Errors: hcclInvalidArgument for an unknown communicator.
 hcclResult_t hcclEmulationSetTimeout(hcclComm_t comm, uint64_t milliseconds);

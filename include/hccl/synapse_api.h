@@ -269,8 +269,8 @@ synStatus SYN_API_CALL synEventQuery(synEventHandle eventHandle);
 // failed; the text describes the failure.
 synStatus SYN_API_CALL synEventSynchronize(synEventHandle eventHandle);
 
-// Writes the time in nanoseconds from the completion of the start event to that of the end event.
-// If `eventHandleEnd` is null, writes the time at which the start event completed, on the clock of
+// Writes the time in nanoseconds between the completions of the start event and the end event. If
+// `eventHandleEnd` is null, writes the time at which the start event completed, on the clock of
 // synProfilerGetCurrentTimeNS().
 // Errors: synObjectNotInitialized if an event was not recorded; synBusy if an event is not
 // complete; synInvalidArgument if an event was not created with EVENT_COLLECT_TIME, or if the end

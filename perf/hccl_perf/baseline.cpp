@@ -55,8 +55,7 @@ Baseline from_json(const Json& json) {
   return baseline;
 }
 
-// Strips the bracketed error code, which does not help users, from the start of a message from the
-// JSON library.
+// Strips the JSON library's bracketed error code, which does not help users, from a message.
 std::string without_code(const std::string& message) {
   const std::size_t end = message.find("] ");
   return end == std::string::npos ? message : message.substr(end + 2);

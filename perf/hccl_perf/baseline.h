@@ -14,7 +14,7 @@
 
 namespace hccl_perf {
 
-// The number of timed passes that each cell of a baseline needs. Fewer do not show the noise.
+// The minimum number of timed passes per cell of a baseline. Fewer would not show the noise.
 inline constexpr std::uint64_t kFewestSamples = 5;
 
 // Identifies a cell of a run. --compare compares cells that have equal keys in two runs of the same

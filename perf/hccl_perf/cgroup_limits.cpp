@@ -58,8 +58,8 @@ std::optional<double> limit_in(const std::string& word) {
 using Read = std::function<std::optional<double>(const std::string& folder)>;
 
 // Returns the smallest value that `read` finds in the directory of the cgroup and in its parents. A
-// container often sees its own cgroup as the root, whatever path /proc shows. Then only the root,
-// the last directory tried, has the files.
+// container often sees its own cgroup as the root, whatever path /proc shows. In that case, only
+// the root, which is tried last, has the files.
 std::optional<double> tightest(const std::string& top, std::string path, const Read& read) {
   std::optional<double> least;
   while (true) {

@@ -60,8 +60,8 @@ struct Collective {
     return kind == CollectiveKind::send_receive || between_pairs();
   }
   [[nodiscard]] bool can_be_in_place() const { return moves_data() && !point_to_point(); }
-  // Returns the number by which a call's time is divided: the number of messages for ping_pong and
-  // message_rate, otherwise 1.
+  // Returns the divisor of a call's time: the number of messages for ping_pong and message_rate,
+  // otherwise 1.
   [[nodiscard]] int messages_in_turn() const;
   // Returns the size to measure if the user gives none: nccl-tests' default, or a small message for
   // tests of latency or message rate.
@@ -76,7 +76,7 @@ struct Collective {
 [[nodiscard]] const Collective* find_collective(const std::string& name);
 // Returns the collective for a program name such as "all_reduce_perf", or null.
 [[nodiscard]] const Collective* find_collective_of_program(const std::string& argv0);
-// Returns all names as a text such as "all_reduce, broadcast, ...".
+// Returns all names as a string such as "all_reduce, broadcast, ...".
 [[nodiscard]] std::string collective_names();
 
 // The arguments of a call.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// --compare: judges whether a cell is slower than in an earlier run. The median of the timed passes
-// is compared, and their spread measures the noise.
+// --compare: judges whether a cell is slower than in an earlier run. Compares medians of timed
+// passes; the spread of the passes measures the noise.
 #pragma once
 
 #include "baseline.h"

@@ -10,8 +10,8 @@
 namespace hccl_perf {
 namespace {
 
-constexpr int kTenths = 1;           // digits of nanoseconds after the point
-constexpr int kBandwidthDigits = 6;  // digits of GB/s after the point: a resolution of 1 kB/s
+constexpr int kTenths = 1;           // decimal places of times in nanoseconds
+constexpr int kBandwidthDigits = 6;  // decimal places of GB/s: a resolution of 1 kB/s
 
 using Columns = std::vector<std::pair<std::string, std::string>>;  // (name, value) pairs
 

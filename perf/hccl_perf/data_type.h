@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data types and reductions of hccl-perf, under the names of nccl-tests.
+// The data types and reductions of hccl-perf, named as in nccl-tests.
 #pragma once
 
 #include <array>

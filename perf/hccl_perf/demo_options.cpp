@@ -18,7 +18,7 @@ struct RefusedOption {
 constexpr RefusedOption kRefused[] = {
     {"-mpi", "start hccl-perf with mpirun -np N"},
     {"--mpi", "start hccl-perf with mpirun -np N"},
-    {"--custom_comm", "the communicator has all ranks; start fewer with -g"},
+    {"--custom_comm", "the communicator has all ranks, so start fewer with -g"},
     {"--ranks_list", "sendrecv always sends from each rank to the next one"},
     {"--data_csv", "hccl-perf compares every element; -c N repeats the check with other data"},
     {"--scaleup_group_size", "sendrecv always sends from each rank to the next one"},
@@ -104,7 +104,7 @@ void add_demo_options(CLI::App& app, Written& written) {
       ->type_name("SIZE")
       ->expected(2);
   add_number(app, "--size_range_inc", written.size_range_increment, {1, 40},
-             "factor between sizes, as an exponent of two (1)");
+             "each size is 2^N times the previous size (1)");
   app.add_flag("--no_correctness", written.no_correctness, "the same as -c 0");
   app.add_option("--measure", written.measure, "bw, or latency as with --latency")
       ->type_name("WHAT");
@@ -133,8 +133,8 @@ void apply_demo_options(const CLI::App& app, Options& options, Written& written)
   apply_test(written);
   if (written.collective == "scale_validation") {
     throw UsageError(
-        "scale_validation of hccl_demo is not supported; use sendrecv, and --compare FILE for the "
-        "expected bandwidth");
+        "scale_validation of hccl_demo is not supported; use sendrecv with --compare FILE to "
+        "compare the bandwidth with that of an earlier run");
   }
   const bool without_unit = app.count("--timeout") > 0 &&
                             written.timeout.find_first_not_of("0123456789.") == std::string::npos;

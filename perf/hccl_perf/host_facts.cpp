@@ -12,8 +12,8 @@
 namespace hccl_perf {
 namespace {
 
-// Returns the value in a file's first line of the form "<key>...: value", or an empty text if there
-// is none.
+// Returns the value from a file's first line "<key>...: value", or an empty string if there is
+// none.
 std::string value_in(const char* path, const std::string& key) {
   std::ifstream file(path);
   std::string line;

@@ -208,7 +208,7 @@ std::variant<Options, Text> parse_options(int argc, const char* const* argv) {
   Options options;
   Written written;
   CLI::App app(
-      "Measures and checks the collectives of HCCL, as nccl-tests does for NCCL.\n"
+      "Measures and checks HCCL collectives, as nccl-tests does for NCCL.\n"
       "Collectives: " +
           collective_names() + ".",
       "hccl-perf");

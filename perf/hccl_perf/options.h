@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line of hccl-perf: the letters, long names and defaults of nccl-tests, and additional
-// options.
+// The command line of hccl-perf: option letters, long names and defaults as in nccl-tests, and
+// additional options.
 #pragma once
 
 #include "collective.h"

@@ -20,8 +20,8 @@ struct Overlap {
   double percent = 0;        // share of the communication that is hidden behind the computation
 };
 
-// Returns the percentage of `communication` that is hidden: the part by which `overall` is shorter
-// than communication and computation in sequence. The result is from 0 to 100.
+// Returns the percentage of `communication` that is hidden: how much shorter `overall` is than
+// communication and computation in sequence. The result is from 0 to 100.
 [[nodiscard]] double overlap_percent(double communication, double computation, double overall);
 
 // Performs `units` short chains of dependent multiplications. The amount of work is fixed, so the

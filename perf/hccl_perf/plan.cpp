@@ -5,8 +5,7 @@
 
 #include <hccl_emulation.h>
 
-// This function's address is null if the loaded library is the one for real devices, which lacks
-// the function.
+// This function's address is null with the library for real devices, which lacks the function.
 #pragma weak hcclEmulationPlan
 
 namespace hccl_perf {

@@ -12,7 +12,7 @@
 
 namespace hccl_perf {
 
-// The library's description of itself.
+// The facts that the library reports about itself.
 struct LibraryFacts {
   int version = 0;      // interface version from hcclGetVersion()
   std::string release;  // from synDriverGetVersion()
@@ -38,7 +38,7 @@ struct Results {
   return placement == Placement::in_place ? "in_place" : "out_of_place";
 }
 
-// Returns a text such as "2026-05-01T12:34:56Z".
+// Returns a string such as "2026-05-01T12:34:56Z".
 [[nodiscard]] std::string utc_time(std::chrono::system_clock::time_point time);
 
 }  // namespace hccl_perf

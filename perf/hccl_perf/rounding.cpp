@@ -50,8 +50,8 @@ class Average : public Sum {
   }
 };
 
-// Bounds the error of a product. In one folding order but not in another, a partial product may
-// overflow or underflow.
+// Bounds the error of a product. A partial product may overflow or underflow in one folding order
+// but not in another.
 class Product {
  public:
   void add(double factor) {

@@ -34,7 +34,7 @@ std::string device_lines(const std::vector<RankFacts>& ranks) {
   return lines;
 }
 
-// Returns a line with the ranks of each named node, or an empty text if no node has a name.
+// Returns a line with the ranks of each named node, or an empty string if no node has a name.
 std::string node_line(const std::vector<RankFacts>& ranks) {
   std::vector<std::pair<std::string, std::vector<int>>> nodes;
   for (const RankFacts& rank : ranks) {
@@ -67,8 +67,8 @@ std::string cell_columns(const Row& row, const CellResult& cell, Averaging avera
                 rate.algorithm, rate.bus, wrong.c_str());
 }
 
-// Returns a text such as "min 5.10 p50 5.30 p95 6.10 p99 7.20 max 9.00 us (100 calls, slowest rank
-// 3)".
+// Returns a string such as "min 5.10 p50 5.30 p95 6.10 p99 7.20 max 9.00 us (100 calls, slowest
+// rank 3)".
 std::string latency_text(const Latency& latency) {
   const Percentiles& time = latency.nanoseconds;
   return format("min %.2f p50 %.2f p95 %.2f p99 %.2f max %.2f us (%llu calls, slowest rank %d)",
@@ -77,7 +77,7 @@ std::string latency_text(const Latency& latency) {
                 latency.slowest_rank);
 }
 
-// Returns a text such as "communication 10.10 computation 10.05 overall 12.20 us: 79.1 % hidden
+// Returns a string such as "communication 10.10 computation 10.05 overall 12.20 us: 79.1 % hidden
 // (100 calls)".
 std::string overlap_text(const Overlap& overlap) {
   return format("communication %.2f computation %.2f overall %.2f us: %.1f %% hidden (%llu calls)",

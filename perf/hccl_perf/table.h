@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table on stdout: the header, columns and footer of nccl-tests. Each row has two additional
-// columns at its end, for the algorithm and the transport.
+// The table on stdout, with the header, columns and footer of nccl-tests. Each row ends with two
+// more columns, for the algorithm and the transport.
 #pragma once
 
 #include "options.h"

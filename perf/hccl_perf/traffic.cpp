@@ -3,8 +3,7 @@
 
 #include <cstring>
 
-// This function's address is null if the loaded library is the one for real devices, which lacks
-// the function.
+// This function's address is null with the library for real devices, which lacks the function.
 #pragma weak hcclEmulationTraffic
 
 namespace hccl_perf {

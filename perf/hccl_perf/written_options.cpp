@@ -41,12 +41,13 @@ void add_size_options(CLI::App& app, Options& options) {
 void add_rank_options(CLI::App& app, Options& options, Written& written) {
   app.option_defaults()->group("Ranks");
   add_number(app, "-g,--ngpus", options.processes, {1, 1024},
-             "processes to start on this machine; the i-th is rank i (1)");
+             "processes to start on this machine, in rank order (1)");
   add_number(app, "-t,--nthreads", options.threads, {1, 64},
              "ranks per process, each with a thread and a device (1)");
   add_number(app, "--nodes", options.nodes, {1, 1024},
              "nodes to emulate, each a block of consecutive -g processes (1)");
-  app.add_flag("--standalone", options.standalone, "ignore the variables of launchers");
+  app.add_flag("--standalone", options.standalone,
+               "ignore the environment variables that launchers set");
   add_number(app, "-p,--parallel_init", written.parallel_init, {0, 1},
              "accepted: ranks always join in parallel, as with -p 1 of nccl-tests (1)", "0|1");
 }

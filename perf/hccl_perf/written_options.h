@@ -50,7 +50,7 @@ void add_demo_options(CLI::App& app, Written& written);
 // Throws a UsageError that names an alternative if `words` contain an unsupported hccl_demo option.
 void refuse_demo_options(const std::vector<std::string>& words);
 
-// Converts hccl_demo's options to those of nccl-tests. Throws UsageError.
+// Converts hccl_demo's options to nccl-tests options. Throws UsageError.
 void apply_demo_options(const CLI::App& app, Options& options, Written& written);
 
 // Returns CLI11's range check without the text that it adds to the help. Unlike CLI11's check, it

@@ -26,9 +26,9 @@ LOADS_AND_STORES = "glibc.cpu.x86_rep_movsb_threshold=4000000000"
 STREAM_QUEUE = {
     "run_by_synchronising": "an empty command, run by the synchronising thread that queued it",
     "run_by_worker": "an empty command, run by the stream's worker while no other thread runs",
-    "wait_for_event": "an empty command, an event behind it, another stream that waits for the event",
+    "wait_for_event": "an empty command, then an event for which another stream waits",
     "copy_8_bytes": "a copy of 8 bytes from the host",
-    "queue_one_and_synchronise": "one empty command and a wait for it: hand-off",
+    "queue_one_and_synchronise": "an empty command followed by a synchronisation (the hand-off)",
 }
 
 
@@ -95,8 +95,8 @@ def judge(ratios):
         reached = worst[0] <= most
         met = met and reached
         _, ranks, _, operation = worst[1]
-        lines.append(f"- {name}, {REGIMES[regime]}: at most {most:g}; the slowest is {operation} of {ranks} with "
-                     f"{worst[0]:.2f}: {'met' if reached else 'MISSED'}")
+        lines.append(f"- {name}, {REGIMES[regime]}: at most {most:g}; the slowest is {operation} of {ranks} "
+                     f"sources, with {worst[0]:.2f}: {'met' if reached else 'MISSED'}")
     return lines, met
 
 

@@ -41,9 +41,9 @@ def parse_arguments():
     parser.add_argument("--build", default="build/release", help="build tree with the drivers (build/release)")
     parser.add_argument("--ranks", type=parse_list(int), default=[8, 2], metavar="N,N", help="numbers of ranks (8,2)")
     parser.add_argument("--collective", type=parse_collectives, default=["all_reduce"], metavar="NAME,NAME",
-                        help="all, or some of " + ", ".join(ALGORITHMS) + " (all_reduce). all: fewer rounds and, except for "
-                        "all_reduce, shorter cells and the sizes 1K,32K,256K,4M,16M")
-    parser.add_argument("--sizes", type=parse_list(parse_size), metavar="SIZE,SIZE", help="8,64,512,4K,...,16M")
+                        help="all, or some of " + ", ".join(ALGORITHMS) + " (all_reduce). \"all\" uses fewer rounds and, except "
+                        "for all_reduce, shorter cells and the sizes 1K,32K,256K,4M,16M")
+    parser.add_argument("--sizes", type=parse_list(parse_size), metavar="SIZE,SIZE", help="buffer sizes (8,64,512,4K,...,16M)")
     parser.add_argument("--rounds", type=int,
                         help="interleaved rounds (5; 3 with --collective all; 2 with --quick)")
     parser.add_argument("--seconds", type=float, help="minimum seconds per cell (0.3; 0.1 with --quick)")
@@ -52,16 +52,16 @@ def parse_arguments():
     parser.add_argument("--queued", action="store_true", help="measure only calls queued back to back")
     parser.add_argument("--host", action="store_true",
                         help="measure only calls queued back to back on ordinary host memory, which the peers use too")
-    parser.add_argument("--busy", action="store_true", help="measure only all_reduce, beside a busy loop pinned to one core")
+    parser.add_argument("--busy", action="store_true", help="measure only all_reduce, alongside a busy loop pinned to one core")
     parser.add_argument("--latency", action="store_true", help="measure only all_reduce, waiting for each call")
     parser.add_argument("--peers", choices=["pypi", "debian"], default="pypi",
-                        help="pypi: the newest Open MPI, Intel MPI, MPICH and oneCCL from PyPI beside Debian's Open MPI; debian: "
-                        "only Debian's, for use without a network")
+                        help="pypi: Debian's Open MPI, and the newest Open MPI, Intel MPI, MPICH and oneCCL from PyPI; debian: "
+                        "only Debian's Open MPI, for use without a network")
     parser.add_argument("--json", metavar="FILE", help="write every sample, in nanoseconds")
     parser.add_argument("--write", metavar="FILE",
-                        help="write the results to their section of FILE, and a plot beside it (FILE.md: FILE.svg)")
+                        help="write the results to their section of FILE, and a plot next to it (FILE.md: FILE.svg)")
     parser.add_argument("--plot", metavar="FILE", help="draw the ratios of the queued calls as an SVG")
-    parser.add_argument("--check", action="store_true", help="exit 1 if a goal that must be reached is missed")
+    parser.add_argument("--check", action="store_true", help="exit 1 if a required goal is missed")
     options = parser.parse_args()
     options.shown = shown_arguments(sys.argv[1:], {"--build", "--json", "--plot", "--write"})
     options.compared, options.left_out = {}, {}  # ordered sets: the peers measured, and the reasons why others were not
@@ -111,7 +111,7 @@ def one_node(options, ranks, collective, **more):
 
 
 def race_queued(options, section, collective, ranks):
-    """Races the sides on device memory, or on ordinary host memory in the section "host"."""
+    """Measures the sides in turn on device memory, or in the section "host" on ordinary host memory."""
     in_place = options.in_place or collective == "broadcast"  # MPI_Bcast has only one buffer
     on_host = section == "host"
     seconds = seconds_for(options, collective)
@@ -148,8 +148,8 @@ def race_latency(options, section, collective, ranks):
 
 
 def race_busy(options, section, collective, ranks):
-    """Races the sides while a busy loop runs. If each rank has a core, Open MPI spins and makes no progress beside the
-    loop. In that case, compares hccl with its own time without the loop."""
+    """Measures the sides in turn while a busy loop runs. If each rank has a core, Open MPI spins and makes no progress
+    alongside the loop. In that case, compares hccl with its own time without the loop."""
     loop = BusyLoop(max(os.sched_getaffinity(0)))
     seconds = seconds_for(options, collective)
     with contextlib.closing(loop), one_node(options, ranks, collective, with_floor=False) as field:

@@ -84,7 +84,7 @@ def draw(panels, axes):
 
 
 def glance(panels):
-    """Returns the first row of the panels with the most ranks."""
+    """Returns the panels with the most ranks, but at most one row of them."""
     most = max((cells[0].ranks for cells in panels), default=0)
     return [cells for cells in panels if cells[0].ranks == most][:COLUMNS]
 

@@ -25,9 +25,9 @@ KIB, MIB = 1 << 10, 1 << 20
 SHOWN = [1, 2, 3, 6, 12, 25]  # rounds
 WALKS = [(64, 64 * KIB, 25), (64, 1 * MIB, 25), (8, 32 * MIB, 12)]  # pairs, bytes of each buffer, rounds
 REALLOCATED = [(16, 64 * KIB, 4), (16, 1 * MIB, 4), (4, 32 * MIB, 4)]
-# The maximum ratio of hccl's time to that of the fastest peer, by size and round.
+# The maximum ratio of hccl's time to the fastest peer's, by size and round.
 MUST = {(1 * MIB, 1): 1.0, (1 * MIB, 2): 0.6, (32 * MIB, 1): 1.0, (32 * MIB, 2): 0.5}
-WARM_MUST = 1.2  # a round after the second may take at most this many times the median of those rounds
+WARM_MUST = 1.2  # maximum time of a round after the second, relative to the median of all those rounds
 
 
 def parse_arguments():
@@ -48,8 +48,8 @@ def parse_arguments():
 
 
 class Case:
-    """One kind of walk with one number of ranks. `samples` maps a side's label to a list per job, which holds each
-    round's microseconds per call."""
+    """One kind of walk with one number of ranks. `samples` maps a side's label to one list per job: the microseconds
+    per call of each round."""
 
     def __init__(self, ranks, pairs, size, rounds, reallocates):
         self.ranks, self.pairs, self.size, self.rounds, self.reallocates = ranks, pairs, size, rounds, reallocates

@@ -48,7 +48,7 @@ struct Command {
 
 [[nodiscard]] const char* collective_name(Collective collective);
 
-// Throws a std::invalid_argument that names the wrong word.
+// Throws a std::invalid_argument that names the invalid word.
 [[nodiscard]] Command parse_command(const std::string& line);
 
 }  // namespace peers

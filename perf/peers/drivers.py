@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The drivers, which are started once and then measured in turn, and the busy loop that may run beside them."""
+"""The drivers, which are started once and then measured in turn, and the busy loop that may run alongside them."""
 import ctypes
 import json
 import math
@@ -75,7 +75,7 @@ class Driver:
             self.process.stdin.write(line.encode() + b"\n")
             self.process.stdin.flush()
         except BrokenPipeError:
-            raise DriverError(self.explain(f"ended before: {line}")) from None
+            raise DriverError(self.explain(f"exited before this command: {line}")) from None
         answer = self.read_answer(timeout, line)
         if "error" in answer:
             raise DriverError(f"{self.name}: {answer['error']}")
@@ -97,9 +97,9 @@ class Driver:
             ready, _, _ = select.select([output], [], [], max(0.0, deadline - time.monotonic()))
             chunk = os.read(output, 65536) if ready else b""
             if not ready:
-                raise DriverError(self.explain(f"no answer within {timeout:.0f} s: {line}"))
+                raise DriverError(self.explain(f"no answer within {timeout:.0f} s to: {line}"))
             if not chunk:
-                raise DriverError(self.explain(f"ended during: {line}"))
+                raise DriverError(self.explain(f"exited during this command: {line}"))
             self.pending += chunk
         text, self.pending = self.pending.split(b"\n", 1)
         return text
@@ -175,9 +175,9 @@ class Side:
 
 
 class Field:
-    """All sides for one number of ranks. A context manager, whose exit ends all drivers."""
+    """All sides for one number of ranks. A context manager that ends all drivers on exit."""
 
-    least_floor_size = 32768  # minimum number of bytes for which the floor is shown
+    least_floor_size = 32768  # minimum size in bytes at which the floor is shown
 
     def __init__(self, binaries, ranks):
         self.binaries = binaries
@@ -186,7 +186,7 @@ class Field:
         self.ours = None
         self.default = None  # an element of `peers`
         self.peers = []
-        self.left_out = []  # lines that name a peer and the reason
+        self.left_out = []  # lines that name a peer that is not measured, and the reason
         self.gloo = []
         self.floors = []
         try:

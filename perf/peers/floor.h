@@ -26,8 +26,8 @@ class Buffer {
   float* start_ = nullptr;
 };
 
-// All threads share the object. Only one thread may call prepare(), reset() and wrong(), and no
-// other thread may be in work() at that time.
+// All threads share the object. Only one thread may call prepare(), reset() and wrong(), and only
+// while no other thread is in work().
 class Floor {
  public:
   explicit Floor(int ranks) : ranks_(ranks) {}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The project's performance goals: for each group of cells, a bound on the ratio of hccl's time to another's, and an aim.
+"""The project's performance goals: for each group of cells, a bound on hccl's time relative to a reference time, and an
+aim.
 
 The goals are for two cores. A goal is (denominator of the ratio, bound, aim); the bound or the aim may be None."""
 

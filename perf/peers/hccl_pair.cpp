@@ -21,7 +21,8 @@ using peers::pointer;
 
 void check(int code, const char* call, const char* text) {
   if (code == 0) return;
-  std::fprintf(stderr, "hccl_pair: %s: %d: %s\n", call, code, text != nullptr ? text : "no text");
+  std::fprintf(stderr, "hccl_pair: %s: %d: %s\n", call, code,
+               text != nullptr ? text : "no error message");
   std::exit(1);
 }
 

@@ -46,7 +46,7 @@ class Cell:
         self.peers = {}  # label -> samples of the settings that were raced
         self.gloo = {}  # the same for Gloo's algorithms
         self.floors = {}
-        self.quiet = []  # hccl without the busy loop, if the other samples are taken beside the loop
+        self.quiet = []  # hccl without the busy loop, if the other samples are taken alongside the loop
         self.perf = []  # times from hccl-perf
 
     def best_of(self, samples):

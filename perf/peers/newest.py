@@ -35,7 +35,7 @@ class Peer:
         self.title = title
         self.packages = packages
         self.settings = settings
-        self.launcher = launcher  # the words before the number of ranks; none if the driver starts its ranks itself
+        self.launcher = launcher  # command line up to the number of ranks; empty if the driver starts its ranks itself
         self.lacks = lacks  # the collectives that the driver does not support
         self.alone = alone  # whether `packages` includes all dependencies; pip then adds none
 
@@ -56,7 +56,7 @@ class Peer:
         return [setting for setting in self.settings if not setting.spins or ranks <= len(os.sched_getaffinity(0))]
 
     def why_not(self, binaries, program, ranks, collective):
-        """Returns the reason why the library cannot be measured, or an empty text."""
+        """Returns the reason why the library cannot be measured, or an empty string."""
         if not os.access(self.driver(binaries, program), os.X_OK):
             return f"{self.title} (not installed)"
         if collective in self.lacks:
@@ -66,7 +66,7 @@ class Peer:
         return ""
 
     def install(self):
-        """Returns an empty text, or the reason why pip failed."""
+        """Returns an empty string, or the reason why pip failed."""
         folder = FOLDER / self.name
         stamp = folder / "installed.txt"
         wanted = " ".join(self.packages)

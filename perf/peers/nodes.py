@@ -48,13 +48,13 @@ def parse_arguments():
     parser.add_argument("--nodes", type=int, default=2, choices=[2], help="number of nodes, with one rank each")
     parser.add_argument("--build", default="build/release", help="build tree with the drivers (build/release)")
     parser.add_argument("--sizes", type=parse_list(parse_size), default=SIZES, metavar="SIZE,SIZE",
-                        help="8,4K,64K,1M,4M,16M,64M")
+                        help="buffer sizes (8,4K,64K,1M,4M,16M,64M)")
     parser.add_argument("--rounds", type=int, help="interleaved rounds (5; 2 with --quick)")
     parser.add_argument("--seconds", type=float, help="minimum seconds per cell (0.3; 0.1 with --quick)")
     parser.add_argument("--quick", action="store_true", help="fewer rounds, shorter cells")
     parser.add_argument("--json", metavar="FILE", help="write every sample, in nanoseconds")
     parser.add_argument("--write", metavar="FILE", help="write the results to their section of FILE")
-    parser.add_argument("--check", action="store_true", help="exit 1 if a goal that must be reached is missed")
+    parser.add_argument("--check", action="store_true", help="exit 1 if a required goal is missed")
     options = parser.parse_args()
     options.shown = shown_arguments(sys.argv[1:], {"--nodes", "--build", "--json", "--write"})
     options.rounds = (2 if options.quick else 5) if options.rounds is None else options.rounds
@@ -67,15 +67,15 @@ def parse_arguments():
 
 
 class PingPong(Side):
-    """A side whose call is the round trip of a message."""
+    """A side whose calls are message round trips."""
 
     def run(self, collective, size, iterations, warmup, latency=True, in_place=False):
         return super().run(collective, size, iterations, warmup, latency, in_place)
 
 
 class AcrossNodes(Field):
-    """Ranks that communicate only over loopback. `missing` maps each library that is not installed to an explanation,
-    and these libraries are left out."""
+    """Ranks that communicate only over loopback. Leaves out the libraries that are not installed; `missing` maps each
+    of them to an explanation."""
 
     least_floor_size = 1
 
@@ -189,7 +189,7 @@ def measure_yardstick():
 
 
 def show_yardstick(runs):
-    """Returns a text about `runs`, the results of measure_yardstick() before and after the rounds."""
+    """Returns a paragraph about `runs`, the results of measure_yardstick() before and after the rounds."""
     lines = []
     for when, rates in zip(("Before", "After"), runs):
         if isinstance(rates, str):
@@ -201,15 +201,16 @@ def show_yardstick(runs):
 
 
 def show_exchange(sections):
-    """Returns a text that compares the time of one message with that of an exchange: two simultaneous messages, as in
-    an all-reduce of 8 B."""
+    """Returns a paragraph that compares the time of one message with the time of an exchange: two simultaneous
+    messages, as in an all-reduce of 8 B."""
     cells = {section: cell for section, cells in sections for cell in cells if cell.size == 8}
     if not {"nodes", "nodes latency"} <= cells.keys():
         return ""
     ours, ping_pong = (statistics.median(samples) for samples in (cells["nodes latency"].ours, cells["nodes latency"].floor[1]))
     exchange = statistics.median(cells["nodes"].floor[1])
-    return (f"8 B, waiting for each call: hccl takes {2 * ours / ping_pong:.2f} times half a raw ping-pong and "
-            f"{ours / exchange:.2f} times a raw exchange, which takes {2 * exchange / ping_pong:.2f} times half a raw ping-pong.")
+    return (f"All-reduces of 8 B with a wait after each call: hccl takes {2 * ours / ping_pong:.2f} times as long as half a raw "
+            f"ping-pong and {ours / exchange:.2f} times as long as a raw exchange. A raw exchange takes "
+            f"{2 * exchange / ping_pong:.2f} times as long as half a raw ping-pong.")
 
 
 def show_sides(facts, field, command, seconds, runs):
@@ -217,9 +218,10 @@ def show_sides(facts, field, command, seconds, runs):
     return "\n".join([
         show_run(facts, command, seconds, "".join(f"{title}; " for title in titles)),
         *(f"{peer} was not measured: {reason}" for peer, reason in field.missing.items()),
-        f"{TIMES} best: the faster of Open MPI and Gloo. Settings of Open MPI: default, socket buffers of "
-        f"{show_size(SOCKET_BUFFER)}, or large messages in sends of {show_size(LARGEST_SEND)}, with coll/tuned's own choice or "
-        "the algorithm named. raw exchange: the same number of bytes sent and received over one socket.",
+        f"{TIMES} best: the faster of Open MPI and Gloo. Open MPI settings: default, socket buffers of "
+        f"{show_size(SOCKET_BUFFER)}, or large messages in sends of {show_size(LARGEST_SEND)}; each with the algorithm that its "
+        "name gives, or otherwise with the one that coll/tuned chooses. raw exchange: the same number of bytes sent and "
+        "received over one socket.",
         show_yardstick(runs)])
 
 

@@ -32,7 +32,7 @@ class OneNode(Field):
             self.floors = [Side(floor, label, variant) for variant, label in enumerate(FLOOR_VARIANTS)]
 
     def start_newest(self, peer):
-        """Starts the drivers of a library from PyPI. Leaves out settings with which the driver does not start."""
+        """Starts the drivers of a library from PyPI. Leaves out settings that keep the driver from starting."""
         if reason := peer.why_not(self.binaries, "collectives", self.ranks, self.collective):
             self.left_out.append(reason)
             return

@@ -23,7 +23,7 @@ MODES = ["ddp", "fast_ddp"]
 # computation to hide behind.
 MODEL = ["--hidden", ",".join(["800"] * 8), "--bucket-mib", "1", "--batch", "512", "--micro-batch", "256",
          "--epochs", "2"]
-EXPOSED_MUST = 0.5  # maximum exposed communication of ddp, relative to that of fast_ddp
+EXPOSED_MUST = 0.5  # maximum exposed communication of ddp, relative to fast_ddp's
 
 
 def hosts(*words):
@@ -43,7 +43,7 @@ def train(build, tag, mode):
                                       stdin=subprocess.DEVNULL, preexec_fn=end_with_parent))
     statuses = [rank.wait() for rank in ranks]
     if any(statuses):
-        sys.exit(f"bench: the ranks of ddp_trainer exited with {statuses}")
+        sys.exit(f"bench: the ranks of ddp_trainer exited with the statuses {statuses}")
     with open(files["json"], encoding="utf-8") as file:
         return json.load(file)["epochs"][-1], files["trace"]
 
@@ -77,7 +77,7 @@ def main():
     def median(mode, key):
         return statistics.median(epoch[key] for epoch in samples[mode])
 
-    print(f"Two hosts of one rank, a link of {options.rate}: `ddp_trainer {' '.join(MODEL)}`\n")
+    print(f"Two hosts with one rank each, connected at {options.rate}: `ddp_trainer {' '.join(MODEL)}`\n")
     print("| mode | step, ms | communication exposed, ms | trace of rank 0 |\n|---|---|---|---|")
     for mode in MODES:
         print(f"| {mode} | {median(mode, 'step_ms'):.0f} | {median(mode, 'communication_ms'):.1f} | {traces[mode]} |")

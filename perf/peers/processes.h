@@ -16,7 +16,7 @@ namespace peers {
                                 const std::function<std::uint64_t(int rank)>& serve_rank);
 
 // The main function of a driver that starts its own ranks. Its only argument is the number of
-// ranks, for which main_of_driver() calls `run_ranks`. Returns the exit status: 2 for wrong usage,
+// ranks, which main_of_driver() passes to `run_ranks`. Returns the exit status: 2 for wrong usage,
 // 1 if `run_ranks` throws a std::exception, else its result.
 [[nodiscard]] int main_of_driver(const char* program, int argc, char** argv,
                                  const std::function<int(int ranks)>& run_ranks);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The socket floor: the time in which two processes on this machine exchange the bytes of a command
-// over one plain TCP connection on loopback, in both directions at the same time.
-// With mode=latency, an iteration is a round trip of two messages.
+// The socket floor: the time that two processes on this machine need to exchange a command's bytes
+// over one plain TCP connection on loopback, in both directions at once. With mode=latency, an
+// iteration is a round trip of two messages.
 //   raw_socket
 // Only collective=sendrecv is supported. `variant` selects the socket buffers (0-2: the kernel's
 // default; 3-5: 1 MiB; 6-8: 4 MiB). Within a group, the variants differ in the bytes per system

@@ -12,11 +12,12 @@ from page import machine_facts, output_of, show_run, table
 TITLES = {
     "queued": "{collective}, {ranks} ranks: calls queued back to back",
     "host": "{collective}, {ranks} ranks: calls queued back to back on ordinary host memory",
-    "busy": "{collective}, {ranks} ranks, beside a busy loop pinned to one core",
-    "latency": "{collective}, {ranks} ranks: synchronise after each call, against a blocking call",
-    "nodes": "{collective}, {ranks} nodes of one rank: calls queued back to back",
+    "busy": "{collective}, {ranks} ranks, alongside a busy loop pinned to one core",
+    "latency": "{collective}, {ranks} ranks: synchronising after each call, compared with blocking calls",
+    "nodes": "{collective}, {ranks} nodes with one rank each: calls queued back to back",
     "two_level": "{collective}, {ranks} ranks on two nodes: calls queued back to back",
-    "nodes latency": "{collective}, {ranks} nodes of one rank: synchronise after each call, against a blocking call",
+    "nodes latency":
+        "{collective}, {ranks} nodes with one rank each: synchronising after each call, compared with blocking calls",
 }
 FLOORS = {"nodes": "raw exchange", "nodes latency": "raw ping-pong", "two_level": "one rank per node"}  # the others use the memory floor
 
@@ -109,8 +110,8 @@ def show_facts(facts, command, seconds, compared, left_out):
     left_out = f"Left out: {'; '.join(left_out)}. " if left_out else ""
     return "\n".join([
         show_run(facts, command, seconds, f"{', '.join(compared)}; "),
-        f"{left_out}{TIMES} Settings of Open MPI: default, or tuned = no single copy, eager limit 64 KiB, largest send "
-        "256 KiB, with coll/tuned's own choice or the algorithm named."])
+        f"{left_out}{TIMES} Open MPI settings: default, or tuned (no single copy, eager limit 64 KiB, largest send "
+        "256 KiB) with the algorithm that its name gives, or otherwise with the one that coll/tuned chooses."])
 
 
 def show_summary(sections, cores):
@@ -125,7 +126,7 @@ def show_summary(sections, cores):
                                   f"{ratio:.2f} times {name_of(section, what)}, must be at most {must:g}")
     total = sum(counts.values())
     lines = [f"Goals: {total} judged; {counts['aim']} reached the aim, {counts['reached']} only the bound, "
-             f"{counts['MISSED']} missed the bound, {counts['short of aim']} without a bound missed the aim."]
+             f"{counts['MISSED']} missed the bound, {counts['short of aim']} missed an aim that has no bound."]
     if cores != 2:
         lines.append(f"The goals are for two cores; this machine has {cores}.")
     return "\n".join(lines + missed), not missed

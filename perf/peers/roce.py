@@ -4,8 +4,8 @@
 TCP socket, between two nodes of one rank each. All take turns in one run.
 
 The nodes are in a virtual machine with soft-RoCE devices, which the script run-in-rxe-vm starts (set RXE_VM to its
-path; the default is in ../shared/rxe beside the checkout). Prints Markdown to standard output and progress to standard
-error. On two idle cores a run takes about four minutes."""
+path; the default is in ../shared/rxe, next to the checkout). Prints Markdown to standard output and progress to
+standard error. On two idle cores a run takes about four minutes."""
 import argparse
 import json
 import os
@@ -66,7 +66,7 @@ def perftest(program, *arguments):
 
 
 def pair(argv, variables):
-    """Runs a program as ranks 0 and 1. Returns the median and the mean of the microseconds per call."""
+    """Runs a program as ranks 0 and 1. Returns the median and mean microseconds per call."""
     with subprocess.Popen(["on-node", "1", *argv], env={**os.environ, **variables, "RANK": "1"}, stdin=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL) as other:
         text = output_of(["on-node", "0", *argv], {**variables, "RANK": "0"})
@@ -84,7 +84,8 @@ def tcp_socket(build, how):
 
 
 def open_mpi(build, what, size, calls):
-    """Returns the median and the mean for Open MPI, or None if the run fails: UCX occasionally fails on this device."""
+    """Returns Open MPI's median and mean microseconds per call, or None if the run fails: UCX occasionally fails on
+    this device."""
     argv = ["on-node", "0", "timeout", "60", "mpirun", "--allow-run-as-root", "--bind-to", "none", "--host", "node0,node1",
             "-np", "2", "--mca", "plm_rsh_agent", "/tmp/agent"]
     for name in UCX:
@@ -188,7 +189,7 @@ def main():
     parser.add_argument("--build", default="build/release", help="build tree with the drivers (build/release)")
     parser.add_argument("--rounds", type=int, default=5, help="interleaved rounds (5)")
     parser.add_argument("--write", metavar="FILE", help="write the results to their section of FILE")
-    parser.add_argument("--check", action="store_true", help="exit 1 if a goal that must be reached is missed")
+    parser.add_argument("--check", action="store_true", help="exit 1 if a required goal is missed")
     options = parser.parse_args()
     given = [argument for argument in sys.argv[1:] if argument != "--rxe"]
     options.shown = shown_arguments(given, {"--build", "--write"})

@@ -73,7 +73,7 @@ def show_race(samples):
 
 
 def train(options):
-    """Returns {training: {side: [times of a round]}}."""
+    """Returns {training: {side: [the results of each round]}}."""
     sides = {"gloo": ["--backend", "gloo"], "hccl": ["--backend", "hccl"],
              "hccl, allocator": ["--backend", "hccl", "--allocator"]}
     if importlib.util.find_spec("hccl_torch_hpu"):
@@ -127,10 +127,12 @@ def show(run):
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", help=argparse.SUPPRESS)
-    parser.add_argument("--ranks", type=parse_list(int), default=[2, 4, 8], help="2,4,8")
-    parser.add_argument("--train-ranks", type=parse_list(int), default=[2, 4], help="2,4")
-    parser.add_argument("--sizes", type=parse_list(parse_size), default=SIZES, help="1K to 64M")
-    parser.add_argument("--models", type=parse_list(str), default=["34 MB", "400 MB"], help="34 MB,400 MB")
+    parser.add_argument("--ranks", type=parse_list(int), default=[2, 4, 8], help="numbers of ranks for the collectives (2,4,8)")
+    parser.add_argument("--train-ranks", type=parse_list(int), default=[2, 4], help="numbers of ranks for training (2,4)")
+    parser.add_argument("--sizes", type=parse_list(parse_size), default=SIZES,
+                        help="tensor sizes of the collectives (1K to 64M)")
+    parser.add_argument("--models", type=parse_list(str), default=["34 MB", "400 MB"],
+                        help="models to train, named by the size of their parameters (34 MB,400 MB)")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=20, help="steps per training and round (20)")
     parser.add_argument("--seconds", type=float, default=0.1, help="seconds of calls per cell and round (0.1)")

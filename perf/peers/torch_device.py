@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures the cost of the emulated device on one rank: operations and a training step on "hpu" and on the CPU, in
-turns. Prints Markdown. Needs HCCL_EMU_HPU=1 and an environment with hccl-torch-hpu."""
+"""Measures the cost of the emulated device on one rank: operations and a training step, alternating between "hpu" and
+the CPU. Prints Markdown. Needs HCCL_EMU_HPU=1 and an environment with hccl-torch-hpu."""
 import argparse
 import os
 import statistics
@@ -62,8 +62,8 @@ def show_training(rounds):
             times.append(row)
     cpu, hpu = (statistics.median(one[side] for one in times) for side in (0, 1))
     ratio = statistics.median(one[1] / one[0] for one in times)
-    print(f"\nA step of a TransformerEncoderLayer of width 256 with AdamW: cpu {cpu:.1f} ms, hpu {hpu:.1f} ms, {ratio:.2f} of "
-          "the CPU's.")
+    print(f"\nA step of a TransformerEncoderLayer of width 256 with AdamW: cpu {cpu:.1f} ms, hpu {hpu:.1f} ms, {ratio:.2f} "
+          "times the time on the CPU.")
 
 
 def main():
@@ -71,8 +71,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=21)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    print(f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f} at the start, {options.rounds} rounds in turns, "
-          "medians.\n")
+    print(f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f} at the start, medians of {options.rounds} "
+          "interleaved rounds.\n")
     show_operations(options.rounds)
     show_training(options.rounds)
 

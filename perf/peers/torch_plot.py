@@ -84,7 +84,7 @@ def draw(cells):
     counts = sorted({ranks for _, ranks, _ in cells})
     panels = [show_panel(axes, cells, ranks, colors) for ranks in counts]
     return page(panels, PANEL, max(2, len(panels)), show_header(colors), HEADER,
-                "bytes of the tensor on each rank; times as fast as gloo", STYLE)
+                "horizontal: bytes of the tensor on each rank; vertical: how many times as fast as gloo", STYLE)
 
 
 def write_plot(path, samples):

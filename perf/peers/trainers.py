@@ -31,7 +31,7 @@ MODELS = {
 }
 EPOCHS = {1 * MIB: 6, 32 * MIB: 2}
 COMMUNICATION_MUST = 1.5  # minimum speed-up over MPI_Allreduce
-DDP_MUST = 1.05  # maximum time relative to fast_ddp's step
+DDP_MUST = 1.05  # maximum step time of ddp, relative to fast_ddp's
 
 
 def parse_arguments():
@@ -111,7 +111,7 @@ def mpi_sides(options):
 
 
 def best_of(sides, model):
-    """Runs each side once, briefly. Returns the two sides with the shortest steps, and also the default."""
+    """Runs each side once, briefly. Returns the two sides with the shortest steps, plus the default settings."""
     times = []
     for side in sides:
         progress(f"choosing settings: {side.label}")
@@ -152,8 +152,8 @@ class Race:
                 verdicts.append((f"{name}: {what} is {faster:.2f} times smaller with {side.label} than with "
                                  f"{self.best.label}; must be at least {COMMUNICATION_MUST}", faster >= COMMUNICATION_MUST))
         slower = ratio(ddp.steps, fast.steps)
-        verdicts.append((f"{name}: a step of ddp takes {slower:.2f} times that of fast_ddp; must be at most {DDP_MUST}",
-                         slower <= DDP_MUST))
+        verdicts.append((f"{name}: a step of ddp takes {slower:.2f} times as long as one of fast_ddp; must be at most "
+                         f"{DDP_MUST}", slower <= DDP_MUST))
         return verdicts
 
     def show(self, ranks):

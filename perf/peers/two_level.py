@@ -94,24 +94,24 @@ def parse_arguments():
     parser.add_argument("--ranks", type=parse_list(int), default=[8], metavar="N,N", help="total ranks, half on each node (8)")
     parser.add_argument("--build", default="build/release", help="build tree with the drivers (build/release)")
     parser.add_argument("--sizes", type=parse_list(parse_size), default=SIZES, metavar="SIZE,SIZE",
-                        help="8,512,4K,32K,256K,2M,16M")
+                        help="buffer sizes (8,512,4K,32K,256K,2M,16M)")
     parser.add_argument("--rounds", type=int, default=5, help="interleaved rounds (5)")
     parser.add_argument("--seconds", type=float, default=0.2, help="minimum seconds per cell (0.2)")
     parser.add_argument("--json", metavar="FILE", help="write every sample, in nanoseconds")
     parser.add_argument("--write", metavar="FILE", help="write the results to their section of FILE")
-    parser.add_argument("--check", action="store_true", help="exit 1 if a goal that must be reached is missed")
+    parser.add_argument("--check", action="store_true", help="exit 1 if a required goal is missed")
     options = parser.parse_args()
-    arguments = [argument for argument in sys.argv[1:] if argument != "--two-level"]  # has no value
+    arguments = [argument for argument in sys.argv[1:] if argument != "--two-level"]  # this option takes no value
     options.shown = shown_arguments(arguments, {"--build", "--json", "--write"})
     if any(ranks < 2 * NODES or ranks % NODES for ranks in options.ranks):
-        parser.error(f"--ranks needs multiples of {NODES}, from {2 * NODES} on")
+        parser.error(f"--ranks takes multiples of {NODES} that are at least {2 * NODES}")
     if options.rounds < 1 or options.seconds <= 0:
         parser.error("rounds and seconds must be positive")
     return options
 
 
 def why_no_peer(build):
-    """Returns the reason why Open MPI cannot be measured, or an empty text."""
+    """Returns the reason why Open MPI cannot be measured, or an empty string."""
     if not is_built(build, "mpi_collectives") or not shutil.which("mpirun"):
         return "libopenmpi-dev or openmpi-bin was not installed when CMake configured the build"
     allowed = subprocess.run(["bash", HOSTS_SCRIPT, "allowed"], capture_output=True, text=True, check=False)

@@ -99,8 +99,8 @@ inline std::vector<double> walk(WalkLibrary& library, const Walk& plan,
   return times;
 }
 
-// Warms the library up with short calls and makes the walk. Rank 0 prints each round's microseconds
-// per call, all on one line. Returns the number of wrong elements in a call with the same input.
+// Warms the library up with short calls, and measures a walk. Rank 0 prints each round's
+// microseconds per call, all on one line. Returns the number of wrong elements after one more call.
 inline std::uint64_t measure_walk(WalkLibrary& library, const Walk& plan, int rank, int ranks) {
   constexpr int kShortCalls = 200;
   std::vector<float> input(plan.bytes / sizeof(float));

@@ -50,10 +50,10 @@ class Board {
 
   // Stores the first failure of the run. Later failures are ignored.
   void publish_failure(const std::string& failure);
-  // Returns the first failure, or an empty text if there is none.
+  // Returns the first failure, or an empty string if there is none.
   [[nodiscard]] std::string failure() const;
 
-  // Returns a text such as "rank 3 (pid 123) timing 1 MiB, 42 calls queued". The text contains
+  // Returns a string such as "rank 3 (pid 123) timing 1 MiB, 42 calls queued". It contains
   // "stopped" if the process is stopped.
   [[nodiscard]] std::string describe(int rank) const;
 

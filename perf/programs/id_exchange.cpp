@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kPmixKey = "hccl.perf.unique_id";
 constexpr double kSocketSeconds = 60;
 
-// The error if rank 0's process has failed before it wrote the id.
+// The error text if rank 0's process ends before it has written the id.
 constexpr const char* kRootGone = "rank 0 ended before it sent the unique id";
 
 hcclUniqueId read_id(int descriptor) {

@@ -117,7 +117,7 @@ void serve(const LaunchEnvironment& launch, const hcclUniqueId& id, Clock::time_
     const int readable = poll(&ready, 1, milliseconds_left(until));
     if (readable < 0) {
       if (errno != EINTR) fail();
-      continue;  // accept4() would wait without a time limit
+      continue;  // accept4() could block forever
     }
     if (readable == 0) {
       throw RunError(

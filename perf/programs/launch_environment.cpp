@@ -15,7 +15,7 @@
 namespace hccl_perf {
 namespace {
 
-// The variables of a launcher. Each fact is in up to two variables, of which the first that is set
+// The variables of a launcher. Each value has up to two variables; the first one that is set
 // counts.
 struct Variables {
   const char* launcher;
@@ -132,7 +132,7 @@ int number_of(const char* name, const char* written, int least, int most) {
   const char* const end = written + std::strlen(written);
   const auto [stopped, error] = std::from_chars(written, end, value);
   if (error == std::errc() && stopped == end && value >= least && value <= most) return value;
-  const std::string range = most == INT_MAX ? text(least) : text(least, " to ", most);
+  const std::string range = most == INT_MAX ? text(least, " upwards") : text(least, " to ", most);
   throw UsageError(
       text("environment variable ", name, "='", written, "' is not a number from ", range));
 }

@@ -103,7 +103,7 @@ void Supervisor::run_child(int process, const std::function<int(const ChildLinks
   sigprocmask(SIG_SETMASK, &previous_mask_, nullptr);
   notice_.close_write();
   // Only process 0 may hold the write end, so that processes waiting for the id get an end of file
-  // if it ends.
+  // if process 0 ends.
   if (process == 0) {
     id_.close_read();
     board_of_process_0 = &board_;
@@ -248,7 +248,7 @@ void Supervisor::kill_running() {
   running_.clear();
 }
 
-// Merges an exit status into that of the run. EXIT_FAILURE takes precedence.
+// Merges a child's exit status into the run's. EXIT_FAILURE takes precedence.
 void Supervisor::note_status(int status) {
   if (exit_status_ != EXIT_FAILURE && status != 0) exit_status_ = status;
 }

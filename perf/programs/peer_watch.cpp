@@ -20,10 +20,10 @@
 namespace hccl_perf {
 namespace {
 
-// The time for which this process waits for the library to report the death of a peer. After that,
-// the process repeats the parent's less precise message.
+// The maximum wait for the library to report a peer's death. After that, this process repeats the
+// parent's less precise message.
 constexpr int kLibraryGraceMs = 400;
-// The time for which fail_rank() waits for the parent to name a sibling that has failed.
+// The maximum time that fail_rank() waits for the parent to name a sibling that has failed.
 constexpr auto kNoticeGrace = std::chrono::milliseconds(250);
 
 // A thread that ends the process locks this mutex before it claims a report (RankRecord::reported),
@@ -41,7 +41,7 @@ int poll_two(int first, int second, int timeout_ms) {
   return watched[0].revents != 0 ? 1 : 2;
 }
 
-// Returns the ranks at the beginning of a failure's text, for example "rank 3".
+// Returns the ranks at the beginning of a failure message, for example "rank 3".
 std::string culprit(const std::string& failure) {
   const std::size_t pid = failure.find(" (");
   return pid == std::string::npos ? failure : failure.substr(0, pid);

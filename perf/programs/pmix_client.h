@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of PMIx that passes a text from rank 0 to the other ranks. libpmix is loaded at run
+// The part of PMIx that passes a string from rank 0 to the other ranks. libpmix is loaded at run
 // time, so programs also run on machines without it.
 #pragma once
 

@@ -19,7 +19,8 @@ constexpr double kLargest = 9.0e18;  // below 2^63, so that sums of a few sizes 
 
 UsageError malformed(const std::string& written) {
   return UsageError(
-      text("'", written, "' is not a size; write bytes with an optional K, M, G or T, like 64M"));
+      text("'", written,
+           "' is not a size; write a number of bytes, optionally with K, M, G or T, such as 64M"));
 }
 
 // Returns 1024^k for a suffix such as "K", "KB" or "KiB", in either case.
@@ -40,7 +41,7 @@ struct Parsed {
   std::string suffix;
 };
 
-// Splits a text such as "1.5M" after the number. Returns nothing if the text does not begin with a
+// Splits a string such as "1.5M" after the number. Returns nothing if it does not begin with a
 // number.
 std::optional<Parsed> split_number(const std::string& written) {
   if (written.empty() || std::isdigit(static_cast<unsigned char>(written[0])) == 0)
@@ -75,7 +76,8 @@ double parse_seconds(const std::string& written) {
       parsed && parsed->suffix.size() == 1 ? units.find(parsed->suffix) : std::string::npos;
   if (!parsed || (power == std::string::npos && !parsed->suffix.empty())) {
     throw UsageError(
-        text("--timeout: '", written, "' is not a time; write seconds, or 30s, 5m, 2h"));
+        text("--timeout: '", written,
+             "' is not a time; write a number of seconds, or a time such as 30s, 5m or 2h"));
   }
   const double seconds =
       parsed->number * (parsed->suffix.empty() ? 1.0 : std::pow(60.0, static_cast<double>(power)));

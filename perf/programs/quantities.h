@@ -16,7 +16,7 @@ namespace hccl_perf {
 // Parses seconds such as "30", "30s", "1.5m" or "2h". Throws UsageError.
 [[nodiscard]] double parse_seconds(const std::string& written);
 
-// Returns a text such as "8 B", "32 KiB" or "1.5 MiB".
+// Returns a string such as "8 B", "32 KiB" or "1.5 MiB".
 [[nodiscard]] std::string format_bytes(std::uint64_t bytes);
 
 // Returns the value with `digits` decimals after a point, in every locale.
@@ -27,7 +27,7 @@ namespace hccl_perf {
 [[nodiscard]] std::vector<std::uint64_t> size_sweep(std::uint64_t first, std::uint64_t last,
                                                     std::uint64_t step, std::uint64_t factor);
 
-// Returns a text such as "0-2,5" for {0, 1, 2, 5}.
+// Returns a string such as "0-2,5" for {0, 1, 2, 5}.
 [[nodiscard]] std::string format_ranks(const std::vector<int>& ranks);
 
 }  // namespace hccl_perf

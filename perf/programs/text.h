@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds texts from parts, identically in every locale. Defines the two kinds of errors that end
+// Builds strings from parts, identically in every locale. Defines the two kinds of errors that end
 // hccl-perf.
 #pragma once
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a small classifier with DistributedDataParallel. Rank 0 prints the loss and the median time of a step.
+"""Trains a small classifier with DistributedDataParallel. Rank 0 prints the loss and the median step time.
 
 torchrun --standalone --nproc-per-node 4 train.py [--backend hccl|gloo] [--steps N]
 """

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's distributed backend "hccl" for tensors in CPU memory.
+"""The PyTorch distributed backend "hccl" for tensors in CPU memory.
 
 ``import torch`` registers the backend, so a program only needs to name it::
 
     torch.distributed.init_process_group("hccl")
 
-The module's functions place tensors in memory that the ranks share, and report the numbers of calls and bytes.
+This module's functions place tensors in memory that the ranks share, and report call and byte counts.
 """
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def install_allocator(least_bytes: int = 32768) -> None:
 
     Collectives then use gradients, activations and messages in place. A new tensor reuses freed memory of its size if
     there is any, which makes training faster even on one rank. Existing tensors stay where they are, so call this
-    function first. The allocator has two costs. Up to 1 GiB of freed memory stays cached, or up to the size of the
-    memory in use if that is more. ``fork`` copies all memory in use before it returns. Tensors backed by files,
-    ``numpy.empty`` and ``share_memory_()`` are not affected.
+    function first. It has two costs. Freed memory stays cached: up to 1 GiB, or up to the amount in use if that is
+    more. ``fork`` copies all memory in use before it returns. File-backed tensors, ``numpy.empty`` and
+    ``share_memory_()`` are not affected.
 
     Args:
         least_bytes: the minimum size in bytes; smaller tensors stay in ordinary memory. A second call changes this
@@ -106,7 +106,7 @@ def initialize_distributed_hpu(
 
     Replaces the function of the same name that programs for Gaudi call before they create the group. Sets
     ``WORLD_SIZE``, ``RANK`` and ``LOCAL_RANK`` to the arguments. For an argument that is None, uses the value from Open
-    MPI's mpirun, else the variable's old value, else the default: 1, 0 and 0. Sets ``MASTER_ADDR`` to localhost and
+    MPI's mpirun, else the variable's old value, else 1, 0 or 0, respectively. Sets ``MASTER_ADDR`` to localhost and
     ``MASTER_PORT`` to 12345 unless they are set. Sets ``ID`` to the rank. Sets ``HLS_MODULE_ID`` to the entry of
     ``HABANA_VISIBLE_MODULES`` for the local rank, or to the local rank if that variable is not set.
 
@@ -152,8 +152,8 @@ _quiesces_at_exit = False
 
 
 def _quiesce_at_exit() -> None:
-    """Registers an exit function that prevents futures' callbacks during interpreter shutdown. A callback would hang
-    then, because it runs on a thread of the extension and needs the GIL. Exit functions run in reverse order of
+    """Registers an exit function that keeps futures from running callbacks during interpreter shutdown. They would
+    hang, because they run on the extension's threads and need the GIL. Exit functions run in reverse order of
     registration. ``import torch`` registers this function early, so it runs after the program's own exit functions."""
     global _quiesces_at_exit
     if _quiesces_at_exit:
@@ -201,8 +201,8 @@ def _autoload() -> None:
         if not dist.is_available():
             return
         if "hccl" in dist.Backend.backend_list:
-            warnings.warn("hccl_torch: another package has registered the backend \"hccl\", which stays in use",
-                          stacklevel=2)
+            warnings.warn("hccl_torch: another package has registered the backend \"hccl\", so hccl_torch does not "
+                          "register its own; uninstall that package to use hccl_torch", stacklevel=2)
             return
         # The device "hpu" exists only if the environment requests its emulation.
         devices = ["cpu", "hpu"] if os.environ.get("HCCL_EMU_HPU") == "1" else ["cpu"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hugging Face Accelerate on the backend "hccl".
+"""Support for Hugging Face Accelerate on the backend "hccl".
 
 On CPUs, Accelerate supports only the backends gloo and mpi. If the program names another backend and explicitly tells
 Accelerate to use CPUs, Accelerate raises ValueError. If the program only names the backend, Accelerate creates the
@@ -13,7 +13,7 @@ import sys
 import warnings
 
 _STATE = "accelerate.state"
-# The variables in which launchers pass the number of processes, and which Accelerate reads as well.
+# The variables in which launchers pass the number of processes. Accelerate reads them too.
 _SIZES = ("WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
 
 

@@ -15,7 +15,7 @@ namespace hccl_torch {
 
 namespace {
 
-// The smallest page size of the systems on which the library runs.
+// The smallest page size of any supported system.
 constexpr std::uintptr_t kPageBytes = 4096;
 
 const std::byte* next_page_boundary(const std::byte* at) {

@@ -18,8 +18,8 @@ thread_local c10::Allocator* redirected = nullptr;
 
 bool (*release_redirected)(void* memory) = nullptr;
 
-// Frees a block from the pool, a guard's allocator or the default allocator. A tensor created
-// before SetCPUAllocator() may have memory from the default allocator.
+// Frees a block, whether it came from the pool, a guard's allocator or the default allocator. A
+// tensor created before SetCPUAllocator() may use the default allocator's memory.
 void free_any(void* memory) {
   if (MemoryPool::instance().contains(memory)) {
     if (release_redirected != nullptr && release_redirected(memory)) return;
@@ -66,7 +66,7 @@ at::Tensor make_tensor(SharedAllocator& allocator, at::IntArrayRef size, at::Sca
                                    type, std::nullopt);
 }
 
-constexpr std::uint8_t kPriority = 100;  // above those of the default allocator and the profiler
+constexpr std::uint8_t kPriority = 100;  // above the default allocator's and the profiler's
 
 }  // namespace
 

@@ -12,8 +12,7 @@ namespace hccl_torch {
 // memory is left.
 [[nodiscard]] at::Tensor empty(at::IntArrayRef size, const at::TensorOptions& options);
 
-// Returns a tensor as empty() does, for an operation's temporary data. Forked children do not get
-// its memory.
+// Like empty(), but for an operation's temporary data: forked children get no copy of the memory.
 [[nodiscard]] at::Tensor empty_scratch(at::IntArrayRef size, at::ScalarType type);
 
 // Makes PyTorch allocate all later CPU tensors of at least `least_bytes` bytes in shared memory. A

@@ -12,7 +12,7 @@ namespace hccl_torch {
 // Returns the text of the library's last error on this thread, reworded for PyTorch.
 [[nodiscard]] std::string last_reason();
 
-// Throw c10::DistBackendError with the library's text if `result` or `status` is a failure.
+// Throw c10::DistBackendError with the library's error text if `result` or `status` is a failure.
 void check(hcclResult_t result, const char* function);
 void check(synStatus status, const char* function);
 

@@ -16,9 +16,9 @@ namespace hccl_torch {
 
 namespace {
 
-// Returns the store's key for the group's unique id. A launcher's store outlives the groups, and
-// group names repeat, so the key contains the group's generation: the number of earlier arrivals
-// divided by the group's size.
+// Returns the store key for the group's unique id. A launcher's store outlives groups, and group
+// names are reused, so the key contains a generation number: the number of earlier arrivals divided
+// by the group size.
 std::string key_of(c10d::Store& store, const std::string& group, int size) {
   const std::string prefix = "hccl_torch/" + group;
   const std::int64_t arrival = store.add(prefix + "/arrivals", 1) - 1;

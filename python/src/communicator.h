@@ -43,18 +43,18 @@ class Communicator {
   [[nodiscard]] hcclComm_t get() const;
   [[nodiscard]] int rank() const noexcept { return identity_.rank; }
   [[nodiscard]] const GroupIdentity& identity() const noexcept { return identity_; }
-  // Returns a text that names the group, this rank and the host.
+  // Returns a string that names the group, this rank and the host.
   [[nodiscard]] std::string describe() const;
 
   // Returns the stream for collectives. This stream also carries the messages of coalesced calls.
   [[nodiscard]] const Stream& stream() const noexcept { return stream_; }
-  // Return the stream for messages to `peer` or from `peer`. On separate streams, a message does
-  // not wait behind work that waits for other ranks. Throw c10::DistBackendError. Thread safety:
-  // any thread.
+  // Return the stream for messages to `peer` or from `peer`. Messages have their own streams so
+  // that they do not queue behind work that waits for other ranks. Throw c10::DistBackendError.
+  // Thread safety: any thread.
   [[nodiscard]] const Stream& stream_to(int peer) { return message_stream({peer, true}); }
   [[nodiscard]] const Stream& stream_from(int peer) { return message_stream({peer, false}); }
 
-  // Returns the reason why the communicator has failed, or an empty text if it has not.
+  // Returns the reason why the communicator has failed, or an empty string if it has not.
   [[nodiscard]] std::string fault() const;
   [[nodiscard]] bool is_in_forked_child() const noexcept;
   [[nodiscard]] std::chrono::milliseconds timeout() const noexcept { return timeout_; }

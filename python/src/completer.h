@@ -27,7 +27,7 @@ class Completer {
   Completer(const Completer&) = delete;
   Completer& operator=(const Completer&) = delete;
 
-  // The longest time for which callbacks can delay the end of a group.
+  // The maximum time for which callbacks can delay a group's shutdown.
   static constexpr std::chrono::seconds kDrainTimeout{5};
 
   // Blocks until all posted operations have ended and no callback is running, but for at most
@@ -40,9 +40,9 @@ class Completer {
   // Prevents all further callbacks: if an operation ends later, its future is never completed.
   void abandon();
   // Sets a function that is called before each future is completed. If the function returns false,
-  // the future is not completed and its callbacks do not run. Return false during interpreter
-  // shutdown, when a thread that requests the GIL never returns. If `can_run` is null, callbacks
-  // always run.
+  // the future is not completed and its callbacks do not run. `can_run` must return false during
+  // interpreter shutdown, when a thread that requests the GIL would hang. Null: callbacks always
+  // run.
   static void set_condition(bool (*can_run)());
 
   // After `work` has run, ends it and completes its future on one of the completer's threads. Does
@@ -53,7 +53,7 @@ class Completer {
   // The posted operations that share a Work::lane().
   struct Lane {
     std::deque<c10::intrusive_ptr<Work>> works;
-    bool has_waiter = false;  // whether a thread is waiting for the first one
+    bool has_waiter = false;  // whether a thread is waiting for works.front()
   };
   // The state that the threads share. The threads may outlive the completer.
   struct State {
@@ -76,7 +76,7 @@ class Completer {
   // with the lock held.
   static void call_for_thread(const std::shared_ptr<State>& state);
 
-  // Returns 1 if called on a thread of this object, else 0.
+  // Returns 1 if the calling thread belongs to this object, else 0.
   [[nodiscard]] int own() const;
 
   const std::shared_ptr<State> state_ = std::make_shared<State>();

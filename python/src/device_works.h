@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All process groups' unfinished operations on HPU tensors. Computations on the same memory wait
-// for these operations, as on a device whose streams order work.
+// The unfinished operations of all process groups on HPU tensors. Computations on the same memory
+// wait for them, as they would on a device whose streams order the work.
 #pragma once
 
 #include "memory_range.h"
@@ -30,7 +30,7 @@ class DeviceWorks {
   // Blocks until the operations that use these bytes have run, and ends them. Throws nothing: each
   // Work stores its error. The caller must not hold the lock of a process group.
   void complete_users_of(const MemoryRange& range);
-  // Does the same for all operations.
+  // Does the same for the operations on any HPU tensor.
   void complete_all();
 
   void add(UnfinishedWorks& group);

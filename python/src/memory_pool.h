@@ -13,8 +13,8 @@
 
 namespace hccl_torch {
 
-// A forked child has private copies of the `is_kept` blocks, and cannot allocate blocks. Thread
-// safety: any thread.
+// A forked child has private copies of the blocks allocated with `is_kept`, and cannot allocate
+// any. Thread safety: any thread.
 class MemoryPool {
  public:
   struct Usage {

@@ -42,7 +42,7 @@ class MemoryRange {
   struct Dimension {
     std::int64_t stride = 0;  // bytes
     std::int64_t size = 0;
-    std::int64_t extent = 0;  // bytes from the first to the last byte at one index
+    std::int64_t extent = 0;  // number of bytes that one index spans
   };
 
   [[nodiscard]] bool is_apart_by_distance(const MemoryRange& other) const noexcept;

@@ -39,8 +39,8 @@ Part part_of(c10d::OpType type) {
   return receives ? kReceive : kCollective;
 }
 
-// Removes earlier receives from `users`, the operations for which a new receive would wait. The
-// message of an earlier receive may come only after that of the new receive.
+// Removes earlier receives from `users`, the operations for which a new receive would wait. An
+// earlier receive may get its message only after the new receive has got its own.
 void leave_receives_out(std::vector<c10::intrusive_ptr<Work>>& users, const MemoryRange& range) {
   std::erase_if(users, [&](const c10::intrusive_ptr<Work>& work) {
     return work->has_messages() && !work->reads(range);
@@ -69,8 +69,8 @@ c10::intrusive_ptr<Work> OperationQueue::make_work(c10d::OpType type, const char
                                    title.empty() ? nullptr : title.c_str());
 }
 
-// Also drops earlier operations that have run. Usually none is left, because the program has
-// already waited for the previous operation.
+// Also drops earlier operations that have run: usually all, because programs tend to wait for one
+// operation before the next.
 void OperationQueue::begin(const c10::intrusive_ptr<Work>& work) {
   work->begin();
   unfinished_->reap();
@@ -80,7 +80,7 @@ void OperationQueue::begin(const c10::intrusive_ptr<Work>& work) {
 void OperationQueue::start_coalescing() {
   const std::lock_guard lock(mutex_);
   TORCH_CHECK_WITH(DistBackendError, !coalesced_ || coalesces(),
-                   "hccl_torch: another thread is coalescing calls of ", communicator_->describe(),
+                   "hccl_torch: another thread is coalescing calls on ", communicator_->describe(),
                    "; let that thread finish first");
   coalesced_calls_.clear();
   coalesced_ = make_work(c10d::OpType::COALESCED, "coalesced calls");
@@ -90,7 +90,9 @@ void OperationQueue::start_coalescing() {
 
 c10::intrusive_ptr<Work> OperationQueue::end_coalescing() {
   const std::lock_guard lock(mutex_);
-  TORCH_CHECK_WITH(DistBackendError, coalesces(), "hccl_torch: no calls are being coalesced");
+  TORCH_CHECK_WITH(DistBackendError, coalesces(),
+                   "hccl_torch: _end_coalescing() was called, but this thread is not coalescing "
+                   "calls; call _start_coalescing() first");
   c10::intrusive_ptr<Work> work = std::exchange(coalesced_, nullptr);
   auto calls = std::exchange(coalesced_calls_, {});
   order_by_tag(calls);
@@ -207,9 +209,9 @@ Issue::~Issue() {
   if (!has_ended_) abandon();
 }
 
-// Begins the operation with the calls made so far but without its own steps, so that the tensors
-// stay alive until these calls have run. Does not begin a deferred operation: its only call has
-// failed, and the thread that made the call fails the Work.
+// Drops its own steps, but begins the operation with the calls made so far: the tensors must stay
+// alive until these calls have run. Does not begin a deferred operation: its only call has failed,
+// and the thread that made the call fails the Work.
 void Issue::abandon() {
   operation().steps.resize(steps_before_);
   if (!is_deferred_) hand_over();

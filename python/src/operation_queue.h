@@ -43,8 +43,8 @@ class OperationQueue {
   // receives.
   [[nodiscard]] c10::intrusive_ptr<Work> defer(c10d::OpType type, const char* name,
                                                const at::Tensor& tensor);
-  // Returns the Work of a call that an Issue will queue later. The call is part of the operation of
-  // `whole`, or of none if `whole` is null.
+  // Returns the Work of a call that an Issue will queue later. The call is part of `whole`'s
+  // operation; if `whole` is null, it is part of none.
   [[nodiscard]] c10::intrusive_ptr<Work> make_part(Work* whole, const char* name);
   // Blocks until every operation with a requested future has ended and no callback is running, but
   // for at most `timeout`. Returns false on a time-out.
@@ -133,7 +133,7 @@ class Issue {
   // operation has ended. input() and output() throw c10::TypeError unless `tensor` is a dense CPU
   // or HPU tensor.
   [[nodiscard]] at::Tensor input(const at::Tensor& tensor);
-  // Returns a contiguous CPU tensor for the operation to write to. When the operation ends,
+  // Returns a contiguous CPU tensor for the operation to write to. Once the operation has ended,
   // `tensor` has the same elements. If `keeps`, the result initially has the elements of `tensor`.
   [[nodiscard]] at::Tensor output(at::Tensor& tensor, bool keeps);
   // Blocks until earlier operations that write to the memory of `tensor` have ended. Call it before
@@ -168,8 +168,8 @@ class Issue {
   [[nodiscard]] bool must_check(const at::Tensor& tensor) const;
   // Blocks until earlier operations that write to `tensor` in a step have ended. If this operation
   // `copies` the tensor, waits for all earlier operations that write to it. For an HPU tensor, also
-  // waits for conflicting operations on other streams. Does not wait for writers for which
-  // must_end_first() is false. Returns whether there were any.
+  // waits for conflicting operations on other streams. Skips the writers for which must_end_first()
+  // is false, and returns whether it has skipped any.
   bool order_behind_others(const at::Tensor& tensor, bool copies, Access access);
   bool await_writers_of(const at::Tensor& tensor, bool also_without_step, Access access);
   [[nodiscard]] bool must_end_first(const Work& writer, bool is_hpu, Access access) const;
@@ -197,7 +197,7 @@ class Issue {
   bool has_messages_ = true;
   const bool is_deferred_ = false;
   const std::size_t steps_before_ = 0;  // number of steps of earlier coalesced calls
-  std::uint64_t after_;                 // position of the stream before the first call
+  std::uint64_t after_;                 // stream position before the first call
   std::uint64_t bytes_in_ = 0, bytes_out_ = 0;
   bool is_zero_copy_ = true;
   bool has_ended_ = false;

@@ -129,7 +129,7 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::allreduce(Tensors& tensors,
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::all_reduce_sparse(
     Tensors& tensors, const c10d::AllreduceOptions& options) {
   TORCH_CHECK_TYPE(options.reduceOp == c10d::ReduceOp::SUM,
-                   "hccl_torch: all_reduce can only sum sparse tensors; use ReduceOp.SUM");
+                   "hccl_torch: all_reduce of sparse tensors supports only ReduceOp.SUM");
   sum_sparse(*this, tensors[0]);
   Issue issue(queue_, c10d::OpType::ALLREDUCE, "all_reduce");
   issue.operation().outputs = tensors;
@@ -183,7 +183,7 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::_allgather_base(at::Tensor& output, 
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::allgather_into_tensor_coalesced(
     Tensors& outputs, Tensors& inputs, const c10d::AllgatherOptions&) {
   TORCH_CHECK_VALUE(outputs.size() == inputs.size(),
-                    "hccl_torch: the number of outputs must equal the number of inputs");
+                    "hccl_torch: all_gather_into_tensor_coalesced needs one output for each input");
   Issue issue(queue_, c10d::OpType::COALESCED, "all_gather_into_tensor_coalesced");
   for (std::size_t i = 0; i < inputs.size(); ++i) all_gather(issue, outputs[i], inputs[i]);
   return issue.end();
@@ -260,10 +260,10 @@ void ProcessGroupHccl::broadcast_each(Issue& issue, Tensors& outputs, const at::
 
 void ProcessGroupHccl::reduce_scatter(Issue& issue, at::Tensor& output, const at::Tensor& input,
                                       const c10d::ReduceOp& operation) {
-  TORCH_CHECK_VALUE(
-      input.numel() == output.numel() * getSize(), "hccl_torch: reduce_scatter_tensor to ",
-      output.numel(), " elements on ", getSize(),
-      " ranks needs an input with as many elements for each rank, but it has ", input.numel());
+  TORCH_CHECK_VALUE(input.numel() == output.numel() * getSize(),
+                    "hccl_torch: reduce_scatter_tensor needs ", output.numel(),
+                    " input elements (the size of the output) for each of ", getSize(),
+                    " ranks, but the input has ", input.numel(), " elements");
   const Reduction reduction = reduction_of(operation, input.scalar_type(), "reduce_scatter");
   const at::Tensor from = operand(issue, input, reduction);
   const at::Tensor to = issue.output(output, false);
@@ -283,7 +283,7 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::_reduce_scatter_base(
 ProcessGroupHccl::WorkPtr ProcessGroupHccl::reduce_scatter_tensor_coalesced(
     Tensors& outputs, Tensors& inputs, const c10d::ReduceScatterOptions& options) {
   TORCH_CHECK_VALUE(outputs.size() == inputs.size(),
-                    "hccl_torch: the number of outputs must equal the number of inputs");
+                    "hccl_torch: reduce_scatter_tensor_coalesced needs one output for each input");
   Issue issue(queue_, c10d::OpType::REDUCE_SCATTER_TENSOR_COALESCED,
               "reduce_scatter_tensor_coalesced");
   for (std::size_t i = 0; i < inputs.size(); ++i)
@@ -318,8 +318,8 @@ ProcessGroupHccl::WorkPtr ProcessGroupHccl::alltoall_base(at::Tensor& output, at
   Issue issue(queue_, c10d::OpType::ALLTOALL_BASE, "all_to_all_single");
   if (output_sizes.empty() && input_sizes.empty()) {
     TORCH_CHECK_VALUE(input.nbytes() == output.nbytes() && input.numel() % getSize() == 0,
-                      "hccl_torch: all_to_all_single without sizes needs an input and an output of "
-                      "equal size, divisible by the number of ranks, which is ",
+                      "hccl_torch: all_to_all_single without split sizes needs an input and an "
+                      "output of equal size, divisible by the number of ranks, which is ",
                       getSize());
     const at::Tensor from = issue.input(input);
     const at::Tensor to = issue.output(output, false);

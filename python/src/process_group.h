@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// c10d's backend "hccl". The collective and message methods each queue an operation on a stream and
-// return the operation's Work. Tensors are in CPU memory or on the emulated device. Methods throw
-// c10::DistBackendError for calls that the library refuses, c10::TypeError for unsupported types
-// and reductions, and c10::ValueError for other invalid arguments.
+// The c10d backend "hccl". The collective and message methods each queue an operation on a stream
+// and return the operation's Work. Tensors are in CPU memory or on the emulated device. Methods
+// throw c10::DistBackendError for calls that the library refuses, c10::TypeError for unsupported
+// types and reductions, and c10::ValueError for other invalid arguments.
 #pragma once
 
 #include "communicator.h"

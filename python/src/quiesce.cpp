@@ -10,11 +10,11 @@ namespace hccl_torch {
 
 namespace {
 
-// The limit, shared by all groups, on quiesce_all()'s wait for operations whose futures the program
-// has requested.
+// The maximum time that quiesce_all() waits in all for operations whose futures the program has
+// requested.
 constexpr std::chrono::seconds kExitTimeout{2};
-// The limit on each of shutdown()'s two waits for receives, before and after it stops the matcher.
-// The messages may never come.
+// The maximum time of each of shutdown()'s two waits for receives, before and after it stops the
+// matcher. The messages may never come.
 constexpr std::chrono::seconds kReceivePatience{3};
 
 }  // namespace
@@ -43,7 +43,7 @@ void ProcessGroupHccl::quiesce_all() {
   LiveGroups::instance().for_each([&](ProcessGroupHccl& group) { group.quiesce(deadline); });
 }
 
-// Also stops pending receives, which run on the matcher's threads.
+// Also stops this group's pending receives, because they run on the matcher's threads.
 void ProcessGroupHccl::quiesce(std::chrono::steady_clock::time_point deadline) {
   using std::chrono::milliseconds;
   if (communicator_->is_in_forked_child()) return;

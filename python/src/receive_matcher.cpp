@@ -23,7 +23,7 @@ constexpr std::chrono::milliseconds kProbeTime{50};
 // The pause between two probes while ranks offer messages for which no receive has been posted.
 constexpr std::chrono::milliseconds kPause{1};
 
-// Calls `call`. Returns the reason if it fails, else an empty text.
+// Calls `call`. Returns the reason if it fails, else an empty string.
 template <class Call>
 std::string reason_of_failure(Call call) noexcept {
   try {

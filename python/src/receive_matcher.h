@@ -111,8 +111,8 @@ class ReceiveMatcher {
   // Probes the library once for a message, and matches the message with a receive.
   void probe_once(Lock& lock);
   // Matches a message that `source` offers with the first suitable receive. Does nothing if a
-  // message from `source` is being received, or has been taken since taken_ was `before`. Returns
-  // whether it matched a receive.
+  // message from `source` is being received, or has been taken since taken_ had the value `before`.
+  // Returns whether it matched a receive.
   bool take_offer(Lock& lock, int source, std::uint64_t bytes, std::uint64_t before);
   // Records that a message from `source` was taken. Marks the source as not busy.
   void release(int source);

@@ -46,8 +46,8 @@ class UnfinishedWorks {
                                                                       bool also_without_step);
   // Appends to `users` the operations that use these bytes of HPU tensors.
   void find_users_of(const MemoryRange& range, std::vector<c10::intrusive_ptr<Work>>& users);
-  // Appends the operations for which an operation on `stream` with this use of memory must wait.
-  // Leaves out those on `stream`, which run earlier anyway.
+  // Appends the operations that an operation on `stream` with this use of memory must wait for.
+  // Leaves out operations on `stream`, which run earlier anyway.
   void find_others_before(const DeviceUse& use, const void* stream,
                           std::vector<c10::intrusive_ptr<Work>>& users);
   // Blocks until the operations have ended. Waits at most `timeout` for those that consist only of

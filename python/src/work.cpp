@@ -19,7 +19,7 @@ namespace hccl_torch {
 
 namespace {
 
-// Returns the devices of the tensors, without the CPU, as a future requires.
+// Returns the tensors' devices, except the CPU, because a future needs this list.
 std::vector<c10::Device> devices_of(const std::vector<at::Tensor>& tensors) {
   for (const at::Tensor& tensor : tensors) {
     if (tensor.defined() && tensor.is_hpu()) return {tensor.device()};

@@ -24,7 +24,7 @@ class UnfinishedWorks;
 // The kinds of calls in an operation. A coalesced operation may have several kinds.
 enum Part : unsigned { kCollective = 1, kSend = 2, kReceive = 4 };
 
-// An operation: its name in error texts, its memory, and the steps that run when it ends.
+// The description of an operation: its name, its memory, and the steps that run when it ends.
 struct Operation {
   c10d::OpType type = c10d::OpType::UNKNOWN;
   const char* name = "";  // the function of torch.distributed
@@ -120,7 +120,7 @@ class Work final : public c10d::Work {
   // Blocks until the operation has run, and ends it. Returns false on a time-out.
   [[nodiscard]] bool complete_within(std::uint64_t milliseconds) noexcept;
   [[nodiscard]] std::exception_ptr end(hcclResult_t result) noexcept;
-  // Returns the operation's name and identity, with which error texts begin.
+  // Returns the beginning of error texts: the operation's name and identity.
   [[nodiscard]] std::string describe() const;
 
   const std::shared_ptr<Communicator> communicator_;

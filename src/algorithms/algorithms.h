@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The builders of schedules, one file per algorithm. A builder is a pure function of a shape. It
+// The schedule builders, one file per algorithm. A builder is a pure function of a shape. It
 // ignores Shape::collective, and accepts any number of ranks and any root. Users select an
 // algorithm by its name in the catalogue.
 #pragma once

@@ -44,10 +44,10 @@ struct Family {
   return family;
 }
 
-// Returns the neighbours of the shape's rank in its channel's tree. The root of the collective is
-// the parent of both trees' roots. The second tree, which odd channels use, renumbers all places
+// Returns the neighbours of `shape.rank` in the tree of `shape.channel`. The root of the collective
+// is the parent of both trees' roots. The second tree, which odd channels use, renumbers all places
 // but place 0 so that odd and even places exchange roles: it mirrors them if the number of ranks is
-// odd, and shifts them by one if that number is even.
+// odd, and shifts them by one if it is even.
 [[nodiscard]] inline Family family_in_tree(const schedule::Shape& shape) {
   const std::int32_t others = shape.rank_count - 1;
   const bool second = shape.channel % 2 == 1;

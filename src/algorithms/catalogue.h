@@ -17,7 +17,7 @@ struct Scale {
   double m = 1;      // Shape::pipeline
 };
 
-// The ways in which the planner may divide a large message for the algorithm.
+// How the planner may divide a large message for the algorithm.
 struct Knobs {
   std::uint32_t channels = 1;  // maximum number
   bool pipelined = false;      // the algorithm divides a message into Shape::pipeline chunks

@@ -41,8 +41,8 @@ std::vector<std::int32_t> sizes_of(std::int32_t rank_count) {
 // that start at place 0. In the step, the rank sends its other chunks to the rank at distance
 // `left`, and receives as many chunks, which start at place 0, from the rank at distance -left.
 // held(chunk, place, count) returns the span that holds the partial results. If the number of
-// chunks is odd, the first step neither sends nor receives the chunk at the last remaining place.
-// If `keep_odd`, that step copies this chunk from the input to the partial results.
+// chunks is odd, the step neither sends nor receives the chunk at place `left` - 1. If `keep_odd`,
+// the first step copies this chunk from the input to the partial results.
 template <class Held>
 void halve(ScheduleBuilder& builder, const Shape& shape, Held held, const Span& result,
            bool keep_odd) {

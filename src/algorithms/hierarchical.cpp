@@ -22,7 +22,7 @@ using schedule::Span;
 
 namespace {
 
-// The node of a rank, the rank's index among the node's ranks, and the number of rails.
+// A rank's node, its index on that node, and the number of rails.
 struct Position {
   Position(std::int32_t rank, std::span<const std::int32_t> node_sizes)
       : rails(*std::min_element(node_sizes.begin(), node_sizes.end())) {

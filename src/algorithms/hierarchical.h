@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The all-reduce across nodes that each have several ranks.
+// The hierarchical all-reduce, for nodes with several ranks.
 #pragma once
 
 #include "algorithms/catalogue.h"

@@ -101,8 +101,8 @@ hcclResult_t hcclCommDestroy(hcclComm_t comm) {
   return guard(__func__, [&] {
     if (comm::Group::current() != nullptr) {
       log(LogLevel::warning, "api",
-          "hcclCommDestroy while this thread has an open group, whose calls have not been queued; "
-          "call hcclGroupEnd first");
+          "hcclCommDestroy was called while this thread has an open group, whose calls have not "
+          "been queued; call hcclGroupEnd first");
     }
     // The handle stays valid until the work has run, so that another thread can abort the
     // communicator.

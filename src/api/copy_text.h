@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies texts to the buffers of C callers.
+// Copies strings to the buffers of C callers.
 #pragma once
 
 #include <algorithm>

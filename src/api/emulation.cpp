@@ -68,9 +68,10 @@ hcclResult_t hcclEmulationPlan(hcclComm_t comm, const hcclEmulationPlanRequest_t
   return guard(__func__, [&] {
     const CommunicatorPin communicator = find_communicator(comm);
     if (request == nullptr || request->collective == nullptr || length == nullptr)
-      throw Error(hcclInvalidArgument, "request, its collective or length is null; pass them all");
+      throw Error(hcclInvalidArgument,
+                  "request, request->collective or length is null; pass all three");
     if (buffer == nullptr && size > 0)
-      throw Error(hcclInvalidArgument, "buffer is null; pass one, or a size of 0");
+      throw Error(hcclInvalidArgument, "buffer is null; pass a buffer, or a size of 0");
     const Collective collective = collective_named(request->collective);
     const bool rooted = traits(collective).has_root();
     if (rooted && (request->root < 0 || request->root >= communicator->size())) {

@@ -23,8 +23,8 @@ namespace {
 // queued.
 void check_range(const device::Stream& stream, std::uint64_t after, std::uint64_t up_to) {
   if (after > up_to) {
-    throw Error(hcclInvalidArgument, text("after is ", after, ", greater than up_to, which is ",
-                                          up_to, "; pass the earlier position first"));
+    throw Error(hcclInvalidArgument, text("after is ", after, ", but up_to is only ", up_to,
+                                          "; pass the earlier position first"));
   }
   if (const std::uint64_t queued = stream.pushed(); up_to > queued) {
     throw Error(hcclInvalidArgument,

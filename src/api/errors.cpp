@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Versions, the texts of codes, and the last errors. The functions that return last errors do not
+// Versions, descriptions of codes, and last errors. The functions that return last errors do not
 // run in a guard, which would clear the error.
 #include "api/copy_text.h"
 #include "api/guard.h"

@@ -40,7 +40,7 @@ class FailureLog {
   // function, code and text are equal. The later line states how often the failure was repeated in
   // between.
   static constexpr std::chrono::seconds kPeriod{10};
-  // The maximum number of lines about failures in a kPeriod. Failures beyond it are counted but not
+  // The maximum number of lines about failures per kPeriod. Further failures are counted but not
   // logged.
   static constexpr int kMostLines = 20;
 

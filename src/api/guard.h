@@ -27,7 +27,7 @@ struct Callee {
 };
 
 // Returns the Callee of a function that programs call to find out whether something exists. Its
-// failures are expected, and logged at level info.
+// failures are expected, so they are logged at level info.
 [[nodiscard]] constexpr Callee probe(const char* name) { return {name, LogLevel::info}; }
 
 // Returns the Callee of a function with which programs try one module after another until one is
@@ -93,7 +93,7 @@ template <class Body>
 }
 
 // Like queueing_guard(), for syn functions. A status that `body` returns, such as synBusy, becomes
-// the last status, with an empty text, and is not logged.
+// the last status, with an empty error text, and is not logged.
 template <class Body>
 [[nodiscard]] synStatus syn_queueing_guard(Callee callee, Body&& body) noexcept {
   last_syn_error.clear();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the objects that the handles and ids of the C API identify. Throws Error for unknown ones.
+// Finds the objects that C API handles and ids identify. Throws Error for an unknown handle or id.
 #pragma once
 
 #include "api/copy_text.h"

@@ -44,8 +44,8 @@ inline void check_reduction(hcclRedOp_t operation, hcclDataType_t type) {
   }
 }
 
-// Returns the device address of the memory that a host view shows at `address`. Returns `address`
-// itself if it is not in a host view.
+// Returns the device address behind `address` if that is in a host view; otherwise returns
+// `address`.
 [[nodiscard]] inline std::uint64_t behind_view(const comm::Communicator& communicator,
                                                std::uint64_t address) {
   return communicator.device().arena().behind_view(address);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The name and the text of every result and status code.
+// The name and the description of every result and status code.
 #pragma once
 
 #include <hccl_types.h>
@@ -7,11 +7,11 @@
 
 namespace hccl::api {
 
-// Returns the text of a result code; never null. Values that are not result codes share one text.
+// Returns the description of a result code; never null. All unknown codes share one description.
 [[nodiscard]] const char* result_text(hcclResult_t result) noexcept;
 
-// Returns the text of a status; never null. Values that are not statuses share one text. A text is
-// shorter than STATUS_DESCRIPTION_MAX_SIZE.
+// Returns the description of a status; never null. All unknown values share one description. Every
+// description is shorter than STATUS_DESCRIPTION_MAX_SIZE.
 [[nodiscard]] const char* status_text(synStatus status) noexcept;
 
 // Return the name of a code, such as "hcclInvalidUsage" or "synFailHccl"; never null.

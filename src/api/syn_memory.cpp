@@ -41,11 +41,11 @@ void note_failure(const char* name, hcclResult_t code, const char* why) noexcept
 // an exception if it fails.
 template <class Work>
 void enqueue(device::Stream& stream, const char* name, uint64_t bytes, Work work) {
-  log(LogLevel::trace, "device", "queued ", name, " of ", bytes, " B on stream ", stream.id());
+  log(LogLevel::trace, "device", "queued ", name, ", ", bytes, " B, on stream ", stream.id());
   stream.enqueue([=, stream_id = stream.id(), work = std::move(work)]() noexcept {
     try {
       work();
-      log(LogLevel::trace, "device", "ended ", name, " of ", bytes, " B on stream ", stream_id);
+      log(LogLevel::trace, "device", "ended ", name, ", ", bytes, " B, on stream ", stream_id);
       return device::Outcome::success;
     } catch (const Error& error) {
       note_failure(name, error.code(), error.what());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports of memory use, the list of kernel libraries, and the dump of the library's state.
+// The functions for memory reports, kernel libraries and state dumps.
 #include "api/guard.h"
 #include "api/handles.h"
 #include "base/log.h"
@@ -47,7 +47,7 @@ synStatus SYN_API_CALL synDumpStateAndTerminate(const char* msg, uint64_t) {
   });
 }
 
-// Only monitoring tools for Gaudi use these numbers.
+// Ignores the numbers, which only monitoring tools for Gaudi use.
 synStatus SYN_API_CALL synUpdateMemoryConsumption(uint64_t, uint64_t) {
   return syn_guard(__func__, [] { runtime().require_initialized(); });
 }

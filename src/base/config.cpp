@@ -46,7 +46,7 @@ std::optional<std::string> raw_value(const std::map<std::string, std::string>& s
   return std::nullopt;
 }
 
-// Reads all valid variables into `result`. Returns an error for the first one that is not valid.
+// Reads all valid variables into `result`. Returns an error for the first invalid one, if any.
 std::optional<Error> parse_into(Config& result, const std::map<std::string, std::string>& stored) {
   std::optional<Error> refusal;
   for (const Variable& variable : variables()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A registry that holds, for each memory file, at most one object of a class in this process.
+// A per-process registry that holds at most one object of a class for each memory file.
 #pragma once
 
 #include "base/file_descriptor.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The network interfaces of this machine, and the choice of the one on which a unique id's server
-// listens.
+// Lists the network interfaces of this machine, and chooses the one on which the server of a unique
+// id listens.
 #pragma once
 
 #include "base/address.h"

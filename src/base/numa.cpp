@@ -45,7 +45,7 @@ cpu_set_t processors_of_process() {
   return all;
 }
 
-// Returns whether the calling thread's pages come from the node on which it runs.
+// Returns whether the calling thread allocates pages on the node on which it runs (the default).
 bool has_default_policy() noexcept {
   int mode = -1;
   if (syscall(SYS_get_mempolicy, &mode, nullptr, 0, nullptr, 0) != 0) return false;
@@ -76,7 +76,7 @@ bool prefer_numa_node(const FileDescriptor& file, std::uint64_t bytes, int node)
   const auto bit = static_cast<std::size_t>(node);
   mask[bit / kMaskBits] = 1ul << bit % kMaskBits;
   // The kernel stores the policy in the file, so the policy outlives these mappings and applies to
-  // every process that maps the file. The pieces limit the address space that this takes.
+  // every process that maps the file. Mapping the file piece by piece saves address space.
   for (std::uint64_t offset = 0; offset < bytes; offset += kPieceBytes) {
     const std::uint64_t piece = std::min(kPieceBytes, bytes - offset);
     void* const mapped = mmap(nullptr, piece, PROT_NONE, MAP_SHARED | MAP_NORESERVE, file.get(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Identifies other processes by pidfds. A pidfd becomes readable when the last thread of its
-// process has ended. Unlike a pid, it never comes to refer to another process.
+// process has ended. Unlike a pid, it is never reused for another process.
 #pragma once
 
 #include "base/file_descriptor.h"

@@ -31,7 +31,7 @@ std::atomic<const ForkHooks*> fork_hooks{nullptr};
 // The cancellation state of this thread before its fork. Cancellation is disabled during the fork,
 // because it would unwind the stack through the fork handlers.
 thread_local int cancellation_before = PTHREAD_CANCEL_ENABLE;
-// The hooks of the fork in progress, which a concurrent set_fork_hooks() does not change.
+// The hooks of the fork in progress. A concurrent set_fork_hooks() does not change them.
 thread_local const ForkHooks* running_hooks = nullptr;
 
 void prepare_fork() {

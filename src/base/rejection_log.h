@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Logs rejected connections, at a limited rate, so that a peer cannot fill the disk.
+// Logs rejected connections at a limited rate, so that a peer cannot fill the disk.
 #pragma once
 
 #include "base/log.h"

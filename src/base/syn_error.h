@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exception for a failure to which a specific synStatus applies.
+// The exception for failures that have a synStatus of their own.
 #pragma once
 
 #include "base/error.h"

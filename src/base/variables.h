@@ -26,8 +26,7 @@ struct Variable {
 // one that sets the same member of Config.
 [[nodiscard]] std::span<const Variable> variables();
 
-// Returns the value that a configuration key has while it is not set, or nothing for an unknown
-// key.
+// Returns the value of a configuration key that is not set, or nothing for an unknown key.
 [[nodiscard]] std::optional<std::string> unset_value(const std::string& key);
 
 // Returns whether the name belongs to a variable of the library, or of other software that uses

@@ -14,7 +14,7 @@ namespace hccl {
 
 class WaitLimit {
  public:
-  // The limit of one wait. Determines the deadline and the error text of the wait.
+  // The limit on one wait. Determines the deadline, and the advice in the error text.
   struct Value {
     std::chrono::milliseconds time{0};  // 0: no limit
     bool by_program = false;

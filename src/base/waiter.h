@@ -35,9 +35,9 @@ struct WaitLadder {
   static void share_cores_with_other_groups() noexcept;
 };
 
-// How long a wait may take; a caller that has other work limits it. unlimited: until it ends; it
-// may sleep. no_sleep: until the ladder is used up. pauses_only: until the ladder's pauses are used
-// up or, if it has none, as no_sleep.
+// How long a wait may take; callers that have other work limit it. unlimited: until the wait ends,
+// sleeping if necessary. no_sleep: until the ladder is used up. pauses_only: until the ladder's
+// pauses are used up; the same as no_sleep if it has none.
 enum class WaitBudget : std::uint8_t { unlimited, no_sleep, pauses_only };
 
 // One wait. poll_again() pauses or yields and returns true. Once the ladder or the budget is used

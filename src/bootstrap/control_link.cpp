@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's end of its connection to the root server. The control thread uses the link's state. The
-// state owns itself while it has a connection, so the link may be destroyed before the connection
+// A rank's end of its connection to the root server. The control thread uses the link's state,
+// which owns itself while it has a connection, so the link may be destroyed before the connection
 // ends.
 #include "bootstrap/control_link.h"
 

@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::size_t kStackSize = std::size_t{512} << 10;
 // The maximum time that process exit waits for the control thread. Without this limit, a callback
-// that waits for a lock of the exiting thread would cause a deadlock.
+// that waits for a lock held by the exiting thread would cause a deadlock.
 constexpr std::chrono::milliseconds kExitPatience{200};
 
 // Allocates from the memory of a ReservedPost.

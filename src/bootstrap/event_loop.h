@@ -65,8 +65,8 @@ class DescriptorWait {
 
   // Registers the descriptor with the loop. Returns 0, or the errno of the failure.
   [[nodiscard]] int watch(int fd);
-  // Each calls `call` once, when the descriptor has become readable or writable, respectively, or
-  // has an error. At most one wait of each kind may be pending.
+  // Each calls `call` once, when the descriptor becomes readable (or writable) or has an error. At
+  // most one wait of each kind may be pending.
   void when_readable(std::function<void()> call);
   void when_writable(std::function<void()> call);
   // Cancels the waits and removes the descriptor from the loop. Must be called before the

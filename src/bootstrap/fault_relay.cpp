@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports a lost rank only after kLastWords: another rank of its node may report the cause first,
-// and the connections of a lost node end one by one.
+// Delays reports of lost ranks by kLastWords: another rank of the same node may report the cause
+// first, and the connections of a lost node end one by one.
 #include "bootstrap/fault_relay.h"
 
 #include "base/peer_process.h"

@@ -164,8 +164,8 @@ void FrameConnection::send_openly(FrameType type, std::span<const std::byte> pay
   queue(encode_frame(type, payload), {});
 }
 
-// Immediately sends as many bytes as the socket accepts. Once other ranks have received the same
-// frame, they may end the whole job, and this process would lose the bytes still in its queue.
+// Immediately sends as many bytes as the socket accepts: once other ranks have received the same
+// frame, they may end the whole job, and the bytes still in the queue would be lost.
 void FrameConnection::queue(Bytes frame, const std::vector<int>& descriptors) {
   if (!socket_.valid() || self_) return;
   unsent_bytes_ += frame.size();

@@ -58,7 +58,7 @@ struct Welcome {
 // shown texts from unauthenticated processes.
 struct Refusal {
   enum Reason : std::uint8_t {
-    other_version = 1,  // the opening message has another protocol version
+    other_version = 1,  // the opening message has a different protocol version
     other_key,          // the hello has a wrong authentication code
     other_user,         // the peer is on the server's machine, but its user differs or is unknown
   };

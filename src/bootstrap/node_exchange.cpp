@@ -233,7 +233,7 @@ void NodeExchange::follow(Contribution mine) {
           {hcclSystemError,
            text(rank_text(leader_, table_.ranks[static_cast<std::size_t>(leader_)].process), ' ',
                 leader.why(), " while rank ", rank_,
-                " waited for the other ranks' memory; see the output of rank ", leader_,
+                " waited for the other ranks' memory descriptors; see the output of rank ", leader_,
                 ", then start all ranks again")});
     }
     client_.wait();

@@ -11,9 +11,9 @@ namespace hccl::bootstrap {
 // Error(hcclSystemError).
 [[nodiscard]] FileDescriptor listen_on_node(const SocketName& name);
 
-// Connects to the socket of that name without blocking. On failure, returns an invalid descriptor
-// and sets errno; EAGAIN means that the listener's backlog is full. Throws Error(hcclSystemError)
-// if no socket can be created.
+// Connects to the socket with this name, without blocking. On failure, returns an invalid
+// descriptor and sets errno; EAGAIN means that the listener's backlog is full. Throws
+// Error(hcclSystemError) if no socket can be created.
 [[nodiscard]] FileDescriptor connect_to_node(const SocketName& name);
 
 }  // namespace hccl::bootstrap

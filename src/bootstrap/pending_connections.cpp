@@ -169,7 +169,7 @@ void PendingConnections::on_activity(FrameConnection& connection) {
   const auto self = connection.shared_from_this();
   while (Pending* const pending = find(connection)) {
     if (limits_.expects_hello && !may_become_hello(connection.unread()))
-      return reject(*pending, "sent bytes that are not a hello message of hccl");
+      return reject(*pending, "sent bytes that are not an hccl hello message");
     std::optional<Frame> frame = connection.receive();
     if (!frame) break;
     owner_.on_pending_frame(*pending, *frame);

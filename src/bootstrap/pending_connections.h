@@ -19,8 +19,8 @@
 
 namespace hccl::bootstrap {
 
-// Returns a TCP socket that listens on that address; port 0 selects a free port. On failure,
-// returns an invalid descriptor and sets errno.
+// Returns a TCP socket that listens on the address; port 0 selects a free port. On failure, returns
+// an invalid descriptor and sets errno.
 [[nodiscard]] FileDescriptor listen_on(const Address& address) noexcept;
 
 // Thread safety: only the thread that runs the loop.

@@ -73,7 +73,7 @@ void RankAdmission::on_accepted(FileDescriptor socket, const SocketAddress& from
   }
   const auto heard = std::span(buffer).first(count > 0 ? static_cast<std::size_t>(count) : 0);
   if (!may_become_hello(heard))
-    return cut_off(socket, peer, "sent bytes that are not a hello message of hccl");
+    return cut_off(socket, peer, "sent bytes that are not an hccl hello message");
   const auto opening = first_payload(heard, FrameType::opening);
   if (opening && !parse<Opening>(*opening)) return cut_off(socket, peer, kUnreadableOpening);
   const int on = 1;
@@ -142,7 +142,7 @@ bool RankAdmission::is_taken_at_its_word(const FrameConnection& connection) cons
 }
 
 // Returns why the peer's user may not join, or an empty text. Any process can find the port of
-// HCCL_COMM_ID. For a peer on this machine, the kernel reports the user, with or without a key.
+// HCCL_COMM_ID, so the user of every peer on this machine is checked, even if there is a key.
 std::string RankAdmission::wrong_user(const FrameConnection& connection) const {
   if (id_.kind != UniqueId::Kind::fixed_address || !peer_is_local(connection.fd())) return {};
   const SocketOwner owner = tcp_peer_owner(connection.fd());

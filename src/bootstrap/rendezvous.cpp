@@ -85,7 +85,7 @@ std::string Rendezvous::waited_for() const {
   const bool gathering = phase_ == Phase::gathering;
   const std::vector<int> ranks = ranks_where(gathering ? &Member::joined : &Member::ready, false);
   return text(rank_list(ranks), ranks.size() == 1 ? " has" : " have",
-              gathering ? " not joined" : " not finished the exchange of descriptors");
+              gathering ? " not joined" : " not finished exchanging descriptors");
 }
 
 Failure Rendezvous::refusal_when_over() const {

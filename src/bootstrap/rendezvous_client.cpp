@@ -190,7 +190,7 @@ std::optional<Frame> RendezvousClient::next_frame() {
   }
 }
 
-// Reads frames before checking the process, which may have sent an error before it exited.
+// Reads frames before checking the server's process, which may have sent an error and then exited.
 void RendezvousClient::check_server() {
   if (!kept_) kept_ = next_frame();
   if (server_has_exited_) await_last_words();

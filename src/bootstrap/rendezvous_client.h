@@ -51,7 +51,7 @@ class RendezvousClient {
   // on the loop for events of their own.
   void wait(Deadline::Duration limit = std::chrono::hours(24));
   // Waits at most a second for the server to report which rank is lost. Throws the reported
-  // failure, or `otherwise` if no report comes. Used by callers that have noticed the loss.
+  // failure, or `otherwise` if no report comes. For callers that have noticed that a rank is lost.
   [[noreturn]] void wait_for_verdict(const Failure& otherwise);
   [[nodiscard]] EventLoop& loop() { return loop_; }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes the ranks' frames to the Rendezvous, and sends the decisions of the Rendezvous to the
-// ranks.
+// Passes the ranks' frames to the Rendezvous, and sends its decisions to the ranks.
 #include "bootstrap/root_server.h"
 
 #include "base/config.h"
@@ -18,7 +17,7 @@
 namespace hccl::bootstrap {
 namespace {
 
-// The time for which the server of a finished rendezvous still answers late ranks. A fixed port is
+// How long a server still answers late ranks after its rendezvous has finished. A fixed port is
 // released sooner, because the next run needs it.
 constexpr std::chrono::seconds kFixedPortLinger{2};
 constexpr std::chrono::seconds kOwnPortLinger{60};
@@ -93,9 +92,10 @@ void RootServer::admit(RankAdmission::Pending& pending, const Hello& hello) {
   try {
     join(pending, hello);
   } catch (const std::bad_alloc&) {
-    rendezvous_.rank_left(hello.rank, {hcclSystemError,
-                                       "the host of the root server has no memory "
-                                       "left; free memory on that host"});
+    rendezvous_.rank_left(hello.rank,
+                          {hcclSystemError,
+                           "the host of the server that all ranks connect to has no memory "
+                           "left; free memory on that host"});
     advance();
     throw;
   }

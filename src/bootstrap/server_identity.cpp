@@ -83,7 +83,7 @@ void ServerIdentity::throw_failure(const Failure& failure) const {
   throw Error(failure.code,
               text("the server at ", where(), ", which is not authenticated, reports ",
                    quoted(failure.text),
-                   "; this may be forged: to rule that out, set HCCL_SECRET on every rank"));
+                   "; this report may be forged: to rule that out, set HCCL_SECRET on every rank"));
 }
 
 }  // namespace hccl::bootstrap

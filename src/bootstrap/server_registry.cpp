@@ -25,8 +25,8 @@
 namespace hccl::bootstrap {
 namespace {
 
-// The time for which to retry a port that is in use: the port may belong to the server of a run
-// that is ending, or to an outgoing connection.
+// How long to retry a port that is in use: the port may belong to the server of a run that is
+// ending, or to an outgoing connection.
 constexpr std::chrono::seconds kPortPatience{2};
 constexpr std::chrono::milliseconds kPortRetry{20};
 

@@ -25,8 +25,8 @@ namespace {
 constexpr std::chrono::milliseconds kFirstPause{2};
 constexpr std::chrono::milliseconds kLongestPause{50};
 constexpr std::chrono::seconds kConnectLimit{5};
-// The time for which to retry refused connections to the server of an id with a secret. That server
-// starts before the id exists, so if no process listens, the server has ended.
+// How long to retry refused connections to the server of an id with a secret. That server starts
+// before the id exists, so if no process listens, the server has ended.
 constexpr std::chrono::milliseconds kRefusalPatience{500};
 
 FileDescriptor tcp_socket(bool v6) {
@@ -112,8 +112,8 @@ void ServerSearch::note_refusal() {
   if (!refusals_end_->expired()) return;
   throw Error(hcclSystemError,
               text("rank ", server_.joining_rank, ": no process listens at ", server_.where(),
-                   ": the process that made the unique id has exited, or the communicator of this "
-                   "id is complete or destroyed; make a new id and start all ranks again"));
+                   ": the process that made the unique id has exited, or the communicator with "
+                   "this id is complete or destroyed; make a new id and start all ranks again"));
 }
 
 void ServerSearch::check() {

@@ -100,13 +100,13 @@ void check_short_secret(const UniqueId& id, const Config& config, std::size_t le
   static std::atomic<bool> warned{false};
   if (config.require_secret && others_can_reach(id)) {
     throw Error(hcclInvalidArgument,
-                text("HCCL_REQUIRE_SECRET=1, but the secret of HCCL_COMM_ID has ", length,
-                     " bytes, which can be guessed; make one with (umask 077; head -c 24 ",
+                text("HCCL_REQUIRE_SECRET=1, but the secret of HCCL_COMM_ID has only ", length,
+                     " bytes and can be guessed; make one with (umask 077; head -c 24 ",
                      "/dev/urandom | base64 > job.secret), and set HCCL_SECRET_FILE to a copy of ",
                      "that file on every rank"));
   }
   warn_once(warned,
-            text("the secret of HCCL_COMM_ID has ", length, " bytes, which can be guessed; ",
+            text("the secret of HCCL_COMM_ID has only ", length, " bytes and can be guessed; ",
                  "use at least ", kShortSecret, " random bytes"));
 }
 

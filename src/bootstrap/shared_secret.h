@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The secret of the ranks that join at HCCL_COMM_ID, and the warnings about a missing or short
-// secret.
+// The secret shared by the ranks that join at HCCL_COMM_ID, and the warnings if it is missing or
+// short.
 #pragma once
 
 #include "base/fields.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds a wait-for graph from all ranks' answers. Unless it is a cycle, each chain of waits ends
-// at a rank that waits for no other and thus blocks the rest; the verdict names these ranks.
+// Builds a wait-for graph from all ranks' answers. Each chain of waits, unless it is a cycle, ends
+// at a rank that waits for no other rank and thus blocks the rest; the verdict names these ranks.
 #include "bootstrap/stall_judge.h"
 
 #include "bootstrap/messages.h"
@@ -19,8 +19,8 @@ namespace {
 // replaces the first, because a rank that was only short of CPU time may have answered by then.
 constexpr std::chrono::milliseconds kForAnswers{400};
 constexpr std::chrono::milliseconds kForFurtherAnswers{20};
-// The time for which a suspected deadlock must last before it is reported: until then, another
-// thread of the program may still make the missing call.
+// How long a suspected deadlock must last before it is reported: until then, another thread of the
+// program may still make the missing call.
 constexpr std::chrono::seconds kCertainty{1};
 
 }  // namespace

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::size_t kMostOfACircle = 4;
 constexpr std::size_t kMostOfARank = 64;
-// A rank that has not answered may be waiting for any idle rank. If more ranks are idle, none of
-// them is suspected.
+// A rank that has not answered may be waiting for any idle rank. If more than kMaxSuspects are
+// idle, none of them is suspected.
 constexpr std::size_t kMaxSuspects = 4;
 
 bool calls(const std::vector<Waiting>& said) {
@@ -135,10 +135,10 @@ std::string WaitForGraph::root_cause(
   };
   add(left, ", no longer in the communicator");
   add(silent, ", stopped or out of reach");
-  add(idle, ", in no call of this communicator");
+  add(idle, ", which had no call on this communicator in progress");
   if (!silent.empty() && !idle_elsewhere.empty() && idle_elsewhere.size() <= kMaxSuspects) {
-    clause += text("; it may be waiting for ", describe(idle_elsewhere),
-                   ", in no call of this communicator");
+    clause += text("; a rank that does not answer may be waiting for ", describe(idle_elsewhere),
+                   ", which had no call on this communicator in progress");
   }
   return clause.empty() ? circle(reached) : clause;
 }

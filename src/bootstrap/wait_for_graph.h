@@ -11,14 +11,14 @@
 
 namespace hccl::bootstrap {
 
-// A rank's call that is in progress or completed recently.
+// A rank's call that is in progress or has just completed.
 struct Waiting {
   std::string position;      // "op 3 of stream 0"; empty for messages, which have none
   std::string call;          // describes the call; empty if the rank is in no call
-  std::string algorithm;     // runs the call; empty if the call has no position
+  std::string algorithm;     // that runs the call; empty if the call has no position
   std::vector<int> awaited;  // ascending
   bool done = false;
-  // The position of the collective that this call holds up: its own or, for a message, that of the
+  // The position of the collective that this call holds up: this call itself or, for a message, the
   // next collective on its stream. Set only if a thread of the program is blocked on the stream,
   // and so makes no other calls until this call ends.
   std::string blocks{};
@@ -30,7 +30,7 @@ struct Waiting {
 
 class WaitForGraph {
  public:
-  // Adds a call of a rank. A rank may have several calls.
+  // Adds a rank's call. A rank may have several calls.
   void add(int rank, Waiting waiting);
   [[nodiscard]] std::size_t size() const { return said_.size(); }
 

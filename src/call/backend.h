@@ -63,7 +63,7 @@ struct AsyncError {
   std::string text;
 };
 
-// The place of sends and receives among the collectives of their communicator, given by the ordinal
+// The position of sends and receives relative to the collectives of their communicator: the ordinal
 // of their stream (see BackendStream::begin_collectives()).
 struct MessagePlace {
   std::uint32_t ordinal = 0;     // of the stream, or the next free ordinal if the stream has none
@@ -79,11 +79,11 @@ class BackendStream {
   BackendStream(const BackendStream&) = delete;
   BackendStream& operator=(const BackendStream&) = delete;
 
-  // Called before the stream's first collective is queued. `ordinal` is the number of the
-  // communicator's streams that had collectives earlier; it is the same on all ranks. Throws Error.
+  // Called before the stream's first collective is queued. `ordinal` counts the communicator's
+  // streams that had collectives earlier; it is the same on all ranks. Throws Error.
   virtual void begin_collectives(std::uint32_t ordinal) = 0;
-  // Sets call.number: the position of a send or receive among all calls in the same direction with
-  // the same peer. Called in program order.
+  // Sets call.number to the position of the call among all calls with the same peer and direction.
+  // Called in program order.
   virtual void number(PointToPoint& call) = 0;
 
   // These functions run calls in stream order, and copy data in host memory through the stream's
@@ -129,8 +129,8 @@ class Backend {
   // Raises a fault because the process of another rank on this node has exited. `peer` is the local
   // rank of that process. Called by the control thread.
   virtual void peer_died(int peer) noexcept = 0;
-  // Ends this rank's membership: this rank begins no more calls, and calls of other ranks that need
-  // this rank fail.
+  // Ends this rank's membership: this rank begins no more calls, and other ranks' calls fail if
+  // they need this rank.
   virtual void depart() = 0;
   // Limits how long this rank waits for other ranks; 0 means no limit.
   virtual void set_wait_limit(std::uint64_t milliseconds) = 0;

@@ -19,8 +19,8 @@ struct CollectiveCall {
   std::uint64_t count = 0;  // elements in the message, in a block or, if exchanges(), in all blocks
   std::uint64_t send = 0;   // send and recv: addresses of device memory or of host memory
   std::uint64_t recv = 0;
-  // If this call is a part into which a back end has divided the program's call: that call, and its
-  // number on its stream. Otherwise null.
+  // If a back end has divided the program's call and this call is one of the parts: the program's
+  // call, and that call's number on its stream. Otherwise null.
   const CollectiveCall* whole = nullptr;
   std::uint64_t whole_number = 0;
 

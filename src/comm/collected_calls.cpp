@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers and queues the calls of a group.
+// Assigns numbers to a group's calls and queues them.
 #include "comm/collected_calls.h"
 
 #include "base/config.h"

@@ -90,7 +90,7 @@ bool Communicator::is_staged(const CollectiveCall& call) const {
   return backend_->needs_staging(call);
 }
 
-// A message from a rank to itself is a copy with every back end.
+// With every back end, a message that a rank sends to itself is a copy.
 bool Communicator::is_staged(const PointToPoint& call) const {
   return call.peer == rank_ ? node::uses_host_memory(call) : backend_->needs_staging(call);
 }

@@ -57,9 +57,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   // Queue the calls of a group in three steps. prepare() is called when the group keeps a call: it
   // allocates the staging buffer if the call needs one, and throws Error(hcclOutOfMemory) if there
-  // is too little device memory. number() sets the number of a send or receive, which counts the
-  // calls in the same direction with the same peer; call it in program order. enqueue_numbered()
-  // queues the messages of a stream, and the copies that replace messages from the rank to itself.
+  // is too little device memory. number() assigns a send or receive its number among the calls in
+  // the same direction with the same peer; call it in program order. enqueue_numbered() queues the
+  // messages of a stream, and `copies`, which replace the messages that the rank sends to itself.
   template <class Call>
   void prepare(device::Stream& stream, const Call& call) {
     if (is_staged(call)) make_staging(stream);
@@ -100,8 +100,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Throws the recorded fault if the communicator has failed.
   void throw_if_failed() const { backend_->throw_if_failed(); }
   [[nodiscard]] bool failed() const { return backend_->failed(); }
-  // Returns the fault's code or, without a fault, the code of the reason why calls cannot proceed
-  // at present; hcclSuccess if there is neither.
+  // Returns the fault's code. Without a fault, returns the code that states why calls cannot
+  // proceed at present, or hcclSuccess if they can.
   [[nodiscard]] hcclResult_t async_error() const { return backend_->async_error().code; }
   // Returns the text for the code that async_error() returns, or null for hcclSuccess. The text
   // lives as long as the communicator.

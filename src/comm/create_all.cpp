@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins each rank but the first on a thread of its own, because joining blocks.
+// Joins every rank except the first on its own thread, because joining blocks.
 #include "comm/create_all.h"
 
 #include "base/errno_advice.h"
@@ -38,8 +38,8 @@ class AllDevices {
   }
 
  private:
-  // Starts a thread for each device but the first. Ranks join only after all threads have started.
-  // If a thread cannot start, no rank joins.
+  // Starts a thread for each device except the first. Ranks join only after all threads have
+  // started. If a thread cannot start, no rank joins.
   void start(std::vector<std::jthread>& threads) {
     std::promise<bool> verdict;
     const std::shared_future<bool> may_join = verdict.get_future().share();

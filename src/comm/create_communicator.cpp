@@ -113,7 +113,7 @@ std::uint64_t share_of_caches(const bootstrap::RankTable& table, int rank,
   return node::usable_cache_bytes(allowances) / nodes.size();
 }
 
-// Maps the memory that the ranks of this node share. Numbers these ranks in the order of the table.
+// Maps the memory that the ranks of this node share. Local ranks follow the order of the table.
 std::unique_ptr<node::NodeSegment> join_node(const bootstrap::RankTable& table, int own_rank,
                                              device::Arena& arena,
                                              std::span<const node::CpuAllowance> allowances,

@@ -40,7 +40,7 @@ class OperationLog {
   // and kind of memory. Calls path() only if it logs.
   void note_path(Collective collective, std::uint64_t bytes, bool on_host,
                  const std::function<CallPath()>& path);
-  // Logs that a call has been queued. `call` is a text such as "all_reduce(1000, float, sum)".
+  // Logs that a call has been queued. `call` is a string such as "all_reduce(1000, float, sum)".
   void note_queued(const std::string& call, std::uint64_t bytes, const WorkId& work) const;
   // Runs the work, and logs its start and its end. If run() returns would_block, the work is run
   // again later, and the start is not logged again.

@@ -47,7 +47,7 @@ device::Outcome PointToPointTask::operator()(device::Lookahead& lookahead) noexc
     return run(lookahead);
   const std::span<const PointToPoint> calls = calls_.all();
   const std::string name =
-      calls.empty() ? "copies of the rank's messages to itself"
+      calls.empty() ? "copies of messages that the rank sends to itself"
                     : text(describe(calls.front()),
                            calls.size() > 1 ? text(" and ", calls.size() - 1, " more") : "");
   const std::string path = calls.empty() ? "copy" : communicator_.path_of(calls.front()).name;

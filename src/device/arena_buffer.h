@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A buffer that belongs to the library, lies in device memory and is mapped by the ranks of a node.
-// Its pages are allocated when they are first written.
+// A buffer in device memory that belongs to the library and that all ranks of a node map. Its pages
+// are allocated when they are first written.
 #pragma once
 
 #include "device/arena.h"

@@ -75,8 +75,8 @@ ArenaPages::ArenaPages(std::uint64_t capacity, std::uint64_t keep_bytes)
     : view_(ArenaView::open(create_memory_file("hccl-device", 2 * capacity))),
       fresh_(capacity, 2 * capacity),
       keep_bytes_(keep_bytes) {
-  // Other ranks may write an output buffer first. Without this policy, its pages would then lie on
-  // their NUMA nodes.
+  // Another rank may be the first to write to an output buffer. Without a preferred node, the pages
+  // would then lie on that rank's NUMA node.
   if (const std::optional<int> node = own_numa_node()) {
     const bool placed = prefer_numa_node(view_->file(), 2 * capacity, *node);
     log(LogLevel::info, "device", "device memory ", placed ? "lies" : "cannot be placed",

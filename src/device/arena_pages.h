@@ -49,7 +49,7 @@ class ArenaPages {
   // retires the freed pages instead, because a NIC may still write to the pages of a failed
   // operation. If keep() throws std::bad_alloc, nothing has changed.
   void keep(std::uint64_t offset, std::uint64_t bytes);
-  // Stops keeping the pages of a range, because an allocation uses them. If reuse() throws
+  // Stops keeping the pages of a range, because an allocation now uses them. If reuse() throws
   // std::bad_alloc, nothing has changed.
   void reuse(std::uint64_t offset, std::uint64_t bytes) {
     kept_bytes_ -= kept_.remove(offset, offset + bytes);

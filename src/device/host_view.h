@@ -17,7 +17,7 @@ class HostView {
   // Error(hcclOutOfMemory).
   HostView(const FileDescriptor& file, std::uint64_t offset, std::uint64_t bytes,
            std::byte* place = nullptr);
-  // Returns the address range to the caller's reservation, or unmaps the range if the caller
+  // Gives the address range back to the caller's reservation, or unmaps the range if the caller
   // reserved none.
   ~HostView();
   HostView(HostView&& other) noexcept;

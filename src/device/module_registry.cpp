@@ -66,7 +66,7 @@ std::string holder_text(std::uint32_t id) {
   if (!holder) return kUnknown;
   if (holder->pid == getpid()) return "this process";
   // The kernel reports 0 for a process outside this pid namespace.
-  if (holder->pid <= 0) return "a process of another pid namespace, perhaps in another container";
+  if (holder->pid <= 0) return "a process in another pid namespace, perhaps in another container";
   const std::string name = process_name(holder->pid);
   const std::string user = holder->uid != geteuid() ? text(" of user ", holder->uid) : "";
   return text("pid ", holder->pid, name.empty() ? "" : text(" (", name, ')'), user);
@@ -80,14 +80,15 @@ std::optional<FileDescriptor> claim_module_by_lock(std::uint32_t id) {
   if (!lock.no_folder.empty()) {
     throw Error(
         hcclSystemError,
-        text("user ", *user, " has bound the name of module ", id, " of this node, and user ",
-             geteuid(), " has no usable directory for a lock file (", lock.no_folder,
+        text("user ", *user, " has bound the unix socket name for module ", id,
+             " on this node, and user ", geteuid(), " has no usable directory for a lock file (",
+             lock.no_folder,
              "); set HCCL_NODE_ID on all ranks of this machine to one name that other users ",
              "cannot guess"));
   }
   if (lock.held) {
-    log(LogLevel::warning, "device", "user ", *user, " has bound the name of module ", id,
-        " of this node; claimed the module with a file lock instead");
+    log(LogLevel::warning, "device", "user ", *user, " has bound the unix socket name for module ",
+        id, " on this node; claimed the module with a file lock instead");
   }
   return std::move(lock.held);
 }

@@ -32,8 +32,8 @@ struct Notification {
 // safety: any thread.
 class Notifier {
  public:
-  // Returns the only notifier. It is never destroyed, because streams may ring it while the process
-  // exits.
+  // Returns the process's notifier. It is never destroyed, because streams may ring it while the
+  // process exits.
   [[nodiscard]] static Notifier& instance();
 
   Notifier(const Notifier&) = delete;

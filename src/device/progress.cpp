@@ -33,7 +33,7 @@ bool are_alike(const std::shared_ptr<const FailureNote>& one,
 // memory for the note when a failure occurs.
 const FailureNote& unexplained() {
   static const auto* const note = new FailureNote{
-      hcclInternalError, "out of memory: the reason was not stored; free memory on this host"};
+      hcclInternalError, "there was no memory to store the reason; free memory on this host"};
   return *note;
 }
 

@@ -176,7 +176,7 @@ class Progress {
   std::atomic<std::uint64_t> last_failure_{0};
   std::atomic<std::uint64_t> reported_{0};
   std::atomic<std::uint64_t> poisoned_until_{0};
-  // wake_at_: the lowest ticket for which a thread sleeps, or kNever. The completion of an earlier
+  // wake_at_: the lowest ticket that a sleeping thread waits for, or kNever. Completing an earlier
   // ticket makes no system call.
   static constexpr std::uint64_t kNever = ~0ull;
   std::atomic<std::uint64_t> wake_at_{kNever};

@@ -82,7 +82,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   [[nodiscard]] bool host_is_waiting() const noexcept {
     return waiting_host_threads_.load(std::memory_order_relaxed) != 0;
   }
-  // Makes the queue full at kLongQueue commands instead of kFullQueue. Call it for ranks that share
+  // Raises the length at which the queue counts as full to kLongQueue. Call it for ranks that share
   // cores, which gain more from starting calls early than from keeping the queue in the cache.
   void keep_long_queue() noexcept {
     least_full_.store(kLongQueue, std::memory_order_relaxed);
@@ -119,8 +119,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   [[nodiscard]] Device& device() const noexcept { return device_; }
   [[nodiscard]] const std::shared_ptr<Progress>& progress() const noexcept { return progress_; }
   [[nodiscard]] std::uint64_t pushed() const noexcept { return queue_.pushed(); }
-  // Returns whether the queue is short enough for a thread that has run it opportunistically to
-  // continue queueing.
+  // Returns whether the queue is short enough that a thread that has run it opportunistically may
+  // queue more work.
   [[nodiscard]] bool has_room() const noexcept { return queued() < least_full() / 4 * 3; }
   [[nodiscard]] bool idle() const noexcept { return queued() == 0; }
 

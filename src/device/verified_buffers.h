@@ -12,7 +12,7 @@
 
 namespace hccl::device {
 
-// Numbers the epochs of the program's host memory. A new epoch begins whenever the program learns
+// Counts the epochs of the program's host memory. A new epoch begins whenever the program learns
 // that queued work is complete. The program may then unmap or protect the memory of that work, so
 // buffers are verified again in each epoch.
 // Thread safety: any thread.

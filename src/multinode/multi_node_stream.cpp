@@ -17,13 +17,12 @@
 namespace hccl::multinode {
 namespace {
 
-// The connections of columns are numbered from here on. The connections between all ranks have the
-// lower numbers.
+// Connections of columns are numbered from here on; those between all ranks have lower numbers.
 constexpr std::uint32_t kFirstColumnConnection = 1 << 16;
 
 }  // namespace
 
-// Reports the engine's waits during a part to the watchdog of the whole call.
+// Passes the engine's waits and mismatches during a part to the watchdog of the whole call.
 class MultiNodeStream::PartObserver final : public node::WaitObserver {
  public:
   PartObserver(network::CallWatchdog& watch, std::vector<int>& awaited,

@@ -41,7 +41,7 @@ class MultiNodeStream final : public BackendStream {
   [[nodiscard]] network::StreamConnections& flat() { return flat_; }
   // See Backend::release_staging().
   [[nodiscard]] bool release_staging() const noexcept;
-  // Ends the connections of the column. Call it before destruction.
+  // Shuts down the column's connections. Call it before destruction.
   void part(Deadline deadline) { runner_.part(deadline); }
 
  private:

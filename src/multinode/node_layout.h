@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The position of a rank in a communicator over several nodes. The ranks with the same local rank
-// on all nodes form a column, which exchanges data between the nodes.
+// A rank's position in a communicator over several nodes. The ranks with the same local rank form a
+// column, which exchanges data between the nodes.
 #pragma once
 
 #include "planner/topology.h"

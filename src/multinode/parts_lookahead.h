@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lets a running part look at the later parts that run in shared memory: those of its own call, and
-// those of the calls queued behind that call.
+// Lets a running part look at the later parts that run in shared memory, in its own call and in the
+// calls queued behind that call.
 #pragma once
 
 #include "base/inplace_vector.h"

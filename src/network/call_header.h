@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The header that precedes a call's data on every connection of the call, and identifies the call.
-// A receiver compares this header with that of its own call before it accepts any data.
+// A receiver compares it with the header of its own call before accepting any data.
 #pragma once
 
 #include "base/error.h"

@@ -28,7 +28,7 @@ class MessageProbe {
       : network_(network), messages_(messages) {}
 
   // Returns a message that another rank has begun to send and for which no receive is queued. If
-  // there are several, returns that from the first rank at or after `first`, in cyclic order.
+  // there are several, returns the one from the first rank at or after `first`, in cyclic order.
   // Blocks until there is one; returns nothing if the deadline passes first. If `only_looks`, does
   // not block. Throws the recorded fault if the communicator has failed. Concurrent calls run one
   // after the other.

@@ -165,7 +165,7 @@ void NetworkBackend::cut_link() {
     const std::lock_guard lock(link_mutex_);
     link.swap(link_);
   }
-  // Waits for callbacks, which use this back end.
+  // Waits for running callbacks, because they use this back end.
   if (link) link->cancel();
 }
 

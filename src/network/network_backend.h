@@ -90,7 +90,7 @@ class NetworkBackend final : public Backend {
   [[nodiscard]] int size() const { return size_; }
   [[nodiscard]] const Config& config() const { return *config_; }
   [[nodiscard]] NetworkMessages& messages() { return messages_; }
-  // Returns the time limit of this rank's waits for other ranks.
+  // Returns the limit on this rank's waits for other ranks.
   [[nodiscard]] WaitLimit& wait_limit() { return wait_limit_; }
   [[nodiscard]] const planner::Planner& planner() const { return *planner_; }
   [[nodiscard]] node::NodeSegment& segment() const { return *segment_; }

@@ -47,9 +47,9 @@ class Routes {
   [[nodiscard]] std::string transport_to(int rank) const;
   // Returns the names of the transports in use, such as "shm+tcp".
   [[nodiscard]] std::string transport_names() const;
-  // Logs which transport is used for each rank, and why those of higher preference cannot reach it.
+  // Logs which transport is used for each rank, and why preferred transports cannot reach it.
   void explain() const;
-  // If a transport is in use only because a faster one, such as RoCE, is not possible, logs why.
+  // If a transport is in use only because a faster one, such as RoCE, is unavailable, logs why.
   void log_fallback() const;
 
  private:

@@ -10,7 +10,7 @@
 
 namespace hccl::network {
 
-// A group's ranks are numbered from 0 in its plans. Thread safety: one thread at a time.
+// A group's plans number its ranks from 0. Thread safety: one thread at a time.
 class ScheduleGroup {
  public:
   // Creates the group of all ranks of a communicator. `rank` is this rank's number. The planner

@@ -39,8 +39,8 @@ struct PlannedCall {
 // Thread safety: one thread at a time.
 class ScheduleRunner {
  public:
-  // `first_connection`: the connection number of channel 0. The other channels use the numbers
-  // after it.
+  // `first_connection`: the connection number of channel 0. The other channels use the following
+  // numbers.
   ScheduleRunner(NetworkBackend& network, std::uint32_t first_connection)
       : network_(network), first_connection_(first_connection) {}
 

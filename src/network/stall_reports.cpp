@@ -71,8 +71,8 @@ int StallReports::departed_of(const std::vector<int>& ranks) const {
   return -1;
 }
 
-// Calls in progress answer on their own threads. If there are none, answers that this rank waits
-// for nothing.
+// Calls in progress answer on their own threads. If no call is in progress, this function answers
+// that the rank waits for nothing.
 void StallReports::on_inquiry() {
   asked_.fetch_add(1);
   if (calls_ == 0) answer({});

@@ -18,7 +18,7 @@ namespace hccl::network {
 
 class CallWatchdog;
 
-// Calls run one at a time, when it is the stream's turn.
+// Runs one call at a time, when it is the stream's turn.
 class StreamConnections final : public BackendStream {
  public:
   StreamConnections(NetworkBackend& network, std::uint64_t id)

@@ -92,7 +92,7 @@ struct CollectiveOperation {
   [[nodiscard]] WaitBudget wait_budget() const {
     return ahead != nullptr ? ahead->wait_budget() : WaitBudget::unlimited;
   }
-  // Returns the number of the program's call, for texts.
+  // Returns the number of the program's call, for error texts.
   [[nodiscard]] std::uint64_t program_number() const {
     return call.whole == nullptr ? number : call.whole_number;
   }

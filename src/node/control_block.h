@@ -40,7 +40,7 @@ struct alignas(64) RankRecord {
   // While the rank waits in a group of sends and receives: the first incomplete call of the group,
   // packed by pack_call(). Otherwise 0.
   std::atomic<std::uint64_t> in_exchange{0};
-  Doorbell mail;  // rung by a peer after each step of a message with this rank
+  Doorbell mail;  // rung by a peer after each step of a message to or from this rank
 
   // The tag of this rank's process (see CrossMemory): its address and its value. The address is 0
   // until both are valid.

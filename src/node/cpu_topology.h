@@ -19,7 +19,7 @@ struct CpuAllowance {
   static constexpr std::size_t kWords = 16;  // 1,024 processors
   std::array<std::uint64_t, kWords> mask{};
   std::uint32_t quota_cores = 0;  // cpu.max rounded up; 0: unlimited
-  // Identifies the cgroup or autogroup of the process; processes of one host that share a group
+  // Identifies the cgroup or autogroup of the process; processes on one host that share a group
   // have equal values. Linux first divides CPU time among these groups, so sched_yield() yields
   // only to threads of the caller's group.
   std::uint64_t scheduling_group = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies or reduces the result chunk by chunk.
+// Computes the result chunk by chunk, by copying or reducing.
 #include "node/eager_path.h"
 
 #include "device/host_memory.h"

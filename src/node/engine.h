@@ -51,15 +51,15 @@ class Engine {
   // Runs a group of sends to and receives from other ranks. The calls of a group run concurrently;
   // groups run one after the other, in stream order. `place`: the position of the calls in their
   // stream. `ahead`: the later groups of that stream. `staging`: a staging buffer of kStagingBytes,
-  // or 0 if neither these calls nor pending ones are on host memory. Blocks and returns like
+  // or 0 if neither these calls nor pending ones use host memory. Blocks and returns like
   // execute(). Throws Error if one of the calls fails.
   bool exchange(const StreamPlace& place, std::span<const PointToPoint> calls,
                 GroupLookahead& ahead, device::DeviceAddress staging = 0);
 
-  // Returns the mailboxes, which number the calls that exchange() runs.
+  // Returns the mailboxes, which assign numbers to the calls that exchange() runs.
   [[nodiscard]] Mailboxes& mailboxes() { return mailboxes_; }
-  // Returns the time-out of this rank's waits for other ranks. A change applies to waits that begin
-  // afterwards.
+  // Returns the limit on how long this rank waits for other ranks. A change applies to waits that
+  // begin afterwards.
   [[nodiscard]] WaitLimit& wait_limit() { return stalls_.wait_limit(); }
 
   // Returns whether a call's data travels in the slots.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fault of a communicator. A communicator has at most one fault: the first failure that any
-// rank detects. Every rank of the node sees the fault.
+// A communicator's fault: the first failure that any rank detects. Every rank of the node sees it.
 #pragma once
 
 #include "node/control_block.h"

@@ -196,7 +196,7 @@ void HostChain::await_progress() {
     return (adds && can_add(added_) && rank_zero_takes_part()) ||
            (agreed_ ? is_complete(drained_) : posted_ranks_.all_posted());
   };
-  // Records which ranks delay this rank, for the texts of the time-out and the hang report.
+  // Records which ranks delay this rank, for the time-out error and the hang report.
   const std::uint32_t released = added_ + 1 - kAccumulators;
   const bool awaits_release =
       agreed_ && drained_ == added_ && !all_reached(&SliceCounters::released, released);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cuts a collective on host memory into slices that fit into a segment of a rank's staging buffer,
-// and each slice of a reduction into one share per rank. The results are the same on all ranks.
+// and each slice of a reduction into one share per rank. All ranks do so identically.
 #pragma once
 
 #include "call/collective_call.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The copies between a call's host memory and its stream's staging buffer.
+// Copies data between a call's host memory and its stream's staging buffer.
 #pragma once
 
 #include "call/collective_call.h"

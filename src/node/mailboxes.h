@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mailboxes of a rank: one for each peer and direction. Numbers the rank's sends and receives,
-// and finds messages for which the rank has queued no receive.
+// A rank's mailboxes: one for each peer and direction. Assigns numbers to the rank's sends and
+// receives, and finds messages for which the rank has queued no receive.
 #pragma once
 
 #include "call/backend.h"
@@ -26,9 +26,9 @@ class Mailboxes {
                                              : boxes_[call.peer * node_.size() + node_.rank()];
   }
 
-  // Sets call.number, which counts this rank's calls in the same direction with the same peer, and
-  // publishes the call to the peer. `lane`: the ordinal of the call's lane plus one, or 0 if the
-  // call has no lane yet. Call in program order. Thread safety: one thread at a time.
+  // Sets call.number to the number of this rank's earlier calls in the same direction with the same
+  // peer, and publishes the call to the peer. `lane`: the ordinal of the call's lane plus one, or 0
+  // if the call has no lane yet. Call in program order. Thread safety: one thread at a time.
   void number(PointToPoint& call, std::uint32_t lane);
 
   // Returns an offered message that number() has not assigned to a receive, if there is one. Checks

@@ -34,7 +34,7 @@ class MessageCopier {
   // allocations change, because other pages may then back the same address.
   const device::Placement& locate(MessageItem& item) const;
 
-  // Makes the memory of a receive accessible to the copies below. Throws Error.
+  // Makes an item's receive buffer accessible to the copies below. Throws Error.
   void prepare_destination(MessageItem& item) const;
   // copy_short() copies a whole message from its mailbox. copy_piece() copies a piece of a message
   // from the sender's memory file. copy_from_process() copies a whole message from the sender's
@@ -45,7 +45,7 @@ class MessageCopier {
   [[nodiscard]] bool copy_from_process(const MessageItem& item) const;
 
  private:
-  // Returns a pointer to a receive's memory at byte `position` of the message, valid for
+  // Returns a pointer into the receive buffer, at byte `position` of the message, valid for
   // ArenaView::kLongestSpan bytes.
   [[nodiscard]] std::byte* destination(const MessageItem& item, std::uint64_t position) const;
 

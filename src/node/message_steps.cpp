@@ -20,10 +20,10 @@ namespace {
 
 using State = MessageItem::State;
 
-// A shorter message goes through the message ring even if the receiver could read it directly: two
-// copies in user space take less time than the system call.
+// Shorter messages than this go through the message ring even if the receiver could read them
+// directly: two copies in user space take less time than the system call.
 constexpr std::uint64_t kLeastRead = 8 << 10;
-// A longer message never goes through the message ring, which should hold several messages.
+// Longer messages than this never go through the message ring, which should hold several.
 constexpr std::uint64_t kLongestInRing = kMessageRingBytes / 4;
 // The sender fills one piece while the receiver copies another.
 constexpr std::uint64_t kPieceBytes = 128 << 10;

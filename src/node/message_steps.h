@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of single messages: the sender offers a message, and the receiver takes it from the
-// mailbox, or from the sender's device memory, host memory (CrossMemory) or staging buffer.
+// The steps of a message: the sender offers a message, and the receiver takes it from the mailbox,
+// or from the sender's device memory, host memory (CrossMemory) or staging buffer.
 #pragma once
 
 #include "call/point_to_point.h"
@@ -42,7 +42,7 @@ class MessageSteps {
   // Copies the message of a receive whose state is `begun`. Returns false if the message has to
   // come in pieces, which takes several steps.
   [[nodiscard]] bool take(MessageItem& item);
-  // Rings the peers that are affected by steps taken since the last call to ring_peers().
+  // Rings the doorbells of the peers that are affected by the steps since the last call.
   void ring_peers();
 
   // Returns whether an offered message has the count and type that its receive expects.

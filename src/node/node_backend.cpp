@@ -43,7 +43,7 @@ class NodeBackend::NodeStream final : public BackendStream {
   bool exchange(std::span<const PointToPoint> calls, const MessagePlace& place,
                 std::uint64_t staging, GroupLookahead& ahead) override {
     if (staging != 0 && ahead.wait_budget() != WaitBudget::unlimited) return false;
-    // Kept for groups on device memory: while one runs, groups on host memory may be pending.
+    // Kept, because groups on host memory may be pending while a group on device memory runs.
     if (staging != 0) message_staging_ = staging;
     const StreamPlace at{place.ordinal, place.has_collectives ? lane_.get() : nullptr,
                          pending_.get()};
@@ -123,21 +123,22 @@ PlanSteps NodeBackend::plan_of(const PlanRequest& request) const {
   return {"node", "memory",
           request.as_json ? ""
                           : "all ranks compute the result together in shared memory; set HCCL_ALGO "
-                            "or HCCL_TRANSPORT to force schedules\n"};
+                            "or HCCL_TRANSPORT to use a schedule instead\n"};
 }
 
 CallPath NodeBackend::path_of(const CollectiveCall& call) const {
   const int ranks = segment_->size();
   const bool eager = Engine::is_eager(call, ranks);
-  CallPath path{eager ? "eager" : "cooperative",
-                text("the input of ", send_bytes(call, ranks), " B ",
-                     eager ? "fits into a slot of " : "is larger than a slot of ",
-                     Slot::kPayloadBytes, " B")};
+  CallPath path{
+      eager ? "eager" : "cooperative",
+      text("the ", send_bytes(call, ranks), "-byte input ",
+           eager ? "fits into a " : "is larger than a ", Slot::kPayloadBytes, "-byte slot")};
   if (!needs_staging(call)) return path;
   if (uses_only_host_memory(call, segment_->rank(), ranks) &&
       fits_host_payload(send_bytes(call, ranks), ranks)) {
-    return {"eager", text("the input of ", send_bytes(call, ranks),
-                          " B fits into a host payload, unless another rank uses device memory")};
+    return {"eager", text("the ", send_bytes(call, ranks),
+                          "-byte input fits into the slot's host payload, unless another rank uses "
+                          "device memory")};
   }
   return {
       "host staging",
@@ -149,17 +150,16 @@ CallPath NodeBackend::path_of(const CollectiveCall& call) const {
 
 CallPath NodeBackend::path_of(const PointToPoint& call) const {
   if (call.bytes() <= Message::kPayloadBytes) {
-    return {"mailbox", text("the message has ", call.bytes(), " B, which fits into the mailbox of ",
-                            Message::kPayloadBytes, " B")};
+    return {"mailbox", text("the ", call.bytes(), "-byte message fits into the ",
+                            Message::kPayloadBytes, "-byte mailbox")};
   }
   if (needs_staging(call)) {
     return {"host staging",
             "peers cannot map host memory; a receiver copies a long message directly from the "
             "sender's process if the system permits it"};
   }
-  return {"copy by the receiver",
-          text("the message has ", call.bytes(), " B, more than the mailbox of ",
-               Message::kPayloadBytes, " B")};
+  return {"copy by the receiver", text("the ", call.bytes(), "-byte message is larger than the ",
+                                       Message::kPayloadBytes, "-byte mailbox")};
 }
 
 }  // namespace hccl::node

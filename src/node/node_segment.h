@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's membership in its node's part of a communicator: the memory that the node's ranks share,
-// the fault recorded there, and the ranks' identities.
+// A communicator's part on one node, as one of its ranks sees it: the memory that the node's ranks
+// share, the fault recorded there, and the ranks' identities.
 #pragma once
 
 #include "base/shared_memory.h"
@@ -24,7 +24,7 @@
 namespace hccl::node {
 
 struct Peer {
-  int number = -1;  // rank in the whole communicator, for texts
+  int number = -1;  // rank in the whole communicator, for error texts
   std::shared_ptr<device::ArenaView> memory;
   int pid = 0;
   bool shares_pids = true;  // whether `pid` is valid in this process's pid namespace
@@ -32,8 +32,8 @@ struct Peer {
 };
 
 // Every back end of a communicator with several ranks has a NodeSegment for the ranks of this node.
-// In this folder, `rank` is an index into `peers`. A back end that runs no calls through shared
-// memory uses a NodeSegment without an Engine:
+// In this folder, `rank` means the local rank, an index into `peers`. A back end that runs no calls
+// through shared memory uses a NodeSegment without an Engine:
 //
 //   NodeSegment node(SharedSegment::map(control), std::move(peers), arena, rank, cores,
 //                    true);
@@ -97,7 +97,7 @@ class NodeSegment {
 
   // Returns a rank's number in the whole communicator.
   [[nodiscard]] int number_of(int rank) const { return peer(rank).number; }
-  // Return a rank's name for texts: "rank 3 (pid 41, host a)".
+  // Return a rank's name for error and log texts: "rank 3 (pid 41, host a)".
   [[nodiscard]] std::string rank_text(int rank) const;
   [[nodiscard]] std::string own_text() const { return rank_text(rank_); }
 

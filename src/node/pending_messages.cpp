@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the next call to begin, and conflicts between the memory of calls.
+// Finds the next call to begin, and detects calls that conflict over memory.
 #include "node/pending_messages.h"
 
 #include <algorithm>

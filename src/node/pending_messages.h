@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sends and receives in progress on one stream of a communicator: those of the current group,
-// and those of later groups that have begun ahead of their turn.
+// The sends and receives in progress on one stream of a communicator: the current group, and later
+// groups that have begun ahead of their turn.
 #pragma once
 
 #include "call/point_to_point.h"

@@ -11,7 +11,7 @@
 
 namespace hccl::node {
 
-// The longest range that as_source() can return, in bytes.
+// The longest range that as_source() accepts, in bytes.
 inline constexpr std::uint64_t kMaxSourceBytes = 256 << 10;
 
 // Returns whether a range of this rank's memory file consists of data, a hole or both. If the range

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The texts of the time-out and of the hang report.
+// Formats the time-out error and the hang report.
 #include "node/stall_monitor.h"
 
 #include "base/log.h"

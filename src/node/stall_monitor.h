@@ -45,7 +45,7 @@ class StallTimer {
   void start();
   [[nodiscard]] bool started() const { return started_; }
   // Raises a fault if the time-out has expired. Otherwise, writes the hang report if it is due.
-  // `call()` describes the call; `delay()` names the ranks that delay the call, and the reasons.
+  // `call()` describes the call; `delay()` states which ranks delay the call, and why.
   template <class Call, class Delay>
   void check(Call call, Delay delay) {
     if (deadline_.expired()) {

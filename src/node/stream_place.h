@@ -9,7 +9,7 @@ namespace hccl::node {
 class Lane;
 class PendingMessages;
 
-// A position directly before the next collective on the stream's lane.
+// The sends and receives run directly before the next collective on the stream's lane.
 struct StreamPlace {
   std::uint32_t ordinal = 0;           // of the stream's lane, or of the lane it would get
   const Lane* lane = nullptr;          // null if no collective has been queued on the stream

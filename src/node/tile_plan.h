@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Divides a collective inside a node into tiles, and maps the number of a tile to the bytes that
-// the tile covers.
+// Divides an intra-node collective into tiles, and maps each tile number to the bytes that the tile
+// covers.
 #pragma once
 
 #include "call/collective_call.h"

@@ -177,10 +177,10 @@ bool TileRunner::enter_tile(std::uint32_t number) const {
 // the caches; above cache_bytes_ / 2, this holds only if a copy writes each line to all
 // destinations before the next line. Operations that read at least twice as much as they write have
 // a smaller limit, which leaves the caches to the data that they read. Operations that write at
-// least twice as much as they read have a larger limit. A part of a program call that reduces uses
-// plain stores, because the library reads its output next. For other parts, the size of the whole
-// call on this node counts: all parts together write as much as that call, and the inputs of all
-// ranks are in the caches too.
+// least twice as much as they read have a larger limit. A part of a divided program call uses plain
+// stores if it reduces, because the library reads its output next. For other parts, the size of the
+// whole call on this node counts: all parts together write as much as that call, and the inputs of
+// all ranks are in the caches too.
 reduce::StorePolicy TileRunner::choose_store_policy() const {
   if (op_.slicing.slices() > 1) return reduce::StorePolicy::cached;  // the result is copied next
   const bool is_part = op_.call.whole != nullptr;

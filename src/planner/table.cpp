@@ -68,8 +68,8 @@ const Algorithm& algorithm_for(Collective collective, std::uint64_t bytes, int r
 
 std::string row_text(Collective collective, std::uint64_t bytes, int ranks) {
   const Row& row = row_for(collective, bytes, ranks);
-  const std::string sizes =
-      row.most_bytes == kAny ? "for all larger sizes" : text("up to ", row.most_bytes, " B");
+  const std::string sizes = row.most_bytes == kAny ? "for this and all larger sizes"
+                                                   : text("up to ", row.most_bytes, " B");
   const std::string most_ranks =
       row.most_ranks == kAnyRanks ? "" : text(" and ", row.most_ranks, " ranks");
   return text("the table selects ", row.algorithm->name, ' ', sizes, most_ranks);

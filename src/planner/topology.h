@@ -18,7 +18,7 @@ class Topology {
   [[nodiscard]] const std::vector<std::vector<int>>& nodes() const { return nodes_; }
   [[nodiscard]] bool is_one_node() const { return nodes_.size() == 1; }
   [[nodiscard]] int node_of(int rank) const { return node_of_[static_cast<std::size_t>(rank)]; }
-  // Returns the index of a rank among the ranks of its node.
+  // Returns the rank's index on its node.
   [[nodiscard]] int local_rank(int rank) const { return local_[static_cast<std::size_t>(rank)]; }
 
   // Returns all ranks node by node, so that neighbours in this order share a node wherever

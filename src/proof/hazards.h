@@ -12,8 +12,8 @@ using schedule::Transfer;
 
 // Finds the hazards of one rank's schedule. The shape and the schedule must outlive the check. If
 // two receives of a step access the same memory and one of them writes it, both must cover the same
-// range; they then access it slice by slice, in the order of the list. A send that does not forward
-// must not read memory that the step writes.
+// range; they then access it slice by slice, in list order. A send that does not forward must not
+// read memory that the step writes.
 class HazardCheck {
  public:
   HazardCheck(const Shape& shape, const Schedule& schedule);

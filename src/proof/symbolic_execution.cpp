@@ -173,8 +173,8 @@ void SymbolicExecution::fail(Property property, const Member& member, const std:
       Violation{property, text("rank ", member.shape->rank, ", step ", member.step, ": ", reason)};
 }
 
-// Names one rank that cannot advance: a rank that waits for a receive or, if there is none, a rank
-// whose send is never received.
+// Names one rank that cannot advance: one that waits for a receive or, if none does, one whose send
+// is never received.
 Violation SymbolicExecution::stuck() const {
   for (const Member& member : members_) {
     if (member.finished()) continue;

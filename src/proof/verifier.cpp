@@ -38,7 +38,8 @@ Reason form_of_transfer(const Shape& shape, const Schedule& schedule, const Tran
                         bool receives) {
   const bool local = transfer.peer == shape.rank;
   if (transfer.peer < 0 || transfer.peer >= shape.rank_count || (local && !receives))
-    return text("has a transfer with rank ", transfer.peer, ", which is not another rank");
+    return text("has a transfer with rank ", transfer.peer,
+                ", which is this rank or does not exist");
   if (!in_bounds(shape, schedule, transfer.span))
     return text(text_of(transfer.span), " does not exist");
   if (!receives) return std::nullopt;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proves properties of the schedules of one channel of a collective, on all ranks, without running
-// the schedules:
+// Proves properties of a collective's schedules in one channel, on all ranks, without running them:
 //  - completes: the schedules complete even without buffering, that is, if a transfer takes place
 //    only while sender and receiver are both at the step that contains it. Hence no choice of
 //    transport, credits or message lengths can cause a deadlock;

@@ -20,8 +20,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace hccl::reduce::HWY_NAMESPACE {
 
-// Each fold of a type has three functions. `first` makes an accumulator from the words of the first
-// source. `next` folds the words of another source into the accumulator. `finish` turns the
+// Each fold is a class with three functions. `first` makes an accumulator from the words of the
+// first source. `next` folds the words of another source into the accumulator. `finish` turns the
 // accumulator back into words. An accumulator is an array of kVectors Vectors. kExact: no result
 // needs more bits than its operands have. Integers are summed and multiplied as unsigned, because
 // only unsigned overflow is defined.

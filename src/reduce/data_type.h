@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of the data types. Their arithmetic is in plain.h and in the vector kernels.
+// The table of data types. Their arithmetic is in plain.h and in the vector kernels.
 #pragma once
 
 #include <hccl_types.h>

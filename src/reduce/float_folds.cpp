@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of float and double.
+// The kernels for float and double.
 #include "reduce/kernels.h"
 #include "reduce/plain.h"
 #include "reduce/targets.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of half and bfloat16.
+// The kernels for half and bfloat16.
 #include "reduce/kernels.h"
 #include "reduce/plain.h"
 #include "reduce/targets.h"

@@ -14,8 +14,8 @@
 namespace hccl::reduce {
 namespace {
 
-// Copies go to all destinations block by block, so that every copy of a block but the first reads
-// it from the nearest cache.
+// Each block is copied to all destinations in turn, so that every copy but the first reads the
+// block from the nearest cache.
 constexpr std::size_t kCopyBlock = 4096;
 
 const KernelTable& kernels() noexcept {

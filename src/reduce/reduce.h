@@ -79,8 +79,8 @@ inline void prefetch_for_stores(const std::byte* from, std::size_t bytes) noexce
   return !data_type(type).needs_prescale;
 }
 
-// Returns whether prescale_tile() must precede an average whose sums are folded in several steps
-// with rounding in between: a sum of half or bfloat16 may overflow although the mean does not.
+// Returns whether prescale_tile() must precede an average that sums in several steps and rounds
+// between them: a sum of half or bfloat16 may overflow although the mean does not.
 [[nodiscard]] constexpr bool needs_prescale(hcclDataType_t type) noexcept {
   return data_type(type).needs_prescale;
 }

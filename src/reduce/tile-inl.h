@@ -105,9 +105,9 @@ HWY_INLINE void store_block(std::byte* to, const std::byte* block, const std::by
   }
 }
 
-// Folds whole blocks, and returns the offset of the rest. Stores to the destinations that
-// `streamed` selects bypass the cache. The processor should keep reading sources while it stores a
-// block. Blocks are therefore short: blocks of 2 KiB lost a sixth of the bandwidth. For the same
+// Folds whole blocks, and returns the offset of the rest. Bypasses the cache when it stores to the
+// destinations that `streamed` selects. Blocks are short, so that the processor keeps reading
+// sources while it stores a block: blocks of 2 KiB lost a sixth of the bandwidth. For the same
 // reason, storing a block to a destination also prefetches the next block of one source. This
 // gained a tenth of the bandwidth; prefetching all sources together lost a tenth. Folds that mostly
 // read store their vectors directly, because copying through a block cost a third.

@@ -31,7 +31,7 @@ class PeerLost : public Error {
   int peer_;
 };
 
-// Counts the traffic of an endpoint. Counts only sends and receives that moved at least one byte.
+// The traffic of an endpoint. Sends and receives that moved no bytes are not counted.
 struct Counters {
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;

@@ -21,8 +21,8 @@ namespace hccl::transport {
 struct SocketFamily {
   const char* name = "";                          // of the transport, for log lines
   std::string (*describe)(int socket) = nullptr;  // describes the other end
-  // Returns the reason to close a new connection immediately, as a clause, or an empty text to keep
-  // it. May be null.
+  // Returns the reason to close a new connection immediately, as a clause, or an empty string to
+  // keep it. May be null.
   std::string (*objection)(int socket) = nullptr;
 };
 

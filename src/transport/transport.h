@@ -100,8 +100,8 @@ class Transport {
   [[nodiscard]] virtual Reach reach(std::span<const std::byte> peer_address) const = 0;
   // Returns a new endpoint. Does not block. The smaller rank connects and the larger rank accepts;
   // each must open the connection exactly once. The wait for the peer to connect has no time limit,
-  // because bootstrap detects the end of the peer's process. Throws Error if this rank accepts and
-  // has opened the connection before, if the address is malformed or cannot be reached, or if a
+  // because bootstrap detects the end of the peer's process. Throws Error if the accepting rank
+  // opens the connection a second time, if the address is malformed or cannot be reached, or if a
   // resource is not available.
   [[nodiscard]] virtual std::unique_ptr<Endpoint> open(int peer, ConnectionId connection,
                                                        std::span<const std::byte> peer_address) = 0;
@@ -120,7 +120,7 @@ class Transport {
   // Returns one line for each NIC or address that was chosen or rejected, with the reason.
   [[nodiscard]] virtual std::vector<std::string> remarks() const { return {}; }
   // If this transport is a last resort, returns the name of the faster kind of connection that
-  // users expect instead; otherwise returns an empty text.
+  // users expect instead; otherwise returns an empty string.
   [[nodiscard]] virtual std::string fallback_for() const { return {}; }
 
  private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests stream positions, and waiting and callbacks for the work between two positions.
+// Tests stream positions: waiting for the work between two positions, and callbacks after it has
+// run.
 #include "children.h"
 
 #include <hccl.h>
@@ -58,8 +59,7 @@ class StreamWork : public testing::Test {
                                   std::uint64_t timeout = HCCL_EMULATION_NO_TIMEOUT) const {
     return hcclEmulationStreamWait(stream_, after, up_to, timeout);
   }
-  // Queues a copy that fails, because its host memory becomes inaccessible before the stream runs
-  // the copy.
+  // Queues a copy that fails because its host memory becomes inaccessible before the copy runs.
   void queue_failing_copy() {
     open_ = false;
     ASSERT_EQ(hcclEmulationLaunch(stream_, wait_for_flag, &open_), hcclSuccess);

@@ -19,8 +19,8 @@ class Dev(unittest.TestCase):
         self.folder = Path(folder.name)
 
     def skips(self, *outputs):
-        """Returns the report on a run in which one test passed, and one test per output was skipped
-        after printing it."""
+        """Returns the report on a run in which one test passed and, for each output, one test printed
+        it and was skipped."""
         cases = "".join(f"<testcase name='t'><skipped/><system-out>{output}</system-out></testcase>" for output in outputs)
         report = self.folder / "tests.xml"
         report.write_text(f"<testsuite><testcase name='passed'/>{cases}</testsuite>")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers of all fuzz targets. A target is a function LLVMFuzzerTestOneInput, which must return for
-// every input and aborts if a property does not hold.
+// Helpers for all fuzz targets. A target is a function LLVMFuzzerTestOneInput, which must return
+// for every input and aborts if a property does not hold.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -23,11 +23,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 namespace hccl::fuzz {
 
-// Set by each target to whether the parser accepted the input. The driver compares the value with
-// the name of the corpus file.
+// Each target sets this to whether its parser accepted the input. The driver compares the value
+// with the corpus file's name.
 inline bool accepted = false;
 
-// Aborts with the text unless the condition holds.
+// Prints `what` and aborts unless the condition holds.
 void check(bool condition, const char* what);
 
 [[nodiscard]] inline std::span<const std::byte> bytes_of(const std::uint8_t* data,
@@ -49,8 +49,7 @@ int either(const std::uint8_t* data, std::size_t size, First first, Second secon
   return 0;
 }
 
-// A step of an input. An input is a sequence of steps, each with an action, a detail of the action,
-// and bytes.
+// An input is a sequence of steps, each with an action, a detail of the action, and bytes.
 struct Step {
   std::uint8_t action = 0;
   std::uint8_t detail = 0;
@@ -64,8 +63,8 @@ struct Step {
 // Returns the number of open descriptors of this process.
 [[nodiscard]] int open_descriptors();
 
-// Both ends of a connection. It preserves message boundaries, so a test determines how many bytes
-// each read returns.
+// Both ends of a connection. The connection preserves message boundaries, so a test determines how
+// many bytes each read returns.
 struct Connection {
   FileDescriptor near;
   FileDescriptor far;

@@ -73,7 +73,7 @@ class Play {
   struct Sender {
     FileDescriptor socket;
     Bytes hello;
-    bool knows = false;  // has sent only valid messages
+    bool knows = false;  // it has sent only valid messages
   };
 
   void reconnect(Sender& sender) {

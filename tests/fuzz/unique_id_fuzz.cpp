@@ -27,8 +27,7 @@ hcclUniqueId id_of(std::span<const std::byte> input) {
   return id;
 }
 
-// Corrects the checksum. Otherwise, decode() would refuse almost every input for its checksum
-// alone.
+// Corrects the checksum. Otherwise, decode() would refuse almost every input for a wrong checksum.
 void repair_checksum(hcclUniqueId& id) {
   if (id.length < kChecksumSize || id.length > sizeof(id.internal)) return;
   const std::size_t body = id.length - kChecksumSize;

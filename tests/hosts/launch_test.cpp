@@ -14,8 +14,8 @@ namespace {
 using hccl::test::HostNetwork;
 using hccl_perf::table_rows;
 
-// Runs programs under mpirun on several hosts. Instead of ssh, mpirun runs a script that enters the
-// host's network namespace.
+// Runs programs under mpirun on several hosts. In place of ssh, mpirun uses a script that enters
+// the host's network namespace.
 class UnderMpirun : public hccl::test::Hosts {
  protected:
   void SetUp() override {

@@ -128,7 +128,7 @@ def test_names_a_missing_extension(tmp_path: Path) -> None:
     packages = site(tmp_path / "site", without=("hccl_torch_hpu",))
     for entry in SITE.glob("hccl_torch_hpu*"):
         shutil.copytree(entry, packages / entry.name, ignore=shutil.ignore_patterns("_C*"))
-    assert "hccl_torch_hpu lacks its extension _C; reinstall it: pip install" in refused(packages, tmp_path)
+    assert "hccl_torch_hpu lacks its extension _C; in a clone of this project, run: pip install" in refused(packages, tmp_path)
 
 
 def test_refuses_the_vendors_packages(tmp_path: Path) -> None:
@@ -137,6 +137,6 @@ def test_refuses_the_vendors_packages(tmp_path: Path) -> None:
     vendors.mkdir(parents=True)
     (vendors / "__init__.py").write_text("")
     said = refused(packages, tmp_path, PYTHONPATH=f"{packages}:{vendors.parent}")
-    assert "does not load beside the vendor's packages" in said and str(vendors) in said
+    assert "does not load alongside the vendor's packages" in said and str(vendors) in said
     add_distribution(packages, "habana-torch-plugin", "1.22.0")
     assert "habana-torch-plugin 1.22.0" in refused(packages, tmp_path)

@@ -62,7 +62,7 @@ def test_mpirun(program: str, tmp_path: Path) -> None:
 
 
 def test_nested_launcher(program: str, tmp_path: Path) -> None:
-    """A nested launcher must not extend paths again and must keep the outer launcher's
+    """A nested launcher must not extend PYTHONPATH again and must keep the outer launcher's
     variables."""
     output = hccl_hpu("shell", "hccl-hpu", "run", "-n", "2", program, folder=tmp_path)
     require_all(output, 2)

@@ -31,7 +31,7 @@ struct Result {
   [[nodiscard]] bool succeeded(int rank) const;
 };
 
-// Runs both ranks with the injection. Thread safety: any thread may call this.
+// Runs both ranks with the injection. Thread safety: any thread.
 [[nodiscard]] Result run(const Pairing& pairing, const Injection& injection);
 // Runs both ranks without an injection and returns the victim's calls. Throws Failure if a rank
 // fails.

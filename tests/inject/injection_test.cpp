@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes one system call of the library fail once. Both ranks must succeed with correct data, or a
 // call must return an error with a text within its deadline. No rank may crash, hang or get wrong
-// data. Runs a random sample of all injections and prints its seed; HCCL_TEST_SCALE=1000 runs all
-// of them.
+// data. Runs a random sample of the injections and prints the seed. With HCCL_TEST_SCALE=1000, runs
+// all.
 #include "check.h"
 #include "experiment.h"
 #include "ranks.h"

@@ -11,8 +11,8 @@
 namespace hccl::test {
 namespace {
 
-// Only the first calls of each function in each phase get an injected error: kMostCalls calls, or
-// kMostCallsOfAll in an exhaustive run (HCCL_TEST_SCALE of at least kScaleOfAll).
+// Errors are injected only into the first calls of each function in each phase: kMostCalls calls,
+// or kMostCallsOfAll in an exhaustive run (HCCL_TEST_SCALE of at least kScaleOfAll).
 constexpr long kMostCalls = 10;
 constexpr long kMostCallsOfAll = 40;
 constexpr double kScaleOfAll = 100;

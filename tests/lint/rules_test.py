@@ -250,8 +250,8 @@ class Rules(unittest.TestCase):
             self.findings(check_docs)
 
     def test_texts_of_every_form(self):
-        """The generated page must list texts in constants, in alternatives, from functions that return
-        texts, in braced failures and in log lines."""
+        """The generated page must list texts in constants, alternatives, braced arguments and log lines,
+        and texts that functions return."""
         self.write("include/hccl/hccl_types.h", "typedef enum hcclResult_t { hcclBusy = 12 } hcclResult_t;\n")
         self.write("src/device/a.cpp", """
             constexpr const char* kGone = "it has gone; look for it";

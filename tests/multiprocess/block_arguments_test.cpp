@@ -11,8 +11,7 @@ namespace {
 
 using Counts = std::vector<std::uint64_t>;
 
-// Each invalid argument must be refused, nothing must be queued, and the communicator must remain
-// usable.
+// Invalid arguments must be refused, nothing may be queued, and the communicator must stay usable.
 RANK_TEST(BlockArguments, AreChecked, 2) {
   const DeviceMemory send(session.device(), 4096), recv(session.device(), 4096);
   const auto at = [](const DeviceMemory& memory, std::size_t byte = 0) {

@@ -209,8 +209,8 @@ RankFunction one_burst(unsigned long long seed) {
   });
 }
 
-// Fills the queue with barriers and with all-reduces that run in slices, because rank 1 uses host
-// memory. A rank must hand an all-reduce to another thread as a whole or not at all.
+// Fills the queue with barriers and all-reduces. Rank 1 uses host memory, so the all-reduces run in
+// slices. A rank must hand an all-reduce to another thread as a whole or not at all.
 RANK_BODY(slices_past_a_full_queue) {
   constexpr std::size_t kLong = 1'000'000;
   constexpr int kShortCalls = 2'500;

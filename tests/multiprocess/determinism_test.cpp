@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that results have the same bits in every run and on every rank, even if busy processes
-// occupy cores and other ranks take over some of the work.
+// Tests that results are bit-identical in every run and on every rank, even if busy processes
+// occupy cores and ranks take over work from each other.
 #include "children.h"
 #include "operation.h"
 #include "rank_test.h"
@@ -64,7 +64,7 @@ std::string name_of_type(const testing::TestParamInfo<hcclDataType_t>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Types, SameBits, testing::Values(hcclFloat32, hcclBfloat16), name_of_type);
 
-// The data must be sensitive to the order of reduction: a different order must change the bits.
+// The test data must reveal the order of reduction: another order must change the result's bits.
 TEST(Control, ADifferentReductionOrderChangesTheBits) {
   int different = 0;
   for (std::size_t index = 0; index < kComparedCount; ++index) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests several devices in one process: a communicator of all devices, their addresses, and their
-// dma-bufs.
+// Tests several devices in one process: addresses, dma-bufs, and a communicator of all devices.
 #include "check.h"
 #include "ranks.h"
 #include "scoped_environment.h"
@@ -64,7 +63,7 @@ class Devices : public testing::Test {
 };
 
 void* device_pointer(std::uint64_t address) {
-  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): as the API has it
+  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): the API does so
 }
 
 TEST_F(Devices, FormACommunicatorInListOrder) {
@@ -111,9 +110,9 @@ TEST_F(Devices, FormACommunicatorInListOrder) {
   for (hcclComm_t comm : comms) EXPECT_EQ(hcclCommDestroy(comm), hcclSuccess);
 }
 
-// synDeviceAcquire must return more devices than HCCL_DEVICE_COUNT, so that two jobs that each use
-// all devices can run at the same time. synDeviceAcquireByModuleId must not find a module that the
-// machine lacks.
+// synDeviceAcquire must succeed more often than HCCL_DEVICE_COUNT, so that two jobs that each use
+// all devices can run at the same time. synDeviceAcquireByModuleId must refuse a module that does
+// not exist.
 TEST(ExtraDevices, CanBeAcquiredUnlessAModuleIsNamed) {
   const ScopedEnvironment node("HCCL_NODE_ID", "devices." + std::to_string(getpid()));
   const ScopedEnvironment two("HCCL_DEVICE_COUNT", "2");
@@ -181,8 +180,8 @@ class FewDescriptors : public Devices {
   ScopedEnvironment environment_;
 };
 
-// If one device cannot join for lack of a descriptor, all devices must fail and no descriptor may
-// stay open.
+// If one device cannot join for lack of a descriptor, all devices must fail, and no descriptor may
+// leak.
 TEST_F(FewDescriptors, FailAllDevices) {
   // UBSan opens a pipe to test whether an address is readable.
   if (sanitized()) GTEST_SKIP() << "needs another build: sanitizers need descriptors themselves";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests what HCCL_EXPLAIN and HCCL_DEBUG print about a program's calls, and HCCL_BLOCKING, with
-// which a call returns the failure of its own work.
+// Tests what HCCL_EXPLAIN and HCCL_DEBUG print about a program's calls. Also tests HCCL_BLOCKING,
+// with which a call waits for its work and returns its error.
 #include "rank_test.h"
 #include "session.h"
 
@@ -33,8 +33,7 @@ void all_reduce(const Group& group, synStreamHandle stream, std::uint64_t addres
   succeed(hcclAllReduce(data, data, count, hcclFloat32, hcclSum, group.handle, stream));
 }
 
-// Runs small and large all-reduces on device and host memory, and sends a message from rank 0 to
-// rank 1.
+// Runs small and large all-reduces on device and host memory. Rank 0 also sends rank 1 a message.
 RANK_BODY(calls_of_all_kinds) {
   const DeviceMemory memory(session.device(), kLarge * sizeof(float));
   std::vector<float> host(kLarge);
@@ -197,8 +196,8 @@ RANK_TEST(Blocking, AGroupWaitsAtItsEnd, kTwoRanks, with("HCCL_BLOCKING", "1")) 
   require(synStreamQuery(stream) == synSuccess, "the group's end has waited");
 }
 
-// A send to the calling rank itself, without a matching receive in the group, must fail at the end
-// of the group, which must still wait for the group's other calls.
+// If a rank sends to itself without a matching receive in the group, hcclGroupEnd must fail, but
+// must still wait for the group's other calls.
 RANK_TEST(Blocking, AFailedGroupWaitsForItsQueuedCalls, kTwoRanks, with("HCCL_BLOCKING", "1")) {
   constexpr std::size_t kCount = std::size_t{4} << 20;
   const DeviceMemory memory(session.device(), kCount * sizeof(float));

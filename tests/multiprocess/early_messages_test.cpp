@@ -19,8 +19,8 @@ void barriers(const Group& group, synStreamHandle stream, int count) {
   for (int call = 0; call < count; ++call) succeed(hcclBarrier(group.handle, stream));
 }
 
-// Longer than a faulty library would take to start a message too early. No event signals such a
-// start, so the test sleeps.
+// If a faulty library started a message too early, it would do so within this time. Nothing signals
+// the start, so the test sleeps.
 constexpr std::chrono::milliseconds kLate{3};
 
 enum class Gate { receive, send };
@@ -202,7 +202,7 @@ RANK_TEST(EarlyMessages, CompleteInStreamOrder, 2) {
   }
 }
 
-// Long enough for rank 0 to begin all its messages. No event signals that rank 0 has done so.
+// Long enough for rank 0 to begin all its messages. Nothing signals that it has begun them.
 constexpr std::chrono::milliseconds kPause{100};
 constexpr std::size_t kEntries = 16;  // messages that one rank may have offered to another
 
@@ -214,8 +214,8 @@ std::vector<std::byte> pattern(std::size_t bytes, std::size_t seed) {
   return result;
 }
 
-// The last message begins ahead of its turn, while the current message is in device memory and
-// needs no staging buffer.
+// The last message, from host memory, begins ahead of its turn, while an earlier message is in
+// device memory and needs no staging buffer.
 RANK_TEST(EarlyMessages, FromHostMemoryBeginBehindDeviceMemory, 2) {
   constexpr std::size_t kBytes = 4'000;
   const DeviceMemory memory(session.device(), kBytes);

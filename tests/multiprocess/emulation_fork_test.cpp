@@ -97,8 +97,8 @@ RANK_TEST(KeepAtFork, GivesChildrenSnapshotsDuringCollectives, std::vector{1, 3}
   reduce(buffers, group, stream, 8);
 }
 
-// Forks a child that forks in turn. Returns whether the child and the grandchild both find kWords
-// words of value 77 at `kept`.
+// Forks a child, which forks a grandchild. Returns whether the child and the grandchild both find
+// kWords words of value 77 at `kept`.
 bool two_generations_keep(const std::uint32_t* kept) {
   return succeeds(start_child([kept] {
     const auto is_kept = [kept] {
@@ -109,7 +109,7 @@ bool two_generations_keep(const std::uint32_t* kept) {
   }));
 }
 
-// Forks on one thread must work during collectives on another thread.
+// A thread must be able to fork while another thread runs collectives.
 RANK_TEST(KeepAtFork, WorksInAThreadDuringCollectives, std::vector{1, 3}) {
   const ForkBuffers buffers(session);
   const DeviceMemory other(session.device(), kWordsSize);

@@ -170,8 +170,8 @@ RANK_TEST(Copy, FailsWithADeviceAddressForHostMemory, 1) {
   }
 }
 
-// Limits the address space, so that the library cannot map the whole device memory and makes each
-// view a separate host mapping.
+// Limits the address space, so that the library cannot map the whole device memory. Each view is
+// then a separate host mapping.
 void limit_address_space(const World& /*world*/) {
   rlimit limit{};
   getrlimit(RLIMIT_AS, &limit);

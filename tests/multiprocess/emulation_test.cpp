@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests a program's kernels that run between collectives and access device memory through host
-// views.
+// Tests kernels that run between collectives and access device memory through host views.
 #include "check.h"
 #include "rank_test.h"
 #include "ranks.h"

@@ -38,8 +38,7 @@ RANK_TEST(Groups, KeepCallOrderAcrossStreams, 2) {
   messages.verify(streams[0]);
 }
 
-// Collectives must match on all ranks, even if the group of each rank starts with a different
-// stream.
+// Collectives must match on all ranks, even if each rank's group starts with a different stream.
 RANK_TEST(Groups, MatchCollectivesAcrossRanks, 3) {
   const std::array streams{stream, session.make_stream()};
   Messages messages(session, group);
@@ -233,7 +232,7 @@ RANK_TEST(Groups, RefuseADestroyedStream, 2) {
   }
 }
 
-// A grouped call that lacks memory must queue nothing and must not count as an operation.
+// A grouped call that runs out of memory must queue nothing and must not count as an operation.
 RANK_TEST(Groups, LoseNoMessageWhenMemoryRunsOut, 3,
           RankOptions{.environment = {{"HCCL_DEVICE_MEMORY", "1M"}, {"HCCL_TIMEOUT", "20"}}}) {
   std::vector<std::byte> from(4096), to(4096);

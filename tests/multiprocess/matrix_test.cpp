@@ -92,8 +92,7 @@ INSTANTIATE_TEST_SUITE_P(Matrix, Threads, testing::ValuesIn(cases({1, 2, 3, 8}))
 INSTANTIATE_TEST_SUITE_P(Matrix, Barrier, testing::Values(1, 2, 3, 5, 8, 16),
                          testing::PrintToStringParamName());
 
-// On two cores, these buffers exceed the caches, so the ranks' stores of the results bypass the
-// caches.
+// On two cores, these buffers exceed the caches, so ranks write results with non-temporal stores.
 class LargeHostBuffers : public testing::TestWithParam<int> {};
 
 TEST_P(LargeHostBuffers, AreReducedBitwise) {

@@ -20,8 +20,7 @@ void verify_all(const std::deque<OperationRun>& runs) {
   for (const OperationRun& run : runs) run.verify();
 }
 
-// Two communicators on two streams, synchronised in opposite orders on neighbouring ranks, must not
-// deadlock.
+// Synchronising two communicators' streams in opposite orders on adjacent ranks must not deadlock.
 RANK_TEST(NoDeadlock, WhenRanksSynchroniseTwoCommunicatorsInOppositeOrders, std::vector{2, 5},
           std::vector{2}) {
   const std::array<Group, 2> groups{group, session.join_all(1)};
@@ -40,8 +39,7 @@ RANK_TEST(NoDeadlock, WhenRanksSynchroniseTwoCommunicatorsInOppositeOrders, std:
   }
 }
 
-// Synchronising a stream that waits for another stream's event must suffice to complete both
-// streams.
+// Synchronising a stream that waits for another stream's event must complete both streams.
 RANK_TEST(NoDeadlock, WhenOnlyTheStreamThatWaitsForAnEventIsSynchronised, std::vector{2, 4},
           std::vector{3}) {
   const std::array<synStreamHandle, 2> streams{stream, session.make_stream()};

@@ -107,7 +107,7 @@ class LongCall : public testing::TestWithParam<Collective> {};
 TEST_P(LongCall, OnTwoLevelsMatchesThePlanBitwise) {
   const std::vector<std::string> nodes{"a", "a", "b", "b", "c", "c"};
   const std::size_t elements = sanitized() ? 300'006 : 900'006;  // sanitizers are slow
-  // For these two collectives, the count is that of one block.
+  // These two collectives take the number of elements per block.
   const bool of_block =
       GetParam() == Collective::all_gather || GetParam() == Collective::reduce_scatter;
   const std::size_t count = of_block ? elements / nodes.size() : elements;

@@ -50,7 +50,7 @@ TEST_P(MessageRing, DeliversEveryMessageBetweenThreads) {
   EXPECT_EQ(failures(run_ranks_as_threads(GetParam(), in_session(ring))), "");
 }
 
-// One rank does not let the others read its memory, and does not read theirs.
+// One rank neither lets the other ranks read its memory nor reads theirs.
 TEST(PointToPoint, DeliversEveryMessageIfOneRankDisablesCrossMemoryAttach) {
   const RankFunction exchange = in_session(ring, [](World& world) {
     if (world.rank == 1) setenv("HCCL_CMA_DISABLE", "1", 1);
@@ -138,8 +138,8 @@ TEST(PointToPoint, RandomProgramsDeliverWhatWasSent) {
   }
 }
 
-// Returns a rank function that queues groups of a send and a receive. A group may send or overwrite
-// data that an earlier group has received.
+// Returns a rank function that queues groups, each with a send and a receive. A group may send or
+// overwrite data that an earlier group has received.
 RankFunction relays(unsigned long long seed) {
   return in_session([seed](RANK_PARAMETERS) {
     constexpr std::size_t kBuffers = 4;

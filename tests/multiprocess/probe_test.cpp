@@ -85,8 +85,7 @@ RANK_TEST(Probe, ServesSendersInTurn, 4) {
     for (std::uint64_t tag = 0; tag < kEach; ++tag)
       succeed(messages.send(0, 10, hcclInt8, tag, stream));
   } else {
-    // Wait until every sender has been reported, because a sender that appears later could change
-    // the order.
+    // Wait until every sender has been reported, because a later sender could change the order.
     std::map<int, int> seen;
     while (seen.size() + 1 < static_cast<std::size_t>(world.size)) {
       const Offered offered = probe(group, kLong);

@@ -67,8 +67,8 @@ class Program {
     }
   }
 
-  // Only the second stream waits for the first. Waits in both directions could form a cycle between
-  // ranks, because the streams of different ranks may progress differently between two waits.
+  // Only the second stream waits for the first. Waits in both directions could deadlock, because
+  // the streams of one rank may progress differently from those of another between two waits.
   void wait_for_the_other(std::size_t which) {
     if (which == 0) return;
     synEventHandle event = nullptr;

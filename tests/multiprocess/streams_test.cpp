@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests order and progress on several streams and communicators at once: overlapping members,
-// different orders, long queues, work without a waiter, several waiters, memory freed in flight.
+// Tests the order and progress of work on several streams and communicators: overlapping members,
+// different orders, long queues, no waiter or several, and memory that is freed while in use.
 
 #include "operation.h"
 #include "rank_test.h"
@@ -133,8 +133,7 @@ TEST(Communicators, NeedOnlyTheUsedBytesOfAnId) {
 
 void* pointer(const DeviceMemory& memory) { return memory.pointer(); }
 
-// A stream must accept thousands of operations before the first wait, each dependent on the
-// previous one.
+// A stream must accept thousands of operations, each dependent on the last, before the first wait.
 RANK_TEST(Streams, QueueThousandsOfOperationsBeforeTheFirstWait, std::vector{2, 7}) {
   constexpr int kOperations = 3000;
   const Group other = session.join_all(1);

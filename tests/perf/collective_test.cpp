@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that counts and bandwidth factors are those of nccl-tests.
+// Tests that counts and bandwidth factors match those of nccl-tests.
 #include "collective.h"
 
 #include "pairs.h"

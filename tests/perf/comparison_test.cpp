@@ -158,7 +158,7 @@ TEST(Comparison, CountsCellsMissingFromTheBaseline) {
 
 TEST(Comparison, CombinesRowsOfTheSameCell) {
   const Options options = sample_options("reduce");
-  // On its own, the second row would count as slower. The passes of both rows together are noise.
+  // The second row alone would count as slower. Combined with the first, the difference is noise.
   const Results now = sample_results(options, {times(1024, 1000), times(1024, 1300)});
   const Comparison compared(baseline_of({times(1024, 1000)}), now);
   EXPECT_EQ(compared.count(Verdict::noise), 2U);

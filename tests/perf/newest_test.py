@@ -38,7 +38,7 @@ class Newest(unittest.TestCase):
         path.chmod(0o755)
 
     def field(self, peer, ranks=2, collective="all_reduce"):
-        """Returns a field that compares only this peer."""
+        """Returns a OneNode that starts only this peer."""
         with mock.patch.object(one_node.OneNode, "start_sides", lambda self: self.start_newest(peer)):
             field = one_node.OneNode(self.binaries, ranks, collective)
         self.addCleanup(field.close)

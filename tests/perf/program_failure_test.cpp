@@ -117,7 +117,7 @@ TEST(HcclPerfFailure, KillingTheParentKillsTheChildren) {
       {program_path(), "all_reduce", "-g", "4", "-b", "8", "-e", "8", "-n", "100", "-N", "0"});
   ASSERT_TRUE(program.wait_for_output("     float     sum "));
   program.signal(SIGKILL);
-  // wait() returns after the last child that holds the streams has exited.
+  // wait() returns once the last child that holds the streams open has exited.
   EXPECT_EQ(program.wait().status, 128 + SIGKILL);
 }
 

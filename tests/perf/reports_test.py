@@ -307,7 +307,7 @@ class NodesReport(unittest.TestCase):
 
     def test_tables_name_the_sides(self):
         table = report.show_section("nodes", [self.cell(16 << 20, [9000], [10000], [11000], [8000])])
-        self.assertIn("2 nodes of one rank", table)
+        self.assertIn("2 nodes with one rank each", table)
         self.assertIn("| Open MPI best | its setting | Gloo best | its algorithm | raw exchange | / best | / raw exchange |",
                       table)
         self.assertIn("| 9 | 10 | tuned | 11 | ring | 8 | 0.90 | 1.12 | best 0.9 / 0.7: reached; raw exchange 1.15 / 1.05: "
@@ -320,7 +320,8 @@ class NodesReport(unittest.TestCase):
     def test_a_call_of_8_bytes_is_also_compared_with_one_message(self):
         queued, alone = self.cell(8, [6000], [1], [1], [5000]), self.cell(8, [6400], [1], [1], [8000])
         line = nodes.show_exchange([("nodes", [queued]), ("nodes latency", [alone])])
-        self.assertIn("1.60 times half a raw ping-pong and 1.28 times a raw exchange, which takes 1.25 times half", line)
+        self.assertIn("1.60 times as long as half a raw ping-pong and 1.28 times as long as a raw exchange. A raw "
+                      "exchange takes 1.25 times as long as half", line)
         self.assertEqual(nodes.show_exchange([("nodes", [queued])]), "")
 
     def test_reports_a_missing_side_and_takes_the_other_as_best(self):

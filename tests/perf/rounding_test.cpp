@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests which results are accepted: those of any order of reduction, but not those of a faulty
-// rank.
+// Results must be accepted for any order of reduction, but not if a rank is faulty.
 #include "rounding.h"
 
 #include "element_forms.h"

@@ -39,8 +39,8 @@ class Program {
  public:
   using Variables = std::vector<std::string>;  // "NAME=value", or "NAME" to unset it
 
-  // Starts `words[0]`, which is searched for in PATH. Its environment is that of the test with the
-  // changes in `variables`. If the test dies, the kernel kills the program.
+  // Starts `words[0]`, searched for in PATH, in the test's environment with the changes in
+  // `variables`. If the test dies, the kernel kills the program.
   explicit Program(const std::vector<std::string>& words, const Variables& variables = {});
   ~Program();
   Program(const Program&) = delete;
@@ -50,8 +50,8 @@ class Program {
   void signal(int number) const;
   // Blocks until stdout contains `text` or ends. Returns whether stdout contains `text`.
   bool wait_for_output(const std::string& text);
-  // Blocks until the program has ended, and reads both streams until the last process that holds
-  // them open has ended.
+  // Blocks until the program and the last process that holds its streams open have ended. Reads
+  // both streams to the end.
   [[nodiscard]] Outcome wait();
 
  private:

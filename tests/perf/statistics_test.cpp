@@ -73,7 +73,7 @@ TEST(IterationsFor, GrowsWithinBounds) {
   EXPECT_EQ(iterations_for(10.0, 20, 1e-9), 20000U);
 }
 
-// Tests which percentage of a call is hidden behind computation.
+// Tests what percentage of a call is hidden behind computation.
 
 TEST(OverlapPercent, IsTheHiddenPartOfTheCall) {
   EXPECT_DOUBLE_EQ(overlap_percent(10, 10, 20), 0);    // one after the other

@@ -35,7 +35,7 @@ void PrintTo(const Case& value, std::ostream* out) {
   *out << value.algorithm << " on " << value.layout;
 }
 
-// Memory shared by all ranks, with the results of each rank in rank order.
+// Memory shared by all ranks, which holds the ranks' results in rank order.
 class Results {
  public:
   explicit Results(int ranks)

@@ -18,8 +18,7 @@ namespace {
 constexpr double kLeast = 4 << 10;
 constexpr double kMost = 8 << 20;
 
-// Returns the input of `rank` in `round`, which every rank can compute, and faster than with
-// elements.h.
+// Returns `rank`'s input in `round`. Every rank can compute it, and faster than with elements.h.
 std::vector<std::byte> words_of(int rank, int round, std::size_t bytes) {
   std::vector<std::byte> result(bytes);
   std::uint64_t state =

@@ -20,8 +20,8 @@ std::atomic<bool> slow_holes{false};
 }  // namespace
 }  // namespace hccl::test
 
-// Replaces libc's fallocate(), which the library calls. Punches holes slowly, so that a race with
-// the calls on the adjacent memory has time to occur.
+// Replaces libc's fallocate(), which the library calls. Punches holes slowly, so that calls on the
+// adjacent memory have time to race with it.
 // NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): libc's names are reserved
 extern "C" int fallocate(int file, int mode, off_t offset, off_t length) {
   if (hccl::test::slow_holes && (mode & FALLOC_FL_PUNCH_HOLE) != 0)

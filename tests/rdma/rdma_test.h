@@ -64,7 +64,7 @@ class VerbsProof {
   // Reads the packet counter of the device. Each rank calls this on its host before it joins.
   VerbsProof(const World& world, Layout layout);
   // Reports the bytes that this rank has sent to other hosts. Throws Failure unless the device has
-  // sent enough packets for these bytes, at `mtu` bytes of payload per packet. Each rank calls this
+  // sent enough packets for these bytes, with `mtu` bytes of payload in each. Each rank calls this
   // after its other calls. Blocks until all ranks have called this.
   void report(const Group& group, std::uint64_t mtu = 4096) const;
   // Returns the sum of the bytes that all ranks reported. The test program calls this.

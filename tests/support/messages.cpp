@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kMessageGuard = 67;
 constexpr std::byte kMessagePoison{0xA5};
 
-// Writes the content of message `tag` from `source` to `destination` between the guards.
+// Writes, between the guards, the content of message `tag` from `source` to `destination`.
 void fill(std::vector<std::byte>& buffer, std::size_t bytes, int source, int destination,
           std::uint64_t tag) {
   const std::uint64_t seed = tag * 4096 + static_cast<std::uint64_t>(destination);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a function as N ranks, each a process or a thread of one process. If a rank fails or hangs,
-// a text reports this to the test program. No rank outlives the run.
+// the test program gets a text that says so. No rank outlives the run.
 #pragma once
 
 #include "board.h"

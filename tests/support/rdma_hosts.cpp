@@ -72,8 +72,8 @@ void undo_all() {
 
 // Returns whether a resource belongs to the process. `line` is the resource's line in the output of
 // `rdma resource show`, which names the thread that created the resource. Once this thread has
-// ended, the line names no thread; unless the kernel created the resource, it then counts as the
-// process's.
+// ended, the line names no thread; the resource then counts as the process's own, unless the kernel
+// created it.
 bool is_of(const std::string& line, pid_t process) {
   const std::string before = " pid ";
   const std::size_t at = line.find(before);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes system calls fail by a seccomp filter.
+// Makes system calls fail with a seccomp filter.
 #include "system_calls.h"
 
 #include "check.h"

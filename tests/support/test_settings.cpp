@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The environment variables of the test programs.
+// Reads the environment variables of tests, and describes ranks' failures.
 #include "check.h"
 #include "ranks.h"
 

@@ -10,7 +10,7 @@
 namespace hccl::test {
 
 // Returns all ranks' receive buffers after the parts of `call` have run. Ignores the buffer
-// addresses in `call`. `inputs` has the send buffers of all ranks. Requires
+// addresses in `call`. `inputs` holds the send buffers of all ranks. Requires
 // multinode::CallParts::can_divide().
 [[nodiscard]] Words interpret_parts(const planner::Topology& topology, const CollectiveCall& call,
                                     bool in_place, const Words& inputs);

@@ -107,8 +107,8 @@ def custom_comm_hook() -> None:
 
 
 def accumulated() -> None:
-    """The gradients accumulated over two half batches, of which only the second is synchronised,
-    must equal those of the whole batch."""
+    """Gradients accumulated over two half batches must equal those of the whole batch, although
+    only the second half batch is synchronised."""
     shared, alone = DistributedDataParallel(make_model()), make_model()
     data, target = (rank_part(one) for one in make_data())
     with shared.no_sync():
@@ -234,7 +234,7 @@ def pipeline() -> None:
 
 
 def detail_reports_a_mismatch() -> None:
-    """With TORCH_DISTRIBUTED_DEBUG=DETAIL, PyTorch must report different shapes before the call."""
+    """With TORCH_DISTRIBUTED_DEBUG=DETAIL, PyTorch must report mismatched shapes before the call."""
     assert os.environ["TORCH_DISTRIBUTED_DEBUG"] == "DETAIL"
     compare()
     try:

@@ -22,7 +22,7 @@
 namespace ddp_trainer {
 namespace {
 
-// A data file that is removed with the object.
+// A temporary data file. The destructor removes it.
 class File {
  public:
   explicit File(const std::string& contents)
@@ -89,8 +89,9 @@ TEST(Digits, MayBeUncompressed) {
 
 TEST(Digits, ErrorsNameTheLine) {
   EXPECT_NE(complaint(line(0, 1) + "1,2,3\n").find("line 2: has 3 columns"), std::string::npos);
-  EXPECT_NE(complaint(line(17, 1)).find("line 1: column 1 is 17, not 0 to 16"), std::string::npos);
-  EXPECT_NE(complaint(line(1, 10)).find("column 65 is 10, not 0 to 9"), std::string::npos);
+  EXPECT_NE(complaint(line(17, 1)).find("line 1: column 1 is 17, not from 0 to 16"),
+            std::string::npos);
+  EXPECT_NE(complaint(line(1, 10)).find("column 65 is 10, not from 0 to 9"), std::string::npos);
   EXPECT_NE(complaint(line(-1, 1)).find("column 1 is -1"), std::string::npos);
   EXPECT_NE(complaint("99999999999\n").find("column 1 is too large"), std::string::npos);
   EXPECT_NE(complaint("a\n").find("line 1: column 1 is not a number"), std::string::npos);

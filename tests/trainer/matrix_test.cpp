@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the trainer's matrix products against plain loops in double precision, and that their bits
-// are reproducible.
+// Compares the trainer's matrix products with plain loops in double precision, and tests that the
+// products are bitwise reproducible.
 #include "matrix.h"
 
 #include "errors.h"

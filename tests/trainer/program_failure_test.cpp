@@ -42,7 +42,7 @@ pid_t rank_of(const Program& program, std::size_t rank) {
   return all.at(rank);
 }
 
-// Returns whether a process has exited. A zombie has exited.
+// Returns whether a process has exited. A zombie counts as exited.
 bool has_ended(pid_t pid) {
   std::ifstream file(text("/proc/", pid, "/stat"));
   std::string line;
@@ -170,7 +170,7 @@ TEST(Divergence, EndsTrainingWithoutACheckpoint) {
     const Outcome outcome = run(text("-g 4 --rate 1e9 --mode ", mode, " --checkpoint ",
                                      folder.file("state"), " --json ", folder.file("run.json")));
     EXPECT_EQ(outcome.status, 1);
-    EXPECT_EQ(outcome.err.find("ddp_trainer: the training has diverged in epoch 1: "), 0U)
+    EXPECT_EQ(outcome.err.find("ddp_trainer: the training diverged in epoch 1: "), 0U)
         << outcome.err;
     expect_line(outcome.err, {});
     EXPECT_EQ(outcome.out.find("final:"), std::string::npos);
@@ -255,11 +255,11 @@ TEST(BadInput, InACheckpointIsReportedAndLeavesItUnchanged) {
   ASSERT_EQ(run({"--epochs", "1", "--hidden", "32", "--checkpoint", path}).status, 0);
   const std::string before = contents_of(path);
   expect_refused({"--epochs", "2", "--hidden", "33", "--checkpoint", path},
-                 "belongs to a different training");
+                 "belongs to a different training run");
   std::ofstream(folder.file("data")) << digits_with_changed_class();
   expect_refused(
       {"--epochs", "2", "--hidden", "32", "--checkpoint", path, "--data", folder.file("data")},
-      "belongs to a training with different data");
+      "belongs to a training run with different data");
   std::filesystem::remove(folder.file("data"));
   EXPECT_EQ(contents_of(path), before);
   for (const std::size_t kept :

@@ -145,7 +145,7 @@ TEST(Training, TracesAllRanksOnOneClock) {
   EXPECT_EQ(names, (std::set<std::string>{"clear gradients", "forward", "backward", "all-reduce",
                                           "update"}));
   ASSERT_EQ(collectives.size(), 3U);
-  // Measured on one clock, a collective must not end on any rank before it has begun on all.
+  // No rank may end a collective before all ranks have begun it. All times are from the same clock.
   for (std::size_t i = 0; i < collectives[0].size(); ++i) {
     double last_begin = 0;
     double first_end = INFINITY;

@@ -21,7 +21,7 @@ using hccl_perf::Outcome;
 using hccl_perf::Program;
 using Words = hccl_perf::CommandLine;
 
-// A temporary folder that is removed with the object.
+// A temporary folder. The destructor removes it.
 class Folder {
  public:
   Folder() {

@@ -76,7 +76,7 @@ void fill(std::span<std::byte> bytes, std::uint64_t stream, std::uint64_t positi
 // Throws Failure at the first byte that differs from the pattern of fill().
 void check_pattern(std::span<const std::byte> bytes, std::uint64_t stream, std::uint64_t position);
 
-// The state of a transfer. Each call moves a random number of bytes, at most `chop`, or at most 1
+// The state of a transfer. Each step moves a random number of bytes: at most `chop`, or at most 1
 // MiB if `chop` is 0. Taking::into receives into a buffer, Taking::lent takes views that the
 // endpoint lends, and Taking::mixed chooses at random.
 struct Sending {
@@ -96,7 +96,7 @@ struct Receiving {
   std::uint64_t done = 0;
 };
 
-// Completes transfers in any order, and sleeps in a wait set when no byte can move.
+// Completes transfers in any order, and sleeps in a wait set while no byte can be moved.
 class Mover {
  public:
   explicit Mover(unsigned long long seed = test_seed()) : random_(seed) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests peers that die, close their endpoint or stop, and waits that another thread ends.
+// Tests peers that die, close their endpoint or stop, and that another thread can end a wait.
 #include "base/address.h"
 #include "harness.h"
 

@@ -110,7 +110,7 @@ TEST_P(Memory, NewPagesOfRegisteredMemoryAreUsed) {
         receive_all(*endpoint, bytes, wait_set);
         check_pattern(bytes, round, 0);
       }
-      // Return the pages to the system, as when device memory is freed.
+      // Return the pages to the system, as freeing device memory does.
       member.transport().invalidate(buffer.region(at, kSize));
       require(madvise(bytes.data(), kSize, MADV_REMOVE) == 0, "the pages are returned");
     }
@@ -152,7 +152,7 @@ TEST_P(Memory, NothingIsWrittenAfterACut) {
   });
 }
 
-// Over TCP, the kernel copies the bytes. If it cannot access a buffer, the caller's call must fail,
+// Over TCP, the kernel copies the bytes. If the kernel cannot access a buffer, the call must fail,
 // but the connection must remain usable.
 TEST(TcpMemory, AProtectedBufferDoesNotBreakTheConnection) {
   const auto exchange = [](World& world) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the guarantees of every transport for its streams, between processes.
+// Tests, between processes, what every transport guarantees for its streams.
 #include "harness.h"
 
 #include <unistd.h>

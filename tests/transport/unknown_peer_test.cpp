@@ -102,7 +102,7 @@ TEST_P(UnknownPeers, SilentConnectionsDelayNobody) {
 TEST_P(UnknownPeers, ASilentConnectionTimesOut) {
   log_of_acceptor([](Member& member) {
     const FileDescriptor socket = raw_connection(member);
-    // Meanwhile, rank 1 waits for its stream and therefore accepts connections.
+    // During this call, rank 1 waits for its stream and therefore accepts connections.
     std::byte byte{};
     require(recv(socket.get(), &byte, 1, 0) <= 0, "the silent connection is closed");
   });

@@ -14,7 +14,7 @@
 
 namespace hccl::shm {
 
-// The words that one end writes and the other end reads. All are in one cache line, so that a small
+// The words that one end writes and the other reads. All are in one cache line, so that a small
 // message, its notification and the returned credit travel together. Positions count the bytes from
 // the beginning of the stream.
 struct Side {

@@ -17,7 +17,7 @@ constexpr std::uint8_t kFormat = 1;
 constexpr std::size_t kV4Bytes = 4;
 constexpr std::size_t kV6Bytes = 16;
 
-// Returns the reason why the address is not offered to other ranks, or an empty text if it is.
+// Returns the reason why the address is not offered to other ranks, or an empty string if it is.
 std::string objection_to(const Interface& candidate, const std::string& names,
                          bool have_reachable) {
   if (candidate.address.v6 && candidate.address.is_link_local()) {
@@ -31,7 +31,7 @@ std::string objection_to(const Interface& candidate, const std::string& names,
     return have_reachable ? "other hosts cannot reach it" : "";
   }
   if (is_virtual(candidate)) {
-    return "a bridge or tunnel of containers; to use it, name it in HCCL_SOCKET_IFNAME";
+    return "a bridge or tunnel for containers or VMs; to use it, name it in HCCL_SOCKET_IFNAME";
   }
   return "";
 }

@@ -22,9 +22,9 @@ struct AddressChoice {
 constexpr std::size_t kMaxOffered = 8;
 
 // Returns the addresses of the interfaces that `names` (HCCL_SOCKET_IFNAME) lists. If `names` is
-// empty, returns those of all interfaces that other hosts may reach, or those of loopback if no
-// such interface exists. Throws Error(hcclInvalidArgument) if `names` matches no interface, and
-// Error(hcclSystemError) if no suitable interface is up.
+// empty, uses all interfaces that other hosts may reach or, if there is none, loopback. Throws
+// Error(hcclInvalidArgument) if `names` matches no interface, and Error(hcclSystemError) if no
+// suitable interface is up.
 [[nodiscard]] AddressChoice choose_addresses(const std::vector<Interface>& interfaces,
                                              const std::string& names);
 

@@ -99,9 +99,10 @@ std::unique_ptr<transport::Endpoint> TcpTransport::open(int peer,
       targets.push_back({to_socket_address(address), address.to_text()});
     }
     if (targets.empty()) {
-      throw Error(hcclSystemError, text("rank ", own_.rank, " has no path to rank ", peer, ": ",
-                                        reach(peer_address).why_not,
-                                        "; name interfaces of one network in HCCL_SOCKET_IFNAME"));
+      throw Error(
+          hcclSystemError,
+          text("rank ", own_.rank, " has no path to rank ", peer, ": ", reach(peer_address).why_not,
+               "; set HCCL_SOCKET_IFNAME to interfaces on the same network"));
     }
     connecting = std::make_unique<transport::Dialer>(std::move(targets), own_, key, limits_,
                                                      transport::set_keep_alive);

@@ -48,13 +48,13 @@ const char* to_text(Gid::Kind kind) {
 std::string why_unreachable(const GidBytes& ours, const GidBytes& theirs, bool same_network) {
   const bool loopback = address_of(ours).is_loopback() || address_of(theirs).is_loopback();
   if (loopback && !same_network) {
-    return text("its GID ", to_text(theirs), " and this rank's, ", to_text(ours),
-                ", are not connected: loopback does not cross network namespaces");
+    return text("its GID ", to_text(theirs), " cannot be reached from this rank's GID ",
+                to_text(ours), ": loopback does not cross network namespaces");
   }
   if (is_ipv4(ours) == is_ipv4(theirs)) return "";
   const auto family = [](const GidBytes& gid) { return is_ipv4(gid) ? "IPv4" : "IPv6"; };
-  return text("its GID ", to_text(theirs), " is ", family(theirs), " and this rank's, ",
-              to_text(ours), ", is ", family(ours));
+  return text("its GID ", to_text(theirs), " is ", family(theirs), ", but this rank's GID ",
+              to_text(ours), " is ", family(ours));
 }
 
 }  // namespace hccl::verbs

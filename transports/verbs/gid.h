@@ -27,11 +27,11 @@ struct Gid {
 [[nodiscard]] bool is_link_local(const GidBytes& gid);  // IPv6's fe80::/10
 [[nodiscard]] bool is_zero(const GidBytes& gid);
 [[nodiscard]] Address address_of(const GidBytes& gid);
-// Returns a text such as "10.77.0.1" or "fd00::1".
+// Returns a string such as "10.77.0.1" or "fd00::1".
 [[nodiscard]] std::string to_text(const GidBytes& gid);
 [[nodiscard]] const char* to_text(Gid::Kind kind);
 
-// Returns the reason why no queue pair can connect the two GIDs, as a clause, or an empty text if
+// Returns the reason why no queue pair can connect the two GIDs, as a clause, or an empty string if
 // one can. The subnets may differ, because RoCE v2 is routed. Loopback works only within one
 // network namespace: `same_network` states whether network_number() of base/process.h is the same
 // for both ends. Both ends get the same result.

@@ -72,7 +72,7 @@ std::string objection_to(const Port& port, const DeviceList& list, const std::st
   return "";
 }
 
-// Returns the reason why the GID cannot be used, or an empty text if it can. `own` is the local
+// Returns the reason why the GID cannot be used, or an empty string if it can. `own` is the local
 // interface with that address, or null.
 std::string objection_to(const Gid& gid, const PortRequest& request, const Interface* own) {
   if (request.gid_index && gid.index != *request.gid_index)

@@ -35,8 +35,8 @@ struct PortChoice {
 // Returns the usable ports, in order of preference. A port is usable if it is active, runs
 // Ethernet, is named by the request and has a RoCE v2 GID that is an address of a local interface
 // and is not link-local. If the request names a GID index, only that GID is considered; otherwise
-// IPv4 is preferred to IPv6. Ports are sorted by their position in HCCL_IB_HCA. Among
-// ports with the same position, those on loopback or on container interfaces come last. Throws
+// IPv4 is preferred to IPv6. Ports are sorted by their position in HCCL_IB_HCA. Among ports with
+// the same position, ports on loopback or on container interfaces come last. Throws
 // Error(hcclInvalidArgument) if HCCL_IB_HCA is malformed or matches no NIC, or if no port has a
 // usable GID with the requested index, and Error(hcclSystemError) if no port that HCCL_IB_HCA names
 // can be used.

@@ -88,7 +88,7 @@ void QueuePair::modify(const QueuePairChange& change, QueuePairState::Phase phas
               text("rank ", ends_.own_rank, " cannot make its queue pair to rank ", ends_.peer_rank,
                    " (", ends_.device, " port ", ends_.port, ", GID ", ends_.own_gid, " to ",
                    ends_.peer_gid, ") ", step, ": ", system_error_text(error),
-                   "; check HCCL_IB_GID_INDEX, and that the two addresses reach each other"));
+                   "; check HCCL_IB_GID_INDEX, and that the two addresses can reach each other"));
 }
 
 void QueuePair::connect(const QpInfo& peer, const ConnectionEnds& ends) {

@@ -32,7 +32,7 @@ ibv_mtu path_mtu(std::uint32_t own_bytes, std::uint32_t peer_bytes) {
   }
   throw Error(hcclInternalError,
               text("the MTU of the path is ", most, " bytes (", own_bytes, " here, ", peer_bytes,
-                   " at the peer), and RoCE needs 256; report this"));
+                   " at the peer), but RoCE needs at least 256; report this"));
 }
 
 QueuePairChange to_initialized(const QueuePairParameters& parameters) {

@@ -128,7 +128,7 @@ RegistrationCache::Granule* RegistrationCache::add(const Key& key, std::size_t b
   std::optional<Registration> made = register_with_eviction(memory, true);
   if (!made) {
     if (!std::exchange(reported_full_, true)) {
-      log(LogLevel::info, "verbs", "sends and receives are copied through rings: ",
+      log(LogLevel::info, "verbs", "messages are copied through ring buffers: ",
           memlock_advice(memory.size(), errno, device_->port().device));
     }
     return nullptr;

@@ -36,7 +36,7 @@ class Sender {
   [[nodiscard]] std::size_t send(std::span<const std::span<const std::byte>> parts);
   // Releases the resources of completed writes.
   void release_completed();
-  // Returns whether no write in flight reads the program's memory.
+  // Returns true if no write in flight reads the program's memory.
   [[nodiscard]] bool flushed() const { return leased_ == 0; }
   // Returns the number of bytes that send() could accept now.
   [[nodiscard]] std::size_t room() const;

@@ -26,8 +26,8 @@ constexpr const char* kSameVersion = "install the same version of hccl on all ra
 constexpr const char* kSeePeer = "look at the other rank's messages";
 constexpr const char* kSeeKernel = "look for the device in the output of `dmesg`";
 constexpr const char* kNothing = "no action is needed";
-constexpr const char* kUnused = "it concerns a feature of verbs that hccl does not use";
-constexpr const char* kInfinibandOnly = "it concerns InfiniBand's subnets, not RoCE";
+constexpr const char* kUnused = "it concerns a verbs feature that hccl does not use";
+constexpr const char* kInfinibandOnly = "it concerns InfiniBand subnets, not RoCE";
 
 // Indexed by ibv_wc_status.
 constexpr std::array kCompletions{
@@ -89,9 +89,9 @@ constexpr std::array kEvents{
     Cause{"CQ error", Severity::own_fault,
           "a completion queue has overflowed, and its queue pairs are lost", kReport},
     Cause{"local work queue catastrophic error", Severity::device_gone,
-          "the device could not continue with a queue pair", kSeeKernel},
+          "the device had to stop processing a queue pair", kSeeKernel},
     Cause{"invalid request local work queue error", Severity::own_fault,
-          "a peer sent a request that the queue pair of this rank does not allow", kSameVersion},
+          "a peer sent a request that this rank's queue pair does not allow", kSameVersion},
     Cause{"local access violation work queue error", Severity::own_fault,
           "a peer asked for memory that is not registered for it", kSameVersion},
     Cause{"communication established", Severity::ignorable,
@@ -102,7 +102,7 @@ constexpr std::array kEvents{
     Cause{"path migration request error", Severity::ignorable, kUnused, kNothing},
     Cause{"local catastrophic error", Severity::device_gone,
           "the device has failed, or was removed or reset while the program used it", kSeeKernel},
-    Cause{"port active", Severity::ignorable, "the port has its link again", kNothing},
+    Cause{"port active", Severity::ignorable, "the port's link is up again", kNothing},
     Cause{"port error", Severity::port_down, "the port has lost its link",
           "check its cable, and with `ip link` that its network interface is up"},
     Cause{"LID change", Severity::ignorable, kInfinibandOnly, kNothing},

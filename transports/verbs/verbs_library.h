@@ -64,7 +64,7 @@ struct LoadedLibrary {
 // ...".
 [[nodiscard]] const std::string& why_no_verbs_library();
 
-// Returns a warning against forking with registered memory, or an empty text if forking is safe.
+// Returns a warning against forking with registered memory, or an empty string if forking is safe.
 // Kernels of version 5.12 or later copy registered pages at the fork. On older kernels, a
 // successful ibv_fork_init() withholds registered pages from the child.
 [[nodiscard]] const std::string& fork_remark();

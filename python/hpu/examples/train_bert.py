@@ -3,8 +3,8 @@
 
 hccl-hpu run -n 2 train_bert.py [--steps N]
 
-Rank 0 prints the device, the losses of the first and the last step, and the median time of a step. The script
-generates the data: each sentence repeats one word, and the model learns whether that word's number is odd.
+Rank 0 prints the device, the losses of the first and last steps, and the median step time. The script generates the
+data: each sentence repeats one word, and the model learns whether that word's number is odd.
 """
 import argparse
 import statistics

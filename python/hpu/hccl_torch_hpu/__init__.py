@@ -24,7 +24,8 @@ def is_active() -> bool:
 
 
 def operation_counts() -> dict[str, int]:
-    """Returns the number of calls to each operation on HPU tensors since the start or ``reset_operation_counts()``.
+    """Returns the number of calls to each operation on HPU tensors since the start or the last
+    ``reset_operation_counts()``.
 
     Views, copies and allocations, which the device performs itself, are not counted. All other operations run
     PyTorch's CPU kernels.
@@ -82,4 +83,4 @@ def _autoload() -> None:
     try:
         activate()
     except Exception as error:  # must not make import torch fail
-        warnings.warn(f"hccl_torch_hpu: no emulated device: {error}", stacklevel=2)
+        warnings.warn(f"hccl_torch_hpu: cannot activate the emulated device: {error}", stacklevel=2)

@@ -21,7 +21,7 @@ class ImageFolderWithManifest(torch.utils.data.Dataset):
     Args:
         root: the folder that contains one folder per class. Classes are numbered in alphabetical order.
         transform: converts an image to the first element of an item.
-        target_transform: converts the number of the class to the second element of an item.
+        target_transform: converts the class number to the second element of an item.
         loader: loads an image from a path; if it is None, PIL loads images as RGB.
         is_valid_file: returns whether a path is an image; if it is None, the extension decides.
         manifest: a list of paths relative to ``root``, or a file with one path per line; all images if it is None.

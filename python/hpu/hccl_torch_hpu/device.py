@@ -118,7 +118,7 @@ def get_device_name(device: Any = None) -> str:
 
 
 def get_device_capability(device: Any = None) -> str:
-    """Returns the release of Gaudi's software that the emulation imitates, such as "1.24.0"."""
+    """Returns the Gaudi software release that the emulation imitates, such as "1.24.0"."""
     from hccl_torch_hpu.vendor import EMULATED_RELEASE
 
     _index_of(device)

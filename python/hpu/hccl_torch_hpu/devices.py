@@ -12,7 +12,7 @@ VARIABLE = "HCCL_DEVICE_TYPE"
 
 
 class synDeviceType(enum.IntEnum):  # noqa: N801 (the name that programs use)
-    """Generations of Gaudi, with Synapse's numbers."""
+    """The generations of Gaudi, numbered as in Synapse."""
 
     synDeviceGaudi = 2
     synDeviceGaudi2 = 4
@@ -49,7 +49,7 @@ def fp8_max(dtype: torch.dtype) -> float:
         return _E4M3_MAX.get(device_type(), 448.0)
     if dtype == torch.float8_e5m2:
         return torch.finfo(dtype).max
-    raise TypeError(f"hccl_torch_hpu: {dtype} is not an 8-bit float type of a Gaudi; use float8_e4m3fn or float8_e5m2")
+    raise TypeError(f"hccl_torch_hpu: {dtype} is not an 8-bit float type that Gaudi supports; use float8_e4m3fn or float8_e5m2")
 
 
 def has_fp8() -> bool:

@@ -26,7 +26,8 @@ def memory_allocated(device: Any = None) -> int:
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """Returns the maximum number of bytes that tensors have held since the start or ``reset_peak_memory_stats()``."""
+    """Returns the maximum number of bytes that tensors have held since the start or the last
+    ``reset_peak_memory_stats()``."""
     _check(device)
     return _C.memory_statistics()["allocated_bytes.peak"]
 

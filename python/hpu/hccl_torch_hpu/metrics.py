@@ -60,8 +60,8 @@ _local: list[Metric] = []
 def metric_global(name: str) -> Metric:
     """Returns the metric that counts since the start of the process.
 
-    The emulation compiles nothing: "graph_compilation" counts captures of graphs, calls of the compile backend, and,
-    in lazy mode, steps that differ from all earlier steps. "recipe_cache" counts these as misses, and replays and the
+    The emulation compiles nothing: "graph_compilation" counts captures of graphs, calls to the compile backend, and, in
+    lazy mode, steps that differ from all earlier steps. "recipe_cache" counts these as misses, and replays and the
     other steps as hits. All operations count as the device's own, and memory is never moved, so "cpu_fallback" and
     "memory_defragmentation" stay 0.
 

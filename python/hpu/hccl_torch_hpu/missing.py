@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors for names that the emulation lacks, with the full name and one alternative."""
+"""Errors for names that the emulation lacks. Each states the full name and one alternative."""
 from __future__ import annotations
 
 import dis
@@ -12,14 +12,15 @@ _IMPORT_FROM = dis.opmap["IMPORT_FROM"]
 def is_import_statement(frame: Any) -> bool:
     """Returns True if the frame is executing ``from module import name``.
 
-    In this statement, Python replaces an AttributeError's text with its own, so a missing name must raise ImportError.
+    In this statement, Python replaces an AttributeError's message with its own, so a missing name must raise
+    ImportError.
     """
     return frame is not None and 0 <= frame.f_lasti < len(frame.f_code.co_code) and (
         frame.f_code.co_code[frame.f_lasti] == _IMPORT_FROM)
 
 
 def raise_missing(module: str, name: str, instead: str, frame: Any) -> NoReturn:
-    """Raises an exception of a type whose text the statement in ``frame`` preserves.
+    """Raises an exception whose message the statement in ``frame`` preserves.
 
     Raises:
         ImportError: the frame is executing ``from module import name``.

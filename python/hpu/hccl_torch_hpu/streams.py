@@ -54,7 +54,7 @@ class Event(torch.Event):
     def elapsed_time(self, end_event: Event) -> float:
         """Returns the milliseconds between the calls that recorded the two events."""
         if not (hasattr(self, "_recorded") and hasattr(end_event, "_recorded")):
-            raise RuntimeError("Both events must be events of the device that have been recorded")
+            raise RuntimeError("Both events must be device events that have been recorded")
         return (end_event._recorded - self._recorded) / 1e6
 
 

@@ -36,7 +36,7 @@ def refuse_beside_vendor() -> None:
     found = find_vendor()
     if found is not None:
         raise VendorPackageError(
-            f"hccl_torch_hpu: the emulation of Gaudi does not load beside the vendor's packages ({found}); use a "
+            f"hccl_torch_hpu: the Gaudi emulation does not load alongside the vendor's packages ({found}); use a "
             "virtual environment without them, or uninstall hccl-torch-hpu to work with a Gaudi")
 
 

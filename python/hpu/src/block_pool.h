@@ -40,7 +40,7 @@ class BlockPool {
   // Returns the free and the total bytes of the device.
   [[nodiscard]] static std::pair<std::size_t, std::size_t> free_and_total();
 
-  // Free a block of a size class, or a large block. Called by the deleters of the blocks.
+  // Free a block of a size class, or a large block. Called by the blocks' deleters.
   void release_small(void* block, std::size_t size_class) noexcept;
   void release_large(void* block) noexcept;
 

@@ -20,7 +20,7 @@ using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
 c10d::Backend& backend(const Group& group) { return *group->getBackend(c10::DeviceType::HPU); }
 
-// Returns options with asyncOp and timeout set, which most collectives have.
+// Returns options with asyncOp and timeout set. Most collectives have both options.
 template <class Options>
 Options with(bool is_async, std::int64_t timeout) {
   Options options;

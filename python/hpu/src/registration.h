@@ -6,8 +6,8 @@
 
 namespace hccl_torch_hpu {
 
-// Registers the device. Call it exactly once. Throws c10::Error if the operations of this
-// PyTorch differ from those of the PyTorch for which the device was built.
+// Registers the device. Call it exactly once. Throws c10::Error if this PyTorch's operations differ
+// from those that the device was built for.
 void register_device();
 
 // Returns a new kernel library. Its kernels stay registered until the process ends.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests PyTorch's rules for devices that matter only to programs that break them or request
+"""Tests PyTorch's device rules that matter only to programs that break them or request
 determinism."""
 import threading
 from multiprocessing.reduction import ForkingPickler

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests casts to 8-bit floats, their products, and training with them: error bounds, scales, and
-falling losses."""
+"""Tests 8-bit floats in casts, products and training: error bounds, scales, and falling losses."""
 import copy
 
 import pytest

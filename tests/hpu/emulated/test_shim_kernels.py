@@ -103,7 +103,7 @@ def test_attention_refuses_what_gaudi_refuses(device):
         FusedSDPA.apply(q, k, v, None, 0.0, True, None, "None", True, None, "left", False, True)
     with pytest.raises(NotImplementedError, match="return_dropout_mask.*use torch.nn.functional.dropout"):
         FusedSDPA.apply(q, k, v, None, 0.0, True, None, "None", True, None, "left", True)
-    with pytest.raises(ValueError, match="seq_padding_type 'top'"):
+    with pytest.raises(ValueError, match="seq_padding_type is 'top'"):
         FusedSDPA.apply(q, k, v, None, 0.0, True, None, "None", True, None, "top")
 
 

@@ -104,5 +104,5 @@ def test_recording_replays_with_other_routes(device):
 
 def test_unknown_activation_is_refused(device):
     x, routing, weights, matrices = make(device, True)
-    with pytest.raises(ValueError, match="activation 'tanh'; it must be one of"):
+    with pytest.raises(ValueError, match="activation is 'tanh'; it must be one of"):
         torch.ops.hpu.mixture_of_experts(x, routing, weights, *matrices, True, "tanh", 0, 4)

@@ -113,7 +113,7 @@ def test_vendor_package_is_refused(tmp_path):
     (tmp_path / "habana_frameworks/__init__.py").write_text("")
     result = refused(tmp_path, VENDOR_CHECK)
     assert result.returncode == 1 and str(tmp_path) in result.stdout
-    assert "does not load beside the vendor's packages" in result.stderr.splitlines()[-1]
+    assert "does not load alongside the vendor's packages" in result.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize("summary, is_refused", [("Plugin", True), ("An entry of hccl-torch-hpu", False)])

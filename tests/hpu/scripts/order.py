@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Uses tensors of pending collectives and messages in various ways. Rank 1 kills itself at the
-end."""
+"""Uses tensors in various ways while collectives and messages on them are pending. Rank 1 kills
+itself at the end."""
 import os
 import signal
 import threading
@@ -33,7 +33,7 @@ def replace_memory_in_use(rank: int, total: float) -> None:
 
 
 def grow_during_a_collective(rank: int, total: float) -> None:
-    """Grows storages that collectives write to."""
+    """Grows storages while collectives write to them."""
     for grow in (lambda tensor: tensor.resize_(2 * _ELEMENTS),
                  lambda tensor: tensor.untyped_storage().resize_(8 * _ELEMENTS)):
         tensor = torch.full((_ELEMENTS,), float(rank + 1), device="hpu")
@@ -46,8 +46,8 @@ def grow_during_a_collective(rank: int, total: float) -> None:
 
 def read_results_copied_back(rank: int, total: float) -> None:
     """Reads the result of a collective on a strided tensor while another thread starts a second
-    collective. When the first one ends, the backend copies its result into the strided tensor from
-    a contiguous one."""
+    collective. When the first one ends, the backend copies its result from a contiguous tensor into
+    the strided tensor."""
     small = torch.ones(4, device="hpu")
     for _ in range(_ROUNDS):
         base = torch.full((1000, 1000), float(rank + 1), device="hpu")

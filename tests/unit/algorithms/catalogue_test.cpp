@@ -155,8 +155,8 @@ TEST_P(Catalogue, HoldsInEveryChannelAndPipeline) {
   }
 }
 
-// Algorithms whose transfers grow in number with the square of the ranks are tested with up to 512
-// ranks, all others with up to 4096.
+// Algorithms whose number of transfers grows with the square of the number of ranks are tested with
+// up to 512 ranks, all others with up to 4096.
 TEST_P(Catalogue, HoldsForManyRanks) {
   schedule::Shape shape{.collective = GetParam().collective, .pipeline = 4};
   const std::set<std::string_view> light = {"tree", "chain", "dissemination"};

@@ -139,7 +139,7 @@ TEST(Interpreter, HierarchicalAllReduceMatchesDefinition) {
   compare_hierarchical({3, 3});
 }
 
-// Sums of floats depend on the order of addition, and so reveal the order of the folds.
+// Float sums depend on the order of addition, and so reveal the order of the folds.
 TEST(Interpreter, DirectAlgorithmsFoldInRankOrder) {
   for (const char* const name : {"direct", "one_shot"}) {
     for (const hcclRedOp_t operation : {hcclSum, hcclMin, hcclAvg}) {

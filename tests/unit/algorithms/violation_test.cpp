@@ -142,7 +142,7 @@ TEST(Violation, MissingForwardIsCaught) {
   });
 }
 
-// The verifier must detect schedules for a root other than the call's.
+// The verifier must detect schedules for a wrong root.
 TEST(Violation, WrongRootIsCaught) {
   for (const Algorithm& algorithm : flat()) {
     if (algorithm.collective != Collective::broadcast && algorithm.collective != Collective::reduce)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the log lines of failed calls: each failure is logged once, repetitions are counted, and
-// floods are cut off.
+// Tests how failed calls are logged: each failure once, with a count of its repetitions, and with a
+// limit on the number of lines.
 #include "api/failure_log.h"
 
 #include "base/log.h"

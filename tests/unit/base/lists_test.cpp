@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the text forms of lists of devices and of ranks.
+// Tests how device lists are parsed and rank lists are printed.
 
 #include "base/device_list.h"
 #include "base/rank_text.h"
@@ -90,7 +90,7 @@ TEST(DeviceList, RefusesMalformedLists) {
   EXPECT_FALSE(parse_device_list(std::string_view("a\0b", 3)).has_value());
 }
 
-// Tests the text form of lists of ranks.
+// Tests how rank lists are printed.
 
 TEST(RankList, JoinsConsecutiveRanks) {
   EXPECT_EQ(rank_list({3}), "rank 3");

@@ -170,8 +170,8 @@ TEST(Log, SurvivesFileSizeLimit) {
   EXPECT_EQ(status, 0);
 }
 
-// Returns 0 if no log line reaches a socket that has replaced stderr. `closed_before` selects
-// whether the program closes stderr before or after the log is configured.
+// Returns 0 if no log line reaches a socket that has replaced stderr. If `closed_before`, the
+// program closes stderr before it configures the log, otherwise afterwards.
 int check_that_no_line_reaches_socket(bool closed_before) {
   std::array<int, 2> ends{};
   if (closed_before) close(STDERR_FILENO);

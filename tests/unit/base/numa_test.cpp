@@ -21,7 +21,7 @@
 namespace hccl {
 namespace {
 
-// Writes a description of NUMA nodes like that of sysfs, and removes it at the end.
+// A temporary folder that describes NUMA nodes as sysfs does. The destructor removes it.
 class Nodes {
  public:
   Nodes() {
@@ -54,7 +54,7 @@ TEST(NumaNode, IsTheOneThatHasAllProcessorsOfTheProcess) {
   EXPECT_EQ(own_numa_node(nodes.root()), 3);
 }
 
-// All threads of the process count, even if the calling thread may run on only one processor.
+// The affinities of all threads count, even if the calling thread may run on only one processor.
 TEST(NumaNode, IsUnknownIfSeveralHaveProcessorsOfTheProcess) {
   cpu_set_t allowed;
   ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
@@ -88,8 +88,8 @@ int node_of_page(void* address) {
   return node;
 }
 
-// Writes the first page of a new memory file that prefers `node`, through a mapping that exists
-// before the preference. Returns the NUMA node of the page.
+// Maps a new memory file, makes it prefer `node`, and only then writes its first page. Returns the
+// page's NUMA node, or -1 if a call fails.
 int node_of_first_page(int node) {
   constexpr std::size_t kMemoryBytes = 1u << 20;
   const FileDescriptor file = create_memory_file("hccl-test", kMemoryBytes);
@@ -112,7 +112,7 @@ TEST(NumaNode, IsPreferredByPagesThatAnyThreadWritesFirst) {
   }
 }
 
-// As under `numactl --interleave`.
+// The thread has a memory policy, as under `numactl --interleave`.
 TEST(NumaNode, IsNotPreferredOverThePolicyOfTheThread) {
   std::thread([] {
     constexpr std::size_t kMemoryBytes = 1u << 20;

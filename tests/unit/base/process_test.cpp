@@ -35,7 +35,7 @@ std::vector<std::string> seen_at_fork;
 
 void note(const char* what) { seen_at_fork.emplace_back(what); }
 
-// The guard's handlers must be registered when the library is loaded, before those of the program.
+// The guard's handlers must be registered at load time, before the program's handlers.
 TEST(ForkGuard, RunsInsideProgramsHandlers) {
   ASSERT_EQ(pthread_atfork([] { note("program prepares"); }, [] { note("program in parent"); },
                            [] { note("program in child"); }),
@@ -54,7 +54,7 @@ TEST(ForkGuard, RunsInsideProgramsHandlers) {
                                  "program in parent"}));
 }
 
-// A pending cancellation must not take effect at the cancellation points of the hooks.
+// A pending cancellation must not take effect inside the fork hooks.
 TEST(ForkGuard, HooksAreNotCancelled) {
   static constexpr ForkHooks kHooks{[]() noexcept { pthread_testcancel(); },
                                     []() noexcept { pthread_testcancel(); },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests when the exit action of a scope runs.
+// Tests when a ScopeExit runs its action.
 #include "base/scope_exit.h"
 
 #include <stdexcept>

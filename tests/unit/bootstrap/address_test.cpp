@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests addresses and interfaces, and which user owns a connection's other end.
+// Tests addresses, interfaces, and which user owns the other end of a connection.
 
 #include "base/address.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connects a test to the library's listening sockets, and sends bytes of the test's choice.
+// Connects a test to the library's listening sockets, and sends arbitrary bytes.
 #pragma once
 
 #include "base/address.h"
@@ -70,7 +70,7 @@ class FarEnd {
   std::shared_ptr<FrameConnection> connection_;
 };
 
-// Performs a rank's part of the handshake: sends the opening and reads the greeting. All later
+// Performs a rank's part of the handshake: sends the opening frame and reads the greeting. Later
 // frames carry an authentication code. Returns false if the other end closes without a greeting.
 inline bool open_as_rank(FarEnd& rank, std::span<const std::byte> key) {
   const Bytes opening = serialize(Opening{kProtocolVersion, random_secret(), {}, {}});

@@ -25,8 +25,8 @@ class Death : public testing::TestWithParam<Child> {
     if (GetParam() != Child::none) processes.leave_child(GetParam() == Child::raw);
   }
 
-  // Returns the unique id that all ranks use. The rank with `maker` creates the id, and the others
-  // wait for it.
+  // Returns the unique id that all ranks use. The rank with `maker` set creates the id, and the
+  // other ranks wait for it.
   static hcclUniqueId shared_id(Board& board, bool maker) {
     if (maker) {
       board.id = create_unique_id();
@@ -48,8 +48,8 @@ class Death : public testing::TestWithParam<Child> {
     });
   }
 
-  // Starts a rank that joins up to `stage` (1: the server has accepted the rank, 2: all ranks have
-  // joined), and kills itself as soon as the board's stage is not negative.
+  // Starts a rank that stops joining at `stage` (1: the server has accepted the rank, 2: all ranks
+  // have joined) and kills itself once the board's stage is not negative.
   void start_victim(Processes& processes, int rank, int size, int stage, bool maker) {
     processes.start(rank, {}, [=, this, &processes](Report& report) {
       const UniqueId id = decode(shared_id(processes.board(), maker));

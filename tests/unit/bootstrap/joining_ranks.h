@@ -81,7 +81,7 @@ inline std::string table_error(const RankTable& table, int size, int rank) {
   return {};
 }
 
-// Joins all ranks, each in a thread of its own. Returns each rank's outcome.
+// Joins all ranks, each on its own thread. Returns each rank's outcome.
 inline std::vector<Ending> join_as_threads(const hcclUniqueId& id, int size,
                                            std::chrono::milliseconds limit = kPatience) {
   std::vector<Ending> endings(static_cast<std::size_t>(size));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fixtures of tests whose ranks connect over the loopback interface.
+// Fixtures for tests whose ranks connect over the loopback interface.
 #pragma once
 
 #include "base/config.h"

@@ -143,7 +143,7 @@ std::string table_error_across(const Nodes& nodes, const RankTable& table, int r
   return table.link.connection.socket.valid() ? "" : "no link";
 }
 
-// Ranks that are processes on several nodes. They join, and then follow the test's orders.
+// Ranks that are processes on several nodes. They join, and then carry out the test's orders.
 class SeveralNodes : public testing::Test {
  protected:
   enum Stage : int { joined = 1, fault_reported, first_verdict, second_verdict };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins ranks that are processes, in any order, and repeatedly on one port. Errors must name the
-// mistake.
+// Joins ranks that are processes, in any order, and repeatedly on one port. If a rank makes a
+// mistake, the error must name the mistake.
 #include "bootstrap/server_registry.h"
 #include "joining_ranks.h"
 #include "processes.h"

@@ -86,7 +86,7 @@ TEST(ProcessWatch, CanBeDestroyedAfterCallbackThrew) {
     sleeper.kill();
     EXPECT_TRUE(becomes(calls, 1));
   }
-  Sleeper another;  // the control thread must survive
+  Sleeper another;  // the control thread must still run
   another.kill();
   const ProcessWatch watch(another.process().duplicate(), [&] { ++calls; });
   EXPECT_TRUE(becomes(calls, 2));

@@ -28,7 +28,7 @@ TEST(Rendezvous, PassesThroughAllPhases) {
   for (const int rank : {2, 0}) rendezvous.set_ready(rank, {});
   rendezvous.advance();
   EXPECT_EQ(rendezvous.phase(), Rendezvous::Phase::exchanging);
-  EXPECT_EQ(rendezvous.waited_for(), "rank 1 has not finished the exchange of descriptors");
+  EXPECT_EQ(rendezvous.waited_for(), "rank 1 has not finished exchanging descriptors");
   rendezvous.set_ready(1, {});
   rendezvous.advance();
   EXPECT_EQ(rendezvous.phase(), Rendezvous::Phase::complete);

@@ -177,7 +177,7 @@ TEST_F(SharedSecret, MustBeLongIfRequired) {
   set("HCCL_REQUIRE_SECRET", "1");
   set("HCCL_SECRET", "0123456789abcde");
   EXPECT_EQ(key(kElsewhere),
-            "HCCL_REQUIRE_SECRET=1, but the secret of HCCL_COMM_ID has 15 bytes, which can be "
+            "HCCL_REQUIRE_SECRET=1, but the secret of HCCL_COMM_ID has only 15 bytes and can be "
             "guessed; make one with (umask 077; head -c 24 /dev/urandom | base64 > job.secret), "
             "and set HCCL_SECRET_FILE to a copy of that file on every rank");
 }
@@ -210,7 +210,7 @@ TEST(SecretWarnings, AppearOncePerProcess) {
       << none;
   const std::string brief =
       warnings(kLoopback, {{"HCCL_SECRET", "0123456789abcde"}, {"HCCL_REQUIRE_SECRET", "1"}});
-  EXPECT_EQ(count_of(brief, "the secret of HCCL_COMM_ID has 15 bytes, which can be guessed"), 1U)
+  EXPECT_EQ(count_of(brief, "the secret of HCCL_COMM_ID has only 15 bytes and can be guessed"), 1U)
       << brief;
   EXPECT_EQ(warnings(kLoopback, {}), "");
   EXPECT_EQ(warnings(kElsewhere, {{"HCCL_SECRET", "0123456789abcdef"}}), "");

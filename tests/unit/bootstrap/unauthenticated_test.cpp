@@ -27,8 +27,8 @@ class Unauthenticated : public ServerTest {
   [[nodiscard]] Hello valid_hello(int rank, int size) const {
     return {rank, size, ProcessIdentity::mine(), random_secret()};
   }
-  // Returns a rank's opening and hello frames. The hello's code is wrong, because the correct code
-  // depends on the server's greeting.
+  // Returns a rank's opening and hello frames. The hello's authentication code is wrong, because
+  // the correct one depends on the server's greeting.
   [[nodiscard]] Bytes bytes_of(const Hello& hello) const {
     const Bytes opening = serialize(Opening{kProtocolVersion, random_secret(), {}, {}});
     FrameSeal seal(FrameSeal::Party::rank, key(), opening, opening);
@@ -164,7 +164,7 @@ TEST_F(Unauthenticated, CorruptBytesAreRefused) {
   expect_job_continues();
 }
 
-// Without the damage, the server would accept the hello.
+// The server would accept the hello if it were not damaged.
 TEST_F(Unauthenticated, CorruptHelloIsRefused) {
   std::mt19937 random(20260104);
   std::vector<FileDescriptor> open;
@@ -300,7 +300,7 @@ TEST_F(Unauthenticated, FloodingServerIsRefused) {
   talker.join();
 }
 
-// A text from an unauthenticated server must be quoted on one line.
+// An error message from an unauthenticated server must be quoted on one line.
 TEST_F(Unauthenticated, ServerWithoutKeyIsQuoted) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests which rank a wait-for graph blames, and when a waiting rank reports missing ranks.
+// Tests which rank a wait-for graph blames, and when a waiting rank reports that ranks are missing.
 
 #include "bootstrap/wait_for_graph.h"
 
@@ -32,9 +32,9 @@ TEST(WaitForGraph, LeadsToIdleAndDepartedRanks) {
   ranks.add(0, {"", "reduce", "", {1, 2, 3}});
   ranks.add(1, {"", "", "", {}});
   ranks.add(2, {"", "", "", {}});
-  EXPECT_EQ(
-      root_cause(ranks, 0, {3}),
-      "rank 3, no longer in the communicator, and for ranks 1,2, in no call of this communicator");
+  EXPECT_EQ(root_cause(ranks, 0, {3}),
+            "rank 3, no longer in the communicator, and for ranks 1,2, which had no call on this "
+            "communicator in progress");
 }
 
 TEST(WaitForGraph, NamesAFewIdleRanksBesideASilentRank) {
@@ -42,9 +42,10 @@ TEST(WaitForGraph, NamesAFewIdleRanksBesideASilentRank) {
   ranks.add(0, {"", "reduce", "", {2}});
   ranks.add(1, {"", "reduce", "", {0}});
   ranks.add(3, {"", "", "", {}});
-  EXPECT_EQ(root_cause(ranks, 0),
-            "rank 2, stopped or out of reach; it may be waiting for rank 3, in no call of this "
-            "communicator");
+  EXPECT_EQ(
+      root_cause(ranks, 0),
+      "rank 2, stopped or out of reach; a rank that does not answer may be waiting for rank 3, "
+      "which had no call on this communicator in progress");
   for (const int rank : {4, 5, 6, 7}) ranks.add(rank, {"", "", "", {}});
   EXPECT_EQ(root_cause(ranks, 0), "rank 2, stopped or out of reach");
 }

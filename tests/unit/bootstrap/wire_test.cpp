@@ -137,7 +137,7 @@ TEST(Messages, SurviveEncoding) {
   EXPECT_TRUE(entry->has_memory);
 }
 
-// From an opening of another version, the parser must read only the version.
+// The parser must read only the version from an opening frame of another version.
 TEST(Messages, OpeningOfOtherVersionRevealsVersion) {
   Bytes later = serialize(Opening{kProtocolVersion + 1, random_secret(), {}, {}});
   later.resize(later.size() + 40);
@@ -153,7 +153,7 @@ class Seals : public testing::Test {
   using Party = FrameSeal::Party;
 
   [[nodiscard]] FrameSeal seal_of(Party role) const { return {role, key_, opening_, greeting_}; }
-  // Returns a frame as it arrives, with the authentication code behind the payload.
+  // Returns a frame as it arrives, with the authentication code after the payload.
   static Frame frame(FrameSeal& from, FrameType type, const Bytes& payload) {
     const Digest code = from.next_code(type, sha256(payload));
     Frame frame{type, payload, {}};

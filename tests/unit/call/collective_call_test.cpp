@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the table of collectives, and which calls are in place, their sizes and their texts.
+// Tests the table of collectives, the sizes and texts of calls, and which calls are in place.
 #include "call/collective_call.h"
 
 #include "call/point_to_point.h"

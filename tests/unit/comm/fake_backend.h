@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A back end that only records a communicator's calls, and a communicator over that back end.
+// A back end that only records a communicator's calls, and a communicator that uses it.
 #pragma once
 
 #include "base/config.h"

@@ -28,8 +28,8 @@
 namespace hccl::device {
 namespace {
 
-// Tests modules whose names another user has bound. Anyone can compute these names. One process at
-// a time must still be able to claim the module, or the error must name the other user.
+// Tests modules whose socket names another user has bound. Anyone can compute these names. One
+// process at a time must still be able to claim the module, or the error must name the other user.
 
 constexpr uid_t kSquatter = 65534;
 // A user without folders. Each test process uses a different user id, because tests run in parallel
@@ -94,7 +94,7 @@ std::string result_of(const std::function<std::string()>& body) {
   return result;
 }
 
-// Returns the name that kUser's claim on a module binds. Computes the name as any other user can.
+// Returns the name that kUser's claim on a module binds. Computes it as any user can.
 std::string name_of(std::uint32_t id) {
   std::string node = node_identity();
   node.replace(0, node.find(' ', 4), text("uid ", kUser));
@@ -204,8 +204,9 @@ TEST_F(HeldNames, HeldFoldersAreErrorThatNamesUser) {
   });
   const std::string error = result_of([&] { return claim(module_); });
   EXPECT_EQ(error,
-            text("user 65534 has bound the name of module ", module_, " of this node, and user ",
-                 kUser, " has no usable directory for a lock file (/run/user/", kUser,
+            text("user 65534 has bound the unix socket name for module ", module_,
+                 " on this node, and user ", kUser,
+                 " has no usable directory for a lock file (/run/user/", kUser,
                  "/hccl: No such file or directory, ", kFolders[0], ": belongs to user 65534, ",
                  kFolders[1], ": belongs to user 65534); set HCCL_NODE_ID on all ranks of this ",
                  "machine to one name that other users cannot guess"));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests ranges of a stream's work: their failures, the reports of those failures, and the callbacks
-// that are made when the work has run.
+// Tests ranges of a stream's work: failures, reports of failures, and callbacks after the work.
 #include "device/notifier.h"
 
 #include "base/process.h"

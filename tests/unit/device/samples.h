@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A unit of size, and a helper that makes commands for streams.
+// The constant kMiB, and a helper that makes stream commands.
 #pragma once
 
 #include "device/stream.h"

@@ -160,8 +160,8 @@ void add_and_wait_each_time(Stream& stream, std::atomic<int>& runs) {
   }
 }
 
-// A producer counts the work in a new queue while another producer's work runs. The first producer
-// must not mistake the queue for a full one.
+// One producer counts the commands in a new queue while another producer's commands run. It must
+// not mistake the queue for a full one.
 TEST_F(Streams, NewQueueOfManyProducersIsNotMistakenForFull) {
   for (int round = 0; round < 200; ++round) {
     const auto stream = device_.create_stream();

@@ -47,8 +47,8 @@ Words random_inputs(const CollectiveCall& call, int ranks, std::mt19937& random)
   return inputs;
 }
 
-// Returns the output of `rank` by the collective's definition. Integer sums do not depend on their
-// order.
+// Returns the output of `rank` by the collective's definition. Integer sums do not depend on the
+// order of addition.
 std::vector<std::uint64_t> expected(const CollectiveCall& call, const Words& inputs, int rank) {
   const int ranks = static_cast<int>(inputs.size());
   const std::size_t block = chunk_bytes(call, ranks) / 4;
@@ -137,7 +137,7 @@ TEST(CallParts, DivideWhatEveryNodeCanDo) {
   EXPECT_TRUE(can(mixed, call_of(Collective::reduce, 1, 3)));
   EXPECT_TRUE(can(uneven, call_of(Collective::reduce, 1, 2)));
   EXPECT_FALSE(can(uneven, call_of(Collective::reduce, 1, 1)));
-  // Short broadcasts and very large exchanges run over the connections of all ranks.
+  // Short broadcasts and very large exchanges are not divided: they use all ranks' connections.
   EXPECT_FALSE(can(even, call_of(Collective::broadcast, 100, 0)));
   EXPECT_TRUE(can(even, call_of(Collective::broadcast, 1 << 20, 0)));
   EXPECT_TRUE(can(even, call_of(Collective::all_to_all, 1 << 20)));

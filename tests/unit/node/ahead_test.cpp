@@ -108,7 +108,7 @@ void apply(const Step& step, std::vector<Memory>& ranks) {
   }
 }
 
-// The calls of a program that count as queued: those from `first` to `end`.
+// Presents a program's calls from `first` to `end` as queued calls.
 class RestOfProgram final : public CallLookahead {
  public:
   RestOfProgram(const std::vector<CollectiveCall>& calls, std::size_t first, std::size_t end)
@@ -227,8 +227,8 @@ TEST(Ahead, RandomProgramsOnLongHostBuffersEqualSequentialExecution) {
   check_random_programs({30, 200'000, BufferPlaces::host}, 4);
 }
 
-// With a core for each rank, the calls of more than 4 MiB have larger slices than the others. No
-// call reads the previous call's result, so each call's first slice is filled ahead of its turn.
+// If each rank has a core, calls of more than 4 MiB have larger slices than other calls. No call
+// reads the previous call's result, so each call's first slice is filled ahead of its turn.
 TEST(Ahead, SlicesOfDifferentLengthsFollowEachOther) {
   std::vector<Step> program;
   for (const std::size_t count :
@@ -303,8 +303,8 @@ std::vector<CollectiveCall> chain_of_calls(std::size_t calls, std::size_t count,
   return chain;
 }
 
-// Runs a chain on one of three ranks. Before some calls, rank 1 changes its buffer and only then
-// queues them. Returns the number of wrong results.
+// Runs a chain on one of three ranks. Rank 1 changes its buffer before it queues some of the calls.
+// Returns the number of wrong results.
 int run_chain(EngineRanks& ranks, int rank, std::size_t count, bool in_place) {
   constexpr std::size_t kCalls = 120;
   const auto changes = [](std::size_t call) { return call % 7 == 3 || call % 11 == 5; };

@@ -62,8 +62,7 @@ TEST_F(CallMatch, NamesDeviatingRanksFirst) {
             "float, sum); every rank must make the same calls in the same order");
 }
 
-// If a call is divided into parts, each part must be posted, compared and named like the whole
-// call.
+// If a call is divided, each part must be posted, compared and named like the whole call.
 TEST_F(CallMatch, ComparesTheWholeCallOfAPart) {
   const CollectiveCall whole = all_reduce_call(100, 0, 0);
   CollectiveCall part = all_reduce_call(25, 0, 0);

@@ -86,8 +86,8 @@ TEST(CrossMemory, WaitsForTheTagOfAPeerThatJoinsLater) {
   EXPECT_TRUE(reader.can_read(1));
 }
 
-// If the pid that a rank knows for its peer belongs to another process, the rank must detect that
-// the process lacks the peer's tag.
+// If a rank knows the wrong pid for its peer, it must detect that the process with that pid lacks
+// the peer's tag.
 TEST(CrossMemory, RecognisesAnotherProcess) {
   const pid_t other = fork();
   if (other == 0) {

@@ -24,8 +24,7 @@
 
 namespace hccl::node {
 
-// Returns whether the system lets this process use process_vm_readv(), which a seccomp filter may
-// refuse.
+// Returns whether this process may use process_vm_readv(), which a seccomp filter may refuse.
 inline bool can_read_processes() {
   std::uint64_t from = 1;
   std::uint64_t to = 0;
@@ -38,7 +37,7 @@ class EngineRanks {
  public:
   static constexpr std::uint64_t kAllRanks = ~std::uint64_t{0};
 
-  // `cross_memory_ranks`: one bit for each rank that uses cross-memory attach.
+  // `cross_memory_ranks`: bit i is set if rank i uses cross-memory attach.
   explicit EngineRanks(int ranks, std::uint32_t first_number = 0, EngineOptions options = {},
                        CoreCount cores = {2, false}, std::uint64_t cross_memory_ranks = kAllRanks)
       : control_(ControlBlock::create(ranks, first_number)) {

@@ -64,8 +64,7 @@ void check_all_reduces_on_host(EngineRanks& ranks, std::size_t count, int rounds
 
 class HostCollectives : public testing::TestWithParam<bool> {
  protected:
-  // With a core for each rank, reductions run on HostPath. If all ranks share one core, they run on
-  // HostChain.
+  // Reductions run on HostPath if each rank has a core, and on HostChain if all ranks share one.
   [[nodiscard]] static CoreCount cores() { return GetParam() ? CoreCount{8, true} : CoreCount{1}; }
 };
 
@@ -99,7 +98,7 @@ std::vector<std::vector<std::byte>> random_bits(int ranks, std::size_t bytes,
   return inputs;
 }
 
-// Returns the fold of all inputs in a single step.
+// Folds all inputs in a single step.
 std::vector<std::byte> folded(const std::vector<std::vector<std::byte>>& inputs,
                               hcclDataType_t type, hcclRedOp_t operation) {
   std::vector<std::byte> result(inputs[0].size());
@@ -175,8 +174,8 @@ TEST_P(HostCollectives, MismatchIsReportedToAllAndWritesNothing) {
   }
 }
 
-// Rank 0 makes a call whose slot names no staging buffer, and counts its first slice as filled
-// before the other ranks begin to reduce.
+// Rank 0 broadcasts instead. Its slot names no staging buffer, and it counts its first slice as
+// filled before the other ranks begin to reduce.
 TEST_P(HostCollectives, MismatchOfCollectivesLeavesDeviceMemoryUnchanged) {
   constexpr std::size_t kCount = 30'000;
   EngineRanks ranks(3, 0, {}, cores(), kNoCrossMemory);
@@ -207,7 +206,8 @@ TEST_P(HostCollectives, MismatchOfCollectivesLeavesDeviceMemoryUnchanged) {
   EXPECT_TRUE(same_bits(ranks.read(0, device, pattern.size()), pattern));
 }
 
-// Until a withdrawal has ended, a peer that has not noticed it may still add to an accumulator.
+// During a withdrawal, the staging buffers must count as in use: a peer that has not noticed the
+// withdrawal may still add to an accumulator.
 TEST_P(HostCollectives, StagingIsInUseUntilAWithdrawalIsKnownToAll) {
   EngineRanks ranks(2, 0, {}, cores());
   const std::unique_ptr<Lane> lane = ranks.make_lane(0);

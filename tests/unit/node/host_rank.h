@@ -48,7 +48,7 @@ class HostRank {
   const device::DeviceAddress staging_;
 };
 
-// A root runs ahead of the other ranks, and the root changes every five broadcasts. A root must not
+// Each rank in turn is the root of five broadcasts, and runs ahead of the other ranks. It must not
 // overwrite data in its staging buffer that another rank still reads.
 inline void check_roots_that_run_ahead(EngineRanks& ranks) {
   constexpr std::size_t kCount = 90'001;

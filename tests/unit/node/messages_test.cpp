@@ -178,8 +178,8 @@ TEST_F(StagedMessagesTest, DeliverMessagesBetweenHostAndDevice) {
   }
 }
 
-// With the first message, the receiver finds out that it can read the sender's memory. It must then
-// copy the second message straight from the sender's process.
+// From the first message, the receiver learns that it can read the sender's memory. It must then
+// copy the second message directly from the sender's process.
 TEST_F(MessageStepsTest, CopyLongMessagesFromTheSendersProcess) {
   if (!can_read_processes()) GTEST_SKIP() << "needs process_vm_readv: the system refuses it";
   constexpr std::size_t kCount = 50'000;

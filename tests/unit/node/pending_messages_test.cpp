@@ -176,8 +176,8 @@ void advance_some(PendingMessages& pending, std::mt19937& random) {
   }
 }
 
-// Compares the groups in flight with a plain list of groups under random use. Groups must end in
-// the order in which they began.
+// Compares PendingMessages with a plain list of groups under random use. Groups must end in the
+// order in which they began.
 TEST(PendingMessages, KeepsItemsInOrder) {
   std::mt19937 random(7);
   PendingMessages pending;

@@ -15,7 +15,7 @@
 namespace hccl::node {
 namespace {
 
-// Tests which ranks each chunk comes from, and which ranks it goes to.
+// Tests which ranks send each chunk, and which ranks receive it.
 
 CollectiveCall call_of(Collective collective, int root = -1) {
   return {.collective = collective, .root = root};
@@ -167,8 +167,8 @@ void expect_every_pair_once(std::uint64_t part, int ranks) {
   }
 }
 
-// A tile of an all-to-all exchanges the data of one rank with that of one or several peers. The
-// tiles must cover each pair of ranks once.
+// An all-to-all tile exchanges data between one rank and one or several peers. The tiles must cover
+// each pair of ranks once.
 TEST(TilePlan, AllToAllCoversEveryPairOnce) {
   for (const std::uint64_t part : {100ull, 1'024ull, 1'025ull, 70'001ull}) {
     for (const int ranks : {2, 3, 8}) expect_every_pair_once(part, ranks);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the sizes and names of data types and reductions, and which pairs can be reduced.
+// Tests the sizes and names of data types, the names of reductions, and the supported pairs.
 #include "reduce/reduce.h"
 
 #include <array>

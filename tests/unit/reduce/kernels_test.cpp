@@ -71,8 +71,7 @@ std::uint64_t mean_of_equal(hcclDataType_t type, std::uint64_t word, std::uint32
   return mean;
 }
 
-// Averages of the largest finite values must be finite, although the sum of those values is
-// infinite.
+// Averages of the largest finite values must be finite, although their sum is infinite.
 TEST(AverageTile, StaysInRangeForPrescaledValues) {
   for (const std::uint32_t parts : {2U, 4U}) {
     EXPECT_EQ(mean_of_equal(hcclFloat16, 0x7BFF, parts), 0x7BFFU) << parts;

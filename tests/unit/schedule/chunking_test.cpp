@@ -130,8 +130,7 @@ TEST(Chunking, ChunksOfAllChannelsCoverBufferOnce) {
   }
 }
 
-// The runs of a span must be those of its chunks in order, even if the chunks are not contiguous in
-// the buffer.
+// A span must consist of its chunks' runs in order, even if the chunks are not contiguous.
 TEST(Chunking, SpanConsistsOfItsChunksInOrder) {
   std::mt19937 random(5);
   const auto below = [&](std::uint32_t limit) {

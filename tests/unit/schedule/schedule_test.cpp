@@ -53,7 +53,7 @@ TEST(ScheduleBuilder, MakesNoEmptySteps) {
   EXPECT_EQ(std::move(builder).finish().steps.size(), 1U);
 }
 
-// Tests printed schedules.
+// Tests how schedules are printed.
 
 Shape third_of_three(Collective collective) {
   return {.collective = collective, .rank = 2, .rank_count = 3};
@@ -101,7 +101,7 @@ TEST(Printer, WritesJson) {
             std::string::npos);
 }
 
-// Tests shapes as keys, and which buffers a rank has.
+// Tests how shapes compare and hash, and which buffers a rank has.
 
 TEST(Shape, EveryFieldChangesShapeAndHash) {
   std::vector<Shape> shapes(9);

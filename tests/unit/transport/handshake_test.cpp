@@ -134,8 +134,7 @@ TEST(Handshake, GarbageIsRefusedAtFirstByte) {
   EXPECT_EQ(acceptor.state(), Handshake::State::refused);
 }
 
-// Tests a listener that several threads of a rank share. The test makes the threads' calls one by
-// one.
+// Tests a listener that several threads of a rank share. Makes the threads' calls one at a time.
 
 Membership member_for(int rank) { return {.rank = rank, .size = 8}; }
 

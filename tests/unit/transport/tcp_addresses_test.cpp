@@ -43,7 +43,7 @@ TEST(TcpAddresses, OfferReachableAddressesByDefault) {
   EXPECT_EQ(names(choice.offered), (std::vector<std::string>{"eth0", "eth1", "eth0"}));
   EXPECT_TRUE(choice.offered[2].address.v6);
   const std::string bridge =
-      "a bridge or tunnel of containers; to use it, name it in HCCL_SOCKET_IFNAME";
+      "a bridge or tunnel for containers or VMs; to use it, name it in HCCL_SOCKET_IFNAME";
   const std::vector<std::string> remarks{
       "lo 127.0.0.1 is not offered: other hosts cannot reach it",
       "docker0 172.17.0.1 is not offered: " + bridge,

@@ -64,7 +64,7 @@ TEST(Immediate, HoldsWindowMaxima) {
       << "the truncated number of adverts would be ambiguous";
 }
 
-// Tests published addresses. They must survive encoding, and other bytes must be refused.
+// Tests published addresses. They must survive encoding, and malformed bytes must be refused.
 
 using hccl::test::test_seed;
 

@@ -212,7 +212,7 @@ TEST_F(Endpoints, ImpossibleMessageIsInternalError) {
 
 TEST_F(Endpoints, SleepOnlyWhenNoCompletionIsLeft) {
   connect_to();
-  // The completions of 120 writes precede the near end's message in the far end's queue.
+  // In the far end's completion queue, 120 completed writes precede the near end's message.
   EXPECT_EQ(near().try_receive_into(within_a_granule(near_memory_, 1024 * kKiB)), 0U);
   wire_.run();
   const auto source = within_a_granule(far_memory_, 8 * kKiB);
@@ -227,8 +227,8 @@ TEST_F(Endpoints, SleepOnlyWhenNoCompletionIsLeft) {
 
 TEST_F(Endpoints, SleepOnlyWithoutRoomInRingAndDestination) {
   connect_to();
-  // The far end sends the maximum number of messages. That leaves 20 KiB in the destination, which
-  // alone would be too little to wake a sender.
+  // The far end sends the maximum number of messages. The 20 KiB left in the destination would not
+  // suffice to wake a sender.
   const auto destination = within_a_granule(near_memory_, (128 * 8 + 20) * kKiB);
   EXPECT_EQ(near().try_receive_into(destination), 0U);
   wire_.run();

@@ -59,8 +59,8 @@ class FakeWire {
   // Replaces the immediate of the next posted write that has an immediate.
   void distort(std::uint32_t immediate);
 
-  // Returns how many of the pair's send requests are in use. Polling a completion frees the request
-  // of its write, and those of the unsignaled writes before it.
+  // Returns how many of the pair's send requests are in use. Polling a completion frees the
+  // requests of its write and of the unsignaled writes before it.
   [[nodiscard]] std::uint32_t outstanding_writes(std::uint32_t pair);
   [[nodiscard]] ibv_qp_state state(std::uint32_t pair);
   [[nodiscard]] const std::vector<std::string>& violations() const { return violations_; }

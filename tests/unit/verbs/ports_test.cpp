@@ -53,16 +53,16 @@ TEST(Gid, ConnectsOnlyToTheSameFamily) {
   EXPECT_EQ(why_unreachable(v6(0xfd, 0, 1), v6(0x20, 0x01, 1)), "");
   EXPECT_EQ(why_unreachable(v6(0xfe, 0x80, 1), v6(0xfe, 0x80, 2)), "");
   EXPECT_EQ(why_unreachable(v4(10, 0, 0, 1), v6(0xfd, 0, 2)),
-            "its GID fd00::2 is IPv6 and this rank's, 10.0.0.1, is IPv4");
+            "its GID fd00::2 is IPv6, but this rank's GID 10.0.0.1 is IPv4");
   EXPECT_EQ(why_unreachable(v6(0xfd, 0, 2), v4(10, 0, 0, 1)),
-            "its GID 10.0.0.1 is IPv4 and this rank's, fd00::2, is IPv6");
+            "its GID 10.0.0.1 is IPv4, but this rank's GID fd00::2 is IPv6");
 }
 
 TEST(Gid, LoopbackConnectsOnlyWithinHost) {
   const GidBytes loopback = v4(127, 0, 0, 1);
   EXPECT_EQ(why_unreachable(loopback, loopback, true), "");
   EXPECT_EQ(why_unreachable(loopback, loopback, false),
-            "its GID 127.0.0.1 and this rank's, 127.0.0.1, are not connected: loopback does not "
+            "its GID 127.0.0.1 cannot be reached from this rank's GID 127.0.0.1: loopback does not "
             "cross network namespaces");
   EXPECT_NE(why_unreachable(v4(10, 0, 0, 1), loopback, false), "");
   EXPECT_NE(why_unreachable(v6(0, 0, 1), v6(0xfd, 0, 1), false), "");

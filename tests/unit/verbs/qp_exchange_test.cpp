@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the exchange of queue pair parameters over a connection that may deliver single bytes.
+// Tests the exchange of queue pair parameters over a connection that may deliver them byte by byte.
 #include "verbs/qp_exchange.h"
 
 #include "base/file_descriptor.h"

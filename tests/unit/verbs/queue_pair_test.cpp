@@ -196,7 +196,7 @@ TEST_F(QueuePairs, NameUnreachablePeer) {
                           "10.77.0.1 to 10.77.0.2) ") +
                   step +
                   ": Network is unreachable; check HCCL_IB_GID_INDEX, and that the two addresses "
-                  "reach each other");
+                  "can reach each other");
   }
 }
 

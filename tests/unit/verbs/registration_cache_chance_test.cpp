@@ -25,9 +25,9 @@ using transport::Region;
 using Lease = RegistrationCache::Lease;
 
 constexpr std::uint64_t kBudget = 4 * kGranule;
-constexpr std::size_t kRegionBytes = 6 * kGranule;  // of the largest region
+constexpr std::size_t kRegionBytes = 6 * kGranule;  // maximum size of a region
 
-// Uses a cache at random. The regions begin and end anywhere in the granules of their files.
+// Uses a cache at random. Its regions may begin and end anywhere within a granule of their files.
 class RandomUse {
  public:
   explicit RandomUse(std::uint64_t seed) : random_(seed) {

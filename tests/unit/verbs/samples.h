@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes, short forms of GIDs and interfaces, and address ranges without memory.
+// Size units, helpers that make GIDs and interfaces, and address ranges without memory.
 #pragma once
 
 #include "base/interfaces.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends and receives at one end of a stream, at random. Sends pieces of registered and of
-// unregistered memory. Borrows received bytes or has them stored in a destination. Each byte of a
-// stream is computed from its position.
+// Sends and receives at random at one end of a stream. Sends from registered and unregistered
+// memory. Borrows received bytes or has them stored in a destination. Each byte of a stream is
+// computed from its position.
 #pragma once
 
 #include "verbs/registration_cache.h"
@@ -19,7 +19,7 @@
 
 namespace hccl::verbs::test {
 
-// Fills `bytes` with the bytes of stream number `stream` from `position` on.
+// Fills `bytes` with the bytes of stream number `stream`, starting at `position`.
 inline void fill(std::span<std::byte> bytes, std::uint64_t stream, std::uint64_t position) {
   for (std::size_t i = 0; i < bytes.size();) {
     const std::uint64_t at = position + i;

@@ -125,7 +125,7 @@ class StreamModel {
     to_sender_.pop_front();
   }
 
-  // Takes bytes into a destination of random size, as Receiver::take() does.
+  // Takes bytes into a destination of random size, like Receiver::take().
   void take() {
     if (destination_ == 0) {
       destination_ = 1 + random_() % (4 * longest_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the loading of libibverbs, and the texts and severities of its errors and events.
+// Tests how libibverbs is loaded, and the texts and severities of verbs errors and events.
 
 #include "verbs/verbs_library.h"
 
@@ -19,8 +19,7 @@ namespace {
 
 using hccl::test::contains;
 
-// Tests error texts. Every code that a device can report must have a text with its cause and
-// advice.
+// Tests error texts. Every code that a device can report must have a text with cause and advice.
 
 ConnectionEnds ends_of_ranks() {
   return {0, 3, "node-b", "rxe0", 1, "10.77.0.1", "10.77.0.2", 1024};
@@ -136,7 +135,7 @@ TEST(VerbsErrors, SuggestOtherCausesWithoutMemlockLimit) {
   EXPECT_EQ(locked_memory_limit(), limit.rlim_cur);
 }
 
-// Tests the loading of libibverbs. Where libibverbs cannot be loaded, a text must say why.
+// Tests how libibverbs is loaded. If it cannot be loaded, a text must say why.
 
 TEST(VerbsLibrary, ReportsMissingLibrary) {
   const LoadedLibrary library = load_verbs_library("libhccl-no-such-verbs.so.1");

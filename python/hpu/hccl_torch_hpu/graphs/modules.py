@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules with HPU graphs. On a Gaudi, graphs reduce the host's work. By default, the emulation runs modules unchanged,
-including their gradients and Python code. With ``HCCL_TORCH_HPU_GRAPHS=1``, ``wrap_in_hpu_graph`` records calls and
-replays them. A replay shows which values and branches the recording has frozen."""
+"""Modules with HPU graphs. On a Gaudi, graphs reduce the load on the host. By default, the emulation runs modules
+unchanged, including their gradients and Python code. With ``HCCL_TORCH_HPU_GRAPHS=1``, ``wrap_in_hpu_graph`` records
+calls and replays them. A replay shows which values and branches the recording has frozen."""
 from __future__ import annotations
 
 import collections
@@ -31,7 +31,7 @@ class CachedParams:
 
 
 class _Identity:
-    """The key of an object that has no hash. Two keys are equal if they are keys of the same object. The key keeps the
+    """A key for an object that has no hash. Two keys are equal if they stand for the same object. The key keeps the
     object alive, so that no later object gets the same id."""
 
     def __init__(self, obj: Any) -> None:
@@ -45,8 +45,8 @@ class _Identity:
 
 
 def _key_of(obj: Any) -> Any:
-    """Returns the key of inputs. Inputs that can use the same recording have equal keys: their structures and all
-    values other than tensors are equal, and their tensors have equal shapes, strides, types and devices."""
+    """Returns a key for inputs. Inputs that can use the same recording have equal keys: their structures and all values
+    other than tensors are equal, and their tensors have equal shapes, strides, types and devices."""
     if isinstance(obj, (dict, collections.UserDict)):
         return type(obj), _key_of(tuple(obj.items()))
     if isinstance(obj, (list, tuple)) and not isinstance(obj, torch.Size):
@@ -64,7 +64,7 @@ def _key_of(obj: Any) -> Any:
 
 
 def input_hash(obj: Any) -> int:
-    """Returns a hash of inputs. Inputs that can use the same recording have the same hash: their structures and all
+    """Returns a hash for inputs. Inputs that can use the same recording have the same hash: their structures and all
     values other than tensors are equal, and their tensors have equal shapes, strides, types and devices. As with any
     hash, different inputs can collide: Python gives -1 and -2 the same hash."""
     return hash(_key_of(obj))

@@ -249,7 +249,7 @@ class HPUGraph:
             file.writelines(f"{one.function}\n" for one in self._operations or ())
 
 
-class graph:  # noqa: N801 (the name is that of torch.cuda.graph)
+class graph:  # noqa: N801 (named as in torch.cuda)
     """A context in which operations are recorded into ``hpu_graph``, like ``torch.cuda.graph``.
 
     Args:
@@ -257,7 +257,7 @@ class graph:  # noqa: N801 (the name is that of torch.cuda.graph)
         stream: the current stream in the context; unchanged if it is None.
         dry_run: see ``HPUGraph.capture_begin``.
         pool: see ``HPUGraph.capture_begin``.
-        capture_error_mode: accepted and ignored; a capture concerns only the calling thread.
+        capture_error_mode: accepted and ignored; a capture affects only the calling thread.
     """
 
     default_capture_stream = None

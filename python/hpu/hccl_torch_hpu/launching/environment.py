@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The environment variables with which a program finds an emulated Gaudi."""
+"""The environment variables through which programs find an emulated Gaudi."""
 from __future__ import annotations
 
 import os

@@ -13,7 +13,7 @@ from .errors import LaunchError
 DISTRIBUTION = "hccl-torch-hpu"
 PACKAGE = "hccl_torch_hpu"
 BUILT_FOR = "2.13"
-MEND = "reinstall it: pip install --no-build-isolation --force-reinstall --no-deps ./python ./python/hpu"
+MEND = "in a clone of this project, run: pip install --no-build-isolation --force-reinstall --no-deps ./python ./python/hpu"
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,14 @@ from pathlib import Path
 from .errors import LaunchError
 
 LOOPBACK = "127.0.0.1"
-GRACE = 10.0  # seconds in which the other nodes may end after one node has failed
+GRACE = 10.0  # seconds that the other nodes have to end after one node has failed
 GRACE_OF_LAUNCHER = 40.0  # seconds; torchrun itself waits 30 s for processes that ignore SIGTERM
 POLL = 0.05
 
 
 def parse_nodes(text: str) -> tuple[int, int]:
-    """Parses a text such as 2x4. Returns the number of nodes and the number of devices per node. Raises LaunchError
-    for any other text."""
+    """Parses a string such as 2x4. Returns the number of nodes and the number of devices per node. Raises LaunchError
+    for any other string."""
     parts = text.split("x")
     if len(parts) != 2 or not all(part.isdecimal() and int(part) > 0 for part in parts):
         raise LaunchError(f"--nodes {text} must be the number of nodes and the number of devices per node, e.g. 2x4")
@@ -83,7 +83,7 @@ def _wait(running: list[subprocess.Popen]) -> int:
 
 
 def _has_processes(node: subprocess.Popen) -> bool:
-    """Returns whether a node's launcher is running and has processes of the program."""
+    """Returns whether a node's launcher is running and has child processes."""
     try:
         return node.poll() is None and bool(Path(f"/proc/{node.pid}/task/{node.pid}/children").read_text())
     except OSError:

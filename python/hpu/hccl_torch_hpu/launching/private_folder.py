@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes version checks find the release of Gaudi's software that the emulation imitates.
+"""Makes version checks find the Gaudi software release that the emulation imitates.
 
 Optimum and others look for the distribution "habana-torch-plugin" in ``pip list`` and refuse to run without it. A
 folder in the user's cache contains only the metadata of that distribution, without code. The environment itself is not
@@ -87,7 +87,7 @@ def _make(folder: Path) -> None:
         try:
             fresh.rename(folder)
         except OSError:
-            if not _is_whole(folder):  # damaged, and not just made by another process
+            if not _is_whole(folder):  # it is damaged, not one that another process has just made
                 shutil.rmtree(folder)
                 fresh.rename(folder)
     finally:

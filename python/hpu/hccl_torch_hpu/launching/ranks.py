@@ -84,7 +84,7 @@ def _tell(prefix: str, rank: int, code: int) -> int:
 
 
 def end_with(parent: int) -> None:
-    """Makes this process receive SIGTERM when its parent ends, or at once if the parent has already ended."""
+    """Makes this process receive SIGTERM when its parent ends. Exits at once if the parent has already ended."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != parent:
         sys.exit(SIGNALLED + signal.SIGTERM)

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operations of a Gaudi's own kernels, in plain torch code. The operations run on any device. Those that training
-needs are differentiable."""
+"""The operations that Gaudi kernels implement, in plain torch code. They run on any device. Those that training needs
+are differentiable."""

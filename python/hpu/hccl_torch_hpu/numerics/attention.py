@@ -76,7 +76,7 @@ def _check(trains: bool, mask: Any, is_causal: bool, valid_seq_len: Any, padding
     if valid_seq_len is not None and (trains or not is_causal or mask is not None):
         raise ValueError("FusedSDPA: valid_seq_len is for causal inference without attn_mask; pass a mask instead")
     if padding.lower() not in _PADDING_SIDES:
-        raise ValueError(f"FusedSDPA: seq_padding_type '{padding}'; it must be one of {', '.join(_PADDING_SIDES)}")
+        raise ValueError(f"FusedSDPA: seq_padding_type is '{padding}'; it must be one of {', '.join(_PADDING_SIDES)}")
 
 
 def _repeat_heads(q: torch.Tensor, other: torch.Tensor) -> torch.Tensor:

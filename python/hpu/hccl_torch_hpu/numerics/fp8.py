@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""8-bit floats: scaled casts, and products of the results. The values are those of torch's 8-bit types; products are
-computed in float32."""
+"""8-bit floats: scaled casts, and products of the cast values. The values are those of torch's 8-bit types; products
+are computed in float32."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from hccl_torch_hpu.devices import fp8_max
 
 Scale = Union[torch.Tensor, float, Sequence[float], None]
 
-# The bits of the mantissa, and the exponent of the smallest normal value.
+# The number of mantissa bits, and the exponent of the smallest normal value.
 _MANTISSA = {torch.float8_e4m3fn: (3, -6), torch.float8_e5m2: (2, -14)}
 
 
@@ -36,7 +36,7 @@ def cast_to_fp8(input: torch.Tensor, scale: Scale = None, stochastic_rounding: b
     Args:
         stochastic_rounding: rounds up or down at random instead of to nearest, so that the expected value is exact.
         dtype: ``torch.float8_e5m2`` if it is None.
-        scale_shape: the shape to which the scale is reshaped first.
+        scale_shape: the scale is first reshaped to this shape.
     """
     dtype = torch.float8_e5m2 if dtype is None else dtype
     limit = fp8_max(dtype)

@@ -18,7 +18,7 @@ Expert = Callable[[int, torch.Tensor], torch.Tensor]
 
 def _activation(name: str) -> Callable[[torch.Tensor], torch.Tensor]:
     if name not in _ACTIVATIONS:
-        raise ValueError(f"mixture_of_experts: activation '{name}'; it must be one of {', '.join(_ACTIVATIONS)}")
+        raise ValueError(f"mixture_of_experts: activation is '{name}'; it must be one of {', '.join(_ACTIVATIONS)}")
     return _ACTIVATIONS[name]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``torch.ops.hpu``: the operations of a Gaudi's own kernels under the names and arguments that programs use.
+"""``torch.ops.hpu``: the operations that Gaudi kernels implement, with the names and arguments that programs use.
 
 The operations that training needs are composed of differentiable operations. The others have no gradients."""
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gaudi's fused optimizers, in plain torch code."""
+"""The fused optimizers of Gaudi, in plain torch code."""
 from hccl_torch_hpu.optimizers.adagrad import FusedAdagrad
 from hccl_torch_hpu.optimizers.adamw import FusedAdamW
 from hccl_torch_hpu.optimizers.ema import FusedEMA

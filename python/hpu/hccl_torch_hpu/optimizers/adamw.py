@@ -18,7 +18,7 @@ _EIGHT_BITS = (torch.float8_e4m3fn, torch.float8_e5m2)
 
 class FusedAdamW(SteppedOptimizer):
     """AdamW like ``torch.optim.AdamW``, except that ``eps`` is added before the second moment's bias is corrected, as
-    in Gaudi's kernel. If ``eps`` is small compared to the gradients, both give nearly the same result.
+    in the Gaudi kernel. If ``eps`` is small compared to the gradients, both give nearly the same result.
 
     Args:
         params: parameters, or groups of them.

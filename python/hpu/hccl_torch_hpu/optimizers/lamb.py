@@ -24,7 +24,7 @@ class FusedLamb(SteppedOptimizer):
         max_grad_norm: scales the gradients so that their total norm is at most this value; no limit if it is None.
         use_lamb: also scales the steps of groups without weight decay.
         fused: accepted and ignored.
-        dtype: the type in which the norm of the gradients is computed; the type of the gradients if it is None.
+        dtype: the type for computing the norm of the gradients; their own type if it is None.
 
     Raises:
         RuntimeError: ``amsgrad`` is True.
@@ -48,11 +48,11 @@ class FusedLamb(SteppedOptimizer):
         self.dtype = dtype
 
     def zero_grad(self, set_to_none: bool | None = None) -> None:
-        """Clears the gradients. ``set_grad_none`` is the default of the argument."""
+        """Clears the gradients. If ``set_to_none`` is None, ``set_grad_none`` applies."""
         super().zero_grad(self.set_grad_none if set_to_none is None else set_to_none)
 
     def _prepare(self) -> None:
-        """Computes the factor by which the norm of all gradients exceeds the limit, or 1 if it does not."""
+        """Computes the divisor of the gradients: the ratio of their total norm to the limit, but at least 1."""
         limit = self.defaults["max_grad_norm"]
         gradients = [one.grad for group in self.param_groups for one in with_gradients(group, "FusedLamb")]
         self._divisor = 1.0

@@ -27,8 +27,8 @@ def prep_model(model: torch.nn.Module, config_path: str | None = None) -> torch.
     """Prepares the model, in place, for measurements or for computing with 8-bit floats, as a JSON file requests.
 
     The file has "mode" (MEASURE or QUANTIZE), "dump_stats_path" (the path prefix of the measurements), "scale_method"
-    (unit_scale, maxabs_hw, maxabs_pow2 or maxabs_arbitrary), and "allowlist" and "blocklist" of "types" and "names" of
-    modules; the older "whitelist" and "blacklist" mean the same. Other entries are ignored.
+    (unit_scale, maxabs_hw, maxabs_pow2 or maxabs_arbitrary), and "allowlist" and "blocklist", each with the "types" and
+    "names" of modules; the older "whitelist" and "blacklist" mean the same. Other entries are ignored.
 
     Args:
         config_path: the path of the file; the value of ``QUANT_CONFIG`` if it is None.
@@ -52,7 +52,7 @@ def prep_model(model: torch.nn.Module, config_path: str | None = None) -> torch.
     elif mode == "QUANTIZE":
         _quantize(modules, config)
     else:
-        raise ValueError(f"prep_model: mode '{mode}' in {path}; it must be MEASURE or QUANTIZE")
+        raise ValueError(f"prep_model: mode is '{mode}' in {path}; it must be MEASURE or QUANTIZE")
     return model
 
 
@@ -105,7 +105,7 @@ def _file(config: dict[str, Any]) -> Path:
 def _quantize(modules: dict[str, torch.nn.Module], config: dict[str, Any]) -> None:
     method = config.get("scale_method", "maxabs_hw")
     if method not in _METHODS:
-        raise ValueError(f"prep_model: scale_method '{method}'; it must be one of {', '.join(_METHODS)}")
+        raise ValueError(f"prep_model: scale_method is '{method}'; it must be one of {', '.join(_METHODS)}")
     file = _file(config)
     if not file.is_file():
         raise FileNotFoundError(f"prep_model: there are no measurements in {file}; run the model with mode MEASURE "

@@ -57,8 +57,8 @@ class DelayedScaling:
         if self.interval < 1 or self.amax_history_len < 1:
             raise ValueError("DelayedScaling: interval and amax_history_len must be at least 1")
         if not callable(self.amax_compute_algo) and self.amax_compute_algo not in ("max", "most_recent"):
-            raise ValueError(f"DelayedScaling: amax_compute_algo '{self.amax_compute_algo}'; use 'max', 'most_recent' "
-                             "or a function")
+            raise ValueError(f"DelayedScaling: amax_compute_algo is '{self.amax_compute_algo}'; use 'max', "
+                             "'most_recent' or a function")
         if any(self.override_linear_precision):
             raise NotImplementedError("DelayedScaling: override_linear_precision is not supported; leave it at its "
                                       "default")

@@ -3,5 +3,5 @@
 
 
 def __getattr__(name: str):
-    raise AttributeError(f"torchvision.transforms.{name} needs torchvision, but only hccl-torch-hpu's stub of it is "
-                         "installed; install torchvision as built for torch's CPU wheel")
+    raise AttributeError(f"torchvision.transforms.{name} needs torchvision, but only the stub in hccl-torch-hpu is "
+                         "available; install the torchvision build for the CPU wheel of torch")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps in lazy mode, and preparations for inference.
+"""Lazy-mode steps, and preparations for inference.
 
 This is part of hccl-torch-hpu, an emulation; it is not a product of Habana Labs or Intel."""
 from habana_frameworks.torch import hpu

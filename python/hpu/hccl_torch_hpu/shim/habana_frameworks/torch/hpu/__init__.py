@@ -49,8 +49,8 @@ def __getattr__(name: str) -> Any:
     if device is None:
         if name in _WITHOUT_DEVICE:
             return _WITHOUT_DEVICE[name]
-        raise_missing(__name__, name, "start the program with hccl-hpu run, or with HCCL_EMU_HPU=1, which gives it a "
-                                      "device",
+        raise_missing(__name__, name, "this process has no emulated device: start the program with hccl-hpu run, or "
+                                      "with HCCL_EMU_HPU=1",
                       sys._getframe(1))
     if hasattr(device, name):
         return getattr(device, name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Switches of a Gaudi's compiler. They can be read and set; the emulation compiles nothing.
+"""Switches of the Gaudi compiler. Programs can read and set them, but the emulation compiles nothing.
 
 This is part of hccl-torch-hpu, an emulation; it is not a product of Habana Labs or Intel."""
 from __future__ import annotations

@@ -16,5 +16,5 @@ __all__ = ["CTCLoss", "Fp8Ops", "FusedSDPA", "PySDPA", "RotaryPosEmbeddingHelper
            "RotaryPosEmbeddingHelperV3", "RotaryPosEmbeddingMode", "apply_rotary_pos_emb"]
 
 __getattr__ = missing(__name__, "see the list of names in the emulation's shim/README.md, or run on a Gaudi",
-                      fp8_fused_sdpa="use FusedSDPA on values of cast_from_fp8", CustomSoftmax="use torch.softmax",
+                      fp8_fused_sdpa="use FusedSDPA on the results of cast_from_fp8", CustomSoftmax="use torch.softmax",
                       PySDPAHinted="use PySDPA")

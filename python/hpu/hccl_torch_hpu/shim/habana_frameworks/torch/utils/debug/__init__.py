@@ -4,4 +4,4 @@
 This is part of hccl-torch-hpu, an emulation; it is not a product of Habana Labs or Intel."""
 from hccl_torch_hpu.missing import missing
 
-__getattr__ = missing(__name__, "use torch.profiler, or logging of torch._logging")
+__getattr__ = missing(__name__, "use torch.profiler or torch._logging")
