@@ -44,7 +44,7 @@ struct Score {
   std::int64_t loss = 0;     // in units of 2^-28
   std::int64_t correct = 0;  // number of samples classified correctly
   std::int64_t samples = 0;
-  std::int64_t diverged = 0;  // samples with a higher loss or NaN, which `loss` does not include
+  std::int64_t diverged = 0;  // samples whose loss is NaN or at least kHighestLoss; not in `loss`
 
   void add(double sample_loss, bool is_correct);
   void add(const Score& other);

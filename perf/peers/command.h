@@ -39,9 +39,8 @@ struct Command {
   std::size_t bytes = 0;
   std::uint64_t iterations = 1;
   std::uint64_t warmup = 0;
-  std::uint64_t batch =
-      0;            // number of calls queued before each synchronisation, for hccl; 0 for all
-  int variant = 0;  // selects an algorithm or a tile size, depending on the driver
+  std::uint64_t batch = 0;  // hccl only: calls to queue before each synchronisation; 0: all
+  int variant = 0;          // selects an algorithm or a tile size, depending on the driver
   bool in_place = false;
   bool latency = false;  // wait for each call before the next one
 };

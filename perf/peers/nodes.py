@@ -219,8 +219,8 @@ def show_sides(facts, field, command, seconds, runs):
         show_run(facts, command, seconds, "".join(f"{title}; " for title in titles)),
         *(f"{peer} was not measured: {reason}" for peer, reason in field.missing.items()),
         f"{TIMES} best: the faster of Open MPI and Gloo. Open MPI settings: default, socket buffers of "
-        f"{show_size(SOCKET_BUFFER)}, or large messages in sends of {show_size(LARGEST_SEND)}; each with the algorithm that its "
-        "name gives, or otherwise with the one that coll/tuned chooses. raw exchange: the same number of bytes sent and "
+        f"{show_size(SOCKET_BUFFER)}, or large messages in sends of {show_size(LARGEST_SEND)}. If the name of a setting includes an "
+        "algorithm, this algorithm is used; otherwise, coll/tuned chooses one. raw exchange: the same number of bytes sent and "
         "received over one socket.",
         show_yardstick(runs)])
 

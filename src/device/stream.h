@@ -82,8 +82,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   [[nodiscard]] bool host_is_waiting() const noexcept {
     return waiting_host_threads_.load(std::memory_order_relaxed) != 0;
   }
-  // Raises the length at which the queue counts as full to kLongQueue. Call it for ranks that share
-  // cores, which gain more from starting calls early than from keeping the queue in the cache.
+  // Lets the queue grow to kLongQueue entries before it counts as full. Call it for ranks that
+  // share cores, which gain more from starting calls early than from keeping the queue in the
+  // cache.
   void keep_long_queue() noexcept {
     least_full_.store(kLongQueue, std::memory_order_relaxed);
     full_.store(kLongQueue, std::memory_order_relaxed);

@@ -71,7 +71,7 @@ class Layout {
   // Returns the number of bytes that a transfer of the span moves. A span without chunks is a
   // signal, which moves one byte.
   [[nodiscard]] std::uint64_t bytes(const schedule::Span& span) const;
-  // Return at most `most` contiguous bytes, from byte `position` of the span on.
+  // Return at most `most` contiguous bytes, starting at byte `position` of the span.
   [[nodiscard]] std::span<const std::byte> source(const schedule::Span& span,
                                                   std::uint64_t position, std::uint64_t most) const;
   [[nodiscard]] std::span<std::byte> destination(const schedule::Span& span, std::uint64_t position,

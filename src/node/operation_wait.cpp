@@ -84,7 +84,8 @@ std::string OperationWait::delay_of(int rank, bool all_posted) const {
     if (exchange != 0) return text(" is in ", describe(unpack_call(exchange)));
     if (operation == 0) return " has not called it";
     if (operation - 1 == lane.ordinal()) return " is about to arrive";
-    return text(" is in an operation on its stream ", operation - 1, " of this communicator");
+    return text(" is in an operation on another stream (its stream ", operation - 1,
+                " on this communicator)");
   }
   if (!all_posted) return {};
   if (op_.awaited_counter != nullptr) {

@@ -104,7 +104,7 @@ constexpr std::array kEvents{
           "the device has failed, or was removed or reset while the program used it", kSeeKernel},
     Cause{"port active", Severity::ignorable, "the port's link is up again", kNothing},
     Cause{"port error", Severity::port_down, "the port has lost its link",
-          "check its cable, and with `ip link` that its network interface is up"},
+          "check its cable, and run `ip link` to check that its network interface is up"},
     Cause{"LID change", Severity::ignorable, kInfinibandOnly, kNothing},
     Cause{"P_Key change", Severity::ignorable, kInfinibandOnly, kNothing},
     Cause{"SM change", Severity::ignorable, kInfinibandOnly, kNothing},

@@ -16,7 +16,7 @@ class HabanaDataLoader(torch.utils.data.DataLoader):
 
 
 class ImageFolderWithManifest(torch.utils.data.Dataset):
-    """All images in folders, one for each class, or only the images that a manifest lists.
+    """The images in a folder that has one subfolder per class, or only those that a manifest lists.
 
     Args:
         root: the folder that contains one folder per class. Classes are numbered in alphabetical order.

@@ -24,7 +24,7 @@ INSTALLER = "hccl-hpu"
 _METADATA = f"""Metadata-Version: 2.1
 Name: {PLUGIN}
 Version: {RELEASE}
-Summary: Placeholder of hccl-torch-hpu for version checks; it contains no code and is not a product of the vendor.
+Summary: Placeholder created by hccl-torch-hpu for version checks; it contains no code and is not a product of the vendor.
 """
 
 
