@@ -101,17 +101,21 @@ void MessageSteps::offer(MessageItem& item) {
     message.offset = from.file_offset;
     message.serial = from.serial;
   }
+  // Once the message is offered, the receiver may take it, and another stream of this process may
+  // then write its next message to the entry.
+  const std::uint64_t offset = message.offset;
   message.offered.store(call.number + 1, std::memory_order_release);
   item.state = State::offered;
   ring_later(call.peer);
-  if (item.in_ring) prefetch_later_message(item);
+  if (item.in_ring) prefetch_later_message(item, offset);
 }
 
 // Prefetches the memory to which a later message will be written when it is offered: its entry in
 // the mailbox and its part of the message ring. The stores then seldom wait for cache lines that
-// the receiver has read. Assumes that all messages until then are as long as `item`. Does nothing
-// for long messages; if the ring wraps around before then, prefetches only the entry.
-void MessageSteps::prefetch_later_message(const MessageItem& item) const {
+// the receiver has read. `offset` is the position of this message's data in the memory file. Assumes
+// that all messages until then are as long as `item`. Does nothing for long messages; if the ring
+// wraps around before then, prefetches only the entry.
+void MessageSteps::prefetch_later_message(const MessageItem& item, std::uint64_t offset) const {
   constexpr std::uint64_t kDistance = 4;  // in messages
   if (item.bytes >= kLeastRead || !ring_.advances()) return;
   const Message& entry = item.mailbox->message(item.call->number + kDistance);
@@ -119,8 +123,7 @@ void MessageSteps::prefetch_later_message(const MessageItem& item) const {
                               offsetof(Message, payload) + sizeof(StagedMessage));
   const std::uint64_t distance = kDistance * StagingRing::size_of(item.bytes);
   if (*item.in_ring + distance + item.bytes > kMessageRingBytes) return;
-  reduce::prefetch_for_stores(node_.memory(node_.rank()).at(item.message->offset + distance),
-                              item.bytes);
+  reduce::prefetch_for_stores(node_.memory(node_.rank()).at(offset + distance), item.bytes);
 }
 
 // One fence for all peers orders the stores before the checks for sleepers.

@@ -57,7 +57,7 @@ class MessageSteps {
   [[nodiscard]] bool copy_whole(MessageItem& item);
   void finish(MessageItem& item);
   void stage(MessageItem& item);
-  void prefetch_later_message(const MessageItem& item) const;
+  void prefetch_later_message(const MessageItem& item, std::uint64_t offset) const;
   void complete_send(MessageItem& item);
   [[nodiscard]] bool can_fill(const MessageItem& item) const;
   void fill(MessageItem& item);
