@@ -223,11 +223,13 @@ RankFunction peer_ends(Ending ending) {
     Messages messages(session, group);
     if (world.rank == 0) {
       succeed(messages.send(1, 100'000, hcclFloat32, 1, stream));
+      world.board->counter(0) = 1;
       expect_sync_fails(stream);
       expect_failed(group, hcclSystemError, 1);
       expect_usable_remains(session, group, stream, hcclSystemError);
       return;
     }
+    world.board->await(0, 1);
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     if (ending == Ending::dies) kill(getpid(), SIGKILL);
     succeed(ending == Ending::destroys ? hcclCommDestroy(group.handle)
