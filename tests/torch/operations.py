@@ -299,7 +299,7 @@ def sparse_sums() -> None:
         expected[other] = other + 1
     expected[10] = size
     assert torch.equal(tensor.to_dense(), expected)
-    raises(TypeError, "can only sum", lambda: dist.all_reduce(tensor, op=dist.ReduceOp.MAX))
+    raises(TypeError, "supports only ReduceOp.SUM", lambda: dist.all_reduce(tensor, op=dist.ReduceOp.MAX))
 
 
 def sequence_numbers() -> None:
