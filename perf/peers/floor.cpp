@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lays out the bytes that each collective must read and write. Threads claim them tile by tile.
+// Divides the reads and writes that a collective cannot avoid into tiles, which threads claim.
 #include "floor.h"
 
 #include "floor_kernel.h"

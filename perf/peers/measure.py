@@ -84,8 +84,8 @@ class Cell:
 
 
 def iterations_for(seconds, estimates):
-    """Returns the number of iterations that take the fastest side about `seconds`. `estimates` are nanoseconds per
-    call."""
+    """Returns the number of iterations that the fastest side completes in about `seconds`. `estimates` are
+    nanoseconds per call."""
     return max(2, math.ceil(1.1 * seconds * 1e9 / min(estimates)))
 
 

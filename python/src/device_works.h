@@ -27,8 +27,9 @@ class DeviceWorks {
   // Returns the operations that use these bytes, except the operations of the group `own`.
   [[nodiscard]] std::vector<c10::intrusive_ptr<Work>> users_of(const MemoryRange& range,
                                                                const UnfinishedWorks* own);
-  // Blocks until the operations that use these bytes have run, and ends them. Throws nothing: each
-  // Work stores its error. The caller must not hold the lock of a process group.
+  // Blocks until the operations that use these bytes have run, then completes them, as
+  // Work::complete() does. Throws nothing: each Work stores its error. The caller must not hold the
+  // lock of a process group.
   void complete_users_of(const MemoryRange& range);
   // Does the same for the operations on any HPU tensor.
   void complete_all();

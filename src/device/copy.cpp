@@ -35,7 +35,8 @@ constexpr std::size_t kPiece = ArenaView::kLongestSpan;
                    "; free memory on this host"));
 }
 
-// Shorter copies than this do not check pages, because a system call costs less than the check.
+// If the caller has not checked the host's pages, copies shorter than this use pread() or pwrite(),
+// because the system call costs less than the check.
 constexpr std::size_t kLeastCheckedCopy = 32 << 10;
 
 // Returns whether plain loads and stores can access both sides of a copy without a fault, which

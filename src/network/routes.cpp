@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses, for each peer, the first transport in the list that reaches the peer.
+// Chooses, for each peer, the first registered transport that reaches it.
 #include "network/routes.h"
 
 #include "base/error.h"

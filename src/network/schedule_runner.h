@@ -27,7 +27,7 @@ class Scratch {
   std::uint64_t capacity_ = 0;
 };
 
-// A call and the schedule that runs it. `header` precedes the data on each connection.
+// A call, its plan and its buffers. `header` precedes the data on each connection.
 struct PlannedCall {
   const planner::Plan& plan;
   const CollectiveCall& call;

@@ -160,7 +160,7 @@ RANK_TEST(Streams, QueueThousandsOfOperationsBeforeTheFirstWait, std::vector{2, 
   }
 }
 
-// A queued all-reduce of 64 MiB must complete without another library call.
+// A queued all-reduce of 64 MiB must complete while no thread waits for it.
 RANK_TEST(Streams, ProgressWithoutAWaiter, 4) {
   constexpr std::size_t kCount = std::size_t{16} << 20;
   const DeviceMemory send(session.device(), kCount * 4);

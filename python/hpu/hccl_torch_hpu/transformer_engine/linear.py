@@ -104,7 +104,7 @@ class Linear(torch.nn.Module):
 
     def forward(self, inp: torch.Tensor, weight: torch.Tensor | None = None, bias: torch.Tensor | None = None,
                 is_first_microbatch: bool | None = None) -> Any:
-        """Returns the product ``[..., out_features]``, and the bias if the module returns it.
+        """Returns ``[..., out_features]``: the product plus the bias, or with `return_bias` both, not added.
 
         Args:
             weight, bias: used instead of the module's own.
