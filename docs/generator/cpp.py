@@ -9,7 +9,7 @@ OPENING, CLOSING = "({[", ")}]"
 
 # The placeholders for expressions. A key is a whole expression without spaces, or the name of the function that it calls.
 NAMES = {
-    "system_error_text": "system error", "advice_on": "advice", "advice_on_mapping": "advice", "advice_on_thread": "advice", "gai_strerror(status)": "system error", "error.message()": "system error",
+    "send_bytes": "bytes", "describe(idle_elsewhere)": "ranks", "system_error_text": "system error", "advice_on": "advice", "advice_on_mapping": "advice", "advice_on_thread": "advice", "gai_strerror(status)": "system error", "error.message()": "system error",
     "error.what()": "reason", "own.text": "reason", "failure->text": "reason", "leader.why()": "reason",
     "where": "address", "to_text": "address", "to_text(gid.kind)": "kind", "row.algorithm->name": "algorithm", "session.remote": "address",
     "interface.address.host_text()": "address", "entry.address.host_text()": "address", "address.host_text()": "address",

@@ -58,7 +58,7 @@ struct Range {
 };
 
 // ready(), reduce() and share() queue work and do not block. Work that is queued on the compute
-// stream after reduce() sees gradients summed over all ranks.
+// stream after reduce() sees the gradients in owned() summed over all ranks.
 class GradientSync {
  public:
   GradientSync() = default;

@@ -38,7 +38,7 @@ void initialize(const Layout& layout, std::uint64_t seed, float* parameters);
 
 // Totals over samples. They are integers, so summing them over ranks is exact in any order.
 struct Score {
-  // The maximum loss that is added for one sample. Two million such losses fit into the sum.
+  // Only losses below this are added. The sum has room for two million of them.
   static constexpr double kHighestLoss = 16384;
 
   std::int64_t loss = 0;     // in units of 2^-28

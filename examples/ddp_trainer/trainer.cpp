@@ -68,7 +68,7 @@ EpochReport Trainer::run_epoch(int epoch, const StepDone& step_done) {
   sum_over_ranks({&score_, &tested_});
   if (const std::int64_t diverged = score_.diverged + tested_.diverged; diverged > 0) {
     throw SharedError(text("the training diverged in epoch ", epoch, ": ", diverged,
-                           " samples have a loss that is NaN or above ", Score::kHighestLoss,
+                           " samples have a loss that is NaN or at least ", Score::kHighestLoss,
                            "; give a lower --rate"));
   }
   EpochReport report;

@@ -221,8 +221,8 @@ hcclResult_t hcclBarrier(hcclComm_t comm, void* stream_handle);
 
 // ---- Point to point and groups ----------------------------------------------------------------
 
-// Sends `count` elements to rank `peer`, which must receive the same count and type. Between two
-// ranks, sends and receives match in the order of the calls, regardless of streams. A send
+// Sends `count` elements to rank `peer`, which must receive the same count and type. The sends of a
+// rank to a peer match the peer's receives in the order of the calls, regardless of streams. A send
 // completes when its buffer may be overwritten, which may be as late as the peer's receive. Outside
 // a group, the send occupies its stream until then. A rank may send to itself only within a group:
 // on each stream, its first send to itself is paired with its first receive from itself, and so on.

@@ -44,7 +44,7 @@ inline void check_reduction(hcclRedOp_t operation, hcclDataType_t type) {
   }
 }
 
-// Returns the device address behind `address` if that is in a host view; otherwise returns
+// If `address` is in a host view, returns the device address behind it; otherwise returns
 // `address`.
 [[nodiscard]] inline std::uint64_t behind_view(const comm::Communicator& communicator,
                                                std::uint64_t address) {

@@ -58,9 +58,9 @@ void load_config();
 // Returns the configuration in force. If there is none, first calls load_config().
 [[nodiscard]] std::shared_ptr<const Config> config();
 
-// Configures the log from its environment variables if no configuration is in force: synInitialize
-// has not been called, or has failed because of another variable. Throws Error(hcclInvalidArgument)
-// if HCCL_DEBUG_FILE cannot be opened.
+// Configures the log from its environment variables if no configuration is in force, as before the
+// first config() or load_config(), or if these have failed because of another variable. Throws
+// Error(hcclInvalidArgument) if HCCL_DEBUG_FILE cannot be opened.
 void load_log_settings();
 
 // Returns Config::strict of the configuration in force. Takes no lock.

@@ -39,14 +39,14 @@ FileDescriptor create_memory_file(const char* name, std::uint64_t bytes) {
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
       bytes > limit.rlim_cur) {  // ftruncate would raise SIGXFSZ
-    throw Error(hcclOutOfMemory,
-                text("cannot resize shared memory to ", bytes, " bytes: files are limited to ",
-                     limit.rlim_cur, " bytes; raise ulimit -f or lower HCCL_DEVICE_MEMORY"));
+    throw Error(hcclOutOfMemory, text("cannot set the size of shared memory to ", bytes,
+                                      " bytes: files are limited to ", limit.rlim_cur,
+                                      " bytes; raise ulimit -f or lower HCCL_DEVICE_MEMORY"));
   }
   if (retried([&] { return ftruncate(file.get(), static_cast<off_t>(bytes)); }) != 0) {
-    throw Error(hcclOutOfMemory,
-                text("cannot resize shared memory to ", bytes, " bytes: ", system_error_text(errno),
-                     "; ", advice_on(errno, "lower HCCL_DEVICE_MEMORY")));
+    throw Error(hcclOutOfMemory, text("cannot set the size of shared memory to ", bytes,
+                                      " bytes: ", system_error_text(errno), "; ",
+                                      advice_on(errno, "lower HCCL_DEVICE_MEMORY")));
   }
   if (fcntl(file.get(), F_ADD_SEALS, kSeals) != 0) {
     throw Error(hcclSystemError, text("cannot seal shared memory: ", system_error_text(errno), "; ",

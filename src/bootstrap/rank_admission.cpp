@@ -142,7 +142,8 @@ bool RankAdmission::is_taken_at_its_word(const FrameConnection& connection) cons
 }
 
 // Returns why the peer's user may not join, or an empty text. Any process can find the port of
-// HCCL_COMM_ID, so the user of every peer on this machine is checked, even if there is a key.
+// HCCL_COMM_ID, so the user of each peer on this machine is checked even if there is a key, unless
+// the kernel or a sandbox does not report users.
 std::string RankAdmission::wrong_user(const FrameConnection& connection) const {
   if (id_.kind != UniqueId::Kind::fixed_address || !peer_is_local(connection.fd())) return {};
   const SocketOwner owner = tcp_peer_owner(connection.fd());

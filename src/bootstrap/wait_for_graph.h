@@ -11,7 +11,7 @@
 
 namespace hccl::bootstrap {
 
-// A rank's call that is in progress or has just completed.
+// A call that is in progress on a rank, or one of the last collectives that the rank completed.
 struct Waiting {
   std::string position;      // "op 3 of stream 0"; empty for messages, which have none
   std::string call;          // describes the call; empty if the rank is in no call

@@ -82,7 +82,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   [[nodiscard]] bool host_is_waiting() const noexcept {
     return waiting_host_threads_.load(std::memory_order_relaxed) != 0;
   }
-  // Lets the queue grow to kLongQueue entries before it counts as full. Call it for ranks that
+  // Lets the queue grow to kLongQueue commands before it counts as full. Call it for ranks that
   // share cores, which gain more from starting calls early than from keeping the queue in the
   // cache.
   void keep_long_queue() noexcept {

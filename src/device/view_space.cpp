@@ -61,7 +61,7 @@ std::byte* ViewSpace::address_at(std::uint64_t offset) noexcept {
       refused_.store(true, std::memory_order_relaxed);
       log(LogLevel::info, "device", "cannot reserve ", bytes_,
           " bytes of address space: ", system_error_text(errno),
-          "; calls treat host views of device memory as other host memory; raise ulimit -v "
+          "; calls treat host views of device memory like any other host memory; raise ulimit -v "
           "so that ",
           2 * length, " bytes of address space are free");
       return nullptr;

@@ -50,7 +50,7 @@ class ExchangeWait {
   PendingMessages& pending_;
   const GroupLookahead& ahead_;
   StallTimer timer_;
-  const MessageItem* suspect_ = nullptr;  // the item that the last check found to be blocked
+  const MessageItem* suspect_ = nullptr;  // the item last found blocked by a collective
   Deadline certain_ = Deadline::never();  // when suspect_ is considered permanently blocked
 };
 

@@ -112,9 +112,9 @@ void MessageSteps::offer(MessageItem& item) {
 
 // Prefetches the memory to which a later message will be written when it is offered: its entry in
 // the mailbox and its part of the message ring. The stores then seldom wait for cache lines that
-// the receiver has read. `offset` is the position of this message's data in the memory file. Assumes
-// that all messages until then are as long as `item`. Does nothing for long messages; if the ring
-// wraps around before then, prefetches only the entry.
+// the receiver has read. `offset` is the position of this message's data in the memory file.
+// Assumes that all messages until then are as long as `item`. Does nothing for long messages; if
+// the ring wraps around before then, prefetches only the entry.
 void MessageSteps::prefetch_later_message(const MessageItem& item, std::uint64_t offset) const {
   constexpr std::uint64_t kDistance = 4;  // in messages
   if (item.bytes >= kLeastRead || !ring_.advances()) return;

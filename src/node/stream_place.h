@@ -9,7 +9,8 @@ namespace hccl::node {
 class Lane;
 class PendingMessages;
 
-// The sends and receives run directly before the next collective on the stream's lane.
+// The place of a group of sends and receives in the order of its stream: directly before the next
+// collective on the stream's lane.
 struct StreamPlace {
   std::uint32_t ordinal = 0;           // of the stream's lane, or of the lane it would get
   const Lane* lane = nullptr;          // null if no collective has been queued on the stream
