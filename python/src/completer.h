@@ -27,7 +27,7 @@ class Completer {
   Completer(const Completer&) = delete;
   Completer& operator=(const Completer&) = delete;
 
-  // The maximum time for which callbacks can delay a group's shutdown.
+  // The longest time for which one drain() or stop() waits for callbacks.
   static constexpr std::chrono::seconds kDrainTimeout{5};
 
   // Blocks until all posted operations have ended and no callback is running, but for at most

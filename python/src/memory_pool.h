@@ -14,7 +14,7 @@
 namespace hccl_torch {
 
 // A forked child has private copies of the blocks allocated with `is_kept`, and cannot allocate
-// any. Thread safety: any thread.
+// blocks. Thread safety: any thread.
 class MemoryPool {
  public:
   struct Usage {

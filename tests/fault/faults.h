@@ -39,8 +39,8 @@ void expect_missing_rank(hcclResult_t result);
   return {.environment = std::move(environment), .capture_stderr = true};
 }
 
-// Returns a value for HCCL_TIMEOUT after which ranks that run have done their part of a call.
-// Sanitizers make them several times slower.
+// Returns a value for HCCL_TIMEOUT within which each rank that is neither stopped nor late does its
+// part of a call. Sanitizers make ranks several times slower.
 [[nodiscard]] inline std::string short_timeout() { return sanitized() ? "8" : "2"; }
 
 // Gives this rank a node of its own. Must precede the rank's first call into the library.

@@ -80,7 +80,7 @@ void run_lifecycle(const Session& session, const Group& control, synStreamHandle
     for (int call = 0; call < 3; ++call)
       succeed(hcclRecv(device, 3, hcclFloat32, peer, communicator, own));
   }
-  // Wait until every rank has completed its operations: an abort would fail unfinished ones.
+  // Wait first: an abort would also fail operations that another rank has not completed.
   succeed(hcclBarrier(control.handle, stream));
   succeed(synStreamSynchronize(stream));
   if (round % 2 == 0) succeed(synStreamDestroy(own));

@@ -47,7 +47,7 @@ class MatrixBuilder {
 
  private:
   // Returns whether to run only a sample. A sanitizer checks memory, not arithmetic, so a sample
-  // suffices. More than kFullSize ranks run no code that kFullSize ranks do not run. On several
+  // suffices. With more than kFullSize ranks, no type or reduction runs additional code. On several
   // nodes, each rank interprets the plans of all ranks, which would take minutes for every type and
   // reduction. In the last two cases, HCCL_TEST_SCALE=2 runs everything.
   [[nodiscard]] bool samples() const {
