@@ -103,12 +103,14 @@ PlanSteps MultiNodeBackend::plan_of(const PlanRequest& request) const {
 
 CallPath MultiNodeBackend::path_of(const CollectiveCall& call) const {
   if (!CallParts::can_divide(layout_, call)) return network_->path_of(call);
-  const bool all = CallParts(layout_, call, 0).uses_all_columns();
+  const char* between_nodes = "the first ranks of the nodes";
+  if (CallParts(layout_, call, 0).uses_all_columns())
+    between_nodes = "the ranks with the same local rank";
+  else if (call.traits().has_root())
+    between_nodes = "the ranks with the root's local rank";
   return {std::string(kTwoLevel),
-          text("each node combines the data of its ranks in shared memory, and ",
-               all ? "the ranks with the same local rank on all nodes exchange"
-                   : "the first rank of each node exchanges",
-               " the results")};
+          text("the ranks of each node exchange data through shared memory; between the nodes, ",
+               between_nodes, " exchange data")};
 }
 
 }  // namespace hccl::multinode
