@@ -147,8 +147,8 @@ synStatus SYN_API_CALL synDeviceGetPCIBusId(char* pPciBusId, int len, synDeviceI
 synStatus SYN_API_CALL synDeviceMalloc(synDeviceId deviceId, uint64_t size, uint64_t reqAddr,
                                        uint32_t flags, uint64_t* buffer);
 
-// Frees the allocation that starts at `buffer`. Work that is already queued may still use the
-// memory.
+// Frees the allocation that starts at `buffer`. Work that is already queued can still use the
+// memory: it is released only after this work has completed.
 // Errors: synInvalidArgument if `buffer` is not the start of an allocation.
 synStatus SYN_API_CALL synDeviceFree(synDeviceId deviceId, uint64_t buffer, uint32_t flags);
 

@@ -57,6 +57,8 @@ class Peer:
 
     def why_not(self, binaries, program, ranks, collective):
         """Returns the reason why the library cannot be measured, or an empty string."""
+        if not self.launcher and program != "collectives":
+            return f"{self.title} (no driver for this comparison)"
         if not os.access(self.driver(binaries, program), os.X_OK):
             return f"{self.title} (not installed)"
         if collective in self.lacks:

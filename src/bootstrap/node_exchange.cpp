@@ -198,7 +198,7 @@ std::shared_ptr<FrameConnection> NodeExchange::connect_to_leader() {
       client_.wait_for_verdict(
           {hcclSystemError, text("rank ", rank_, " cannot reach the unix socket of ",
                                  rank_text(leader_, leader.process), ": ", system_error_text(errno),
-                                 "; run all ranks in one network namespace")});
+                                 "; run all ranks of a node in one network namespace")});
     }
     client_.wait(kShortagePause);
     socket = connect_to_node(leader.node_socket);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop reports connections, and accept4 accepts them, because Asio's own accept sets
-// close-on-exec only in a second system call.
+// Asio only reports that connections are waiting. accept4() accepts them, because Asio's own accept
+// does not set close-on-exec.
 #include "bootstrap/pending_connections.h"
 
 #include "base/errno_advice.h"

@@ -266,8 +266,8 @@ CallPart CallParts::short_all_gather_part(std::uint64_t index) const {
   }
 }
 
-// First, each column gathers the blocks of its ranks. Then the ranks of each node gather the blocks
-// of all nodes, one node at a time.
+// First, the ranks of each column gather their blocks. Then the ranks of every node gather the
+// blocks of one node after another.
 CallPart CallParts::all_gather_part(std::uint64_t index) const {
   const std::uint64_t block = block_elements_ * element_bytes_;
   const std::uint64_t of_node = block * static_cast<std::uint64_t>(layout_->local_ranks());
@@ -284,8 +284,8 @@ CallPart CallParts::all_gather_part(std::uint64_t index) const {
   return part;
 }
 
-// First, the ranks of each node reduce the blocks for all nodes, one node at a time. Then each
-// column reduces the blocks for its ranks.
+// First, the ranks of every node reduce-scatter the blocks for one destination node after another.
+// Then the ranks of each column reduce-scatter these partial results.
 CallPart CallParts::reduce_scatter_part(std::uint64_t index) const {
   const std::uint64_t block = block_elements_ * element_bytes_;
   const std::uint64_t of_node = block * static_cast<std::uint64_t>(layout_->local_ranks());
@@ -300,8 +300,9 @@ CallPart CallParts::reduce_scatter_part(std::uint64_t index) const {
   return part;
 }
 
-// First, the ranks of each node exchange the blocks for all nodes, one node at a time. Each rank
-// then holds its node's blocks for all ranks of its column, and the columns exchange these blocks.
+// First, the ranks of every node exchange the blocks for one destination node after another. Each
+// rank then holds its node's blocks for all ranks of its column, and the ranks of each column
+// exchange these blocks.
 CallPart CallParts::block_exchange_part(std::uint64_t index) const {
   const std::uint64_t of_node =
       block_elements_ * static_cast<std::uint64_t>(layout_->local_ranks());

@@ -41,8 +41,9 @@ class StallReports {
 
   using Link = std::shared_ptr<bootstrap::ControlLink>;
 
-  // Call before any call runs. `link` returns the link to the other nodes, or null when the link
-  // has ended. `judge` names the process that gives verdicts, for error texts.
+  // Must be called before the first collective or message starts. `link` returns the link to the
+  // other nodes, or null when the link has ended. `judge` names the process that gives verdicts,
+  // for error texts.
   void attach(std::function<Link()> link, std::string judge) {
     link_ = std::move(link);
     judge_ = std::move(judge);

@@ -42,7 +42,7 @@ void set_up_container() {
   require(mount("proc", "/proc", "proc", 0, nullptr) == 0, "a private /proc");
   require(mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=64m") == 0, "a small /dev/shm");
   const rlimit locked{8U << 20, 8U << 20};
-  require(setrlimit(RLIMIT_MEMLOCK, &locked) == 0, "setting the limit of locked memory");
+  require(setrlimit(RLIMIT_MEMLOCK, &locked) == 0, "setting the limit on locked memory");
   drop_ptrace();
   require(getpid() == 1, "the first process of its namespace");
 }

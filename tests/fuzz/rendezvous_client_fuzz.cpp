@@ -86,7 +86,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const fuzz::Step& step : fuzz::read_play(fuzz::bytes_of(data, size), kMostSteps)) {
     server.perform(step);
   }
-  // Leaves the rank's messages unread, like a stopped server.
+  // The rank sees the end of the connection, and the messages that it sends stay unread.
   shutdown(connection.far.get(), SHUT_WR);
   join(std::move(connection.near));
   connection.far.reset();

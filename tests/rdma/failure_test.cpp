@@ -214,7 +214,7 @@ TEST_F(RdmaRefusals, AnInvalidGidIndexIsReportedToThePeer) {
 TEST_F(RdmaRefusals, TheLockedMemoryLimitIsNamed) {
   const auto texts = texts_of([](int) { limit_locked_memory(64 << 10); });
   for (const std::string& text : texts) {
-    EXPECT_TRUE(contains(text, "the limit of locked memory is 64 KiB")) << text;
+    EXPECT_TRUE(contains(text, "the limit on locked memory is 64 KiB")) << text;
     EXPECT_TRUE(contains(text, "ulimit -l")) << text;
   }
 }

@@ -23,7 +23,7 @@ struct Cause {
 
 constexpr const char* kReport = "report this with the versions of hccl, the kernel and the driver";
 constexpr const char* kSameVersion = "install the same version of hccl on all ranks";
-constexpr const char* kSeePeer = "look at the other rank's messages";
+constexpr const char* kSeePeer = "see the error text or the log of the other rank";
 constexpr const char* kSeeKernel = "look for the device in the output of `dmesg`";
 constexpr const char* kNothing = "no action is needed";
 constexpr const char* kUnused = "it concerns a verbs feature that hccl does not use";
@@ -190,7 +190,7 @@ std::string memlock_advice(std::size_t bytes, int error_number, const std::strin
   const std::string failure = text("cannot register ", bytes, " bytes with ", device, ": ",
                                    system_error_text(error_number));
   if (error_number == ENOMEM && limit != RLIM_INFINITY) {
-    return text(failure, "; the limit of locked memory is ", size_text(limit),
+    return text(failure, "; the limit on locked memory is ", size_text(limit),
                 ": raise `ulimit -l` (for a container: --ulimit memlock=-1), or run without RoCE: "
                 "HCCL_IB_DISABLE=1");
   }

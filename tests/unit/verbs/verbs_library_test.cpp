@@ -115,7 +115,7 @@ TEST(VerbsErrors, HaveSeverityForEveryEvent) {
 
 TEST(VerbsErrors, NameMemlockLimit) {
   EXPECT_EQ(memlock_advice(1 << 20, ENOMEM, "rxe0", 64 << 10),
-            "cannot register 1048576 bytes with rxe0: Cannot allocate memory; the limit of locked "
+            "cannot register 1048576 bytes with rxe0: Cannot allocate memory; the limit on locked "
             "memory is 64 KiB: raise `ulimit -l` (for a container: --ulimit memlock=-1), or "
             "run without RoCE: HCCL_IB_DISABLE=1");
   EXPECT_TRUE(contains(memlock_advice(1, ENOMEM, "rxe0", 8 << 20), "is 8 MiB:"));
