@@ -16,6 +16,14 @@ constexpr std::size_t kMostOfARank = 64;
 // idle, none of them is suspected.
 constexpr std::size_t kMaxSuspects = 4;
 
+// Orders the positions of a stream by their numbers: "op 9 of stream 0" is shorter than "op 10 of
+// stream 0".
+struct EarlierPosition {
+  bool operator()(const std::string& a, const std::string& b) const {
+    return a.size() != b.size() ? a.size() < b.size() : a < b;
+  }
+};
+
 bool calls(const std::vector<Waiting>& said) {
   return std::ranges::any_of(said,
                              [](const Waiting& one) { return !one.call.empty() && !one.done; });
@@ -37,8 +45,8 @@ std::string WaitForGraph::mismatch() const {
 }
 
 std::string WaitForGraph::difference(std::string (*what)(const Waiting&)) const {
-  std::map<std::string, std::map<std::string, std::set<int>>>
-      at;  // by position, then by what(call)
+  // By position, then by what(call).
+  std::map<std::string, std::map<std::string, std::set<int>>, EarlierPosition> at;
   for (const auto& [rank, all] : said_) {
     for (const Waiting& one : all) {
       if (!one.position.empty() && !one.call.empty()) at[one.position][what(one)].insert(rank);

@@ -52,8 +52,8 @@ class WaitForGraph {
       const std::function<std::string(const std::vector<int>&)>& describe) const;
 
  private:
-  // Describes what each rank does at the first position where what(call) differs between ranks.
-  // Returns an empty text if there is none.
+  // Describes what each rank does at a position where what(call) differs between ranks: at the
+  // earliest such position of a stream. Returns an empty text if there is none.
   [[nodiscard]] std::string difference(std::string (*what)(const Waiting&)) const;
   [[nodiscard]] std::set<int> reached_from(int asker) const;
   // Returns whether the rank waits at the position and its program can make no other call.

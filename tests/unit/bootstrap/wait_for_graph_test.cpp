@@ -67,6 +67,16 @@ TEST(WaitForGraph, ReportsCycle) {
       "ranks that wait for each other (rank 0 in reduce for rank 1; rank 1 in send for rank 0)");
 }
 
+TEST(WaitForGraph, ReportsTheEarliestMismatchOfAStream) {
+  WaitForGraph ranks;
+  for (const int number : {10, 9}) {
+    const std::string position = "op " + std::to_string(number) + " of stream 0";
+    ranks.add(0, {position, "barrier()", "dissemination", {1}});
+    ranks.add(1, {position, "all_reduce(8, float, sum)", "ring", {0}});
+  }
+  EXPECT_EQ(ranks.mismatch().rfind("op 9 of stream 0: ", 0), 0U) << ranks.mismatch();
+}
+
 Waiting message(const std::string& call, int awaited, const std::string& blocks) {
   Waiting waiting{"", call, "", {awaited}};
   waiting.blocks = blocks;
