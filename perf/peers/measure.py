@@ -43,6 +43,7 @@ class Cell:
         self.iterations = 0
         self.ours = []
         self.default = []
+        self.default_label = ""
         self.peers = {}  # label -> samples of the settings that were raced
         self.gloo = {}  # the same for Gloo's algorithms
         self.floors = {}
@@ -54,9 +55,14 @@ class Cell:
         return min(samples.items(), key=lambda item: statistics.median(item[1])) if samples else (None, [])
 
     @property
+    def settings(self):
+        """Returns the samples of the settings that were raced and, if they were taken, those of the default."""
+        return {self.default_label: self.default, **self.peers} if self.default and self.default_label else self.peers
+
+    @property
     def best(self):
         """Returns the name and the samples of the fastest peer."""
-        return self.best_of({**self.peers, **self.gloo})
+        return self.best_of({**self.settings, **self.gloo})
 
     @property
     def floor(self):
@@ -71,7 +77,7 @@ class Cell:
     def as_json(self):
         return {"collective": self.collective, "ranks": self.ranks, "bytes": self.size,
                 "iterations": self.iterations, "ours_ns": self.ours, "mpi_default_ns": self.default,
-                "peers_ns": self.peers, "gloo_ns": self.gloo, "best": self.best[0], "floor_ns": self.floors, "floor_best": self.floor[0],
+                "mpi_default_setting": self.default_label, "peers_ns": self.peers, "gloo_ns": self.gloo, "best": self.best[0], "floor_ns": self.floors, "floor_best": self.floor[0],
                 "ours_undisturbed_ns": self.quiet, "hccl_perf_ns": self.perf}
 
     @classmethod
@@ -80,6 +86,7 @@ class Cell:
         cell.iterations, cell.ours, cell.default = row["iterations"], row["ours_ns"], row["mpi_default_ns"]
         cell.peers, cell.gloo, cell.floors = row["peers_ns"], row.get("gloo_ns", {}), row["floor_ns"]
         cell.quiet, cell.perf = row["ours_undisturbed_ns"], row["hccl_perf_ns"]
+        cell.default_label = row.get("mpi_default_setting", "")
         return cell
 
 
@@ -112,6 +119,7 @@ class Race:
             estimates.update(chosen)
         self.cell.iterations = iterations_for(seconds, [ours, *estimates.values()])
         if with_default and field.default:
+            self.cell.default_label = field.default.label
             if field.default in estimates:
                 self.cell.default = self.cell.peers[field.default.label]
             else:

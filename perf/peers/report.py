@@ -88,7 +88,7 @@ def table_of(section, cells):
     peer, default = ("Open MPI best", "default") if section in FLOORS else ("fastest peer", "Open MPI 4 default")
     for cell in cells:
         ratios = ratios_of(cell)
-        label, best = cell.best_of(cell.peers)
+        label, best = cell.best_of(cell.settings)
         gloo_label, gloo = cell.best_of(cell.gloo)
         rows.append({
             "bytes": show_size(cell.size), "calls": f"{cell.iterations:,}", "hccl": show_time(cell.ours),

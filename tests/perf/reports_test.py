@@ -106,8 +106,14 @@ class BenchPlot(unittest.TestCase):
         fills = [dot.get("fill") for dot in svg.find(f"{SVG}g").iter(f"{SVG}circle")]
         self.assertEqual(fills, [bench_plot.BEST, bench_plot.SLOWER])
 
+    def test_the_default_counts_even_if_the_first_pass_did_not_choose_it(self):
+        made = cell("reduce", 8, 1024, [10], [20])
+        made.default, made.default_label = [16], "Open MPI 4, default"
+        self.assertEqual(made.best, ("Open MPI 4, default", [16]))
+
     def test_cells_round_trip_through_json(self):
         before = cell("reduce", 8, 1024, [10, 12], [20, 20], [5, 6])
+        before.default_label = "Open MPI 4, default"
         before.iterations, before.default, before.quiet, before.perf = 7, [30, 31], [9, 8], [11, 13]
         before.gloo = {"ring": [14, 15]}
         self.assertEqual(measure.Cell.from_json(before.as_json()).as_json(), before.as_json())
