@@ -83,55 +83,77 @@ FailureLog::Lines FailureLog::lines_for(const FailedCall& call, TimePoint now) {
   return lines;
 }
 
-void FailureLog::keep(const FailedCall& call, TimePoint now) {
-  const std::size_t length = std::min(call.text.size(), kept_.text.size());
-  std::copy_n(call.text.data(), length, kept_.text.data());
-  kept_.call = call;
-  kept_.call.text = call.text.substr(0, length);
-  kept_.time = now;
-  kept_.thread = pthread_self();
+FailureLog::Try* FailureLog::place_of_try() {
+  const auto is_own = [](const Try& kept) { return kept.is_of_this_thread(); };
+  const auto is_free = [](const Try& kept) { return kept.call.function == nullptr; };
+  auto* place = std::ranges::find_if(kept_, is_own);
+  if (place == kept_.end()) place = std::ranges::find_if(kept_, is_free);
+  return place == kept_.end() ? nullptr : place;
 }
 
-void FailureLog::take_kept(Try& kept) {
-  if (kept_.call.function == nullptr) return;
-  kept = kept_;
+bool FailureLog::keep(const FailedCall& call, TimePoint now) {
+  const std::lock_guard lock(mutex_);
+  Try* const place = place_of_try();
+  if (place == nullptr || place->is_again(call)) return false;
+  const std::size_t length = std::min(call.text.size(), place->text.size());
+  std::copy_n(call.text.data(), length, place->text.data());
+  place->call = call;
+  place->call.text = call.text.substr(0, length);
+  place->time = now;
+  place->thread = pthread_self();
+  return true;
+}
+
+bool FailureLog::take_kept(Try& kept) {
+  auto* const found =
+      std::ranges::find_if(kept_, [](const Try& one) { return one.call.function != nullptr; });
+  if (found == kept_.end()) return false;
+  kept = *found;
   kept.call.text = {kept.text.data(), kept.call.text.size()};
   kept.lines = lines_for(kept.call, kept.time);
-  kept_.call = {};
+  found->call = {};
+  return true;
+}
+
+void FailureLog::write_kept_tries() {
+  Try kept{};
+  const auto take = [&] {
+    const std::lock_guard lock(mutex_);
+    return take_kept(kept);
+  };
+  while (take()) write(kept.call, kept.lines);
 }
 
 void FailureLog::note(const FailedCall& call, TimePoint now) noexcept {
   if (!log_enabled(call.level)) return;
-  Try kept{};
+  if (call.tries && keep(call, now)) return;
+  write_kept_tries();
   Lines lines;
   {
     const std::lock_guard lock(mutex_);
-    const bool is_new_try = call.tries && !kept_.is_again(call);
-    if (!is_new_try || kept_.thread != pthread_self()) take_kept(kept);
-    if (is_new_try) {
-      keep(call, now);
-    } else {
-      lines = lines_for(call, now);
-    }
+    lines = lines_for(call, now);
   }
-  write(kept);
   write(call, lines);
 }
 
 void FailureLog::forgive() noexcept {
   const std::lock_guard lock(mutex_);
-  if (kept_.thread == pthread_self()) kept_.call = {};
+  for (Try& kept : kept_) {
+    if (kept.is_of_this_thread()) kept.call = {};
+  }
 }
 
 void FailureLog::flush() noexcept {
-  Try kept{};
-  {
-    const std::unique_lock lock(mutex_, std::try_to_lock);
-    if (!lock.owns_lock()) return;
-    take_kept(kept);
+  for (std::size_t at = 0; at < kMostTries; ++at) {
+    Try kept{};
+    {
+      const std::unique_lock lock(mutex_, std::try_to_lock);
+      if (!lock.owns_lock()) return;
+      if (!take_kept(kept)) break;
+    }
+    if (log_would_wait()) return;
+    write(kept.call, kept.lines);
   }
-  if (kept.call.function != nullptr && log_would_wait()) return;
-  write(kept);
   for (std::size_t at = 0; at <= kEntries; ++at) {
     Entry repeated;
     std::uint64_t withheld = 0;
@@ -155,10 +177,6 @@ void FailureLog::write(const FailedCall& call, const Lines& lines) {
   write_repeats(lines.evicted);
   write_withheld(lines.withheld);
   if (lines.failure) write_failure(call, lines.repeats);
-}
-
-void FailureLog::write(const Try& kept) {
-  if (kept.call.function != nullptr) write(kept.call, kept.lines);
 }
 
 void FailureLog::write_failure(const FailedCall& call, std::uint64_t repeats) {

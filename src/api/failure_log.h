@@ -43,16 +43,18 @@ class FailureLog {
   // The maximum number of lines about failures per kPeriod. Further failures are counted but not
   // logged.
   static constexpr int kMostLines = 20;
+  // As many threads as a node has devices.
+  static constexpr std::size_t kMostTries = 8;
 
   // Logs a failed call, or counts it (see kPeriod and kMostLines). Keeps a failed try
-  // (FailedCall::tries) instead of logging it. forgive() drops the kept try. If the next try of the
-  // same thread fails in another way, that failure replaces the kept try. The kept try is logged
-  // when its thread repeats it or fails in a call that is not a try, when another thread fails in
-  // any call, or when flush() is called.
+  // (FailedCall::tries) instead of logging it: the last one of each thread, of at most kMostTries
+  // threads. forgive() drops the kept try of its thread. All kept tries are logged when a thread
+  // repeats its kept try, when any thread fails in a call that is not a try, when there is no room
+  // for another try, or when flush() is called.
   void note(const FailedCall& call, TimePoint now) noexcept;
-  // Drops the kept try if the calling thread made it. Call when a try of this thread has succeeded.
+  // Drops the kept try of the calling thread. Call when a try of this thread has succeeded.
   void forgive() noexcept;
-  // Logs the kept try and, for each failure, the number of repetitions not logged yet. Does not
+  // Logs the kept tries and, for each failure, the number of repetitions not logged yet. Does not
   // block: omits lines that would have to wait for another thread or for the reader of stderr.
   void flush() noexcept;
 
@@ -77,24 +79,33 @@ class FailureLog {
     std::uint64_t repeats = 0;   // of the failure, since it was last logged
   };
 
-  // The kept try.
+  // A kept try.
   struct Try {
-    FailedCall call;  // function null: no try is kept
+    FailedCall call;  // function null: no try is kept here
     std::array<char, LastError::kCapacity> text{};
     TimePoint time;
     pthread_t thread = 0;
     Lines lines;
 
+    [[nodiscard]] bool is_of_this_thread() const {
+      return call.function != nullptr && pthread_equal(thread, pthread_self()) != 0;
+    }
     [[nodiscard]] bool is_again(const FailedCall& other) const {
-      return call.function == other.function && thread == pthread_self() &&
+      return call.function == other.function &&
              std::string_view(text.data(), call.text.size()) == other.text;
     }
   };
 
+  // Keeps the try in place of this thread's kept try. Returns false, and keeps nothing, if the
+  // thread repeats its kept try or if there is no room.
+  [[nodiscard]] bool keep(const FailedCall& call, TimePoint now);
+  void write_kept_tries();
+
   // Call with the lock held.
-  void keep(const FailedCall& call, TimePoint now);
-  // Moves the kept try, with the lines to write, to `kept`. Does nothing if no try is kept.
-  void take_kept(Try& kept);
+  // Returns the place for a try of this thread, or null if there is no room.
+  [[nodiscard]] Try* place_of_try();
+  // Moves one kept try, with the lines to write, to `kept`. Returns false if no try is kept.
+  [[nodiscard]] bool take_kept(Try& kept);
   [[nodiscard]] Lines lines_for(const FailedCall& call, TimePoint now);
   // Returns the entry of the failure. If the failure has none, gives it an unused entry, or the
   // entry whose failure was logged longest ago. The old content moves to `evicted`.
@@ -103,7 +114,6 @@ class FailureLog {
 
   // Call without the lock.
   static void write(const FailedCall& call, const Lines& lines);
-  static void write(const Try& kept);
   static void write_failure(const FailedCall& call, std::uint64_t repeats);
   static void write_repeats(const Entry& entry);
   static void write_withheld(std::uint64_t withheld);
@@ -113,7 +123,7 @@ class FailureLog {
   TimePoint period_start_;
   int lines_ = 0;               // in this period
   std::uint64_t withheld_ = 0;  // failures in this period that were not logged
-  Try kept_{};
+  std::array<Try, kMostTries> kept_{};
 };
 
 }  // namespace hccl::api

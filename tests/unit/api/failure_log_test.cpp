@@ -8,9 +8,12 @@
 
 #include <array>
 #include <atomic>
+#include <barrier>
 #include <fstream>
+#include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -152,6 +155,36 @@ TEST_F(FailureLogTest, SuccessOfAnotherThreadForgivesNothing) {
   std::thread([&] { log.forgive(); }).join();
   log.flush();
   EXPECT_NE(captured.next_write().find("module 0 is held"), std::string::npos);
+}
+
+TEST_F(FailureLogTest, OmitsTriesOfThreadsThatTryAtTheSameTime) {
+  log.note(held("module 0 is held"), kStart);
+  std::thread([&] {
+    log.note(held("module 1 is held"), kStart);
+    log.forgive();
+  }).join();
+  log.forgive();
+  log.flush();
+  EXPECT_EQ(captured.next_write(), "");
+}
+
+TEST_F(FailureLogTest, LogsKeptTriesBeforeTheyRunOutOfRoom) {
+  constexpr std::size_t kThreads = FailureLog::kMostTries + 1;
+  std::barrier all_failed(static_cast<std::ptrdiff_t>(kThreads));  // so that all threads exist
+  std::vector<std::jthread> threads;
+  for (std::size_t thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&, thread] {
+      log.note(held("module " + std::to_string(thread) + " is held"), kStart);
+      all_failed.arrive_and_wait();
+    });
+  }
+  threads.clear();
+  log.flush();
+  std::set<std::string> lines;
+  for (std::size_t thread = 0; thread < kThreads; ++thread) lines.insert(captured.next_write());
+  EXPECT_EQ(lines.size(), kThreads);
+  EXPECT_FALSE(lines.contains(""));
+  EXPECT_EQ(captured.next_write(), "");
 }
 
 TEST_F(FailureLogTest, SuccessForgivesOnlyTries) {
