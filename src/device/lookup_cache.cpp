@@ -16,12 +16,15 @@ std::uint64_t next_cache_number() {
 
 }  // namespace
 
-constinit thread_local std::array<LookupCache::CachedEntry, 4> LookupCache::cached_entries{};
+LookupCache::CachedEntry* LookupCache::own_entries() noexcept {
+  constinit static thread_local std::array<CachedEntry, kEntries> entries{};
+  return entries.data();
+}
 
 LookupCache::LookupCache() noexcept : number_(next_cache_number()) {}
 
 void LookupCache::insert(std::uint64_t version, const Entry& entry) const noexcept {
-  cached_entries[next_cached_entry++ % cached_entries.size()] = {number_, version, entry};
+  own_entries()[next_cached_entry++ % kEntries] = {number_, version, entry};
 }
 
 }  // namespace hccl::device

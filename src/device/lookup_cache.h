@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace hccl::device {
@@ -24,8 +25,11 @@ class LookupCache {
   // Returns the calling thread's entry that contains `offset`, or null. Ignores entries that were
   // inserted for another `version` of the allocations.
   [[nodiscard]] const Entry* find(std::uint64_t version, std::uint64_t offset) const noexcept {
-    for (const auto& [cache, inserted, entry] : cached_entries) {
-      if (cache == number_ && inserted == version && offset >= entry.first && offset < entry.end)
+    const CachedEntry* const first = own_entries();
+    for (const CachedEntry* cached = first; cached != first + kEntries; ++cached) {
+      const Entry& entry = cached->entry;
+      if (cached->cache == number_ && cached->version == version && offset >= entry.first &&
+          offset < entry.end)
         return &entry;
     }
     return nullptr;
@@ -39,7 +43,10 @@ class LookupCache {
     std::uint64_t version = 0;
     Entry entry;
   };
-  static constinit thread_local std::array<CachedEntry, 4> cached_entries;
+  static constexpr std::size_t kEntries = 4;
+  // Returns the calling thread's entries. Not inline, because in a shared library, an inlined loop
+  // would look up the address of thread-local memory for each entry.
+  [[nodiscard, gnu::noinline]] static CachedEntry* own_entries() noexcept;
 
   const std::uint64_t number_;  // identifies the arena in the threads' entries
 };
