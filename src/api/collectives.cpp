@@ -39,12 +39,11 @@ void check_buffers(const comm::Communicator& communicator, const CollectiveCall&
   check_memory(communicator, call.send, send_bytes, "sendbuff");
   if (!receives(call, communicator.rank())) return;
   check_memory(communicator, call.recv, recv_bytes, "recvbuff");
-  if (is_in_place(call, communicator.rank(), communicator.size())) return;
-  // If the buffers overlap in any other way, the output would overwrite input that has not been
-  // read yet.
   const std::uint64_t begin = std::max(call.send, call.recv);
   const std::uint64_t end = std::min(call.send + send_bytes, call.recv + recv_bytes);
-  if (begin >= end) return;
+  // If buffers that are not in place overlap, the output would overwrite input that has not been
+  // read yet.
+  if (begin >= end || is_in_place(call, communicator.rank(), communicator.size())) return;
   throw Error(hcclInvalidArgument,
               text("sendbuff and recvbuff overlap by 0x", std::hex, end - begin,
                    " bytes; use separate buffers or the in-place form"));
