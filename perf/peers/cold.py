@@ -4,7 +4,7 @@
 turn, and all-reduces whose buffers are allocated just before the call and freed after it. Every sample comes from a new job.
 
 Prints Markdown to standard output and progress to standard error. docs/performance.md describes what is measured. On
-two idle cores a run takes about six minutes."""
+two idle cores, a run takes about eleven minutes."""
 import argparse
 import json
 import os
@@ -28,6 +28,8 @@ REALLOCATED = [(16, 64 * KIB, 4), (16, 1 * MIB, 4), (4, 32 * MIB, 4)]
 # The maximum ratio of hccl's time to the fastest peer's, by size and round.
 MUST = {(1 * MIB, 1): 1.0, (1 * MIB, 2): 0.6, (32 * MIB, 1): 1.0, (32 * MIB, 2): 0.5}
 WARM_MUST = 1.2  # maximum time of a round after the second, relative to the median of all those rounds
+MEMORY_MUST = 1.1  # maximum memory of hccl's processes, relative to the buffers, if the buffers take at least MEMORY_LEAST
+MEMORY_LEAST = 1024 * MIB
 
 
 def parse_arguments():
@@ -49,18 +51,21 @@ def parse_arguments():
 
 class Case:
     """One kind of walk with one number of ranks. `samples` maps a side's label to one list per job: the microseconds
-    per call of each round."""
+    per call of each round. `memory` maps it to one pair per job: the MiB of all processes and of their page tables, after
+    the last round."""
 
     def __init__(self, ranks, pairs, size, rounds, reallocates):
         self.ranks, self.pairs, self.size, self.rounds, self.reallocates = ranks, pairs, size, rounds, reallocates
         self.samples = {}
+        self.memory = {}
 
     @property
     def words(self):
         return [str(self.pairs), str(self.size), str(self.rounds)] + (["--reallocate"] if self.reallocates else [])
 
     @property
-    def memory(self):
+    def buffer_bytes(self):
+        """Returns the size of the buffers of all ranks that exist at the same time."""
         return 2 * self.ranks * self.size * (1 if self.reallocates else self.pairs)
 
     @property
@@ -78,8 +83,15 @@ class Case:
         peers = self.samples[self.best(number)]
         return statistics.median(a[number - 1] / b[number - 1] for a, b in zip(self.samples[label], peers))
 
+    def memory_median(self, label, index):
+        return statistics.median(pair[index] for pair in self.memory[label])
+
+    def memory_ratio(self, label):
+        """Returns the memory of all processes and their page tables, relative to that of the buffers."""
+        return statistics.median(sum(pair) for pair in self.memory[label]) * MIB / self.buffer_bytes
+
     def goals(self):
-        """Returns [(text, whether the goal is reached)] for hccl on device memory."""
+        """Returns [(text, whether the goal is reached)] for hccl: times on device memory, memory on both kinds."""
         what = f"{self.pairs} pairs of {show_size(self.size)}, {self.ranks} ranks"
         verdicts = []
         for number in self.columns if not self.reallocates else []:
@@ -91,6 +103,11 @@ class Case:
                 warm = statistics.median(times[number - 1] / statistics.median(times[2:]) for times in self.samples["hccl"])
                 verdicts.append((f"{what}, round {number}: {warm:.2f} times the median of rounds 3 to {self.rounds}, "
                                  f"must be at most {WARM_MUST}", warm <= WARM_MUST))
+        for label in self.memory if self.buffer_bytes >= MEMORY_LEAST else []:
+            if label.startswith("hccl"):
+                ratio = self.memory_ratio(label)
+                verdicts.append((f"{what}, memory of {label}: {ratio:.2f} times that of the buffers, must be at most {MEMORY_MUST}",
+                                 ratio <= MEMORY_MUST))
         return verdicts
 
     def show(self):
@@ -98,12 +115,17 @@ class Case:
         rows = [[label, *(f"{self.median(label, number):,.0f}" for number in self.columns)] for label in self.samples]
         rows += [[f"{label} / fastest peer", *(f"{self.ratio(label, number):.2f}" for number in self.columns)]
                  for label in self.samples if label.startswith("hccl")]
-        return "\n\n".join([f"### {self.pairs} pairs of {show_size(self.size)}, {kind}, {self.ranks} ranks",
-                            table(["us per call in round", *map(str, self.columns)], rows)])
+        parts = [f"### {self.pairs} pairs of {show_size(self.size)}, {kind}, {self.ranks} ranks",
+                 table(["us per call in round", *map(str, self.columns)], rows)]
+        if self.memory:
+            rows = [[label, f"{self.memory_median(label, 0):,.0f}", f"{self.memory_median(label, 1):,.0f}",
+                     f"{self.memory_ratio(label):.2f}"] for label in self.memory]
+            parts.append(table(["memory after the last round", "MiB of all processes", "MiB of page tables", "sum / buffers"], rows))
+        return "\n\n".join(parts)
 
     def as_json(self):
         return {"ranks": self.ranks, "pairs": self.pairs, "bytes": self.size, "reallocates": self.reallocates,
-                "us_per_call": self.samples}
+                "us_per_call": self.samples, "memory_mib": self.memory}
 
 
 def sides_of(options, ranks):
@@ -125,12 +147,14 @@ def sides_of(options, ranks):
 
 
 def run_job(label, argv, environment):
-    """Returns each round's microseconds per call."""
+    """Returns each round's microseconds per call, and the MiB of all processes and of their page tables, or an empty list
+    if the walk reallocates."""
     done = subprocess.run(argv, check=False, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, preexec_fn=end_with_parent, timeout=600)
     if done.returncode != 0:
         sys.exit(f"bench: {label}: exit status {done.returncode}: {done.stderr.strip()}")
-    return [float(word) for word in done.stdout.split()]
+    times, memory = (done.stdout.split("\n") + [""])[:2]
+    return [float(word) for word in times.split()], [float(word) for word in memory.split()]
 
 
 def cases_of(options):
@@ -139,9 +163,9 @@ def cases_of(options):
     cases = [Case(ranks, *walk, reallocates) for ranks in options.ranks
              for reallocates, walks in ((False, WALKS), (True, REALLOCATED)) for walk in walks]
     for case in cases:
-        if case.memory > available / 2:
+        if case.buffer_bytes > available / 2:
             progress(f"{case.pairs} pairs of {show_size(case.size)}, {case.ranks} ranks: left out for lack of memory")
-    return [case for case in cases if case.memory <= available / 2]
+    return [case for case in cases if case.buffer_bytes <= available / 2]
 
 
 def main():
@@ -161,7 +185,10 @@ def main():
             progress(f"{case.pairs} pairs of {show_size(case.size)}, {case.ranks} ranks: job {number + 1} of {options.rounds}")
             for label in rotated(list(sides), number):
                 argv, environment = sides[label]
-                case.samples[label].append(run_job(label, [*argv, *case.words], environment))
+                times, memory = run_job(label, [*argv, *case.words], environment)
+                case.samples[label].append(times)
+                if memory:
+                    case.memory.setdefault(label, []).append(memory)
     progress("")
     verdicts = [verdict for case in cases for verdict in case.goals()]
     command = " ".join(["./dev bench --cold", *options.shown])

@@ -4,7 +4,9 @@
 #pragma once
 
 #include "addresses.h"
+#include "memory_use.h"
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -77,10 +79,27 @@ inline double time_calls(WalkLibrary& library, std::span<const WalkLibrary::Pair
   return time.count();
 }
 
-// Returns each round's microseconds per call.
-inline std::vector<double> walk(WalkLibrary& library, const Walk& plan,
-                                std::span<const float> input) {
-  std::vector<double> times(plan.rounds);
+// Returns the sum of the memory that the processes of all ranks use now.
+inline MemoryUse memory_of_all(WalkLibrary& library) {
+  const MemoryUse mine = memory_in_use();
+  const std::array<float, 2> numbers{mine.pages, mine.page_tables};
+  const WalkLibrary::Pair pair = library.allocate(numbers);
+  library.all_reduce(pair, numbers.size());
+  library.finish_calls();
+  const std::vector<float> sums = library.read(pair.output, numbers.size());
+  library.release(pair);
+  return {sums[0], sums[1]};
+}
+
+struct WalkResult {
+  std::vector<double> times;  // microseconds per call in each round
+  MemoryUse memory;           // after the last round; not measured if the walk reallocates
+};
+
+inline WalkResult walk(WalkLibrary& library, const Walk& plan, std::span<const float> input) {
+  WalkResult result;
+  std::vector<double>& times = result.times;
+  times.resize(plan.rounds);
   std::vector<WalkLibrary::Pair> pairs(plan.pairs);
   if (plan.reallocates) {
     for (double& time : times) {
@@ -93,14 +112,17 @@ inline std::vector<double> walk(WalkLibrary& library, const Walk& plan,
   } else {
     for (WalkLibrary::Pair& pair : pairs) pair = library.allocate(input);
     for (double& time : times) time = time_calls(library, pairs, input.size());
+    result.memory = memory_of_all(library);
     for (const WalkLibrary::Pair& pair : pairs) library.release(pair);
   }
   for (double& time : times) time /= static_cast<double>(plan.pairs);
-  return times;
+  return result;
 }
 
 // Warms the library up with short calls, and measures a walk. Rank 0 prints each round's
-// microseconds per call, all on one line. Returns the number of wrong elements after one more call.
+// microseconds per call, all on one line. Unless the walk reallocates, rank 0 prints a second line:
+// the MiB that the processes of all ranks and their page tables take up. Returns the number of
+// wrong elements after one more call.
 inline std::uint64_t measure_walk(WalkLibrary& library, const Walk& plan, int rank, int ranks) {
   constexpr int kShortCalls = 200;
   std::vector<float> input(plan.bytes / sizeof(float));
@@ -109,7 +131,7 @@ inline std::uint64_t measure_walk(WalkLibrary& library, const Walk& plan, int ra
   const WalkLibrary::Pair small = library.allocate(start);
   for (int call = 0; call < kShortCalls; ++call) library.all_reduce(small, start.size());
   library.finish_calls();
-  const std::vector<double> times = walk(library, plan, input);
+  const WalkResult result = walk(library, plan, input);
   const WalkLibrary::Pair pair = library.allocate(input);
   library.all_reduce(pair, input.size());
   library.finish_calls();
@@ -120,8 +142,11 @@ inline std::uint64_t measure_walk(WalkLibrary& library, const Walk& plan, int ra
   library.release(pair);
   library.release(small);
   if (rank == 0) {
-    for (const double time : times) std::printf("%.1f ", time);
+    for (const double time : result.times) std::printf("%.1f ", time);
     std::printf("\n");
+    if (!plan.reallocates)
+      std::printf("%.1f %.1f\n", static_cast<double>(result.memory.pages),
+                  static_cast<double>(result.memory.page_tables));
   }
   return wrong;
 }
