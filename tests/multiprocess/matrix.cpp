@@ -74,7 +74,8 @@ class MatrixBuilder {
       add(type, reduction, in_place, counts[turn_ % counts.size()]);
     }
     // In host memory, the largest counts of wide types need several slices of a staging buffer.
-    constexpr std::array kPlaces{Placement::host, Placement::mixed, Placement::view};
+    constexpr std::array kPlaces{Placement::host, Placement::mixed, Placement::view,
+                                 Placement::pinned};
     const Placement placement = kPlaces[turn_ % kPlaces.size()];
     add(type, reduction, in_place, kSmallCounts[turn_ % kSmallCounts.size()], placement);
     add(type, reduction, in_place, counts[(turn_ + 1) % counts.size()], placement);

@@ -43,6 +43,8 @@ Messages::Buffer& Messages::add(int peer, std::size_t bytes, bool received, std:
   const std::uint64_t mix = tag + 2 * static_cast<std::uint64_t>(group_.rank) + (received ? 1 : 0);
   const Placement place = placement_of(placement_, mix);
   if (place == Placement::host) buffer.host = buffer.before;
+  if (place == Placement::pinned)
+    buffer.pinned = std::make_unique<PinnedMemory>(session_.device(), buffer.before);
   buffer.viewed = place == Placement::view;
   upload(stream, buffer.before, buffer.memory.address());
   return buffer;
@@ -50,6 +52,7 @@ Messages::Buffer& Messages::add(int peer, std::size_t bytes, bool received, std:
 
 void* Messages::Buffer::address() {
   if (!host.empty()) return host.data() + kMessageGuard;
+  if (pinned) return pinned->bytes().data() + kMessageGuard;
   if (viewed) return static_cast<std::byte*>(memory.view()) + kMessageGuard;
   return device_pointer(memory.address() + kMessageGuard);
 }
@@ -72,9 +75,13 @@ void Messages::verify_untouched(synStreamHandle stream) { compare(stream, true);
 
 void Messages::compare(synStreamHandle stream, bool untouched) {
   for (const Buffer& buffer : buffers_) {
-    std::vector<std::byte> after(buffer.host.empty() ? std::vector<std::byte>(buffer.before.size())
-                                                     : buffer.host);
-    if (buffer.host.empty()) download(stream, buffer.memory.address(), after);
+    std::vector<std::byte> after = buffer.host;
+    if (buffer.pinned) {
+      after.assign(buffer.pinned->bytes().begin(), buffer.pinned->bytes().end());
+    } else if (after.empty()) {
+      after.resize(buffer.before.size());
+      download(stream, buffer.memory.address(), after);
+    }
     succeed(synStreamSynchronize(stream));
     const auto& wanted = untouched ? buffer.before : buffer.expected;
     const auto [got, want] = std::mismatch(after.begin(), after.end(), wanted.begin());

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <vector>
 
 namespace hccl::test {
@@ -39,8 +40,9 @@ class Messages {
     Buffer(synDeviceId device, std::size_t bytes, int peer_in, bool received_in);
     DeviceMemory memory;
     std::vector<std::byte> before, expected;
-    std::vector<std::byte> host;  // the buffer if it is in host memory, else empty
-    bool viewed = false;          // the call gets the buffer's address in the host view
+    std::vector<std::byte> host;           // the buffer for Placement::host, else empty
+    std::unique_ptr<PinnedMemory> pinned;  // the buffer for Placement::pinned, else null
+    bool viewed = false;                   // the call gets the buffer's address in the host view
     [[nodiscard]] void* address();
     int peer;
     bool received;

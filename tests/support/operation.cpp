@@ -36,6 +36,10 @@ Region make_region(std::size_t offset, std::size_t payload) {
   return region;
 }
 
+bool is_in_host_memory(Placement place) {
+  return place == Placement::host || place == Placement::pinned;
+}
+
 // Stores `elements` elements at `where`. words_of(first, words) must fill `words` with consecutive
 // elements from index `first`.
 template <class WordsOf>
@@ -57,7 +61,8 @@ Operation make_operation(Collective collective, std::size_t count, hcclDataType_
 }
 
 Placement placement_of(Placement placement, std::uint64_t mix) {
-  constexpr std::array kWays{Placement::device, Placement::host, Placement::view};
+  constexpr std::array kWays{Placement::device, Placement::host, Placement::view,
+                             Placement::pinned};
   return placement == Placement::mixed ? kWays[mix % kWays.size()] : placement;
 }
 
@@ -66,10 +71,11 @@ std::string describe(const Operation& operation) {
               traits(operation.collective).reduces ? join(" ", name_of(operation.reduction)) : "",
               traits(operation.collective).has_root() ? join(" root ", operation.root) : "",
               operation.in_place ? " in place" : "",
-              operation.placement == Placement::device ? ""
-              : operation.placement == Placement::host ? " in host memory"
-              : operation.placement == Placement::view ? " in host views"
-                                                       : " in memory of all kinds",
+              operation.placement == Placement::device   ? ""
+              : operation.placement == Placement::host   ? " in host memory"
+              : operation.placement == Placement::pinned ? " in memory from synHostMalloc"
+              : operation.placement == Placement::view   ? " in host views"
+                                                         : " in memory of all kinds",
               " at offset ", operation.offset, " (seed ", operation.seed, ")");
 }
 
@@ -98,6 +104,10 @@ OperationRun::OperationRun(const Session& session, const Group& group, const Ope
     input(group.rank, first, words);
   };
   store(send_elements(), own, operation.type, send_.before.data() + send_start_);
+  if (send_place_ == Placement::pinned)
+    send_.pinned = std::make_unique<PinnedMemory>(session.device(), send_.before);
+  if (receive_place_ == Placement::pinned && !operation.in_place)
+    receive_.pinned = std::make_unique<PinnedMemory>(session.device(), receive_.before);
 }
 
 Placement OperationRun::place(std::size_t buffer) const {
@@ -187,12 +197,16 @@ hcclResult_t OperationRun::queue(synStreamHandle stream) {
 void OperationRun::queue_upload(synStreamHandle stream) {
   send_.after = send_.before;
   receive_.after = receive_.before;
-  if (send_place_ != Placement::host) upload(stream, send_.before, send_memory_.address());
-  if (receive_place_ != Placement::host) upload(stream, receive_.before, receive_memory_.address());
+  for (Region* region : {&send_, &receive_}) {
+    if (region->pinned) std::ranges::copy(region->before, region->host());
+  }
+  if (!is_in_host_memory(send_place_)) upload(stream, send_.before, send_memory_.address());
+  if (!is_in_host_memory(receive_place_))
+    upload(stream, receive_.before, receive_memory_.address());
 }
 
 void* OperationRun::address(Region& region, const DeviceMemory& memory, Placement place) {
-  if (place == Placement::host) return region.after.data();
+  if (is_in_host_memory(place)) return region.host();
   return place == Placement::view ? memory.view() : memory.pointer();
 }
 
@@ -236,8 +250,8 @@ hcclResult_t OperationRun::queue_collective(synStreamHandle stream) {
 }
 
 void OperationRun::queue_download(synStreamHandle stream) {
-  if (send_place_ != Placement::host) download(stream, send_memory_.address(), send_.after);
-  if (receive_place_ != Placement::host)
+  if (!is_in_host_memory(send_place_)) download(stream, send_memory_.address(), send_.after);
+  if (!is_in_host_memory(receive_place_))
     download(stream, receive_memory_.address(), receive_.after);
 }
 
@@ -247,8 +261,8 @@ void OperationRun::verify() const {
   std::vector<std::byte>& target = operation_.in_place ? expected_send : expected_receive;
   if (operation_.in_place && operation_.collective == Collective::reduce_scatter) {
     // The library may use the rest of the send buffer as scratch.
-    std::copy_n(send_.after.begin() + static_cast<std::ptrdiff_t>(send_.start), send_.length,
-                target.begin() + static_cast<std::ptrdiff_t>(send_.start));
+    std::ranges::copy(send_.result().subspan(send_.start, send_.length),
+                      target.begin() + static_cast<std::ptrdiff_t>(send_.start));
   }
   const bool planned = !operation_.nodes.empty() && traits(operation_.collective).reduces;
   const std::vector<std::uint64_t> outputs =
@@ -272,12 +286,12 @@ void OperationRun::verify_untouched() const {
 
 void OperationRun::compare(const Region& region, const std::vector<std::byte>& expected,
                            const char* which) const {
-  if (region.after == expected) return;
-  const auto [got, want] =
-      std::mismatch(region.after.begin(), region.after.end(), expected.begin());
-  const std::ptrdiff_t at = got - region.after.begin();
+  const std::span<const std::byte> result = region.result();
+  if (std::ranges::equal(result, expected)) return;
+  const auto [got, want] = std::mismatch(result.begin(), result.end(), expected.begin());
+  const std::ptrdiff_t at = got - result.begin();
   const auto wrong = static_cast<std::size_t>(std::inner_product(
-      region.after.begin(), region.after.end(), expected.begin(), std::size_t{0}, std::plus<>(),
+      result.begin(), result.end(), expected.begin(), std::size_t{0}, std::plus<>(),
       [](std::byte a, std::byte b) { return std::size_t{a != b}; }));
   require(false,
           join(describe(operation_), ": rank ", group_.rank, " of ", group_.size(), ": ", wrong,

@@ -11,15 +11,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace hccl::test {
 
-// The placement of buffers. `view` is device memory that is passed to the call by its address in
-// the host view. With `mixed`, each buffer of each rank has one of the other placements.
-enum class Placement { device, host, view, mixed };
+// The placement of buffers. `pinned` is host memory from synHostMalloc(). `view` is device memory
+// that is passed to the call by its address in the host view. With `mixed`, each buffer of each
+// rank has one of the other placements.
+enum class Placement { device, host, pinned, view, mixed };
 
 // Returns `placement` unless it is `mixed`. In that case, `mix` selects one of the other
 // placements.
@@ -51,6 +53,15 @@ struct Region {
   std::size_t length = 0;  // of the payload
   std::vector<std::byte> before;
   std::vector<std::byte> after;
+  std::unique_ptr<PinnedMemory> pinned;  // for Placement::pinned, in place of `after`
+
+  // Returns the call's buffer if it is in host memory.
+  [[nodiscard]] std::byte* host() { return pinned ? pinned->bytes().data() : after.data(); }
+  // Returns the content after the call.
+  [[nodiscard]] std::span<const std::byte> result() const {
+    if (pinned) return pinned->bytes();
+    return after;
+  }
 };
 
 class OperationRun {
@@ -96,7 +107,7 @@ class OperationRun {
   Region receive_;
   std::size_t send_start_;     // offset of the call's send buffer in its allocation
   std::size_t receive_start_;  // offset of the receive buffer
-  Placement send_place_;       // for Placement::host, the call's buffer is Region::after
+  Placement send_place_;
   Placement receive_place_;
   DeviceMemory send_memory_;
   DeviceMemory receive_memory_;  // unused in place, where send_memory_ has both buffers

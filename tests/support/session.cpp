@@ -104,6 +104,16 @@ void* DeviceMemory::view() const {
   return view;
 }
 
+PinnedMemory::PinnedMemory(synDeviceId device, std::span<const std::byte> content)
+    : device_(device) {
+  void* memory = nullptr;
+  succeed(synHostMalloc(device, content.size(), 0, &memory));
+  bytes_ = {static_cast<std::byte*>(memory), content.size()};
+  std::ranges::copy(content, bytes_.begin());
+}
+
+PinnedMemory::~PinnedMemory() { static_cast<void>(synHostFree(device_, bytes_.data(), 0)); }
+
 void synchronize(std::span<const synStreamHandle> streams) {
   for (synStreamHandle stream : streams) succeed(synStreamSynchronize(stream));
 }

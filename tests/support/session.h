@@ -9,6 +9,7 @@
 #include <synapse_api.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -90,6 +91,22 @@ class DeviceMemory {
   synDeviceId device_;
   std::size_t size_;
   std::uint64_t address_ = 0;
+};
+
+// Owns host memory from synHostMalloc().
+class PinnedMemory {
+ public:
+  // Copies `content` into the memory.
+  PinnedMemory(synDeviceId device, std::span<const std::byte> content);
+  ~PinnedMemory();
+  PinnedMemory(const PinnedMemory&) = delete;
+  PinnedMemory& operator=(const PinnedMemory&) = delete;
+
+  [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
+
+ private:
+  synDeviceId device_;
+  std::span<std::byte> bytes_;
 };
 
 // Waits for each stream, and requires success.
