@@ -40,7 +40,7 @@ class HostFaults : public Hosts, public testing::WithParamInterface<std::size_t>
   }
 
   std::optional<HostNetwork> network_;
-  const Progress progress_;
+  const Progress progress_{};
   std::vector<RankOutcome> outcomes_;
 };
 

@@ -65,7 +65,7 @@ class RdmaFaults : public OnRdmaHosts, public testing::WithParamInterface<std::s
   }
 
   const RdmaHosts hosts_;
-  const Progress progress_;
+  const Progress progress_{};
   std::vector<RankOutcome> outcomes_;
 };
 
