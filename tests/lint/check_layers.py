@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares every #include with the layer table of docs/architecture.md, which both defines and
-documents the rule."""
+"""Compares every #include, and the layers that each CMakeLists.txt links, with the layer table of
+docs/architecture.md, which both defines and documents the rule."""
 import re
 
 import tree
@@ -35,6 +35,8 @@ def row_of(path, rows):
 
 
 PRODUCT = ("src/", "transports/")
+# The folders of the system's own headers. Any other folder in angle brackets must be in the table.
+SYSTEM_FOLDERS = {"arpa", "asm", "linux", "net", "netinet", "sys"}
 
 
 def layer_of(folder):
@@ -56,17 +58,35 @@ def check(root):
             yield path, 1, "its folder is not in the layer table of docs/architecture.md"
             continue
         text = tree.without_comments(path.read_text())
+        if relative.startswith(PRODUCT):
+            for line, _ in tree.numbered_matches(r'^[ \t]*#[ \t]*include[ \t]+\w', text):
+                yield path, line, "an include must name its header: this check cannot follow macros"
         for line, match in tree.numbered_matches(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', text):
             reason = forbidden(match.group(1), match.group(2), folder, rows[folder], layers, third_party)
             if reason:
                 yield path, line, f"{folder} must not include {match.group(2)}: {reason}"
+    yield from check_linked_layers(root, rows)
+
+
+def check_linked_layers(root, rows):
+    """Compares the layers after DEPENDS in each call of hccl_layer() with the table."""
+    for folder, (layers, _) in rows.items():
+        path = root / folder / "CMakeLists.txt"
+        if not folder.startswith(PRODUCT) or not path.exists():
+            continue
+        call = re.search(r"hccl_layer\((.*?)\)\n", path.read_text() + "\n", re.S)
+        depends = re.search(r"\bDEPENDS\s+([a-z_\s]+)", call.group(1)) if call else None
+        linked = set(depends.group(1).split()) if depends else set()
+        if linked != (layers or set()):
+            yield path, 1, (f"links {', '.join(sorted(linked)) or 'no layer'}, but the layer table of docs/architecture.md "
+                            f"lists {', '.join(sorted(layers)) or 'none'}")
 
 
 def forbidden(quote, header, folder, row, layers, third_party):
     """Returns the reason why the folder must not include the header, or None if it may."""
     allowed_layers, allowed_third_party = row
     first = header.split("/")[0]
-    if quote == '"':
+    if quote == '"' or ("/" in header and first in layers and folder.startswith(PRODUCT)):
         if ".." in header.split("/"):
             return "an include must name the layer, not a parent path"
         if (folder + "/").startswith(PRODUCT) and "/" not in header:
@@ -76,9 +96,11 @@ def forbidden(quote, header, folder, row, layers, third_party):
             return "its row in the layer table does not list that layer"
         return None
     for name in third_party:
-        if (header == name or header.startswith(name.rstrip("/") + "/")) and allowed_third_party is not None \
-                and name not in allowed_third_party:
-            return "its row in the layer table does not list that library"
+        if header == name or header.startswith((name + "/", name + ".")):
+            permitted = allowed_third_party is None or name in allowed_third_party
+            return None if permitted else "its row in the layer table does not list that library"
+    if "/" in header and folder.startswith(PRODUCT) and first not in SYSTEM_FOLDERS:
+        return "the layer table lists no such library"
     return None
 
 

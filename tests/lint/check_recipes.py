@@ -25,11 +25,11 @@ class Recipe:
 RECIPES = (
     Recipe("An algorithm between nodes", 5, {"<name>": "pairwise"}, r"pairwise", ("src", "transports")),
     Recipe("A transport", 4, {"<name>": "tcp"}, r"\b(hccl_)?tcp\b", ("transports", "CMakeLists.txt", "src/CMakeLists.txt")),
-    Recipe("An environment variable", 6, {"<reader>": "device/runtime.cpp"}, r"\bHABANA_DISABLE_DOUBLE_SYN_INITIALIZE\b",
+    Recipe("An environment variable", 5, {"<reader>": "device/runtime.cpp"}, r"\bHABANA_DISABLE_DOUBLE_SYN_INITIALIZE\b",
            ("src", "transports", "tests/fuzz", "tests/unit", "tests/support", "docs/reference/environment.md")),
     Recipe("A collective", 9, {"<algorithm>": "pairwise"}, r"\b(all_to_all|hcclAlltoAll|pairwise_all_to_all)\b",
            ("src", "transports", "include/hccl/hccl.h")),
-    Recipe("A data type", 10, {"<family>": "half"}, r"\bhcclBfloat16\b",
+    Recipe("A data type", 9, {"<family>": "half"}, r"\bhcclBfloat16\b",
            ("src", "transports", "include", "perf/hccl_perf", "perf/programs", "python/src", "tests/support/scalar_fold.h",
             "tests/support/elements.cpp")),
 )

@@ -15,6 +15,7 @@ MAY_CATCH = {
     "src/api/guard.cpp": "the C boundary",
     "src/api/syn_memory.cpp": "runs a copy on a stream and records its outcome; copies before a rejected one complete first",
     "src/comm/communicator.h": "runs a communicator's work on a stream and sets its asynchronous error",
+    "src/comm/create_communicator.cpp": "reports the error to the other ranks before it rethrows",
     "src/comm/create_all.cpp": "passes the exception to the calling thread once all ranks have returned",
     "src/network/stream_connections.cpp": "asks the root server which call differs before it rethrows a mismatch",
     "src/network/message_probe.cpp": "a lost peer offers no message; other code raises the fault",
@@ -46,6 +47,8 @@ MAY_DEFINE_FUNCTION_MACROS = {
 }
 
 PRODUCT = ("src/", "transports/", "include/")
+# Files of the product other than sources: what builds it, and what it exports.
+OTHER_PRODUCT_FILES = {"CMakeLists.txt", ".clang-tidy", "exports.map", "unsupported_graphs.cpp.in"}
 
 # Matches the definition of a class that is not nested in another.
 CLASS = r"^(?:class|struct|enum class) (?:alignas\([^)]*\) )?(\w+)(?: final)?(?: :[^;{]*)? \{"
@@ -65,6 +68,9 @@ def check(root):
             yield from check_texts(path, text)
         yield from check_english(path, text)
     yield from check_class_names(root)
+    for path in tree.files(root, *(folder for folder in PRODUCT if (root / folder).exists())):
+        if path.suffix not in tree.SOURCE_SUFFIXES and path.name not in OTHER_PRODUCT_FILES:
+            yield path, 1, "a source must end in .h or .cpp, or the other checks would not read it"
     for path in tree.files(root):
         if path.name == "CMakeLists.txt" or path.suffix in tree.SCRIPT_SUFFIXES or path == root / "dev":
             yield from check_licence(path, path.read_text())
@@ -124,6 +130,8 @@ def check_product_code(path, name, code):
     if name != "src/base/config.cpp":
         for line, _ in tree.numbered_matches(r"\b(secure_)?getenv\s*\(|\benviron\b", code):
             yield path, line, "only src/base/config.cpp may read the environment"
+    for line, match in tree.numbered_matches(r"\b(?:std::)?(printf|puts|putchar|vprintf)\s*\(|\b(stdout|std::cout)\b", code):
+        yield path, line, f"{match.group(1) or match.group(2)}: the library writes nothing to standard output"
     if name not in MAY_DEFINE_FUNCTION_MACROS:
         for line, match in tree.numbered_matches(r"^[ \t]*#[ \t]*define[ \t]+(\w+)\(", code):
             yield path, line, f"function-like macro {match.group(1)}: write a function"
