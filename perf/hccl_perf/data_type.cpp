@@ -24,7 +24,8 @@ constexpr Synonym kTypeSynonyms[] = {
 };
 
 template <class Table>
-auto parse_names(const Table& table, const std::string& name, const char* what) {
+auto parse_names(const Table& table, const std::string& name, const char* what,
+                 const char* also = "") {
   std::vector<typename Table::value_type> chosen;
   std::string accepted;
   for (const auto& entry : table) {
@@ -33,7 +34,7 @@ auto parse_names(const Table& table, const std::string& name, const char* what) 
   }
   if (chosen.empty()) {
     throw UsageError(
-        text("'", name, "' is not a ", what, " of hccl-perf; use ", accepted, "or all"));
+        text("'", name, "' is not a ", what, " of hccl-perf; use ", accepted, "or all", also));
   }
   return chosen;
 }
@@ -57,7 +58,7 @@ std::vector<Reduction> parse_reductions(const std::string& name) {
   const auto named = [&](const Reduction& reduction) { return name == reduction.name; };
   if (const auto found = std::ranges::find_if(kBitReductions, named); found != kBitReductions.end())
     return {*found};
-  return parse_names(kReductions, name, "reduction");
+  return parse_names(kReductions, name, "reduction", ", or for integers bitand, bitor or bitxor");
 }
 
 void check_types(const std::vector<Reduction>& reductions, const std::vector<DataType>& types) {

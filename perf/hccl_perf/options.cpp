@@ -136,12 +136,14 @@ void choose_repeats(Options& options, const Written& written) {
   }
 }
 
-// Throws UsageError if two result files have the same path, or if an endless run (-N 0) is to write
-// results.
+// Throws UsageError if two result files have the same path, if a result file would replace the
+// baseline, or if an endless run (-N 0) is to write results.
 void check_results(const Options& options) {
   const std::vector<NamedReport> files = {
       {"--json", options.json_path}, {"--csv", options.csv_path}, {"--raw", options.raw_path}};
-  require_distinct(files);
+  std::vector<NamedReport> files_and_baseline = files;
+  files_and_baseline.push_back({"--compare", options.baseline_path});
+  require_distinct(files_and_baseline);
   for (const auto& [option, path] : files) {
     if (!path.empty() && options.cycles == 0) {
       throw UsageError(text("-N 0 runs forever, so ", option,

@@ -58,7 +58,7 @@ void add_operation_options(CLI::App& app, Options& options, Written& written) {
                  accepted_data_types() + " or all (float)")
       ->type_name("TYPE");
   app.add_option("-o,--op,--reduction_op", options.reduction_name,
-                 "sum, prod, min, max, avg or all (sum)")
+                 "sum, prod, min, max, avg or all; for integers also bitand, bitor or bitxor (sum)")
       ->type_name("OP");
   app.add_option("-r,--root,--test_root", written.root, "root rank, or all (0)")->type_name("RANK");
 }
