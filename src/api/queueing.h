@@ -55,6 +55,13 @@ inline void check_reduction(hcclRedOp_t operation, hcclDataType_t type) {
 inline void check_memory(const comm::Communicator& communicator, std::uint64_t address,
                          std::uint64_t bytes, const char* name) {
   if (device::is_device_address(address)) {
+    const device::Device& own = communicator.device();
+    if (device::device_of(address) != own.id()) {
+      throw Error(hcclInvalidArgument,
+                  text(name, " 0x", std::hex, address, std::dec, " is an address of device ",
+                       device::device_of(address), ", but the communicator belongs to device ",
+                       own.id(), "; pass memory of device ", own.id()));
+    }
     static_cast<void>(communicator.device().arena().resolve(address, bytes, name));
     return;
   }
