@@ -60,9 +60,10 @@ const char* short_host_name() noexcept {
 }  // namespace
 
 void configure_log(const Config& config) {
+  // First, because choosing the output may fail, and the failure is logged.
+  log_threshold.store(config.log_level, std::memory_order_relaxed);
   choose_log_output(config.log_file);
   static_cast<void>(short_host_name());
-  log_threshold.store(config.log_level, std::memory_order_relaxed);
 }
 
 void log_line(LogLevel level, const char* subsystem, const std::string& message) noexcept {
