@@ -38,7 +38,7 @@ void WaitForGraph::add(int rank, Waiting waiting) {
 
 std::string WaitForGraph::mismatch() const {
   const std::string calls = difference([](const Waiting& one) { return one.call; });
-  if (!calls.empty()) return calls + "; all ranks must make the same calls in the same order";
+  if (!calls.empty()) return calls + "; every rank must make the same calls in the same order";
   const std::string ways = difference(
       [](const Waiting& one) { return text("running ", one.call, " with ", one.algorithm); });
   return ways.empty() ? "" : ways + "; set the same HCCL_* variables on all ranks";

@@ -62,12 +62,12 @@ std::string why_unlike(int own_rank, const CallHeader& own, int peer, const Call
   }
   if (!are_alike) {
     return text("op ", own.number, ": rank ", own_rank, ' ', ours, " but rank ", peer, ' ',
-                describe(theirs.call()), "; all ranks must make the same calls in the same order");
+                describe(theirs.call()), "; every rank must make the same calls in the same order");
   }
   if (theirs.number != own.number) {
     return text("rank ", own_rank, " is in op ", own.number, " of a stream but rank ", peer,
                 " in op ", theirs.number, ", both ", ours,
-                "; all ranks must make the same calls on each stream");
+                "; every rank must make the same calls on each stream");
   }
   return text("op ", own.number, ", ", ours, ": rank ", own_rank, " and rank ", peer,
               " chose different algorithms; set the same HCCL_* variables on all ranks");

@@ -127,7 +127,7 @@ TEST(WaitForGraph, DifferentCallsAtOnePositionAreAMismatch) {
   EXPECT_EQ(ranks.mismatch(), "");
   ranks.add(3, {"op 1 of stream 0", "reduce(8, root 2)", "tree", {2}});
   EXPECT_EQ(ranks.mismatch(),
-            "op 1 of stream 0: rank 3 reduce(8, root 2) but ranks 0,1 reduce(8, root 0); all ranks "
+            "op 1 of stream 0: rank 3 reduce(8, root 2) but ranks 0,1 reduce(8, root 0); every rank "
             "must make the same calls in the same order");
 }
 

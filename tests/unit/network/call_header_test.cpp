@@ -35,7 +35,7 @@ TEST(CallHeader, NamesBothCallsOfMismatch) {
   theirs.root = 2;
   EXPECT_EQ(why_unlike(3, all_reduce(), 0, theirs),
             "op 41: rank 3 all_reduce(1025, float, sum) but rank 0 broadcast(1025, float, root 2); "
-            "all ranks must make the same calls in the same order");
+            "every rank must make the same calls in the same order");
 }
 
 TEST(CallHeader, DistinguishesOtherReasons) {
