@@ -5,6 +5,7 @@
 #include "api/handles.h"
 #include "api/version.h"
 #include "base/config.h"
+#include "comm/forced_names.h"
 
 #include <synapse_api.h>
 
@@ -14,7 +15,10 @@ using namespace hccl;
 using namespace hccl::api;
 
 synStatus SYN_API_CALL synInitialize(void) {
-  return syn_guard(__func__, [] { runtime().initialize(); });
+  return syn_guard(__func__, [] {
+    set_config_check(&comm::check_forced_names);
+    runtime().initialize();
+  });
 }
 
 synStatus SYN_API_CALL synDestroy(void) {
@@ -46,6 +50,7 @@ synStatus SYN_API_CALL synConfigurationSet(const char* configurationName, const 
   return syn_guard(__func__, [&] {
     require_pointer(configurationName, "configurationName");
     require_pointer(configValue, "configValue");
+    set_config_check(&comm::check_forced_names);
     set_configuration_value(configurationName, configValue);
   });
 }

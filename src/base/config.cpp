@@ -31,6 +31,7 @@ struct Store {
 };
 
 std::atomic<bool> strict{false};
+std::atomic<void (*)(const Config&)> config_check{nullptr};
 
 // The store is never destroyed, because the program's static destructors may call the library.
 Store& store() {
@@ -42,7 +43,7 @@ std::optional<std::string> raw_value(const std::map<std::string, std::string>& s
                                      const char* name) {
   const auto found = stored.find(name);
   if (found != stored.end()) return found->second;
-  if (const char* value = secure_getenv(name)) return value;
+  if (const char* value = secure_getenv(name); value != nullptr && *value != '\0') return value;
   return std::nullopt;
 }
 
@@ -51,7 +52,7 @@ std::optional<Error> parse_into(Config& result, const std::map<std::string, std:
   std::optional<Error> refusal;
   for (const Variable& variable : variables()) {
     const std::optional<std::string> value = raw_value(stored, variable.name);
-    if (!value || value->empty() || variable.reader.read(result, *value) || refusal) continue;
+    if (!value || variable.reader.read(result, *value) || refusal) continue;
     refusal.emplace(hcclInvalidArgument,
                     text(variable.name, '=', quoted(*value), " is not valid: set it to ",
                          variable.reader.accepted));
@@ -62,6 +63,7 @@ std::optional<Error> parse_into(Config& result, const std::map<std::string, std:
 Config parse(const std::map<std::string, std::string>& stored) {
   Config result;
   if (const auto refusal = parse_into(result, stored)) throw Error(*refusal);
+  if (const auto check = config_check.load()) check(result);
   return result;
 }
 
@@ -74,6 +76,8 @@ void put_in_force(Store& all, const std::map<std::string, std::string>& stored) 
 }
 
 }  // namespace
+
+void set_config_check(void (*check)(const Config&)) noexcept { config_check.store(check); }
 
 Config parse_environment() {
   Store& all = store();
@@ -110,6 +114,7 @@ std::optional<std::string> configuration_value(const std::string& key) {
   const std::lock_guard lock(all.mutex);
   auto value = raw_value(all.stored, key.c_str());
   if (!value && key == "HCCL_GAUDI_DIRECT") value = raw_value(all.stored, "HCCL_PEER_DIRECT");
+  if (!value && key == "HCCL_PEER_DIRECT") value = raw_value(all.stored, "HCCL_GAUDI_DIRECT");
   const auto unset = unset_value(key);
   if (!value) return unset;
   const bool is_flag = unset == "0" || unset == "1";

@@ -51,6 +51,10 @@ struct Config {
 // accepts.
 [[nodiscard]] Config parse_environment();
 
+// Sets a function that checks values that only higher layers know, such as the names of algorithms.
+// If a value is not valid, the function must throw an Error like that of parse_environment().
+void set_config_check(void (*check)(const Config&)) noexcept;
+
 // Parses the environment again and puts the result in force for this process. Called by
 // synInitialize. Throws like parse_environment().
 void load_config();

@@ -27,7 +27,6 @@
 namespace hccl::bootstrap {
 
 inline constexpr std::uint32_t kProtocolVersion = 3;
-inline constexpr int kMostRanks = 4096;
 inline constexpr std::size_t kMostBlob = std::size_t{1} << 20;
 
 using SocketName = Secret;  // 128 random bits that name an abstract unix socket

@@ -16,6 +16,7 @@ namespace hccl::bootstrap {
 
 struct RankTable;
 
+inline constexpr int kMostRanks = 4096;  // of a communicator
 inline constexpr std::size_t kMostAnnounced = 1024;
 
 struct Contribution {

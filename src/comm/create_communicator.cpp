@@ -6,11 +6,11 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "base/rank_text.h"
 #include "base/shared_memory.h"
 #include "base/text.h"
 #include "bootstrap/join.h"
 #include "bootstrap/server_registry.h"
+#include "comm/rank_blob.h"
 #include "comm/self_backend.h"
 #include "multinode/multi_node_backend.h"
 #include "network/network_backend.h"
@@ -19,66 +19,10 @@
 #include "planner/topology.h"
 
 #include <algorithm>
-#include <cstring>
 #include <set>
 
 namespace hccl::comm {
 namespace {
-
-constexpr int kMaxRanks = 4096;
-
-// The properties of a rank that the other ranks need. Bootstrap forwards them as opaque bytes.
-struct RankBlob {
-  static constexpr std::uint32_t kLayout = 3;
-  std::uint32_t layout = kLayout;
-  std::uint32_t module = 0;
-  std::uint64_t memory_bytes = 0;  // size of the rank's memory file
-  node::CpuAllowance cpus;
-
-  [[nodiscard]] static RankBlob of(device::Device& device) {
-    RankBlob blob;
-    blob.module = device.module();
-    blob.memory_bytes = device.arena().view()->bytes();
-    blob.cpus = node::CpuAllowance::of_this_thread();
-    return blob;
-  }
-};
-
-std::vector<std::byte> encode(const RankBlob& blob) {
-  std::vector<std::byte> bytes(sizeof blob);
-  std::memcpy(bytes.data(), &blob, sizeof blob);
-  return bytes;
-}
-
-std::string text_of(const bootstrap::RankInfo& member) {
-  return rank_text(member.rank, member.pid, member.host);
-}
-
-RankBlob decode(const bootstrap::RankInfo& member) {
-  RankBlob blob;
-  if (member.blob.size() == sizeof blob) std::memcpy(&blob, member.blob.data(), sizeof blob);
-  if (member.blob.size() != sizeof blob || blob.layout != RankBlob::kLayout) {
-    throw Error(hcclInvalidUsage,
-                text(text_of(member),
-                     " runs a different version of hccl; install the same version on all ranks"));
-  }
-  return blob;
-}
-
-// Checks the memory files of this node's ranks, and the file of the control block, which the lowest
-// of these ranks has created. Throws Error if a file is not safe to map.
-void inspect(const bootstrap::RankTable& table, int own_rank) {
-  const std::string& own_node = table.members[static_cast<std::size_t>(own_rank)].node;
-  int leader = -1;
-  int ranks = 0;
-  for (const bootstrap::RankInfo& member : table.members) {
-    if (member.node != own_node) continue;
-    if (ranks++ == 0) leader = member.rank;
-    require_sealed(member.memory, decode(member).memory_bytes, text_of(member));
-  }
-  require_sealed(table.control, node::ControlBlock::bytes(ranks),
-                 text_of(table.members[static_cast<std::size_t>(leader)]));
-}
 
 // Returns whether all calls must run by schedules, even on one node.
 bool needs_schedules(const Config& settings) {
@@ -162,7 +106,7 @@ void log_summary(const bootstrap::RankTable& table, const planner::Topology& top
 
 struct ChosenBackend {
   std::unique_ptr<Backend> backend;
-  const char* name;  // for the log
+  const char* name = "";  // for the log
 };
 
 // Chooses the back end for the ranks of `table`. Unless this is NodeBackend, also chooses a
@@ -179,13 +123,25 @@ ChosenBackend choose_backend(const Config& settings, int rank, bootstrap::RankTa
     return {std::make_unique<node::NodeBackend>(std::move(segment), options), "node"};
   }
   std::vector<std::string> texts;
-  for (const bootstrap::RankInfo& member : table.members) texts.push_back(text_of(member));
+  for (const bootstrap::RankInfo& member : table.members) texts.push_back(member_text(member));
   network->connect(table, topology, std::move(texts), std::move(segment));
   if (by_schedules || topology.ranks() == static_cast<int>(topology.nodes().size()))
     return {std::move(network), "schedules"};
   return {std::make_unique<multinode::MultiNodeBackend>(std::move(network),
                                                         share_of_caches(table, rank, allowances)),
           "two levels"};
+}
+
+// Reports that this rank has failed after all ranks had joined. Otherwise the other ranks would
+// wait for it in their first call. Does nothing if the network back end has taken the link.
+void report_failure(bootstrap::RankTable& table, int rank, const Error& error) {
+  if (!table.link.connection.socket.valid()) return;
+  bootstrap::ControlLink link(std::move(table.link),
+                              {.fault = [](hcclResult_t, const std::string&) {}});
+  link.raise(error.code(), [&] {
+    return text(member_text(table.members[static_cast<std::size_t>(rank)]),
+                " failed during initialisation: ", error.what());
+  });
 }
 
 std::shared_ptr<Communicator> join(const hcclUniqueId& id, int size, int rank,
@@ -198,21 +154,32 @@ std::shared_ptr<Communicator> join(const hcclUniqueId& id, int size, int rank,
     throw Error(hcclInvalidArgument,
                 text(ranks, " ranks on one node; start at most ", node::kMaxRanks, " on each"));
   };
-  bootstrap::RankTable table = bootstrap::join(
-      id, size, rank,
-      {encode(RankBlob::of(*device)), arena.view()->file().duplicate(),
-       [&](const Secret& secret) { return network->announce(secret); }, needs_schedules(*settings),
-       [&](const bootstrap::RankTable& joined) { inspect(joined, rank); }},
-      make_control, Deadline::after(settings->init_timeout));
-  const planner::Topology topology = topology_of(table);
   std::vector<node::CpuAllowance> allowances;
-  for_each_rank_of_node(table, rank, [&](const bootstrap::RankInfo& member) {
-    allowances.push_back(decode(member).cpus);
-  });
-  auto segment = join_node(table, rank, arena, allowances, !settings->cma_disable);
+  std::unique_ptr<node::NodeSegment> segment;
+  // If this throws, bootstrap::join() reports the error to the other ranks.
+  const auto enter_node = [&](const bootstrap::RankTable& joined) {
+    inspect(joined, rank);
+    for_each_rank_of_node(joined, rank, [&](const bootstrap::RankInfo& member) {
+      allowances.push_back(decode(member).cpus);
+    });
+    segment = join_node(joined, rank, arena, allowances, !settings->cma_disable);
+  };
+  bootstrap::RankTable table =
+      bootstrap::join(id, size, rank,
+                      {encode(RankBlob::of(*device, *settings)), arena.view()->file().duplicate(),
+                       [&](const Secret& secret) { return network->announce(secret); },
+                       needs_schedules(*settings), enter_node},
+                      make_control, Deadline::after(settings->init_timeout));
+  const planner::Topology topology = topology_of(table);
   const node::CoreCount cores = segment->cores();
-  ChosenBackend chosen = choose_backend(*settings, rank, table, topology, allowances,
-                                        std::move(segment), std::move(network));
+  ChosenBackend chosen;
+  try {
+    chosen = choose_backend(*settings, rank, table, topology, allowances, std::move(segment),
+                            std::move(network));
+  } catch (const Error& error) {
+    report_failure(table, rank, error);
+    throw;
+  }
   auto communicator = std::make_shared<Communicator>(
       id, size, rank, std::move(device), std::move(chosen.backend),
       std::make_unique<OperationLog>(*settings, rank, topology.local_rank(rank) == 0));
@@ -225,8 +192,10 @@ std::shared_ptr<Communicator> join(const hcclUniqueId& id, int size, int rank,
 
 std::shared_ptr<Communicator> create_communicator(const hcclUniqueId& id, int size, int rank,
                                                   std::shared_ptr<device::Device> device) {
-  if (size < 1 || size > kMaxRanks)
-    throw Error(hcclInvalidArgument, text("nranks is ", size, "; pass 1 to ", kMaxRanks));
+  if (size < 1 || size > bootstrap::kMostRanks) {
+    throw Error(hcclInvalidArgument,
+                text("nranks is ", size, "; pass 1 to ", bootstrap::kMostRanks));
+  }
   if (rank < 0 || rank >= size) {
     throw Error(hcclInvalidArgument,
                 text("rank is ", rank, ", but nranks is ", size, "; pass 0 to ", size - 1));

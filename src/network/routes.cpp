@@ -27,13 +27,14 @@ std::string all_transports() {
 
 Routes::Routes(std::shared_ptr<const Config> config, int rank, int size)
     : config_(std::move(config)), rank_(rank), size_(size) {
-  const std::string& forced = config_->transport;
+  check(config_->transport);
+}
+
+void Routes::check(const std::string& forced) {
   const auto is_forced = [&](const auto& factory) { return factory.name == forced; };
-  if (!forced.empty() && std::ranges::none_of(transport::transport_factories(), is_forced)) {
-    throw Error(hcclInvalidArgument,
-                text("HCCL_TRANSPORT='", forced, "' is not a transport; set it to one of ",
-                     all_transports()));
-  }
+  if (forced.empty() || std::ranges::any_of(transport::transport_factories(), is_forced)) return;
+  throw Error(hcclInvalidArgument, text("HCCL_TRANSPORT=", quoted(forced),
+                                        " is not valid: set it to one of ", all_transports()));
 }
 
 std::vector<std::byte> Routes::announce(const Secret& secret) {

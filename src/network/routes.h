@@ -21,6 +21,9 @@ class Routes {
  public:
   // Throws Error(hcclInvalidArgument) if HCCL_TRANSPORT names an unknown transport.
   Routes(std::shared_ptr<const Config> config, int rank, int size);
+  // Throws Error(hcclInvalidArgument), which names HCCL_TRANSPORT and the known transports, if
+  // `forced` is neither the name of a transport nor empty.
+  static void check(const std::string& forced);
 
   // Opens the transports and returns this rank's addresses, which the other ranks need. Throws what
   // TransportFactory::make() throws, and Error(hcclSystemError) if HCCL_TRANSPORT names a transport

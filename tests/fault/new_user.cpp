@@ -279,10 +279,7 @@ void initialize(Rank& rank) { rank.report("synInitialize", synInitialize()); }
 MISTAKE(bad_value, 1) { initialize(rank); }
 MISTAKE(misspelt_variable, 1) { initialize(rank); }
 
-MISTAKE(unknown_algorithm, 2) {
-  start(rank);
-  rank.report("hcclCommInitRank", hcclCommInitRank(&rank.comm, 2, agree_on_id(rank), rank.number));
-}
+MISTAKE(unknown_algorithm, 1) { initialize(rank); }
 
 MISTAKE(overlapping_buffers, 1) {
   join_alone(rank);

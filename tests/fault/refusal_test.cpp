@@ -48,8 +48,38 @@ INSTANTIATE_TEST_SUITE_P(
                     Variable{"HCCL_STRICT", "maybe"}, Variable{"HCCL_DEBUG", "LOUD"},
                     Variable{"LOG_LEVEL_HCL", "7"}, Variable{"HCCL_COMM_ID", "localhost"},
                     Variable{"HCCL_SOCKET_IFNAME", "eth0,,"}, Variable{"HCCL_IB_HCA", "rxe0:"},
-                    Variable{"HCCL_IB_GID_INDEX", "256"}),
+                    Variable{"HCCL_IB_GID_INDEX", "256"}, Variable{"HCCL_ALGO", "rign"},
+                    Variable{"HCCL_TRANSPORT", "tpc"}),
     name_of_variable);
+
+TEST(ForcedName, SetOnOneRankOfANodeFailsInitialisationOnAll) {
+  for (const auto& [name, value] :
+       {Variable{"HCCL_ALGO", "ring"}, Variable{"HCCL_TRANSPORT", "tcp"}}) {
+    const auto refused = [name = name, value = value](World& world) {
+      if (world.rank == 1) setenv(name, value, 1);
+      Session session(world);
+      hcclUniqueId id{};
+      if (world.rank == 0) {
+        succeed(hcclGetUniqueId(&id));
+        world.board->publish_id(0, id);
+      }
+      hcclComm_t communicator = nullptr;
+      expect_code(hcclCommInitRank(&communicator, world.size, world.board->await_id(0), world.rank),
+                  hcclInvalidUsage, join("set the same ", name, " on all ranks"));
+      session.finish();
+    };
+    EXPECT_EQ(failures(run_ranks(3, refused)), "");
+  }
+}
+
+TEST(ForcedName, StoredWithoutBeingKnownIsRefused) {
+  const auto refused = [](World&) {
+    for (const char* name : {"HCCL_ALGO", "HCCL_TRANSPORT"})
+      expect_code(synConfigurationSet(name, "rign"), synInvalidArgument, name);
+    succeed(synInitialize());
+  };
+  EXPECT_EQ(failures(run_ranks(1, refused)), "");
+}
 
 using Call = std::pair<const char*, std::function<int()>>;
 

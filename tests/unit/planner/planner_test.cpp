@@ -89,7 +89,7 @@ TEST(Plan, RefusesUnknownAlgorithmAndListsKnownOnes) {
   EXPECT_NO_THROW(Planner::check(""));
   EXPECT_NO_THROW(Planner::check("ring"));
   EXPECT_EQ(test::error_of(hcclInvalidArgument, [] { Planner::check("rign"); }),
-            "HCCL_ALGO='rign' is not an algorithm; set it to one of ring, tree, chain, "
+            "HCCL_ALGO=\"rign\" is not valid: set it to one of ring, tree, chain, "
             "halving_doubling, direct, one_shot, pairwise, hierarchical");
 }
 
