@@ -32,7 +32,7 @@
 //   reduction, root or peer, or a buffer that is not mapped, extends past its allocation, or
 //   overlaps the other buffer in a way that the function does not allow;
 // - hcclOutOfMemory if a buffer is in host memory and the device has no room for the staging buffer
-//   (about 3 MiB for each stream of a communicator);
+//   (about 5 MiB for each stream of a communicator);
 // - the code of the failure if the communicator has already failed.
 //
 // Threads. Any number of host threads may call the library; calls on one stream take effect one
