@@ -72,7 +72,7 @@ std::string member_text(const bootstrap::RankInfo& member) {
 void inspect(const bootstrap::RankTable& table, int own_rank) {
   const bootstrap::RankInfo& own = table.members[static_cast<std::size_t>(own_rank)];
   const RankBlob own_blob = decode(own);
-  const bootstrap::RankInfo* leader = nullptr;
+  const bootstrap::RankInfo* leader = &own;
   int ranks = 0;
   for (const bootstrap::RankInfo& member : table.members) {
     if (member.node != own.node) continue;

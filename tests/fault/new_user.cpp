@@ -123,9 +123,9 @@ bool list(const Mistake& mistake) noexcept {
 }
 
 // Declares a mistake that `ranks` (1 or 2) processes make. The function's body follows the macro.
-#define MISTAKE(name, ranks)                                                 \
-  void name(Rank& rank);                                                     \
-  [[maybe_unused]] const bool name##_listed = list({#name, (ranks), &name}); \
+#define MISTAKE(name, ranks)                                                   \
+  void name(Rank& rank);                                                       \
+  [[maybe_unused]] const bool name##_listed = list({#name, (ranks), &(name)}); \
   void name(Rank& rank)
 
 MISTAKE(wrong_count, 2) {
