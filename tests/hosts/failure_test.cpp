@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests hosts that die, links that are cut, and ranks that stop. Every other rank must get a timely
 // error that names a missing rank.
+#include "faults.h"
 #include "host_test.h"
 #include "lost_hosts.h"
 
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <signal.h>
@@ -44,7 +46,7 @@ class HostFaults : public Hosts, public testing::WithParamInterface<std::size_t>
   std::vector<RankOutcome> outcomes_;
 };
 
-RankOptions within(const char* seconds) {
+RankOptions within(const std::string& seconds) {
   RankOptions options = on_hosts(0);
   options.environment.emplace_back("HCCL_TIMEOUT", seconds);
   return options;
@@ -77,7 +79,7 @@ TEST_P(HostFaults, DeathOfRankZerosHostIsReported) {
 }
 
 TEST_P(HostFaults, StoppedRankIsNamedByAll) {
-  run(within("2"), [&](const std::vector<pid_t>& ranks) {
+  run(within(short_timeout()), [&](const std::vector<pid_t>& ranks) {
     kill(ranks[3], SIGSTOP);
     progress_.await_failed(3);
     kill(ranks[3], SIGCONT);
