@@ -4,6 +4,7 @@
 #include "device/host_memory.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace hccl::network {
 namespace {
@@ -56,7 +57,8 @@ void copy_memory(Memory& from, Memory& to, std::uint64_t bytes) {
   for (std::uint64_t at = 0; at < bytes;) {
     const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(bytes - at, kMost));
     const std::span<std::byte> into = to.destination(at, most);
-    std::ranges::copy(from.source(at, into.size()), into.begin());
+    // Not std::ranges::copy(), which moves only 16 bytes at a time.
+    std::memcpy(into.data(), from.source(at, into.size()).data(), into.size());
     at += into.size();
   }
 }
