@@ -152,11 +152,12 @@ void HostPath::fold(std::uint32_t slice) {
   const CollectiveTraits& traits = call_.traits();
   if (!traits.reduces) return;
   const std::uint32_t number = first_slice_ + slice;
-  await(&SliceCounters::filled, number + 1);
   const int rank = node_.rank();
   const Slice all = slices_.slice(slice);
   const int chunk = traits.has_blocks_in_input ? rank : 0;
   const Slice own = traits.has_blocks_in_input ? Slice{0, all.bytes} : slices_.share(all, rank);
+  if (own.bytes == 0) return publish(&SliceCounters::folded, number + 1);
+  await(&SliceCounters::filled, number + 1);
   const bool others_receive =
       !traits.has_blocks_in_input && (receivers(call_, node_.size()) > 1 || !receives(call_, rank));
   // Peers soon read the staged result, so it must stay in the cache. With two ranks, the staged

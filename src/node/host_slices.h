@@ -21,7 +21,8 @@ class HostSlices {
   HostSlices(const CollectiveCall& call, int ranks, std::uint64_t segment_bytes)
       : ranks_(static_cast<std::uint64_t>(ranks)),
         chunks_(static_cast<std::uint64_t>(send_chunks(call, ranks))),
-        chunk_bytes_(chunk_bytes(call, ranks)) {
+        chunk_bytes_(chunk_bytes(call, ranks)),
+        only_reducer_(ranks == 2 && call.traits().receivers == RankSet::root ? call.root : -1) {
     slice_bytes_ =
         std::min(chunk_bytes_, std::max<std::uint64_t>(segment_bytes / chunks_ / 64, 1) * 64);
   }
@@ -33,8 +34,12 @@ class HostSlices {
     const std::uint64_t first = number * slice_bytes_;
     return {first, std::min(slice_bytes_, chunk_bytes_ - first)};
   }
-  // Returns the part of a slice that `rank` reduces, relative to the beginning of the slice.
+  // Returns the part of a slice that `rank` reduces, relative to the beginning of the slice. If
+  // there are two ranks, the root of a reduce reduces everything, because a share of the other rank
+  // would be copied twice.
   [[nodiscard]] Slice share(const Slice& slice, int rank) const {
+    if (only_reducer_ >= 0 && rank != only_reducer_) return {rank == 0 ? 0 : slice.bytes, 0};
+    if (only_reducer_ >= 0) return {0, slice.bytes};
     const std::uint64_t most = ((slice.bytes + ranks_ - 1) / ranks_ + 63) / 64 * 64;
     const std::uint64_t first = std::min(static_cast<std::uint64_t>(rank) * most, slice.bytes);
     return {first, std::min(most, slice.bytes - first)};
@@ -51,6 +56,7 @@ class HostSlices {
   std::uint64_t ranks_;
   std::uint64_t chunks_;
   std::uint64_t chunk_bytes_;
+  int only_reducer_;  // -1: every rank reduces a share
   std::uint64_t slice_bytes_ = 0;
 };
 
