@@ -27,7 +27,7 @@ using Word = std::uint32_t;  // all-reduced as hcclUint32, so that sums do not d
 
 // A call that fits into a slot, one that fits into a host payload, one of a single slice, and one
 // of several slices.
-constexpr std::array<std::size_t, 4> kCounts{64, 1500, 20'011, 300'007};
+constexpr std::array<std::size_t, 4> kCounts{64, 1500, 20'011, 70'001};
 constexpr std::size_t kMaxOnStack = 20'011;
 
 Word mixed(std::size_t at, int round) {
@@ -98,7 +98,7 @@ std::unique_ptr<Mapping> map_file(std::size_t count, int flags) {
 }
 
 // The buffers of each rank are of another kind in each round.
-RANK_TEST(HostBuffers, OfEveryKindCanBeMixed, {2, 8}, {3}) {
+RANK_TEST(HostBuffers, OfEveryKindCanBeMixed, {2}, {3}) {
   std::array<Word, kMaxOnStack> on_stack;
   const PinnedMemory pinned(session.device(),
                             std::vector<std::byte>(kCounts.back() * sizeof(Word)));
@@ -128,7 +128,7 @@ RANK_TEST(HostBuffers, OfEveryKindCanBeMixed, {2, 8}, {3}) {
   }
 }
 
-RANK_TEST(HostBuffers, MayBeMappedAgainAtTheSameAddress, {2, 8}) {
+RANK_TEST(HostBuffers, MayBeMappedAgainAtTheSameAddress, {2, 3}) {
   for (const std::size_t count : kCounts) {
     void* send_at = nullptr;
     void* receive_at = nullptr;
@@ -143,7 +143,7 @@ RANK_TEST(HostBuffers, MayBeMappedAgainAtTheSameAddress, {2, 8}) {
   }
 }
 
-RANK_TEST(HostBuffers, WhosePagesWereDroppedReadAsZeros, {2, 8}) {
+RANK_TEST(HostBuffers, WhosePagesWereDroppedReadAsZeros, {2, 3}) {
   for (const std::size_t count : kCounts) {
     const Mapping send(count);
     const Mapping receive(count);
@@ -158,7 +158,7 @@ RANK_TEST(HostBuffers, WhosePagesWereDroppedReadAsZeros, {2, 8}) {
 }
 
 // While the child lives, parent and child share the pages that neither has written since the fork.
-RANK_TEST(HostBuffers, MayBeSharedWithAForkedChild, {2, 8}) {
+RANK_TEST(HostBuffers, MayBeSharedWithAForkedChild, {2, 3}) {
   for (const std::size_t count : kCounts) {
     std::vector<Word> send(count);
     std::vector<Word> receive(count);
