@@ -43,7 +43,7 @@ class FailureLog {
   // The maximum number of lines about failures per kPeriod. Further failures are counted but not
   // logged.
   static constexpr int kMostLines = 20;
-  // As many threads as a node has devices.
+  // By default, a node has as many devices, which as many threads may acquire at the same time.
   static constexpr std::size_t kMostTries = 8;
 
   // Logs a failed call, or counts it (see kPeriod and kMostLines). Keeps a failed try
@@ -99,6 +99,7 @@ class FailureLog {
   // Keeps the try in place of this thread's kept try. Returns false, and keeps nothing, if the
   // thread repeats its kept try or if there is no room.
   [[nodiscard]] bool keep(const FailedCall& call, TimePoint now);
+  // Logs all kept tries.
   void write_kept_tries();
 
   // Call with the lock held.

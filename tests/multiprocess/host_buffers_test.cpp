@@ -8,10 +8,9 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <cstdlib>
+#include <cstdio>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -27,7 +26,7 @@ using Word = std::uint32_t;  // all-reduced as hcclUint32, so that sums do not d
 
 // A call that fits into a slot, one that fits into a host payload, one of a single slice, and one
 // of several slices.
-constexpr std::array<std::size_t, 4> kCounts{64, 1500, 20'011, 70'001};
+constexpr std::array<std::size_t, 4> kCounts{64, 1500, 20'011, 300'007};
 constexpr std::size_t kMaxOnStack = 20'011;
 
 Word mixed(std::size_t at, int round) {
@@ -56,10 +55,14 @@ void reduce_and_verify(const Group& group, synStreamHandle stream, std::span<con
   succeed(synStreamSynchronize(stream));
   for (std::size_t at = 0; at < receive.size(); ++at) {
     const Word sum = zeros ? 0 : mixed(at, round) * static_cast<Word>(group.size() * group.size());
-    require(receive[at] == sum, join("round ", round, ": element ", at, " of ", receive.size(),
-                                     " is ", receive[at], ", expected ", sum));
+    if (receive[at] == sum) continue;
+    require(false, join("round ", round, ": element ", at, " of ", receive.size(), " is ",
+                        receive[at], ", expected ", sum));
   }
 }
+
+// Returns the size of `count` words, rounded up to whole pages.
+std::size_t bytes_of(std::size_t count) { return (count * sizeof(Word) + 4095) / 4096 * 4096; }
 
 // Memory from mmap(), of a whole number of pages.
 class Mapping {
@@ -75,7 +78,7 @@ class Mapping {
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
 
-  [[nodiscard]] std::size_t bytes() const { return (count_ * sizeof(Word) + 4095) / 4096 * 4096; }
+  [[nodiscard]] std::size_t bytes() const { return bytes_of(count_); }
   [[nodiscard]] void* address() const { return memory_; }
   [[nodiscard]] std::span<Word> words() const { return {static_cast<Word*>(memory_), count_}; }
 
@@ -84,21 +87,17 @@ class Mapping {
   void* memory_;
 };
 
-// Maps a file that has been removed from its folder.
+// Maps a file that has no name.
 std::unique_ptr<Mapping> map_file(std::size_t count, int flags) {
-  std::string path = testing::TempDir() + "hccl-host-buffers-XXXXXX";
-  const int file = mkstemp(path.data());
-  require(file >= 0, "creating a file");
-  unlink(path.c_str());
-  require(ftruncate(file, static_cast<off_t>((count * sizeof(Word) + 4095) / 4096 * 4096)) == 0,
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::tmpfile(), std::fclose);
+  require(file != nullptr, "creating a file");
+  require(ftruncate(fileno(file.get()), static_cast<off_t>(bytes_of(count))) == 0,
           "setting the file's size");
-  auto mapping = std::make_unique<Mapping>(count, flags, file);
-  close(file);
-  return mapping;
+  return std::make_unique<Mapping>(count, flags, fileno(file.get()));
 }
 
 // The buffers of each rank are of another kind in each round.
-RANK_TEST(HostBuffers, OfEveryKindCanBeMixed, {2}, {3}) {
+RANK_TEST(HostBuffers, OfEveryKindCanBeMixed, {2, 8}, {3}) {
   std::array<Word, kMaxOnStack> on_stack;
   const PinnedMemory pinned(session.device(),
                             std::vector<std::byte>(kCounts.back() * sizeof(Word)));
@@ -128,7 +127,7 @@ RANK_TEST(HostBuffers, OfEveryKindCanBeMixed, {2}, {3}) {
   }
 }
 
-RANK_TEST(HostBuffers, MayBeMappedAgainAtTheSameAddress, {2, 3}) {
+RANK_TEST(HostBuffers, MayBeMappedAgainAtTheSameAddress, {2, 8}) {
   for (const std::size_t count : kCounts) {
     void* send_at = nullptr;
     void* receive_at = nullptr;
@@ -143,7 +142,7 @@ RANK_TEST(HostBuffers, MayBeMappedAgainAtTheSameAddress, {2, 3}) {
   }
 }
 
-RANK_TEST(HostBuffers, WhosePagesWereDroppedReadAsZeros, {2, 3}) {
+RANK_TEST(HostBuffers, WhosePagesWereDroppedReadAsZeros, {2, 8}) {
   for (const std::size_t count : kCounts) {
     const Mapping send(count);
     const Mapping receive(count);
@@ -158,7 +157,7 @@ RANK_TEST(HostBuffers, WhosePagesWereDroppedReadAsZeros, {2, 3}) {
 }
 
 // While the child lives, parent and child share the pages that neither has written since the fork.
-RANK_TEST(HostBuffers, MayBeSharedWithAForkedChild, {2, 3}) {
+RANK_TEST(HostBuffers, MayBeSharedWithAForkedChild, {2, 8}) {
   for (const std::size_t count : kCounts) {
     std::vector<Word> send(count);
     std::vector<Word> receive(count);
