@@ -126,9 +126,10 @@ TEST(WaitForGraph, DifferentCallsAtOnePositionAreAMismatch) {
   ranks.add(2, {"op 2 of stream 0", "barrier()", "", {3}});
   EXPECT_EQ(ranks.mismatch(), "");
   ranks.add(3, {"op 1 of stream 0", "reduce(8, root 2)", "tree", {2}});
-  EXPECT_EQ(ranks.mismatch(),
-            "op 1 of stream 0: rank 3 reduce(8, root 2) but ranks 0,1 reduce(8, root 0); every rank "
-            "must make the same calls in the same order");
+  EXPECT_EQ(
+      ranks.mismatch(),
+      "op 1 of stream 0: rank 3 reduce(8, root 2) but ranks 0,1 reduce(8, root 0); every rank "
+      "must make the same calls in the same order");
 }
 
 TEST(WaitForGraph, DifferentAlgorithmsAreAMismatch) {
