@@ -72,7 +72,7 @@ def page(root):
         mine = [row for row in rows if row[0] == name]
         lines += ["", f"## {name}", ""]
         for source in dict.fromkeys(defining(root, builder) for _, _, builder, _ in mine):
-            text = f"As {name_of_first(rows, source, root)}." if source in described else head_of(source)
+            text = f"The same as {name_of_first(rows, source, root)}." if source in described else head_of(source)
             described.add(source)
             lines += [text, ""]
         lines += ["| collective | " + " | ".join(COLUMNS) + " |", "|---" * (len(COLUMNS) + 1) + "|"]

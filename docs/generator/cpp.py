@@ -141,7 +141,8 @@ class Reader:
         return "<" + word.removeprefix("k ").strip("_").replace("_", " ") + ">"
 
     def definition(self, name):
-        """Returns the text of a constant or variable of this file if it has exactly one definition, which is a text; else None."""
+        """Returns the text of a constant or variable of this file if its only definition is a text,
+        else None."""
         places = self.known.get(name, [])
         if len(places) != 1:
             return None
@@ -153,7 +154,8 @@ class Reader:
 
 
 def text_functions(file_tokens):
-    """Returns {name: text} for the functions that return a message with an action after "; "."""
+    """Returns {name: text} for the functions that return a message in which an action follows a
+    semicolon."""
     reader, found, name = Reader(file_tokens), {}, None
     for index, (kind, value) in enumerate(file_tokens):
         if kind == "code" and value == "{" and file_tokens[index - 1][1] in (")", "const"):

@@ -38,8 +38,9 @@
 // Threads. Any number of host threads may call the library; calls on one stream take effect one
 // after the other. pthread_cancel() takes effect when the thread leaves the library, and does not
 // shorten a blocking call. In a child forked from a process that has initialised the library, every
-// call returns hcclInvalidUsage. Functions without a "Blocks:" line do not block, except that a
-// call that queues work waits while its stream's queue is full.
+// function that returns an hcclResult_t returns hcclInvalidUsage. Functions without a "Blocks:"
+// line do not block, except that a call that queues work waits while its stream's queue is full
+// and, under HCCL_BLOCKING=1, until the work has run.
 //
 // Example. An all-reduce of `count` floats on one of `n` ranks, each of which has acquired a device
 // (synapse_api.h); rank 0 has passed `id`, from hcclGetUniqueId(), to the others:

@@ -41,7 +41,7 @@ extern "C" {
 // needs before the launch. The caller owns `arguments`, which must live until the kernel has run.
 // The kernel does not run after a failed copy (see "Failures" in synapse_api.h), but it does run
 // after a failed collective.
-// Blocks: no.
+// Blocks: while the stream's queue is full; under HCCL_BLOCKING=1, until the kernel has run.
 // Errors: hcclInvalidArgument for an unknown stream or a null kernel.
 hcclResult_t hcclEmulationLaunch(void* stream_handle, void (*kernel)(void* arguments),
                                  void* arguments);
@@ -69,10 +69,10 @@ hcclResult_t hcclEmulationDeviceAddress(const void* view, uint64_t size, uint64_
 
 // Allocates `size` bytes of device memory and writes the address of its host view, a multiple of
 // 128, to `*memory`. The program can use this memory like memory from malloc(), but calls on it are
-// faster: other ranks of the node access it directly, while buffers from malloc() go through a
-// staging buffer. The memory belongs to the device that the calling thread acquired last, or else
-// to the first device of the process. Free the memory with hcclEmulationMemFree() before you
-// release the device.
+// faster: other ranks of the node access it directly, but get data in buffers from malloc() only
+// through copies in shared memory or through system calls. The memory belongs to the device that
+// the calling thread acquired last, or else to the first device of the process. Free the memory
+// with hcclEmulationMemFree() before you release the device.
 //
 //   void* gradients = NULL;
 //   hcclEmulationMemAlloc(&gradients, count * sizeof(float));
@@ -150,7 +150,7 @@ hcclResult_t hcclEmulationCheckMemory(const void* memory, uint64_t size, int wri
 // ---- Traffic, plans and time limits -------------------------------------------------------------
 
 // The path that this rank's calls on a communicator take, and the number of bytes and transfers
-// that its completed calls have passed through transports since the communicator was created.
+// that its completed calls have moved over transports since the communicator was created.
 typedef struct hcclEmulationTraffic_t {
   // "node" if all ranks share one node's memory, "copy" if there is one rank. Otherwise the name of
   // the last call's algorithm, or "none" before the first call.
@@ -230,9 +230,9 @@ hcclResult_t hcclEmulationStreamPosition(void* stream_handle, uint64_t* queued,
 // With HCCL_EMULATION_NO_TIMEOUT, the calling thread runs the work itself, as in
 // synStreamSynchronize(). Calls with other ranks then fail after HCCL_TIMEOUT or the limit of
 // hcclEmulationSetTimeout(). With any other limit, the calling thread runs only work that need not
-// wait for other ranks, and leaves the rest to the stream's own thread. So it returns in time
-// whatever the other ranks do. With 0, the call polls, and makes the stream's own thread start
-// pending work immediately.
+// wait for other ranks, and leaves the rest to the stream's own thread. Therefore the call returns
+// in time, whatever the other ranks do. With 0, the call polls, and makes the stream's own thread
+// start pending work immediately.
 //
 // A failure that this function returns counts as reported, as if synEventSynchronize() had returned
 // it (see "Failures" in synapse_api.h). A later call for the same range returns it again. A stream

@@ -6,14 +6,15 @@
 // cause. The docstrings list the codes that are specific to a function. The functions of the
 // runtime also return
 // - synUninitialized before synInitialize() and after synDestroy(). The functions for the driver
-//   version, configuration, error texts and kernel libraries, and synProfilerGetCurrentTimeNS(), do
-//   not check this;
+//   version, configuration, error texts and kernel libraries, synProfilerGetCurrentTimeNS() and
+//   synDumpStateAndTerminate() do not check this;
 // - synInvalidArgument for a null pointer to a result, and for a device that is not acquired;
 // - synFail in a child forked from a process that has initialised the library.
 //
 // Sizes are in bytes unless a docstring says elements. Functions without a "Blocks:" line do not
-// block, except that a call that queues work waits while its stream's queue is full. Any thread may
-// call any function; calls on one stream take effect one after the other.
+// block, except that a call that queues work waits while its stream's queue is full and, if it
+// queues copies or fills under HCCL_BLOCKING=1, until they have run. Any thread may call any
+// function; calls on one stream take effect one after the other.
 //
 // A copy to a device and back:
 //
@@ -233,8 +234,9 @@ synStatus SYN_API_CALL synStreamQuery(synStreamHandle streamHandle);
 synStatus SYN_API_CALL synStreamWaitEvent(synStreamHandle streamHandle, synEventHandle eventHandle,
                                           const uint32_t flags);
 
-// Set and get the engines that a stream prefers, as a bit mask, and get the masks that exist. The
-// masks have no effect on emulated devices, and synStreamGetAffinity() always writes 1.
+// Set and get the engines that a stream prefers, as a bit mask; get the mask of all engines, and
+// the mask that the next stream should use. The masks have no effect on emulated devices, and
+// synStreamGetAffinity() always writes 1.
 synStatus SYN_API_CALL synStreamSetAffinity(synDeviceId deviceId, synStreamHandle pStreamHandle,
                                             uint64_t streamAffinityMask);
 synStatus SYN_API_CALL synStreamGetAffinity(synDeviceId deviceId, synStreamHandle pStreamHandle,

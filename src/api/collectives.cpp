@@ -16,11 +16,13 @@ namespace {
 
 void check_divisible(std::uint64_t count, int size) {
   if (count % static_cast<std::uint64_t>(size) == 0) return;
-  throw Error(hcclInvalidArgument, text("count ", count, " is not a multiple of the ", size,
-                                        " ranks; pass the number of elements in the whole buffer"));
+  throw Error(hcclInvalidArgument,
+              text("count ", count, " is not a multiple of the number of ranks, ", size,
+                   "; pass the number of elements in the whole buffer"));
 }
 
-// Refuses a count whose size in bytes, times the number of ranks, exceeds 2^63 - 1.
+// Throws Error(hcclInvalidArgument) if `call.count` elements on each of `size` ranks would exceed
+// 2^63 - 1 bytes.
 void check_count(const CollectiveCall& call, int size) {
   const std::uint64_t largest = std::numeric_limits<std::int64_t>::max();
   const std::uint64_t element =

@@ -110,8 +110,8 @@ hcclResult_t hcclCommDestroy(hcclComm_t comm) {
     require_no_collected_calls(*communicator);
     communicator->finalize();
     if (comm::communicators().remove(to_number(comm))) return communicator->leave();
-    // Another thread removed the handle first. If it aborted the communicator, this call succeeds.
-    // If it destroyed the communicator, this call fails, because the handle is unknown.
+    // Another thread removed the handle first. If the communicator has failed, as it does when that
+    // thread aborts it, this call succeeds. Otherwise find_communicator() throws.
     if (!communicator->failed()) static_cast<void>(find_communicator(comm));
   });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of hccl_emulation.h.
+// The functions of hccl_emulation.h that launch kernels, and that report traffic and plans.
 #include "api/copy_text.h"
 #include "api/guard.h"
 #include "api/handles.h"

@@ -43,14 +43,15 @@ class FailureLog {
   // The maximum number of lines about failures per kPeriod. Further failures are counted but not
   // logged.
   static constexpr int kMostLines = 20;
-  // By default, a node has as many devices, which as many threads may acquire at the same time.
+  // The maximum number of kept tries (see note()): enough for one thread per device of a node with
+  // the default HCCL_DEVICE_COUNT.
   static constexpr std::size_t kMostTries = 8;
 
   // Logs a failed call, or counts it (see kPeriod and kMostLines). Keeps a failed try
-  // (FailedCall::tries) instead of logging it: the last one of each thread, of at most kMostTries
-  // threads. forgive() drops the kept try of its thread. All kept tries are logged when a thread
-  // repeats its kept try, when any thread fails in a call that is not a try, when there is no room
-  // for another try, or when flush() is called.
+  // (FailedCall::tries) instead of logging it, for at most kMostTries threads; a thread's new try
+  // replaces its kept one. forgive() drops the kept try of the calling thread. All kept tries are
+  // logged when a thread repeats its kept try, when any thread fails in a call that is not a try,
+  // when there is no room for another try, or when flush() is called.
   void note(const FailedCall& call, TimePoint now) noexcept;
   // Drops the kept try of the calling thread. Call when a try of this thread has succeeded.
   void forgive() noexcept;
@@ -102,7 +103,7 @@ class FailureLog {
   // Logs all kept tries.
   void write_kept_tries();
 
-  // Call with the lock held.
+  // Call the functions from here to may_write() with the lock held.
   // Returns the place for a try of this thread, or null if there is no room.
   [[nodiscard]] Try* place_of_try();
   // Moves one kept try, with the lines to write, to `kept`. Returns false if no try is kept.
@@ -113,7 +114,7 @@ class FailureLog {
   [[nodiscard]] Entry& entry_of(const FailedCall& call, Entry& evicted);
   [[nodiscard]] bool may_write(TimePoint now, Lines& lines);
 
-  // Call without the lock.
+  // Call the write functions without the lock.
   static void write(const FailedCall& call, const Lines& lines);
   static void write_failure(const FailedCall& call, std::uint64_t repeats);
   static void write_repeats(const Entry& entry);

@@ -61,7 +61,8 @@ constexpr synStatus status_of(hcclResult_t result) noexcept {
 constinit FailureLog failure_log;
 
 // Reads the environment variables of the log, because a call may fail before synInitialize() reads
-// them. If the log file cannot be opened, lines go to stderr.
+// them. If the log file cannot be opened, lines go to stderr. Also registers
+// report_repeated_failures() to run at exit.
 void prepare_log() noexcept {
   try {
     load_log_settings();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The boundary between C++ and C. Every exported function that may throw runs its body in a guard,
-// the only place where exceptions become codes, last-error texts and log lines.
+// which turns an exception into a code, a last-error text and a log line.
 #pragma once
 
 #include "api/last_error.h"
@@ -14,7 +14,7 @@
 
 namespace hccl::api {
 
-// The exported function that a guard runs: pass __func__. Its name is used only if the call fails.
+// The exported function that a guard runs: pass __func__. The name is used only if the call fails.
 struct Callee {
   // NOLINTNEXTLINE(google-explicit-constructor): most callers pass only __func__
   constexpr Callee(const char* name_in, LogLevel level_in = LogLevel::warning,
@@ -26,13 +26,13 @@ struct Callee {
   bool tries_modules;  // see trying_modules()
 };
 
-// Returns the Callee of a function that programs call to find out whether something exists. Its
-// failures are expected, so they are logged at level info.
+// Returns the Callee of a function whose failures programs expect, such as a query. The failures
+// are logged at level info.
 [[nodiscard]] constexpr Callee probe(const char* name) { return {name, LogLevel::info}; }
 
 // Returns the Callee of a function with which programs try one module after another until one is
-// free. If a module is held, the failure is logged only if the thread does not acquire a device
-// afterwards.
+// free. If a module is held, the failure is not logged at once: FailureLog::note() keeps it, and
+// forgive_unavailable_module() may drop it.
 [[nodiscard]] constexpr Callee trying_modules(const char* name) {
   return {name, LogLevel::warning, true};
 }
@@ -41,7 +41,7 @@ struct Callee {
 void forgive_unavailable_module() noexcept;
 
 // Returns the Callee of a function that calls another exported function. The other function logs
-// the failure.
+// the failure, so this one logs it only at level debug.
 [[nodiscard]] constexpr Callee forwarder(const char* name) { return {name, LogLevel::debug}; }
 
 // Turn the current exception into a code, this thread's last error, and a line in the log. Call
@@ -57,8 +57,8 @@ void forgive_unavailable_module() noexcept;
 // Logs the failure of a function that does not set the last error, and returns `status`.
 [[nodiscard]] synStatus log_failure(Callee callee, synStatus status, const char* text) noexcept;
 
-// Logs the failure of queued work. The call that queued the work had succeeded. `name` is a string
-// literal.
+// Logs the failure of queued work, which may occur after the call that queued it has succeeded.
+// `name` is a string literal.
 void log_failed_work(const char* name, hcclResult_t code, const char* text) noexcept;
 
 // Flushes the failure log. Does nothing in a forked child, where the recorded failures are the

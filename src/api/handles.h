@@ -37,8 +37,9 @@ template <class Handle>
 
 [[nodiscard]] inline device::Runtime& runtime() { return device::Runtime::instance(); }
 
-// Returns the device whose memory contains `address`. `name` is the parameter's name in the error
-// text. Throws Error(hcclInvalidArgument) if `address` is not a device address.
+// Returns the device to which `address` belongs, whether or not the address is allocated. `name` is
+// the parameter's name in the error text. Throws Error(hcclInvalidArgument) if `address` is not a
+// device address, or if this process does not hold the device.
 [[nodiscard]] inline std::shared_ptr<device::Device> device_with(std::uint64_t address,
                                                                  const char* name) {
   if (!device::is_device_address(address)) {
@@ -62,8 +63,8 @@ template <class Found>
   return require_communicator(comm::communicators().pin(to_number(comm)));
 }
 
-// Returns a hold, not a pin. An open group keeps the communicator until hcclGroupEnd(), and the
-// program may destroy the communicator before then.
+// Returns a hold, not a pin: an open group keeps the communicator until hcclGroupEnd(), and a pin
+// would block a thread that aborts or destroys the communicator before then.
 [[nodiscard]] inline comm::CommunicatorHold hold_communicator(hcclComm_t comm) {
   return require_communicator(comm::communicators().hold(to_number(comm)));
 }
@@ -115,15 +116,13 @@ inline void give_text(std::string_view value, char* out, int len, const char* na
 [[nodiscard]] inline synStatus status_of(device::Outcome outcome, const std::string& reason) {
   if (outcome == device::Outcome::success) return synSuccess;
   if (outcome == device::Outcome::collective_failed)
-    throw SynError(synFailHccl, text("a collective on this stream failed: ", reason));
-  throw SynError(synFail,
-                 text("this stream ran or waited for a copy or memset that failed, and the work "
-                      "queued after it did not run: ",
-                      reason));
+    throw SynError(synFailHccl, text("a collective failed: ", reason));
+  throw SynError(
+      synFail, text("a copy or memset failed, and the work queued after it did not run: ", reason));
 }
 
-// Blocks until a stream, an event or a device has completed its work. Throws SynError if work has
-// failed.
+// Blocks until the work of a stream, an event or a device has completed. Throws SynError if any of
+// the work has failed.
 template <class Awaited>
 [[nodiscard]] synStatus synchronize(Awaited& awaited) {
   std::string reason;

@@ -7,8 +7,8 @@
 
 namespace hccl::api {
 
-// Counts the uses of each address, because programs may map the same memory more than once.
-// Thread-safe.
+// Counts how often each address has been added, because programs may map the same memory more than
+// once. Thread-safe.
 class HostRanges {
  public:
   void add(const void* pointer) {

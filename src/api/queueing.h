@@ -90,8 +90,9 @@ inline void wait_for(CommunicatorPin communicator, const StreamPin& stream) {
   comm::wait_for_streams({&stream.shared(), 1}, {&kept, 1});
 }
 
-// Runs one function of the API. Finds the stream and the communicator, and queues the call that
-// `make` returns, or keeps it in the open group. `make` checks the call's arguments.
+// Implements a function of the API. Finds the stream and the communicator, and queues the call that
+// make(communicator) returns, or keeps it in the open group. `make` must check the arguments of the
+// call.
 template <class Make>
 hcclResult_t submit(Callee callee, hcclDataType_t type, hcclComm_t comm, const void* stream,
                     Make make) {
@@ -106,7 +107,7 @@ hcclResult_t submit(Callee callee, hcclDataType_t type, hcclComm_t comm, const v
       return group->keep(std::move(communicator), std::move(on), call);
     }
     const StreamPin on = find_stream(stream);
-    on->make_room();  // may block, so pin the communicator later: an abort waits for its pins
+    on->make_room();  // may block, and hcclCommAbort() waits for pins of the communicator
     CommunicatorPin communicator = find_communicator(comm);
     communicator->enqueue(*on, make(*communicator));
     if (blocking_mode()) [[unlikely]]

@@ -21,7 +21,8 @@ using hccl::Error;
 
 namespace {
 
-// Turns a syn function's failure into the exception that an hccl function throws.
+// Throws the failure of a syn function as a SynError, from which the guard of the calling hccl
+// function gets its result code.
 hcclResult_t forward(synStatus status) {
   if (status == synSuccess) return hcclSuccess;
   throw hccl::SynError(status, synGetLastErrorMessage());

@@ -36,7 +36,7 @@ constexpr std::array kResultTexts = std::to_array<ResultText>({
     {hcclLibfabricError, "hcclLibfabricError", "the network fabric reported an error"},
     {hcclTryAgainError, "hcclTryAgainError", "not possible now: try again"},
     {hcclBusy, "hcclBusy", "busy: earlier work has not completed"},
-    {hcclNumResults, "hcclNumResults", "not a result code: the number of result codes"},
+    {hcclNumResults, "hcclNumResults", "not a result code"},
     {hcclStreamError, "hcclStreamError", "work on the stream failed"},
     {hcclSynapseTerminated, "hcclSynapseTerminated",
      "the device runtime has ended: call synInitialize() again"},

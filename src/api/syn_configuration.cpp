@@ -38,7 +38,7 @@ synStatus SYN_API_CALL synConfigurationGet(const char* configurationName, char* 
   return syn_guard(probe(__func__), [&] {
     require_pointer(configurationName, "configurationName");
     require_pointer(configValue, "configValue");
-    if (size == 0) throw SynError(synInvalidArgument, "size must be at least 1");
+    if (size == 0) throw SynError(synInvalidArgument, "valueSize must be at least 1");
     const auto value = configuration_value(configurationName);
     copy_text(value.value_or(""), configValue, size);
     if (!value)

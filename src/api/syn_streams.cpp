@@ -46,7 +46,8 @@ synStatus SYN_API_CALL synStreamDestroy(synStreamHandle streamHandle) {
     }
     const auto stream = runtime().streams().remove(to_number(streamHandle));
     if (!stream)
-      throw SynError(synInvalidArgument, "the stream is being destroyed by another thread");
+      throw SynError(synInvalidArgument,
+                     "another thread has destroyed the stream; destroy each stream only once");
     stream->device().destroy_stream(stream);
   });
 }

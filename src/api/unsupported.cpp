@@ -11,8 +11,7 @@ namespace hccl::api {
 namespace {
 
 std::string explain(const char* function) {
-  return text(function,
-              " is not available in this version of the library; do without it or use a newer one");
+  return text(function, " is not available on emulated devices; do without it");
 }
 
 }  // namespace

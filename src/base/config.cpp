@@ -54,7 +54,7 @@ std::optional<Error> parse_into(Config& result, const std::map<std::string, std:
     const std::optional<std::string> value = raw_value(stored, variable.name);
     if (!value || variable.reader.read(result, *value) || refusal) continue;
     refusal.emplace(hcclInvalidArgument,
-                    text(variable.name, '=', quoted(*value), " is not valid: set it to ",
+                    text(variable.name, '=', quoted(*value), " is not valid; set it to ",
                          variable.reader.accepted));
   }
   return refusal;

@@ -51,8 +51,9 @@ struct Config {
 // accepts.
 [[nodiscard]] Config parse_environment();
 
-// Sets a function that checks values that only higher layers know, such as the names of algorithms.
-// If a value is not valid, the function must throw an Error like that of parse_environment().
+// Sets a function that checks the values that only higher layers can check, such as the names of
+// algorithms. If a value is not valid, the function must throw an Error like that of
+// parse_environment().
 void set_config_check(void (*check)(const Config&)) noexcept;
 
 // Parses the environment again and puts the result in force for this process. Called by
@@ -62,9 +63,10 @@ void load_config();
 // Returns the configuration in force. If there is none, first calls load_config().
 [[nodiscard]] std::shared_ptr<const Config> config();
 
-// Configures the log from its environment variables if no configuration is in force, as before the
-// first config() or load_config(), or if these have failed because of another variable. Throws
-// Error(hcclInvalidArgument) if HCCL_DEBUG_FILE cannot be opened.
+// Configures the log from its environment variables, unless a configuration is in force. No
+// configuration is in force until config() or load_config() has succeeded; they may have failed
+// because of another variable. Throws Error(hcclInvalidArgument) if HCCL_DEBUG_FILE cannot be
+// opened.
 void load_log_settings();
 
 // Returns Config::strict of the configuration in force. Takes no lock.

@@ -19,7 +19,7 @@ std::string advice_on(int error, const char* otherwise) {
              "that allows the call";
     case EPERM:
     case EACCES:
-      return "allow it in the sandbox of this process (seccomp, AppArmor or SELinux)";
+      return "allow the system call in the sandbox of this process (seccomp, AppArmor or SELinux)";
     default:
       return otherwise;
   }

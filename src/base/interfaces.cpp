@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists the interfaces with getifaddrs(), and chooses one by name.
+// Lists the interfaces with getifaddrs(), and chooses one of them.
 #include "base/interfaces.h"
 
 #include "base/errno_advice.h"

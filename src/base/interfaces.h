@@ -41,7 +41,8 @@ struct Interface {
 // prefixes in order and returns the first interface that matches one. If `prefixes` is empty,
 // returns the first interface that is neither loopback nor virtual (is_virtual()), else loopback.
 // Prefers IPv4 to IPv6, and never chooses link-local IPv6. If no interface can be chosen, throws
-// Error(hcclInvalidArgument or hcclSystemError), which lists the interfaces.
+// Error(hcclInvalidArgument or hcclSystemError). The error text lists the interfaces, or says that
+// loopback is down.
 [[nodiscard]] Interface choose_interface(const std::vector<Interface>& interfaces,
                                          const std::string& prefixes);
 

@@ -18,7 +18,7 @@ namespace hccl {
 // regular file that can be written.
 void configure_log(const Config& config);
 
-// Lines below this level are not written. Set by configure_log().
+// log() does not write lines below this level. Set by configure_log().
 extern constinit std::atomic<LogLevel> log_threshold;
 
 // Returns whether lines of this level are written. Costs one relaxed load.

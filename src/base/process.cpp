@@ -81,7 +81,8 @@ std::string first_bytes(const std::string& path) {
 
 void install_fork_guard() {
   if (registration_error != 0)
-    throw Error(hcclOutOfMemory, "cannot install the fork handler: out of memory");
+    throw Error(hcclOutOfMemory,
+                "cannot install the fork handler: out of memory; free memory on this host");
   guarded.store(true, std::memory_order_relaxed);
 }
 

@@ -73,7 +73,8 @@ void require_sealed(const FileDescriptor& file, std::uint64_t bytes, const std::
 FileIdentity file_identity(const FileDescriptor& file) {
   struct stat status {};
   if (fstat(file.get(), &status) != 0) {
-    throw Error(hcclSystemError, text("cannot examine shared memory: ", system_error_text(errno)));
+    throw Error(hcclSystemError, text("cannot examine shared memory: ", system_error_text(errno),
+                                      "; ", advice_on(errno, "report this as a bug in hccl")));
   }
   return {status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size)};
 }

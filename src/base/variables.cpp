@@ -116,7 +116,8 @@ constexpr Reader text_of(const char* accepted) {
   return {keep<Member, IsValid>, accepted};
 }
 
-// Accepts any name and converts it to lower case. The code that uses the name checks it.
+// Accepts any name and converts it to lower case. The function that set_config_check() has set
+// checks the name.
 template <std::string Config::*Member>
 constexpr Reader name(const char* accepted) {
   return {assign<Member, lower_case>, accepted};

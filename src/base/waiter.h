@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a thread waits for another thread. It first pauses and then yields, each a limited number of
-// times (the ladder), and then sleeps on a futex. No thread spins without a limit, because ranks
-// may outnumber cores.
+// How a thread waits for another thread. The waiting thread first pauses and then yields, each a
+// limited number of times (the ladder), and then sleeps on a futex. No thread spins without a
+// limit, because ranks may outnumber cores.
 #pragma once
 
 #include <atomic>
@@ -35,9 +35,9 @@ struct WaitLadder {
   static void share_cores_with_other_groups() noexcept;
 };
 
-// How long a wait may take; callers that have other work limit it. unlimited: until the wait ends,
-// sleeping if necessary. no_sleep: until the ladder is used up. pauses_only: until the ladder's
-// pauses are used up; the same as no_sleep if it has none.
+// How long a thread may wait; callers that have other work limit the wait. unlimited: until the
+// wait ends, sleeping if necessary. no_sleep: until the ladder is used up. pauses_only: until the
+// ladder's pauses are used up; the same as no_sleep if the ladder has no pauses.
 enum class WaitBudget : std::uint8_t { unlimited, no_sleep, pauses_only };
 
 // One wait. poll_again() pauses or yields and returns true. Once the ladder or the budget is used

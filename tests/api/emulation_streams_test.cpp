@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests stream positions: waiting for the work between two positions, and callbacks after it has
-// run.
+// Tests stream positions: waiting for the work between two positions, and callbacks once that work
+// has run.
 #include "children.h"
 
 #include <hccl.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the calls that programs use to profile themselves or to set affinities. The calls must
-// succeed once the runtime is initialised, and traces must be empty.
+// Tests the profiler calls, which must succeed once the runtime is initialised and must return
+// empty traces. Before that, profiler and affinity calls must be refused.
 #include <hccl.h>
 #include <synapse_api.h>
 

@@ -36,7 +36,7 @@ constexpr Function<synStatus> kGraphFunctions[] = {
 #undef UNSUPPORTED
 
 bool says_not_available(const char* message, const char* function) {
-  const std::string start = std::string(function) + " is not available in this version";
+  const std::string start = std::string(function) + " is not available on emulated devices";
   return message != nullptr && std::string(message).starts_with(start);
 }
 
