@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The schedule builders, one file per algorithm. A builder is a pure function of a shape. It
-// ignores Shape::collective, and accepts any number of ranks and any root. Users select an
-// algorithm by its name in the catalogue.
+// The schedule builders of the flat algorithms, by source file. A builder is a pure function of a
+// shape, and accepts any number of ranks and any root. Users select an algorithm by its name in the
+// catalogue.
 #pragma once
 
 #include "schedule/schedule.h"

@@ -46,8 +46,8 @@ struct Family {
 
 // Returns the neighbours of `shape.rank` in the tree of `shape.channel`. The root of the collective
 // is the parent of both trees' roots. The second tree, which odd channels use, renumbers all places
-// but place 0 so that odd and even places exchange roles: it mirrors them if the number of ranks is
-// odd, and shifts them by one if it is even.
+// but place 0 so that the inner places of each tree are leaves of the other: it mirrors the places
+// if the number of ranks is odd, and shifts them by one if it is even.
 [[nodiscard]] inline Family family_in_tree(const schedule::Shape& shape) {
   const std::int32_t others = shape.rank_count - 1;
   const bool second = shape.channel % 2 == 1;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Direct: in one step, every rank exchanges data with every other rank. Reductions fold in rank
-// order. An all-reduce takes two steps: a reduce-scatter and an all-gather. In the one-shot
-// all-reduce, every rank sends the whole message to every other rank. That takes one hop instead of
-// two, but moves n / 2 times as much data. If the one-shot all-reduce is in place, a second step
-// copies the result.
+// Direct: in one step, every rank sends its data directly to the ranks that need it. Reductions
+// fold in rank order. An all-reduce takes two steps: a reduce-scatter and an all-gather. In the
+// one-shot all-reduce, every rank sends the whole message to every other rank. That takes one hop
+// instead of two, but moves n / 2 times as much data. If the one-shot all-reduce is in place, a
+// second step copies the result.
 #include "algorithms/algorithms.h"
 #include "algorithms/numbering.h"
 #include "algorithms/rank_order.h"

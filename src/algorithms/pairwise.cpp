@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pairwise all-to-all: in round k, ranks whose numbers add up to k modulo n exchange their blocks,
 // as in a round-robin tournament. R. Thakur, R. Rabenseifner and W. Gropp, "Optimization of
-// collective communication operations in MPICH", 2005, describe this algorithm for powers of two.
-// The all-to-all takes n - 1 steps, in each of which a rank sends and receives one block. An
+// collective communication operations in MPICH", 2005, describe a pairwise exchange for powers of
+// two. The all-to-all takes n - 1 steps, in each of which a rank sends and receives one block. An
 // in-place call takes one more step, because each block is copied to scratch before the peer's
 // block replaces it.
 #include "algorithms/algorithms.h"

@@ -35,8 +35,9 @@ class ControlLink {
  public:
   // All callbacks run on the control thread.
   struct Callbacks {
-    // Called when another rank has reported a fault, when a rank is lost, or when the connection to
-    // the server has failed. May be called more than once.
+    // Called when the server has sent a fault: one that a rank (perhaps this one) has reported, the
+    // loss of a rank, or calls that do not match. Also called when the connection to the server has
+    // failed. May be called more than once.
     std::function<void(hcclResult_t code, const std::string& text)> fault;
     // Called when another rank has left the communicator.
     std::function<void(int rank)> departed = nullptr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Authenticates a connection to a root server: after the opening message and the greeting, every
-// frame carries an authentication code. Only a holder of the key can compute a code, and each code
-// is valid for one frame on one connection.
+// frame except a refusal carries an authentication code. Only a holder of the key can compute a
+// code, and each code is valid for one frame on one connection.
 #pragma once
 
 #include "base/secret.h"

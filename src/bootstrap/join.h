@@ -18,8 +18,8 @@ namespace hccl::bootstrap {
 using MakeControl = std::function<FileDescriptor(int ranks)>;
 
 // Joins the communicator of `size` ranks that `id` names. Blocks until all ranks have joined.
-// Throws Error if the deadline passes (the text names the missing ranks), a rank's process exits,
-// two processes claim the same rank, or the ranks pass different sizes.
+// Throws Error if the deadline passes (the text names the missing ranks, if the server answers), a
+// rank's process exits, two processes claim the same rank, or the ranks pass different sizes.
 [[nodiscard]] RankTable join(const hcclUniqueId& id, int size, int rank, Contribution mine,
                              const MakeControl& make_control, Deadline deadline);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages of the rendezvous and of the exchange on a node. Each has a struct, a list of fields
-// and the bounds of these fields.
+// The messages of the rendezvous, of the exchange on a node and of control links. Each has a
+// struct, a list of fields and the bounds of these fields.
 #pragma once
 
 #include "base/address.h"
@@ -59,7 +59,7 @@ struct Refusal {
   enum Reason : std::uint8_t {
     other_version = 1,  // the opening message has a different protocol version
     other_key,          // the hello has a wrong authentication code
-    other_user,         // the peer is on the server's machine, but its user differs or is unknown
+    other_user,         // the peer is on the server's machine; its user differs or was not found
   };
   Reason reason = other_version;
 

@@ -7,7 +7,7 @@
 
 namespace hccl::bootstrap {
 
-// Returns a listening abstract unix socket, to which the other ranks of the node connect. Throws
+// Returns an abstract unix socket that listens for the other ranks of the node. Throws
 // Error(hcclSystemError).
 [[nodiscard]] FileDescriptor listen_on_node(const SocketName& name);
 

@@ -149,7 +149,7 @@ std::string RankAdmission::wrong_user(const FrameConnection& connection) const {
   const SocketOwner owner = tcp_peer_owner(connection.fd());
   if (owner.knowledge == SocketOwner::Knowledge::unknown) return {};
   if (owner.knowledge == SocketOwner::Knowledge::none)
-    return "it disconnected before its user could be determined; start that rank again";
+    return "its user could not be determined; start that rank again";
   if (owner.user == geteuid()) return {};
   return text("it belongs to user ", owner.user, ", but this job belongs to user ", geteuid(),
               "; run all ranks as one user");

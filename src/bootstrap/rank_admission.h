@@ -27,9 +27,9 @@ class RankAdmission final : private PendingConnections::Owner {
     virtual void on_hello(Pending& pending, const Hello& hello) = 0;
   };
 
-  // `key`: ranks must prove that they know it; an empty key admits all ranks. `hello_limit`: the
-  // time within which a connection must send a valid hello. Throws Error(hcclSystemError) if the
-  // listener cannot be watched.
+  // `key`: ranks must prove that they know it; if it is empty, no proof is required. `hello_limit`:
+  // the time within which a connection must send a valid hello. Throws Error(hcclSystemError) if
+  // the listener cannot be watched.
   RankAdmission(EventLoop& loop, const UniqueId& id, Bytes key, FileDescriptor listener,
                 std::chrono::milliseconds hello_limit, Owner& owner);
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The error texts of this file may appear on any rank. Each names ranks, pids, hosts and one
-// remedy.
+// The error texts of this file may appear on any rank, so they name the ranks concerned.
 #include "bootstrap/rendezvous.h"
 
 #include "base/rank_text.h"

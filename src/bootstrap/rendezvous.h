@@ -42,8 +42,8 @@ class Rendezvous {
   [[nodiscard]] const Table& table() const { return table_; }
   // Returns whether the ranks of the table are on several nodes.
   [[nodiscard]] bool several_nodes() const;
-  // Returns whether every rank has sent an announcement. On a single node, ranks do so only if they
-  // use the network back end, which they do if HCCL_ALGO or HCCL_TRANSPORT is set.
+  // Returns whether every rank has sent an announcement. On a single node, ranks send one only if
+  // they use the network back end, that is, if HCCL_ALGO or HCCL_TRANSPORT is set.
   [[nodiscard]] bool all_announced() const;
   // Returns the announcements that the ranks made when they were ready, in rank order.
   [[nodiscard]] std::vector<Bytes> announced() const;

@@ -22,16 +22,14 @@
 namespace hccl::bootstrap {
 
 // Runs its own event loop in the calling thread, because receiving messages through the control
-// thread would cost two context switches per message. Every member that blocks throws Error if the
-// deadline passes, the server reports a failure, or the server's process exits.
+// thread would cost two context switches per message. Every member that waits for the server throws
+// Error if the deadline passes, the server reports a failure, or the server's process exits.
 class RendezvousClient {
  public:
   // Throws Error(hcclSystemError).
   RendezvousClient(UniqueId id, Bytes key, Hello hello, Deadline deadline);
 
-  // Connects to the server and joins, with as many attempts as the deadline allows. Calls
-  // before_attempt() before each attempt. If no attempt succeeds, the error contains the last text
-  // that before_attempt() has returned.
+  // Connects to the server and joins: see ServerSearch::run(), which calls before_attempt().
   void join(const std::function<std::string()>& before_attempt);
   // Joins over an existing connection. Returns false if the connection ends before the server has
   // answered. Only tests pass a nonce, because a server must never receive the same nonce twice.

@@ -50,7 +50,7 @@ FileDescriptor listen_on_any(const UniqueId& id) {
   return {};
 }
 
-// Returns the reason why this process cannot listen on an address, as a clause.
+// Returns the reason why this process cannot listen on an address.
 std::string trouble_text(int why) {
   if (why == EADDRNOTAVAIL) return "not an address of this machine";
   if (why == EADDRINUSE) return "another process listens on that port";

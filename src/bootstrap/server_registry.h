@@ -34,7 +34,7 @@ class ServerRegistry {
   [[nodiscard]] std::shared_ptr<RootServer> find(const UniqueId& id);
   void retire(const UniqueId& id);
 
-  // Decodes the id, and applies the rules of HCCL_COMM_ID. Throws Error(hcclInvalidArgument).
+  // Decodes the id, and applies the rules of HCCL_COMM_ID. Throws Error.
   [[nodiscard]] UniqueId resolve(const hcclUniqueId& id);
   // Records that the first communicator is complete: from now on, empty ids are rejected.
   void note_joined(const UniqueId& id);
@@ -56,7 +56,8 @@ class ServerRegistry {
 // Throws Error.
 [[nodiscard]] hcclUniqueId create_unique_id();
 
-// Stops the server of this id if this process runs it. Called when a communicator is destroyed.
+// Retires the server of this id if this process runs it: see RootServer::retire(). Called when a
+// communicator is destroyed or cannot be created.
 void retire_unique_id(const hcclUniqueId& id) noexcept;
 // Fails the rendezvous of this id, because a rank will not join. Does nothing unless this process
 // runs the server of this id.
@@ -64,7 +65,8 @@ void abandon_unique_id(const hcclUniqueId& id, const std::string& why) noexcept;
 
 // Returns the id with which a rank joins: `id` itself or, for the first communicator of the
 // process, the address in HCCL_COMM_ID. The first call is assumed to be for the first communicator.
-// Throws Error(hcclInvalidArgument) if neither is usable.
+// Throws Error(hcclInvalidArgument) if neither is usable, and Error(hcclSocketError) if no name
+// server answers in time.
 [[nodiscard]] hcclUniqueId resolve_unique_id(const hcclUniqueId& id);
 
 }  // namespace hccl::bootstrap

@@ -23,10 +23,9 @@ class ServerSearch {
   ServerSearch(EventLoop& loop, ServerIdentity& server, Deadline deadline);
 
   // Connects to the addresses in turn until join() returns true for a connection. Calls
-  // before_attempt() before each round; if no round succeeds, the error contains the last text that
-  // before_attempt() has returned. Blocks at most until the deadline, and then throws
-  // Error(hcclInternalError). Throws Error(hcclSystemError) if the server of an id with a secret
-  // has ended.
+  // before_attempt() before each round. Blocks at most until the deadline, and then throws
+  // Error(hcclInternalError), which contains the last text that before_attempt() has returned.
+  // Throws Error(hcclSystemError) if the server of an id with a secret has ended.
   void run(const std::function<std::string()>& before_attempt,
            const std::function<bool(FileDescriptor)>& join);
   // Throws Error(hcclInternalError) after the deadline. When a report is due, logs that no server

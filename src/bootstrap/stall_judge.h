@@ -43,7 +43,7 @@ class StallJudge {
   std::set<int> askers_;    // the ranks that await a verdict; empty if no inquiry is in progress
   bool is_second_ = false;  // the first verdict lacked some answers; a second one follows
   WaitForGraph waiting_;
-  std::set<int> answered_;  // ranks that have reported a current call
+  std::set<int> answered_;  // ranks that have reported a current call, or that they have none
   std::string suspected_;   // the deadlock found last, which may still resolve itself
   // If the same deadlock is found again after this time, it is reported.
   Deadline suspected_until_ = Deadline::never();

@@ -143,10 +143,10 @@ std::string WaitForGraph::root_cause(
   };
   add(left, ", no longer in the communicator");
   add(silent, ", stopped or out of reach");
-  add(idle, ", which had no call on this communicator in progress");
+  add(idle, ", which had no call in progress on this communicator");
   if (!silent.empty() && !idle_elsewhere.empty() && idle_elsewhere.size() <= kMaxSuspects) {
     clause += text("; a rank that does not answer may be waiting for ", describe(idle_elsewhere),
-                   ", which had no call on this communicator in progress");
+                   ", which had no call in progress on this communicator");
   }
   return clause.empty() ? circle(reached) : clause;
 }

@@ -44,16 +44,16 @@ class WaitForGraph {
   [[nodiscard]] std::string deadlock() const;
 
   // Follows the chains of waits from `asker`. Returns a clause that names the ranks at their ends
-  // or, if there are none, in a cycle. If one of these ranks has not answered, also names the few
-  // other ranks that are in no call, because it may be waiting for one of them. `gone`: the ranks
-  // that have left. `describe` names ranks.
+  // or, if there are none, in a cycle. If one of these ranks has not answered, also names the other
+  // ranks that are in no call, if they are few: the silent rank may be waiting for one of them.
+  // `gone`: the ranks that have left. `describe` names ranks.
   [[nodiscard]] std::string root_cause(
       int asker, const std::set<int>& gone,
       const std::function<std::string(const std::vector<int>&)>& describe) const;
 
  private:
-  // Describes what each rank does at a position where what(call) differs between ranks: at the
-  // earliest such position of a stream. Returns an empty text if there is none.
+  // Describes what each rank does at the earliest position of a stream at which what(call) differs
+  // between ranks. Returns an empty text if there is no such position.
   [[nodiscard]] std::string difference(std::string (*what)(const Waiting&)) const;
   [[nodiscard]] std::set<int> reached_from(int asker) const;
   // Returns whether the rank waits at the position and its program can make no other call.

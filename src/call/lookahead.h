@@ -40,7 +40,7 @@ class CallLookahead : public StreamLookahead {
 class GroupLookahead : public StreamLookahead {
  public:
   // Returns whether later groups may begin while earlier groups are still blocked. If this returns
-  // false, the next group may begin only once no earlier group can block.
+  // false, the next group may begin only when no earlier group can block any longer.
   [[nodiscard]] virtual bool may_begin() = 0;
   // Returns the messages of the next queued group; each call to next() advances by one group.
   // Returns an empty span if no further group is queued or other work is queued before it.

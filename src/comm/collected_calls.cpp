@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Assigns numbers to a group's calls and queues them.
+// Numbers a group's messages, and queues its calls.
 #include "comm/collected_calls.h"
 
 #include "base/config.h"
@@ -22,7 +22,7 @@ void attempt(Part part, std::exception_ptr& first_error) {
 }
 
 // Sorts the messages by communicator, in an order that is the same on all ranks. A stream runs the
-// messages of one communicator after those of another, so ranks with different orders would
+// messages of one communicator after those of another, so ranks with different orders could
 // deadlock.
 void put_in_common_order(std::pmr::list<MessagePart>& messages) {
   messages.sort([](const MessagePart& a, const MessagePart& b) {

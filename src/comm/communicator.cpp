@@ -48,9 +48,10 @@ void Communicator::check_usable(const device::Stream& stream) const {
   backend_->throw_if_failed();
   stream.require_open();
   if (&stream.device() != device_.get()) {
-    throw Error(hcclInvalidArgument, text("the stream belongs to device ", stream.device().id(),
-                                          " but the communicator to device ", device_->id(),
-                                          "; pass a stream of device ", device_->id()));
+    throw Error(hcclInvalidArgument,
+                text("the stream belongs to device ", stream.device().id(),
+                     ", but the communicator belongs to device ", device_->id(),
+                     "; pass a stream of device ", device_->id()));
   }
 }
 
@@ -221,8 +222,8 @@ void Communicator::throw_behind_failure(const device::Lookahead& lookahead,
 TrafficReport Communicator::traffic(std::optional<int> peer) const {
   if (peer && (*peer < 0 || *peer >= size_ || *peer == rank_)) {
     throw Error(hcclInvalidArgument, text("peer is ", *peer, " on rank ", rank_, " of ", size_,
-                                          "; pass a different rank of the communicator, or -1 for "
-                                          "all of them"));
+                                          "; pass another rank of the communicator, or -1 for all "
+                                          "other ranks"));
   }
   return backend_->traffic(peer);
 }

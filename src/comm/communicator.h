@@ -88,7 +88,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // until its queued work has run.
   void leave();
   // Fails all queued and future work of the communicator on all ranks. `why`, such as "called
-  // hcclCommAbort", follows this rank's name in the text of the fault. Allocates no memory.
+  // hcclCommAbort", follows this rank's name in the text of the fault. Works even if no memory is
+  // left.
   void fail(const char* why) noexcept { backend_->fail(hcclSystemError, why); }
   // Fails the communicator when `process` exits. `peer` is the local rank (on this node) of that
   // process.

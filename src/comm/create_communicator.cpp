@@ -109,7 +109,7 @@ struct ChosenBackend {
   const char* name = "";  // for the log
 };
 
-// Chooses the back end for the ranks of `table`. Unless this is NodeBackend, also chooses a
+// Chooses the back end for the ranks of `table`. Unless it chooses NodeBackend, also chooses a
 // transport to each rank, and takes the link to the server out of `table`. Throws Error.
 ChosenBackend choose_backend(const Config& settings, int rank, bootstrap::RankTable& table,
                              const planner::Topology& topology,
@@ -133,7 +133,8 @@ ChosenBackend choose_backend(const Config& settings, int rank, bootstrap::RankTa
 }
 
 // Reports that this rank has failed after all ranks had joined. Otherwise the other ranks would
-// wait for it in their first call. Does nothing if the network back end has taken the link.
+// wait for it in their first call. Does nothing if this rank has no link to the server, or if the
+// network back end has taken it.
 void report_failure(bootstrap::RankTable& table, int rank, const Error& error) {
   if (!table.link.connection.socket.valid()) return;
   bootstrap::ControlLink link(std::move(table.link),
@@ -151,8 +152,8 @@ std::shared_ptr<Communicator> join(const hcclUniqueId& id, int size, int rank,
   auto network = std::make_unique<network::NetworkBackend>(settings, rank, size);
   const auto make_control = [](int ranks) {
     if (ranks <= node::kMaxRanks) return node::ControlBlock::create(ranks);
-    throw Error(hcclInvalidArgument,
-                text(ranks, " ranks on one node; start at most ", node::kMaxRanks, " on each"));
+    throw Error(hcclInvalidArgument, text(ranks, " ranks are on one node; start at most ",
+                                          node::kMaxRanks, " on each node"));
   };
   std::vector<node::CpuAllowance> allowances;
   std::unique_ptr<node::NodeSegment> segment;

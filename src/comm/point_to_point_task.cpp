@@ -8,8 +8,8 @@
 
 namespace hccl::comm {
 
-// The groups that follow on the stream, up to the first that belongs to another communicator,
-// contains copies, or needs a staging buffer although the running group has none.
+// The groups that follow on the stream, up to other work or the first group that belongs to another
+// communicator, contains copies, or needs a staging buffer although the running group has none.
 class PointToPointTask::NextGroups final : public GroupLookahead {
  public:
   NextGroups(device::Lookahead& lookahead, const PointToPointTask& running)
@@ -38,7 +38,7 @@ void PointToPointTask::copy() const {
 }
 
 std::string PointToPointTask::first_call() const {
-  return calls_.all().empty() ? "hcclSend" : describe(calls_.all().front());
+  return calls_.all().empty() ? "a send to itself" : describe(calls_.all().front());
 }
 
 device::Outcome PointToPointTask::operator()(device::Lookahead& lookahead) noexcept {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The properties of a rank that the other ranks of its node need to join it.
+// The properties of a rank that the other ranks of its node need when the communicator is created.
 #pragma once
 
 #include "base/config.h"
@@ -39,8 +39,8 @@ struct RankBlob {
 [[nodiscard]] std::string member_text(const bootstrap::RankInfo& member);
 
 // Checks the settings and the memory files of the ranks on the node of `own_rank`, and the file of
-// the control block, which the lowest of these ranks has created. Throws Error if the ranks force
-// different algorithms or transports, or if a file is not safe to map.
+// the control block, which the lowest of these ranks has created. Throws Error if the ranks run
+// different versions or force different algorithms or transports, or if a file is not safe to map.
 void inspect(const bootstrap::RankTable& table, int own_rank);
 
 }  // namespace hccl::comm

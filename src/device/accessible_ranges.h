@@ -24,12 +24,12 @@ class AccessibleRanges {
   [[nodiscard]] static AccessibleRanges& of_this_thread(HostAccess access);
 
   // Asks the kernel again about the known ranges that overlap the given range. Keeps a known range
-  // only if all pages of the overlap are still mapped and its first and last pages still allow the
-  // access. Does not detect changed protection of the pages in between. Takes about 1.5 us,
-  // regardless of the length.
+  // only if all pages of the overlap are still mapped, and the first and last pages of the overlap
+  // still allow the access. Does not detect changed protection of the pages in between. Takes about
+  // 1.5 us, regardless of the length.
   void recheck(std::uint64_t address, std::uint64_t bytes);
-  // Calls recheck(), unless recheck_once() has already been called for this buffer in the current
-  // host epoch (HostEpoch).
+  // Calls recheck(), unless this object remembers that recheck_once() has rechecked the buffer in
+  // the current host epoch (VerifiedBuffers).
   void recheck_once(std::uint64_t address, std::uint64_t bytes) {
     if (rechecked_.contains(address, bytes)) return;
     recheck(address, bytes);

@@ -100,8 +100,8 @@ void Arena::collect_locked() {
       ++entry;
       continue;
     }
-    // If move_to_fresh_pages() has moved the allocation, a stopped peer may write to the original
-    // range when it resumes. That range is therefore never reused.
+    // If move_to_fresh_pages() has moved the allocation, the stopped peer may write to the original
+    // range after resuming. That range is therefore never reused.
     const bool has_moved = allocation.file_offset != entry->first;
     if (has_moved) {
       pages_.retire(allocation.file_offset, allocation.bytes);
@@ -167,7 +167,7 @@ Placement Arena::locate(DeviceAddress address) {
     return {hit->file_offset + (offset - hit->first), hit->serial, version};
   const std::lock_guard lock(mutex_);
   const Entry* const entry = allocations_.find(offset);
-  // The map has no entry for an empty range at the end of an allocation.
+  // An empty range at the end of an allocation may have no entry in the map.
   return entry == nullptr ? Placement{offset, 0} : remember(*entry, offset);
 }
 
@@ -191,7 +191,7 @@ void Arena::move_to_fresh_pages(MemoryRange range) {
     }
     const std::uint64_t fresh = pages_.copy_to_fresh(allocation.file_offset, allocation.bytes);
     allocation.view.move_to(view()->file(), fresh);
-    // The old range is never reused: the stopped peer may write to it when it resumes.
+    // The old range is never reused, because the stopped peer may write to it after resuming.
     allocation.left_behind.push_back(allocation.file_offset);
     allocation.file_offset = fresh;
     allocations_.renumber(allocation);

@@ -52,9 +52,9 @@ class Arena {
   [[nodiscard]] DeviceAddress allocate(std::uint64_t bytes, const char* what = "synDeviceMalloc");
 
   // Frees an allocation. Does not block. This call and later calls to allocate(), release() and
-  // collect() evaluate `quiescent`; once it returns true, the addresses become available and the
-  // pages are freed or kept. Throws SynError(synInvalidArgument) unless `address` is the base
-  // address of a live allocation.
+  // collect() evaluate `quiescent`. Once `quiescent` returns true, the pages are freed or kept, and
+  // the addresses become available, unless the allocation has moved (move_to_fresh_pages()). Throws
+  // SynError(synInvalidArgument) unless `address` is the base address of a live allocation.
   void release(DeviceAddress address, Quiescent quiescent);
 
   // Checks [address, address + bytes) and returns its position in the file. `bytes` may be 0.
@@ -68,8 +68,8 @@ class Arena {
   [[nodiscard]] std::byte* host_view(DeviceAddress address, std::uint64_t bytes);
 
   // Returns the device address for an address in the range of host views, and any other address
-  // unchanged. Does not check allocations. Costs two comparisons. If the system has refused to
-  // reserve the range of host views (see ViewSpace), views count as host memory.
+  // unchanged. Takes no lock and does not check allocations. If the range of host views cannot be
+  // reserved (ViewSpace::refused()), views count as host memory.
   [[nodiscard]] std::uint64_t behind_view(std::uint64_t address) const noexcept {
     if (is_device_address(address)) [[likely]]
       return address;

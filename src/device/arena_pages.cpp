@@ -31,8 +31,8 @@ void copy_data(const ArenaView& view, std::uint64_t from, std::uint64_t to, std:
     if (got <= 0 || pwrite(file, buffer.data(), static_cast<std::size_t>(got),
                            static_cast<off_t>(to + (at - from))) != got) {
       throw Error(hcclOutOfMemory,
-                  "out of memory while moving an allocation to pages that a stopped rank cannot "
-                  "write to; free memory on this host");
+                  "cannot move an allocation to pages that a stopped rank cannot write to; free "
+                  "memory on this host");
     }
     at += static_cast<std::uint64_t>(got);
   }

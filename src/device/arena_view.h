@@ -81,8 +81,8 @@ class ArenaView {
   // Marks the pages of the range as not populated.
   void forget(std::uint64_t offset, std::uint64_t bytes) noexcept;
   // Marks the pages of a buffer at `offset` as not populated if the process that owns the device
-  // has replaced them since the last call for that buffer. `serial`: the current serial number of
-  // the pages (Placement::serial).
+  // may have replaced them since the last call for that buffer. `serial`: the current serial number
+  // of the pages (Placement::serial).
   void follow(std::uint64_t offset, std::uint64_t bytes, std::uint32_t serial) noexcept {
     const std::uint64_t page = offset / 4096;
     const std::uint64_t known = page << 32 | serial;

@@ -136,8 +136,8 @@ class CommandQueue {
   std::atomic<Batch*> spare_{nullptr};
 };
 
-// A running command's view of its stream: whether earlier work has failed, whether the program
-// waits for the stream, which commands follow, and whether those may begin early.
+// A running command's view of its stream: whether earlier work has poisoned the stream, whether the
+// program waits for the stream, which commands follow, and whether those may begin early.
 class Lookahead {
  public:
   Lookahead(const CommandQueue& queue, const Stream& stream, bool opportunistic,
@@ -149,8 +149,8 @@ class Lookahead {
         batch_(queue.head_),
         position_(queue.taken_ + 1) {}
 
-  // Returns whether earlier work has failed. If so, the command's data may be wrong, and the
-  // command must fail as well.
+  // Returns whether earlier work has poisoned the stream (Progress::poisons()). If so, the data of
+  // the command may be wrong, and the command must fail as well.
   [[nodiscard]] bool behind_failure() const noexcept { return behind_failure_; }
   // Returns the earlier failure that makes this command fail.
   [[nodiscard]] FailureNote failure() const;

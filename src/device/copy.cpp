@@ -39,8 +39,8 @@ constexpr std::size_t kPiece = ArenaView::kLongestSpan;
 // because the system call costs less than the check.
 constexpr std::size_t kLeastCheckedCopy = 32 << 10;
 
-// Returns whether plain loads and stores can access both sides of a copy without a fault, which
-// would end the process.
+// Returns whether to copy with plain loads and stores, which must not raise a signal on either side
+// of the copy.
 bool can_copy_plainly(HostAccess access, HostCheck check, const void* host, const ArenaView& view,
                       std::uint64_t offset, std::size_t bytes) {
   if (check == HostCheck::by_copy && bytes < kLeastCheckedCopy) return false;

@@ -51,7 +51,7 @@ class Device {
   std::atomic<std::size_t> stream_count_{0};
 };
 
-// Returns the PCI bus id of a module, such as "0000:bb:00.0".
+// Returns the PCI bus id of a module: "0000:10:00.0" for module 0.
 [[nodiscard]] std::string pci_bus_id(std::uint32_t module);
 
 }  // namespace hccl::device

@@ -26,8 +26,8 @@ namespace {
 struct Snapshots {
   std::mutex mutex;  // held across a fork
   std::vector<Arena*> arenas;
-  // The socket pair of the fork in progress, or -1 if no memory is kept. The child sends a byte
-  // after it has made its copies, or closes its end without sending one.
+  // The socket pair of the fork in progress; -1 if there is none. The child sends a byte after it
+  // has tried to make all copies.
   std::array<int, 2> ends{-1, -1};
   std::uint64_t bytes = 0;
 };
@@ -60,8 +60,8 @@ void before_fork() noexcept {
   }
   close_ends(all);
   warn(
-      "hccl WARN: out of file descriptors: a forked child gets no copy of the device memory; raise "
-      "ulimit -n\n");
+      "hccl WARN: cannot create a socket pair: a forked child gets no copy of the device memory; "
+      "raise ulimit -n\n");
 }
 
 void unlock(Snapshots& all) noexcept {
@@ -70,8 +70,8 @@ void unlock(Snapshots& all) noexcept {
   all.mutex.unlock();
 }
 
-// Waits until the child has reported that its copies are complete, or has exited, but for at most
-// 10 s plus 1 s per GiB. A child that takes longer finds the socket closed, and drops its copies.
+// Waits until the child has tried to make all copies, or has exited, but for at most 10 s plus 1 s
+// per GiB. A child that takes longer finds the socket closed, and drops its copies.
 void in_parent() noexcept {
   Snapshots& all = snapshots();
   if (all.ends[0] >= 0) {

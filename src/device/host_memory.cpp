@@ -62,9 +62,9 @@ bool can_read(std::uint64_t address) {
   return probe->can_read(address);
 }
 
-// Returns whether the word at the address can be written. The kernel adds zero to the word
-// atomically, so that no store of another thread or process is lost, and returns EFAULT where a
-// store would raise a signal. At worst, one thread that waits on this word as a futex wakes up
+// Returns whether the word that contains the address can be written. The kernel adds zero to the
+// word atomically, so that no store of another thread or process is lost, and returns EFAULT where
+// a store would raise a signal. At worst, one thread that waits on this word as a futex wakes up
 // spuriously.
 bool can_write(std::uint64_t address) {
   constexpr int kAddZero = FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_LT, -2048);

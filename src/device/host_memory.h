@@ -10,8 +10,8 @@ namespace hccl::device {
 [[nodiscard]] std::uint64_t system_page_bytes();
 
 // Throws Error(hcclInvalidArgument), which names `what`, if nothing is mapped at the beginning or
-// the end of the range. Does not detect a hole in between; copies do. Asks the kernel once per
-// thread, buffer and host epoch (HostEpoch).
+// the end of the range. Does not detect a hole in between; copies do. Does not ask the kernel again
+// about a buffer that this thread has verified in the current host epoch (VerifiedBuffers).
 void check_host_range(std::uint64_t address, std::uint64_t bytes, const char* what);
 
 enum class HostAccess : std::uint8_t { read, write };
@@ -23,7 +23,8 @@ enum class HostAccess : std::uint8_t { read, write };
 // left for the check.
 void check_host_access(std::uint64_t address, std::uint64_t bytes, HostAccess access,
                        const char* what);
-// Calls check_host_access(), but only once per thread, buffer and host epoch (HostEpoch).
+// Calls check_host_access(), unless this thread has verified the buffer in the current host epoch
+// (VerifiedBuffers).
 void require_host_access(std::uint64_t address, std::uint64_t bytes, HostAccess access,
                          const char* what);
 // Returns whether require_host_access() would succeed. May return false for accessible memory on

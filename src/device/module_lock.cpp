@@ -26,8 +26,8 @@ std::array<std::string, 3> folders() {
           text("/tmp/hccl-", user)};
 }
 
-// Opens the directory. Returns an invalid file descriptor and sets `why` if this fails, or if other
-// users can create or replace files in the directory.
+// Opens the directory. Returns an invalid file descriptor and sets `why` if this fails, or if the
+// directory belongs to another user or grants other users any access.
 FileDescriptor own_folder(const std::string& path, std::string& why) {
   FileDescriptor folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat status {};

@@ -61,13 +61,12 @@ class Progress {
     while (!reached(ticket) && !deadline.expired())
       sleep_until(ticket, deadline.remaining(), [&] { return reached(ticket); });
   }
-  // Wakes all threads that wait for a ticket, and the notifier.
+  // Wakes all threads that wait for a ticket and, if notifications are pending, the notifier.
   void wake() noexcept;
   // Requests one wake() when `ticket` completes, or possibly when an earlier ticket does. A waiter
   // calls this before each check that precedes a sleep.
   void ask_to_be_woken_at(std::uint64_t ticket) noexcept;
-  // Adds `change` to the number of notifications pending for this stream. While the number is not
-  // zero, wake() rings the notifier.
+  // Adds `change` to the number of notifications pending for this stream.
   void change_notifications(int change) noexcept {
     notifications_.fetch_add(change, std::memory_order_seq_cst);
   }
@@ -94,10 +93,10 @@ class Progress {
   // command running on this stream takes over the failure. Called by this stream's owner.
   [[nodiscard]] Outcome take_over_failure(const Capture& capture) noexcept;
 
-  // Returns whether an earlier failure suppresses the work with this ticket. A failed copy or
-  // fill leaves wrong data, so it poisons the stream: until the failure has been reported to the
-  // program, all queued work fails as well. A failed collective does not poison the stream; its
-  // communicator fails instead. Called by the owner.
+  // Returns whether an earlier failure suppresses the work with this ticket. A failed copy or fill
+  // leaves wrong data, and therefore poisons the stream: all work that is queued behind it before
+  // the failure is reported to the program fails as well, except Orderings. A failed collective
+  // does not poison the stream; its communicator fails instead. Called by the owner.
   [[nodiscard]] bool poisons(std::uint64_t ticket) const noexcept {
     return ticket <= poisoned_until_.load(std::memory_order_relaxed);
   }
@@ -113,8 +112,8 @@ class Progress {
   // longer suppresses work with tickets above `pushed`.
   void end_poison(const WorkFailure& failure, std::uint64_t pushed) noexcept;
 
-  // Returns the ticket up to which failures have been reported. A failure is reported when the
-  // program waits for the work and receives the error.
+  // Returns the ticket up to which failures have been reported. A failure is reported when a wait
+  // or a notification for the work gives the program the error.
   [[nodiscard]] std::uint64_t reported() const noexcept {
     return reported_.load(std::memory_order_acquire);
   }
@@ -126,7 +125,7 @@ class Progress {
   void report(std::uint64_t after, std::uint64_t up_to, std::uint64_t pushed) noexcept;
 
  private:
-  // A range of tickets whose work failed for the same reason.
+  // A range of tickets whose work failed for the same reason, unless note_interval() merged it.
   struct Interval {
     std::uint64_t first, last;
     Outcome outcome;

@@ -37,8 +37,9 @@ class Runtime {
 
   // Acquires module `module` or, if none is given, the first free module, even one beyond the
   // node's number of devices. Makes the device the calling thread's current device. Throws
-  // SynError(synUnavailable) if the module is held, SynError(synNoDeviceFound) if it does not
-  // exist, and SynError(synDeviceAlreadyAcquired) for a second device if HCCL_STRICT is set.
+  // SynError(synUnavailable) if the module is held or no module is free, SynError(synNoDeviceFound)
+  // if the module does not exist, and SynError(synDeviceAlreadyAcquired) for a second device if
+  // HCCL_STRICT is set.
   std::shared_ptr<Device> acquire(std::optional<std::uint32_t> module);
   // Runs the work of the device's streams, destroys them and releases the device. Throws as
   // device() does.
@@ -46,8 +47,8 @@ class Runtime {
 
   // Throws SynError(synInvalidArgument) if this process does not hold the device with that id.
   [[nodiscard]] std::shared_ptr<Device> device(std::uint32_t device_id);
-  // Returns the device that the calling thread acquired last or, if there is none, the process's
-  // first device. Returns null if the process holds no device.
+  // Returns the device that the calling thread acquired last, if the process still holds it, and
+  // otherwise the process's first device. Returns null if the process holds no device.
   [[nodiscard]] std::shared_ptr<Device> current();
   [[nodiscard]] std::vector<std::shared_ptr<Device>> devices();
 

@@ -170,7 +170,7 @@ Capture Stream::capture() {
   return {progress_, weak_from_this(), pushed(), progress_->reported(), WorkFailure::reports()};
 }
 
-// If the captured work has failed, this stream fails too, because work on this stream may read the
+// This stream takes over a failure of the captured work, because work on this stream may read the
 // results. A failure that was reported before the capture does not count.
 void Stream::follow(Capture capture) {
   if (capture.progress == nullptr || capture.progress == progress_) return;  // already in order

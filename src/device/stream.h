@@ -74,8 +74,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // Blocks until the work up to `ticket` has run. Runs the work on this thread, unless another
   // thread is running it. If `by_program`, host_is_waiting() returns true during this call.
   void run_until(std::uint64_t ticket, bool by_program = true);
-  // Waits until the work up to `ticket` has run or the deadline has passed. Meanwhile, this thread
-  // runs work that does not block. Returns whether all of the work has run.
+  // Waits until the work up to `ticket` has run or the deadline has passed. First, this thread runs
+  // work that does not block. Returns whether all of the work has run.
   [[nodiscard]] bool wait_until(std::uint64_t ticket, const Deadline& deadline);
   // Returns whether a thread of the program waits for this stream and therefore makes no other
   // calls.
@@ -96,12 +96,12 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // Returns whether everything queued so far is complete. If it is, stores the outcome and, if
   // `reason` is not null, the reason for a failure.
   [[nodiscard]] bool query(Outcome* outcome, std::string* reason = nullptr);
-  // Makes the worker start queued work immediately instead of after its nap.
+  // If no thread runs the queue, ends the worker's long nap (StreamWorker::hurry()).
   void hurry();
 
   [[nodiscard]] Capture capture();
-  // Makes work that is queued from now on wait for the captured work, and fail if the captured work
-  // has failed.
+  // Makes work that is queued from now on wait for the captured work. If the captured work fails,
+  // this stream takes over the failure (Progress::take_over_failure()).
   void follow(Capture capture);
   // Blocks until the captured work is complete. Runs the captured stream's work while it waits.
   static void wait_for(const Capture& capture);
@@ -120,8 +120,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   [[nodiscard]] Device& device() const noexcept { return device_; }
   [[nodiscard]] const std::shared_ptr<Progress>& progress() const noexcept { return progress_; }
   [[nodiscard]] std::uint64_t pushed() const noexcept { return queue_.pushed(); }
-  // Returns whether the queue is short enough that a thread that has run it opportunistically may
-  // queue more work.
+  // Returns whether a producer that is making room may stop: the queue is less than three quarters
+  // full.
   [[nodiscard]] bool has_room() const noexcept { return queued() < least_full() / 4 * 3; }
   [[nodiscard]] bool idle() const noexcept { return queued() == 0; }
 
@@ -181,7 +181,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::atomic<std::uint64_t> least_full_{kFullQueue};  // full_ is larger if the queue has grown
   std::atomic<std::uint32_t> skipped_attempts_{0};     // opportunistic runs to skip
   std::atomic<bool> closing_{false};                   // written with the lock held
-  // True after a thread of the program has run the queue to make room.
+  // Makes the worker skip one turn. Set when a producer has run the queue to make room.
   std::atomic<bool> runs_opportunistically_{false};
   std::mutex destroy_callbacks_mutex_;
   struct DestroyCallback {

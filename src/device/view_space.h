@@ -26,7 +26,7 @@ class ViewSpace {
   // at a time.
   [[nodiscard]] std::byte* address_at(std::uint64_t offset) noexcept;
 
-  // Returns whether the system has refused the range. Thread safety: any thread.
+  // Returns whether address_at() has failed to reserve the range. Thread safety: any thread.
   [[nodiscard]] bool refused() const noexcept { return refused_.load(std::memory_order_relaxed); }
 
   // Returns the offset in the arena if the host address lies in the range, and otherwise nothing.

@@ -11,8 +11,8 @@ namespace {
 constexpr std::uint64_t kBarrierParts = 3;
 // All-reduces of fewer bytes, and all-gathers with a smaller output, use column 0 only.
 constexpr std::uint64_t kLeastBytesForAllColumns = 512 << 10;
-// Broadcasts of up to this many bytes are not divided: an undivided one needs no agreement first
-// (network::StreamConnections::run()).
+// Broadcasts of up to this many bytes are not divided: if undivided, most of them need no agreement
+// first (network::StreamConnections::run()).
 constexpr std::uint64_t kLeastBroadcastBytes = 1 << 20;
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
 constexpr std::uint64_t kMostExchangeBytes = 256 << 20;

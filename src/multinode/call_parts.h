@@ -28,9 +28,9 @@ struct CallPart {
 // How the collectives are divided:
 // - Barrier: each node runs a barrier, then column 0 runs one, then each node runs another.
 // - All-reduce: each node reduces a slice, the columns reduce the results of the nodes, and each
-//   node then distributes the total. Long calls are divided among all columns. Short calls use only
-//   column 0, because exchanges in more columns would add messages and context switches and save no
-//   time.
+//   node then distributes the total. If all nodes have the same number of ranks, long calls are
+//   divided among all columns. Short calls use only column 0, because exchanges in more columns
+//   would add messages and context switches and save no time.
 // - Reduce and broadcast: the column of the root exchanges the data.
 // - All-gather, reduce-scatter and all-to-all: all columns exchange blocks once, and the ranks of
 //   each node exchange blocks once for each node. Short all-gathers use only column 0.
@@ -68,7 +68,7 @@ class CallParts {
   [[nodiscard]] CallSlice slice(std::uint64_t number) const;
   [[nodiscard]] int column_of_root() const;
 
-  // Return a part that runs `collective` with `count` elements per rank.
+  // Return a part that runs `collective`. `count`: see CollectiveCall::count.
   [[nodiscard]] CallPart on_node(Collective collective, std::uint64_t count, int root = -1) const;
   [[nodiscard]] CallPart in_column(Collective collective, std::uint64_t count, int column,
                                    int root = -1) const;

@@ -48,7 +48,7 @@ class MultiNodeStream final : public BackendStream {
   class PartObserver;
   class FlatLookahead;
 
-  // Returns whether parts of the next call have been posted.
+  // Returns whether this rank has already posted its part of the lane's next operation.
   [[nodiscard]] bool has_posted() const { return lane_->posted(lane_->number()); }
   // Checks and allocates what the call needs before its first part. Throws Error.
   void prepare(const CollectiveCall& call, CallParts& parts);

@@ -21,7 +21,7 @@ struct Plan;
 
 namespace hccl::network {
 
-// Thrown if a peer's call differs from this rank's call. The text names both calls.
+// Thrown if a peer's call differs from this rank's call. The text names the difference.
 class CallMismatch : public Error {
  public:
   using Error::Error;
@@ -73,8 +73,8 @@ struct CallHeader {
 static_assert(sizeof(CallHeader) == 32 && std::is_trivially_copyable_v<CallHeader>);
 static_assert(std::has_unique_object_representations_v<CallHeader>);
 
-// Returns the error text for two calls that do not match. The text names both ranks, both calls and
-// the remedy.
+// Returns the error text for two calls that do not match. The text names both ranks, the difference
+// and the remedy.
 [[nodiscard]] std::string why_unlike(int own_rank, const CallHeader& own, int peer,
                                      const CallHeader& theirs);
 

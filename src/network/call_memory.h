@@ -9,9 +9,9 @@
 
 namespace hccl::network {
 
-// Memory of this rank's device. For unallocated pages (a hole), source() returns zeros and
-// allocates nothing. destination() allocates them, so that a lack of memory causes an Error, not a
-// signal.
+// Memory of this rank's device. For a piece without allocated pages (a hole), source() returns
+// zeros and allocates nothing. destination() allocates the pages, so that a lack of memory causes
+// an Error, not a signal.
 class DeviceMemory final : public Memory {
  public:
   DeviceMemory(device::Arena& arena, device::DeviceAddress address)

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kVerdictPatience{500};
 constexpr std::chrono::milliseconds kPeersPause{20};
-// The maximum time until the server gives its verdict. The server first queries all ranks.
+// The maximum time from a query of all ranks to the server's verdict.
 constexpr std::chrono::seconds kJudgement{1};
 constexpr std::chrono::milliseconds kSecondJudgement{2500};
 // The maximum time that data from a departed rank may still be in flight.

@@ -80,9 +80,9 @@ void Execution::begin_step() {
   }
 }
 
-// Makes a receive wait for an earlier receive of the step if both use the same connection or the
-// same memory. Spans of a step that share memory begin at the same address: the verifier proves
-// this for every schedule.
+// Makes a receive wait for an earlier receive of the step if both use the same connection, or if
+// one of them writes memory that both use. In the latter case, both use the same range of memory:
+// the verifier checks this (proof/hazards.h).
 void Execution::hold_receive_behind(Flow& flow, const Flow& earlier) const {
   if (flow.connection != nullptr && earlier.connection == flow.connection) {
     flow.dependencies.push_back({&earlier, true});
@@ -119,7 +119,7 @@ PeerConnection& Execution::connection_to(int peer) {
   return connections_.back();
 }
 
-// Returns whether the header has arrived and matches. Throws CallMismatch.
+// Returns whether the header has arrived. Throws CallMismatch if it does not match.
 bool Execution::take_header(PeerConnection& connection) {
   const auto arrived = connection.endpoint->try_receive(sizeof(CallHeader));
   if (arrived.size() < sizeof(CallHeader)) return false;

@@ -28,8 +28,9 @@ class Streams {
 
 class Execution {
  public:
-  // All arguments must outlive the execution. `rank` is this rank, numbered as in the schedule.
-  // `memory` provides the memory for the execution's state.
+  // All arguments except `operands` and `header` must outlive the execution, as must the buffers of
+  // `operands`. `rank` is this rank, numbered as in the schedule. `memory` provides the memory for
+  // the execution's state.
   Execution(const schedule::Schedule& schedule, const schedule::Chunking& chunking,
             const Operands& operands, const CallHeader& header, int rank, Streams& streams,
             std::pmr::memory_resource& memory = *std::pmr::get_default_resource());

@@ -25,8 +25,8 @@ class Memory {
   Memory& operator=(const Memory&) = delete;
 
   // Return at least one byte and at most `most` bytes, from byte `offset` on, for reading or for
-  // writing. The span is valid until the next call. Throw Error(hcclOutOfMemory) if pages of device
-  // memory cannot be mapped or allocated.
+  // writing. The span is valid as long as the buffer. Throw Error(hcclOutOfMemory) if pages of
+  // device memory cannot be mapped or allocated.
   [[nodiscard]] virtual std::span<const std::byte> source(std::uint64_t offset,
                                                           std::size_t most) = 0;
   [[nodiscard]] virtual std::span<std::byte> destination(std::uint64_t offset,

@@ -80,7 +80,8 @@ class NetworkBackend final : public Backend {
   // received everything that was sent, the peer is lost, or the deadline has passed. If the
   // communicator has failed, cuts the endpoint and does not block.
   void part_from(transport::Endpoint& endpoint, Deadline deadline) const;
-  // Registers a buffer with the transports if it is in device memory. Call before a call uses it.
+  // Calls NetworkMemory::register_memory(). Call this function before a collective or message uses
+  // the buffer.
   void register_memory(std::uint64_t address, std::uint64_t bytes) {
     memory_->register_memory(address, bytes);
   }
@@ -126,7 +127,7 @@ class NetworkBackend final : public Backend {
   std::mutex streams_mutex_;
   std::vector<std::unique_ptr<StreamConnections>> streams_;
   std::mutex link_mutex_;
-  std::shared_ptr<bootstrap::ControlLink> link_;  // null if all ranks are on one node
+  std::shared_ptr<bootstrap::ControlLink> link_;  // null on a single node and after cut_link()
 };
 
 }  // namespace hccl::network

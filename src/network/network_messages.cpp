@@ -70,7 +70,7 @@ void sleep(const Items& items, transport::WaitSet& wait_set, std::atomic<int>& w
 
 }  // namespace
 
-// Channel 0 carries the messages from the lower to the higher rank, channel 1 the others.
+// Connection 0 carries the messages from the lower to the higher rank, connection 1 the others.
 void NetworkMessages::open(DirectedLink& link, const PointToPoint& call) {
   const bool upwards = (call.direction == Direction::send) == (network_.rank() < call.peer);
   link.endpoint = network_.open(call.peer, {kMessageLane, upwards ? 0U : 1U});

@@ -34,7 +34,7 @@ void Routes::check(const std::string& forced) {
   const auto is_forced = [&](const auto& factory) { return factory.name == forced; };
   if (forced.empty() || std::ranges::any_of(transport::transport_factories(), is_forced)) return;
   throw Error(hcclInvalidArgument, text("HCCL_TRANSPORT=", quoted(forced),
-                                        " is not valid: set it to one of ", all_transports()));
+                                        " is not valid; set it to one of ", all_transports()));
 }
 
 std::vector<std::byte> Routes::announce(const Secret& secret) {

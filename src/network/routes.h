@@ -46,7 +46,7 @@ class Routes {
   [[nodiscard]] const std::string& rank_text(int rank) const {
     return rank_texts_[static_cast<std::size_t>(rank)];
   }
-  // Returns the name of the transport that is used for a rank.
+  // Returns the name of the transport that is used for a rank, or "itself" for this rank.
   [[nodiscard]] std::string transport_to(int rank) const;
   // Returns the names of the transports in use, such as "shm+tcp".
   [[nodiscard]] std::string transport_names() const;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kCacheLine = 64;
 
-// Returns the number of elements in one block or, if the collective has no blocks, in the message.
+// Returns the number of elements in one block or, if the collective has no blocks, in the buffer.
 std::uint64_t block_elements(const CollectiveCall& call, int ranks) {
   return reduce::elements_in(call.data_type(), chunk_bytes(call, ranks));
 }

@@ -9,7 +9,7 @@
 namespace hccl::network {
 namespace {
 
-// The server gives its first verdict after 400 ms; the rest is a margin.
+// The server gives its first verdict within 400 ms; the rest is a margin.
 constexpr std::chrono::milliseconds kForVerdict{600};
 
 }  // namespace

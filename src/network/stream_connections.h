@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The network back end's state for one stream: its connections, and the collectives that run over
-// them. A call writes no output until all ranks are known to have made the same call: see run().
+// them. Except for some broadcasts, a call writes no output until all ranks are known to have made
+// the same call: see run().
 #pragma once
 
 #include "call/backend.h"

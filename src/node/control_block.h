@@ -42,8 +42,8 @@ struct alignas(64) RankRecord {
   std::atomic<std::uint64_t> in_exchange{0};
   Doorbell mail;  // rung by a peer after each step of a message to or from this rank
 
-  // The tag of this rank's process (see CrossMemory): its address and its value. The address is 0
-  // until both are valid.
+  // This rank's tag (see CrossMemory): its address and its value. The address is 0 until both are
+  // valid.
   alignas(64) std::atomic<std::uint64_t> tag_address{0};
   std::uint64_t tag = 0;
   // The ranks whose memory this rank may read: one bit per rank.
@@ -84,7 +84,8 @@ inline constexpr std::size_t kHostPayloadStride = kHostPayloadBytes + 64;
 // The maximum total size of all ranks' payloads in an operation. On the eager path, each rank reads
 // all payloads. For more data, HostPath is faster, because there each rank reduces only its share.
 inline constexpr std::size_t kMaxHostPayloadsBytes = 8 * kHostPayloadBytes;
-// Only the first lanes have host payloads, which take up most of a control block.
+// Only the first lanes have host payloads, because these take up several times as much memory as
+// slots.
 inline constexpr std::uint32_t kHostPayloadLanes = 8;
 
 [[nodiscard]] constexpr bool fits_host_payload(std::uint64_t bytes, int ranks) {

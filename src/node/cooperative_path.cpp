@@ -44,8 +44,8 @@ bool CooperativePath::run() {
   return true;
 }
 
-// Waits until all ranks have posted the current slice, and then opens the slice. Returns false if
-// the wait budget is used up before the operation has begun.
+// Waits until all ranks have posted the operation and are ready for the current slice, and then
+// opens the slice. Returns false if the wait budget is used up before the operation has begun.
 bool CooperativePath::gather() {
   PostedRanks ranks(op_.lane, node_.size(), op_.slice_number + 1);
   if (is_in(LaneBlock::gathering) && !ranks.all_posted()) {
@@ -140,7 +140,7 @@ void CooperativePath::await_storing_peers() {
       if (tile == 0 || !tiles_.plan().stores_to(tile - 1, node_.rank())) break;
       if (node_.record(rank).presence.load(std::memory_order_seq_cst) == Presence::dead) break;
       if (deadline.expired()) {
-        log(LogLevel::info, "node", "rank ", node_.rank(), ": ", node_.rank_text(rank),
+        log(LogLevel::info, "node", node_.own_text(), ": ", node_.rank_text(rank),
             " is stuck inside a tile of a failed operation; moving this rank's receive buffer of ",
             op_.recv_bytes,
             " bytes to fresh pages, so that late stores by that rank have no effect");

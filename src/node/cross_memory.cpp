@@ -13,7 +13,7 @@
 namespace hccl::node {
 namespace {
 
-// A copy checks for a fault after each piece of this size.
+// A copy checks for a fault before each piece of this size.
 constexpr std::uint64_t kPieceBytes = 1 << 20;
 
 std::uint64_t random_tag() {

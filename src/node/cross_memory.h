@@ -13,10 +13,10 @@
 
 namespace hccl::node {
 
-// Every process has a tag: a random number whose value and address are in the control block. A
-// reader reads the tag together with the data, and compares it with the value in the control block.
-// This check is needed because the peer's pid may belong to another process, if the peer has exited
-// or is in another pid namespace.
+// Every rank has a tag: a random number in the memory of its process. The control block holds the
+// tag's value and address. A reader reads the tag together with the data, and compares it with the
+// value in the control block. This check is needed because the peer's pid may belong to another
+// process, if the peer has exited or is in another pid namespace.
 //
 // Thread safety: any thread may call any function.
 class CrossMemory {

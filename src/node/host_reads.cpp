@@ -128,7 +128,7 @@ void HostReads::fail_unreadable(int peer) {
   node_.fault().raise(
       hcclSystemError,
       text(describe(program_call(op_.call)), ": ", node_.own_text(),
-           " can no longer read memory of ", node_.rank_text(peer),
+           " can no longer read the memory of ", node_.rank_text(peer),
            "; look at that rank's output, or set HCCL_CMA_DISABLE=1 for all ranks"));
   node_.fault().throw_error();
 }

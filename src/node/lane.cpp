@@ -47,9 +47,10 @@ void Lane::lock_pool() {
     if (fault.raised()) fault.throw_error();
     if (deadline.expired()) {
       throw Error(hcclSystemError,
-                  text("rank ", expected - 1, " has held the lock on the table of streams for ",
+                  text("this rank waited ",
                        std::chrono::duration_cast<std::chrono::seconds>(kPoolTimeout).count(),
-                       " s; check whether that rank is stopped"));
+                       " s for the lock on the table of streams, which local rank ", expected - 1,
+                       " of this node holds; check whether that rank is stopped"));
     }
     sched_yield();
   }
@@ -95,7 +96,7 @@ void Lane::attach() {
   unlock_pool();
   if (!mine) mine = free;
   if (!mine) {
-    throw Error(hcclInvalidUsage, text("rank ", rank_, " uses more than ", kLanes,
+    throw Error(hcclInvalidUsage, text("this rank uses more than ", kLanes,
                                        " streams of one communicator at a time; destroy some"));
   }
   block_ = &control_.lane(*mine);

@@ -12,9 +12,9 @@
 
 namespace hccl::node {
 
-// Takes the place of the payload in a message from host memory, which the receiver cannot map. The
-// receiver reads the data directly from the sender's process if it can (CrossMemory). Otherwise,
-// the data goes through the sender's staging buffer.
+// Takes the place of the payload in a long message from host memory, which the receiver cannot map.
+// The data goes through the sender's staging buffer, unless the receiver reads it directly from the
+// sender's process (CrossMemory).
 struct StagedMessage {
   std::uint64_t staging;              // the buffer's offset in the sender's memory file
   std::uint64_t address;              // of the message in the sender's host memory

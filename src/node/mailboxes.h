@@ -26,7 +26,7 @@ class Mailboxes {
                                              : boxes_[call.peer * node_.size() + node_.rank()];
   }
 
-  // Sets call.number to the number of this rank's earlier calls in the same direction with the same
+  // Sets call.number to the count of this rank's earlier calls in the same direction with the same
   // peer, and publishes the call to the peer. `lane`: the ordinal of the call's lane plus one, or 0
   // if the call has no lane yet. Call in program order. Thread safety: one thread at a time.
   void number(PointToPoint& call, std::uint32_t lane);

@@ -46,7 +46,8 @@ bool MessageSteps::matches(const MessageItem& item) {
 bool MessageSteps::can_begin_early(MessageItem& item) const {
   if (item.bytes == 0) return true;
   if (item.is_on_host()) {
-    // If host views are not recognised, this may be the view of a pending message's device memory.
+    // If host views are not recognised, the address may lie in a view of a pending message's device
+    // memory.
     return node_.arena().recognises_views() &&
            device::has_host_access(
                item.call->address, item.bytes,

@@ -16,10 +16,10 @@
 namespace hccl::node {
 
 // A message from host memory that does not fit into the mailbox goes through its sender's staging
-// buffer, which peers can map. If the buffer's message ring has room, the sender copies the message
-// there when it offers it. Otherwise, it copies the message piece by piece to another part of the
-// buffer, but only once the receiver is ready, so that all sends of a group can share that part, in
-// any order.
+// buffer, which peers can map, unless the receiver copies it directly from the sender's process. If
+// the buffer's message ring has room for the message, the sender copies the message there when it
+// offers it. Otherwise, the sender copies it piece by piece to another part of the buffer, but only
+// once the receiver is ready, so that all sends of a group can share that part, in any order.
 class MessageSteps {
  public:
   // `staging`: a staging buffer of kStagingBytes for calls on host memory, or 0 if there are no

@@ -43,7 +43,8 @@ class NodeBackend::NodeStream final : public BackendStream {
   bool exchange(std::span<const PointToPoint> calls, const MessagePlace& place,
                 std::uint64_t staging, GroupLookahead& ahead) override {
     if (staging != 0 && ahead.wait_budget() != WaitBudget::unlimited) return false;
-    // Kept, because groups on host memory may be pending while a group on device memory runs.
+    // Keeps the address, because groups on host memory may be pending while a group on device
+    // memory runs.
     if (staging != 0) message_staging_ = staging;
     const StreamPlace at{place.ordinal, place.has_collectives ? lane_.get() : nullptr,
                          pending_.get()};
@@ -137,8 +138,8 @@ CallPath NodeBackend::path_of(const CollectiveCall& call) const {
   if (uses_only_host_memory(call, segment_->rank(), ranks) &&
       fits_host_payload(send_bytes(call, ranks), ranks)) {
     return {"eager", text("the ", send_bytes(call, ranks),
-                          "-byte input fits into the slot's host payload, unless another rank uses "
-                          "device memory")};
+                          "-byte input fits into the slot's host payload; if another rank uses "
+                          "device memory, the call takes another path")};
   }
   return {
       "host staging",

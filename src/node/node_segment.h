@@ -24,7 +24,7 @@
 namespace hccl::node {
 
 struct Peer {
-  int number = -1;  // rank in the whole communicator, for error texts
+  int number = -1;  // rank in the whole communicator
   std::shared_ptr<device::ArenaView> memory;
   int pid = 0;
   bool shares_pids = true;  // whether `pid` is valid in this process's pid namespace

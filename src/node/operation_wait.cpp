@@ -82,7 +82,7 @@ std::string OperationWait::delay_of(int rank, bool all_posted) const {
     const std::uint64_t exchange = record.in_exchange.load(std::memory_order_relaxed);
     const std::uint32_t operation = record.in_operation.load(std::memory_order_relaxed);
     if (exchange != 0) return text(" is in ", describe(unpack_call(exchange)));
-    if (operation == 0) return " has not called it";
+    if (operation == 0) return " has not made this call";
     if (operation - 1 == lane.ordinal()) return " is about to arrive";
     return text(" is in an operation on another stream (its stream ", operation - 1,
                 " on this communicator)");
@@ -95,12 +95,12 @@ std::string OperationWait::delay_of(int rank, bool all_posted) const {
     };
     if (op_.awaited_ranks == AwaitedRanks::senders && !sends(op_.call, rank)) return {};
     if (op_.awaited_ranks == AwaitedRanks::in_order && rank > 0 && is_late(rank - 1)) return {};
-    return is_late(rank) ? " is getting no CPU time to copy its host memory" : "";
+    return is_late(rank) ? " has not copied its host memory yet" : "";
   }
   if (lane.slot(rank).slice.load(std::memory_order_relaxed) <= op_.slice_number)
-    return " is getting no CPU time to copy its host memory";
+    return " has not copied its host memory yet";
   if (lane.current_tile(rank).load(std::memory_order_relaxed) != 0)
-    return " is getting no CPU time to compute its part";
+    return " is still computing its part";
   if (op_.has_shares && !lane.has_computed_share(rank)) return " has not computed its part";
   return {};
 }

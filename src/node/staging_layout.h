@@ -8,9 +8,10 @@
 
 namespace hccl::node {
 
-// A cooperative operation uses two halves: one holds the data that a rank sends, the other the data
-// that it receives. Copies between a rank's own buffers use the first half. A half is small enough
-// that a slice, once copied to the staging buffer, stays in the cache until its tiles are computed.
+// A cooperative operation uses two equal parts, the halves: one holds the data that a rank sends,
+// the other the data that it receives. Copies between a rank's own host buffers use the first half.
+// A half is small enough that a slice, once copied to the staging buffer, stays in the cache until
+// its tiles are computed.
 inline constexpr std::uint64_t kStagingHalfBytes = 512 << 10;
 // Messages (MessageSteps), HostPath and HostChain have parts of their own, because peers may still
 // be reading these parts when this rank's next call begins.

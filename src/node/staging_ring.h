@@ -26,8 +26,8 @@ class StagingRing {
   [[nodiscard]] std::optional<std::uint64_t> reserve(std::uint64_t bytes);
   // Frees the reservation at `offset`, which reserve() has returned.
   void free(std::uint64_t offset);
-  // Returns whether the next reservation will probably follow the last one. If the only reservation
-  // is freed before then, the next one begins at offset 0 instead.
+  // Returns whether the next reservation will probably follow the last one. If there is only one
+  // reservation, it may be freed first, and the next one then begins at offset 0.
   [[nodiscard]] bool advances() const { return reservations_.size() > 1; }
   void clear() { reservations_.clear(); }
 

@@ -20,7 +20,7 @@ class TileClaims {
   };
   // Returns the first free tile at or after the start of the worker's share of the tiles, or else
   // the first free tile. A worker thus tends to get the same tiles in each call, so the tiles' data
-  // may still be in the worker's nearest cache. With more than 32 tiles, claims tiles in order and
+  // may still be in the worker's nearest cache. With more than 32 tiles, returns them in order and
   // ignores the worker's share. Returns nothing if all tiles are claimed.
   [[nodiscard]] std::optional<Claim> next(std::uint32_t worker, std::uint32_t workers) const {
     if (tiles_ > kBits) {

@@ -32,8 +32,8 @@ class TilePlan {
   static constexpr std::uint64_t kMinTileBytes = 4 << 10;
 
   // Plans `chunk_bytes` bytes of every chunk: one slice, or the whole chunk. `parts`: the number of
-  // equal groups into which the tiles can be divided, unless the tiles would then be shorter than
-  // kMinTileBytes. The plan is the same on all ranks for the same arguments.
+  // nearly equal groups into which the tiles can be divided, unless the tiles would then be shorter
+  // than kMinTileBytes. The plan is the same on all ranks for the same arguments.
   TilePlan(const CollectiveCall& call, int ranks, int parts, std::uint64_t chunk_bytes);
 
   [[nodiscard]] std::uint32_t tiles() const { return tiles_per_chunk_ * chunks_; }

@@ -47,7 +47,7 @@ void TileRunner::run() {
   } catch (const Error& error) {
     fail(error.code(), error.what());
   } catch (const std::bad_alloc&) {
-    fail(hcclOutOfMemory, "out of host memory; free memory or raise the limit of the process");
+    fail(hcclOutOfMemory, "out of host memory; free memory or raise the process's memory limit");
   }
 }
 
@@ -73,7 +73,8 @@ void TileRunner::complete_slice() const {
 }
 
 // Calls visit(memory, offset, bytes, serial) for each buffer of a peer that this operation may
-// access, until a call returns false. Returns whether all calls returned true.
+// access, except send buffers with holes, until a call returns false. Returns whether all calls
+// returned true.
 template <class Visit>
 bool TileRunner::all_peer_buffers(Visit visit) const {
   const int from_chunks = send_chunks(op_.call, node_.size());
@@ -174,13 +175,13 @@ bool TileRunner::enter_tile(std::uint32_t number) const {
 }
 
 // The limits come from measurements. Up to `most` bytes, plain stores find enough of their lines in
-// the caches; above cache_bytes_ / 2, this holds only if a copy writes each line to all
-// destinations before the next line. Operations that read at least twice as much as they write have
-// a smaller limit, which leaves the caches to the data that they read. Operations that write at
-// least twice as much as they read have a larger limit. A part of a divided program call uses plain
-// stores if it reduces, because the library reads its output next. For other parts, the size of the
-// whole call on this node counts: all parts together write as much as that call, and the inputs of
-// all ranks are in the caches too.
+// the caches; above cache_bytes_ / 2, this holds only if a copy writes a few lines to all
+// destinations before the next lines. Operations that read at least twice as much as they write
+// have a smaller limit, which leaves the caches to the data that they read. Operations that write
+// at least twice as much as they read have a larger limit. A part of a divided program call uses
+// plain stores if it reduces, because the library reads its output next. For other parts, the size
+// of the whole call on this node counts: all parts together write as much as that call, and the
+// inputs of all ranks are in the caches too.
 reduce::StorePolicy TileRunner::choose_store_policy() const {
   if (op_.slicing.slices() > 1) return reduce::StorePolicy::cached;  // the result is copied next
   const bool is_part = op_.call.whole != nullptr;

@@ -22,7 +22,8 @@ class TileRunner {
   TileRunner(NodeSegment& node, std::uint64_t cache_bytes, const CollectiveOperation& op)
       : node_(node), cache_bytes_(cache_bytes), op_(op) {}
 
-  // Plans the operation's current slice. Call for each slice, and again if the slicing changes.
+  // Plans the operation's current slice. Call for each slice, and again if the slicing or
+  // has_shares changes.
   void plan_slice();
   [[nodiscard]] const TilePlan& plan() const { return *plan_; }
 
@@ -52,7 +53,7 @@ class TileRunner {
   const CollectiveOperation& op_;
   std::optional<TilePlan> plan_;
   reduce::StorePolicy store_policy_ = reduce::StorePolicy::cached;
-  bool mapped_ = false;  // all peers' buffers are in this process's page tables
+  bool mapped_ = false;  // whether all_peer_buffers() are in this process's page tables
   // With shares, this rank computes the tiles in [next_, end_) and no others.
   std::uint32_t next_ = 0;
   std::uint32_t end_ = 0;

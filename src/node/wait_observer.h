@@ -22,12 +22,12 @@ class WaitObserver {
   WaitObserver& operator=(const WaitObserver&) = delete;
 
   // Called before each sleep. `awaited`: the ranks, numbered as in the whole communicator, that
-  // delay the call. `first`: whether this is the first sleep of a wait. Throws Error if the call
-  // must end; the error then fails the communicator.
+  // delay the call. `first`: whether the call has not slept before on its current path. Throws
+  // Error if the call must end; the error then fails the communicator.
   virtual void on_sleep(const std::vector<int>& awaited, bool first) = 0;
-  // Called when the calls of this node's ranks do not match. May ask the ranks of other nodes which
-  // rank's call differs. Throws an Error that names that rank. `text` describes the calls on this
-  // node.
+  // Called when the calls of this node's ranks do not match. `text` describes these calls. May ask
+  // the ranks of other nodes which rank's call differs. Throws an Error that names that rank or, if
+  // that rank is not found, an Error with `text`.
   [[noreturn]] virtual void on_mismatch(const std::string& text) = 0;
 };
 

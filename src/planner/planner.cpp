@@ -51,7 +51,7 @@ void Planner::check(const std::string& forced) {
   std::string list;
   for (const std::string_view one : known) list += text(list.empty() ? "" : ", ", one);
   throw Error(hcclInvalidArgument,
-              text("HCCL_ALGO=", quoted(forced), " is not valid: set it to one of ", list));
+              text("HCCL_ALGO=", quoted(forced), " is not valid; set it to one of ", list));
 }
 
 bool Planner::is_hierarchical(const Request& request) const {

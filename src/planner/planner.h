@@ -30,7 +30,8 @@ struct Plan {
 class Planner {
  public:
   // `forced`: the name of an algorithm, or empty. Each collective that has an algorithm of this
-  // name uses that algorithm. Throws as check() does.
+  // name uses that algorithm, except that a hierarchical one is not used on a single node. Throws
+  // as check() does.
   Planner(Topology topology, std::string forced);
   // Throws Error(hcclInvalidArgument), which names HCCL_ALGO and the known algorithms, if `forced`
   // is neither the name of an algorithm nor empty.

@@ -45,8 +45,8 @@ class SymbolicMemory {
  public:
   SymbolicMemory(const Shape& shape, const Schedule& schedule);
 
-  // Returns the number of cells of `memory` that may change. The input of an out-of-place call has
-  // none.
+  // Returns the number of cells that are stored for `memory`. The input of an out-of-place call has
+  // none, because it never changes. In place, the longer buffer has the cells of both.
   [[nodiscard]] static std::size_t cells(const Shape& shape, const Schedule& schedule, Role memory);
 
   [[nodiscard]] Cell read(const Location& place, std::uint32_t index) const;

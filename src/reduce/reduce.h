@@ -72,9 +72,9 @@ inline void prefetch_for_stores(const std::byte* from, std::size_t bytes) noexce
   }
 }
 
-// Returns whether folding some sources, and then their result with the other sources, gives the
-// same bits as folding all sources at once. Returns false for half and bfloat16, because each step
-// rounds.
+// Returns whether folding the first few sources, and then their result with the remaining sources,
+// gives the same bits as folding all sources at once, with any operation but hcclAvg. Returns false
+// for half and bfloat16, because each step rounds.
 [[nodiscard]] constexpr bool folds_in_steps(hcclDataType_t type) noexcept {
   return !data_type(type).needs_prescale;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The instruction sets for which the kernels are compiled. Accumulators are arrays of vectors,
-// which scalable vector extensions do not support, so AArch64 uses NEON. On x86 only SSE2, AVX2 and
-// AVX-512 are compiled: other instruction sets would not make these kernels faster, but cost
-// compile time.
+// which scalable vector extensions do not support, so AArch64 uses NEON. On x86, only SSE2, AVX2
+// and AVX-512 are compiled: other instruction sets would cost compile time without making these
+// kernels faster.
 #pragma once
 
 #define HWY_DISABLED_TARGETS \

@@ -62,10 +62,10 @@ struct SleepPlan {
 inline constexpr std::size_t kLongestDestination = std::size_t{4} << 20;
 
 // The caller that opened an endpoint owns it. No call blocks, except finish(). Until connected()
-// returns true, nothing can be sent or received, and every call advances the connection attempt.
-// After the peer is lost, sends throw PeerLost; receives throw it when no arrived bytes are left.
-// Calls throw Error(hcclSystemError) if this process lacks a resource. Thread safety: one thread at
-// a time.
+// returns true, sends and receives move no bytes, but they advance the connection attempt. After
+// the peer is lost, sends throw PeerLost; receives throw it when no arrived bytes are left. Calls
+// throw Error(hcclSystemError) if this process lacks a resource. Thread safety: one thread at a
+// time.
 class Endpoint {
  public:
   Endpoint(int peer, const char* transport) : peer_(peer), transport_(transport) {}

@@ -141,7 +141,7 @@ Bytes AcceptorHandshake::answer_hello() {
   key_.connection.lane = reader.u32();
   key_.connection.number = reader.u32();
   if (communicator != own_.communicator || !is_plausible()) {
-    refuse(text("asked for rank ", key_.to, " of another communicator"));
+    refuse(text("asked for a stream to rank ", key_.to, ", which this rank does not accept"));
     return {};
   }
   nonce_ = random_secret();

@@ -61,9 +61,8 @@ void Listener::watch(int fd) {
   event.events = EPOLLIN;
   event.data.fd = fd;
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0 && errno != EEXIST) {
-    throw Error(hcclSystemError,
-                text("cannot watch the listening socket: ", system_error_text(errno), "; ",
-                     advice_on(errno, "raise fs.epoll.max_user_watches")));
+    throw Error(hcclSystemError, text("cannot watch a socket: ", system_error_text(errno), "; ",
+                                      advice_on(errno, "raise fs.epoll.max_user_watches")));
   }
 }
 
@@ -110,7 +109,7 @@ void Listener::admit(FileDescriptor socket) {
   }
   pending_.push_back({std::move(socket), std::move(who), AcceptorHandshake(own_),
                       Deadline::after(limits_.handshake)});
-  // Reads data that has already arrived; most connections then need no further wake-up.
+  // Reads the connector's hello if it has already arrived, which saves a wake-up.
   if (progress(pending_.back())) {
     remove(std::prev(pending_.end()));
   } else {

@@ -53,7 +53,7 @@ struct ConnectionLimits {
 struct Settings {
   Membership membership;
   std::string node;                   // node_identity() of base/process.h
-  std::vector<Interface> interfaces;  // all interfaces of this machine
+  std::vector<Interface> interfaces;  // local_interfaces() of base/interfaces.h
   // The configuration from the environment, or the default configuration if the caller sets none.
   std::shared_ptr<const Config> config = std::make_shared<const Config>();
   ConnectionLimits limits;
@@ -82,8 +82,8 @@ struct Trouble {
 constexpr std::size_t kMaxAddressBytes = 256;
 
 // A transport belongs to one rank of one communicator. Its endpoints may outlive it, but an
-// endpoint that is not yet connected when the transport is destroyed never connects. Thread safety:
-// any thread.
+// endpoint that is not yet connected when the transport is destroyed may never connect. Thread
+// safety: any thread.
 class Transport {
  public:
   explicit Transport(const char* name) : name_(name) {}

@@ -14,7 +14,7 @@
 namespace hccl::transport {
 namespace {
 
-// Calls end_sleep() of every endpoint whose begin_sleep() succeeded, even if an exception is thrown
+// Calls end_sleep() on every endpoint whose begin_sleep() succeeded, even if an exception is thrown
 // in between.
 class Sleepers {
  public:
@@ -23,8 +23,8 @@ class Sleepers {
   Sleepers(const Sleepers&) = delete;
   Sleepers& operator=(const Sleepers&) = delete;
 
-  // Calls begin_sleep() of all endpoints. If an endpoint need not sleep, ends the sleeps that have
-  // begun and returns false.
+  // Calls begin_sleep() on all endpoints. If begin_sleep() returns false for one of them, ends the
+  // sleeps that have begun, and returns false.
   [[nodiscard]] bool begin(SleepPlan& plan) {
     for (const WaitSet::Entry& entry : entries_) {
       if (!entry.endpoint->begin_sleep(entry.interest, plan)) {

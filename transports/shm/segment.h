@@ -55,8 +55,8 @@ class Segment {
 
   // Creates the file that both ends map. Throws Error(hcclOutOfMemory or hcclSystemError).
   [[nodiscard]] static FileDescriptor create();
-  // Maps the file. Throws Error(hcclSystemError), which names `maker`, if the file was not made by
-  // create(), and Error(hcclOutOfMemory) if the file cannot be mapped.
+  // Maps the file. Throws Error(hcclSystemError), which names `maker`, if the file lacks the seals
+  // or the size that create() gives it, and Error(hcclOutOfMemory) if the file cannot be mapped.
   Segment(const FileDescriptor& file, const std::string& maker);
   ~Segment();
   Segment(const Segment&) = delete;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each ring has one producer and one consumer. An end stores `sent` and `released` with seq_cst.
-// The other end's acquire load synchronises with this store. Because of seq_cst, the store also
-// precedes the following load of the other end's `wanted`. Likewise, an end that goes to sleep
+// Each ring has one producer and one consumer. An end stores `sent` and `released` with seq_cst,
+// and the other end's acquire loads synchronise with these stores. Because of seq_cst, each store
+// also precedes the following load of the other end's `wanted`. Likewise, an end that goes to sleep
 // stores `wanted` before it loads `sent` and `released` once more. So no wake-up is lost.
 #include "shm/shm_endpoint.h"
 
@@ -74,8 +74,9 @@ void ShmEndpoint::exchange_segment() {
   if (arrival == Arrival::arrived && file.valid()) {
     adopt(file, peer());
   } else if (arrival != Arrival::none_yet) {
-    mark_lost(arrival == Arrival::closed ? "has closed the connection or exited"
-                                         : "has sent no shared memory: it may lack descriptors");
+    mark_lost(arrival == Arrival::closed
+                  ? "has closed the connection or exited"
+                  : "has sent no shared memory: it may have run out of file descriptors");
     throw_if_lost();
   }
 }
@@ -143,8 +144,8 @@ std::size_t ShmEndpoint::copy_in(std::span<const std::byte> bytes) {
   return count;
 }
 
-// Makes the bytes that were copied into the ring visible to the peer. If the ring is empty, also
-// copies a small message into the cache line of `sent`.
+// Makes the bytes that were copied into the ring visible to the peer. If they fit into `small` and
+// the peer has released all earlier bytes, also copies them into the cache line of `sent`.
 void ShmEndpoint::publish() {
   const std::uint64_t begin = mine_->sent.load(std::memory_order_relaxed);
   const auto count = static_cast<std::size_t>(sent_ - begin);

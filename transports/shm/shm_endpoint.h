@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A stream through ring buffers in shared memory. The unix socket that carried the memory's
-// descriptor stays open: it wakes a sleeping end, and end of file on it reveals that the peer has
-// exited.
+// descriptor stays open. A byte on the socket wakes a sleeping end; end of file on it means that
+// the peer has closed the stream or exited.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -49,10 +49,11 @@ class ShmEndpoint final : public transport::Endpoint {
   void throw_if_lost() const;
 
   int own_;
-  std::unique_ptr<transport::ConnectionAttempt> attempt_;  // kept once done, to reserve the stream
+  // Kept after it has succeeded: an InboundConnection reserves its stream in the listener.
+  std::unique_ptr<transport::ConnectionAttempt> attempt_;
   FileDescriptor socket_;
   FileDescriptor process_;  // pidfd of the peer's process
-  FileDescriptor file_;     // set until sent, at the end that creates the memory
+  FileDescriptor file_;     // the memory that this end has created, until it is sent
   std::optional<Segment> segment_;
   std::size_t own_side_;
   // Valid when segment_ is set.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the ranks on the same node, and creates the sockets over which they exchange memory.
+// Determines which ranks are on the same node, and connects sockets to share memory with them.
 #include "shm/shm_transport.h"
 
 #include "base/error.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The transport between ranks of one node, which may map each other's memory.
+// The transport between ranks of one node, which can share memory.
 #pragma once
 
 #include "shm/unix_socket.h"

@@ -21,10 +21,10 @@ struct AddressChoice {
 
 constexpr std::size_t kMaxOffered = 8;
 
-// Returns the addresses of the interfaces that `names` (HCCL_SOCKET_IFNAME) lists. If `names` is
-// empty, uses all interfaces that other hosts may reach or, if there is none, loopback. Throws
-// Error(hcclInvalidArgument) if `names` matches no interface, and Error(hcclSystemError) if no
-// suitable interface is up.
+// Returns the addresses of the interfaces whose names start with one of the prefixes in `names`
+// (HCCL_SOCKET_IFNAME). If `names` is empty, uses all interfaces that other hosts can reach or, if
+// there is none, loopback. Throws Error(hcclInvalidArgument) if `names` matches no interface, and
+// Error(hcclSystemError) if no suitable interface is up.
 [[nodiscard]] AddressChoice choose_addresses(const std::vector<Interface>& interfaces,
                                              const std::string& names);
 

@@ -14,7 +14,7 @@ namespace hccl::tcp {
 
 class ReceiveBuffer {
  public:
-  // The number of bytes that always fit contiguously. A value of 1 MiB was not faster.
+  // The number of bytes that can always be lent in one piece. A value of 1 MiB was not faster.
   static constexpr std::size_t kViewLimit = std::size_t{256} << 10;
   static constexpr std::size_t kCapacity = 2 * kViewLimit;
 

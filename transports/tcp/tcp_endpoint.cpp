@@ -72,7 +72,7 @@ std::string meaning_of(int error) {
     case ECONNRESET:
       return "was reset by the other side";
     case ETIMEDOUT:
-      return "has had no answer for too long: the link is cut or the host is down";
+      return "has received no answer for too long: the link is cut or the host is down";
     default:
       return text("failed: ", system_error_text(error));
   }
@@ -164,7 +164,7 @@ std::span<const std::byte> TcpEndpoint::try_receive(std::size_t most) {
   if (!establish()) return {};
   const std::size_t had = buffer_.filled().size();
   if (had < most) {
-    // Read more than was requested: the data after a caller's header usually arrives with it.
+    // Read more than was requested, because a header usually arrives with the data that follows it.
     const std::size_t wanted = std::max(most - had, kReadAhead);
     buffer_.add(read_into(buffer_.room(wanted)));
     if (buffer_.filled().size() == had) throw_if_lost();

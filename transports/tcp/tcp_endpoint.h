@@ -43,7 +43,8 @@ class TcpEndpoint final : public transport::Endpoint {
 
   int own_;
   transport::ConnectionLimits limits_;
-  std::unique_ptr<transport::ConnectionAttempt> attempt_;  // kept once done, to reserve the stream
+  // Kept after it has succeeded: an InboundConnection reserves its stream in the listener.
+  std::unique_ptr<transport::ConnectionAttempt> attempt_;
   FileDescriptor socket_;
   ReceiveBuffer buffer_;
   Address local_;  // set after the connection has been established

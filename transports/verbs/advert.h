@@ -15,7 +15,7 @@
 namespace hccl::verbs {
 
 struct Advert {
-  std::uint64_t position = 0;  // position of the first byte in the stream
+  std::uint64_t position = 0;  // stream position of the first byte
   std::uint64_t address = 0;   // the destination of the first byte
   std::uint32_t bytes = 0;
   std::uint32_t key = 0;
@@ -63,9 +63,9 @@ class ReceiverView {
     direct_ = 0;
     begun_ = false;
   }
-  // Records `bytes` that were written directly. `ring_arrived` and `ring_taken` are the ring's
-  // counters at that time. Bytes that are in the ring at the first direct write precede the bytes
-  // written directly. Returns false if the peer wrote more than was advertised.
+  // Records `bytes` bytes that were written directly. `ring_arrived` and `ring_taken` are the
+  // ring's counters at that time. Bytes that are in the ring at the first direct write precede the
+  // bytes written directly. Returns false if the peer wrote more than was advertised.
   [[nodiscard]] bool arrive(std::size_t bytes, std::uint64_t ring_arrived,
                             std::uint64_t ring_taken) {
     if (!begun_) {

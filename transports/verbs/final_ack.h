@@ -16,7 +16,8 @@ namespace hccl::verbs {
 
 class FinalAck {
  public:
-  // Sends the acknowledgement. Does not block, and gives up if the socket's buffer is full.
+  // Sends the acknowledgement. Gives up if the socket's buffer is full. Blocks only while kernel
+  // memory is short, and then briefly (base/retry.h).
   static void send(int socket, std::uint64_t consumed) noexcept;
 
   enum class ConnectionState : std::uint8_t { open, closed, failed };  // failed: errno is set

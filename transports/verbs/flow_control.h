@@ -18,7 +18,7 @@ namespace hccl::verbs {
 constexpr std::size_t kRingBytes = std::size_t{256} << 10;
 // Maximum number of unacknowledged data messages.
 constexpr std::uint32_t kMaxMessages = 128;
-// The receiver returns credit when this number of bytes or messages has been consumed.
+// Credit is due when this number of bytes has been released or this number of messages has arrived.
 constexpr std::size_t kCreditBytes = kRingBytes / 4;
 constexpr std::uint32_t kCreditMessages = kMaxMessages / 4;
 // Maximum number of credit messages in flight. Each credit message returns at least kCreditBytes
@@ -51,7 +51,7 @@ class SendWindow {
     ++messages_;
     run_ahead_end_ = sent_ + kRunAhead;
   }
-  // Applies a credit message. Returns false if it exceeds the bytes or messages that were sent.
+  // Applies a credit message. Returns false if it covers more than is unacknowledged.
   [[nodiscard]] bool credit(const Immediate& credit) {
     if (credit.bytes > sent_ - taken_ || credit.messages > messages_) return false;
     taken_ += credit.bytes;

@@ -34,7 +34,7 @@ struct Gid {
 // Returns the reason why no queue pair can connect the two GIDs, as a clause, or an empty string if
 // one can. The subnets may differ, because RoCE v2 is routed. Loopback works only within one
 // network namespace: `same_network` states whether network_number() of base/process.h is the same
-// for both ends. Both ends get the same result.
+// for both ends. Either both ends get an empty string or neither does.
 [[nodiscard]] std::string why_unreachable(const GidBytes& ours, const GidBytes& theirs,
                                           bool same_network = true);
 

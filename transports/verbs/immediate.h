@@ -9,7 +9,7 @@ namespace hccl::verbs {
 struct Immediate {
   enum class Kind : std::uint8_t {
     data = 0,    // `bytes` bytes have been appended to the ring
-    credit = 1,  // `bytes` bytes and `messages` messages consumed since the last credit
+    credit = 1,  // `bytes` bytes released and `messages` messages received since the last credit
     direct = 2,  // `bytes` bytes have been written to the advertised range
     advert = 3,  // an advert has been written, see advert.h
   };

@@ -73,7 +73,7 @@ std::string objection_to(const Port& port, const DeviceList& list, const std::st
 }
 
 // Returns the reason why the GID cannot be used, or an empty string if it can. `own` is the local
-// interface with that address, or null.
+// interface that has the GID as an address, or null.
 std::string objection_to(const Gid& gid, const PortRequest& request, const Interface* own) {
   if (request.gid_index && gid.index != *request.gid_index)
     return text("HCCL_IB_GID_INDEX=", *request.gid_index, " names another GID");

@@ -95,7 +95,7 @@ class PortReader {
     return gid;
   }
 
-  // In sysfs, GIDs of InfiniBand ports have the same type number as those of RoCE v1.
+  // In sysfs, GIDs of InfiniBand ports have the same type as those of RoCE v1: "IB/RoCE v1".
   [[nodiscard]] Gid::Kind kind_of(std::uint32_t type) const {
     if (type == IBV_GID_TYPE_ROCE_V2) return Gid::Kind::roce_v2;
     return type == IBV_GID_TYPE_ROCE_V1 && port_.ethernet ? Gid::Kind::roce_v1

@@ -36,7 +36,8 @@ constexpr std::size_t kQpInfoBytes = 56;
 // version.
 [[nodiscard]] std::optional<QpInfo> parse_qp_info(std::span<const std::byte> bytes);
 
-// No call blocks. Thread safety: one thread at a time.
+// No call blocks, except that poll() may block briefly while kernel memory is short (base/retry.h).
+// Thread safety: one thread at a time.
 class QpExchange {
  public:
   enum class Status : std::uint8_t { waiting, done, closed };
@@ -45,8 +46,8 @@ class QpExchange {
   void send(std::span<const std::byte> bytes) {
     to_send_.insert(to_send_.end(), bytes.begin(), bytes.end());
   }
-  // Sends and receives as much as possible without blocking. Returns `done` when all queued bytes
-  // have been sent and `count` bytes have arrived, which received() then returns.
+  // Sends and receives as much as possible. Returns `done` when all queued bytes have been sent and
+  // `count` bytes have arrived, which received() then returns.
   [[nodiscard]] Status poll(int socket, std::size_t count);
   [[nodiscard]] std::span<const std::byte> received() const { return received_; }
   void clear_received() { received_.clear(); }

@@ -137,8 +137,8 @@ std::uint64_t QueuePair::write(std::span<const std::byte> bytes, std::uint32_t l
   request.sg_list = &part;
   request.num_sge = bytes.empty() ? 0 : 1;
   request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-  // Request a completion for at least one of `every` consecutive writes. A completion also covers
-  // all earlier writes.
+  // Request a completion for at least one in `every` writes. A completion also covers all earlier
+  // writes.
   const std::uint64_t every = std::max<std::uint64_t>(depths_.writes / 8, 1);
   const bool copied = copies(bytes.size());
   if (copied) request.send_flags |= IBV_SEND_INLINE;

@@ -54,8 +54,8 @@ class QueuePair {
 
   [[nodiscard]] std::uint32_t number() const { return pair_->qp_num; }
   [[nodiscard]] std::uint32_t first_packet() const { return first_packet_; }
-  // Connects to the peer's queue pair. Throws Error(hcclSystemError) if the peer cannot be
-  // addressed.
+  // Connects to the peer's queue pair. Throws Error(hcclSystemError), for example if the peer
+  // cannot be addressed.
   void connect(const QpInfo& peer, const ConnectionEnds& ends);
 
   // Returns the number of writes that can be posted now. poll() makes room for more writes.
@@ -93,7 +93,8 @@ class QueuePair {
   // writes have completed or never will.
   void cut() noexcept;
   // Blocks until all writes have been acknowledged, the deadline has passed, the queue pair has
-  // failed, or the peer has closed the connection of the socket `hung_up`.
+  // failed, or the socket `hung_up` is readable: the peer has sent its final acknowledgement or
+  // closed the connection.
   void drain(Deadline deadline, int hung_up) noexcept;
 
  private:

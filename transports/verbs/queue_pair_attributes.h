@@ -53,8 +53,8 @@ struct QueuePairChange {
 // then complete as flushed.
 [[nodiscard]] QueuePairChange to_error();
 
-// Checks the order of the transitions. No state is entered a second time: a failed queue pair is
-// destroyed.
+// Checks the order of the transitions. No transition leads back to an earlier state: a failed queue
+// pair is destroyed.
 class QueuePairState {
  public:
   enum class Phase : std::uint8_t { reset, initialized, ready_to_receive, ready_to_send, error };

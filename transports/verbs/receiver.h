@@ -17,7 +17,8 @@ namespace hccl::verbs {
 
 class Receiver {
  public:
-  // All references must outlive the receiver. `ring` and `adverts` are in the peer's memory.
+  // `pair`, `memory` and `cache` must outlive the receiver. `ring` and `adverts` are in the peer's
+  // memory.
   Receiver(QueuePair& pair, const StreamMemory& memory, RegistrationCache& cache,
            const QueuePair::Target& ring, const QueuePair::Target& adverts)
       : pair_(pair), memory_(memory), cache_(cache), ring_(ring), adverts_target_(adverts) {}
@@ -38,10 +39,11 @@ class Receiver {
   [[nodiscard]] std::span<const std::byte> lend(std::size_t most);
   // Releases up to `count` lent bytes and returns how many it released.
   std::size_t release(std::size_t count);
-  // Moves arrived bytes to the destination and returns their number. Advertises the rest of the
-  // destination if it has at least kLeastDirect bytes.
+  // Moves arrived bytes to the destination and returns their number. If the rest of the destination
+  // has at least kLeastDirect bytes, tries to advertise it.
   [[nodiscard]] std::size_t take(std::span<std::byte> destination);
-  // Returns credit to the peer if a batch is due. `idle`: whether this end has nothing else to do.
+  // Returns credit to the peer if a batch is due. Defers credit that can wait, unless this end is
+  // `idle`: it has nothing else to do.
   void return_credit(bool idle);
 
  private:

@@ -26,7 +26,7 @@ constexpr std::uint32_t kReservedWrites = 2 * (kMaxCredits + kMaxAdverts);
 
 class Sender {
  public:
-  // All references must outlive the sender. `ring` is in the peer's memory.
+  // `pair`, `memory` and `cache` must outlive the sender. `ring` is in the peer's memory.
   Sender(QueuePair& pair, const StreamMemory& memory, RegistrationCache& cache,
          const QueuePair::Target& ring)
       : pair_(pair), memory_(memory), cache_(cache), ring_(ring) {}
@@ -36,15 +36,16 @@ class Sender {
   [[nodiscard]] std::size_t send(std::span<const std::span<const std::byte>> parts);
   // Releases the resources of completed writes.
   void release_completed();
-  // Returns true if no write in flight reads the program's memory.
+  // Returns whether no write in flight reads the program's memory.
   [[nodiscard]] bool flushed() const { return leased_ == 0; }
-  // Returns the number of bytes that send() could accept now.
+  // Returns the maximum number of bytes that send() could accept now.
   [[nodiscard]] std::size_t room() const;
-  // Applies a credit message. Returns false if it exceeds what was sent.
+  // Applies a credit message. Returns false if it covers more than is unacknowledged.
   [[nodiscard]] bool credit(const Immediate& message) { return window_.credit(message); }
   // Reads the next advert, after its arrival has been reported.
   void advertised() { sender_view_.update(memory_.advert(adverts_++)); }
-  // Releases the resources of all writes. Call it after the queue pair has been cut.
+  // Releases the resources of all writes. Call it only after the queue pair has been cut, or after
+  // the peer has consumed all bytes.
   void abandon();
   // Returns the number of bytes written to the stream since its beginning.
   [[nodiscard]] std::uint64_t written() const { return written_; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The registered memory of one end of a stream. The ring receives the peer's writes and is mapped
 // twice in succession, so that every range of arrived bytes is contiguous. The staging ring holds
-// data to send that is not in registered memory. The slots receive the peer's adverts.
+// the data that the NIC does not read in place. The slots receive the peer's adverts.
 #pragma once
 
 #include "base/mirrored_mapping.h"
@@ -18,7 +18,7 @@ namespace hccl::verbs {
 
 class StreamMemory {
  public:
-  // Throws Error(hcclSystemError).
+  // Throws Error(hcclOutOfMemory or hcclSystemError).
   explicit StreamMemory(RegistrationCache& cache);
 
   // Returns the address of the ring's byte at `position`. The kRingBytes bytes that start at that

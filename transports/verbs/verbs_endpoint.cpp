@@ -21,11 +21,11 @@ using transport::Interest;
 using transport::PeerLost;
 using transport::SleepPlan;
 
-// Minimum room at which a sleeping sender is woken.
+// A sender that waits for room sleeps while it has fewer bytes of room than this.
 constexpr std::size_t kWorthwhileRoom = kCreditBytes;
 constexpr std::uint32_t kIdleCalls = 256;  // calls without progress between checks of the peer
 constexpr std::uint32_t kInlineBytes = 128;
-constexpr std::uint32_t kUnseenSends = 8;  // sends without polling the completion queue
+constexpr std::uint32_t kUnseenSends = 8;  // one short send in 8 polls for completions first
 constexpr QueuePair::Depths kDepths{.writes = 2 * kMaxMessages + kReservedWrites,
                                     .arrivals = kMaxMessages + kMaxCredits + kMaxAdverts,
                                     .inline_bytes = kInlineBytes};
@@ -158,8 +158,8 @@ void VerbsEndpoint::check_idle_peer() {
   if (++idle_ % kIdleCalls == 0 && lost_.empty()) check_peer();
 }
 
-// Handles all completions. If the queue pair has failed, marks the peer as lost, or throws Error if
-// the NIC or this library is at fault.
+// Handles a batch of completions. If the queue pair has failed, marks the peer as lost, or throws
+// Error if the NIC or this library is at fault.
 void VerbsEndpoint::progress() {
   unseen_sends_ = 0;
   const auto immediates = pair_->poll();

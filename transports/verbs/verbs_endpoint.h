@@ -62,7 +62,8 @@ class VerbsEndpoint final : public transport::Endpoint {
 
   int own_;
   transport::ConnectionLimits limits_;
-  std::unique_ptr<transport::ConnectionAttempt> attempt_;  // kept once done, to reserve the stream
+  // Kept after it has succeeded: an InboundConnection reserves its stream in the listener.
+  std::unique_ptr<transport::ConnectionAttempt> attempt_;
   std::shared_ptr<RdmaDevice> device_;
   std::shared_ptr<RegistrationCache> cache_;
   FileDescriptor socket_;                   // the TCP connection

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables of causes: one for completion statuses, and one for asynchronous events. The names are
-// those that libibverbs prints, so that users can search for them.
+// those that libibverbs prints, so that users can search for them; only the statuses of tag
+// matching have other names.
 #include "verbs/verbs_errors.h"
 
 #include "base/text.h"
@@ -93,9 +94,9 @@ constexpr std::array kEvents{
     Cause{"invalid request local work queue error", Severity::own_fault,
           "a peer sent a request that this rank's queue pair does not allow", kSameVersion},
     Cause{"local access violation work queue error", Severity::own_fault,
-          "a peer asked for memory that is not registered for it", kSameVersion},
+          "a peer tried to access memory that is not registered for this access", kSameVersion},
     Cause{"communication established", Severity::ignorable,
-          "the first message arrived before the queue pair was connected", kNothing},
+          "the first message arrived before the queue pair was ready to send", kNothing},
     Cause{"send queue drained", Severity::ignorable, "all posted requests have been sent",
           kNothing},
     Cause{"path migrated", Severity::ignorable, kUnused, kNothing},

@@ -141,8 +141,8 @@ const std::string& fork_remark() { return process().fork_remark; }
 int query_port(const VerbsLibrary& library, ibv_context* context, std::uint8_t number,
                ibv_port_attr* attributes) {
   *attributes = {};
-  // Newer versions extend the table at its front; `sz` is the size of the context's version of the
-  // table.
+  // Newer versions of libibverbs add fields at the front of verbs_context; `sz` is the size of this
+  // context's version.
   constexpr std::size_t kReach = sizeof(verbs_context) - offsetof(verbs_context, query_port);
   const verbs_context* const extended = verbs_get_ctx(context);
   if (extended != nullptr && extended->sz >= kReach && extended->query_port != nullptr)

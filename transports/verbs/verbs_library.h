@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loads libibverbs at run time, so that the same program runs on hosts without it. This layer is
-// not linked with libibverbs: call its functions through this table only, except those that verbs.h
-// defines inline on a context's own table (ibv_poll_cq, ibv_post_send, ibv_post_recv,
-// ibv_req_notify_cq).
+// not linked with libibverbs: call the functions of libibverbs only through a VerbsLibrary, except
+// those that verbs.h defines inline on a context's own table (ibv_poll_cq, ibv_post_send,
+// ibv_post_recv, ibv_req_notify_cq).
 #pragma once
 
 #include <cstdint>
@@ -53,8 +53,8 @@ struct LoadedLibrary {
   int fork_error = 0;   // the result of ibv_fork_init()
 };
 
-// Loads `file`, which is never unloaded, and calls ibv_fork_init(). Call it once per process for
-// each file.
+// Loads `file`, which is never unloaded, and calls ibv_fork_init(). To be called once per process
+// for each file.
 [[nodiscard]] LoadedLibrary load_verbs_library(const char* file);
 
 // Returns libibverbs.so.1, loaded at the first call, or null if it is not available. Thread safety:
