@@ -82,8 +82,8 @@ class Axes:
 
 
 def page(panels, size, columns, header, header_height, footer="", style=""):
-    """Returns an SVG of `panels` in rows of `columns` below a header. A panel is a list of elements. `size` is the
-    (width, height) of each panel."""
+    """Returns an SVG of `panels`, in rows of `columns` panels below a header. A panel is a list of
+    elements. `size` is the (width, height) of each panel."""
     width = columns * size[0] + 8
     height = header_height + -(-len(panels) // columns) * size[1] + (22 if footer else 6)
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '

@@ -30,7 +30,8 @@ def short_time(nanoseconds):
 
 
 def panel(title, lines, name_place, name_value, counted=False):
-    """Returns a panel with `lines`, tuples (color, dashed, [(place, value)]). Omits values of 0."""
+    """Returns a panel with `lines`, tuples (color, dashed, [(place, value)]). Omits points whose place
+    or value is 0."""
     lines = [(color, dashed, [point for point in points if min(point) > 0]) for color, dashed, points in lines]
     places = sorted({place for _, _, points in lines for place, _ in points})
     values = [value for _, _, points in lines for _, value in points] or [1]
@@ -88,8 +89,9 @@ def draw_sweep(run):
     def name(case, shown):
         return ", ".join(part for part, wanted in zip(case, shown) if part and wanted)
 
-    # A few lines share a pair of panels. If there are more, each type gets its own pair; if these are still too full,
-    # each reduction, and then each root.
+    # Up to MOST_TOGETHER lines per placement share a pair of panels. If there are more, they are
+    # divided by type, then by reduction, and then by root, until no pair has more lines than there
+    # are colours.
     facet, most = [False] * 3, MOST_TOGETHER
     for part in range(3):
         if max(collections.Counter(name(case, facet) for case in cases).values()) > most and varies[part]:

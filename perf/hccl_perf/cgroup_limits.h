@@ -13,8 +13,9 @@ struct CgroupLimits {
   std::optional<std::uint64_t> memory_bytes;  // empty if unlimited or without cgroups
 };
 
-// Returns the tightest limits among this process's cgroup and its parents. Supports versions 1 and
-// 2 of cgroups. `root` is prepended to /proc and /sys, so that tests can pass their own directory.
+// Returns the tightest limits that this process's cgroups and their parents set. Supports versions
+// 1 and 2 of cgroups. `root` is prepended to /proc and /sys, so that tests can pass their own
+// directory.
 [[nodiscard]] CgroupLimits cgroup_limits(const std::string& root = "");
 
 // Returns the bytes of memory that these cgroups still allow the process to use. Cached files count

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The collectives that hccl-perf runs: the counts for each size, the bus bandwidth factors, and the
-// calls. Sizes and factors are those of nccl-tests.
+// calls. For the collectives of nccl-tests, sizes and factors are the same as there.
 #pragma once
 
 #include "data_type.h"

@@ -18,8 +18,8 @@ struct InputKey {
 
 // Writes elements [first, first + count) of an input to `out`. Floating-point values have random
 // signs, random mantissas, and magnitudes from 2^-16 to 2^16 (half: 2^-7 to 2), so that a different
-// order of summation gives different bits. There are no zeros, NaNs or infinities. Integers are
-// uniformly distributed over all bit patterns, so their sums wrap.
+// order of summation changes the bits of many sums. There are no zeros, NaNs or infinities.
+// Integers are uniformly distributed over all bit patterns, so their sums wrap.
 void fill_input(const DataType& type, InputKey key, std::uint64_t first, std::size_t count,
                 void* out);
 

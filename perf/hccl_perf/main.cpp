@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// hccl-perf: measures and checks the collectives of HCCL. With -g it starts its own processes;
-// otherwise it is one of the processes that a launcher started.
+// hccl-perf: measures and checks the collectives of HCCL. Under a launcher, it is one of the
+// processes of the job; otherwise it starts its own processes (-g).
 #include "baseline.h"
 #include "board.h"
 #include "id_exchange.h"
@@ -126,8 +126,8 @@ int run_here(const Options& options) {
   });
 }
 
-// Throws UsageError if the options do not fit the launcher's job. Either all processes of the job
-// throw, or none does.
+// Throws UsageError if the options do not fit the launcher's job. If every node runs the same
+// number of processes, either all processes of the job throw, or none does.
 void require_launchable(const Options& options, const LaunchEnvironment& launch) {
   if (options.processes_given && options.processes > 1) {
     throw UsageError(text("-g ", options.processes, " starts processes, but ", launch.launcher,

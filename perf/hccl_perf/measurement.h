@@ -87,7 +87,7 @@ class Measurement {
   Verification& verification_;
   std::function<void(Phase)> announce_;
   TrafficMeter meter_;
-  std::uint64_t run_ = 0;  // number of the checked run, which makes its data unique
+  std::uint64_t run_ = 0;  // number of the current inputs, which makes their data unique
   std::uint64_t own_wrong_ = 0;
 };
 

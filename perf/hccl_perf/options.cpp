@@ -33,7 +33,8 @@ order; all other results must be bit-identical.
 Exit status: 0 all data correct, 1 wrong data or a failed rank, 2 bad arguments, 3 slower than
 --compare allows.)";
 
-// Reports the first word that no option has consumed.
+// Throws UsageError if a word is left over that no option has consumed. The error names the first
+// leftover option, or else the first leftover word.
 void refuse_leftovers(const std::vector<std::string>& leftovers) {
   const auto is_option = [](const std::string& word) { return word.size() > 1 && word[0] == '-'; };
   const auto option = std::find_if(leftovers.begin(), leftovers.end(), is_option);
@@ -137,7 +138,7 @@ void choose_repeats(Options& options, const Written& written) {
 }
 
 // Throws UsageError if two result files have the same path, if a result file would replace the
-// baseline, or if an endless run (-N 0) is to write results.
+// baseline, or if an endless run (-N 0) is to write or compare results.
 void check_results(const Options& options) {
   const std::vector<NamedReport> files = {
       {"--json", options.json_path}, {"--csv", options.csv_path}, {"--raw", options.raw_path}};

@@ -62,7 +62,7 @@ struct Options {
   std::string csv_path;
   std::string raw_path;
   std::string baseline_path;      // the JSON file of an earlier run to compare with
-  double compare_threshold = 10;  // in percent; smaller changes of a median are not reported
+  double compare_threshold = 10;  // in percent; smaller changes of a median do not count
   std::optional<int> plan_rank;   // if set, print this rank's steps and measure nothing
   bool plan_json = false;
   bool standalone = false;                // ignore the launcher's variables

@@ -12,7 +12,7 @@ namespace hccl_perf {
 // placement of each row of the table. Fields that were not measured are empty.
 [[nodiscard]] std::string csv_text(const Results& results);
 
-// Returns the results as JSON: times in nanoseconds, all options, and all rows.
+// Returns the results as JSON: the facts about the run and all rows, with times in nanoseconds.
 [[nodiscard]] std::string json_text(const Results& results);
 
 // Returns the contents of the --raw file: a line of names, then one line for each call and rank,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formats times and placements.
+// Counts the rows of a cycle, and formats a point in time.
 #include "results.h"
 
 #include <algorithm>

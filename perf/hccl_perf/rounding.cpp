@@ -93,7 +93,7 @@ class Product {
 
 struct Block {
   const Expectation& expectation;
-  std::uint64_t input;  // index of the first element
+  std::uint64_t input;  // index of the block's first element in each rank's input
   std::size_t count;
   const std::byte* found;
   const std::byte* expected;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank's device, stream and communicator. If a call to the library fails, the functions throw a
-// RunError with the reason.
+// One rank's device, stream and communicator. All functions except destructors throw a RunError
+// with the reason if a call to the library fails.
 #pragma once
 
 #include "collective.h"

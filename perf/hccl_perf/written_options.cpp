@@ -102,7 +102,7 @@ void add_result_options(CLI::App& app, Options& options) {
   add_file("--compare", options.baseline_path,
            "compare each cell with this --json file of an earlier run");
   add_number(app, "--compare-threshold", options.compare_threshold, {0, 1000},
-             "report only changes larger than this (10)", "PERCENT");
+             "count only changes larger than this (10)", "PERCENT");
 }
 
 void add_run_options(CLI::App& app, Options& options, Written& written) {

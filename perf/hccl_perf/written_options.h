@@ -53,8 +53,8 @@ void refuse_demo_options(const std::vector<std::string>& words);
 // Converts hccl_demo's options to nccl-tests options. Throws UsageError.
 void apply_demo_options(const CLI::App& app, Options& options, Written& written);
 
-// Returns CLI11's range check without the text that it adds to the help. Unlike CLI11's check, it
-// also rejects NaN.
+// Returns CLI11's range check without the text that CLI11 adds to the help. Unlike that check, the
+// result also rejects NaN.
 template <class Number>
 CLI::Validator range(Number least, Number most) {
   const CLI::Range within(least, most);

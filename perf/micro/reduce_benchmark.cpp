@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures every reduction kernel on buffers that fit in the cache and on buffers that do not. Also
-// measures copies of the same number of bytes between the same buffers: no reduction can be faster
-// than reading every input and writing every output once. As in a program, each rank's buffers are
-// in its device's arena, which determines their offsets within pages.
+// Measures the kernels of every type for hcclSum to hcclAvg, on buffers that fit in the cache and
+// on buffers that do not. Also measures copies of the same number of bytes between the same
+// buffers: no reduction can be faster than reading every input and writing every output once. As in
+// a program, each rank's buffers are in its device's arena, which determines their offsets within
+// pages.
 //
 // Labels are reduce/REGIME/RANKS/TYPE/OPERATION and copy/REGIME/RANKS/HOW. report.py compares them.
 #include "device/arena.h"
@@ -80,7 +81,7 @@ std::vector<Tile> cut(const Buffers& buffers, std::size_t tile_bytes) {
   return tiles;
 }
 
-// The arguments of every benchmark, in this order.
+// The arguments of a benchmark, in this order. The benchmarks of copies have only the first two.
 enum class Argument { ranks, past_cache, type, operation };
 
 std::int64_t argument(const benchmark::State& state, Argument which) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the micro-benchmarks: times reduction kernels relative to copies of the same size, and the stream queue.
+"""Runs the micro-benchmarks of the stream queue and, relative to copies of the same size, of the reduction kernels.
 
 Prints Markdown to standard output. docs/performance.md describes what is measured."""
 import argparse
@@ -135,8 +135,8 @@ def main():
         require_section(options.write, "micro")
     facts = machine_facts()
     start = time.monotonic()
-    # Several runs, because each run gets different pages. For buffers that exceed the cache, the times depend more on
-    # the pages than on anything else.
+    # There are several runs, because each run gets different pages. For buffers that exceed the
+    # cache, the times depend more on the pages than on anything else.
     kernel_runs, store_runs, queue_runs = [], [], []
     program = f"{options.build}/bin/reduce_benchmark"
     for _ in range(options.runs):

@@ -23,7 +23,9 @@ namespace {
 // The number of commands queued before each synchronisation, as in hccl-perf and the side-by-side
 // benchmark.
 constexpr std::int64_t kBatch = 1000;
-constexpr std::int64_t kWorkerBatch = 50'000;  // few enough that enqueue() does not block
+// The number of commands in a batch that the worker runs. In the first batch, enqueue() blocks
+// briefly several times until the queue has grown to this length.
+constexpr std::int64_t kWorkerBatch = 50'000;
 
 double thread_seconds() {
   timespec time{};

@@ -27,7 +27,7 @@ WALKS = [(64, 64 * KIB, 25), (64, 1 * MIB, 25), (8, 32 * MIB, 12)]  # pairs, byt
 REALLOCATED = [(16, 64 * KIB, 4), (16, 1 * MIB, 4), (4, 32 * MIB, 4)]
 # The maximum ratio of hccl's time to the fastest peer's, by size and round.
 MUST = {(1 * MIB, 1): 1.0, (1 * MIB, 2): 0.6, (32 * MIB, 1): 1.0, (32 * MIB, 2): 0.5}
-WARM_MUST = 1.2  # maximum time of a round after the second, relative to the median of all those rounds
+WARM_MUST = 1.2  # maximum time of a round after the second, relative to the median of such rounds
 MEMORY_MUST = 1.1  # maximum memory of hccl's processes, relative to the buffers, if the buffers take at least MEMORY_LEAST
 MEMORY_LEAST = 1024 * MIB
 
@@ -50,9 +50,9 @@ def parse_arguments():
 
 
 class Case:
-    """One kind of walk with one number of ranks. `samples` maps a side's label to one list per job: the microseconds
-    per call of each round. `memory` maps it to one pair per job: the MiB of all processes and of their page tables, after
-    the last round."""
+    """One kind of walk with one number of ranks. `samples` maps a side's label to one list per job:
+    the microseconds per call of each round. `memory` maps a side's label to one pair per job: the
+    MiB of all processes and of their page tables, after the last round."""
 
     def __init__(self, ranks, pairs, size, rounds, reallocates):
         self.ranks, self.pairs, self.size, self.rounds, self.reallocates = ranks, pairs, size, rounds, reallocates
@@ -91,7 +91,8 @@ class Case:
         return statistics.median(sum(pair) for pair in self.memory[label]) * MIB / self.buffer_bytes
 
     def goals(self):
-        """Returns [(text, whether the goal is reached)] for hccl: times on device memory, memory on both kinds."""
+        """Returns [(text, whether the goal is reached)]. The goals bound hccl's times on device
+        memory, and its memory use with buffers in device memory and in host memory."""
         what = f"{self.pairs} pairs of {show_size(self.size)}, {self.ranks} ranks"
         verdicts = []
         for number in self.columns if not self.reallocates else []:
@@ -147,8 +148,8 @@ def sides_of(options, ranks):
 
 
 def run_job(label, argv, environment):
-    """Returns each round's microseconds per call, and the MiB of all processes and of their page tables, or an empty list
-    if the walk reallocates."""
+    """Returns two lists: each round's microseconds per call, and the MiB of all processes and of
+    their page tables. The second list is empty if the walk reallocates."""
     done = subprocess.run(argv, check=False, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, preexec_fn=end_with_parent, timeout=600)
     if done.returncode != 0:

@@ -40,7 +40,7 @@ struct Command {
   std::uint64_t iterations = 1;
   std::uint64_t warmup = 0;
   std::uint64_t batch = 0;  // hccl only: calls to queue before each synchronisation; 0: all
-  int variant = 0;          // selects an algorithm or a tile size, depending on the driver
+  int variant = 0;          // selects an algorithm, tiles or socket buffers, as the driver defines
   bool in_place = false;
   bool latency = false;  // wait for each call before the next one
 };

@@ -235,7 +235,8 @@ def our_environment():
 
 
 def mpi_environment():
-    """Returns this process's environment without the settings of the other libraries."""
+    """Returns this process's environment without the settings of the other libraries. Allows root
+    to use mpirun."""
     others = ("OMPI_", "PMIX_", "PRTE_", "I_MPI_", "MPICH_", "CCL_", "FI_")
     clean = {key: value for key, value in os.environ.items() if not key.startswith(others)}
     if os.geteuid() == 0:

@@ -10,7 +10,8 @@ namespace peers {
 
 // Computes destinations[d][i] = sum over s of sources[s][i] for i in [first, first + count).
 // If `streaming`, the stores bypass the cache, and element `first` of each destination must be
-// aligned to 64 bytes. Other threads see all stores once the function has returned.
+// aligned to 64 bytes. Before it returns, the function flushes such stores, so that the caller can
+// publish them to other threads with a release operation.
 void sum_to_all(std::span<const float* const> sources, std::span<float* const> destinations,
                 std::size_t first, std::size_t count, bool streaming);
 

@@ -18,7 +18,7 @@ struct Meeting {
   hcclUniqueId id{};
 };
 
-// Throws a std::runtime_error that names `call` and the reason if the call failed.
+// If the call failed, throws a std::runtime_error that names `call` and the reason.
 inline void check(hcclResult_t result, const char* call) {
   if (result == hcclSuccess) return;
   const char* text = hcclGetLastErrorMessage();

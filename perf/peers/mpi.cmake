@@ -44,7 +44,7 @@ if(MPI_C_FOUND)
     target_link_libraries(mpi_trainer PRIVATE ddp_trainer_parts hccl_warnings)
   endif()
 else()
-  message(STATUS "MPI not found: the side-by-side benchmark is built without mpi_collectives")
+  message(STATUS "MPI not found: the side-by-side benchmark is built without the MPI programs")
 endif()
 
 # The directories that newest.py creates. CMake runs again when one appears.

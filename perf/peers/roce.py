@@ -126,7 +126,7 @@ def measure(options):
         print(json.dumps(sample), flush=True)
 
 
-# The following code runs outside the virtual machine.
+# The following code runs outside the virtual machine; main() also runs in it.
 
 def verdict(ratio, must, aim, at_most):
     good = (lambda bound: ratio <= bound) if at_most else (lambda bound: ratio >= bound)

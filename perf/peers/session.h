@@ -52,8 +52,9 @@ class Engine {
   virtual std::uint64_t verify(const Command& command) = 0;
 };
 
-// Serves commands from standard input until end of file. Returns the number of wrong elements that
-// all verify commands found. `title` names the driver in the greeting line.
+// Serves commands from standard input until end of file. On rank 0, returns the number of wrong
+// elements that all verify commands found on all ranks; on other ranks, returns 0. `title` names
+// the driver in the greeting line.
 std::uint64_t serve(CommandBoard& board, int rank, Engine& engine, const std::string& title);
 
 }  // namespace peers

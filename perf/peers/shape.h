@@ -25,7 +25,7 @@ struct Shape {
 
 [[nodiscard]] Shape shape_of(const Command& command, int rank, int ranks);
 
-// Returns the number of elements that an in-place call's buffer needs.
+// Returns the number of elements that a buffer needs to hold the input or the output.
 [[nodiscard]] std::size_t buffer_count(const Shape& shape);
 
 // Returns the input of `rank`: small integers, so that sums are exact in any order.

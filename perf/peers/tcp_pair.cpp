@@ -3,8 +3,7 @@
 // comparison over RoCE (roce.py).
 //   RANK=0|1 tcp_pair poll|block ADDRESS PORT CALLS
 // Rank 0 listens on the address, and rank 1 connects. Both ranks poll the socket, or block in
-// recv(2).
-// Rank 0 prints the microseconds per round trip: the median and the mean.
+// recv(2). Rank 0 prints the microseconds per round trip: the median and the mean.
 #include "pair.h"
 
 #include <array>

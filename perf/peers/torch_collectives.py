@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank of the race between the backends hccl and gloo: the same collectives on both, taking turns.
 
-Rank 0 writes the samples to the file named by --json. Started by torch_backends.py under torchrun."""
+Rank 0 writes the samples to the file named by --json. torch_backends.py starts this program under
+torchrun."""
 import argparse
 import json
 import time

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of a training run with DistributedDataParallel or fully_shard. Rank 0 prints one JSON object: the median
-step time with and without synchronisation. Started by torch_backends.py under torchrun."""
+"""One rank of a training run with DistributedDataParallel or fully_shard.
+
+Rank 0 prints one JSON object: the median step time with and without synchronisation. torch_backends.py starts this program
+under torchrun."""
 import argparse
 import json
 import statistics

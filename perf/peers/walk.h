@@ -121,8 +121,8 @@ inline WalkResult walk(WalkLibrary& library, const Walk& plan, std::span<const f
 
 // Warms the library up with short calls, and measures a walk. Rank 0 prints each round's
 // microseconds per call, all on one line. Unless the walk reallocates, rank 0 prints a second line:
-// the MiB that the processes of all ranks and their page tables take up. Returns the number of
-// wrong elements after one more call.
+// the MiB that the processes of all ranks and their page tables take up. Then makes one more call,
+// and returns the number of wrong elements in its result on this rank.
 inline std::uint64_t measure_walk(WalkLibrary& library, const Walk& plan, int rank, int ranks) {
   constexpr int kShortCalls = 200;
   std::vector<float> input(plan.bytes / sizeof(float));

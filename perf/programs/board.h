@@ -31,7 +31,7 @@ struct alignas(64) RankRecord {
   std::atomic<std::uint64_t> calls{0};  // collectives queued so far
   std::atomic<bool> reported{false};    // the rank's failure has been reported
   std::atomic<bool> finished{
-      false};  // whether the rank has completed its run, even if its data was wrong
+      false};  // the rank has completed its run, although its data may have been wrong
 };
 
 class Board {

@@ -22,9 +22,9 @@ using IdExchange = std::function<hcclUniqueId(const std::optional<hcclUniqueId>&
 // than process 0. `pipe` must outlive the exchange.
 [[nodiscard]] IdExchange exchange_by_pipe(Pipe& pipe, int others);
 
-// Returns an exchange between the processes of a launched job. If HCCL_COMM_ID is set, nothing is
-// sent and the other processes get an empty id, because the library uses that address. Otherwise
-// the exchange uses PMIx if possible, or else an abstract unix socket on the node.
+// Returns an exchange between the processes of a launched job. If HCCL_COMM_ID is set, the library
+// uses the address in that variable, so nothing is sent and the other processes get an empty id.
+// Otherwise the exchange uses PMIx if possible, or else an abstract unix socket on the node.
 [[nodiscard]] IdExchange exchange_between_launched(const LaunchEnvironment& launch,
                                                    const Environment& environment);
 

@@ -69,7 +69,8 @@ int milliseconds_left(Clock::time_point until) {
   return left < 0 ? 0 : static_cast<int>(left) + 1;
 }
 
-// Reads or writes all bytes. Returns false on an error, or if that takes longer than kClientMs.
+// Reads or writes all bytes. Returns false on an error, or if the transfer takes longer than
+// kClientMs.
 template <class Transfer>
 bool transfer_all(int descriptor, short direction, char* bytes, std::size_t size,
                   Transfer transfer) {

@@ -26,8 +26,8 @@ using Environment = std::function<const char*(const char*)>;
 // Returns the value of a variable, or null if the variable is not set or is empty.
 [[nodiscard]] const char* value_of(const Environment& environment, const char* name);
 
-// Parses `written`, the value of the environment variable `name`. Throws a UsageError that names
-// the variable unless the value is a number from `least` to `most`.
+// Parses `written`, the value of the environment variable `name`. If the value is not a number from
+// `least` to `most`, throws a UsageError that names the variable.
 [[nodiscard]] int number_of(const char* name, const char* written, int least, int most);
 
 inline constexpr int kMostRanks = 4096;      // in a communicator

@@ -152,7 +152,7 @@ int Supervisor::supervise() {
   return exit_status_;
 }
 
-// Blocks until a child ends or a deadline has passed.
+// Blocks until a child ends or a deadline has passed, but for at most 60 s.
 void Supervisor::wait_for_change() {
   auto due = Clock::now() + std::chrono::seconds(60);
   if (failed_) due = std::min(due, failed_at_ + kGrace);

@@ -30,7 +30,7 @@ struct LaunchPlan {
   return static_cast<int>((static_cast<long>(node) * processes + nodes - 1) / nodes);
 }
 
-// The descriptors that a child shares with its siblings, in addition to the board.
+// A child's number, and the descriptors that it shares with its siblings in addition to the board.
 struct ChildLinks {
   int process = 0;
   int notice = -1;     // end of file means that a sibling has failed (see Board::failure()) or the
@@ -40,8 +40,8 @@ struct ChildLinks {
 
 // Runs `child` in each child process, which exits with the result of `child`. Blocks until all
 // children have ended. Returns the exit status of the run: 0 if every child exited with 0, 1 if a
-// child failed or the time limit passed, otherwise the status of one of the children. Throws
-// RunError if a child cannot be started.
+// child failed or the time limit passed, 128 + SIGPIPE if the reader of the output has exited,
+// otherwise the status of one of the children. Throws RunError if a child cannot be started.
 [[nodiscard]] int launch(const LaunchPlan& plan, Board& board,
                          const std::function<int(const ChildLinks&)>& child);
 

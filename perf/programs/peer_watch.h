@@ -33,9 +33,10 @@ class PeerWatch {
   std::thread thread_;
 };
 
-// Reports on stderr, once per rank, why a rank of this process has failed. If a sibling failed
-// first and the message does not name it, appends that failure. Then ends the process, so that its
-// peers detect the failure.
+// Reports on stderr, once per rank, why a rank of this process has failed. If `supervised`, first
+// waits briefly for the parent to name a sibling that has failed, and appends the sibling's failure
+// unless the message already names that sibling. Then ends the process, so that its peers detect
+// the failure.
 [[noreturn]] void fail_rank(Board& board, int rank, bool supervised, const std::string& message);
 
 }  // namespace hccl_perf

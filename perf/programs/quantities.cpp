@@ -15,7 +15,7 @@ namespace hccl_perf {
 namespace {
 
 constexpr const char* kSuffixes = "KMGT";
-constexpr double kLargest = 9.0e18;  // below 2^63, so that sums of a few sizes do not wrap
+constexpr double kLargest = 9.0e18;  // below 2^63, so that the sum of two sizes does not wrap
 
 UsageError malformed(const std::string& written) {
   return UsageError(
@@ -23,7 +23,8 @@ UsageError malformed(const std::string& written) {
            "' is not a size; write a number of bytes, optionally with K, M, G or T, such as 64M"));
 }
 
-// Returns 1024^k for a suffix such as "K", "KB" or "KiB", in either case.
+// Returns the factor of a suffix: 1024 for "K", "KB" or "KiB" in either case, 1024^2 for "M", and
+// so on. No suffix and "B" have the factor 1.
 double suffix_factor(const std::string& written, std::string suffix) {
   for (char& letter : suffix)
     letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
@@ -41,8 +42,8 @@ struct Parsed {
   std::string suffix;
 };
 
-// Splits a string such as "1.5M" after the number. Returns nothing if it does not begin with a
-// number.
+// Splits a string such as "1.5M" after the number. Returns nothing if the string does not begin
+// with a number.
 std::optional<Parsed> split_number(const std::string& written) {
   if (written.empty() || std::isdigit(static_cast<unsigned char>(written[0])) == 0)
     return std::nullopt;

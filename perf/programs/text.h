@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Builds strings from parts, identically in every locale. Defines the two kinds of errors that end
-// hccl-perf.
+// a program.
 #pragma once
 
 #include <locale>
@@ -25,8 +25,8 @@ class UsageError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Thrown if the run has failed. The program prints one line, which names the rank, and exits with
-// status 1.
+// Thrown if the run has failed. The program prints one line, which names the failed rank, if there
+// is one, and exits with status 1.
 class RunError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

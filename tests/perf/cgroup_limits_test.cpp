@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests how cgroup limits are read, from folders laid out like /proc and /sys.
+// Tests how cgroup limits are read, from folders laid out like /proc and /sys. Also tests the list
+// of HCCL_* variables.
 #include "cgroup_limits.h"
 
 #include "host_facts.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that counts and bandwidth factors match those of nccl-tests.
+// Tests that counts and bandwidth factors match those of nccl-tests. Also tests the pairs of ranks,
+// and the collectives that program names select.
 #include "collective.h"
 
 #include "pairs.h"

@@ -30,8 +30,8 @@ class NoisyTimes {
   std::normal_distribution<double> noise_;
 };
 
-// Compares a thousand pairs of runs, one with centre 1 and one with centre `after`. Returns how
-// many pairs get `verdict`.
+// Compares a thousand pairs of runs: the first run of a pair has centre 1, and the second `after`.
+// Returns how many pairs get `verdict`.
 std::size_t count(Verdict verdict, double deviation, double after, std::size_t samples = 7) {
   NoisyTimes times(deviation);
   std::size_t found = 0;

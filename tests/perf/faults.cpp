@@ -2,7 +2,7 @@
 // A library that is preloaded into hccl-perf and intercepts calls to HCCL. PERF_TEST_FAULT selects
 // the fault that it injects:
 //   short | long          every all-reduce omits its last element | writes one element too many
-//   shifted               every message is sent from an address that is one element too high
+//   shifted               every message is sent from an address that is 4 bytes too high
 //   missing:R             rank R contributes only poison to out-of-place all-reduces
 //   rotate                out-of-place all-reduces reduce the last rank's input first
 //   die:R | stall:R       rank R kills itself | blocks forever at its third all-reduce
@@ -39,8 +39,8 @@ void break_rank(int rank) {
   while (is_fault_of("stall:", rank)) pause();
 }
 
-// Sends the input to the next rank. Returns the receive buffer, which holds the previous rank's
-// input.
+// Queues a send of the input to the next rank, and a receive of the previous rank's input. Returns
+// the receive buffer.
 const void* rotated(const void* send, void* receive, size_t count, hcclDataType_t type,
                     hcclComm_t communicator, void* stream) {
   int rank = -1;

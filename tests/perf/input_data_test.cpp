@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests the input generator. Any range of elements must be computable without the others, values
-// must differ between elements, ranks and runs, and sums must depend on the order of addition.
+// must differ between elements, ranks and runs, floats must span many magnitudes, and all bits of
+// integers must vary.
 #include "input_data.h"
 
 #include <cmath>

@@ -34,7 +34,7 @@ void expect_survivors_name_rank_1(const Outcome& outcome, const std::vector<int>
   }
 }
 
-// Runs one all-reduce of 4 KiB, which must have wrong data. Returns the columns of its only row.
+// Measures all-reduces of 4 KiB, whose data must be wrong. Returns the columns of the only row.
 std::vector<std::string> row_with_wrong_data(const std::string& fault, const char* ranks) {
   const Outcome outcome =
       run_with_fault(fault, {"all_reduce", "-g", ranks, "-b", "4K", "-e", "4K", "-n", "1"});

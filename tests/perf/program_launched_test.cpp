@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests hccl-perf under other launchers: mpirun with PMIx, without PMIx and with HCCL_COMM_ID, and
-// processes with only a launcher's variables.
+// Tests hccl-perf under launchers other than its own: mpirun with PMIx, without PMIx and with
+// HCCL_COMM_ID, and processes that have only a launcher's variables.
 #include "run_program.h"
 #include "support/free_port.h"
 

@@ -134,7 +134,8 @@ TEST_F(HcclPerfResults, ComparedWithAMuchFasterRunAreSlowerAndSetTheExitStatus) 
 
 TEST_F(HcclPerfResults, WrongDataOutranksASlowRun) {
   record_baseline(1e-6);
-  // All ranks are in one process, so that its exit status is rank 0's.
+  // All ranks are in one process, so that the launcher does not combine the exit statuses of
+  // several processes.
   const Outcome outcome = run_hccl_perf(
       text("all_reduce -t 2 -b 1K -e 4K -f 4 -n 5 --repeats 25 --compare ", path("base.json")),
       {std::string("LD_PRELOAD=") + HCCL_PERF_FAULTS, "PERF_TEST_FAULT=short"});

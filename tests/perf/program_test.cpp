@@ -17,8 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 using Words = CommandLine;
 
-// Requires that the program succeeded and that the #wrong columns of every row are 0. A collective
-// without an in-place form has only one such column.
+// Requires that the program succeeded and that the #wrong columns of every row are 0. For a
+// collective without an in-place form, the in-place column must be N/A.
 void expect_all_right(const Outcome& outcome, std::size_t rows) {
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_EQ(outcome.err, "");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the parsing of sizes, sweeps and lists of ranks.
+// Tests the parsing and formatting of sizes, sweeps of sizes, and lists of ranks.
 #include "quantities.h"
 
 #include "text.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results must be accepted for any order of reduction, but not if a rank is faulty.
+// Tests that results are accepted for any order of reduction, but not if a rank's contribution is
+// faulty.
 #include "rounding.h"
 
 #include "element_forms.h"
@@ -61,7 +62,7 @@ double value(const DataType& type, std::uint64_t word) {
                                   : hccl::test::from_bfloat16(narrow);
 }
 
-// Returns the rank with the largest input.
+// Returns the rank whose input has the largest magnitude.
 std::size_t largest(const Expectation& what, const Words& words) {
   const auto magnitude = [&](std::uint64_t word) { return std::fabs(value(what.type, word)); };
   const auto found = std::max_element(words.begin(), words.end(), [&](auto left, auto right) {
@@ -174,7 +175,8 @@ void expect_detected_in_largest(const Expectation& what,
   EXPECT_GE(found.wrong, near_nothing ? kElements / 2 : kElements);
 }
 
-// Requires that a fault in the input of any single rank is detected in more than one element.
+// Requires that a fault in the input of any single rank is detected in at least a fifth of the
+// elements.
 void expect_detected_in_any_rank(const Expectation& what,
                                  const std::function<void(Words&, std::size_t)>& spoil) {
   for (std::size_t rank = 0; rank < kRoundingRanks; ++rank) {
