@@ -49,14 +49,12 @@ def install_allocator(least_bytes: int = 32768) -> None:
     there is any, which makes training faster even on one rank. Existing tensors stay where they are, so call this
     function first. It has two costs. Freed memory stays cached: up to 1 GiB, or up to the amount in use if that is
     more. ``fork`` copies all memory in use before it returns. File-backed tensors, ``numpy.empty`` and
-    ``share_memory_()`` are not affected.
+    ``share_memory_()`` are not affected. If no emulated device can be acquired, all tensors stay in
+    ordinary memory.
 
     Args:
         least_bytes: the minimum size in bytes; smaller tensors stay in ordinary memory. A second call changes this
             minimum.
-
-    Raises:
-        RuntimeError: if no emulated device can be acquired.
     """
     from hccl_torch import _C
 
@@ -82,10 +80,10 @@ def empty_cache() -> None:
 def stats() -> dict[str, dict[str, int]]:
     """Returns the counts of this process's calls to the backend, keyed by the ``torch.distributed`` function.
 
-    Each entry has ``calls``; ``bytes``, the size of the input tensors (for receives, of the filled tensors);
-    ``zero_copy``, the calls whose tensors were all in shared memory; and ``staged``, the other calls. Each call inside
-    a coalesced operation is counted separately. ``HCCL_TORCH_STATS=1`` prints the counts on stderr when the process
-    exits.
+    Each entry has ``calls``; ``bytes``, the size of the input tensors (for calls without inputs, of
+    the filled tensors); ``zero_copy``, the calls with only contiguous tensors in shared memory; and
+    ``staged``, the other calls. Each call inside a coalesced operation is counted separately.
+    ``HCCL_TORCH_STATS=1`` prints the counts to stderr when the process exits.
     """
     from hccl_torch import _C
 
@@ -152,9 +150,10 @@ _quiesces_at_exit = False
 
 
 def _quiesce_at_exit() -> None:
-    """Registers an exit function that keeps futures from running callbacks during interpreter shutdown. They would
-    hang, because they run on the extension's threads and need the GIL. Exit functions run in reverse order of
-    registration. ``import torch`` registers this function early, so it runs after the program's own exit functions."""
+    """Registers an exit function that keeps futures from running callbacks during interpreter
+    shutdown. Such callbacks would hang, because they run on the extension's threads and need the
+    GIL. Exit functions run in reverse order of registration. ``import torch`` registers this
+    function early, so it runs after the program's own exit functions."""
     global _quiesces_at_exit
     if _quiesces_at_exit:
         return

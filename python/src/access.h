@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks the memory that this backend copies from or to, so that unmapped or protected memory
-// causes an error instead of a signal. The library itself checks the memory that it copies.
+// causes an error instead of a signal. The library itself checks the memory that it copies. For
+// large messages, this backend checks that memory too; see Issue::must_check().
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -18,8 +18,7 @@ thread_local c10::Allocator* redirected = nullptr;
 
 bool (*release_redirected)(void* memory) = nullptr;
 
-// Frees a block, whether it came from the pool, a guard's allocator or the default allocator. A
-// tensor created before SetCPUAllocator() may use the default allocator's memory.
+// Frees a block, whether it came from the pool, a guard's allocator or the default allocator.
 void free_any(void* memory) {
   if (MemoryPool::instance().contains(memory)) {
     if (release_redirected != nullptr && release_redirected(memory)) return;

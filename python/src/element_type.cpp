@@ -58,8 +58,8 @@ constexpr std::array kBitwise{OpPair{Op::BAND, hcclEmulationBitAnd},
 constexpr std::array kArithmetic{OpPair{Op::SUM, hcclSum}, OpPair{Op::AVG, hcclAvg},
                                  OpPair{Op::PRODUCT, hcclProd}, OpPair{Op::MIN, hcclMin},
                                  OpPair{Op::MAX, hcclMax}};
-// Complex numbers have no order, and their product mixes real and imaginary parts, so only sum and
-// average are supported.
+// Complex numbers have no order, and their product mixes real and imaginary parts, so this table
+// has only sum and average.
 constexpr std::array kComplex{kArithmetic[0], kArithmetic[1]};
 
 std::optional<hcclRedOp_t> library_operation(const c10d::ReduceOp& operation, at::ScalarType type) {

@@ -32,7 +32,7 @@ Messages::WorkPtr Messages::send(const at::Tensor& tensor, int peer, int tag) {
   return issue.end();
 }
 
-// Copies the elements before it returns, so the send has ended by then.
+// Copies the elements before it returns, so the send has run by then.
 Messages::WorkPtr Messages::send_to_self(const at::Tensor& tensor, int tag) {
   const int self = communicator_->rank();
   c10::intrusive_ptr<Work> work = queue_.defer(c10d::OpType::SEND, "send", tensor);

@@ -15,7 +15,7 @@ class Statistics {
   struct Counts {
     std::uint64_t calls = 0;
     std::uint64_t bytes = 0;      // bytes of the tensors; see Issue::end()
-    std::uint64_t zero_copy = 0;  // number of calls whose tensors are all in shared memory
+    std::uint64_t zero_copy = 0;  // number of calls with only contiguous tensors in shared memory
     std::uint64_t staged = 0;     // number of other calls
   };
 

@@ -28,7 +28,7 @@ class Ended:
 
 
 def private(folder: Path) -> dict[str, str]:
-    """Returns variables that keep programs from the network and the home folder."""
+    """Returns variables that keep programs off the network and out of the home folder."""
     return {"HF_HUB_OFFLINE": "1", "HF_HOME": str(folder / "huggingface"), "TOKENIZERS_PARALLELISM": "false",
             "XDG_CACHE_HOME": str(folder / "cache"), "HCCL_EMU_HPU_QUIET": "1"}
 

@@ -71,7 +71,7 @@ def test_accelerate_own_scripts(tmp_path: Path) -> None:
 
 
 def test_eight_devices(expected: dict[str, dict], tmp_path: Path) -> None:
-    """The vendor's launcher must run Transformers and Accelerate on all devices of a box in lazy
+    """hccl-hpu must run Transformers and Accelerate on all eight devices of a machine in lazy
     mode."""
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
@@ -88,7 +88,7 @@ def test_eight_devices(expected: dict[str, dict], tmp_path: Path) -> None:
 def test_transformers(expected: dict[str, dict], tmp_path: Path) -> None:
     """With only ddp_backend as a hint, Trainer must detect the device, checkpoint, evaluate,
     compute in bfloat16 and compile. A checkpoint from two devices, resumed on one device with two
-    batches per step, must lead to the same result. The variables are those of Gaudi's documents."""
+    batches per step, must lead to the same result. The variables are from Gaudi's documentation."""
     named = {"PT_HPU_LAZY_MODE": "0", "PT_ENABLE_INT64_SUPPORT": "1"}
     trained = (TRANSFORMERS, str(tmp_path / "two"))
     plain, half, compiled = reports_of(hccl_hpu("run", "-n", "2", *one_after_another(

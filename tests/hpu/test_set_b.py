@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests Lightning on emulated devices: compares each Trainer in lightning-habana's documents with
-one process on the CPU."""
+"""Tests Lightning on emulated devices: compares each Trainer in lightning-habana's documentation
+with one process on the CPU."""
 from pathlib import Path
 
 import pytest

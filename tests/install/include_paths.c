@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The three ways in which C programs include the headers.
+// Includes the headers by the paths that C programs use if -I names the prefix's include folder.
 #include <habanalabs/hccl.h>
 #include <hccl/hccl.h>
 #include <hccl/hccl_types.h>

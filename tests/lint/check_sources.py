@@ -47,7 +47,8 @@ MAY_DEFINE_FUNCTION_MACROS = {
 }
 
 PRODUCT = ("src/", "transports/", "include/")
-# Files of the product other than sources: what builds it, and what it exports.
+# Files in the product's folders that are not sources: build and lint settings, the exports, and a
+# template.
 OTHER_PRODUCT_FILES = {"CMakeLists.txt", ".clang-tidy", "exports.map", "unsupported_graphs.cpp.in"}
 
 # Matches the definition of a class that is not nested in another.

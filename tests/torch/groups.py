@@ -68,7 +68,7 @@ def two_groups_at_once() -> None:
 
 
 def held_resources() -> tuple[int, int, int]:
-    """Returns the numbers of descriptors, threads and shared-memory files of this process."""
+    """Returns the numbers of this process's descriptors and threads, and of files in /dev/shm."""
     status = open("/proc/self/status").read()
     threads = int(next(line for line in status.splitlines() if line.startswith("Threads")).split()[1])
     return len(os.listdir("/proc/self/fd")), threads, len(os.listdir("/dev/shm"))
@@ -76,8 +76,8 @@ def held_resources() -> tuple[int, int, int]:
 
 def require_no_leak(action) -> None:
     """Calls the action three times to warm up, and then twenty times. Requires that the twenty calls
-    leave at most two more resources of each kind. Waits up to ten seconds, because the root server
-    keeps a group's resources until the slowest rank has left."""
+    leave at most two more resources of each kind. Waits up to ten seconds, because the server of a
+    group's unique id keeps its resources until the slowest rank has left."""
     for _ in range(3):
         action()
     before = held_resources()

@@ -19,7 +19,7 @@ def needs(*packages: str) -> None:
 
 
 def without_caches(folder: Path) -> dict[str, str]:
-    """Returns variables that keep programs from the network and the home folder."""
+    """Returns variables that keep programs off the network and out of the home folder."""
     return {"HF_HUB_OFFLINE": "1", "HF_HOME": str(folder / "huggingface"), "TOKENIZERS_PARALLELISM": "false"}
 
 

@@ -35,7 +35,7 @@ def test_types_are_declared() -> None:
 
 def test_runs_with_only_python(tmp_path: Path) -> None:
     """The package must work in a root file system that has only the interpreter, its environment
-    and the C library."""
+    and the system libraries that Python and torch need."""
     import shutil
     import sys
 

@@ -50,8 +50,8 @@ class StepTimes(TrainerCallback):
 
 
 def require_equal_weights(model: torch.nn.Module) -> None:
-    """Raises AssertionError unless the weights are bit-identical on all ranks. Blocks until all ranks have called
-    it."""
+    """Raises AssertionError unless the weights are bit-identical on all ranks. Blocks until all
+    ranks have called this function."""
     own = torch.cat([one.detach().flatten() for one in model.parameters()])
     everybody = [torch.empty_like(own) for _ in range(dist.get_world_size())]
     dist.all_gather(everybody, own)

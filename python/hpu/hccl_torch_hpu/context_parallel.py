@@ -11,7 +11,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-# Optimum imports DistributedAttention from this module, and needs nothing else of DeepSpeed for context parallelism.
+# Optimum imports DistributedAttention from this module, and needs nothing else from DeepSpeed for
+# context parallelism.
 MODULE = "deepspeed.sequence.layer"
 
 
@@ -29,8 +30,8 @@ class _Exchange(torch.autograd.Function):
 
 
 def exchange(tensor: torch.Tensor, group: Any, scatter: int, gather: int) -> torch.Tensor:
-    """Splits the dimension ``scatter`` among the ranks, and joins the ranks' parts of the dimension ``gather`` in rank
-    order. Blocks until all ranks of the group have called it.
+    """Splits the dimension ``scatter`` among the ranks, and joins the ranks' parts of the dimension
+    ``gather`` in rank order. Blocks until all ranks of the group have called this function.
 
     Raises:
         ValueError: the dimension ``scatter`` cannot be divided among the ranks.
@@ -67,8 +68,8 @@ class DistributedAttention(torch.nn.Module):
 
     def forward(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, batch_dim_idx: int = 0,
                 rotary_pos_emb: Any = None, *args: Any, **kwargs: Any) -> torch.Tensor:
-        """Returns the attention at this rank's positions, for all heads. Blocks until all ranks of the group have
-        called it.
+        """Returns the attention at this rank's positions, for all heads. Blocks until all ranks of
+        the group have called this method.
 
         Args:
             batch_dim_idx: accepted but ignored; ``scatter_idx`` and ``gather_idx`` determine the layout.

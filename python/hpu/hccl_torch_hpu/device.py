@@ -189,7 +189,7 @@ def set_autocast_hpu_dtype(dtype: torch.dtype) -> None:
 
 
 def _extend_tensors() -> None:
-    """Adds the method ``hpu()`` to tensors, modules and packed sequences."""
+    """Adds the method ``hpu()`` to tensors and modules."""
 
     def to_hpu(self, device=None, non_blocking=False, memory_format=torch.preserve_format):
         """Returns this tensor on the emulated device, or the tensor itself if it is already there."""

@@ -43,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="run a Python script", description="Runs a Python script on emulated devices.")
     count = run.add_mutually_exclusive_group()
     count.add_argument("-n", dest="processes", type=int, default=1, metavar="N",
-                       help="number of processes, one per device (1)")
+                       help="number of processes, one per device (default: 1)")
     count.add_argument("--nodes", metavar="AxB", help="emulate A nodes of B devices each, with one process per device")
     run.add_argument("-m", dest="is_module", action="store_true", help="run a module instead of a file, as python -m does")
     run.add_argument("--verbose", action="store_true",

@@ -54,7 +54,7 @@ reset_max_memory_allocated = reset_peak_memory_stats
 
 
 def reset_accumulated_memory_stats(device: Any = None) -> None:
-    """Resets the counts of allocations."""
+    """Resets the counts of allocations, releases and failed allocations."""
     _check(device)
     _C.reset_accumulated()
 
@@ -63,7 +63,8 @@ def memory_stats(device: Any = None) -> dict[str, int]:
     """Returns the statistics of the device's memory, in bytes unless the name says otherwise.
 
     ``Limit`` is the size of the device's memory, ``InUse`` the size of all tensors, and ``MaxInUse`` the peak of
-    ``InUse``. ``NumAllocs`` and ``NumFrees`` count blocks. The other names are those of ``torch.cuda.memory_stats()``.
+    ``InUse``. Names with ``Allocs`` or ``Frees`` count blocks. The names in lower case are those of
+    ``torch.cuda.memory_stats()``.
     """
     _check(device)
     found = _C.memory_statistics()

@@ -26,7 +26,7 @@ class BlockPool {
   // Throws c10::Error in a forked child, which cannot access the device's memory.
   void require_own_process() const;
 
-  // Returns a block of at least `bytes` with undefined contents, or null for 0 bytes. Throws
+  // Returns a block of at least `bytes` bytes with undefined contents, or null for 0 bytes. Throws
   // c10::OutOfMemoryError if the device has no memory left, and c10::Error in a forked child or if
   // no device can be acquired.
   [[nodiscard]] c10::DataPtr allocate(std::size_t bytes);

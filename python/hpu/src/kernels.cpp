@@ -59,7 +59,8 @@ at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride,
                                                             c10::dtype_or_default(type)));
 }
 
-// Returns a tensor of zeros without memory. Autograd uses it as a factor.
+// Returns a tensor of zeros without memory. Autograd uses such tensors for forward gradients that
+// are not defined.
 at::Tensor efficient_zero_tensor(at::IntArrayRef size, std::optional<at::ScalarType> type,
                                  std::optional<at::Layout> layout, std::optional<at::Device> device,
                                  std::optional<bool> /*pin_memory*/) {

@@ -24,7 +24,7 @@ void require_visible_device(c10::Device device);
 [[nodiscard]] c10::Storage wrap_storage(const c10::Storage& host);
 // Returns the CPU storage of an HPU storage, which keeps the CPU storage alive.
 [[nodiscard]] c10::StorageImpl* host_storage(c10::StorageImpl* device);
-// Updates an HPU storage after its CPU storage has grown.
+// Makes an HPU storage use the current memory and size of its CPU storage.
 void follow_host(c10::StorageImpl* device, c10::StorageImpl* host);
 // Enlarges an HPU storage to at least `bytes` bytes and preserves the contents. Blocks until
 // collectives and messages that use the storage have ended.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device's streams and events for PyTorch, based on the library's streams and events. A stream
-// orders only the work queued on the library's stream. Operations on tensors have ended by the time
-// their calls return.
+// The device's streams for PyTorch, based on the library's streams. A stream orders only the work
+// queued on the library's stream. Operations on tensors have ended by the time their calls return.
 #pragma once
 
 #include "device.h"
@@ -34,8 +33,8 @@ class Streams {
   [[nodiscard]] static bool is_idle(std::int64_t number);
 };
 
-// Returns the number of visible devices: the number of entries in HABANA_VISIBLE_MODULES, else the
-// value of HCCL_DEVICE_COUNT, else 8.
+// Returns the number of visible devices: the number of entries in HABANA_VISIBLE_MODULES if it is a
+// list of numbers, else the value of HCCL_DEVICE_COUNT if it is positive, else 8.
 [[nodiscard]] int visible_devices() noexcept;
 
 }  // namespace hccl_torch_hpu

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs PyTorch's databases of operations, modules, optimizers and faulty calls on the emulated device.
 
-The entries run in forked processes, a few per process, so that a crash fails only one entry. Prints
-the number of checks for each database, and each failure that is not in the list of exceptions.
+The entries run in batches in forked processes, so that a crash fails only one entry. Prints the
+number of checks for each database, and each failure that is not in the list of exceptions.
 Exits with 1 if there is an unlisted failure, or if a listed exception is no longer needed.
 """
 from __future__ import annotations

@@ -94,7 +94,7 @@ def test_gradients_accumulate_in_a_recording(device):
 
 
 def test_gradients_are_packed_and_unpacked_by_recordings_as_optimum_does(device):
-    """Two recordings must work if a collective changes their shared buffer between replays."""
+    """Two recordings must work if their shared buffer changes between replays."""
     gradients = [torch.randn(3).to(device), torch.randn(2, 2).to(device)]
     buffer = torch.zeros(7).to(device)
     views = [buffer[:3].reshape(3), buffer[3:].reshape(2, 2)]

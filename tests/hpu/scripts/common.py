@@ -59,7 +59,7 @@ def require_trained_together(model: torch.nn.Module, before: torch.Tensor, steps
 
 def report(model: torch.nn.Module, losses: list[float], **more) -> None:
     """On rank 0, writes the results that the test compares, including every weight, to a file and
-    prints its name. Printed results could mix with other ranks' lines in their pipe."""
+    prints the file's name. Printed results could mix with the lines of other ranks."""
     if rank() == 0:
         world = dist.get_world_size() if is_distributed() else 1
         with tempfile.NamedTemporaryFile("w", prefix="report-", suffix=".json", delete=False) as file:

@@ -2,7 +2,7 @@
 """PyTorch's own tests of distributed backends, from its wheel, for the backend that BACKEND names.
 
 The suite lists the backends in PyTorch's tree and skips tests for all others. This module makes the
-suite treat BACKEND as gloo, so that the suite runs every test that gloo passes.
+suite treat BACKEND as gloo, so that the suite runs every test that it runs for gloo.
 """
 import os
 

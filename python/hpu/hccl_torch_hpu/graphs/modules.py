@@ -115,7 +115,8 @@ def wrap_in_hpu_graph_func(func: Callable[..., Any], asynchronous: bool = False,
 
 
 def _own(value: Any) -> Any:
-    """Returns a copy of a recording's tensor, because the next replay would overwrite the original."""
+    """Returns a copy of a tensor, because each replay overwrites the tensors of its recording.
+    Returns any other value unchanged."""
     return value.clone() if isinstance(value, torch.Tensor) else value
 
 

@@ -24,7 +24,8 @@ from hccl_torch_hpu import metrics
 _ABOVE_RECORDING = ("AutogradFunctionality", "AutogradOther", "AutogradNestedTensor", "ADInplaceOrView", "AutocastCPU",
                     "AutocastHPU", "AutocastCUDA", "AutocastXPU", "AutocastPrivateUse1")
 
-# Operations whose outputs have undefined contents, so a replay need not compute them again.
+# Operations whose outputs have undefined contents, so a replay need not execute the operations
+# again.
 _WITHOUT_CONTENTS = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided")
 
 # Collectives change their arguments although their schemas do not declare it. The functional collectives return

@@ -39,7 +39,7 @@ def folder_of_distributions(version: str) -> Path:
         version: the version of hccl-torch-hpu; each version has its own folder.
 
     Raises:
-        LaunchError: the cache cannot be written, or belongs to another user.
+        LaunchError: the cache cannot be written, or other users can write to it.
     """
     root = _cache() / "hccl-torch-hpu"
     digest = hashlib.sha256(_METADATA.encode()).hexdigest()[:8]
@@ -87,7 +87,7 @@ def _make(folder: Path) -> None:
         try:
             fresh.rename(folder)
         except OSError:
-            if not _is_whole(folder):  # it is damaged, not one that another process has just made
+            if not _is_whole(folder):  # the existing folder is damaged
                 shutil.rmtree(folder)
                 fresh.rename(folder)
     finally:

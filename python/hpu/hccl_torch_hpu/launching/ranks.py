@@ -35,7 +35,8 @@ def run_ranks(options: list[str], program: list[str], prefix: str = "hccl-hpu", 
         verbose: whether torchrun's own messages are printed as well.
 
     Returns:
-        The exit code of the first process that failed, or 128 plus the number of the signal that ended it; else 0.
+        The exit code of the first process that failed, or 0. If a signal ended that process or
+        interrupted this one, 128 plus the signal's number.
     """
     launcher, errors = _torchrun()
     if not verbose:

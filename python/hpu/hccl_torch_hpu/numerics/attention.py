@@ -29,8 +29,8 @@ class FusedSDPA:
                 that are added to the scaled q k^T.
             is_causal: query i attends only to the keys up to i.
             scale: 1 / sqrt(size) if it is None.
-            softmax_mode: "None", "fast" or "fp32"; a Gaudi rounds differently in each mode, but the emulation is exact
-                in all of them.
+            softmax_mode: "None", "fast" or "fp32"; a Gaudi rounds differently in each mode, but the
+                emulation ignores the mode.
             recompute_mode: whether a Gaudi recomputes the weights in the backward pass; does not affect the results.
             valid_seq_len: for causal inference; for each sequence of the batch, the number of keys that are not
                 padding.

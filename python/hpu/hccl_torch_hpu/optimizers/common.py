@@ -44,7 +44,8 @@ class SteppedOptimizer(Optimizer):
         return loss
 
     def _prepare(self) -> None:
-        """Inspects all gradients before the first parameter changes."""
+        """Does nothing. A subclass can inspect all gradients here before ``step`` changes the first
+        parameter."""
 
     def _update(self, parameter: torch.Tensor, group: dict[str, Any]) -> None:
         raise NotImplementedError

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quantizes a model in two runs: the first run measures the inputs of its linear layers; in the second run these
-layers compute with 8-bit floats, scaled according to the measurements."""
+"""Quantizes a model in two runs. The first run measures the inputs of the model's linear layers. In
+the second run, these layers round their inputs and weights to 8-bit floats, with scales that are
+computed from the measurements."""
 from __future__ import annotations
 
 import json

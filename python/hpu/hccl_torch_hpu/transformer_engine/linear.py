@@ -104,7 +104,8 @@ class Linear(torch.nn.Module):
 
     def forward(self, inp: torch.Tensor, weight: torch.Tensor | None = None, bias: torch.Tensor | None = None,
                 is_first_microbatch: bool | None = None) -> Any:
-        """Returns ``[..., out_features]``: the product plus the bias, or with `return_bias` both, not added.
+        """Returns the product, ``[..., out_features]``, plus the bias. With ``return_bias``,
+        returns the two separately.
 
         Args:
             weight, bias: used instead of the module's own.
