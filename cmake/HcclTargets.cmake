@@ -45,7 +45,7 @@ if(HCCL_SANITIZE)
   add_compile_options(-fsanitize=${HCCL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${HCCL_SANITIZE})
   if(HCCL_SANITIZE MATCHES thread)
-    # -Wtsan warns of Asio's fences, which ThreadSanitizer does not support. hccl does not rely on these fences.
+    # -Wtsan warns about Asio's fences, which ThreadSanitizer does not support. hccl does not rely on these fences.
     add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Wno-tsan>)
   endif()
 endif()
@@ -61,7 +61,7 @@ endif()
 # Makes an object library of the current folder. The layer's include root contains only this folder, so its headers are
 # included as "<name>/x.h". The layer sees only its own root and those of the layers in DEPENDS, so a forbidden include
 # does not compile.
-# NOT_SHIPPED: makes a static library for tests and tools instead, which is not a part of the shared library.
+# NOT_SHIPPED: makes a static library for tests and tools instead, which is not part of the shared library.
 function(hccl_layer name)
   cmake_parse_arguments(ARG "NOT_SHIPPED" "" "SOURCES;DEPENDS;LIBRARIES" ${ARGN})
   set(root ${PROJECT_BINARY_DIR}/layers/${name})

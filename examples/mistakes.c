@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shows the library's errors when rank 1 of two ranks makes a mistake. Both ranks print their
-// errors. Usage: mistakes count|late|stopped|killed|address
+// Shows the library's errors when rank 1 of two ranks makes a mistake. Each rank prints the errors
+// that its calls report. Usage: mistakes count|late|stopped|killed|address
 #include <hccl.h>
 #include <synapse_api.h>
 

@@ -35,8 +35,8 @@ struct Checkpoint {
 void write_checkpoint(const std::string& path, const TrainingPlan& plan, std::uint32_t data,
                       const Checkpoint& checkpoint);
 
-// save() returns the whole state on every rank. All ranks must call it. restore() loads a state
-// into a trainer.
+// save() returns the trainer's whole state on every rank, without the reports on the epochs. All
+// ranks must call it. restore() loads such a state into a trainer.
 [[nodiscard]] Checkpoint save(Trainer& trainer, const Rank& rank);
 void restore(const Checkpoint& checkpoint, Trainer& trainer);
 

@@ -30,7 +30,8 @@ struct Split {
 };
 
 // Reads a file with lines of 64 comma-separated pixels (0 to 16) and a class (0 to 9). The file may
-// be compressed by gzip. Throws RunError, which names the file, the line and the defect.
+// be compressed with gzip. Throws RunError, which names the file, the defect and, if the defect is
+// in a line, the line.
 [[nodiscard]] Dataset read_digits(const std::string& path);
 
 // Splits the data: every fifth sample is a test sample, all others are for training. Throws

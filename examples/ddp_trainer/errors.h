@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The errors of this program. RunError, UsageError and text() come from hccl-perf.
+// The errors of this program. RunError, UsageError and text() come from perf/programs.
 #pragma once
 
 #include "text.h"

@@ -40,8 +40,8 @@ void require_writable_files(const Options& options) {
   hccl_perf::require_distinct(files);
 }
 
-// Reads the inputs on the first call. In the process of rank 0, this call first checks that the
-// output files are writable.
+// Reads the inputs on the first call. With `has_rank_0`, this call first checks that the output
+// files are writable.
 class Reader {
  public:
   Reader(const Options& options, int ranks, bool has_rank_0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Determines the ranks that run on this machine from the variables that torchrun and similar
-// launchers set.
+// Determines the ranks that run on this machine, and the address at which all ranks meet, from the
+// environment.
 #pragma once
 
 #include "launch_environment.h"

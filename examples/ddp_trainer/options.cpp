@@ -94,13 +94,13 @@ void add_training_options(CLI::App& app, Options& options, Written& written) {
   app.add_option("--optimizer", written.optimizer, "sgd (with momentum) or adamw")
       ->check(CLI::IsMember(kOptimizers))
       ->capture_default_str();
-  app.add_option("--rate", written.rate, "learning rate (0.1 with sgd, 0.002 with adamw)")
+  app.add_option("--rate", written.rate, "learning rate; default: 0.1 with sgd, 0.002 with adamw")
       ->check(between(1e-9, 1e9));
   app.add_option("--momentum", plan.optimizer.momentum, "momentum of sgd")
       ->check(between(0, 1))
       ->default_str(text(plan.optimizer.momentum));
   app.add_option("--weight-decay", plan.optimizer.weight_decay,
-                 "a step subtracts this fraction of each weight, times the learning rate")
+                 "weight decay: added to the gradient with sgd, decoupled from it with adamw")
       ->check(between(0, 1e9))
       ->capture_default_str();
 }

@@ -29,8 +29,8 @@ using MakeSync = std::function<std::unique_ptr<GradientSync>(const Options&, con
 // Returns the implementation that --mode selects.
 [[nodiscard]] std::unique_ptr<GradientSync> make_sync(const Options& options, const Rank& rank);
 
-// Returns the inputs, which stay valid until the process ends. If this function throws on one rank,
-// all ranks throw the error as a SharedError.
+// Returns the inputs, which must stay valid until run_rank() returns. If this function throws on
+// one rank, all ranks throw the error as a SharedError.
 using ReadInputs = std::function<const Inputs&()>;
 
 // Runs one rank. Calls `get_id`, which returns the unique id, after the rank has acquired a device.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests ranks that run as in containers: each in its own pid namespace, with a /dev/shm of 64 MB, 8
-// MB of locked memory and no CAP_SYS_PTRACE.
+// Tests ranks that run as in containers: each in its own pid namespace, with a /dev/shm of 64 MiB,
+// 8 MiB of locked memory and no CAP_SYS_PTRACE.
 #include "children.h"
 #include "faults.h"
 #include "messages.h"

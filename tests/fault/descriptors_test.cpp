@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that a call on a rank that has no free file descriptor fails the communicator on every
-// rank, but ends no process.
+// Tests a call on a rank that has no free file descriptor. The call must fail the communicator on
+// every rank, but must end no process.
 #include "faults.h"
 #include "rank_test.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests host memory that a call cannot read or write. In every arrangement, the communicator must
-// fail on all ranks with an error that names the rank and the address.
+// fail on all ranks with an error that names the rank at fault. On that rank, the error must also
+// name the address.
 #include "arrangements.h"
 #include "faults.h"
 #include "rank_test.h"
@@ -175,8 +176,8 @@ TEST(CheckMemory, FindsInaccessiblePages) {
             hcclInvalidArgument);
 }
 
-// If a range has a read-only page, the check probes every page of it. Probing a writable page must
-// not lose increments that another thread makes at the same time.
+// If a range has a read-only page, the check probes every page of the range. Probing a writable
+// page must not lose increments that another thread makes at the same time.
 TEST(CheckMemory, LosesNoConcurrentStore) {
   const FlawedMemory flawed(Flaw::read_only);
   std::byte* const page = flawed.flawed_page() - kPage;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that memory that was never written occupies no pages, and that the library runs in a
-// limited address space and without new threads.
+// Tests the library's use of memory: memory that was never written occupies no pages, and a limited
+// address space suffices. A failure to start a thread must fail only the call that needs the
+// thread.
 #include "faults.h"
 #include "rank_test.h"
 

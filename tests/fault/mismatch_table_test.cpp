@@ -114,8 +114,8 @@ std::string try_mistake(Session& session, World& world, const Mistake& mistake, 
   return wrong;
 }
 
-// Keeps a quarter of the mistakes, because sanitizer builds are slow. Different layouts keep
-// different quarters.
+// Keeps a quarter of the mistakes, because sanitizer builds are slow. The layout determines which
+// quarter.
 void keep_a_part(std::vector<Mistake>& all, const Layout& layout) {
   constexpr std::size_t kParts = 4;
   std::size_t number = layout.nodes.size() + layout.algorithm.size() + layout.transport.size();

@@ -17,7 +17,7 @@ std::atomic<bool> leaves_unsealed{false};
 
 }  // namespace
 
-// Replaces the library's fcntl() in this program, so that a rank can claim to have sealed a file
+// Replaces the fcntl() that the library calls, so that a rank can claim to have sealed a file
 // without doing so.
 extern "C" int interposed_fcntl(int fd, int command, ...) __asm__("fcntl");
 int interposed_fcntl(int fd, int command, ...) {

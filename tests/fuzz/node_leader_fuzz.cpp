@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fuzzes a leader's node socket over up to four connections. The high nibble of a step's action
-// selects the connection. The low nibble selects the operation: 0 sends the bytes with `detail`
+// selects the connection. The low two bits select the operation: 0 sends the bytes with `detail`
 // descriptors, 1 sends a contribution that announces and passes `detail` descriptors, 2 sends the
 // same contribution in two parts, 3 closes the connection.
 #include "base/secret.h"

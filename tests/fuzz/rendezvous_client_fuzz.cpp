@@ -2,8 +2,8 @@
 // Fuzzes a rank with messages from a server. Actions: 0 sends the bytes, 1 sends a frame of type
 // `detail`, 2 sends the same frame without its authentication code, 3 sends a frame in two parts,
 // split after `detail` bytes. For action 3, the first byte of the step is the frame's type. Frames
-// after the first greeting carry their authentication codes. After the last step, the connection
-// ends, so that the rank does not wait until its deadline.
+// after the first greeting, except refusals, carry their authentication codes. After the last step,
+// the connection ends, so that the rank does not wait until its deadline.
 #include "base/error.h"
 #include "bootstrap/rendezvous_client.h"
 #include "fuzz.h"

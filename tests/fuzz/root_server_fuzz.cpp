@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fuzzes a root server over up to four TCP connections. The high nibble of a step's action selects
-// the connection. The low nibble selects the operation: 0 sends the bytes, 1 sends a frame of type
-// `detail`, 2 sends a hello in two parts, split after `detail` bytes, 3 closes the connection.
-// Action 2 first sends an opening message if nothing was sent on the connection. Frames after an
-// opening message carry their authentication codes. At the end, the server must still answer a
-// rank.
+// the connection. The low two bits select the operation: 0 sends the bytes, 1 sends a frame of type
+// `detail`, 2 sends a hello in two parts, split after `detail` bytes, 3 closes the connection. Bit
+// 3 makes the target wait for the control thread after the step. Operation 2 first sends an opening
+// message if nothing was sent on the connection. Frames after an opening message carry their
+// authentication codes. At the end, the server must still answer a rank.
 #include "bootstrap/control_thread.h"
 #include "bootstrap/frame_connection.h"
 #include "bootstrap/messages.h"

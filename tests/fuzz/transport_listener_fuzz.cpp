@@ -73,7 +73,7 @@ class Play {
   struct Sender {
     FileDescriptor socket;
     Bytes hello;
-    bool knows = false;  // it has sent only valid messages
+    bool knows = false;  // it is connected and has sent no arbitrary bytes
   };
 
   void reconnect(Sender& sender) {

@@ -175,7 +175,7 @@ TEST_F(Advice, MatchesTheErrorNumber) {
   EXPECT_TRUE(contains(output_of(ENFILE), "; raise fs.file-max"));
   EXPECT_TRUE(contains(output_of(ENOMEM), "; free memory on this host"));
   EXPECT_TRUE(contains(output_of(ENOSYS), "; this kernel or sandbox lacks the system call"));
-  EXPECT_TRUE(contains(output_of(EPERM), "; allow it in the sandbox"));
+  EXPECT_TRUE(contains(output_of(EPERM), "; allow the system call in the sandbox"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Pairings, Injections,

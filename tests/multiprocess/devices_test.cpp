@@ -110,7 +110,7 @@ TEST_F(Devices, FormACommunicatorInListOrder) {
   for (hcclComm_t comm : comms) EXPECT_EQ(hcclCommDestroy(comm), hcclSuccess);
 }
 
-// synDeviceAcquire must succeed more often than HCCL_DEVICE_COUNT, so that two jobs that each use
+// synDeviceAcquire must succeed more than HCCL_DEVICE_COUNT times, so that two jobs that each use
 // all devices can run at the same time. synDeviceAcquireByModuleId must refuse a module that does
 // not exist.
 TEST(ExtraDevices, CanBeAcquiredUnlessAModuleIsNamed) {
@@ -167,8 +167,8 @@ TEST_F(Devices, AcceptCallsInTurnBeyondAFullQueue) {
   for (hcclComm_t comm : comms) EXPECT_EQ(hcclCommDestroy(comm), hcclSuccess);
 }
 
-// Sets a short HCCL_INIT_TIMEOUT, because if the root server itself lacks descriptors, a join fails
-// only after that time.
+// Sets a short HCCL_INIT_TIMEOUT: if the root server itself lacks descriptors, a join fails only
+// after that time.
 class FewDescriptors : public Devices {
  protected:
   void SetUp() override {

@@ -115,14 +115,14 @@ TEST(Blocking, AFailingCopyFailsTheCallThatQueuedIt) {
   const auto queued = run_ranks(1, in_session(failing_copy));
   EXPECT_EQ(failures(queued), "");
   EXPECT_EQ(queued[0].reports[0], "0 ");
-  EXPECT_EQ(
-      queued[0].reports[1].find("26 this stream ran or waited for a copy or memset that failed"),
-      0U);
+  EXPECT_EQ(queued[0].reports[1].find(
+                "26 a copy or memset failed, and the work queued after it did not run"),
+            0U);
   const auto waited = run_ranks(1, in_session(failing_copy), with("HCCL_BLOCKING", "1"));
   EXPECT_EQ(failures(waited), "");
-  EXPECT_EQ(
-      waited[0].reports[0].find("26 this stream ran or waited for a copy or memset that failed"),
-      0U)
+  EXPECT_EQ(waited[0].reports[0].find(
+                "26 a copy or memset failed, and the work queued after it did not run"),
+            0U)
       << waited[0].reports[0];
   EXPECT_EQ(waited[0].reports[1], "0 ") << "a failure is reported once";
 }

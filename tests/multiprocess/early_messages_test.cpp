@@ -81,10 +81,10 @@ void pass_gates(int calls_around) {
 TEST(EarlyMessages, ReadTheirBufferInStreamOrder) { pass_gates(0); }
 TEST(EarlyMessages, ReadTheirBufferInStreamOrderInAFullQueue) { pass_gates(3'000); }
 
-// Rank 1's first stream waits at a gate, so rank 0's second send on that stream must not read its
-// buffer before the gate opens. The 17th message, on another stream, uses the mailbox slot of the
-// first message. Rank 1 receives the 17th message early, and the library must not mistake it for
-// the first message.
+// Rank 1's first stream waits at a gate. Before the gate opens, the second send on rank 0's first
+// stream must not read its buffer. The 17th message, on another stream, uses the mailbox slot of
+// the first message. Rank 1 receives the 17th message early, and the library must not mistake it
+// for the first message.
 RANK_TEST(EarlyMessages, AreNotMistakenForOthersInTheirSlot, 2) {
   constexpr std::size_t kBytes = 64;
   constexpr int kPlaces = 16;  // slots of a mailbox
@@ -202,7 +202,7 @@ RANK_TEST(EarlyMessages, CompleteInStreamOrder, 2) {
   }
 }
 
-// Long enough for rank 0 to begin all its messages. Nothing signals that it has begun them.
+// This is long enough for rank 0 to begin all its messages. Nothing signals that it has begun them.
 constexpr std::chrono::milliseconds kPause{100};
 constexpr std::size_t kEntries = 16;  // messages that one rank may have offered to another
 

@@ -24,8 +24,8 @@ namespace {
 
 using Word = std::uint32_t;  // all-reduced as hcclUint32, so that sums do not depend on the order
 
-// A call that fits into a slot, one that fits into a host payload, one of a single slice, and one
-// of several slices.
+// The element counts of a call that fits into a slot, of one that fits into a host payload, of one
+// with a single slice, and of one with several slices.
 constexpr std::array<std::size_t, 4> kCounts{64, 1500, 20'011, 300'007};
 constexpr std::size_t kMaxOnStack = 20'011;
 
@@ -96,7 +96,7 @@ std::unique_ptr<Mapping> map_file(std::size_t count, int flags) {
   return std::make_unique<Mapping>(count, flags, fileno(file.get()));
 }
 
-// The buffers of each rank are of another kind in each round.
+// Each rank uses buffers of a different kind in each round.
 RANK_TEST(HostBuffers, OfEveryKindCanBeMixed, {2, 8}, {3}) {
   std::array<Word, kMaxOnStack> on_stack;
   const PinnedMemory pinned(session.device(),

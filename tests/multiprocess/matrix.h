@@ -15,8 +15,8 @@ struct Nodes {
   std::string algorithm{};
 };
 
-// Returns operations of `collective` for each type and reduction, with varying placements, counts,
-// offsets and roots.
+// Returns operations of `collective` for each type and reduction, or for a sample of them, with
+// varying placements, counts, offsets and roots.
 [[nodiscard]] std::vector<Operation> matrix_of(Collective collective, int size,
                                                const Nodes& nodes = {});
 

@@ -75,7 +75,7 @@ std::vector<LayoutCase> forced() {
   return cases;
 }
 
-// Tests messages so large that the planner uses pipelines and several channels.
+// Tests all-reduces so large that the planner uses pipelines and several channels.
 class LargeMessage : public testing::TestWithParam<const char*> {};
 
 TEST_P(LargeMessage, MatchesThePlanBitwise) {
@@ -164,7 +164,7 @@ TEST(TwoLevels, SendEachByteOfANodeOnce) {
   EXPECT_EQ(failures(run_ranks(8, in_session(reduce, move), {.comm_id = true})), "");
 }
 
-// The average must be right on one node and on two, even if the sum overflows the type.
+// An average between two nodes must be right even if the sum overflows the type.
 TEST(LargeValues, AreAveragedBetweenNodesAsOnOne) {
   struct Pair {
     hcclDataType_t type;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests hcclEmulationProbe, which reports a message's sender and size. A receive from that sender
-// must get that message.
+// must get the reported message.
 #include "messages.h"
 #include "rank_test.h"
 

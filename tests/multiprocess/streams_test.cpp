@@ -133,7 +133,8 @@ TEST(Communicators, NeedOnlyTheUsedBytesOfAnId) {
 
 void* pointer(const DeviceMemory& memory) { return memory.pointer(); }
 
-// A stream must accept thousands of operations, each dependent on the last, before the first wait.
+// A stream must accept thousands of operations, each dependent on the previous one, before the
+// first wait.
 RANK_TEST(Streams, QueueThousandsOfOperationsBeforeTheFirstWait, std::vector{2, 7}) {
   constexpr int kOperations = 3000;
   const Group other = session.join_all(1);

@@ -121,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, SameBits,
                                          Case{"abcd", "tree"}));
 
 // Tests every collective, type, reduction and placement over verbs against exact expected results.
-// Each test runs only a sample, because computing the results of many ranks is slow on an emulated
+// Most tests run only a sample, because computing the results of many ranks is slow on an emulated
 // processor.
 struct MatrixCase {
   std::string layout;
@@ -172,8 +172,8 @@ TEST_P(OverVerbs, MatchThePlanBitwise) {
   std::printf("%zu operations\n", operations.size());
 }
 
-// The strides are coprime to the numbers of types, placements and counts, so the sample includes
-// every type, placement and count.
+// By default, the strides share no factor with the number of operations per type and reduction
+// (14), so that each sample varies in type, placement and count.
 INSTANTIATE_TEST_SUITE_P(Layouts, OverVerbs,
                          testing::Values(MatrixCase{"ab", "", 1}, MatrixCase{"aabb", "", 3},
                                          MatrixCase{"aaaabbbb", "", 11}, MatrixCase{"abcd", "", 11},

@@ -139,8 +139,8 @@ TEST_P(RdmaFaultsOfLarge, AnInterfaceShutDownFailsBothSides) {
   EXPECT_FALSE(contains(text_of(1), "report this")) << text_of(1);
 }
 
-// A cut must be harmless if it is shorter than the time for which the devices retry and the
-// library's grace period for a port that is down.
+// A cut must be harmless if it is shorter than both the library's grace period for a port that is
+// down and the time for which the devices retry.
 TEST_P(RdmaFaultsOfLarge, ABriefCutIsHarmless) {
   run("ab", "1800", 1, [&](const Pids& ranks) {
     for (int i = 0; i < 2; ++i) {
@@ -162,8 +162,8 @@ INSTANTIATE_TEST_SUITE_P(Count, RdmaFaultsOfLarge, testing::Values(kLarge));
 // advice.
 class RdmaRefusals : public OnRdmaHosts {
  protected:
-  // Calls `prepare(rank)` on two ranks on two hosts, which then create a communicator. Requires
-  // that the creation fails on both ranks. Returns their error texts.
+  // Runs two ranks on two hosts. Each rank calls `prepare(rank)` and must then fail to create a
+  // communicator. Returns the ranks' error texts.
   static std::vector<std::string> texts_of(const std::function<void(int)>& prepare) {
     const Layout layout{"ab"};
     const auto outcomes = run_ranks(

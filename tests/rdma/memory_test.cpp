@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests device memory that is freed and allocated again between calls over verbs. Once an address
-// has new pages, the device must not read or write the old pages. hcclCommDestroy must release the
-// device resources of the process.
+// has new pages, the RDMA device must not read or write the old pages. hcclCommDestroy must release
+// the process's resources on that device.
 #include "rdma_test.h"
 
 #include <algorithm>
@@ -18,7 +18,8 @@ namespace {
 constexpr double kLeast = 4 << 10;
 constexpr double kMost = 8 << 20;
 
-// Returns `rank`'s input in `round`. Every rank can compute it, and faster than with elements.h.
+// Returns `rank`'s input in `round`. Every rank can compute the input of every other rank, and
+// faster than with elements.h.
 std::vector<std::byte> words_of(int rank, int round, std::size_t bytes) {
   std::vector<std::byte> result(bytes);
   std::uint64_t state =

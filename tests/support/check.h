@@ -49,7 +49,8 @@ void require_equal(const Actual& actual, const Expected& expected, const std::st
   }
 }
 
-// Return the library's last error text of this thread or communicator; never null.
+// Return the library's last error text of this thread or communicator, or "(no text)" if there is
+// none.
 [[nodiscard]] std::string last_hccl_message();
 [[nodiscard]] std::string last_syn_message();
 [[nodiscard]] std::string async_message(hcclComm_t communicator);

@@ -38,7 +38,8 @@ TEST(Half, RoundsToNearestEven) {
 }
 
 TEST(Fold, AveragesInTheSumType) {
-  EXPECT_EQ(fold(hcclInt32, hcclAvg, {static_cast<std::uint32_t>(-3), 0}), 0xFFFFFFFFU);  // to zero
+  // -3 / 2 is rounded toward zero, to -1.
+  EXPECT_EQ(fold(hcclInt32, hcclAvg, {static_cast<std::uint32_t>(-3), 0}), 0xFFFFFFFFU);
   EXPECT_EQ(fold(hcclUint8, hcclAvg, {200, 100}), (300 - 256) / 2U);    // the sum wraps
   EXPECT_EQ(fold(hcclBfloat16, hcclAvg, {0x3F80U, 0x4040U}), 0x4000U);  // the mean of 1 and 3
 }

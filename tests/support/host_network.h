@@ -19,7 +19,7 @@ class HostNetwork {
   HostNetwork(const HostNetwork&) = delete;
   HostNetwork& operator=(const HostNetwork&) = delete;
 
-  // Return the name of a host's network namespace, and its address.
+  // Return the name of a host's network namespace, and the host's address.
   [[nodiscard]] std::string name(int host) const;
   [[nodiscard]] static std::string address(int host);
   // Moves the calling process to a host. Must be called before the process starts threads.

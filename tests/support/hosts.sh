@@ -80,5 +80,5 @@ case ${1:-} in
   mend) ip -n "$(namespace "$2" bridge)" link set "host$3" up ;;
   limit) limit "$2" "$3" ;;
   allowed) allowed ;;
-  *) sed -n '3,13p' "$0" >&2; exit 2 ;;
+  *) sed -n '3,11p' "$0" >&2; exit 2 ;;
 esac

@@ -236,7 +236,7 @@ hcclResult_t OperationRun::queue_collective(synStreamHandle stream) {
       return hcclReduceScatter(send, receive, operation_.count, operation_.type,
                                operation_.reduction, group_.handle, stream);
     case Collective::reduce:
-      // On the other ranks, the receive buffer may be null.
+      // On ranks other than the root, the receive buffer may be null.
       return hcclReduce(send, operation_.root == group_.rank ? receive : nullptr, operation_.count,
                         operation_.type, operation_.reduction, operation_.root, group_.handle,
                         stream);

@@ -55,7 +55,7 @@ struct Region {
   std::vector<std::byte> after;
   std::unique_ptr<PinnedMemory> pinned;  // for Placement::pinned, in place of `after`
 
-  // Returns the call's buffer if it is in host memory.
+  // Returns the address of the allocation if it is in host memory.
   [[nodiscard]] std::byte* host() { return pinned ? pinned->bytes().data() : after.data(); }
   // Returns the content after the call.
   [[nodiscard]] std::span<const std::byte> result() const {

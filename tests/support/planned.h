@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes the bit-exact result of a reduction between nodes: interprets the call's plan, and
-// reduces with the reference implementation in scalar_fold.h.
+// Computes the bit-exact result of a reduction between nodes: interprets the call's plan, or the
+// parts into which the library divides the call, and reduces with the reference implementation in
+// scalar_fold.h.
 #pragma once
 
 #include "operation.h"

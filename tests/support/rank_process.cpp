@@ -47,7 +47,7 @@ void set_environment(const RankOptions& options, int port, int rank) {
   }
   for (const std::string& name : names) unsetenv(name.c_str());
   setenv("HCCL_SOCKET_IFNAME", "lo", 1);
-  // The node id keeps the test from sharing modules with other programs of this machine.
+  // The node id keeps the test from sharing modules with other programs on this machine.
   setenv("HCCL_NODE_ID", join("test-", getppid(), node).c_str(), 1);
   if (options.comm_id) setenv("HCCL_COMM_ID", join("127.0.0.1:", port).c_str(), 1);
   for (const auto& [name, value] : options.environment) setenv(name.c_str(), value.c_str(), 1);

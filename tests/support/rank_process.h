@@ -17,7 +17,8 @@ struct Header {
   unsigned length;
 };
 
-// Sends a message in one write, so that the messages of threads do not interleave.
+// Sends a message in one write, so that messages of up to PIPE_BUF bytes from several threads do
+// not interleave.
 void send_message(int fd, Kind kind, int rank, const std::string& text);
 
 // Replaces all HCCL_* and LOG_LEVEL* variables with those that the test requests. Restricts traffic

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The supervisor forks the ranks, reads their messages, and kills ranks that hang.
+// The supervisor forks the ranks, reads their messages, and kills ranks that still run some time
+// after a failure.
 #include "ranks.h"
 
 #include "check.h"
@@ -97,7 +98,8 @@ class Supervisor {
     std::exit(good ? 0 : 1);  // runs static destructors, as at the end of a program
   }
 
-  // Reads messages, reaps children that have ended, and kills the victim after kill_after_us.
+  // Reads messages and reaps children that have ended. Kills the victim after kill_after_us, and
+  // all remaining children some time after a failure.
   void watch() {
     if (kill_pending() &&
         Clock::now() - start_ >= std::chrono::microseconds(options_.kill_after_us)) {

@@ -51,7 +51,8 @@ struct RankOutcome {
 };
 
 // Run `function` as `size` ranks. Block until all ranks have ended. If the ranks are threads and
-// their process fails, the outcome of every rank is the signal or exit status of that process.
+// their process fails, every rank without a failure of its own gets the signal or the exit status
+// of that process as its failure.
 [[nodiscard]] std::vector<RankOutcome> run_ranks(int size, const RankFunction& function,
                                                  const RankOptions& options = {});
 [[nodiscard]] std::vector<RankOutcome> run_ranks_as_threads(int size, const RankFunction& function,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The harness of the transport tests: ranks with one transport each, and loops that move bytes as
-// an executor does and never block in an endpoint.
+// the execution of a schedule does and never block in an endpoint.
 #pragma once
 
 #include "base/process.h"
@@ -76,9 +76,9 @@ void fill(std::span<std::byte> bytes, std::uint64_t stream, std::uint64_t positi
 // Throws Failure at the first byte that differs from the pattern of fill().
 void check_pattern(std::span<const std::byte> bytes, std::uint64_t stream, std::uint64_t position);
 
-// The state of a transfer. Each step moves a random number of bytes: at most `chop`, or at most 1
-// MiB if `chop` is 0. Taking::into receives into a buffer, Taking::lent takes views that the
-// endpoint lends, and Taking::mixed chooses at random.
+// The state of a transfer. Each step offers or requests a random number of bytes up to `chop`, or
+// up to 1 MiB if `chop` is 0. Taking::into receives into a buffer, Taking::lent takes views that
+// the endpoint lends, and Taking::mixed chooses at random.
 struct Sending {
   Endpoint* endpoint = nullptr;
   std::uint64_t stream = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests peers that die, close their endpoint or stop, and that another thread can end a wait.
+// Tests peers that die, close their endpoint or stop, links that are cut, and waits that another
+// thread ends.
 #include "base/address.h"
 #include "harness.h"
 

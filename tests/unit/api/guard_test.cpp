@@ -196,8 +196,8 @@ TEST(Guard, RefusesInForkedChildButNotInParent) {
   EXPECT_EQ(guard(__func__, [] {}), hcclSuccess);
 }
 
-// A forked child logs only once that it cannot use the library. A call that is not logged must not
-// use up that line.
+// A forked child logs a single line to say that it cannot use the library. A call that is not
+// logged must not use up that line.
 TEST(Guard, ProbeInForkedChildDoesNotUseUpLogLine) {
   install_fork_guard();
   test::CapturedStderr captured;

@@ -128,7 +128,7 @@ class SealedFrames : public Frames {
     sealed_->authenticate(FrameSeal(FrameSeal::Party::server, key, {}, {}));
   }
 
-  // Uses the same socket as left_, but its frames have authentication codes.
+  // A connection over the same socket as left_, whose frames have authentication codes.
   std::shared_ptr<FrameConnection> sealed_ =
       connection_over({FileDescriptor(dup(left_->fd())), {}, {}, {}});
 };

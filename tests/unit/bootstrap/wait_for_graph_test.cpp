@@ -45,7 +45,7 @@ TEST(WaitForGraph, NamesAFewIdleRanksBesideASilentRank) {
   EXPECT_EQ(
       root_cause(ranks, 0),
       "rank 2, stopped or out of reach; a rank that does not answer may be waiting for rank 3, "
-      "which had no call on this communicator in progress");
+      "which had no call in progress on this communicator");
   for (const int rank : {4, 5, 6, 7}) ranks.add(rank, {"", "", "", {}});
   EXPECT_EQ(root_cause(ranks, 0), "rank 2, stopped or out of reach");
 }

@@ -30,7 +30,7 @@ std::string hex(const Digest& digest) {
   return result;
 }
 
-// The examples of FIPS 180-4.
+// The digests of the empty message and of the examples in FIPS 180-2.
 TEST(Sha256, MatchesStandardVectors) {
   EXPECT_EQ(hex(sha256(bytes_of(""))),
             "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");

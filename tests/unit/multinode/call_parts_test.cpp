@@ -152,8 +152,8 @@ TEST(CallParts, DivideAveragesThatNeedNoPrescale) {
   EXPECT_FALSE(CallParts::can_divide(NodeLayout(topology, 0), call));
 }
 
-// Counts the bytes that ranks send to other nodes in an all-reduce. Each of the N nodes may send no
-// more than 2 (N - 1) / N times the message size.
+// The parts of an all-reduce that the columns exchange must add up to exactly the message size, so
+// that each element is exchanged only once.
 TEST(CallParts, ExchangeEachByteOfANodeOnce) {
   const Topology topology = topology_of("aaaabbbb");
   const CollectiveCall call = call_of(Collective::all_reduce, 5'000'003);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Built without the memory ordering of "tile done". The race detector must report that ranks read
-// results that other ranks may still be writing.
+// This program is built without the memory ordering of "tile done". The race detector must report
+// that ranks read results that other ranks may still be writing.
 #include "engine_ranks.h"
 
 #include <cmath>

@@ -174,8 +174,8 @@ TEST_P(HostCollectives, MismatchIsReportedToAllAndWritesNothing) {
   }
 }
 
-// Rank 0 calls a broadcast from rank 1, the other ranks call an all-reduce. Rank 0's slot names no
-// staging buffer, and its first slice counts as filled before the other ranks begin to reduce.
+// Rank 0 calls a broadcast from rank 1, and the other ranks call an all-reduce. Rank 0's slot names
+// no staging buffer, and its first slice counts as filled before the other ranks begin to reduce.
 TEST_P(HostCollectives, MismatchOfCollectivesLeavesDeviceMemoryUnchanged) {
   constexpr std::size_t kCount = 30'000;
   EngineRanks ranks(3, 0, {}, cores(), kNoCrossMemory);

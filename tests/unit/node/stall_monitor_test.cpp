@@ -21,7 +21,7 @@ class StallMonitorTest : public testing::Test {
     timer.check([] { return "barrier()"; },
                 [this] {
                   ++described_;
-                  return "rank 1 has not called it";
+                  return "rank 1 has not made this call";
                 });
   }
 
@@ -42,7 +42,7 @@ TEST_F(StallMonitorTest, FailsCommunicatorAtTimeout) {
   EXPECT_EQ(ranks_.segment(1).fault().code(), hcclSystemError);
   EXPECT_EQ(
       ranks_.segment(1).fault().text(),
-      "barrier(): rank 0 waited 0.001 s: rank 1 has not called it; raise HCCL_TIMEOUT if such "
+      "barrier(): rank 0 waited 0.001 s: rank 1 has not made this call; raise HCCL_TIMEOUT if such "
       "a wait is expected");
 }
 

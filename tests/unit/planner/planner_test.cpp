@@ -15,7 +15,7 @@
 namespace hccl::planner {
 namespace {
 
-// Tests the table's choices, forced algorithms, and that each schedule is built only once.
+// Tests the table's choices and forced algorithms, and that each schedule is built only once.
 
 // `layout` has one letter per rank. The letter names the rank's node.
 Planner planner_of(const std::string& layout, const std::string& forced = "") {
@@ -89,7 +89,7 @@ TEST(Plan, RefusesUnknownAlgorithmAndListsKnownOnes) {
   EXPECT_NO_THROW(Planner::check(""));
   EXPECT_NO_THROW(Planner::check("ring"));
   EXPECT_EQ(test::error_of(hcclInvalidArgument, [] { Planner::check("rign"); }),
-            "HCCL_ALGO=\"rign\" is not valid: set it to one of ring, tree, chain, "
+            "HCCL_ALGO=\"rign\" is not valid; set it to one of ring, tree, chain, "
             "halving_doubling, direct, one_shot, pairwise, hierarchical");
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that the verifier finds violations of each property in hand-written schedules of two or
-// three ranks.
+// Tests that the verifier finds violations of each property except Property::same_bits in
+// hand-written schedules of two or three ranks.
 #include "proof/verifier.h"
 
 #include "schedule/builder.h"
