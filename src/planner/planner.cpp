@@ -101,12 +101,15 @@ std::string Planner::reason(const Request& request) const {
   const Plan chosen = plan(request);
   if (!forced_.empty() && chosen.algorithm->name == forced_)
     return text("HCCL_ALGO=", forced_, " forces it");
-  const std::string unforced = forced_.empty() ? ""
-                                               : text("HCCL_ALGO=", forced_, " does not support ",
-                                                      name_of(request.collective), ", and ");
   if (chosen.algorithm->hierarchical())
     return "all nodes have the same number of ranks, so each node reduces its own data first";
-  return text(unforced, row_text(request.collective, request.bytes, topology_.ranks()));
+  std::string row = row_text(request.collective, request.bytes, topology_.ranks());
+  if (forced_.empty()) return row;
+  // On one node, a supported algorithm can be left out only because it is hierarchical.
+  const std::string why = algorithms::find(forced_, request.collective) != nullptr
+                              ? " needs several nodes"
+                              : text(" does not support ", name_of(request.collective));
+  return text("HCCL_ALGO=", forced_, why, ", and ", row);
 }
 
 schedule::Schedule Planner::build(const Plan& plan, const schedule::Shape& shape) const {

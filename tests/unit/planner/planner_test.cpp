@@ -75,6 +75,21 @@ TEST(Plan, UsesForcedAlgorithmIfItHasCollective) {
             "hierarchical");
 }
 
+TEST(Plan, GivesTheReasonForItsChoice) {
+  const auto reason = [](const char* layout, const char* forced, Collective collective) {
+    return planner_of(layout, forced).reason({.collective = collective, .bytes = 64 << 20});
+  };
+  const std::string table =
+      planner_of("aaaa").reason({.collective = Collective::all_reduce, .bytes = 64 << 20});
+  EXPECT_EQ(reason("aabb", "ring", Collective::all_reduce), "HCCL_ALGO=ring forces it");
+  EXPECT_EQ(reason("aabb", "", Collective::all_reduce),
+            "all nodes have the same number of ranks, so each node reduces its own data first");
+  EXPECT_EQ(reason("aaaa", "hierarchical", Collective::all_reduce),
+            "HCCL_ALGO=hierarchical needs several nodes, and " + table);
+  EXPECT_TRUE(reason("aaaa", "pairwise", Collective::all_reduce)
+                  .starts_with("HCCL_ALGO=pairwise does not support all_reduce, and "));
+}
+
 TEST(Plan, NumbersRanksNodeByNodeUnlessTheyOwnBlocks) {
   const Planner planner = planner_of("abab");
   const Plan reduce = planner.plan({.collective = Collective::reduce, .rank = 2, .root = 1});
