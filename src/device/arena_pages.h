@@ -50,7 +50,7 @@ class ArenaPages {
   // operation. If keep() throws std::bad_alloc, nothing has changed.
   void keep(std::uint64_t offset, std::uint64_t bytes);
   // Stops keeping the pages of a range, because an allocation now uses them. If reuse() throws
-  // std::bad_alloc, it may already have stopped keeping some of the pages.
+  // std::bad_alloc, nothing has changed.
   void reuse(std::uint64_t offset, std::uint64_t bytes) {
     kept_bytes_ -= kept_.remove(offset, offset + bytes);
   }

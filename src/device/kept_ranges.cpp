@@ -23,6 +23,15 @@ void KeptRanges::add(std::uint64_t begin, std::uint64_t end) {
 
 std::uint64_t KeptRanges::remove(std::uint64_t begin, std::uint64_t end) {
   if (begin >= end) return 0;
+  // First, because it may throw: splits the range that extends beyond `end`.
+  const auto above = ranges_.lower_bound(end);
+  if (above != ranges_.begin()) {
+    const auto last = std::prev(above);
+    if (last->second > end) {
+      ranges_.emplace_hint(above, end, last->second);
+      last->second = end;
+    }
+  }
   std::uint64_t removed = 0;
   auto range = ranges_.upper_bound(begin);
   if (range != ranges_.begin()) --range;
@@ -32,8 +41,7 @@ std::uint64_t KeptRanges::remove(std::uint64_t begin, std::uint64_t end) {
       ++range;
       continue;
     }
-    if (past > end) ranges_.emplace(end, past);  // first, because it may throw
-    removed += std::min(past, end) - std::max(first, begin);
+    removed += past - std::max(first, begin);
     if (first < begin) {
       range->second = begin;
       ++range;

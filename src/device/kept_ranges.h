@@ -14,7 +14,7 @@ class KeptRanges {
   // Adds a range. If add() throws std::bad_alloc, the set is unchanged.
   void add(std::uint64_t begin, std::uint64_t end);
   // Removes the parts of the ranges that lie in [begin, end). Returns the number of bytes removed.
-  // If remove() throws std::bad_alloc, it may already have removed some of these parts.
+  // If remove() throws std::bad_alloc, the set is unchanged.
   std::uint64_t remove(std::uint64_t begin, std::uint64_t end);
 
   [[nodiscard]] bool empty() const noexcept { return ranges_.empty(); }
