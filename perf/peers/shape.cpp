@@ -3,6 +3,7 @@
 #include "shape.h"
 
 #include <algorithm>
+#include <compare>
 #include <random>
 
 namespace peers {
@@ -107,8 +108,8 @@ std::uint64_t count_wrong(const Command& command, int rank, int ranks,
   const std::size_t part = shape_of(command, rank, ranks).call_count;
   std::uint64_t wrong = 0;
   for (std::size_t i = 0; i < output.size(); ++i) {
-    const float difference = output[i] - expected_value(command, rank, ranks, i, part);
-    wrong += difference < 0 || difference > 0 ? 1U : 0U;
+    const auto order = output[i] <=> expected_value(command, rank, ranks, i, part);
+    wrong += order == std::partial_ordering::equivalent ? 0U : 1U;  // a NaN is wrong
   }
   return wrong;
 }

@@ -7,6 +7,7 @@
 #include "pair.h"
 
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
@@ -51,6 +52,7 @@ void take(int connection, int flags) {
     const ssize_t got = recv(connection, message.data() + have, message.size() - have, flags);
     if (got == 0) std::exit(1);
     if (got > 0) have += static_cast<std::size_t>(got);
+    if (got < 0 && errno != EAGAIN && errno != EINTR) fail("recv");
   }
 }
 

@@ -58,8 +58,9 @@ void copy_memory(Memory& from, Memory& to, std::uint64_t bytes) {
     const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(bytes - at, kMost));
     const std::span<std::byte> into = to.destination(at, most);
     // Not std::ranges::copy(), which moves only 16 bytes at a time.
-    std::memcpy(into.data(), from.source(at, into.size()).data(), into.size());
-    at += into.size();
+    const std::span<const std::byte> read = from.source(at, into.size());
+    std::memcpy(into.data(), read.data(), read.size());
+    at += read.size();
   }
 }
 
