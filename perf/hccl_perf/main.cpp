@@ -144,8 +144,9 @@ int run_launched(const Options& options, LaunchEnvironment launch) {
   try {
     require_launchable(options, launch);
   } catch (const UsageError&) {
-    if (launch.rank == 0) throw;
-    return kUsage;  // rank 0 reports the error
+    // Only some nodes may have too many processes, so the first process of each node reports it.
+    if (launch.rank == 0 || launch.local_rank == 0) throw;
+    return kUsage;
   }
   const int ranks = launch.size * options.threads;
   const int local = (launch.local_size > 0 ? launch.local_size : 1) * options.threads;
