@@ -145,6 +145,8 @@ MISTAKES = [
      "9 processes need 9 devices, but the number of visible devices is 8; set HCCL_DEVICE_COUNT=9"),
     (["run", "-n", "2", "{script}"], {"HABANA_VISIBLE_MODULES": "3"},
      "2 processes need 2 devices, but the number of visible devices is 1; name more modules in HABANA_VISIBLE_MODULES (now 3)"),
+    (["run", "-n", "9", "{script}"], {"HABANA_VISIBLE_MODULES": "all"},
+     "9 processes need 9 devices, but the number of visible devices is 8; set HCCL_DEVICE_COUNT=9"),
     (["run", "{script}"], {"HABANA_VISIBLE_MODULES": "0,x"},
      "HABANA_VISIBLE_MODULES=0,x must be distinct module numbers separated by commas, e.g. 0,1"),
     (["run", "{script}"], {"HCCL_DEVICE_COUNT": "many"}, "HCCL_DEVICE_COUNT=many must be a positive number of devices"),

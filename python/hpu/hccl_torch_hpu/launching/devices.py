@@ -45,7 +45,7 @@ def require_devices(wanted: int, variables: Mapping[str, str], visible: list[int
     """Raises LaunchError if fewer devices are visible than processes are requested. Each process takes one device."""
     if wanted <= len(visible):
         return
-    if variables.get(VISIBLE_MODULES):
+    if variables.get(VISIBLE_MODULES, "").strip() not in ("", "all"):
         advice = f"name more modules in {VISIBLE_MODULES} (now {variables[VISIBLE_MODULES]})"
     else:
         advice = f"set {BOX}={wanted}"

@@ -59,9 +59,11 @@ class FusedLars(Optimizer):
                 if parameter.grad is not None:
                     self._scale(parameter, decay, float(group["lr"]), is_scaled == 1)
             group["weight_decay"] = 0
-        self.optim.step()
-        for group, decay in zip(self.optim.param_groups, decays):
-            group["weight_decay"] = decay
+        try:
+            self.optim.step()
+        finally:
+            for group, decay in zip(self.optim.param_groups, decays):
+                group["weight_decay"] = decay
         return loss
 
     def _scale(self, parameter: torch.Tensor, decay: float, rate: float, is_scaled: bool) -> None:
