@@ -24,10 +24,9 @@ struct EarlierPosition {
   }
 };
 
-bool calls(const std::vector<Waiting>& said) {
-  return std::ranges::any_of(said,
-                             [](const Waiting& one) { return !one.call.empty() && !one.done; });
-}
+bool is_in_progress(const Waiting& one) { return !one.call.empty() && !one.done; }
+
+bool calls(const std::vector<Waiting>& said) { return std::ranges::any_of(said, is_in_progress); }
 
 }  // namespace
 
@@ -154,14 +153,18 @@ std::string WaitForGraph::root_cause(
 std::string WaitForGraph::circle(const std::set<int>& ranks) const {
   std::string list;
   std::size_t shown = 0;
+  bool only_messages = true;
   for (const int rank : ranks) {
     const auto said = said_.find(rank);
-    if (said == said_.end() || ++shown > kMostOfACircle) continue;
-    const Waiting& one = said->second.front();
+    if (said == said_.end() || !calls(said->second)) continue;
+    const Waiting& one = *std::ranges::find_if(said->second, is_in_progress);
+    only_messages = only_messages && one.position.empty();
+    if (++shown > kMostOfACircle) continue;
     list += text(list.empty() ? "" : "; ", "rank ", rank, " in ", one.doing());
     if (!one.awaited.empty()) list += text(" for ", rank_list(one.awaited));
   }
-  return text("ranks that wait for each other (", list, ")");
+  return text("ranks that wait for each other (", list, ")",
+              only_messages ? "; put the sends and receives of each rank into one group" : "");
 }
 
 }  // namespace hccl::bootstrap
