@@ -61,7 +61,7 @@ endif()
 # Makes an object library of the current folder. The layer's include root contains only this folder, so its headers are
 # included as "<name>/x.h". The layer sees only its own root and those of the layers in DEPENDS, so a forbidden include
 # does not compile.
-# NOT_SHIPPED: makes a static library for tests and tools instead, which is not part of the shared library.
+# NOT_SHIPPED: makes a static library for tests instead, which is not part of the shared library.
 function(hccl_layer name)
   cmake_parse_arguments(ARG "NOT_SHIPPED" "" "SOURCES;DEPENDS;LIBRARIES" ${ARGN})
   set(root ${PROJECT_BINARY_DIR}/layers/${name})

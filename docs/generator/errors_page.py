@@ -32,15 +32,15 @@ INTRODUCTION = """\
 
 Every call returns a code. After a call has failed, `hcclGetLastErrorMessage()` and `synGetLastErrorMessage()` return the text
 of the calling thread's last failure. If an operation fails after its call has returned, `hcclCommGetAsyncErrorMessage()`
-returns the text. Each failure is also logged to stderr. A text describes the mistake, names the rank, process and host that
-are involved, and ends, after the last semicolon, with one action. On this page, a sentence below a text explains it or names
-the action. Texts may change from release to release, so programs should check only the code.
+returns the text. Failures are also [logged](environment.md#logging). A text describes the mistake, names the rank, process
+and host that are involved, and ends, after the last semicolon, with one action. On this page, a sentence below a text
+explains it or names the action. Texts may change from release to release, so programs should check only the code.
 
 `<angle brackets>` stand for values, `{a|b}` for one of two wordings, `[brackets]` for an optional part. Each text follows its
 codes: an `hccl` function returns the `hccl` code, a `syn` function the `syn` code. If only one code is listed, functions of
 the other kind return its [translation](#how-codes-translate). If work on a stream fails, the calls that synchronise return
-`synFailHccl` and the text of that failure. [How to debug a hang](../how-to/debug-a-hang.md) explains the texts about waiting
-ranks with an example.
+`synFailHccl` (`synFail` if a copy or fill failed) and the text of that failure. [How to debug a
+hang](../how-to/debug-a-hang.md) explains the texts about waiting ranks with an example.
 """
 
 # Layers whose texts no user sees: they are for developers of schedules and kernels.

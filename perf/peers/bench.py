@@ -4,7 +4,7 @@
 memory floor. All take turns in one run.
 
 Prints Markdown to standard output and progress to standard error. docs/performance.md describes the method. On two idle
-cores a run takes about 15 minutes, 3 with --quick, and 25 with --collective all."""
+cores a run takes about 15 minutes, 3 with --quick, and 30 with --collective all."""
 import argparse
 import contextlib
 import os

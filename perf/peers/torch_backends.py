@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares the PyTorch backends hccl and gloo: collectives on tensors in three kinds of memory, and training steps.
 
-Prints Markdown to standard output and progress to standard error. A run takes about 15 minutes, three with --quick.
+Prints Markdown to standard output and progress to standard error. A run takes about 30 minutes, four with --quick.
 With --from, it measures nothing and shows the results that --json wrote in an earlier run."""
 import argparse
 import importlib.util

@@ -4,7 +4,7 @@
 network namespaces, with shared memory within each. The floor is hccl with one rank per node. All take turns in one run.
 
 Prints Markdown to standard output and progress to standard error. Open MPI is left out without root and iproute2, which
-the namespaces need. On two idle cores a run takes about five minutes."""
+the namespaces need. On two idle cores a run takes about two minutes."""
 import argparse
 import os
 import shlex

@@ -133,7 +133,7 @@ constexpr Reader kLogLevel{assign<&Config::log_level, numbered_level>,
 constexpr std::array kVariables{
     Variable{"HCCL_COMM_ID", "",
              text_of<&Config::comm_id, parse_host_and_port>(
-                 "address:port, e.g. 127.0.0.1:5555 or [::1]:5555")},
+                 "host:port, e.g. 127.0.0.1:5555, [::1]:5555 or localhost:5555")},
     Variable{"HCCL_SOCKET_IFNAME", "",
              text_of<&Config::socket_interfaces, is_interface_list>(
                  "prefixes of interface names, comma separated, e.g. eth,ib0")},

@@ -22,7 +22,7 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& comm_id, const std::string& why) {
   throw Error(hcclInvalidArgument, text("HCCL_COMM_ID=", quoted(comm_id), ": ", why,
-                                        "; set it to address:port, e.g. 127.0.0.1:5555, "
+                                        "; set it to host:port, e.g. 127.0.0.1:5555, "
                                         "[::1]:5555 or localhost:5555"));
 }
 

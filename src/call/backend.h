@@ -109,8 +109,9 @@ class Backend {
   [[nodiscard]] virtual BackendStream& open_stream(std::uint64_t stream) = 0;
   virtual void close_stream(BackendStream& stream) noexcept = 0;
 
-  // Blocks, for at most a second, until no other rank reads the stream's staging buffer. Returns
-  // false if the buffer must not be freed. Call it after all calls of the stream have run.
+  // Blocks, for at most a second (50 ms if the communicator has failed), until no other rank reads
+  // the stream's staging buffer. Returns false if the buffer must not be freed. Call it after all
+  // calls of the stream have run.
   [[nodiscard]] virtual bool release_staging(BackendStream& /*stream*/) noexcept { return true; }
   // Return whether this rank's part of the call needs a staging buffer in device memory.
   [[nodiscard]] virtual bool needs_staging(const CollectiveCall& call) const = 0;

@@ -17,8 +17,8 @@ namespace hccl::verbs {
 // for cores like any other thread.
 constexpr std::uint8_t kAckTimeout = 17;
 constexpr std::uint8_t kRetries = 6;  // the maximum is 7, which rxe treats as unlimited
-// 7 means unlimited. A peer that is slow to post receives is not at fault, and credits make this
-// case rare.
+// 7 means unlimited. A peer that is slow to post receives is not at fault. Credits make this case
+// rare, if not impossible.
 constexpr std::uint8_t kReceiverNotReadyRetries = 7;
 constexpr std::uint8_t kReceiverNotReadyTimer = 12;  // 0.64 ms between retries
 

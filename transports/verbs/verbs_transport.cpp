@@ -37,7 +37,7 @@ VerbsTransport::VerbsTransport(const transport::Settings& settings, const VerbsL
       device_(RdmaDevice::open(library, choice.usable.front())),
       cache_(std::make_shared<RegistrationCache>(device_)) {
   if (!fork_remark().empty()) remarks_.push_back(fork_remark());
-  // Check now whether memory can be locked, while another transport can still be chosen.
+  // Checks now whether memory can be locked, so that initialisation fails with advice if it cannot.
   static_cast<void>(StreamMemory(*cache_));
   std::vector<FileDescriptor> sockets;
   sockets.push_back(listen());
