@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kExamples = R"(Examples:
   hccl-perf all_reduce -g 8 -b 8 -e 64M -f 2       8 processes on this machine, no launcher
-  hccl-perf reduce_scatter -g 4 -d all -o all      every type and reduction at 32 MiB
+  hccl-perf reduce_scatter -g 4 -d all -o all      each type with sum, prod, min, max and avg
   hccl-perf broadcast -g 8 -r all --json out.json  every root; results in a file
   hccl-perf all_reduce -g 8 --nodes 2              two emulated nodes of 4 ranks each
   hccl-perf all_reduce -g 8 --compare out.json     compare with an earlier run

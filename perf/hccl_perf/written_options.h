@@ -44,7 +44,7 @@ struct Written {
 void add_options(CLI::App& app, Options& options, Written& written);
 
 // Adds the options that only hccl_demo has. add_options() adds hccl_demo's other options, as
-// aliases of nccl-tests options.
+// aliases of other options.
 void add_demo_options(CLI::App& app, Written& written);
 
 // Throws a UsageError that names an alternative if `words` contain an unsupported hccl_demo option.

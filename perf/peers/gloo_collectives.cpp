@@ -5,7 +5,7 @@
 // `variant` selects the algorithm: 0, 1 = ring and bcube of gloo::allreduce; 2, 3, 4 =
 // AllreduceRing, AllreduceRingChunked and AllreduceHalvingDoubling; 5, 6, 7 = the same without
 // Gloo's thread (at most 64 KiB): each rank polls its own connections. Variants 2 to 7 sum in
-// place, and restore the input only when a further sum might overflow.
+// place, and restore the input once every 100 sums, before the values of two ranks can overflow.
 #include "child.h"
 #include "command.h"
 #include "processes.h"

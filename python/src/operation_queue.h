@@ -183,7 +183,8 @@ class Issue {
   [[nodiscard]] at::Tensor copy_of(const at::Tensor& tensor, bool with_elements);
   void count(const at::Tensor& tensor, std::uint64_t& bytes);
   void hand_over();
-  // Discards the operation's steps. Called if one of its calls has thrown.
+  // Discards the steps that this call has added. If the operation is not deferred, begins it with
+  // the calls made so far, so that their tensors stay alive. Called if a call has thrown.
   void abandon();
 
   OperationQueue& queue_;

@@ -101,7 +101,9 @@ template <class Found>
 
 // Throws SynError(synInvalidArgument) if `pointer`, the parameter `name`, is null.
 inline void require_pointer(const void* pointer, const char* name) {
-  if (pointer == nullptr) throw SynError(synInvalidArgument, text(name, " is null"));
+  if (pointer == nullptr)
+    throw SynError(synInvalidArgument,
+                   text(name, " is null; pass the address of a variable or buffer"));
 }
 
 // Copies `value`, truncated to fit, to `out`, a buffer of `len` bytes. Throws

@@ -21,8 +21,8 @@ using hccl::Error;
 
 namespace {
 
-// Throws the failure of a syn function as a SynError, from which the guard of the calling hccl
-// function gets its result code.
+// Returns hcclSuccess if the syn function has succeeded. Otherwise throws a SynError, which guard()
+// in the calling hccl function translates to a result code.
 hcclResult_t forward(synStatus status) {
   if (status == synSuccess) return hcclSuccess;
   throw hccl::SynError(status, synGetLastErrorMessage());

@@ -71,7 +71,8 @@ std::uint64_t attribute(synDeviceAttribute which, const MemoryUse& memory) {
       return SYN_GAUDI_MAX_TENSOR_DIM;
   }
   throw SynError(synInvalidArgument,
-                 text("attribute ", static_cast<int>(which), " is not a synDeviceAttribute"));
+                 text("attribute ", static_cast<int>(which),
+                      " is not a synDeviceAttribute; pass a DEVICE_ATTRIBUTE_ constant"));
 }
 
 void give_attributes(uint64_t* out, const synDeviceAttribute* which, unsigned count,

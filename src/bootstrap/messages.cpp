@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parses openings. If the peer has a different protocol version, reads only the version, because
-// the other fields may differ too.
+// Parses opening messages, the first messages of connections. If the peer has a different protocol
+// version, reads only the version, because the other fields may differ too.
 #include "bootstrap/messages.h"
 
 namespace hccl::bootstrap {

@@ -36,8 +36,8 @@ class RendezvousClient {
   [[nodiscard]] bool join_over(FileDescriptor socket, const Secret& nonce = random_secret());
   // Blocks until all ranks have joined.
   [[nodiscard]] Table wait_for_table();
-  // Reports that this rank has received everything it needs, and blocks until every rank has
-  // reported the same. Returns the announcements of the ranks, in rank order.
+  // Sends `announced`, which tells the server that this rank has received everything it needs.
+  // Blocks until every rank has done so. Returns what each rank has announced, in rank order.
   [[nodiscard]] std::vector<Bytes> finish(const Bytes& announced);
   // Returns the connection, for a ControlLink. Call it after finish().
   [[nodiscard]] LinkSocket release();

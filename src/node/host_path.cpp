@@ -65,8 +65,9 @@ bool HostPath::run() {
       node_.memory(peer).follow(slot.send_offset, kStagingBytes, slot.send_serial);
   }
   const std::uint32_t count = slices_.count();
-  // Also runs if the operation fails: this rank then no longer reads its peers' staging buffers,
-  // but may already have begun the next operation, whose slices are numbered after these.
+  // Runs even if the operation fails, because peers must learn that this rank no longer reads their
+  // staging buffers, and because the next operation, which may have begun already, numbers its
+  // slices after these.
   const ScopeExit at_end([&] {
     op_.lane.finish_slices(count);
     publish(&SliceCounters::released, first_slice_ + count);

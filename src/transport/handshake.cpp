@@ -140,8 +140,13 @@ Bytes AcceptorHandshake::answer_hello() {
   key_.to = reader.i32();
   key_.connection.lane = reader.u32();
   key_.connection.number = reader.u32();
-  if (communicator != own_.communicator || !is_plausible()) {
-    refuse(text("asked for a stream to rank ", key_.to, ", which this rank does not accept"));
+  if (communicator != own_.communicator) {
+    refuse("asked for a stream of another communicator");
+    return {};
+  }
+  if (!is_plausible()) {
+    refuse(text("asked for a stream from rank ", key_.from, " to rank ", key_.to,
+                ", but this is rank ", own_.rank, " of ", own_.size));
     return {};
   }
   nonce_ = random_secret();

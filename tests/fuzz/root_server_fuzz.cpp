@@ -60,7 +60,7 @@ std::shared_ptr<FrameConnection> connection_over(EventLoop& loop, FileDescriptor
 }
 
 // Sends an opening message and waits for the greeting. Returns the connection's seal, or nothing if
-// the connection ends first.
+// the connection ends or another frame arrives instead.
 std::optional<FrameSeal> open_connection(const FileDescriptor& socket) {
   const Bytes opening = serialize(Opening{});
   fuzz::send_bytes(socket.get(), encode_frame(FrameType::opening, opening));

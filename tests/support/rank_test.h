@@ -49,8 +49,9 @@ inline void expect_success(const RankBody& body, const std::vector<int>& process
 #define RANK_BODY(name) void name(RANK_PARAMETERS)
 
 // Defines a test whose body runs on every rank and must succeed. The arguments after the name are
-// passed to expect_success(): the number of processes, or the vectors of numbers of processes and
-// threads; then RankOptions.
+// passed to expect_success(): a number of processes, or a vector of numbers of processes and,
+// optionally, one of numbers of threads, for each of which the body runs once; then, optionally,
+// RankOptions.
 #define RANK_TEST(suite, name, ...)                                         \
   static RANK_BODY(suite##_##name##_rank);                                  \
   TEST(suite, name) { expect_success(suite##_##name##_rank, __VA_ARGS__); } \

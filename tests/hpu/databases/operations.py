@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks one operation in PyTorch's database: runs it on the device and on the CPU."""
+"""Checks one operation of PyTorch's database op_db: runs it on the device and on the CPU, and compares the results."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator

@@ -206,8 +206,8 @@ TEST(CatalogueNames, HaveHierarchicalAlgorithmOverEachAllReduce) {
 
 namespace {
 
-// The tests below prove the hierarchical all-reduce on nodes of equal and of different sizes, with
-// each algorithm across nodes.
+// Tests of the hierarchical all-reduce: on nodes of equal and of different sizes, two of them prove
+// it with each algorithm across nodes.
 
 using Sizes = std::vector<std::int32_t>;
 
