@@ -32,9 +32,9 @@ INTRODUCTION = """\
 
 Every call returns a code. After a call has failed, `hcclGetLastErrorMessage()` and `synGetLastErrorMessage()` return the text
 of the calling thread's last failure. If an operation fails after its call has returned, `hcclCommGetAsyncErrorMessage()`
-returns the text. Failures are also [logged](environment.md#logging). A text describes the mistake, names the rank, process
-and host that are involved, and ends, after the last semicolon, with one action. On this page, a sentence below a text
-explains it or names the action. Texts may change from release to release, so programs should check only the code.
+returns the text. Failures are also [logged](environment.md). A text describes the mistake, names the rank, process and host
+that are involved, and ends, after the last semicolon, with one action. On this page, a sentence below a text explains it or
+names the action. Texts may change from release to release, so programs should check only the code.
 
 `<angle brackets>` stand for values, `{a|b}` for one of two wordings, `[brackets]` for an optional part. Each text follows its
 codes: an `hccl` function returns the `hccl` code, a `syn` function the `syn` code. If only one code is listed, functions of

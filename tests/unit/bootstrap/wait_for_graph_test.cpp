@@ -32,9 +32,10 @@ TEST(WaitForGraph, LeadsToIdleAndDepartedRanks) {
   ranks.add(0, {"", "reduce", "", {1, 2, 3}});
   ranks.add(1, {"", "", "", {}});
   ranks.add(2, {"", "", "", {}});
-  EXPECT_EQ(root_cause(ranks, 0, {3}),
-            "rank 3, no longer in the communicator, and for ranks 1,2, which had no call on this "
-            "communicator in progress");
+  EXPECT_EQ(
+      root_cause(ranks, 0, {3}),
+      "rank 3, no longer in the communicator, and for ranks 1,2, which had no call in progress "
+      "on this communicator");
 }
 
 TEST(WaitForGraph, NamesAFewIdleRanksBesideASilentRank) {
