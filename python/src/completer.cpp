@@ -61,16 +61,19 @@ std::map<const void*, Completer::Lane>::iterator Completer::find_lane(State& sta
 }
 
 void Completer::call_for_thread(const std::shared_ptr<State>& state) {
-  if (state->idle > 0) {
+  const auto lanes = std::ranges::count_if(
+      state->lanes, [](const auto& entry) { return !entry.second.has_waiter; });
+  if (lanes <= state->idle) {
     state->changed.notify_all();
   } else {
     std::thread(run, state).detach();
     ++state->threads;
+    ++state->idle;
   }
 }
 
 // Dropping the last reference to the Work may destroy many other objects, including Python objects,
-// so the caller must not hold the lock. Leaks the Work if callbacks must not run.
+// so the caller must not hold the lock.
 void Completer::complete_future(c10::intrusive_ptr<Work> work, bool abandoned) {
   bool (*const can_run)() = condition;
   if (abandoned || (can_run != nullptr && !can_run())) {
@@ -83,8 +86,7 @@ void Completer::complete_future(c10::intrusive_ptr<Work> work, bool abandoned) {
 void Completer::run(const std::shared_ptr<State>& state) {
   running = state.get();
   std::unique_lock lock(state->mutex);
-  for (;;) {
-    ++state->idle;
+  for (;; ++state->idle) {
     state->changed.notify_all();
     state->changed.wait(lock, [&] {
       return find_lane(*state) != state->lanes.end() || (state->stopping && state->lanes.empty());

@@ -19,15 +19,14 @@ class Work;
 
 // Only one thread at a time waits for the operations of a stream, because they end in order. Before
 // this thread runs callbacks, another thread takes over the wait, so a callback may wait for
-// another future. Threads start on demand: one for each stream with posted operations, and one for
-// each running callback.
+// another future. A new thread starts if a Lane has no waiter and no thread is idle.
 class Completer {
  public:
   Completer();
   Completer(const Completer&) = delete;
   Completer& operator=(const Completer&) = delete;
 
-  // The longest time for which one drain() or stop() waits for callbacks.
+  // The longest time for which stop() waits, and the default limit of drain().
   static constexpr std::chrono::seconds kDrainTimeout{5};
 
   // Blocks until all posted operations have ended and no callback is running, but for at most
@@ -37,16 +36,17 @@ class Completer {
   // Ends the threads once all posted operations have ended. Blocks like drain(), for at most
   // kDrainTimeout. Returns false on a time-out.
   bool stop();
-  // Prevents all further callbacks: if an operation ends later, its future is never completed.
+  // Prevents further callbacks on the completer's threads: if an operation ends later, its future
+  // is not completed there.
   void abandon();
-  // Sets a function that is called before each future is completed. If the function returns false,
-  // the future is not completed and its callbacks do not run. `can_run` must return false during
-  // interpreter shutdown, when a thread that requests the GIL would hang. Null: callbacks always
-  // run.
+  // Sets a function that all completers call before they complete a future. If the function returns
+  // false, the completer does not complete the future, so its callbacks do not run. `can_run` must
+  // return false during interpreter shutdown, when a thread that requests the GIL would hang. With
+  // null, completers complete all futures.
   static void set_condition(bool (*can_run)());
 
-  // After `work` has run, ends it and completes its future on one of the completer's threads. Does
-  // not block.
+  // Makes one of the completer's threads wait until `work` has run, end it and complete its future.
+  // Does not block.
   void post(c10::intrusive_ptr<Work> work);
 
  private:
@@ -61,7 +61,7 @@ class Completer {
     std::condition_variable changed;
     std::map<const void*, Lane> lanes;  // by Work::lane(); no lane is empty
     int threads = 0;
-    int idle = 0;  // number of threads that have no work to complete
+    int idle = 0;  // number of threads that have no work to complete, including new threads
     bool stopping = false;
     bool abandoned = false;
   };
@@ -69,11 +69,11 @@ class Completer {
   static void run(const std::shared_ptr<State>& state);
   // Returns a lane without a waiter, or the end of the map. Call it with the lock held.
   [[nodiscard]] static std::map<const void*, Lane>::iterator find_lane(State& state);
-  // Completes the future of an operation that has ended. If `abandoned`, leaks the Work instead.
-  // Call it without the lock.
+  // Completes the future of an operation that has ended. If `abandoned`, or if the function of
+  // set_condition() returns false, leaks the Work instead. Call it without the lock.
   static void complete_future(c10::intrusive_ptr<Work> work, bool abandoned);
-  // Wakes the idle threads, or starts a thread if none is idle, to complete the next Work. Call it
-  // with the lock held.
+  // Wakes the idle threads. If they are fewer than the lanes without a waiter, starts a thread,
+  // because a callback may wait for the future of any of these lanes. Call it with the lock held.
   static void call_for_thread(const std::shared_ptr<State>& state);
 
   // Returns 1 if the calling thread belongs to this object, else 0.

@@ -39,8 +39,9 @@ Part part_of(c10d::OpType type) {
   return receives ? kReceive : kCollective;
 }
 
-// Removes earlier receives from `users`, the operations for which a new receive would wait. An
-// earlier receive may get its message only after the new receive has got its own.
+// Removes from `users`, the operations for which a new receive would wait, those that have messages
+// and do not read `range`: an earlier receive may get its message only after the new receive has
+// got its own.
 void leave_receives_out(std::vector<c10::intrusive_ptr<Work>>& users, const MemoryRange& range) {
   std::erase_if(users, [&](const c10::intrusive_ptr<Work>& work) {
     return work->has_messages() && !work->reads(range);
@@ -260,6 +261,7 @@ void Issue::await_users_of(const DeviceUse& use) {
   std::vector<c10::intrusive_ptr<Work>> users =
       DeviceWorks::instance().users_of(use.range, queue_.unfinished_.get());
   queue_.unfinished_->find_others_before(use, &stream_, users);
+  std::erase(users, work_);  // a deferred operation is among them
   if (is_message_ && use.is_written) leave_receives_out(users, use.range);
   await(users);
 }

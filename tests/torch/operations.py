@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests features beyond plain collectives: reductions, futures, counts and errors. Run on every
-rank."""
+"""Tests features beyond plain collectives, such as further reductions, messages, futures, counts and
+errors. Run on every rank."""
 import datetime
 import functools
 import operator
@@ -168,8 +168,8 @@ def any_source() -> None:
 
 
 def tags() -> None:
-    """Messages with tags must be receivable in any order, and messages without tags in send
-    order."""
+    """Messages with different tags must be receivable in any order, and messages with equal tags in
+    send order."""
     size, rank = dist.get_world_size(), dist.get_rank()
     if rank == 0:
         for peer in range(1, size):
@@ -239,6 +239,16 @@ def futures() -> None:
     work = dist.all_reduce(tensor, async_op=True)
     work.wait()
     assert work.get_future().done() and work.is_success()
+
+
+def callbacks_of_two_streams() -> None:
+    """A callback may wait for a future of another stream, even if only one thread is idle."""
+    size, other = dist.get_world_size(), dist.new_group()
+    dist.all_reduce(torch.ones(1), async_op=True).get_future().wait()  # leaves an idle thread
+    works = [dist.all_reduce(torch.ones(100), group=group, async_op=True) for group in (None, other)]
+    first, second = (work.get_future() for work in works)
+    result = first.then(lambda done: second.wait()[0] + done.value()[0]).wait()
+    assert torch.equal(result, torch.full((100,), 2.0 * size))
 
 
 def waiting_callbacks() -> None:

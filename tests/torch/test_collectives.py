@@ -8,10 +8,10 @@ COLLECTIVES = ["all_reduce", "averages_and_booleans", "broadcast", "reduce", "ga
                "messages"]
 OPERATIONS = ["bitwise_reductions", "premultiplied_sums", "premultiplied_sums_of_other_types", "refused_reductions",
               "large_messages", "dependent_operations", "coalesced_calls", "any_source", "tags",
-              "messages_overtake_collectives", "futures", "waiting_callbacks", "inference_tensors", "complex_tensors",
-              "sparse_sums", "sequence_numbers", "statistics", "tensors_of_shared_memory",
-              "exceptions_keep_groups_usable", "results_arrive_in_call_order", "futures_of_other_streams",
-              "bad_arguments"]
+              "messages_overtake_collectives", "callbacks_of_two_streams", "futures", "waiting_callbacks",
+              "inference_tensors", "complex_tensors", "sparse_sums", "sequence_numbers", "statistics",
+              "tensors_of_shared_memory", "exceptions_keep_groups_usable", "results_arrive_in_call_order",
+              "futures_of_other_streams", "bad_arguments"]
 
 
 # All functions of a module share one launch, because starting Python on every rank takes longer than most of the

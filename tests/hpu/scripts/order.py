@@ -84,6 +84,19 @@ def write_to_pending_message(rank: int, total: float) -> None:
         dist.barrier()
 
 
+def send_to_itself(rank: int) -> None:
+    """Sends tensors to this rank itself, before and after it posts the receive, with and without a
+    tag."""
+    for tag in (0, 3):
+        for receive_first in (True, False):
+            sent = torch.full((_ELEMENTS,), float(rank + 5), device="hpu")
+            received = torch.zeros(_ELEMENTS, device="hpu")
+            calls = [lambda: dist.irecv(received, rank, tag=tag), lambda: dist.isend(sent, rank, tag=tag)]
+            for work in [call() for call in (calls if receive_first else reversed(calls))]:
+                work.wait()
+            assert (received == rank + 5).all(), (tag, receive_first, received)
+
+
 def use_pending_receives(rank: int, total: float) -> None:
     """Uses tensors while receives into them, by tag or from any rank, are pending."""
     uses = ((lambda tensor: tensor.mul_(2), 10.0), (lambda tensor: dist.all_reduce(tensor, op=dist.ReduceOp.AVG), 5.0),
@@ -126,6 +139,7 @@ def main() -> None:
     grow_during_a_collective(rank, total)
     read_results_copied_back(rank, total)
     write_to_pending_message(rank, total)
+    send_to_itself(rank)
     use_pending_receives(rank, total)
     print("in order", flush=True)
     mine = torch.ones(_ELEMENTS, device="hpu")
