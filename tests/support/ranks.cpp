@@ -73,6 +73,7 @@ class Supervisor {
 
   void start(int rank) {
     FILE* errors = options_.capture_stderr ? std::tmpfile() : nullptr;
+    static_cast<void>(test_seed());  // ranks inherit the seed, but not the variable
     const pid_t pid = hccl_perf::fork_child();
     if (pid < 0) throw Failure("cannot fork");
     if (pid == 0) be_child(rank, errors);

@@ -22,7 +22,7 @@ struct World {
   bool threads = false;  // the ranks are threads of one process
   Board* board = nullptr;
   int output = -1;    // a pipe to the test program
-  int lifeline = -1;  // reaches end of file after the test program has finished this run
+  int lifeline = -1;  // reaches end of file once all ranks or the test program have ended
 
   // Sends a text to the test program, which finds it in RankOutcome::reports.
   void report(const std::string& text) const;
@@ -32,11 +32,11 @@ using RankFunction = std::function<void(World&)>;
 
 struct RankOptions {
   std::vector<std::pair<std::string, std::string>> environment{};
-  bool comm_id = false;  // sets HCCL_COMM_ID to a free port instead of passing an id over the board
+  bool comm_id = false;  // sets HCCL_COMM_ID to a free loopback address
   int seconds = 60;      // a rank that runs longer is killed; sanitizer builds allow 5 times this
   bool capture_stderr = false;
   int victim = -1;          // the rank that is expected to die
-  long kill_after_us = -1;  // delay before the victim gets SIGKILL; -1: the victim dies by itself
+  long kill_after_us = -1;  // delay before the victim gets SIGKILL; -1: the test itself ends it
   // Called in a thread of the test program while the ranks run. The argument holds the process id
   // of each rank, or a single id if the ranks are threads.
   std::function<void(const std::vector<pid_t>&)> meanwhile{};
@@ -64,8 +64,8 @@ struct RankOutcome {
                                    std::optional<int> except = std::nullopt);
 
 // Long tests multiply their work by the factor HCCL_TEST_SCALE. test_scale() returns the factor, or
-// 1 if the variable is unset. scaled() multiplies `usual`, a test's usual amount of work, by the
-// factor, and divides it by 5 in a sanitizer build. The result is at least 1.
+// 1 if the variable is unset or not a positive number. scaled() multiplies `usual`, a test's usual
+// amount of work, by the factor, and divides it by 5 in a sanitizer build. It returns at least 1.
 [[nodiscard]] double test_scale();
 [[nodiscard]] int scaled(int usual);
 
@@ -74,7 +74,8 @@ struct RankOutcome {
 // there are more ranks than letters, the letters repeat.
 [[nodiscard]] std::string node_of(int rank);
 
-// Returns HCCL_TEST_SEED, or a random seed if the variable is unset. Tests print their seed.
+// Returns HCCL_TEST_SEED, or a random seed if the variable is unset. Later calls, and calls in
+// ranks, return the same seed.
 [[nodiscard]] unsigned long long test_seed();
 
 // Returns whether this build has AddressSanitizer or ThreadSanitizer, which reserve address space

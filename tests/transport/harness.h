@@ -76,9 +76,9 @@ void fill(std::span<std::byte> bytes, std::uint64_t stream, std::uint64_t positi
 // Throws Failure at the first byte that differs from the pattern of fill().
 void check_pattern(std::span<const std::byte> bytes, std::uint64_t stream, std::uint64_t position);
 
-// The state of a transfer. Each step offers or requests a random number of bytes up to `chop`, or
-// up to 1 MiB if `chop` is 0. Taking::into receives into a buffer, Taking::lent takes views that
-// the endpoint lends, and Taking::mixed chooses at random.
+// The state of a transfer. Each step offers or requests a random number of bytes from 1 to `chop`,
+// or 1 MiB if `chop` is 0, but at most the rest of the transfer. Taking::into receives into a
+// buffer, Taking::lent takes views that the endpoint lends, and Taking::mixed chooses at random.
 struct Sending {
   Endpoint* endpoint = nullptr;
   std::uint64_t stream = 0;
@@ -121,7 +121,7 @@ class Mover {
   int polls_ = 200;
 };
 
-// Blocks until the connection is established.
+// Blocks until the connection is established. Throws Failure after 30 seconds.
 void connect(Endpoint& endpoint);
 // Receives and discards bytes until the endpoint throws PeerLost. Returns the error text. Throws
 // Failure after 30 seconds.
@@ -152,7 +152,7 @@ class EveryWay : public testing::TestWithParam<Way> {
   // Runs ranks as processes, which must all succeed.
   static void run(int ranks, const RankFunction& function) {
     const RankOptions options{.seconds = 120};
-    EXPECT_EQ(failures(run_ranks(ranks, function, options)), "");
+    EXPECT_EQ(failures(run_ranks(ranks, function, options)), "") << "seed " << test_seed();
   }
   // Runs two ranks, each with an endpoint to the other.
   static void run_pair(const std::function<void(World&, Endpoint&)>& function) {
