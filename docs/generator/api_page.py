@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generates docs/reference/api.md: every function of the public headers, with its docstring."""
+"""Generates docs/reference/api.md: the functions of the public headers with their docstrings, and a list of the
+functions of compute graphs."""
 import re
 import textwrap
 

@@ -7,7 +7,8 @@ TOKEN = re.compile(
     r"|\d[\w.']*|->|<<|>>|[^\s]", re.S)
 OPENING, CLOSING = "({[", ")}]"
 
-# The placeholders for expressions. A key is a whole expression without spaces, or the name of the function that it calls.
+# The placeholders for expressions. A key is a whole expression without spaces, or the name of the function or member at
+# its end.
 NAMES = {
     "send_bytes": "bytes", "describe(idle_elsewhere)": "ranks", "system_error_text": "system error", "advice_on": "advice", "advice_on_mapping": "advice", "advice_on_thread": "advice", "gai_strerror(status)": "system error", "error.message()": "system error",
     "error.what()": "reason", "own.text": "reason", "failure->text": "reason", "leader.why()": "reason",
@@ -57,7 +58,7 @@ def tokens(source):
 
 
 def end_of(all_tokens, start):
-    """Returns the index of the bracket that closes the one at `start`."""
+    """Returns the index of the bracket that closes the one at `start`, or of the last token if none does."""
     depth = 0
     for index in range(start, len(all_tokens)):
         kind, value = all_tokens[index]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generates docs/reference/errors.md: every code with its sentence, and every text that the library can produce."""
+"""Generates docs/reference/errors.md: every code with its sentence, and the texts of errors and of the log lines of
+levels warning and error."""
 import re
 import textwrap
 import tomllib
@@ -89,7 +90,8 @@ class Message:
 
 
 def subject_of(path):
-    """Returns the subject of a source file: that of the longest matching path in SUBJECTS."""
+    """Returns the subject of a source file: that of the longest matching path in SUBJECTS, or "Arguments and usage" if
+    none matches."""
     fitting = [(len(place), subject) for subject, places in SUBJECTS.items() for place in places
                if path == place or path.startswith(place + "/")]
     return max(fitting)[1] if fitting else "Arguments and usage"
@@ -126,7 +128,8 @@ def messages_of(path, tokens, codes, functions):
 
 
 def read_site(maker, bracket, arguments, codes, reader):
-    """Returns (kind, codes, templates) if a call or a braced list creates a message, else None."""
+    """Returns (kind, codes, templates) if a call or a braced list creates a message, else None. A log line of level
+    info has no templates, so that the page does not list it."""
     if maker in ("log", "log_line") and len(arguments) > 2:
         level = arguments[0][0][1].removeprefix("LogLevel::") if arguments[0] else ""
         if level in ("warning", "error"):

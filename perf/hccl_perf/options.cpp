@@ -30,7 +30,7 @@ constexpr const char* kExamples = R"(Examples:
 may differ from the expected values by rounding errors, because the library may reduce in another
 order; all other results must be bit-identical.
 
-Exit status: 0 all data correct, 1 wrong data or a failed rank, 2 bad arguments, 3 slower than
+Exit status: 0 all data correct, 1 wrong data, a failed rank or an expired time limit, 2 bad arguments, 3 slower than
 --compare allows.)";
 
 // Throws UsageError if a word is left over that no option has consumed. The error names the first
@@ -137,7 +137,7 @@ void choose_repeats(Options& options, const Written& written) {
   }
 }
 
-// Throws UsageError if two result files have the same path, if a result file would replace the
+// Throws UsageError if two result options name the same file, if a result file would replace the
 // baseline, or if an endless run (-N 0) is to write or compare results.
 void check_results(const Options& options) {
   const std::vector<NamedReport> files = {

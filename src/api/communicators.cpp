@@ -45,7 +45,8 @@ std::vector<std::shared_ptr<device::Device>> devices_of(int count, const int* id
     const int id = ids == nullptr ? rank : ids[rank];
     auto device = runtime().device(static_cast<std::uint32_t>(id));
     if (std::ranges::find(devices, device) != devices.end())
-      throw Error(hcclInvalidArgument, text("devlist names device ", id, " twice"));
+      throw Error(hcclInvalidArgument,
+                  text("devlist names device ", id, " twice; name each device once"));
     devices.push_back(std::move(device));
   }
   return devices;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of hccl_emulation.h for programs whose own code accesses device memory.
+// The functions of hccl_emulation.h for memory that the program's own code accesses.
 #include "api/guard.h"
 #include "api/handles.h"
 #include "api/host_ranges.h"

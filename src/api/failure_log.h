@@ -36,12 +36,11 @@ class FailureLog {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  // The minimum time between two lines about the same failure. Two failures are the same if
-  // function, code and text are equal. The later line states how often the failure was repeated in
-  // between.
+  // A failure that note() has logged is only counted if it occurs again within this time. Two
+  // failures are the same if function, code and text are equal. The next line about the failure
+  // states how often it was repeated.
   static constexpr std::chrono::seconds kPeriod{10};
-  // The maximum number of lines about failures per kPeriod. Further failures are counted but not
-  // logged.
+  // The maximum number of failures that are logged per kPeriod. Further failures are only counted.
   static constexpr int kMostLines = 20;
   // The maximum number of kept tries (see note()): enough for one thread per device of a node with
   // the default HCCL_DEVICE_COUNT.
@@ -50,13 +49,14 @@ class FailureLog {
   // Logs a failed call, or counts it (see kPeriod and kMostLines). Keeps a failed try
   // (FailedCall::tries) instead of logging it, for at most kMostTries threads; a thread's new try
   // replaces its kept one. forgive() drops the kept try of the calling thread. All kept tries are
-  // logged when a thread repeats its kept try, when any thread fails in a call that is not a try,
-  // when there is no room for another try, or when flush() is called.
+  // logged when a thread repeats its kept try, when any thread fails in a call that is not a try
+  // and whose level is logged, when there is no room for another try, or when flush() is called.
   void note(const FailedCall& call, TimePoint now) noexcept;
   // Drops the kept try of the calling thread. Call when a try of this thread has succeeded.
   void forgive() noexcept;
-  // Logs the kept tries and, for each failure, the number of repetitions not logged yet. Does not
-  // block: omits lines that would have to wait for another thread or for the reader of stderr.
+  // Logs the kept tries, the repetitions that have not been logged yet (except of failures with
+  // FailedCall::once), and the number of failures beyond kMostLines. Does not block: omits lines
+  // that would have to wait for another thread or for the reader of stderr.
   void flush() noexcept;
 
  private:

@@ -66,8 +66,9 @@ void log_failed_work(const char* name, hcclResult_t code, const char* text) noex
 void report_repeated_failures() noexcept;
 
 // Runs `body`, which returns an hcclResult_t, or nothing if it reports failures only by throwing.
-// For calls that only queue work: does not block cancellation of the thread, because that would
-// cost 10 ns. The few slow paths of these calls block cancellation themselves.
+// If `body` throws, returns the exception's code. In a forked child, refuses the call. Does not
+// block cancellation of the thread, because that would cost 10 ns: use it for calls that only queue
+// or query work. The few slow paths of these calls block cancellation themselves.
 template <class Body>
 [[nodiscard]] hcclResult_t queueing_guard(Callee callee, Body&& body) noexcept {
   last_hccl_error.clear();

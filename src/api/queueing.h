@@ -92,7 +92,7 @@ inline void wait_for(CommunicatorPin communicator, const StreamPin& stream) {
 
 // Implements a function of the API. Finds the stream and the communicator, and queues the call that
 // make(communicator) returns, or keeps it in the open group. `make` must check the arguments of the
-// call.
+// call. Blocks while the stream's queue is full and, with HCCL_BLOCKING, until the call has run.
 template <class Make>
 hcclResult_t submit(Callee callee, hcclDataType_t type, hcclComm_t comm, const void* stream,
                     Make make) {

@@ -83,7 +83,8 @@ void give_attributes(uint64_t* out, const synDeviceAttribute* which, unsigned co
   for (unsigned at = 0; at < count; ++at) out[at] = attribute(which[at], memory);
 }
 
-// Writes attributes that are the same for all emulated devices.
+// Writes the attributes of a device that need not be acquired: those of the device with id 0, with
+// all of its memory free.
 synStatus give_common_attributes(Callee callee, uint64_t* out, const synDeviceAttribute* which,
                                  unsigned count) {
   return syn_guard(callee, [&] {

@@ -86,7 +86,8 @@ void enqueue_copy(device::Stream& stream, uint64_t src, uint64_t size, uint64_t 
       return;
     default:
       throw SynError(synInvalidArgument,
-                     text("direction ", static_cast<int>(direction), " is not a synDmaDir"));
+                     text("direction ", static_cast<int>(direction),
+                          " is not a synDmaDir; pass HOST_TO_DRAM, DRAM_TO_HOST or DRAM_TO_DRAM"));
   }
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies between host memory and memory files. If the pages on both sides are known to be mapped,
-// copies with plain loads and stores, which are twice as fast as system calls. Otherwise copies
-// with pread() and pwrite(), which return zeros for holes and EFAULT for bad host addresses.
+// Copies between host memory and memory files. Uses plain loads and stores, which are twice as fast
+// as system calls, if can_copy_plainly() finds that they raise no signal. Otherwise uses pread()
+// and pwrite(), which return zeros for holes and EFAULT for bad host addresses.
 #include "device/copy.h"
 
+#include "base/errno_advice.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "device/accessible_ranges.h"
@@ -31,8 +32,9 @@ constexpr std::size_t kPiece = ArenaView::kLongestSpan;
                      "file; pass memory of this process"));
   }
   throw Error(error == ENOMEM || error == ENOSPC ? hcclOutOfMemory : hcclSystemError,
-              text("cannot ", what, " (", bytes, " bytes): ", system_error_text(error),
-                   "; free memory on this host"));
+              text("cannot ", what, " (", bytes, " bytes): ", system_error_text(error), "; ",
+                   error == ENOSPC ? "free memory on this host"
+                                   : advice_on(error, "report this as a bug in hccl")));
 }
 
 // If the caller has not checked the host's pages, copies shorter than this use pread() or pwrite(),
@@ -60,7 +62,7 @@ void for_each_span(ArenaView& view, std::uint64_t offset, std::size_t bytes, Cop
 }
 
 // Calls transfer(done) until all bytes have been moved. transfer() moves bytes from position `done`
-// onwards and returns their number.
+// onwards, and returns their number as pread() does. Throws Error if transfer() fails.
 template <class Transfer>
 void move_all(std::size_t bytes, const char* what, const void* host, Transfer transfer) {
   for (std::size_t done = 0; done < bytes;) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Before each sleep, checks for departed ranks and for expired time limits.
+// Before each sleep, checks for departed ranks, and then checks the time limits or calls the
+// observer.
 #include "node/operation_wait.h"
 
 #include "base/error.h"
@@ -95,10 +96,10 @@ std::string OperationWait::delay_of(int rank, bool all_posted) const {
     };
     if (op_.awaited_ranks == AwaitedRanks::senders && !sends(op_.call, rank)) return {};
     if (op_.awaited_ranks == AwaitedRanks::in_order && rank > 0 && is_late(rank - 1)) return {};
-    return is_late(rank) ? " has not copied its host memory yet" : "";
+    return is_late(rank) ? " has not finished its part of the copy through host memory" : "";
   }
   if (lane.slot(rank).slice.load(std::memory_order_relaxed) <= op_.slice_number)
-    return " has not copied its host memory yet";
+    return " has not finished its part of the copy through host memory";
   if (lane.current_tile(rank).load(std::memory_order_relaxed) != 0)
     return " is still computing its part";
   if (op_.has_shares && !lane.has_computed_share(rank)) return " has not computed its part";
