@@ -24,8 +24,8 @@ static void expect_hccl(hcclResult_t result, const char* what) {
   exit(1);
 }
 
-// Passes the id from rank 0, which creates it, to the other ranks. A real program would use MPI or
-// a store for this.
+// Returns the unique id, which rank 0 creates and passes to the other ranks. A real program would
+// use MPI or a store for this.
 static hcclUniqueId agree_on_id(int rank, int ranks, const int pipe_ends[2]) {
   hcclUniqueId id;
   if (rank == 0) {

@@ -18,7 +18,7 @@ static void say(int rank, const char* call, int code, const char* text) {
   fflush(stdout);
 }
 
-// Makes rank 1's mistake. Returns the count for the all-reduce.
+// Makes rank 1's mistake, except a wrong address. Returns the count for the all-reduce.
 static size_t make(const char* mistake) {
   if (strcmp(mistake, "late") == 0) pause();
   if (strcmp(mistake, "stopped") == 0) raise(SIGSTOP);
@@ -45,7 +45,7 @@ static int run_rank(int rank, const char* mistake, const int pipe_ends[2]) {
   char go = 0;  // rank 1 waits for rank 0's call, so that the output is always the same
   if (rank == 1 && read(pipe_ends[0], &go, 1) != 1) return 1;
   const size_t count = rank == 1 ? make(mistake) : kCount;
-  // The call only queues the operation, so it fails only if its own arguments are wrong.
+  // The call only queues the operation. It reports the wrong address, but not the other mistakes.
   hcclResult_t result = hcclAllReduce(data, data, count, hcclFloat, hcclSum, comm, stream);
   if (result != hcclSuccess) say(rank, "hcclAllReduce", result, hcclGetLastErrorMessage());
   if (rank == 0 && write(pipe_ends[1], &go, 1) != 1) return 1;

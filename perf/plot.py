@@ -5,7 +5,7 @@
     perf/plot.py RUN.json PLOT.svg
 
 A plot of hccl-perf shows bus bandwidth and time per call against message size: solid lines out of place, dashed lines
-in place. A plot of ddp_trainer shows the loss and the step time of each epoch."""
+in place. A plot of ddp_trainer shows the losses of each epoch, and its time and exposed communication per step."""
 import collections
 import json
 import statistics
@@ -31,7 +31,7 @@ def short_time(nanoseconds):
 
 def panel(title, lines, name_place, name_value, counted=False):
     """Returns a panel with `lines`, tuples (color, dashed, [(place, value)]). Omits points whose place
-    or value is 0."""
+    or value is not positive."""
     lines = [(color, dashed, [point for point in points if min(point) > 0]) for color, dashed, points in lines]
     places = sorted({place for _, _, points in lines for place, _ in points})
     values = [value for _, _, points in lines for _, value in points] or [1]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the settings and the data of the ranks.
+// Gathers the ranks' failures, and compares their settings, data and initial parameters.
 #include "agreement.h"
 
 #include "errors.h"
@@ -43,7 +43,8 @@ std::string name_of(std::size_t rank, const Text<64>& host) {
   return text("rank ", rank, " on ", host.string());
 }
 
-// Describes how a rank's facts differ from rank 0's. Returns an empty string if they are equal.
+// Describes the first difference between a rank's facts and rank 0's. Ignores the host. Returns an
+// empty string if there is no difference.
 std::string difference(const Facts& one, const Facts& first) {
   if (one.training.string() != first.training.string()) {
     return text("has different settings from rank 0: ", one.training.string(), "; rank 0 has ",

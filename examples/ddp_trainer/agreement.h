@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checks before training: that every rank can begin, and that all have the same settings. If a
-// check fails, all ranks throw the same SharedError.
+// The checks before training: that every rank can begin, and that all begin with the same settings,
+// data and parameters. If a check fails, all ranks throw the same SharedError.
 #pragma once
 
 #include "gradient_sync.h"

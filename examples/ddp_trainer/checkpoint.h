@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A file with the state of a training run: the parameters, the optimizer state and the reports on
 // the completed epochs. Training can continue from the file in any mode and with any number of
-// ranks. The result is bit-identical, except that sums of bfloat16 gradients depend on the number
-// of ranks.
+// ranks that can share a batch evenly. The result is bit-identical, except that sums of bfloat16
+// gradients may depend on the mode and on the number of ranks.
 #pragma once
 
 #include "trainer.h"
@@ -27,7 +27,7 @@ struct Checkpoint {
 [[nodiscard]] std::string identity(const TrainingPlan& plan);
 
 // Reads a checkpoint. Throws RunError if the file is not readable, is damaged or truncated, or
-// belongs to a training run with a different plan or a different data checksum.
+// belongs to a training run with a different identity() or a different data checksum.
 [[nodiscard]] Checkpoint read_checkpoint(const std::string& path, const TrainingPlan& plan,
                                          std::uint32_t data);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collects gradients in buckets, like PyTorch's reducer. The gradients fill the buckets in order
-// from the last layer to the first, and each bucket is all-reduced as soon as it is full. The first
-// bucket is small, so that communication begins early.
+// from the last layer to the first. Each bucket is all-reduced as soon as it is full, and the last
+// bucket at the end of the backward pass. The limit of the first bucket is at most
+// kFirstBucketBytes, so that communication begins early.
 #include "network_work.h"
 
 #include <algorithm>

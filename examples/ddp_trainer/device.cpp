@@ -29,7 +29,8 @@ void check(hcclResult_t result, const char* call) {
 
 Device::Device(int module) {
   check(synInitialize(), "synInitialize");
-  // If another program is using the module, acquires any free module.
+  // If this module cannot be acquired, for example because another program uses it, acquires any
+  // free module.
   if (synDeviceAcquireByModuleId(&id_, static_cast<synModuleId>(module)) != synSuccess)
     check(synDeviceAcquire(&id_, nullptr), "synDeviceAcquire");
 }

@@ -10,7 +10,7 @@ using hccl_perf::RunError;
 using hccl_perf::text;
 using hccl_perf::UsageError;
 
-// An error that all ranks throw. Only one rank of each node reports the error.
+// An error that all ranks throw. Only ranks with local rank 0 report the error.
 class SharedError : public RunError {
  public:
   using RunError::RunError;

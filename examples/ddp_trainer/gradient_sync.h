@@ -41,8 +41,8 @@ class Gradients {
   [[nodiscard]] std::size_t wire_bytes(std::size_t count) const {
     return count * (halves_ ? sizeof(std::uint16_t) : sizeof(float));
   }
-  // If the wire form is a copy, queue the conversion of the elements [begin, end) on the compute
-  // stream.
+  // Queue on the compute stream the conversion of the elements [begin, end) to or from the wire
+  // form. Do nothing if the wire form is the same buffer.
   void to_wire(const Rank& rank, std::size_t begin, std::size_t end);
   void from_wire(const Rank& rank, std::size_t begin, std::size_t end);
 
@@ -72,7 +72,7 @@ class GradientSync {
   [[nodiscard]] virtual Range owned(std::size_t parameters) const { return {0, parameters}; }
   // Declares that the gradients in `range` will be complete when the work queued so far on the
   // compute stream has run. Called for each layer during the last backward pass of a step. Each
-  // range must follow the previous range.
+  // range must begin where the previous range ended.
   virtual void ready(Gradients& /*gradients*/, Range /*range*/) {}
   // Makes the compute stream wait for the sums. Called after the backward pass.
   virtual void reduce(Gradients& gradients) = 0;

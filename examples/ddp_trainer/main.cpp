@@ -40,8 +40,9 @@ void require_writable_files(const Options& options) {
   hccl_perf::require_distinct(files);
 }
 
-// Reads the inputs on the first call. With `has_rank_0`, this call first checks that the output
-// files are writable.
+// Reads the inputs on the first call, and returns the same inputs on later calls. With
+// `has_rank_0`, the first call first checks that the output files are writable and that no two
+// options name the same file.
 class Reader {
  public:
   Reader(const Options& options, int ranks, bool has_rank_0)
@@ -60,7 +61,8 @@ class Reader {
   std::optional<Inputs> inputs_;
 };
 
-// Ends the process after an error that all ranks share. One rank on each node reports the error.
+// Ends the process after an error that all ranks share. Reports the error if this rank has local
+// rank 0.
 [[noreturn]] void end_together(hccl_perf::Board& board, const Place& place, const char* what) {
   board.record(place.rank).reported = true;
   if (place.local_rank == 0) hccl_perf::report_error(what);
@@ -80,7 +82,8 @@ void run(const Options& options, const ReadInputs& read, const Place& place,
   board.record(place.rank).finished = true;
 }
 
-// Makes the ranks meet at the master's address, unless HCCL_COMM_ID is set.
+// Sets HCCL_COMM_ID to the address in MASTER_ADDR and MASTER_PORT, unless HCCL_COMM_ID is already
+// set or one of the other two is not.
 void meet_at_master() {
   const std::string address = master_address(&std::getenv);
   if (hccl_perf::value_of(&std::getenv, "HCCL_COMM_ID") == nullptr && !address.empty())
@@ -118,8 +121,8 @@ int run_here(const Options& options) {
 }
 
 // Runs as one process of a launcher. Returns the exit status. If torchrun's variables are set but
-// torchrun's agent is not running, the ranks meet at the master's address, which the agent would
-// otherwise use itself.
+// torchrun's agent is not running, calls meet_at_master(). A running agent occupies the master's
+// address.
 int run_launched(const Options& options, hccl_perf::LaunchEnvironment launch) {
   if (options.processes_given && options.processes > 1) {
     throw UsageError(text("-g ", options.processes, " starts processes, but ", launch.launcher,
@@ -136,9 +139,9 @@ int run_launched(const Options& options, hccl_perf::LaunchEnvironment launch) {
   return EXIT_SUCCESS;
 }
 
-// Returns whether this rank reports an error that occurs before the ranks have joined. All ranks of
-// a launcher's job have the same error, so only rank 0 reports it. Ranks with torchrun's variables
-// may have been started one by one, so each of them reports its error.
+// Returns whether this process prints the help and reports errors that occur before the ranks have
+// joined. In a job of mpirun or srun, all ranks have the same command line, so only rank 0 does
+// this. Ranks with torchrun's variables may have been started one by one, so each of them does.
 bool is_spokesman(const std::optional<hccl_perf::LaunchEnvironment>& launch) {
   return !launch || launch->rank == 0 || launch->launcher == "torchrun";
 }

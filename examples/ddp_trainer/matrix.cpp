@@ -26,7 +26,7 @@ void multiply_add(const float* x, const float* w, const float* bias, float* y, D
     const float* const from = w + input * outputs;
     for (std::size_t row = 0; row < rows; ++row) {
       const float factor = x[row * inputs + input];
-      if (factor == 0.0F) continue;  // half of the factors are 0 after a ReLU
+      if (factor == 0.0F) continue;  // about half of the factors are 0 after a ReLU
       float* const to = y + row * outputs;
       for (std::size_t output = 0; output < outputs; ++output) to[output] += factor * from[output];
     }

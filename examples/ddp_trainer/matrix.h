@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The three products of a dense layer, with row-major matrices. Each element of a result is summed
-// in an order that does not depend on the number of rows, so that a sample's results are
-// bit-identical in every batch.
+// The three products of a dense layer, with row-major matrices. multiply_add() and
+// multiply_transposed() sum each element in an order that does not depend on the number of rows, so
+// that a sample's results are bit-identical in every batch.
 #pragma once
 
 #include <cstddef>

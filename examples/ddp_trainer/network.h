@@ -76,7 +76,7 @@ class Network {
   float gradient_limit_;
   std::vector<std::unique_ptr<Buffer<float>>> outputs_;  // one per layer
   std::vector<std::unique_ptr<Buffer<float>>>
-      deltas_;  // derivatives of the loss with respect to outputs_
+      deltas_;  // derivatives of the scaled loss with respect to the outputs before the ReLU
 };
 
 }  // namespace ddp_trainer

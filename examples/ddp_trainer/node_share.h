@@ -19,13 +19,13 @@ struct NodeShare {
   [[nodiscard]] bool is_all() const { return here == ranks; }
 };
 
-// Returns this machine's share. Throws UsageError if a variable is not a number, or if the
-// variables contradict each other.
+// Returns this machine's share. If WORLD_SIZE and NODE_RANK are set, throws UsageError if one of
+// them is not a valid number, if they contradict each other or -g, or if -g is not given.
 [[nodiscard]] NodeShare node_share(const Options& options,
                                    const hccl_perf::Environment& environment);
 
-// Returns MASTER_ADDR and MASTER_PORT in the format of HCCL_COMM_ID, or an empty string if they are
-// not set.
+// Returns MASTER_ADDR and MASTER_PORT in the format of HCCL_COMM_ID, or an empty string if one of
+// them is not set. Throws UsageError if MASTER_PORT is not a port number.
 [[nodiscard]] std::string master_address(const hccl_perf::Environment& environment);
 
 }  // namespace ddp_trainer

@@ -20,7 +20,8 @@
 namespace ddp_trainer {
 namespace {
 
-// Owns the communicator. failure() returns the reason if the communicator has failed.
+// Owns the communicator. failure() returns the reason if the communicator has failed, otherwise an
+// empty string.
 class Communicator {
  public:
   Communicator(const Place& place, const hcclUniqueId& id) {
@@ -46,7 +47,8 @@ class Communicator {
   hcclComm_t handle_ = nullptr;
 };
 
-// Sends the spans of the other ranks to rank 0. Returns, on rank 0, the spans of all ranks.
+// Gathers the spans on rank 0. Blocks until all ranks have called the function. Returns the spans
+// of all ranks on rank 0, and only this rank's spans on the other ranks.
 std::vector<std::vector<Span>> collect_spans(const Trace& trace, const Rank& rank) {
   std::vector<Span> mine = trace.spans();
   const std::vector<std::uint64_t> counts = gather<std::uint64_t>(mine.size(), rank);
@@ -236,7 +238,7 @@ void run_rank(const Options& options, const ReadInputs& read, const Place& place
     throw RunError(what.find(failure) == std::string::npos ? text(what, ": ", failure) : what);
   }
   device.release();
-  // Throws only after all ranks have left, so that this error does not make other ranks fail.
+  // Throws only after this rank has left, so that this error does not make other ranks fail.
   if (unsaid != 0) throw RunError(text("cannot write to standard output: ", std::strerror(unsaid)));
 }
 

@@ -13,8 +13,8 @@ namespace ddp_trainer {
 [[nodiscard]] std::vector<std::uint32_t> shuffled(std::size_t samples, std::uint64_t seed,
                                                   int epoch);
 
-// The shift of a sample in an epoch, in pixels. Three samples in ten are shifted by at most one
-// pixel horizontally and vertically, so that the network does not memorise the samples.
+// The shift of a sample in an epoch, in pixels. About three samples in ten are shifted by at most
+// one pixel horizontally and vertically, so that the network does not memorise the samples.
 struct Shift {
   int right = 0;
   int down = 0;

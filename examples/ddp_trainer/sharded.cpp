@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shards gradients, optimizer state and updates as ZeRO does: each rank reduces and updates one
-// shard, and all ranks gather the new parameters. With float32 gradients, this moves as many bytes
-// as an all-reduce.
+// Shards optimizer state and updates as ZeRO does: each rank gets the reduced gradients of one
+// shard and updates the parameters of that shard, and all ranks gather the new parameters. With
+// float32 gradients, this moves as many bytes as an all-reduce.
 #include "network_work.h"
 
 #include <algorithm>

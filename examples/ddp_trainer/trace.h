@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records the times of kernels and collectives for Perfetto and chrome://tracing. The times come
-// from the machine's monotonic clock, which all ranks of a node share.
+// from the machine's monotonic clock, so those of ranks on different machines cannot be compared.
 #pragma once
 
 #include "device.h"

@@ -191,7 +191,8 @@ void Trainer::sum_over_ranks(const std::vector<Score*>& scores) const {
 
 // Returns the seconds during which all ranks communicated and none computed. In each wait for
 // gradients or parameters, this time begins when the last rank starts to wait, and ends when the
-// first rank continues.
+// first rank continues. The result is meaningful only if all ranks run on one machine, because
+// each machine has its own monotonic clock.
 double Trainer::communication_seconds() const {
   Buffer<std::int64_t> latest(*rank_.device, 4 * marks_.size());
   for (std::size_t step = 0; step < marks_.size(); ++step) {

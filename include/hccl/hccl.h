@@ -28,8 +28,9 @@
 // HCCL_BLOCKING=1 makes it return the failure of the queued work. hcclGetLastErrorMessage()
 // describes the error. In addition to the errors that their docstrings list under "Errors:", all
 // collectives, sends and receives return
-// - hcclInvalidArgument for an unknown communicator or stream, an out-of-range data type,
-//   reduction, root or peer, or a buffer that is not mapped, extends past its allocation, or
+// - hcclInvalidArgument for an argument that is not valid, such as an unknown communicator or
+//   stream, an out-of-range data type, reduction, root or peer, a count that is too large, a stream
+//   or buffer of another device, or a buffer that is not mapped, extends past its allocation, or
 //   overlaps the other buffer in a way that the function does not allow;
 // - hcclOutOfMemory if a buffer is in host memory and the device has no room for the staging buffer
 //   (about 5 MiB for each stream of a communicator);
@@ -84,9 +85,9 @@ hcclResult_t hcclGetVersion(int* version);
 // one text. Do not free it.
 const char* hcclGetErrorString(hcclResult_t result);
 
-// Returns the error text of this thread's last hccl call, or null if that call succeeded. Reading
-// the text does not clear it. The text stays valid until the same thread's next hccl call; do not
-// free it.
+// Returns the error text of this thread's last hccl call, or null if that call succeeded or
+// returned hcclBusy. Reading the text does not clear it. The text stays valid until the same
+// thread's next hccl call; do not free it.
 const char* hcclGetLastErrorMessage(void);
 
 // ---- Communicators ----------------------------------------------------------------------------
@@ -96,10 +97,12 @@ const char* hcclGetLastErrorMessage(void);
 // process must live until every rank has joined. The socket of an id that is never used stays open
 // until the process ends. With HCCL_COMM_ID=address:port, the first id that the process creates
 // uses that address, and the other ranks may pass an all-zero id.
-// Blocks: for at most 2 s, while another process listens on the address in HCCL_COMM_ID.
-// Errors: hcclInvalidArgument if `id` is null, or if this machine does not have the address in
-// HCCL_COMM_ID or an interface in HCCL_SOCKET_IFNAME; hcclSocketError if the process cannot listen
-// on the address.
+// Blocks: for at most 2 s, while another process listens on the address in HCCL_COMM_ID; also while
+// name servers resolve a host name in HCCL_COMM_ID, at most HCCL_INIT_TIMEOUT.
+// Errors: hcclInvalidArgument if `id` is null, if an environment variable is malformed, or if this
+// machine does not have the address in HCCL_COMM_ID or an interface in HCCL_SOCKET_IFNAME;
+// hcclSocketError if the process cannot listen on the address, or if no name server answers;
+// hcclSystemError if no interface can be used or a system call fails.
 hcclResult_t hcclGetUniqueId(hcclUniqueId* id);
 
 // Joins, as rank `rank` of `nranks`, the communicator that `id` identifies, and stores the handle
@@ -107,9 +110,10 @@ hcclResult_t hcclGetUniqueId(hcclUniqueId* id);
 // acquired last, or else the first device of the process. Ranks may join in any order, even before
 // the process that created the id. The handle is valid until hcclCommDestroy() or hcclCommAbort().
 // Blocks: until all ranks have joined, at most HCCL_INIT_TIMEOUT.
-// Errors: hcclInvalidArgument if `comm` is null, `nranks` < 1, `rank` is not in [0, nranks), or
-// hcclGetUniqueId() did not create the id and HCCL_COMM_ID is not set; hcclInvalidUsage without a
-// device; hcclInternalError if ranks are missing after HCCL_INIT_TIMEOUT; hcclSystemError or
+// Errors: hcclInvalidArgument if `comm` is null, `nranks` is not in [1, 4096], `rank` is not in
+// [0, nranks), ranks pass different `nranks`, or hcclGetUniqueId() did not create the id and
+// HCCL_COMM_ID is not set; hcclInvalidUsage without a device, or if two ranks pass the same `rank`;
+// hcclInternalError if ranks are missing after HCCL_INIT_TIMEOUT; hcclSystemError or
 // hcclSocketError if a rank, which the text names, has died or cannot be reached.
 hcclResult_t hcclCommInitRank(hcclComm_t* comm, int nranks, hcclUniqueId id, int rank);
 
@@ -129,8 +133,9 @@ hcclResult_t hcclCommInitAll(hcclComm_t* comm, int ndev, const int* devlist);
 // the communicator has failed on any rank, even if this rank's own work had completed before.
 hcclResult_t hcclCommFinalize(hcclComm_t comm);
 
-// Finalises and frees the communicator; the handle is invalid afterwards.
-// Blocks: like hcclCommFinalize(), but not if the communicator has failed.
+// Finalises and frees the communicator; the handle is invalid afterwards. Succeeds even if the
+// communicator has failed.
+// Blocks: like hcclCommFinalize().
 // Errors: hcclInvalidArgument if the communicator is null, unknown or already destroyed;
 // hcclInvalidUsage if the calling thread's open group contains calls on the communicator; end the
 // group first. A communicator without calls in the group may be destroyed before the group ends.
@@ -145,8 +150,9 @@ hcclResult_t hcclCommDestroy(hcclComm_t comm);
 hcclResult_t hcclCommAbort(hcclComm_t comm);
 
 // Writes the communicator's state to `asyncError`: hcclSuccess while it works, or the code of its
-// first failure. hcclPortDown means that this rank's RDMA port has no link; the communicator fails
-// only if the link does not come back before the retries are exhausted.
+// first failure, or hcclPortDown while this rank's RDMA port has no link. hcclPortDown is not a
+// failure: the communicator fails only if the link does not come back before the retries are
+// exhausted.
 // Blocks: no.
 // Errors: hcclInvalidArgument for an unknown communicator or a null `asyncError`.
 hcclResult_t hcclCommGetAsyncError(hcclComm_t comm, hcclResult_t* asyncError);
@@ -240,14 +246,16 @@ hcclResult_t hcclRecv(void* recvbuff, size_t count, hcclDataType_t datatype, int
 
 // Begin and end a group of the calling thread. Operations that the thread issues within the group
 // are collected, and the outermost hcclGroupEnd() queues them together. When that call succeeds,
-// the operations are queued, but need not have completed. The sends and receives of a group
-// progress concurrently, so ranks that exchange messages in one group cannot block each other. The
-// collectives of a group run in the order of the calls, and before its sends and receives on the
-// same stream. Groups nest. A group may have at most 1024 calls on each stream. A call in a group
-// reports its argument errors immediately; the group stays open.
+// the operations are queued, but need not have completed. When it fails, some of the operations may
+// be queued. The sends and receives of a group progress concurrently, so ranks that exchange
+// messages in one group cannot block each other. The collectives of a group run in the order of the
+// calls, and before its sends and receives on the same stream. Groups nest. A group may have at
+// most 1024 calls on each stream. A call in a group reports its argument errors immediately; the
+// group stays open.
 // Errors: hcclInvalidUsage from hcclGroupEnd() without a matching hcclGroupStart(), and from the
 // 1025th call on a stream; hcclInvalidArgument from hcclGroupEnd() if a stream that the group uses
-// has been destroyed.
+// has been destroyed; from hcclGroupEnd() also hcclInternalError (see hcclSend()), and the code of
+// the failure if a communicator that the group uses has failed.
 hcclResult_t hcclGroupStart(void);
 hcclResult_t hcclGroupEnd(void);
 

@@ -21,8 +21,8 @@ extern "C" {
 // Bitwise reductions: values of hcclRedOp_t that hcclAllReduce(), hcclReduce(), hcclReduceScatter()
 // and hcclEmulationReduceScatterV() accept for integer types. For booleans (0 or 1 in an hcclUint8)
 // they are the logical and, or, and exclusive or. The call returns hcclInvalidArgument for a
-// floating-point type and, under HCCL_STRICT=1, for every type, because Gaudi's library has no such
-// reductions.
+// floating-point type. HCCL_STRICT=1 refuses these reductions for every type, because Gaudi's
+// library does not have them.
 #ifdef __cplusplus
 #define hcclEmulationBitAnd static_cast<hcclRedOp_t>(64)
 #define hcclEmulationBitOr static_cast<hcclRedOp_t>(65)
@@ -139,12 +139,12 @@ hcclResult_t hcclEmulationTrim(uint64_t device_address, uint64_t size);
 // processes store to it. Faults its pages in: pages that were never touched are allocated if
 // `writable` is 1, and pages of a file are read. Therefore pass only the bytes that are used, not a
 // range with large gaps. Checks every page that the calling thread has not yet found accessible. If
-// the thread has found all of them accessible before, checks only the mapping and the first and the
-// last page.
+// the thread has found all pages accessible before, checks only that they are still mapped, and
+// that the first and the last of them are still accessible.
 // Blocks: for as long as the system takes to fault the pages in.
 // Errors: hcclInvalidArgument if the memory is null, not mapped, protected or past the end of its
-// file (the text names the first such page); hcclSystemError if no file descriptor is available for
-// the check.
+// file (the text names the first such address), unless `size` is 0; hcclSystemError if no file
+// descriptor is available for the check.
 hcclResult_t hcclEmulationCheckMemory(const void* memory, uint64_t size, int writable);
 
 // ---- Traffic, plans and time limits -------------------------------------------------------------
@@ -152,8 +152,8 @@ hcclResult_t hcclEmulationCheckMemory(const void* memory, uint64_t size, int wri
 // The path that this rank's calls on a communicator take, and the number of bytes and transfers
 // that its completed calls have moved over transports since the communicator was created.
 typedef struct hcclEmulationTraffic_t {
-  // "node" if all ranks share one node's memory, "copy" if there is one rank. Otherwise the name of
-  // the last call's algorithm, or "none" before the first call.
+  // "node" if the ranks run all calls through the memory of one node, "copy" if there is one rank.
+  // Otherwise the name of the last call's algorithm, or "none" before the first call.
   char algorithm[32];
   // "memory" for the paths "node" and "copy", otherwise the transport to the peer. For all peers,
   // names each transport once, as in "shm+tcp".
@@ -182,10 +182,10 @@ typedef struct hcclEmulationPlanRequest_t {
 } hcclEmulationPlanRequest_t;
 
 // Writes to `buffer` a description of how this rank would run a call on the communicator now: the
-// algorithm, the transports, and the steps in every channel. Sends nothing. Writes at most `size`
-// bytes, including a terminating zero. Sets `*length` to the length of the whole text without the
-// zero. If this length is more than `size` - 1, the text in `buffer` is truncated. `buffer` may be
-// null if `size` is 0.
+// algorithm, the transports and, if the call runs by schedules, the steps in every channel. Sends
+// nothing. Writes at most `size` bytes, including a terminating zero. Sets `*length` to the length
+// of the whole text without the zero. If this length is more than `size` - 1, the text in `buffer`
+// is truncated. `buffer` may be null if `size` is 0.
 // Blocks: no.
 // Errors: hcclInvalidArgument for an unknown communicator or collective, a root that is not one of
 // the communicator's ranks, or a null pointer.
@@ -204,9 +204,9 @@ hcclResult_t hcclEmulationSetTimeout(hcclComm_t comm, uint64_t milliseconds);
 // A stream numbers the pieces of work queued on it from 1. If `*queued` is first A and later B, the
 // work in (A, B] was queued in between. If A is read before a call and B after it, and no other
 // thread queues work on the stream in between, (A, B] is the work of that call. A call queues at
-// least one piece, with two exceptions: recording an event, or making a stream wait for an event,
-// queues a piece only if one is needed, and a call in an open group queues nothing before
-// hcclGroupEnd().
+// least one piece, with three exceptions: a copy or memset of 0 bytes queues nothing; recording an
+// event, or making a stream wait for an event, queues a piece only if one is needed; and a call in
+// an open group queues nothing before hcclGroupEnd().
 
 // Writes to `*queued` the position of the last piece of work that has been queued on the stream,
 // and to `*completed` the position up to which all work has run. Either pointer may be null. Wakes
@@ -229,10 +229,10 @@ hcclResult_t hcclEmulationStreamPosition(void* stream_handle, uint64_t* queued,
 //
 // With HCCL_EMULATION_NO_TIMEOUT, the calling thread runs the work itself, as in
 // synStreamSynchronize(). Calls with other ranks then fail after HCCL_TIMEOUT or the limit of
-// hcclEmulationSetTimeout(). With any other limit, the calling thread runs only work that need not
-// wait for other ranks, and leaves the rest to the stream's own thread. Therefore the call returns
-// in time, whatever the other ranks do. With 0, the call polls, and makes the stream's own thread
-// start pending work immediately.
+// hcclEmulationSetTimeout(). With 0, the calling thread runs no work: it only makes the stream's
+// own thread start pending work immediately. With any other limit, the calling thread runs only
+// work that need not wait for other ranks, and leaves the rest to the stream's own thread.
+// Therefore the call returns in time, whatever the other ranks do.
 //
 // A failure that this function returns counts as reported, as if synEventSynchronize() had returned
 // it (see "Failures" in synapse_api.h). A later call for the same range returns it again. A stream
@@ -251,12 +251,12 @@ hcclResult_t hcclEmulationStreamWait(void* stream_handle, uint64_t after, uint64
 // starts even if no thread waits for it.
 //
 // One thread of the library runs all callbacks one after the other, even those for work that has
-// already run. Callbacks for the same stream run in the order of their positions. Signals are
-// blocked on that thread. Callbacks may call the library. They must not throw, and should not
-// block, because a blocked callback delays the others. A callback may run after the stream has been
-// destroyed or the communicator aborted, because both calls first let the work run or fail;
-// `argument` must live until the callback has run. No callback runs in a forked child, or if this
-// call fails.
+// already run. If several callbacks for the same stream are due, they run in the order of their
+// positions. Signals are blocked on that thread. Callbacks may call the library. They must not
+// throw, and should not block, because a blocked callback delays the others. A callback may run
+// after the stream has been destroyed or the communicator aborted, because both calls first let the
+// work run or fail; `argument` must live until the callback has run. No callback runs in a forked
+// child, or if this call fails.
 //
 // synDestroy() returns after all callbacks have run, unless a callback calls synDestroy(). The
 // caller of synDestroy() must therefore not hold a lock that a callback takes. At process exit, an
@@ -284,7 +284,9 @@ hcclResult_t hcclEmulationStreamNotify(void* stream_handle, uint64_t after, uint
 // same block, their calls and the communicator fail with hcclInvalidUsage before that block is
 // written; other blocks may have been written. The errors are those of all collectives (see
 // hccl.h), and hcclInvalidArgument for null counts, output blocks that overlap each other, an
-// output that overlaps an input in any way other than in place, and sizes above 2^63 bytes.
+// output that overlaps an input in any way other than in place, and sizes above 2^63 bytes. If the
+// two counts that a rank passes for its own block in hcclEmulationAlltoAllV() differ, that call, or
+// in a group hcclGroupEnd(), returns hcclInternalError.
 
 // Gathers the blocks of all ranks on every rank: rank r sends counts[r] elements, which are stored
 // at displacements[r] of `recvbuff`. All ranks pass the same counts; displacements may differ.

@@ -2,9 +2,9 @@
 // The Synapse runtime API: devices, device memory, streams, events. The graph calls are in
 // synapse_graph_api.h, which this header includes.
 //
-// Every function returns synSuccess or an error code, and synGetLastErrorMessage() describes the
-// cause. The docstrings list the codes that are specific to a function. The functions of the
-// runtime also return
+// The functions return synSuccess or another status, except for two that return a text. After an
+// error, synGetLastErrorMessage() describes the cause. The docstrings list the codes that are
+// specific to a function. The functions of the runtime also return
 // - synUninitialized before synInitialize() and after synDestroy(). The functions for the driver
 //   version, configuration, error texts and kernel libraries, synProfilerGetCurrentTimeNS() and
 //   synDumpStateAndTerminate() do not check this;
@@ -92,7 +92,8 @@ synStatus SYN_API_CALL synDeviceAcquireByDeviceType(synDeviceId* pDeviceId,
                                                     synDeviceType deviceType);
 
 // Waits for the work of the device's streams, destroys these streams, frees the device's memory and
-// releases the device.
+// releases the device. If the device still has communicators, its memory and its module remain in
+// use until these are destroyed.
 // Blocks: until the queued work has run.
 synStatus SYN_API_CALL synDeviceRelease(synDeviceId deviceId);
 
@@ -144,7 +145,7 @@ synStatus SYN_API_CALL synDeviceGetPCIBusId(char* pPciBusId, int len, synDeviceI
 // Allocates `size` bytes of device memory and stores its address, never 0, in `buffer`. Functions
 // that take a device address accept any address inside an allocation. Device addresses are not host
 // pointers. `reqAddr` is a hint that may be ignored; `flags` must be 0.
-// Errors: synOutOfDeviceMemory if no range of that size is free.
+// Errors: synOutOfDeviceMemory if no range of that size is free; synInvalidArgument if `size` is 0.
 synStatus SYN_API_CALL synDeviceMalloc(synDeviceId deviceId, uint64_t size, uint64_t reqAddr,
                                        uint32_t flags, uint64_t* buffer);
 
@@ -162,15 +163,16 @@ synStatus SYN_API_CALL synHostFree(synDeviceId deviceId, const void* buffer, uin
 
 // Map the caller's host memory for copies, and unmap it. The memory must stay valid while it is
 // mapped. Any alignment is allowed.
-// Errors: synMappingNotFound from synHostUnmap() if `buffer` is not mapped.
+// Errors: synInvalidArgument from synHostMap() if `size` is 0 or `buffer` is null;
+// synMappingNotFound from synHostUnmap() if `buffer` is not mapped.
 synStatus SYN_API_CALL synHostMap(synDeviceId deviceId, uint64_t size, const void* buffer);
 synStatus SYN_API_CALL synHostUnmap(synDeviceId deviceId, const void* buffer);
 
 // Queues a copy of `size` bytes; `direction` states which of `src` and `dst` is a host address.
 // Both sides must stay valid, and the source unchanged, until the copy has completed. Any alignment
 // and size are allowed.
-// Errors: synInvalidArgument for an unknown stream, or a device range that is not inside one
-// allocation (the text names it).
+// Errors: synInvalidArgument for an unknown stream, an unknown `direction`, or a device range that
+// is not inside one allocation (the text names it).
 synStatus SYN_API_CALL synMemCopyAsync(synStreamHandle streamHandle, uint64_t src, uint64_t size,
                                        uint64_t dst, synDmaDir direction);
 
@@ -194,17 +196,17 @@ synStatus SYN_API_CALL synMemsetD32Async(uint64_t pDeviceMem, const uint32_t val
 // ---- Streams ----------------------------------------------------------------------------------
 
 // Failures. A copy or memset that fails leaves wrong data behind. Therefore later work does not run
-// if it is queued on the same stream, or on a stream that waits for an event recorded after the
-// failure: copies, memsets and kernels fail for the same reason, and a collective fails its
+// if it is queued on the same stream, or on another stream behind a wait for an event that captured
+// the failed work: copies, memsets and kernels fail for the same reason, and a collective fails its
 // communicator on all ranks. This state ends on all of these streams when synStreamSynchronize(),
 // synEventSynchronize() or synDeviceSynchronize() has reported the failure on one of them; work
 // queued from then on runs. Queries report a failure without ending this state. An event keeps the
-// failure of the work that it captured until the event is recorded again after new work. A failed
-// collective fails its communicator but does not stop its stream.
+// failure of the work that it captured until the event is recorded again after the failure was
+// reported. A failed collective fails its communicator but does not stop its stream.
 
-// Creates a stream: a queue of copies, memsets, event records, event waits and collectives, which
-// run one after the other. `flags` must be 0. The stream exists until synStreamDestroy(), or until
-// its device is released.
+// Creates a stream: a queue of work (copies, memsets, event records, event waits, kernels,
+// collectives, sends and receives) that runs in order. `flags` must be 0. The stream exists until
+// synStreamDestroy(), or until its device is released.
 synStatus SYN_API_CALL synStreamCreateGeneric(synStreamHandle* pStreamHandle, synDeviceId deviceId,
                                               uint32_t flags);
 
@@ -284,15 +286,16 @@ synStatus SYN_API_CALL synEventElapsedTime(uint64_t* pNanoSeconds,
 // ---- Configuration and errors -----------------------------------------------------------------
 
 // Writes the value of a configuration key (the name of an environment variable) as text to
-// `configValue`, truncated to `valueSize` bytes including the terminating zero. Boolean keys yield
-// "0" or "1".
+// `configValue`, truncated to `valueSize` bytes including the terminating zero. For Boolean keys,
+// writes true as "1" and false as "0".
 // Errors: synInvalidArgument for an unknown key; `configValue` is then empty.
 synStatus SYN_API_CALL synConfigurationGet(const char* configurationName, char* configValue,
                                            uint64_t valueSize);
 
-// Sets the value of a configuration key for this process.
-// Errors: synInvalidArgument if the key is one of the library's variables and the value is not
-// valid for it.
+// Sets the value of a configuration key for this process. An empty value removes the setting, so
+// that the environment applies again.
+// Errors: synInvalidArgument if the new value, or the value of another of the library's variables,
+// is not valid (the text names the variable); nothing is then set.
 synStatus SYN_API_CALL synConfigurationSet(const char* configurationName, const char* configValue);
 
 // Writes a short text for a status, truncated to `len` bytes including the terminating zero;
@@ -339,7 +342,7 @@ synStatus SYN_API_CALL synProfilerGetCurrentTimeNS(uint64_t* nanoTime);
 
 // Add the program's own entries to the trace. A measurement starts at `nanoTime`, and may have
 // arguments and the name of a thread. An event has a start and an end. `args` holds `argsSize`
-// strings: each name is followed by its value.
+// strings: each name is followed by its value. An emulated device ignores the entries.
 synStatus SYN_API_CALL synProfilerAddCustomMeasurement(const char* description, uint64_t nanoTime);
 synStatus SYN_API_CALL synProfilerAddCustomMeasurementArgs(const char* description,
                                                            uint64_t nanoTime, const char** args,

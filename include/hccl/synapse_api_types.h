@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Handles, device descriptions, attributes, and the structures of the profiler and graph calls of
-// the Synapse API. Values and layouts are fixed: programs built against other releases rely on
-// them.
+// the Synapse API. Values and layouts are fixed, unless a comment says otherwise: programs built
+// against other releases rely on them.
 #ifndef HCCL_SYNAPSE_API_TYPES_H_
 #define HCCL_SYNAPSE_API_TYPES_H_
 
@@ -15,8 +15,7 @@
 #define STATUS_DESCRIPTION_MAX_SIZE 56
 #define ENQUEUE_TENSOR_NAME_MAX_SIZE 1024
 
-// Handles. Each is created and destroyed by its own pair of calls and is valid only in the process
-// that created it.
+// Handles. A handle is valid only in the process that created it.
 typedef struct EventInterfaceExternal* synEventHandle;
 typedef struct InternalStreamHandle* synStreamHandle;
 typedef struct ErrorInterfaceExternal* synErrorHandle;

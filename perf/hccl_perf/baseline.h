@@ -54,8 +54,9 @@ struct Baseline {
   CellSamples cells;
 };
 
-// Reads a baseline. Throws UsageError if the file cannot be read, was not written by hccl-perf, or
-// has fewer than kFewestSamples timed passes for any cell.
+// Reads a baseline. Throws UsageError if the file cannot be read, does not have the form that
+// hccl-perf's --json writes, contains a sample that is not positive, or has fewer than
+// kFewestSamples timed passes for any cell.
 [[nodiscard]] Baseline read_baseline(const std::string& path);
 
 // Throws UsageError if a run with these options on `ranks` ranks differs from the baseline in the

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the limits from the files below /sys/fs/cgroup.
+// Reads the limits and the memory use from the files below /sys/fs/cgroup.
 #include "cgroup_limits.h"
 
 #include <algorithm>
@@ -47,7 +47,8 @@ std::vector<std::string> words_of(const std::string& path) {
   return words;
 }
 
-// Returns the number that a word contains, or nothing if the word means "no limit".
+// Returns the number that a word contains. Returns nothing if the word is not a number, such as
+// "max", or if the number is not between 0 and kNoLimit: in cgroups, this means "no limit".
 std::optional<double> limit_in(const std::string& word) {
   std::istringstream in(word);
   double value = 0;

@@ -8,9 +8,10 @@
 
 namespace hccl_perf {
 
+// A value is empty if there is no limit, or if the process has no cgroups.
 struct CgroupLimits {
-  std::optional<double> cpus;                 // CPU time per elapsed time; empty if unlimited
-  std::optional<std::uint64_t> memory_bytes;  // empty if unlimited or without cgroups
+  std::optional<double> cpus;  // CPU time per elapsed time
+  std::optional<std::uint64_t> memory_bytes;
 };
 
 // Returns the tightest limits that this process's cgroups and their parents set. Supports versions

@@ -71,8 +71,7 @@ struct Collective {
   [[nodiscard]] double bus_factor(int ranks) const;
 };
 
-// Returns the collective with this name in hccl-perf or hccl_demo (which has names such as
-// "all2all"), or null.
+// Returns the collective with this name or synonym (such as hccl_demo's "all2all"), or null.
 [[nodiscard]] const Collective* find_collective(const std::string& name);
 // Returns the collective for a program name such as "all_reduce_perf", or null.
 [[nodiscard]] const Collective* find_collective_of_program(const std::string& argv0);

@@ -63,8 +63,8 @@ std::string percent(double ratio) { return text(decimal(ratio * 100, 1), "%"); }
 
 Judgement judge(const std::vector<double>& before, const std::vector<double>& now,
                 double threshold_percent) {
-  // A change of at most this many standard errors counts as noise. The limit is higher than the
-  // usual two or three, because the deviation of a few samples is itself uncertain.
+  // The noise, in standard errors. It is more than the usual two or three, because the deviation of
+  // a few samples is itself uncertain.
   constexpr double kErrors = 4;
   Judgement judged{.before = median(before), .now = median(now)};
   if (judged.before <= 0) return judged;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// --compare: judges whether a cell is slower than in an earlier run. Compares medians of timed
-// passes; the spread of the passes measures the noise.
+// --compare: judges whether a cell is faster or slower than in an earlier run. Compares medians of
+// timed passes; the spread of the passes measures the noise.
 #pragma once
 
 #include "baseline.h"
@@ -25,7 +25,7 @@ struct Judgement {
 // exceeds the threshold and the noise, and even the fastest pass of the slower run took longer than
 // the median of the faster run: a temporary disturbance slows some passes down, but speeds none up.
 // The verdict is `same` if the change does not exceed the threshold and the noise is below the
-// threshold. Otherwise the verdict is `noise`.
+// threshold. Otherwise, or if the earlier median is not positive, the verdict is `noise`.
 [[nodiscard]] Judgement judge(const std::vector<double>& before, const std::vector<double>& now,
                               double threshold_percent);
 

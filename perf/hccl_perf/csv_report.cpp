@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formats the CSV file. Its columns have the names of the JSON file's fields; nested names are
-// joined by underscores.
+// Formats the CSV file. Except for `placement`, each column has the name of a field of the JSON
+// file, in which nested names are joined by underscores.
 #include "quantities.h"
 #include "report_formats.h"
 #include "text.h"

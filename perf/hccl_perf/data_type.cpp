@@ -14,7 +14,7 @@ struct Synonym {
   const char* ours;
 };
 
-// The names that NumPy, PyTorch, NCCL and MLPerf use for the types.
+// Other common names of the types, for example those of NumPy and PyTorch.
 constexpr Synonym kTypeSynonyms[] = {
     {"i8", "int8"},        {"char", "int8"},    {"u8", "uint8"},   {"byte", "uint8"},
     {"i32", "int32"},      {"int", "int32"},    {"u32", "uint32"}, {"i64", "int64"},

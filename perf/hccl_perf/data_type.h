@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data types and reductions of hccl-perf, named as in nccl-tests.
+// The data types and reductions of hccl-perf. All except kBitReductions are named as in nccl-tests.
 #pragma once
 
 #include <array>
@@ -56,8 +56,9 @@ inline constexpr Reduction kNoReduction{"none", hcclOpNone};
 // Returns the names, separated by commas.
 [[nodiscard]] std::string accepted_data_types();
 
-// Return the entry with this name, or all entries for "all". Types have synonyms, such as float32,
-// fp32 and f32 for "float". Throw UsageError, which lists the accepted names.
+// Return the entry with this name. For "all", return all data types, or all of kReductions. Types
+// have synonyms, such as float32, fp32 and f32 for "float". For any other name, throw a UsageError
+// that lists the accepted names, but not the synonyms.
 [[nodiscard]] std::vector<DataType> parse_data_types(const std::string& name);
 [[nodiscard]] std::vector<Reduction> parse_reductions(const std::string& name);
 // Throws UsageError if a reduction for integers is combined with a type that is not an integer

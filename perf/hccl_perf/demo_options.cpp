@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts hccl_demo's options to the equivalent options of nccl-tests. Rejects options without an
-// equivalent, and names an alternative.
+// Converts the supported options of hccl_demo to hccl-perf's own, or ignores those that make no
+// difference. Rejects other options of hccl_demo with an error that says what to do instead.
 #include "quantities.h"
 #include "text.h"
 #include "written_options.h"
@@ -74,7 +74,8 @@ void apply_measure(Options& options, const Written& written) {
   options.latency = true;
 }
 
-// Converts the numbers of ranks and nodes. Without a launcher, all ranks must be on this machine.
+// Converts --nranks, --ranks_per_node and --node_id. Throws UsageError unless they place all ranks
+// on this machine.
 void apply_ranks(const CLI::App& app, Options& options, const Written& written) {
   if (app.count("--nranks") + app.count("--node_id") + app.count("--ranks_per_node") == 0) return;
   refuse_both(app, "--nranks", "--ngpus");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes reference results in blocks that fit in the L1 cache.
+// Computes reference results. Computes those of reductions in blocks that fit in the L1 cache.
 #include "expected.h"
 
 #include "element_forms.h"
@@ -143,7 +143,7 @@ void fill_expected(const Expectation& expectation, std::uint64_t first, std::siz
   const auto poison = [&] { std::memset(out, kPoison, count * expectation.type.size); };
   switch (expectation.collective->kind) {
     case CollectiveKind::reduce:
-      // On the other ranks the buffer stays unchanged.
+      // This rank is not the root: its buffer stays unchanged.
       return expectation.in_place ? input_of(expectation.rank) : poison();
     case CollectiveKind::all_gather:
       return gather_inputs(expectation, expectation.counts.send, 0, first, count, out);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes, without the library, the elements that a collective must leave in the receive buffer of
-// each rank. Reductions fold the inputs in rank order. The accumulator of half and bfloat16 is
-// float.
+// each rank. Reductions fold the inputs in rank order; a library that uses another order may get
+// other rounding errors (see rounding.h). The accumulator of half and bfloat16 is float.
 #pragma once
 
 #include "collective.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads facts from uname(2) and /proc.
+// Reads facts from system calls, /proc, cgroups and environment variables.
 #include "host_facts.h"
 
 #include <algorithm>

@@ -25,7 +25,7 @@ struct Variable {
   std::string value;
 };
 
-// Returns the HCCL_* variables that are set, sorted by name. The value of a secret is replaced
+// Returns the HCCL_* variables that are set, sorted by name. The value of HCCL_SECRET is replaced
 // with "(set)".
 [[nodiscard]] std::vector<Variable> hccl_variables(const char* const* environment);
 

@@ -13,8 +13,8 @@ struct Seed {
   std::uint32_t twist;  // mixed in halfway, so that no sequence is a shifted copy of another
 };
 
-// Mixes the rank and the run with a 64-bit finaliser. fill_input() does so once for all elements,
-// so that each element needs less work.
+// Mixes the rank and the run with a 64-bit finaliser. fill_input() calls it only once for all
+// elements, so that each element needs less work.
 Seed make_seed(InputKey key) {
   constexpr std::uint64_t kRunStep = 0x9E3779B97F4A7C15;
   const auto rank = static_cast<std::uint64_t>(key.rank);

@@ -23,8 +23,8 @@ struct InputKey {
 void fill_input(const DataType& type, InputKey key, std::uint64_t first, std::size_t count,
                 void* out);
 
-// Buffers are filled with this byte before a run. A float or bfloat16 made of such bytes has a much
-// smaller magnitude than any input.
+// Verification::prepare() poisons memory with this byte. A float or bfloat16 made of such bytes has
+// a much smaller magnitude than any input.
 inline constexpr unsigned char kPoison = 0xA5;
 
 }  // namespace hccl_perf

@@ -11,7 +11,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// Rounds to tenths of a nanosecond, which keeps the file readable.
+// Rounds to one decimal place, which keeps the file readable.
 double rounded(double value) { return std::round(value * 10.0) / 10.0; }
 
 OrderedJson latency_json(const Latency& latency) {

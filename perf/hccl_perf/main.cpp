@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// hccl-perf: measures and checks the collectives of HCCL. Under a launcher, it is one of the
-// processes of the job; otherwise it starts its own processes (-g).
+// hccl-perf: measures and checks the collectives of HCCL. Under a launcher and without
+// --standalone, it is one of the processes of the job. Otherwise it starts its own processes (-g).
 #include "baseline.h"
 #include "board.h"
 #include "id_exchange.h"

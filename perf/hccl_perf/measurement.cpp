@@ -14,10 +14,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kLatencySeconds = 1.0;  // approximate limit of the latency pass
+constexpr double kLatencySeconds = 1.0;  // limits the number of calls (see affordable_calls())
 constexpr std::uint64_t kFewestLatencyCalls = 10;
 constexpr std::uint64_t kMostRawCalls =
-    10'000;  // limit of the pass that records an event after every call
+    10'000;  // maximum in the pass that records an event after every call
 
 double nanoseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
@@ -27,7 +27,7 @@ double nanoseconds_since(Clock::time_point start) {
 
 std::uint64_t iterations_for(double min_time, std::uint64_t iterations, double seconds) {
   constexpr double kMargin = 1.1;
-  constexpr double kMostGrowth = 1000.0;  // limits the extrapolation from a very short first pass
+  constexpr double kMostGrowth = 1000.0;  // limits the extrapolation from a very short pass
   const double growth =
       seconds > 0 ? std::min(min_time / seconds * kMargin, kMostGrowth) : kMostGrowth;
   const double wanted = std::ceil(static_cast<double>(iterations) * growth);
@@ -96,9 +96,9 @@ void Measurement::check(const Cell& cell, CellResult& result) {
   result.rounded = all.rounded;
 }
 
-// Returns the nanoseconds that `iterations` calls take on this rank. Excludes the time and the
-// traffic of the barriers between the calls: a barrier uses the communicator, and costs about as
-// much as a call.
+// Returns the nanoseconds that `iterations` calls take on this rank, and counts their traffic.
+// Excludes the barriers between the calls, which use the same communicator and cost about as much
+// as a small call.
 double Measurement::run_iterations(const Cell& cell, std::uint64_t iterations) {
   double nanoseconds = 0;
   meter_.start();
@@ -144,8 +144,8 @@ void Measurement::time_cell(const Cell& cell, CellResult& result) {
   result.passes.push_back(pass);
 }
 
-// Returns the maximum number of calls in the latency and overlap passes: the number that takes
-// about kLatencySeconds, but at least kFewestLatencyCalls.
+// Returns the number of calls that take about kLatencySeconds, but at least kFewestLatencyCalls.
+// The latency and overlap passes make at most this many calls.
 std::uint64_t Measurement::affordable_calls(const Cell& cell, const CellResult& result) {
   const double call = result.nanoseconds.maximum * cell.call.collective->messages_in_turn();
   const double affordable = kLatencySeconds * 1e9 / std::max(call, 1.0);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures one cell of the table with checked runs, warm-up calls, timed passes, and a latency pass
-// that waits for each call. Times are in nanoseconds per call, divided by
-// Collective::messages_in_turn().
+// Measures one cell of the table with checked runs, warm-up calls and timed passes. Depending on
+// the options, adds a latency pass that waits for each call, passes that measure overlap, and a
+// pass that times each queued call. Times are in nanoseconds per call; except in Overlap, they are
+// divided by Collective::messages_in_turn().
 #pragma once
 
 #include "board.h"
@@ -28,11 +29,11 @@ struct Latency {
   int slowest_rank = 0;  // by mean latency
 };
 
-// The time of every call, by rank. Only rank 0 has these times, and only with --raw.
+// The time of every call of two passes, by rank. Only rank 0 has these times, and only with --raw.
 struct RawTimes {
   std::vector<std::vector<double>>
-      queued;  // calls queued back to back: from the end of a call to the end of the next
-  std::vector<std::vector<double>> single;  // calls of the latency pass
+      queued;  // a pass of calls queued back to back: from the end of a call to the end of the next
+  std::vector<std::vector<double>> single;  // the latency pass
 };
 
 struct CellResult {
@@ -92,7 +93,7 @@ class Measurement {
 };
 
 // Estimates the number of iterations that take `min_time` seconds if `iterations` iterations took
-// `seconds`. Adds a margin. Returns more than `iterations`.
+// `seconds`. Adds a margin. Returns more than `iterations`, but at most 1000 times as many.
 [[nodiscard]] std::uint64_t iterations_for(double min_time, std::uint64_t iterations,
                                            double seconds);
 

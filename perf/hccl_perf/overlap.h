@@ -24,8 +24,8 @@ struct Overlap {
 // communication and computation in sequence. The result is from 0 to 100.
 [[nodiscard]] double overlap_percent(double communication, double computation, double overall);
 
-// Performs `units` short chains of dependent multiplications. The amount of work is fixed, so the
-// function takes longer if communication uses the same core.
+// Performs `units` times a fixed number of multiplications and additions, each of which depends on
+// the previous one. The function takes longer if communication uses the same core.
 void compute(std::uint64_t units);
 
 class OverlapMeasurement {

@@ -8,15 +8,16 @@
 
 namespace hccl_perf {
 
-// Returns the results as comma-separated values (RFC 4180): a line of names, then one line for each
-// placement of each row of the table. Fields that were not measured are empty.
+// Returns the results as comma-separated values, quoted as in RFC 4180: a line of names, then one
+// line for each measured placement of each row of the table. Fields that were not measured are
+// empty.
 [[nodiscard]] std::string csv_text(const Results& results);
 
-// Returns the results as JSON: the facts about the run and all rows, with times in nanoseconds.
+// Returns the results as JSON: the facts about the run and all rows. Measured times are in
+// nanoseconds.
 [[nodiscard]] std::string json_text(const Results& results);
 
-// Returns the contents of the --raw file: a line of names, then one line for each call and rank,
-// with the call's time.
+// Returns the contents of the --raw file: a line of names, then one line for each time in RawTimes.
 [[nodiscard]] std::string raw_text(const Results& results);
 
 }  // namespace hccl_perf

@@ -21,7 +21,8 @@ class Reporter {
 
   void announce(Phase phase, std::uint64_t bytes);
   void row(const Row& row);
-  // Prints the footer and writes the files. Throws RunError.
+  // Prints the footer, writes the files, and prints the comparison if there is a baseline. Throws
+  // RunError.
   void finish();
 
   // Returns whether any cell is slower than in the baseline. Call it after finish().

@@ -12,7 +12,7 @@
 
 namespace hccl_perf {
 
-// The facts that the library reports about itself.
+// Facts about the library that rank 0's process uses.
 struct LibraryFacts {
   int version = 0;      // interface version from hcclGetVersion()
   std::string release;  // from synDriverGetVersion()

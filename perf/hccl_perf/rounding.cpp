@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bounds the rounding errors. The bounds hold for any folding order, provided that each fold rounds
-// to the element type. A block that is not bit-identical is computed again in double.
+// to the element type or to a more precise one. Computes the bounds only for blocks that are not
+// bit-identical, in double.
 #include "rounding.h"
 
 #include "element_forms.h"
@@ -28,7 +29,7 @@ class Sum {
   void add(double term) { magnitudes_ += std::fabs(term); }
 
   // Returns whether rounding may have caused the difference. Each of the two results was rounded at
-  // most ranks - 1 times, each time by at most `roundoff` times the sum of the terms' magnitudes.
+  // most `ranks` times, each time by at most `roundoff` times the sum of the terms' magnitudes.
   [[nodiscard]] bool allows(const Element& element) const {
     return element.off() <= bound(element);
   }

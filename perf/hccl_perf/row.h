@@ -51,8 +51,8 @@ struct Bandwidth {
   return {algorithm, algorithm * row.collective->bus_factor(row.ranks)};
 }
 
-// Returns the total message rate of all senders, in messages per second, or nothing if the
-// collective is not message_rate.
+// Returns the total message rate of all senders, in messages per second. Returns nothing if the
+// collective is not message_rate or the cell was not timed.
 [[nodiscard]] inline std::optional<double> messages_per_second(const Row& row,
                                                                const CellResult& cell,
                                                                Averaging averaging) {
@@ -62,7 +62,7 @@ struct Bandwidth {
   return senders * 1e9 / nanoseconds;
 }
 
-// Totals of a run, for the footer and the exit status.
+// Totals of a run, for the table's footer and the JSON file.
 class Totals {
  public:
   void add(const Row& row, Averaging averaging) {

@@ -13,7 +13,7 @@
 namespace hccl_perf {
 namespace {
 
-// Returns ": " and the message, or an empty string if the message is empty.
+// Returns ": " and the message, or an empty string if the message is empty or null.
 std::string reason(const char* message) {
   return message == nullptr || *message == '\0' ? "" : text(": ", message);
 }

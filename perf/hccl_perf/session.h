@@ -86,7 +86,7 @@ class Session {
 // Creates a unique id. Throws RunError.
 [[nodiscard]] hcclUniqueId make_unique_id();
 
-// Return the library's interface version, its release, and the path of its file.
+// Return the library's interface version, its release, and the path of its file (empty if unknown).
 [[nodiscard]] int library_version();
 [[nodiscard]] std::string library_release();
 [[nodiscard]] std::string library_path();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Summarises times across ranks and across the iterations of a latency pass.
+// Summarises times across ranks, across the iterations of a latency pass, and across timed passes.
 #pragma once
 
 #include <cstddef>

@@ -52,7 +52,7 @@ std::string node_line(const std::vector<RankFacts>& ranks) {
   return line.empty() ? line : line + "\n";
 }
 
-// Formats microseconds with as many digits as fit in the column.
+// Formats a time in microseconds, with the same number of decimals as nccl-tests.
 std::string microseconds(double nanoseconds) {
   const double value = nanoseconds / 1000.0;
   if (value >= 10000.0) return format("%7.0f", value);

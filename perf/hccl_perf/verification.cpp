@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Performs checked runs in pieces that fit in the L2 cache.
+// Performs checked runs. Writes and compares buffers in pieces that fit in the L2 cache.
 #include "verification.h"
 
 #include "input_data.h"
@@ -105,7 +105,8 @@ Expectation Verification::expectation(const Cell& cell, std::uint64_t run) const
 }
 
 // Returns whether the ranks divide the computation of the expected results among themselves. They
-// do so for an all-reduce, whose result is the same on every rank and depends on all ranks' inputs.
+// do so for an all-reduce, whose result is the same on every rank and depends on all ranks' inputs,
+// if they share a board that has space for the result.
 bool Verification::shares(const Cell& cell) const {
   return shared_by_all_ && cell.call.collective->kind == CollectiveKind::all_reduce &&
          cell.receive_bytes() <= board_.expected_bytes();

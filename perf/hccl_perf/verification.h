@@ -22,11 +22,13 @@ class Verification {
   // part of the expected results that are the same on all ranks.
   Verification(Session& session, RankExchange& exchange, Board& board, bool shared_by_all);
 
-  // Writes the inputs of run number `run` and poisons all other memory of the cell.
+  // Writes the inputs of run number `run`. Poisons the receive region except where it holds an
+  // input, and the guard if there is one.
   void prepare(const Cell& cell, std::uint64_t run);
 
-  // Runs the cell once, and compares this rank's output with the expected one. The caller must
-  // have called prepare() with the same arguments.
+  // Runs the cell once, and compares this rank's output with the expected one. Changed elements of
+  // the guard or of an out-of-place input also count as wrong. The caller must have called
+  // prepare() with the same arguments.
   [[nodiscard]] Agreement run_checked(const Cell& cell, std::uint64_t run);
 
  private:

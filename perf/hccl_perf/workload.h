@@ -23,8 +23,8 @@ struct Cell {
   [[nodiscard]] std::uint64_t receive_bytes() const { return counts.receive * call.type.size; }
 };
 
-// The size in bytes of the poisoned guard after each receive region. A collective must not change
-// the guard.
+// The size in bytes of the poisoned guard after a receive region. A collective must not change the
+// guard. Only the receive region of an in-place reduce_scatter has no guard.
 inline constexpr std::uint64_t kGuardBytes = 256;
 
 // Returns the number of bytes of device memory that one rank needs for rows of up to `bytes`.

@@ -43,14 +43,14 @@ struct Written {
 // Adds the options of nccl-tests, and the additional options of hccl-perf.
 void add_options(CLI::App& app, Options& options, Written& written);
 
-// Adds the options that only hccl_demo has. add_options() adds hccl_demo's other options, as
-// aliases of other options.
+// Adds the supported options that only hccl_demo has. add_options() adds hccl_demo's other options,
+// as aliases of other options.
 void add_demo_options(CLI::App& app, Written& written);
 
 // Throws a UsageError that names an alternative if `words` contain an unsupported hccl_demo option.
 void refuse_demo_options(const std::vector<std::string>& words);
 
-// Converts hccl_demo's options to nccl-tests options. Throws UsageError.
+// Converts hccl_demo's options to those of hccl-perf. Throws UsageError if that is impossible.
 void apply_demo_options(const CLI::App& app, Options& options, Written& written);
 
 // Returns CLI11's range check without the text that CLI11 adds to the help. Unlike that check, the

@@ -20,8 +20,7 @@
 namespace hccl::device {
 namespace {
 
-// The number of commands queued before each synchronisation, as in hccl-perf and the side-by-side
-// benchmark.
+// The number of commands queued before each synchronisation, as in the side-by-side benchmark.
 constexpr std::int64_t kBatch = 1000;
 // The number of commands in a batch that the worker runs. In the first batch, enqueue() blocks
 // briefly several times until the queue has grown to this length.

@@ -39,8 +39,8 @@ def axes_of(panels):
 
 
 def show_series(axes, cells, name, color, dash):
-    """Returns the line of hccl's time relative to `name` ("best" or "floor"). Points at which hccl is slower than the
-    best have a different colour."""
+    """Returns the line of hccl's time relative to `name` ("best" or "floor"). On the line of "best", points at which
+    hccl is slower have a different colour."""
     points = [(axes.x(cell.size), axes.y(ratio), cell.size, ratio) for cell in cells if (ratio := ratio_of(cell, name))]
     parts = [polyline([point[:2] for point in points], color, dash)]
     for x, y, size, ratio in points:

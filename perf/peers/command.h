@@ -7,8 +7,8 @@
 //   verify collective=all_reduce bytes=4096 [place=in] [variant=3]
 //
 // The driver answers each command with one line of JSON, and exits at end of file. `bytes` is the
-// size column of nccl-tests: the buffer of all_reduce and broadcast, the whole output of
-// all_gather, the whole input of reduce_scatter.
+// size column of nccl-tests: the whole output of all_gather, the whole input of reduce_scatter, and
+// otherwise the size of each buffer. A barrier ignores it.
 #pragma once
 
 #include <cstddef>
@@ -47,7 +47,7 @@ struct Command {
 
 [[nodiscard]] const char* collective_name(Collective collective);
 
-// Throws a std::invalid_argument that names the invalid word.
+// Throws std::invalid_argument or std::out_of_range if the line is not a valid command.
 [[nodiscard]] Command parse_command(const std::string& line);
 
 }  // namespace peers

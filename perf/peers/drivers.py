@@ -46,7 +46,7 @@ ALGORITHMS = {
 
 
 class DriverError(Exception):
-    """A driver exited, hung or returned a wrong answer."""
+    """A driver or hccl-perf exited or hung, or a driver answered with an error or a wrong result."""
 
 
 def end_with_parent(number=signal.SIGTERM):
@@ -212,7 +212,8 @@ class Field:
         return self.start(name, argv, {**mpi_environment(), **settings})
 
     def mpi_sides(self, driver, collective, label):
-        """Returns a side that leaves the choice of algorithm to the driver, and one side for each algorithm."""
+        """Returns a side that leaves the choice of algorithm to the library, and one side for each algorithm that
+        supports this number of ranks."""
         names = ALGORITHMS[collective].items()
         return [Side(driver, label)] + [Side(driver, f"{label}, {name}", variant) for variant, name in names
                                         if name != "two ranks" or self.ranks == 2]

@@ -12,9 +12,9 @@
 
 namespace peers {
 
-// Page-aligned memory with all pages faulted in. Each buffer begins at a different cache line of
-// its first page: buffers that all start at the same offset within a page compete for the same sets
-// of the L1 cache, which can double the time.
+// Memory with all pages faulted in. Begins at cache line `first_line` of a page, modulo the number
+// of lines: buffers that all start at the same offset within a page compete for the same sets of
+// the L1 cache, which can double the time.
 class Buffer {
  public:
   Buffer(std::size_t count, std::size_t first_line);
@@ -34,7 +34,7 @@ class Floor {
 
   // Lays out the tiles and fills the buffers. If `known_inputs`, the inputs are those that wrong()
   // expects. Command::variant 0, 1, 2: tiles of 16, 64, 256 KiB and cached stores; 3, 4, 5: the
-  // same with streaming stores.
+  // same with streaming stores, if every tile starts at a cache line.
   void prepare(const Command& command, bool known_inputs);
 
   // Claims and runs tiles of `iterations` operations until no tile is left. An operation starts

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The project's performance goals: for each group of cells, a bound on hccl's time relative to a reference time, and an
-aim.
+aim, which is lower and not required.
 
 The goals are for two cores. A goal is (denominator of the ratio, bound, aim); the bound or the aim may be None."""
 

@@ -9,8 +9,8 @@ GIVE_UP_SECONDS = 0.005  # shorter runs are too noisy to exclude a setting
 
 
 def estimate(side, collective, size, seconds, limit=math.inf, **options):
-    """Returns a rough estimate of the nanoseconds per call. Makes ever longer runs, until one takes about `seconds` or
-    the time per call clearly exceeds `limit` nanoseconds."""
+    """Returns a rough estimate of the nanoseconds per call. Makes ever longer runs, until one takes about `seconds`, or
+    takes GIVE_UP_SECONDS and more than `limit` nanoseconds per call."""
     iterations = 2
     while True:
         each = side.run(collective, size, iterations, warmup=1, **options)
@@ -21,7 +21,7 @@ def estimate(side, collective, size, seconds, limit=math.inf, **options):
 
 
 def choose(sides, collective, size, seconds, most=MAX_CANDIDATES, **options):
-    """Returns {side: estimate} for the sides that may be the fastest at this size, the best first."""
+    """Returns {side: estimate} for at most `most` sides that may be the fastest at this size, the best first."""
     found = {}
     for _ in range(2):  # a disturbance rarely affects the same side twice
         for side in sides:
@@ -51,7 +51,7 @@ class Cell:
         self.perf = []  # times from hccl-perf
 
     def best_of(self, samples):
-        """Returns the label and the samples with the lowest median."""
+        """Returns the label and the samples with the lowest median, or (None, []) if there are none."""
         return min(samples.items(), key=lambda item: statistics.median(item[1])) if samples else (None, [])
 
     @property

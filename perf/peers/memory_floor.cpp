@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory floor: the time that a collective would take if it only read every input byte once and
-// wrote every output byte once. The threads of one process, one per core, claim tiles; there are no
-// ranks, streams or messages.
+// wrote every output byte once. The threads of one process claim tiles; there are no streams or
+// messages. By default, there is one thread per core.
 //   memory_floor RANKS [THREADS]
 // `variant` selects the tile and the stores: 0, 1, 2 = 16, 64, 256 KiB cached; 3, 4, 5 = the same,
 // streaming.

@@ -15,7 +15,7 @@ struct MemoryUse {
 };
 
 // Returns the number after `field` in a file of /proc, converted from kB to MiB. Returns 0 if the
-// file lacks the field.
+// file lacks the field or cannot be read.
 inline float read_mib(const char* path, const std::string& field) {
   std::ifstream file(path);
   for (std::string word; file >> word;) {

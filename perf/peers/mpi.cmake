@@ -16,8 +16,8 @@ function(hccl_mpi_driver name source folders libraries)
   target_link_libraries(${name} PRIVATE hccl_peers_session hccl_warnings)
 endfunction()
 
-# Searches for MPI only if its header directories exist. With Debian's openmpi-bin alone, the compiler wrapper exists but the
-# headers do not, and FindMPI would report an error.
+# Does not search for MPI if its compiler wrapper names header directories that do not exist. FindMPI would report an
+# error for them. With Debian's openmpi-bin alone, the wrapper exists but the headers do not.
 set(mpi_folders "")
 find_program(HCCL_MPICC mpicc)
 if(HCCL_MPICC)

@@ -19,8 +19,8 @@ FOLDER = Path(__file__).resolve().parents[2] / "build" / "peers"
 
 
 class Setting:
-    """Environment variables for a driver. `spins` means that waiting ranks spin, so that a call takes milliseconds if
-    ranks outnumber cores."""
+    """Environment variables for a driver. `spins` means that waiting ranks spin, so that a call takes tens of
+    milliseconds if ranks outnumber cores."""
 
     def __init__(self, label, variables, spins=False, algorithms=False):
         self.label, self.variables, self.spins = label, variables, spins
@@ -68,7 +68,7 @@ class Peer:
         return ""
 
     def install(self):
-        """Returns an empty string, or the reason why pip failed."""
+        """Returns an empty string, or the reason why the installation failed."""
         folder = FOLDER / self.name
         stamp = folder / "installed.txt"
         wanted = " ".join(self.packages)

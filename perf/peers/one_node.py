@@ -47,7 +47,8 @@ class OneNode(Field):
 
 
 class PerfProgram:
-    """Runs hccl-perf over all sizes in each round, to check that it reports the same times as the driver."""
+    """Runs hccl-perf over all sizes in each round, so that the report shows its times next to the driver's. Does
+    nothing if hccl-perf is not built, if the sizes do not grow by a factor of 8, or for a barrier."""
 
     def __init__(self, binaries, collective, ranks, sizes, seconds, in_place):
         self.program = f"{binaries}/hccl-perf"

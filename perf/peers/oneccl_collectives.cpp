@@ -118,8 +118,9 @@ class OneCclEngine final : public Engine {
     return command.in_place && scatters ? shape.in_place_offset : 0;
   }
 
-  // Makes the calls with attributes that let oneCCL cache the preparation of a call and reuse it in
-  // later calls with the same name. The name includes everything on which the preparation depends.
+  // Makes the calls. Except for a barrier, their attributes let oneCCL cache the preparation of a
+  // call and reuse it in later calls with the same name. The name includes everything on which the
+  // preparation depends.
   template <typename Attributes, typename Call>
   void repeat(const Command& command, std::uint64_t iterations, Call call) {
     const std::string name = std::string(collective_name(command.collective)) +

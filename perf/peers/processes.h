@@ -10,8 +10,8 @@ namespace peers {
 
 // Runs `serve_rank` in a child process for each rank. serve_rank() returns the number of wrong
 // elements. Its exceptions are printed to standard error with the prefix `program`. Blocks until
-// all ranks have ended. Returns the program's exit status: 1 if a rank threw, died or found a wrong
-// element, else 0.
+// all ranks have ended. Returns the program's exit status: 128 + SIGPIPE if the reader of the
+// output has exited, 1 if a rank threw, died or found a wrong element, else 0.
 [[nodiscard]] int run_processes(const char* program, int ranks,
                                 const std::function<std::uint64_t(int rank)>& serve_rank);
 

@@ -38,7 +38,7 @@ def show_size(size):
 
 
 def show_time(samples):
-    """Returns the median in microseconds, with at least three significant digits."""
+    """Returns the median in microseconds, rounded to an integer from 1000 on, and else to three significant digits."""
     if not samples:
         return ""
     micro = statistics.median(samples) / 1000

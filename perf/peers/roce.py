@@ -23,7 +23,7 @@ from page import require_section, show_run, shown_arguments, table, write_sectio
 MIB = 1 << 20
 LARGE = [4 * MIB, 16 * MIB]
 PING_PONGS, EXCHANGES = 1000, {4 * MIB: 10, 16 * MIB: 4}
-WRITES = {64 << 10: 1500, LARGE[0]: 25}  # {bytes: writes}: perftest's default size, and the size that hccl uses
+WRITES = {64 << 10: 1500, LARGE[0]: 25}  # {bytes: writes}: perftest's default size, and one of LARGE
 LATENCY_MUST, LATENCY_AIM = 1.5, 1.2
 BANDWIDTH_MUST, BANDWIDTH_AIM = 0.9, 0.97
 ARITHMETIC_MUST = 0.75  # for all-reduces, whose speed the emulated processor limits
@@ -54,7 +54,7 @@ def output_of(argv, variables=None, seconds=120):
 
 
 def perftest(program, *arguments):
-    """Runs a program of perftest on both nodes. Returns the numbers in the last line of its output."""
+    """Runs a program of perftest on both nodes. Returns the numbers in the last row of the table that it prints."""
     common = ["-x", os.environ["RXE_GID_INDEX"], "-F", *arguments]
     with subprocess.Popen(["on-node", "0", program, "-d", "rxe0", *common], stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL) as server:

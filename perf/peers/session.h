@@ -47,8 +47,8 @@ class Engine {
   virtual void prepare(const Command& command) = 0;
   // Makes `iterations` calls. Blocks until all are complete.
   virtual void run(const Command& command, std::uint64_t iterations) = 0;
-  // Makes one call with known inputs into poisoned outputs. Returns the number of wrong elements on
-  // this rank.
+  // Makes one call with known inputs into poisoned outputs. Returns the number of wrong elements
+  // that this rank found.
   virtual std::uint64_t verify(const Command& command) = 0;
 };
 

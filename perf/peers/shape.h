@@ -17,7 +17,7 @@ namespace peers {
 struct Shape {
   std::size_t send_count = 0;  // elements of this rank's input
   std::size_t recv_count = 0;  // elements of this rank's output
-  std::size_t call_count = 0;  // the count argument of the call
+  std::size_t call_count = 0;  // the count argument of MPI's call
   // For in-place calls, in elements: the offset of an all_gather's input in the output, or of a
   // reduce_scatter's output in the input.
   std::size_t in_place_offset = 0;
@@ -32,8 +32,8 @@ struct Shape {
 [[nodiscard]] std::vector<float> make_input(const Shape& shape, int rank);
 
 // Poisons `recv`, and writes the input of `rank` to the buffer from which an MPI-like call reads
-// it: `recv` for calls in place, else `send`. In-place broadcast and reduce calls read `recv` only
-// on the root.
+// it: `recv` for calls in place, else `send`. For an in-place broadcast or reduce, only the root's
+// input is in `recv`.
 void place_input(const Command& command, int rank, int ranks, std::span<float> send,
                  std::span<float> recv);
 

@@ -44,7 +44,8 @@ def measure(call, calls):
 
 
 def calls_in(call, seconds):
-    """Returns the number of calls that take about `seconds`. The number is the same on all ranks."""
+    """Returns the number of calls that take about `seconds`, but at least 2 and at most 2000. The number is the same
+    on all ranks."""
     measure(call, WARM_UP)
     return max(2, min(2000, int(seconds / max(measure(call, 2), 1e-7))))
 

@@ -58,7 +58,7 @@ class Side:
         self.label = label
         self.argv = argv
         self.environment = environment
-        self.steps = []  # milliseconds, each the median over the epochs of a run
+        self.steps = []  # milliseconds, each the median over the epochs of a run after the first epoch
         self.exposed = []
         self.weights = None
 

@@ -41,7 +41,7 @@ class WalkLibrary {
   WalkLibrary(const WalkLibrary&) = delete;
   WalkLibrary& operator=(const WalkLibrary&) = delete;
 
-  // Allocates a pair and writes its input. The output has never been written.
+  // Allocates a pair and writes its input, but not its output.
   [[nodiscard]] virtual Pair allocate(std::span<const float> input) = 0;
   virtual void release(const Pair& pair) = 0;
   virtual void all_reduce(const Pair& pair, std::size_t count) = 0;
@@ -52,7 +52,7 @@ class WalkLibrary {
   [[nodiscard]] virtual std::vector<float> read(std::uint64_t buffer, std::size_t count) = 0;
 };
 
-// Buffers in ordinary host memory, whose pages have not been written.
+// Buffers in ordinary host memory. Does not write to them.
 class HostBuffers {
  public:
   [[nodiscard]] std::uint64_t allocate(std::size_t bytes) {

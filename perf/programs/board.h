@@ -23,13 +23,13 @@ enum class Phase : std::uint32_t {
 
 [[nodiscard]] const char* phase_name(Phase phase);
 
-// One rank's progress. The rank writes it and the supervisor reads it.
+// One rank's progress, which the supervisor reads.
 struct alignas(64) RankRecord {
   std::atomic<int> pid{0};
   std::atomic<Phase> phase{Phase::starting};
   std::atomic<std::uint64_t> row_bytes{0};
   std::atomic<std::uint64_t> calls{0};  // collectives queued so far
-  std::atomic<bool> reported{false};    // the rank's failure has been reported
+  std::atomic<bool> reported{false};    // the rank must not report a failure any more
   std::atomic<bool> finished{
       false};  // the rank has completed its run, although its data may have been wrong
 };

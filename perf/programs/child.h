@@ -12,7 +12,7 @@
 
 namespace hccl_perf {
 
-// Forks a child that the kernel kills when this process ends. Returns the result of fork().
+// Forks a child that the kernel kills when the calling thread ends. Returns the result of fork().
 [[nodiscard]] inline pid_t fork_child() {
   const pid_t parent = getpid();
   const pid_t child = fork();

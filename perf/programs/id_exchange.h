@@ -24,7 +24,8 @@ using IdExchange = std::function<hcclUniqueId(const std::optional<hcclUniqueId>&
 
 // Returns an exchange between the processes of a launched job. If HCCL_COMM_ID is set, the library
 // uses the address in that variable, so nothing is sent and the other processes get an empty id.
-// Otherwise the exchange uses PMIx if possible, or else an abstract unix socket on the node.
+// Otherwise, if the job has several processes, the exchange uses PMIx if possible, or else an
+// abstract unix socket, for which all processes must be on one node.
 [[nodiscard]] IdExchange exchange_between_launched(const LaunchEnvironment& launch,
                                                    const Environment& environment);
 

@@ -69,8 +69,8 @@ int milliseconds_left(Clock::time_point until) {
   return left < 0 ? 0 : static_cast<int>(left) + 1;
 }
 
-// Reads or writes all bytes. Returns false on an error, or if the transfer takes longer than
-// kClientMs.
+// Reads or writes all bytes. Returns false on an error, if the connection ends, or if the transfer
+// takes longer than kClientMs.
 template <class Transfer>
 bool transfer_all(int descriptor, short direction, char* bytes, std::size_t size,
                   Transfer transfer) {
@@ -99,7 +99,8 @@ bool send_all(int descriptor, const void* bytes, std::size_t size) {
                       });
 }
 
-// Sends the id to each of the other processes once. Called on rank 0.
+// Sends the id to the processes that request it, until each of the other processes has it. Called
+// on rank 0. Throws RunError if a process has not requested the id by the time `until`.
 void serve(const LaunchEnvironment& launch, const hcclUniqueId& id, Clock::time_point until,
            double seconds) {
   const std::string name = socket_name(launch);
@@ -146,7 +147,7 @@ hcclUniqueId ask(const LaunchEnvironment& launch, Clock::time_point until, doubl
         receive_all(client.get(), &id, sizeof id)) {
       return id;
     }
-    std::this_thread::sleep_for(kRetry);  // rank 0 is not listening yet
+    std::this_thread::sleep_for(kRetry);  // rank 0 may not be listening yet
   }
   throw RunError(text("received no unique id from rank 0 on the socket @", name, " within ",
                       seconds, " s; start all processes on one node, or set HCCL_COMM_ID"));

@@ -75,7 +75,7 @@ const char* first_set(const Environment& environment, const char* const (&names)
 }
 
 // Returns the value of the first variable in `names` that is set. Returns `absent` if none is set,
-// or if the value gives separate counts for several nodes.
+// or if the value lists counts for several nodes. Throws UsageError if the value is not a number.
 int number(const Environment& environment, const char* const (&names)[2], int absent) {
   const char* name = first_set(environment, names);
   if (name == nullptr) return absent;

@@ -13,7 +13,7 @@ struct LaunchEnvironment {
   std::string launcher;  // for messages
   int rank = 0;
   int size = 0;         // 0 if only PMIx provides it
-  int local_rank = -1;  // -1 if unknown
+  int local_rank = -1;  // -1 if unknown, as is local_size
   int local_size = -1;
   std::string job;  // identifies the job; equal in all its processes on this node
 

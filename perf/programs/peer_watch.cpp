@@ -31,8 +31,8 @@ constexpr auto kNoticeGrace = std::chrono::milliseconds(250);
 // has claimed a report is about to write it.
 std::mutex last_report;
 
-// Polls up to two descriptors, ignoring those that are -1. Returns 0 on a time-out, and otherwise 1
-// or 2 for the first descriptor that is ready.
+// Polls up to two descriptors, ignoring those that are -1. Returns 1 if `first` is ready, 2 if only
+// `second` is ready, and 0 on a time-out or an error.
 int poll_two(int first, int second, int timeout_ms) {
   std::array<pollfd, 2> watched{{{first, POLLIN, 0}, {second, POLLIN, 0}}};
   int ready = poll(watched.data(), watched.size(), timeout_ms);
@@ -41,7 +41,7 @@ int poll_two(int first, int second, int timeout_ms) {
   return watched[0].revents != 0 ? 1 : 2;
 }
 
-// Returns the ranks at the beginning of a failure message, for example "rank 3".
+// Returns the part of a failure message before " (", which names ranks, for example "rank 3".
 std::string culprit(const std::string& failure) {
   const std::size_t pid = failure.find(" (");
   return pid == std::string::npos ? failure : failure.substr(0, pid);

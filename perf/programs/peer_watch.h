@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread that runs alongside a process's ranks. Ends the process if a sibling has failed and the
-// library has not reported the failure. Without a supervising parent, also ends the process if the
-// run takes longer than -T.
+// A thread that runs alongside a process's ranks. Ends the process a short time after a sibling has
+// failed or the parent has ended, if the process has not ended by then because the library reported
+// the failure. Without a supervising parent, ends the process if the run takes longer than -T.
 #pragma once
 
 #include "board.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of PMIx that passes a string from rank 0 to the other ranks. libpmix is loaded at run
-// time, so programs also run on machines without it.
+// The part of PMIx that gives the number of processes of the job, and passes a string from rank 0
+// to the other ranks. libpmix is loaded at run time, so programs also run on machines without it.
 #pragma once
 
 #include <cstdint>

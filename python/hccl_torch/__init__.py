@@ -49,8 +49,8 @@ def install_allocator(least_bytes: int = 32768) -> None:
     there is any, which makes training faster even on one rank. Existing tensors stay where they are, so call this
     function first. It has two costs. Freed memory stays cached: up to 1 GiB, or up to the amount in use if that is
     more. ``fork`` copies all memory in use before it returns. File-backed tensors, ``numpy.empty`` and
-    ``share_memory_()`` are not affected. If no emulated device can be acquired, all tensors stay in
-    ordinary memory.
+    ``share_memory_()`` are not affected. If no emulated device can be acquired, or its memory is used up, new tensors
+    are in ordinary memory.
 
     Args:
         least_bytes: the minimum size in bytes; smaller tensors stay in ordinary memory. A second call changes this
@@ -106,7 +106,7 @@ def initialize_distributed_hpu(
     ``WORLD_SIZE``, ``RANK`` and ``LOCAL_RANK`` to the arguments. For an argument that is None, uses the value from Open
     MPI's mpirun, else the variable's old value, else 1, 0 or 0, respectively. Sets ``MASTER_ADDR`` to localhost and
     ``MASTER_PORT`` to 12345 unless they are set. Sets ``ID`` to the rank. Sets ``HLS_MODULE_ID`` to the entry of
-    ``HABANA_VISIBLE_MODULES`` for the local rank, or to the local rank if that variable is not set.
+    ``HABANA_VISIBLE_MODULES`` for the local rank, or to the local rank if that variable lists no numbers.
 
     Returns:
         The number of ranks, this rank, and the local rank.

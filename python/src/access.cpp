@@ -23,8 +23,8 @@ const std::byte* next_page_boundary(const std::byte* at) {
   return at + (kPageBytes - address % kPageBytes) % kPageBytes;
 }
 
-// Returns the longest range from the start of `run` in which every page contains elements, and
-// advances `run` past that range.
+// Returns the longest range from the start of `run` in which every page contains elements. Sets
+// `run` to the first run after that range, or to nullopt if there is none.
 MemoryRange::Run take_range_of_pages(const MemoryRange& memory,
                                      std::optional<MemoryRange::Run>& run) {
   MemoryRange::Run range = *run;

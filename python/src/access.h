@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks the memory that this backend copies from or to, so that unmapped or protected memory
-// causes an error instead of a signal. The library itself checks the memory that it copies. For
-// large messages, this backend checks that memory too; see Issue::must_check().
+// causes an error instead of a signal. The library itself checks the memory that it copies. This
+// backend also checks the memory of large messages, before the call; see Issue::must_check().
 #pragma once
 
 #include <ATen/core/Tensor.h>

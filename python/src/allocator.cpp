@@ -65,7 +65,7 @@ at::Tensor make_tensor(SharedAllocator& allocator, at::IntArrayRef size, at::Sca
                                    type, std::nullopt);
 }
 
-constexpr std::uint8_t kPriority = 100;  // above the default allocator's and the profiler's
+constexpr std::uint8_t kPriority = 100;  // above the default allocator's, which is 0
 
 }  // namespace
 

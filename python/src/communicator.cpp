@@ -17,8 +17,8 @@ namespace hccl_torch {
 namespace {
 
 // Returns the store key for the group's unique id. A launcher's store outlives groups, and group
-// names are reused, so the key contains a generation number: the number of earlier arrivals divided
-// by the group size.
+// names are reused, so the key contains the number of earlier groups of this name: the number of
+// earlier calls, counted in the store, divided by the group size.
 std::string key_of(c10d::Store& store, const std::string& group, int size) {
   const std::string prefix = "hccl_torch/" + group;
   const std::int64_t arrival = store.add(prefix + "/arrivals", 1) - 1;

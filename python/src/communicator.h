@@ -31,10 +31,10 @@ struct GroupIdentity {
 class Communicator {
  public:
   // Joins the group. Rank 0 passes the unique id to the other ranks through `store`. Blocks until
-  // all ranks have joined. Later calls wait for other ranks for at most `timeout`. Throws
-  // c10::DistBackendError.
+  // all ranks have joined. Later calls wait for other ranks for at most `timeout`, or without a
+  // limit if it is 0. Throws c10::DistBackendError, and the store's exceptions.
   Communicator(c10d::Store& store, GroupIdentity identity, std::chrono::milliseconds timeout);
-  // Aborts the communicator if queued work has not run yet. Does not block.
+  // Destroys the communicator, or aborts it if queued work has not run yet. Does not block.
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -58,7 +58,8 @@ class Communicator {
   [[nodiscard]] std::string fault() const;
   [[nodiscard]] bool is_in_forked_child() const noexcept;
   [[nodiscard]] std::chrono::milliseconds timeout() const noexcept { return timeout_; }
-  // Sets the maximum time for which calls wait for other ranks. Throws c10::DistBackendError.
+  // Sets the maximum time for which calls wait for other ranks; 0 means no limit. Throws
+  // c10::DistBackendError.
   void set_timeout(std::chrono::milliseconds timeout);
   // Fails all work of the communicator on every rank, and all later calls. Does not block.
   void abort() noexcept;

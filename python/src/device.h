@@ -38,8 +38,8 @@ struct StreamRange {
   std::uint64_t after = 0;
   std::uint64_t last = 0;
 
-  // Returns whether all of the work has run. Neither blocks nor wakes a thread that could run the
-  // work.
+  // Returns whether all of the work has run. Also returns true if the library no longer knows the
+  // stream. Neither blocks nor wakes a thread that could run the work.
   [[nodiscard]] bool has_run() const noexcept;
   // Blocks until the work has run, but for at most `milliseconds` (HCCL_EMULATION_NO_TIMEOUT for no
   // limit). Returns hcclBusy on a time-out, else the outcome of the work. hcclGetLastErrorMessage()

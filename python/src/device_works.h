@@ -24,7 +24,8 @@ class DeviceWorks {
 
   // Returns whether any unfinished operation uses HPU tensors. Costs one atomic load.
   [[nodiscard]] bool any() const noexcept { return count_.load(std::memory_order_acquire) > 0; }
-  // Returns the operations that use these bytes, except the operations of the group `own`.
+  // Returns the operations that use these bytes, except the operations of the group `own`, which
+  // may be null.
   [[nodiscard]] std::vector<c10::intrusive_ptr<Work>> users_of(const MemoryRange& range,
                                                                const UnfinishedWorks* own);
   // Blocks until the operations that use these bytes have run, then completes them, as

@@ -73,7 +73,8 @@ std::optional<hcclRedOp_t> library_operation(const c10d::ReduceOp& operation, at
   return c10::isComplexType(type) ? find(kComplex, op) : find(kArithmetic, op);
 }
 
-// Returns PREMUL_SUM's factor in the tensor's type, so that the products have that type too.
+// Returns PREMUL_SUM's factor in the tensor's type, so that the products have that type too, or an
+// undefined tensor for other reductions.
 at::Tensor factor_of(const c10d::ReduceOp& operation, at::ScalarType type) {
   if (operation.op_ != c10d::ReduceOp::PREMUL_SUM) return {};
   const auto* const supplement =

@@ -20,8 +20,8 @@ constexpr std::size_t kPage = 4096;
 // The cache may hold this many bytes, or as many as are in use if that is more.
 constexpr std::uint64_t kLeastCache = 1ull << 30;
 
-// Rounds up to one of eight sizes per power of two, so that at most an eighth of the block's pages
-// are unused. The smallest size is one page.
+// Rounds up to one of at most eight sizes per power of two, so that at most an eighth of the
+// block's pages are unused. The smallest size is one page.
 std::size_t block_size(std::size_t bytes) {
   const std::size_t pages = std::max<std::size_t>((bytes + kPage - 1) / kPage, 1);
   const std::size_t step = std::max<std::size_t>(std::bit_ceil(pages) / 16, 1);

@@ -28,10 +28,12 @@ class MemoryPool {
   [[nodiscard]] static MemoryPool& instance();
 
   // Returns a block of at least `bytes` bytes with undefined contents, at an address that is a
-  // multiple of 64. Returns null in a forked child, or if the device has no memory left or cannot
-  // be acquired. If `is_kept`, forked children get a copy of the block.
+  // multiple of 64. Returns null in a forked child and after any failure, for example if the device
+  // has no memory left or cannot be acquired. If `is_kept`, forked children get a copy of the
+  // block.
   [[nodiscard]] void* allocate(std::size_t bytes, bool is_kept) noexcept;
-  // Puts a block into the cache. Returns false if `block` is not a block of the pool.
+  // Puts a block into the cache, or in a forked child, drops the child's copy of the block. Returns
+  // false if `block` is not a block of the pool.
   bool release(void* block) noexcept;
   // Returns whether `address` is within the bounds of all blocks ever made. An address within these
   // bounds may still lie outside every block.

@@ -79,8 +79,9 @@ bool MemoryRange::overlaps(const MemoryRange& other) const noexcept {
   return true;
 }
 
-// Returns true if the runs of the two ranges can never meet. Extends both ranges to infinite
-// sequences of runs with a common period: the greatest common divisor of their periods.
+// Returns true only if the runs of the two ranges cannot meet. Extends both ranges to infinite
+// sequences of runs with a common period: the greatest common divisor of their periods. Returns
+// false if neither range has a period.
 bool MemoryRange::is_apart_by_distance(const MemoryRange& other) const noexcept {
   const std::int64_t common = std::gcd(period_, other.period_);
   if (common == 0) return false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes that the elements of a tensor occupy, without the gaps between them. Two columns of a
-// matrix therefore do not overlap. A range is a run of bytes that repeats at the strides of the
-// dimensions.
+// The bytes that the elements of a tensor occupy, usually without the gaps between them, so that
+// two columns of a matrix do not overlap. A range is a run of bytes that repeats at the strides of
+// the dimensions. If elements overlap or interleave, a run may include gaps.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ class MemoryRange {
   [[nodiscard]] const std::byte* begin() const noexcept { return begin_; }
   [[nodiscard]] const std::byte* end() const noexcept { return end_; }
   // Returns the first run that ends after `from`, without its bytes before `from`. Returns nullopt
-  // if no run ends after `from`. Overlapping elements count as one run.
+  // if no run ends after `from`.
   [[nodiscard]] std::optional<Run> run_from(const std::byte* from) const noexcept;
   // Returns false only if the ranges have no byte in common. For ranges with many runs, may return
   // true even if they have no byte in common.

@@ -33,7 +33,7 @@ class Messages {
     return matcher_.post(tensor, ReceiveMatcher::kAnySource, tag);
   }
 
-  // Returns whether the matcher has receives that have not been queued in the library yet.
+  // Returns whether the matcher has receives that are still waiting for their messages.
   [[nodiscard]] bool has_posted() { return matcher_.has_posted(); }
   // Fails the posted receives that have not been matched with a message. Later posts fail too.
   void stop() { matcher_.stop(); }

@@ -22,8 +22,8 @@ namespace hccl_torch {
 class OperationQueue {
  public:
   explicit OperationQueue(std::shared_ptr<Communicator> communicator);
-  // Aborts the group if any operations have not ended. Releases the operations' tensors, and waits
-  // for running callbacks. Blocks for at most a few seconds.
+  // Aborts the group if any operations have not run. Waits for these operations, then for running
+  // callbacks, for a few seconds each. In a forked child, does nothing.
   ~OperationQueue();
   OperationQueue(const OperationQueue&) = delete;
   OperationQueue& operator=(const OperationQueue&) = delete;
@@ -54,7 +54,7 @@ class OperationQueue {
   // Blocks until the operations have ended. Waits at most `timeout` for operations that consist
   // only of receives. Returns whether all have ended.
   bool await_end(std::chrono::milliseconds timeout) { return unfinished_->await_end(timeout); }
-  // Prevents all further callbacks.
+  // Prevents further callbacks; see Completer::abandon().
   void abandon_callbacks() { completer_->abandon(); }
   // Returns the sequence number of the last operation.
   [[nodiscard]] std::uint64_t sequence() const;
@@ -120,24 +120,25 @@ class Issue {
       work_->throw_failed();
     }
   }
-  // Declares that the operation consists of messages. Call it before input() and output().
+  // Declares that the operation consists of messages, so that input() and output(), which must
+  // follow, check the memory of large tensors.
   void consists_of_messages() { has_messages_ = true; }
   // Send or receive the bytes of a contiguous tensor as one message. Throw c10::DistBackendError.
   void send(const at::Tensor& from, int peer) { send(from, peer, 0); }
   void receive(const at::Tensor& to, int peer) { receive(to, peer, 0); }
   // Do the same with a tag. In a coalescing block, the messages between two ranks match in the
-  // order of their tags.
+  // order of their tags. Outside a block, the tag has no effect.
   void send(const at::Tensor& from, int peer, int tag);
   void receive(const at::Tensor& to, int peer, int tag);
   // Returns a contiguous CPU tensor with the elements of `tensor`. The result lives until the
   // operation has ended. input() and output() throw c10::TypeError unless `tensor` is a dense CPU
-  // or HPU tensor.
+  // or HPU tensor, and c10::ValueError if they find its memory inaccessible.
   [[nodiscard]] at::Tensor input(const at::Tensor& tensor);
   // Returns a contiguous CPU tensor for the operation to write to. Once the operation has ended,
   // `tensor` has the same elements. If `keeps`, the result initially has the elements of `tensor`.
   [[nodiscard]] at::Tensor output(at::Tensor& tensor, bool keeps);
   // Blocks until earlier operations that write to the memory of `tensor` have ended. Call it before
-  // this thread reads the elements.
+  // this thread reads the elements. Throws c10::ValueError if the memory is not readable.
   void await_writers(const at::Tensor& tensor);
   // Blocks until earlier collectives that write to the memory of `tensor` have ended. Call it
   // before this thread stores a message there.
@@ -147,7 +148,7 @@ class Issue {
   // Returns a buffer of `bytes` bytes, which lives until the operation has ended.
   [[nodiscard]] at::Tensor scratch(std::int64_t bytes);
   // Adds tensors to the operation's result. `are_written`: whether a step writes to them. Throws
-  // c10::TypeError, as output() does.
+  // c10::TypeError and c10::ValueError, as output() does.
   void promise(const std::vector<at::Tensor>& tensors, bool are_written);
   // Adds a step. The first thread that notices that the operation has run executes the step.
   void then(std::function<void()> step) { operation().steps.push_back(std::move(step)); }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The c10d backend "hccl". The collective and message methods each queue an operation on a stream
-// and return the operation's Work. Tensors are in CPU memory or on the emulated device. Methods
-// throw c10::DistBackendError for calls that the library refuses, c10::TypeError for unsupported
-// types and reductions, and c10::ValueError for other invalid arguments.
+// The c10d backend "hccl". The collective and message methods each start an operation and return
+// its Work. Tensors are in CPU memory or on the emulated device. Methods throw
+// c10::DistBackendError for calls that the library refuses, c10::TypeError for unsupported types
+// and reductions, and c10::ValueError for other invalid arguments.
 #pragma once
 
 #include "communicator.h"
@@ -31,9 +31,9 @@ class ProcessGroupHccl final : public c10d::Backend {
   ~ProcessGroupHccl() override;
 
   // Blocks until no group's callbacks are running. Call it before the interpreter shuts down. Waits
-  // a few seconds for operations whose futures have been requested, and then aborts the groups
-  // whose operations have not ended. If callbacks still run a few seconds later, prevents further
-  // callbacks and returns.
+  // a few seconds for operations whose futures have been requested. Then aborts the groups in which
+  // such operations have not ended or receives still wait in the matcher. If a group's callbacks
+  // still run a few seconds later, prevents further callbacks, waits once more and gives up.
   static void quiesce_all();
 
   const std::string getBackendName() const override { return "hccl"; }

@@ -10,8 +10,8 @@ namespace hccl_torch {
 
 namespace {
 
-// The maximum time that quiesce_all() waits in all for operations whose futures the program has
-// requested.
+// The maximum time that quiesce_all() waits in all, before it aborts groups, for operations whose
+// futures the program has requested.
 constexpr std::chrono::seconds kExitTimeout{2};
 // The maximum time of each of shutdown()'s two waits for receives, before and after it stops the
 // matcher. The messages may never come.

@@ -17,8 +17,8 @@ namespace hccl_torch {
 
 namespace {
 
-// The maximum duration of one wait for a message, and of one probe. This value limits the time that
-// stop() takes.
+// The maximum duration of one wait for a message, and of one probe. The value is small, so that the
+// threads soon notice stop().
 constexpr std::chrono::milliseconds kProbeTime{50};
 // The pause between two probes while ranks offer messages for which no receive has been posted.
 constexpr std::chrono::milliseconds kPause{1};

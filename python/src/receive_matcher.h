@@ -38,9 +38,10 @@ struct TagHeader {
   static constexpr std::int64_t kWireBytes = 27;
 };
 
-// A receive gets the first matching message that no earlier receive has taken. Messages with a tag
-// that match no posted receive are stored in the matcher; messages without a tag stay with the
-// sender. Threads start on demand. Thread safety: any thread.
+// A receive gets the first matching message that no earlier receive has taken. Messages that match
+// no posted receive are stored in the matcher if they have a tag or come from this rank; messages
+// without a tag from other ranks stay with the sender. Threads start on demand. Thread safety: any
+// thread.
 class ReceiveMatcher {
  public:
   static constexpr int kAnySource = -1;
@@ -55,8 +56,9 @@ class ReceiveMatcher {
   // the sender once the receive has ended. Throws c10::TypeError, c10::ValueError and
   // c10::DistBackendError.
   [[nodiscard]] c10::intrusive_ptr<c10d::Work> post(at::Tensor& tensor, int source, int tag);
-  // Returns whether a receive without a tag from `source` must be posted here. If it were queued in
-  // the library now, it would overtake an earlier receive.
+  // Returns whether a receive without a tag from `source` must be posted here: because `source` is
+  // this rank, or because the receive, if queued in the library now, would overtake an earlier one.
+  // Returns false in a forked child.
   [[nodiscard]] bool must_post(int source);
   // Returns whether any posted receive is still waiting for its message.
   [[nodiscard]] bool has_posted();
@@ -108,7 +110,8 @@ class ReceiveMatcher {
   // Blocks until a receive from any rank is posted or the matcher stops. While waiting, fails the
   // prober's receives whose deadlines have passed.
   void await_turn(Lock& lock);
-  // Probes the library once for a message, and matches the message with a receive.
+  // Probes the library once for a message, and matches the message with a receive. If the probe
+  // fails, fails the receives from any rank.
   void probe_once(Lock& lock);
   // Matches a message that `source` offers with the first suitable receive. Does nothing if a
   // message from `source` is being received, or has been taken since taken_ had the value `before`.
@@ -116,9 +119,11 @@ class ReceiveMatcher {
   bool take_offer(Lock& lock, int source, std::uint64_t bytes, std::uint64_t before);
   // Records that a message from `source` was taken. Marks the source as not busy.
   void release(int source);
-  // Queues an untagged receive in the library, on the stream for messages from `source`.
+  // Queues an untagged receive in the library, on the stream for messages from `source`. Fails the
+  // receive if it cannot be queued.
   void queue_plain(Lock& lock, Receives::iterator receive, int source);
-  // Receives a message with a tag and delivers it. If the message cannot be received, fails `work`.
+  // Receives a message with a tag and passes it to arrive(), whether or not it is for `work`. If
+  // the message cannot be received, fails `work`.
   void read_tagged(Lock& lock, const c10::intrusive_ptr<Work>& work, int source);
   // Delivers a message to the first matching receive. Stores the message if no receive matches.
   void arrive(Lock& lock, Message message);

@@ -19,7 +19,8 @@ namespace hccl_torch {
 
 namespace {
 
-// Returns the tensors' devices, except the CPU, because a future needs this list.
+// Returns the device of the first HPU tensor, or an empty list if all tensors are on the CPU. A
+// future needs this list.
 std::vector<c10::Device> devices_of(const std::vector<at::Tensor>& tensors) {
   for (const at::Tensor& tensor : tensors) {
     if (tensor.defined() && tensor.is_hpu()) return {tensor.device()};

@@ -57,8 +57,8 @@ class Work final : public c10d::Work {
   void add(StreamRange range);
   // Marks the operation as begun. Call it after all calls of the operation have been queued.
   void begin();
-  // Fails a deferred operation that cannot be queued. `reason` becomes part of the error text. The
-  // completer then completes the operation's future.
+  // Fails a deferred operation that cannot be queued. `reason` becomes part of the error text. If
+  // the operation's future has been requested, the completer then completes it.
   void fail(const std::string& reason);
 
   bool isCompleted() override;
@@ -92,15 +92,16 @@ class Work final : public c10d::Work {
   [[nodiscard]] bool conflicts_with(const DeviceUse& use) const;
   // Returns whether the operation has run. Neither blocks nor wakes a thread that could run it.
   [[nodiscard]] bool has_run() const;
-  // Blocks until the operation has run, but for at most `timeout`, and ends it. Returns whether the
-  // operation has run.
+  // Blocks until the operation has run, but for at most `timeout`. If it has run, ends it, as
+  // complete() does, and returns true.
   [[nodiscard]] bool ends_within(std::chrono::milliseconds timeout) noexcept {
     return complete_within(static_cast<std::uint64_t>(timeout.count()));
   }
   [[nodiscard]] bool has_ended() const;
   // Ends an operation that has run, but not the operations before it.
   void end_alone() noexcept;
-  // Blocks until the operation has run, and ends it and the operations before it. Throws nothing.
+  // Blocks until the operation has run, and ends it and the operations before it that have run.
+  // Throws nothing.
   void complete() noexcept;
   // Throws c10::DistBackendError with the text of the library's last error on this thread. The
   // error also names the operation.
@@ -117,7 +118,7 @@ class Work final : public c10d::Work {
   void conclude(std::exception_ptr error) noexcept;
   // Blocks until a deferred operation has begun or failed. Returns false on a time-out.
   [[nodiscard]] bool has_begun_within(std::uint64_t milliseconds);
-  // Blocks until the operation has run, and ends it. Returns false on a time-out.
+  // Does the same as ends_within(), or waits without a limit for HCCL_EMULATION_NO_TIMEOUT.
   [[nodiscard]] bool complete_within(std::uint64_t milliseconds) noexcept;
   [[nodiscard]] std::exception_ptr end(hcclResult_t result) noexcept;
   // Returns the beginning of error texts: the operation's name and identity.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Double binary tree: P. Sanders, J. Speck and J. L. Träff, "Two-tree algorithms for full bandwidth
-// broadcast, reduction and scan", 2009. The channels alternate between two trees, so that each tree
-// carries half of the data. An inner node of one tree is a leaf of the other. A message takes about
-// log2(n) hops up or down a tree. A rank has at most three peers in a tree. An all-reduce cuts the
-// tree's data into `pipeline` chunks, which go up and then down the tree. A rank sends at most
-// three times the tree's data, and receives no more than that.
+// broadcast, reduction and scan", 2009. The channels alternate between two trees, so that with two
+// channels, each tree carries half of the data. Apart from the root, a rank that has children in
+// one tree is a leaf of the other. A message takes about log2(n) hops up or down a tree. A rank has
+// at most three peers in a tree. An all-reduce cuts the tree's data into `pipeline` chunks, which
+// go up and then down the tree. A rank sends at most three times the tree's data, and receives no
+// more than that.
 #include "algorithms/algorithms.h"
 #include "algorithms/binary_tree.h"
 #include "schedule/builder.h"

@@ -30,7 +30,8 @@ void for_runs(const Shape& shape, std::int32_t first, std::int32_t count, Functi
   if (count > until_end) function(0U, chunk_of(first + until_end), chunk_of(count - until_end));
 }
 
-// Returns the number of chunks left to reduce after each step: n, n / 2 rounded up, ... 1.
+// Returns the number of chunks left to reduce before the first step and after each step: n, n / 2
+// rounded up, ... 1.
 std::vector<std::int32_t> sizes_of(std::int32_t rank_count) {
   std::vector<std::int32_t> sizes{rank_count};
   while (sizes.back() > 1) sizes.push_back((sizes.back() + 1) / 2);
@@ -40,9 +41,10 @@ std::vector<std::int32_t> sizes_of(std::int32_t rank_count) {
 // Adds the steps of a reduce-scatter. After a step, the rank still has to reduce the `left` chunks
 // that start at place 0. In the step, the rank sends its other chunks to the rank at distance
 // `left`, and receives as many chunks, which start at place 0, from the rank at distance -left.
-// held(chunk, place, count) returns the span that holds the partial results. If the number of
-// chunks is odd, the step neither sends nor receives the chunk at place `left` - 1. If `keep_odd`,
-// the first step copies this chunk from the input to the partial results.
+// held(chunk, place, count) returns the span that holds the partial results; the last step writes
+// to `result`. If the number of chunks before the step is odd, the step neither sends nor receives
+// the chunk at place `left` - 1. If `keep_odd`, the first step copies this chunk from the input to
+// the partial results.
 template <class Held>
 void halve(ScheduleBuilder& builder, const Shape& shape, Held held, const Span& result,
            bool keep_odd) {

@@ -14,7 +14,7 @@ struct RankGroup {
 
 // Adds the receives that set `into` to the reduction of `own` and the data of the group's other
 // ranks. `same_memory`: whether `own` and `into` are the same memory. If so, the partial result of
-// the lower ranks is kept in scratch, from slot 0 onwards.
+// several lower ranks is kept in scratch, from slot 0 onwards.
 void receive_in_rank_order(schedule::ScheduleBuilder& builder, std::int32_t rank,
                            const RankGroup& group, const schedule::Span& into,
                            const schedule::Span& own, bool same_memory);

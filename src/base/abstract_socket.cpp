@@ -41,7 +41,8 @@ bool ask(const FileDescriptor& netlink) noexcept {
   return send(netlink.get(), &request, sizeof(request), 0) == static_cast<ssize_t>(sizeof(request));
 }
 
-// Returns the owner of the socket that `message` describes, or nothing if its name is not `name`.
+// Returns the owner of the socket that `message` describes. Returns nothing if the socket's name is
+// not `name`, or if `message` does not contain the owner.
 std::optional<uid_t> user_in(std::span<const std::byte> message, std::string_view name) noexcept {
   std::optional<uid_t> user;
   bool named = false;

@@ -26,8 +26,8 @@ namespace hccl {
 [[nodiscard]] FileDescriptor listen_on_abstract(std::string_view name);
 
 // Returns the user whose socket is bound to the name, even if that socket does not listen. Returns
-// nothing if no socket in this network namespace has the name, or if the kernel does not report the
-// owner (before Linux 5.3, or without unix_diag).
+// nothing if no socket in this network namespace has the name, or if the owner cannot be determined
+// (for example before Linux 5.3, or without unix_diag).
 [[nodiscard]] std::optional<uid_t> user_of_abstract_socket(std::string_view name) noexcept;
 
 }  // namespace hccl

@@ -83,6 +83,9 @@ extern constinit std::atomic<bool> blocking_calls;
 // synConfigurationSet stored, else the value in the environment, else the default. Returns nothing
 // for an unknown key.
 [[nodiscard]] std::optional<std::string> configuration_value(const std::string& key);
+// Stores a value that overrides the environment; an empty value removes the stored one. If a
+// configuration is in force, puts the changed one in force. Throws like parse_environment() and
+// configure_log(), and then stores nothing.
 void set_configuration_value(const std::string& key, const std::string& value);
 
 // Returns the names of the unknown HCCL_* environment variables (see is_known_variable()), quoted

@@ -9,8 +9,9 @@
 
 namespace hccl {
 
-// Thrown by all code below the C API. A guard in the C API converts the exception to its result
-// code. The text names the rank, the peer and the host, if known, and one remedy.
+// The exception of the C API and of all code below it. A guard in the C API converts the exception
+// to its result code. The text names the cause and, where this helps, the rank, the peer, the host
+// and a remedy.
 class Error : public std::runtime_error {
  public:
   Error(hcclResult_t code, const std::string& message) : std::runtime_error(message), code_(code) {}

@@ -25,8 +25,8 @@ struct Interface {
 // interface if none has the local address.
 [[nodiscard]] std::string connection_text(const Address& local, const Address& remote);
 
-// Returns whether the interface is a bridge or tunnel for containers or virtual machines, which
-// other hosts cannot reach.
+// Returns whether the interface's name (and if it begins with "veth", also the address) shows that
+// the interface serves containers or virtual machines. Other hosts cannot reach such an interface.
 [[nodiscard]] bool is_virtual(const Interface& candidate);
 
 // Returns whether the interface's name starts with one of the comma-separated `prefixes`.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Logging to stderr or HCCL_DEBUG_FILE, never to stdout. Each line is a single write, so lines from
-// different ranks are not interleaved.
+// Logging to stderr or HCCL_DEBUG_FILE, never to stdout. Each line is a single write, to keep lines
+// from different ranks apart.
 #pragma once
 
 #include "base/config.h"

@@ -17,16 +17,17 @@ namespace hccl {
 // Returns the inode of this process's pid namespace, or 0 if /proc does not show it.
 [[nodiscard]] std::uint64_t own_pid_namespace();
 
-// Returns a pidfd for the process, or an invalid descriptor with errno set if the process has
-// exited or the kernel lacks pidfd_open.
+// Returns a pidfd for the process. On failure, for example if the process has exited or the kernel
+// lacks pidfd_open, returns an invalid descriptor with errno set.
 [[nodiscard]] FileDescriptor open_process(pid_t pid) noexcept;
 
-// Returns a pidfd for the process at the other end of a connected unix socket, or an invalid
-// descriptor if that process has exited. If the kernel has SO_PEERPIDFD, works across pid
-// namespaces.
+// Returns a pidfd for the process at the other end of a connected unix socket. Returns an invalid
+// descriptor if that process has exited, if the kernel can create no pidfd, or if the kernel lacks
+// SO_PEERPIDFD and the process has no pid in this pid namespace.
 [[nodiscard]] FileDescriptor peer_process(int unix_socket) noexcept;
 
-// Returns the credentials that the peer's process had when the socket was connected.
+// Returns the credentials that the peer's process had when it called connect(), listen() or
+// socketpair(), or nothing on failure.
 [[nodiscard]] std::optional<ucred> peer_credentials(int unix_socket) noexcept;
 [[nodiscard]] std::optional<uid_t> peer_user(int unix_socket) noexcept;
 

@@ -56,10 +56,10 @@ void enter_forked_child() {
 
 int registration_error = ENOMEM;  // until the registration has succeeded
 
-// Registers the fork handlers when the library is loaded, before the program and the libraries that
-// use hccl can register theirs. Prepare handlers run in reverse order of registration; parent and
-// child handlers run in order of registration. Therefore the program's handlers run only while the
-// library is not locked, and may call the library.
+// Registers the fork handlers when the library is loaded. Prepare handlers run in reverse order of
+// registration; parent and child handlers run in order of registration. Therefore handlers that are
+// registered later, like those of a program that is linked with hccl, run only while the library is
+// not locked, and may call the library.
 [[gnu::constructor]] void register_fork_handlers() {
   registration_error = pthread_atfork(prepare_fork, resume_parent, enter_forked_child);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes consecutive ranks as ranges. Truncates a list after 32 ranges.
+// Writes three or more consecutive ranks as a range. Truncates a list after 32 runs of consecutive
+// ranks.
 #include "base/rank_text.h"
 
 #include "base/text.h"

@@ -217,8 +217,8 @@ constexpr std::array kForeignKeys{
     ForeignKey{"HCL_FABRIC_FLUSH", "1"},
 };
 
-// HCCL_* variables of hccl_demo and of the PyTorch backend, and obsolete ones that old programs
-// still set. A trailing * matches any suffix.
+// HCCL_* variables of hccl_demo and of this project's Python packages, and obsolete ones that old
+// programs still set. A trailing * matches any suffix.
 constexpr std::array<std::string_view, 19> kOthersVariables{
     "HCCL_RANK",
     "HCCL_NRANKS",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a thread waits for another thread. The waiting thread first pauses and then yields, each a
-// limited number of times (the ladder), and then sleeps on a futex. No thread spins without a
-// limit, because ranks may outnumber cores.
+// limited number of times (the ladder), and then sleeps on a futex. The ladder is limited, because
+// ranks may outnumber cores.
 #pragma once
 
 #include <atomic>

@@ -12,8 +12,8 @@ namespace hccl::bootstrap {
 // Parses "address:port", split at the last colon. Returns at most kMostAddresses addresses with
 // that port, IPv4 before IPv6. The address may be a host name, an IPv4 address, or an IPv6 address
 // with or without brackets. Blocks while a name is resolved, for at most HCCL_INIT_TIMEOUT. Throws
-// Error(hcclSocketError) if no name server answers in time, and Error(hcclInvalidArgument) for an
-// address that cannot be parsed or resolved.
+// Error(hcclSocketError) if no name server answers in time, and Error(hcclInvalidArgument) if the
+// text cannot be parsed or the address cannot be resolved.
 [[nodiscard]] std::vector<Address> parse_comm_id(const std::string& comm_id);
 
 }  // namespace hccl::bootstrap

@@ -23,7 +23,7 @@ class ReservedPost {
 };
 
 // Thread safety: any thread may call any member, even during process exit, when tasks no longer
-// run.
+// run. In a forked child, stop() and post() do nothing.
 class ControlThread {
  public:
   // Returns the only instance, which is never destroyed, so that destructors of other objects can

@@ -114,7 +114,8 @@ void DescriptorWait::when_writable(std::function<void()> call) {
                                 });
 }
 
-// A second call does not write to the state, because a cancelled handler may be reading it.
+// A second call, such as a destructor's on another thread, does not write to the state, because a
+// cancelled handler may be reading it.
 void DescriptorWait::close() noexcept {
   if (!state_->is_watching) return;
   state_->is_watching = false;

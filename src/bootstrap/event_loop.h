@@ -15,7 +15,8 @@ class io_context;
 namespace hccl::bootstrap {
 
 // The control thread runs one loop for the lifetime of the process. A joining rank runs its own
-// loop in the joining thread. Only the thread that runs a loop may use the loop's timers and waits.
+// loop in the joining thread. Only the thread that runs a loop may start or cancel the loop's
+// timers and waits.
 class EventLoop {
  public:
   EventLoop();

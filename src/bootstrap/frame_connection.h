@@ -82,20 +82,23 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   void send(FrameType type, std::span<const std::byte> payload, const Digest& digest);
   // Sends a frame without an authentication code, even after authenticate().
   void send_openly(FrameType type, std::span<const std::byte> payload);
-  // Retries a send that failed because the kernel had no memory. Blocks for up to 63 ms: call it
-  // only if the process might exit before the event loop could retry.
+  // Retries a send that failed because the kernel was short of memory or had too many descriptors
+  // in flight. Blocks for up to 63 ms: call it only if the process might exit before the event loop
+  // could retry.
   void insist();
   [[nodiscard]] bool has_unsent() const { return !unsent_.empty(); }
 
-  // Returns true if no further frame will arrive: the connection has failed, or the peer has closed
-  // it, violated the protocol or sent a forged frame.
+  // Returns true if the connection has ended: it has failed, or the peer has closed it, violated
+  // the protocol or sent a forged frame. receive() may still return frames that arrived before the
+  // end.
   [[nodiscard]] bool ended() const { return ended_; }
   // Returns the reason for the end, as a predicate with the peer as its subject.
   [[nodiscard]] const std::string& why() const { return why_; }
-  // Returns whether the peer sent bytes that hccl never sends.
+  // Returns whether the peer violated the protocol or sent a frame with a wrong authentication
+  // code.
   [[nodiscard]] bool broke_rules() const { return broke_rules_; }
-  // Returns whether a frame had a wrong authentication code: the peer does not know the key, or
-  // someone on the path has changed the frame. The connection can still send.
+  // Returns whether a frame had a wrong authentication code or none: the peer does not know the
+  // key, or someone on the path has changed the frame. The connection can still send.
   [[nodiscard]] bool forged() const { return forged_; }
 
   // Enables keep-alives, which detect within ten seconds that the peer's host can no longer be
@@ -104,7 +107,7 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   // Removes the owner, sends queued frames for at most a second, then closes the connection and
   // calls done(). Does not block.
   void finish(std::function<void()> done = nullptr);
-  // Removes the owner and closes the connection.
+  // Removes the owner, discards unsent frames and closes the connection.
   void close();
   // Detaches the connection from its loop. Call it only if has_unsent() is false. The object is
   // unusable afterwards.
@@ -135,7 +138,7 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   Limits limits_;
   Ends ends_;
   DescriptorWait wait_;
-  std::optional<LoopTimer> retry_;  // repeats a write for which the kernel had no memory
+  std::optional<LoopTimer> retry_;  // repeats a write that a shortage in the kernel prevented
   std::optional<LoopTimer> patience_;
   Owner* owner_ = nullptr;
   std::optional<FrameSeal> seal_;

@@ -28,7 +28,7 @@ class FrameSeal {
   // Returns the code of the next frame that this end sends.
   [[nodiscard]] Digest next_code(FrameType type, const Digest& payload);
   // Checks and removes the code of the next frame that this end receives. Returns false if the code
-  // is wrong.
+  // is wrong or missing.
   [[nodiscard]] bool open(Frame& frame);
 
  private:

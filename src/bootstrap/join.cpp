@@ -18,8 +18,9 @@
 namespace hccl::bootstrap {
 namespace {
 
-// In the server's process, a failed join() waits at most this long before it throws. The process
-// may exit after that, so ranks that are still starting must receive the failure first.
+// In the server's process, a join() that fails with a code other than hcclInternalError waits at
+// most this long before it throws. The process may exit after that, so ranks that are still
+// starting must receive the failure first.
 constexpr std::chrono::milliseconds kFarewell{400};
 
 void validate(int size, int rank, const Contribution& mine) {

@@ -14,12 +14,13 @@
 namespace hccl::bootstrap {
 
 // Creates the memory segment that the `ranks` ranks of a node share. Called on the lowest rank of
-// each node.
+// each node, unless the communicator has only one rank.
 using MakeControl = std::function<FileDescriptor(int ranks)>;
 
-// Joins the communicator of `size` ranks that `id` names. Blocks until all ranks have joined.
-// Throws Error if the deadline passes (the text names the missing ranks, if the server answers), a
-// rank's process exits, two processes claim the same rank, or the ranks pass different sizes.
+// Joins the communicator of `size` ranks that `id` names. Blocks until all ranks have joined and
+// exchanged their data. Throws Error if the deadline passes (the text names the missing ranks, if
+// the server answers), or if this or another rank cannot join for any other reason: for example, a
+// process exits, two processes claim the same rank, or the ranks pass different sizes.
 [[nodiscard]] RankTable join(const hcclUniqueId& id, int size, int rank, Contribution mine,
                              const MakeControl& make_control, Deadline deadline);
 

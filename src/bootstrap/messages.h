@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages of the rendezvous, of the exchange on a node and of control links. Each has a
-// struct, a list of fields and the bounds of these fields.
+// The messages of the rendezvous, of the exchange on a node and of control links: their structs,
+// fields and bounds.
 #pragma once
 
 #include "base/address.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// While ranks wait for others to join, schedules at most two reports of the missing ranks. The
-// first comes after at most 5 s, to show early which ranks were never started. The second comes
-// after HCCL_HANG_REPORT.
+// While ranks wait for others to join, schedules at most two reports of the missing ranks: one
+// after 5 s, to show early which ranks were never started, and one after HCCL_HANG_REPORT. If
+// HCCL_HANG_REPORT is not longer than 5 s, there is only the second report.
 #pragma once
 
 #include <algorithm>

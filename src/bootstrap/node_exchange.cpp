@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks send their contributions to the leader. The leader sends all contributions, and then the
-// shared segment, to every rank. The root server runs the final barrier, because it detects the
-// exit of ranks.
+// shared segment, to every other rank of the node. The root server runs the final barrier, because
+// it detects the exit of ranks.
 #include "bootstrap/node_exchange.h"
 
 #include "base/errno_advice.h"

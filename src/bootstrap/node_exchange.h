@@ -60,7 +60,7 @@ class NodeExchange final : private PendingConnections::Owner {
   // to the leader.
   std::vector<std::shared_ptr<FrameConnection>> connections_;
   std::vector<bool>
-      present_;  // by rank: the rank's entry has arrived, or the rank is on another node
+      present_;  // by rank: the rank's data has arrived, or the rank is on another node
   int ranks_here_ = 0;
   RankTable rank_table_;
 };

@@ -128,10 +128,10 @@ void PendingConnections::add(FrameConnection::Detached connection) {
   on_activity(*added);
 }
 
-// Drops the oldest connection without an opening, because a rank sends its opening immediately. If
-// all have sent one, but more than half of the connections come from one host, drops that host's
-// oldest, so that a flood from one host does not displace ranks of other hosts. Otherwise drops the
-// oldest connection.
+// Drops the oldest connection that has sent no opening message, because a rank sends it
+// immediately. If all have sent one, but more than half of the connections come from one host,
+// drops that host's oldest, so that a flood from one host does not displace ranks of other hosts.
+// Otherwise drops the oldest connection. Returns false if there is no connection.
 bool PendingConnections::drop_one(const std::string& why) {
   if (pending_.empty()) return false;
   const auto count_from_host = [&](const Pending& one) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The accepted connections that have not authenticated yet, from ranks or from unknown peers that
-// have found the port. Limits their number and lifetime, and logs rejections.
+// have found the listening socket. Limits their number and lifetime, and logs rejections.
 #pragma once
 
 #include "base/address.h"
@@ -76,7 +76,8 @@ class PendingConnections final : private FrameConnection::Owner {
   void add(FrameConnection::Detached connection);
   // Removes a pending connection and returns it.
   [[nodiscard]] std::shared_ptr<FrameConnection> take(Pending& pending);
-  // Closes the connection, and logs the rejection. `why`: see RejectionLog::report().
+  // Removes and closes a pending connection, and logs the rejection. `why`: see
+  // RejectionLog::report().
   void reject(Pending& pending, const std::string& why);
   [[nodiscard]] RejectionLog& rejections() { return rejections_; }
   void close_all();

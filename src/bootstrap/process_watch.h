@@ -9,9 +9,9 @@
 
 namespace hccl::bootstrap {
 
-// Calls on_exit() once, on the control thread, after the process of `pidfd` has exited. Destroying
-// the watch cancels the call. The destructor blocks until a callback in progress has returned,
-// unless it runs within that callback.
+// Calls on_exit() once, on the control thread, after the process of `pidfd` has exited; never calls
+// it if `pidfd` is invalid or cannot be watched. Destroying the watch cancels the call. The
+// destructor blocks until a callback in progress has returned, unless it runs within that callback.
 class ProcessWatch {
  public:
   ProcessWatch() = default;

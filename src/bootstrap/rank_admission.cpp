@@ -32,8 +32,8 @@ constexpr const char* kUnreadableHello =
 
 // Returns the maximum number of pending connections. This number is small, because other parts of
 // the process need descriptors too, and because the kernel makes the thread wait for an RCU grace
-// period (10 ms on a busy machine) whenever the number of descriptors first exceeds 64, 128, 256,
-// ...
+// period (10 ms on a busy machine) whenever the number of descriptors first exceeds 64 or a higher
+// power of two.
 std::size_t most_pending() {
   constexpr std::size_t kLeast = 8;
   constexpr std::size_t kMost = 64;

@@ -43,8 +43,8 @@ class RankAdmission final : private PendingConnections::Owner {
   // Sends the rank the reason why it may not join, and closes the connection. `is_logged`: whether
   // to log this as a rejection.
   void refuse(Pending& pending, const Failure& failure, bool is_logged);
-  // Returns whether the identity of the other end is unverified: neither a key nor the kernel
-  // confirms it.
+  // Returns whether the identity of the other end is unverified: there is no key, and the other end
+  // is on another machine, whose users this kernel does not know.
   [[nodiscard]] bool is_taken_at_its_word(const FrameConnection& connection) const;
 
  private:

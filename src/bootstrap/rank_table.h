@@ -24,12 +24,13 @@ struct Contribution {
   std::vector<std::byte> blob;
   FileDescriptor memory;
   // Returns the bytes to announce to the ranks of all nodes, at most kMostAnnounced. The argument
-  // is the communicator's secret. Called once if there are several nodes or announces_always is
-  // set, and otherwise never.
+  // is the communicator's secret. Called once if there are several nodes, or if announces_always is
+  // set and there are several ranks; otherwise never.
   std::function<std::vector<std::byte>(const Secret&)> announce;
   bool announces_always = false;
-  // Called with the contributions of this node's ranks, before this rank reports that it is ready.
-  // May throw Error to reject them; initialisation then fails on all ranks.
+  // Called with the contributions of this node's ranks, before this rank reports that it is ready;
+  // not called if the communicator has only one rank. May throw Error to reject the contributions;
+  // initialisation then fails on all ranks.
   std::function<void(const RankTable&)> inspect;
 };
 

@@ -16,8 +16,9 @@ class Rendezvous {
  public:
   enum class Phase { gathering, exchanging, complete, failed };
 
-  // Admits the rank, or returns the reason for a refusal. A reason that concerns all ranks, such as
-  // different sizes, also fails the rendezvous. `address`: the address from which the hello came.
+  // Admits the rank, or returns the reason for a refusal. If the ranks pass different sizes, also
+  // fails the rendezvous, because that concerns all ranks. `address`: the address from which the
+  // hello came.
   [[nodiscard]] std::optional<Failure> admit(const Hello& hello, const std::string& address);
 
   // Moves from `gathering` to `exchanging` when the last rank has joined, and from `exchanging` to
@@ -25,8 +26,8 @@ class Rendezvous {
   void advance();
   void set_ready(int rank, Bytes announced);
 
-  // These functions fail the rendezvous. Only the first failure is kept, because later failures are
-  // its consequences.
+  // These functions fail the rendezvous, unless it is over: only the first failure is kept, because
+  // later failures are its consequences.
   void fail(const Failure& failure);
   void rank_exited(int rank);
   void rank_left(int rank, const Failure& own);
@@ -47,7 +48,8 @@ class Rendezvous {
   [[nodiscard]] bool all_announced() const;
   // Returns the announcements that the ranks made when they were ready, in rank order.
   [[nodiscard]] std::vector<Bytes> announced() const;
-  // Returns a clause that names the missing ranks: "ranks 3,5 have not joined".
+  // Returns a clause that names the ranks for which the others wait, such as "ranks 3,5 have not
+  // joined".
   [[nodiscard]] std::string waited_for() const;
   // Returns a description of the ranks: "rank 3 (pid 41, host a)" or "ranks 4-7 (host b)".
   [[nodiscard]] std::string describe_ranks(const std::vector<int>& ranks) const;

@@ -149,8 +149,8 @@ void RendezvousClient::leave(const Failure& own) {
   flush_last_words();
 }
 
-// Blocks until the queued frames have been sent, but for at most kFlushPatience. No later call
-// would send them.
+// Blocks until the queued frames have been sent, but for at most kFlushPatience. After leave(), no
+// later call would send them.
 void RendezvousClient::flush_last_words() {
   const Deadline patience = Deadline::after(kFlushPatience);
   while (connection_->has_unsent() && !patience.expired()) loop_.run_one(patience);

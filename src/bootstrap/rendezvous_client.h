@@ -22,8 +22,9 @@
 namespace hccl::bootstrap {
 
 // Runs its own event loop in the calling thread, because receiving messages through the control
-// thread would cost two context switches per message. Every member that waits for the server throws
-// Error if the deadline passes, the server reports a failure, or the server's process exits.
+// thread would cost two context switches per message. After join(), every member that waits for the
+// server throws Error if the deadline passes, the server reports a failure or violates the
+// protocol, or the server's process exits.
 class RendezvousClient {
  public:
   // Throws Error(hcclSystemError).
@@ -32,7 +33,9 @@ class RendezvousClient {
   // Connects to the server and joins: see ServerSearch::run(), which calls before_attempt().
   void join(const std::function<std::string()>& before_attempt);
   // Joins over an existing connection. Returns false if the connection ends before the server has
-  // answered. Only tests pass a nonce, because a server must never receive the same nonce twice.
+  // answered or, without a key, before the kernel could report the server's user. Throws Error if
+  // the server refuses this rank. Only tests pass a nonce, because a server must never receive the
+  // same nonce twice.
   [[nodiscard]] bool join_over(FileDescriptor socket, const Secret& nonce = random_secret());
   // Blocks until all ranks have joined.
   [[nodiscard]] Table wait_for_table();
@@ -41,15 +44,16 @@ class RendezvousClient {
   [[nodiscard]] std::vector<Bytes> finish(const Bytes& announced);
   // Returns the connection, for a ControlLink. Call it after finish().
   [[nodiscard]] LinkSocket release();
-  // Leaves the rendezvous because of this rank's own error, and reports the reason to the other
-  // ranks.
+  // Leaves the rendezvous because of this rank's own error, and reports the reason to the server,
+  // which tells the other ranks. Blocks for at most 100 ms.
   void leave(const Failure& own);
 
   // Blocks until the loop has handled an event, but for at most `limit`. Used by callers that wait
   // on the loop for events of their own.
   void wait(Deadline::Duration limit = std::chrono::hours(24));
-  // Waits at most a second for the server to report which rank is lost. Throws the reported
-  // failure, or `otherwise` if no report comes. For callers that have noticed that a rank is lost.
+  // Waits at most a second for the server to report a failure of the rendezvous. Throws the
+  // reported failure, or `otherwise` if no report comes. For callers that have noticed that a rank
+  // is lost or that the deadline has passed.
   [[noreturn]] void wait_for_verdict(const Failure& otherwise);
   [[nodiscard]] EventLoop& loop() { return loop_; }
 

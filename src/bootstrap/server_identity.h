@@ -27,12 +27,13 @@ struct ServerIdentity {
   [[nodiscard]] std::string description() const;
   // For a fixed address on this machine, asks the kernel which user owns the server's end of the
   // connection. Throws Error(hcclSocketError) if that user is not this process's user. Returns
-  // `known` if the users are the same, `none` if no process owns that end, and `unknown` if the
-  // kernel is not asked or does not answer.
+  // `known` if the users are the same, `unknown` if the kernel is not asked, and otherwise what
+  // tcp_peer_owner() returns: `none` or `unknown`.
   [[nodiscard]] SocketOwner::Knowledge check_user(int socket) const;
 
-  // Each throws Error(hcclSocketError) for a server that violates the protocol.
+  // Throws Error(hcclSocketError) for a peer that lacks the secret or is not an hccl server.
   [[noreturn]] void throw_unknown_peer(const FrameConnection& connection) const;
+  // Throws Error(hcclSocketError) for a server that violates the protocol.
   [[noreturn]] void throw_protocol_error() const;
   // Throws the reason that the server gives for refusing this rank.
   [[noreturn]] void throw_refusal(const Frame& frame) const;

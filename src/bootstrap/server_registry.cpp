@@ -37,8 +37,8 @@ UniqueId fixed_id(const std::string& comm_id) {
   return id;
 }
 
-// Listens on the first usable address of the id. On failure, sets errno to the last error other
-// than EADDRNOTAVAIL, or to EADDRNOTAVAIL if there was no other.
+// Listens on the first usable address of the id. On failure, returns an invalid descriptor, and
+// sets errno to the last error other than EADDRNOTAVAIL, or to EADDRNOTAVAIL if there was no other.
 FileDescriptor listen_on_any(const UniqueId& id) {
   int why = EADDRNOTAVAIL;
   for (const Address& address : id.addresses) {
@@ -177,7 +177,7 @@ void retire_unique_id(const hcclUniqueId& id) noexcept {
   try {
     ServerRegistry::instance().retire(decode(id));
   } catch (const std::exception&) {
-    // The id is not one of this library's, so there is no server to stop.
+    // The id is not one of this library's, so there is no server to stop; or no memory is left.
     return;
   }
 }

@@ -24,19 +24,21 @@ class ServerRegistry {
   [[nodiscard]] static ServerRegistry& instance();
 
   // Starts a server and returns its id. For the first id of the process, the server listens on
-  // HCCL_COMM_ID, if set; otherwise, it listens on a free port of the chosen interface. Throws
-  // Error.
+  // HCCL_COMM_ID, if set; otherwise, it listens on a free port of the chosen interface. Blocks
+  // while the host name in HCCL_COMM_ID is resolved, and for up to 2 s while its port is in use.
+  // Throws Error.
   [[nodiscard]] UniqueId create();
   // Starts the server of a fixed address, unless this process already runs it. Returns an empty
-  // text on success, and otherwise the reason for the failure. The failure does not matter if
-  // another process runs the server.
+  // text on success, and otherwise the reason why this process cannot listen on the address, which
+  // does not matter if another process runs the server. Throws Error for any other failure.
   [[nodiscard]] std::string create_if_absent(const UniqueId& id);
   [[nodiscard]] std::shared_ptr<RootServer> find(const UniqueId& id);
   void retire(const UniqueId& id);
 
-  // Decodes the id, and applies the rules of HCCL_COMM_ID. Throws Error.
+  // Does the work of resolve_unique_id(), but returns the decoded id.
   [[nodiscard]] UniqueId resolve(const hcclUniqueId& id);
-  // Records that the first communicator is complete: from now on, empty ids are rejected.
+  // If the id has a fixed address, records that the first communicator is complete: from now on,
+  // empty ids are rejected.
   void note_joined(const UniqueId& id);
 
  private:
@@ -64,9 +66,10 @@ void retire_unique_id(const hcclUniqueId& id) noexcept;
 void abandon_unique_id(const hcclUniqueId& id, const std::string& why) noexcept;
 
 // Returns the id with which a rank joins: `id` itself or, for the first communicator of the
-// process, the address in HCCL_COMM_ID. The first call is assumed to be for the first communicator.
-// Throws Error(hcclInvalidArgument) if neither is usable, and Error(hcclSocketError) if no name
-// server answers in time.
+// process, the address in HCCL_COMM_ID. The first call is assumed to be for the first communicator,
+// and so is every call with an empty id until that communicator is complete. Blocks while a host
+// name is resolved. Throws Error(hcclInvalidArgument) if the id or address is not usable, and
+// Error(hcclSocketError) if no name server answers in time.
 [[nodiscard]] hcclUniqueId resolve_unique_id(const hcclUniqueId& id);
 
 }  // namespace hccl::bootstrap

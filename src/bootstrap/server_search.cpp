@@ -89,7 +89,8 @@ ServerSearch::Attempt ServerSearch::try_address(const Address& address,
   return join(std::move(socket)) ? Attempt::joined : Attempt::dropped;
 }
 
-// Waits until the connection attempt has finished. Returns its errno, or 0.
+// Waits until the connection attempt has finished, but for at most kConnectLimit. Returns 0 if the
+// attempt has succeeded, and otherwise an errno.
 int ServerSearch::await_connection(const FileDescriptor& socket) {
   DescriptorWait wait(loop_);
   if (const int error = wait.watch(socket.get()); error != 0) return error;

@@ -25,7 +25,8 @@ class ServerSearch {
   // Connects to the addresses in turn until join() returns true for a connection. Calls
   // before_attempt() before each round. Blocks at most until the deadline, and then throws
   // Error(hcclInternalError), which contains the last text that before_attempt() has returned.
-  // Throws Error(hcclSystemError) if the server of an id with a secret has ended.
+  // Throws Error(hcclSystemError) if no socket can be created, or if the server of an id with a
+  // secret has ended.
   void run(const std::function<std::string()>& before_attempt,
            const std::function<bool(FileDescriptor)>& join);
   // Throws Error(hcclInternalError) after the deadline. When a report is due, logs that no server

@@ -45,8 +45,9 @@ void check_file(const std::string& path, const FileDescriptor& file) {
   if ((status.st_mode & kOthers) != 0) refuse_file(path, "is open to other users; chmod it to 600");
 }
 
-// Returns the contents of the file, truncated to kLongestSecret + 1 bytes. Reads until the end of
-// the file, because some files (in /proc) report a size of 0 and are read in several pieces.
+// Returns the contents of the file, or its first kLongestSecret + 1 bytes if it is longer. Does not
+// rely on the size that fstat() reports, because some files (in /proc) report a size of 0 and are
+// read in several pieces.
 std::string read_start(const std::string& path, const FileDescriptor& file) {
   std::array<char, kLongestSecret + 1> buffer{};
   std::size_t length = 0;

@@ -21,8 +21,9 @@ struct SocketOwner {
 // addresses it uses.
 [[nodiscard]] bool peer_is_local(int socket) noexcept;
 
-// Returns the owner of the peer's end of a TCP connection. Returns `none` if this process lacks
-// descriptors or memory for the query, because an attacker may have exhausted them.
+// Returns the owner of the peer's end of a TCP connection. Also returns `none` if this process
+// lacks descriptors or memory for the query: an attacker may have exhausted them to hide who owns
+// that end.
 [[nodiscard]] SocketOwner tcp_peer_owner(int socket) noexcept;
 
 }  // namespace hccl::bootstrap

@@ -15,7 +15,7 @@ namespace {
 // The time from an inquiry to the first verdict. Every running rank answers immediately, with one
 // answer for each call in which it waits. If all ranks have answered and their calls do not match,
 // the server waits only kForFurtherAnswers more, for the answers of other streams. If a rank has
-// not answered in time, the first verdict names it. At most kForAnswers later, a second verdict
+// not answered in time, the first verdict may blame it. At most kForAnswers later, a second verdict
 // replaces the first, because a rank that was only short of CPU time may have answered by then.
 constexpr std::chrono::milliseconds kForAnswers{400};
 constexpr std::chrono::milliseconds kForFurtherAnswers{20};

@@ -25,8 +25,8 @@ class StallJudge {
 
   // Processes a rank's report that its call `waiting` does not complete.
   void on_stuck(int rank, Waiting waiting);
-  // Processes an answer to the inquiry. A rank first reports the calls that it has completed, then
-  // its current call.
+  // Processes an answer to the inquiry. A rank first reports the last collectives that it has
+  // completed, then its calls in progress, or that it has none.
   void on_answer(int rank, Waiting waiting);
   // Cancels the pending verdict.
   void stop() { judgement_.cancel(); }

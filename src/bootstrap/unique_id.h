@@ -19,7 +19,7 @@ inline constexpr std::size_t kMostAddresses = 8;  // per id
 
 struct UniqueId {
   // with_secret: created by hcclGetUniqueId; its server listens on a port of its own.
-  // fixed_address: created from HCCL_COMM_ID; all ranks know the address in advance, so the id
+  // fixed_address: created from HCCL_COMM_ID. Each rank may create such an id on its own, so the id
   // carries no secret.
   enum class Kind : std::uint8_t { with_secret = 1, fixed_address = 2 };
 
@@ -27,7 +27,7 @@ struct UniqueId {
   Secret secret{};
   std::vector<Address> addresses;  // ranks try them in this order
 
-  // Returns a text that identifies the id's server.
+  // Returns a string of bytes, not always printable, that identifies the id's server.
   [[nodiscard]] std::string key() const;
 };
 

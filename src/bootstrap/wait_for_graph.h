@@ -58,8 +58,8 @@ class WaitForGraph {
   [[nodiscard]] std::set<int> reached_from(int asker) const;
   // Returns whether the rank waits at the position and its program can make no other call.
   [[nodiscard]] bool is_held_at(int rank, const std::string& position) const;
-  // Returns the calls of all ranks at the position: "rank 0 all_reduce(8, float, sum), ranks 1-3
-  // barrier()".
+  // Returns the calls in progress at the position, with their ranks: "rank 0 all_reduce(8, float,
+  // sum), ranks 1-3 barrier()".
   [[nodiscard]] std::string calls_at(const std::string& position) const;
   [[nodiscard]] std::string circle(const std::set<int>& ranks) const;
 

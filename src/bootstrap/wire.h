@@ -33,9 +33,9 @@ enum class FrameType : std::uint8_t {
   departed,      // rank: it has left; server: the rank that has left
   contribution,  // to the leader of a node: a rank's bytes and memory
   entry,         // from the leader: the contribution of one rank
-  control_block,  // from the leader: the shared segment; the last frame
+  control_block,  // from the leader: the shared segment; the last frame of the exchange
   stuck,          // rank: its call does not complete; names the ranks that it waits for
-  inquiry,        // server: asks each rank for its calls, because one of them is stuck
+  inquiry,        // server: asks each rank for its calls, because a call does not complete
   waiting,        // rank: one of its calls, in answer to an inquiry
   verdict,        // server: the ranks that cause a stall
   missing,        // server: the ranks that have not joined yet, for the log
@@ -50,7 +50,8 @@ struct Frame {
 constexpr std::size_t kFrameHeaderSize = 12;
 // The largest payload, in bytes, that the root server and control links accept in a frame.
 constexpr std::size_t kSmallPayload = std::size_t{8} << 10;
-// The largest payload, in bytes, that a joining rank accepts in a frame, such as the table.
+// The largest payload, in bytes, that a joining rank accepts in a frame, such as the table, from
+// the server or from the leader of its node.
 constexpr std::size_t kLargePayload = std::size_t{16} << 20;
 constexpr std::size_t kMostDescriptors = 4;  // per frame
 

@@ -25,7 +25,7 @@ struct CallPath {
   std::string reason;
 };
 
-// The steps of a call, as text for users or as a JSON list.
+// A description of how a call runs. `steps` is text for users or a JSON list.
 struct PlanSteps {
   std::string algorithm;
   std::string transport;
@@ -110,8 +110,8 @@ class Backend {
   virtual void close_stream(BackendStream& stream) noexcept = 0;
 
   // Blocks, for at most a second (50 ms if the communicator has failed), until no other rank reads
-  // the stream's staging buffer. Returns false if the buffer must not be freed. Call it after all
-  // calls of the stream have run.
+  // the stream's staging buffer. Returns false if another rank may still read the buffer, so that
+  // it must not be freed. Call it after all calls of the stream have run.
   [[nodiscard]] virtual bool release_staging(BackendStream& /*stream*/) noexcept { return true; }
   // Return whether this rank's part of the call needs a staging buffer in device memory.
   [[nodiscard]] virtual bool needs_staging(const CollectiveCall& call) const = 0;
@@ -146,7 +146,7 @@ class Backend {
 
   // Returns this rank's traffic with `peer`, or with all ranks if `peer` is empty.
   [[nodiscard]] virtual TrafficReport traffic(std::optional<int> peer) const = 0;
-  // Returns the steps that this rank would take to run a call.
+  // Describes how this rank would run a call.
   [[nodiscard]] virtual PlanSteps plan_of(const PlanRequest& request) const = 0;
   // Return the path that a call with other ranks takes, and the reason.
   [[nodiscard]] virtual CallPath path_of(const CollectiveCall& call) const = 0;

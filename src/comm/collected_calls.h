@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collects the calls of a group. Not used if all calls of the group are messages of one
-// communicator on one stream.
+// Collects the calls of a group. Not used if the group's calls are messages of one communicator on
+// one stream, and none of them is divided into parts.
 #pragma once
 
 #include "comm/communicator.h"
@@ -75,8 +75,8 @@ class CollectedCalls {
   [[nodiscard]] bool has_calls_of(const Communicator& communicator) const;
   // Queues the collectives in call order. Then queues the messages: on each stream, one command for
   // all messages of a communicator. If some calls cannot be queued, still queues the others, and
-  // then throws the first error. With HCCL_BLOCKING, also blocks until the calls have run: see
-  // wait_for_streams().
+  // then throws the first error. Blocks while a stream's queue is full and, with HCCL_BLOCKING,
+  // until the calls have run: see wait_for_streams().
   void queue();
 
  private:

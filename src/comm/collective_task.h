@@ -14,7 +14,7 @@ class CollectiveTask {
                  std::uint64_t staging) noexcept
       : communicator_(communicator), stream_(stream), call_(call), staging_(staging) {}
 
-  // Runs the call. A fault becomes the communicator's asynchronous error.
+  // Runs the call. If the call fails, the communicator fails too, unless it has only one rank.
   [[nodiscard]] device::Outcome operator()(device::Lookahead& lookahead) noexcept;
 
   // Returns whether the back end may begin this call while an earlier collective on `stream` runs.

@@ -43,9 +43,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   // Queue a validated call, the parts of one call, or the messages of a group. Parts that are
   // collectives run one after another; sends and receives run concurrently. These functions do not
-  // block, because the caller has waited for room in the stream's queue. They throw the recorded
-  // fault if the communicator has failed. Queued work does not keep the communicator alive: see
-  // leave().
+  // block, because the caller has waited for room in the stream's queue. They throw what
+  // check_usable(), prepare() and pair_self_messages() throw. Queued work does not keep the
+  // communicator alive: see leave().
   void enqueue(device::Stream& stream, const CollectiveCall& call);
   void enqueue(device::Stream& stream, const PointToPoint& call) {
     prepare(stream, call);
@@ -55,10 +55,11 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void enqueue(device::Stream& stream, const std::vector<PointToPoint>& parts);
   void enqueue(device::Stream& stream, MessageList&& calls);
 
-  // Queue the calls of a group in three steps. prepare() is called when the group keeps a call: it
-  // allocates the staging buffer if the call needs one, and throws Error(hcclOutOfMemory) if there
-  // is too little device memory. number() assigns a send or receive its number among the calls in
-  // the same direction with the same peer; call it in program order. enqueue_numbered() queues the
+  // These functions queue the calls of a group in steps. prepare() is called when the group keeps a
+  // call: it allocates the staging buffer if the call needs one, and throws Error(hcclOutOfMemory)
+  // if there is too little device memory. Collectives are then queued by enqueue(), and messages by
+  // the other two functions. number() assigns a send or receive its number among the calls in the
+  // same direction with the same peer; call it in program order. enqueue_numbered() queues the
   // messages of a stream, and `copies`, which replace the messages that the rank sends to itself.
   template <class Call>
   void prepare(device::Stream& stream, const Call& call) {
@@ -68,7 +69,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void enqueue_numbered(device::Stream& stream, MessageList&& calls,
                         std::vector<SelfCopy>&& copies);
 
-  // Returns whether this communicator has queued calls on the stream.
+  // Returns whether this communicator has queued or prepared calls on the stream.
   [[nodiscard]] bool has_called_on(const device::Stream& stream);
 
   // Returns whether this communicator precedes `other` in an order that is the same on all ranks.
@@ -87,9 +88,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Ends this rank's membership. Afterwards the owner may release the communicator: it stays alive
   // until its queued work has run.
   void leave();
-  // Fails all queued and future work of the communicator on all ranks. `why`, such as "called
-  // hcclCommAbort", follows this rank's name in the text of the fault. Works even if no memory is
-  // left.
+  // Fails all queued and future work of the communicator on all ranks; does nothing if it has only
+  // one rank. `why`, such as "called hcclCommAbort", follows this rank's name in the text of the
+  // fault. Works even if no memory is left.
   void fail(const char* why) noexcept { backend_->fail(hcclSystemError, why); }
   // Fails the communicator when `process` exits. `peer` is the local rank (on this node) of that
   // process.
@@ -126,9 +127,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   }
   [[nodiscard]] OperationLog& operation_log() const { return *operation_log_; }
 
-  // Runs `work`, which returns whether it is complete. Does not run `work` if earlier work on the
-  // stream has failed. That failure, or an exception of `work`, becomes the communicator's fault.
-  // call_text() describes the call.
+  // Runs `work`, which returns whether it is complete; if not, returns would_block. Does not run
+  // `work` if earlier work on the stream has failed. After that failure, or an exception of `work`,
+  // returns collective_failed, and the communicator fails unless it has only one rank. call_text()
+  // describes the call.
   template <class CallText, class Work>
   [[nodiscard]] device::Outcome run_reporting_faults(const device::Lookahead& lookahead,
                                                      CallText call_text, Work work) noexcept {
@@ -145,7 +147,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   }
 
  private:
-  // A stream on which this communicator has queued calls.
+  // A stream on which this communicator has queued or prepared calls.
   struct UsedStream {
     std::weak_ptr<device::Stream> stream;
     std::uint64_t id = 0;
@@ -175,7 +177,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void outlive_calls();
   void note_fault(hcclResult_t code, const char* what);
   // Log calls that are about to be queued. If another thread queues work on the stream at the same
-  // time, the logged tickets are wrong.
+  // time, the logged tickets may be wrong.
   void log_queued(const device::Stream& stream, const CollectiveCall& call);
   void log_queued(const device::Stream& stream, std::span<const PointToPoint> calls);
   void forget_stream(std::uint64_t id);

@@ -9,7 +9,7 @@
 namespace hccl::comm {
 
 // Copies `bytes` bytes. If both buffers are in host memory, copies through the staging buffer at
-// `staging`; otherwise `staging` may be 0. Throws Error for an invalid address.
+// `staging`; otherwise `staging` may be 0. Throws what the copies of device/copy.h throw.
 void copy_anywhere(device::Arena& arena, std::uint64_t staging, std::uint64_t to,
                    std::uint64_t from, std::uint64_t bytes);
 

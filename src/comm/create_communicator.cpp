@@ -134,7 +134,7 @@ ChosenBackend choose_backend(const Config& settings, int rank, bootstrap::RankTa
 
 // Reports that this rank has failed after all ranks had joined. Otherwise the other ranks would
 // wait for it in their first call. Does nothing if this rank has no link to the server, or if the
-// network back end has taken it.
+// network back end has taken the link.
 void report_failure(bootstrap::RankTable& table, int rank, const Error& error) {
   if (!table.link.connection.socket.valid()) return;
   bootstrap::ControlLink link(std::move(table.link),

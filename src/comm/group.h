@@ -21,20 +21,22 @@ namespace hccl::comm {
 using CommunicatorHold = HandleTable<Communicator>::Hold;
 using StreamHold = HandleTable<device::Stream>::Hold;
 
-// The open group of a thread. In most groups, all calls are messages of one communicator on one
-// stream, and are kept in `messages_`. The calls of other groups are kept in a CollectedCalls.
+// The open group of a thread. In most groups, all calls are undivided messages of one communicator
+// on one stream, and are kept in `messages_`. The calls of other groups are kept in a
+// CollectedCalls.
 class Group {
  public:
   // Open and close a group of the calling thread. Groups nest. The outermost end() queues the kept
-  // calls; if queueing some of them fails, it still queues the others and then throws the first
+  // calls, and blocks while a stream's queue is full and, with HCCL_BLOCKING, until the calls have
+  // run. If queueing some of the calls fails, it still queues the others and then throws the first
   // error. end() throws Error(hcclInvalidUsage) if no group is open.
   static void start();
   static void end();
   // Returns the calling thread's open group, or null if there is none.
   [[nodiscard]] static Group* current() noexcept;
 
-  // Returns the communicator of the group's last message if that message used these two handles and
-  // both are still valid; otherwise null.
+  // Returns the communicator of the last message that was kept undivided, if that message used
+  // these two handles and both are still valid; otherwise null.
   [[nodiscard]] Communicator* known(std::uint64_t communicator, std::uint64_t stream) const {
     return communicator_.is(communicator) && stream_.is(stream) ? &*communicator_ : nullptr;
   }
@@ -91,8 +93,8 @@ class Group {
   void queue();
 
   int depth_ = 0;
-  // The communicator and the stream of the last message. They are held, because the program may
-  // destroy both before the group ends.
+  // The communicator and the stream of the last message that was kept undivided. They are held,
+  // because the program may destroy both before the group ends.
   CommunicatorHold communicator_;
   StreamHold stream_;
   MessageList messages_;

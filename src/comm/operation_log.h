@@ -42,8 +42,8 @@ class OperationLog {
                  const std::function<CallPath()>& path);
   // Logs that a call has been queued. `call` is a string such as "all_reduce(1000, float, sum)".
   void note_queued(const std::string& call, std::uint64_t bytes, const WorkId& work) const;
-  // Runs the work, and logs its start and its end. If run() returns would_block, the work is run
-  // again later, and the start is not logged again.
+  // Runs the work, and logs its start and its end. Returns what run() returns: if that is
+  // would_block, the caller calls trace() again later, which does not log the start again.
   [[nodiscard]] device::Outcome trace(const std::string& call, const std::string& path,
                                       const WorkId& work,
                                       const std::function<device::Outcome()>& run);

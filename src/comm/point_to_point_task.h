@@ -24,7 +24,7 @@ class PointToPointTask {
         calls_(std::move(calls)),
         copies_(std::move(copies)) {}
 
-  // Runs the calls. A fault becomes the communicator's asynchronous error.
+  // Runs the calls. If a call fails, the communicator fails too, unless it has only one rank.
   [[nodiscard]] device::Outcome operator()(device::Lookahead& lookahead) noexcept;
 
  private:

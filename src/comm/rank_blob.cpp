@@ -26,7 +26,7 @@ std::string setting_text(const char* variable, const ForcedName& name) {
                        : text("sets ", variable, '=', quoted(shown));
 }
 
-// Throws Error unless both ranks force the same name.
+// Throws Error(hcclInvalidUsage) if one rank forces a name that the other does not force.
 void require_same(const char* variable, const bootstrap::RankInfo& own, const ForcedName& own_name,
                   const bootstrap::RankInfo& other, const ForcedName& other_name) {
   if (own_name == other_name) return;

@@ -15,7 +15,8 @@
 
 namespace hccl::comm {
 
-// A name that a variable forces, padded with zeros. Empty if the variable is not set.
+// The name that HCCL_ALGO or HCCL_TRANSPORT forces, padded with zeros. All zeros if the variable is
+// not set.
 using ForcedName = std::array<char, 32>;
 
 // Bootstrap forwards these properties as opaque bytes (bootstrap::Contribution::blob).

@@ -23,7 +23,7 @@ class SelfBackend final : public Backend {
   }
   [[nodiscard]] bool ranks_share_cores() const override { return false; }
 
-  // A call does not fail the communicator, because no other rank depends on the call.
+  // A failed call does not fail the communicator, because no other rank depends on the call.
   [[nodiscard]] bool failed() const override { return false; }
   void throw_if_failed() const override {}
   [[nodiscard]] AsyncError async_error() const override { return {}; }

@@ -52,9 +52,10 @@ class Arena {
   [[nodiscard]] DeviceAddress allocate(std::uint64_t bytes, const char* what = "synDeviceMalloc");
 
   // Frees an allocation. Does not block. This call and later calls to allocate(), release() and
-  // collect() evaluate `quiescent`. Once `quiescent` returns true, the pages are freed or kept, and
-  // the addresses become available, unless the allocation has moved (move_to_fresh_pages()). Throws
-  // SynError(synInvalidArgument) unless `address` is the base address of a live allocation.
+  // collect() evaluate `quiescent` until it returns true. Then the pages are freed or kept, and the
+  // addresses become available. However, the addresses of an allocation that has moved
+  // (move_to_fresh_pages()) never become available. Throws SynError(synInvalidArgument) unless
+  // `address` is the base address of a live allocation.
   void release(DeviceAddress address, Quiescent quiescent);
 
   // Checks [address, address + bytes) and returns its position in the file. `bytes` may be 0.
@@ -96,15 +97,15 @@ class Arena {
   // After the fork, the parent and the child must both call unlock_after_fork().
   [[nodiscard]] std::uint64_t lock_for_fork();
   void unlock_after_fork() noexcept { mutex_.unlock(); }
-  // Called in the child: makes the private copies. If there is too little memory for a copy, leaves
-  // that copy unmapped and returns false. Uses no heap.
+  // Called in the child: makes the private copies. If a copy fails, as when there is too little
+  // memory for it, leaves that copy unmapped, makes the others and returns false. Uses no heap.
   [[nodiscard]] bool copy_kept() noexcept;
   // Called in the child: unmaps the private copies.
   void drop_kept() noexcept;
 
   // Moves every allocation that overlaps `range` (file offsets) to fresh pages, so that later
-  // writes by a stopped peer to the old pages have no effect. Keeps the old pages until the
-  // allocation is freed, because other ranks' operations may be reading them. Throws
+  // writes by a stopped peer to the old pages do not change the allocation. Keeps the old pages
+  // until the allocation is freed, because other ranks' operations may be reading them. Throws
   // Error(hcclOutOfMemory).
   void move_to_fresh_pages(MemoryRange range);
   // Copies an operation's result to the allocation's current pages, if the allocation has moved

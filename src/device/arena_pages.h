@@ -14,8 +14,8 @@
 
 namespace hccl::device {
 
-// An observer of freed pages. The arena holds its lock while it calls pages_freed(), so the watcher
-// must not call a function of the arena that takes this lock.
+// An observer of freed pages. The arena holds its lock while it calls pages_freed(), so
+// pages_freed() must not call a function of the arena that takes this lock.
 class PageWatcher {
  public:
   PageWatcher() = default;
@@ -23,8 +23,8 @@ class PageWatcher {
   PageWatcher(const PageWatcher&) = delete;
   PageWatcher& operator=(const PageWatcher&) = delete;
 
-  // Called when the pages of the range have been freed. The range is not reused before this
-  // function returns.
+  // Called when the pages of the range have been freed, or when the system has refused to free
+  // them. The range is not reused before this function returns.
   virtual void pages_freed(std::uint64_t file_offset, std::uint64_t bytes) noexcept = 0;
 };
 
@@ -38,8 +38,8 @@ class ArenaPages {
 
   [[nodiscard]] const std::shared_ptr<ArenaView>& view() const noexcept { return view_; }
 
-  // Frees the pages and calls the watchers. Returns false and sets errno if the system refuses to
-  // free them.
+  // Frees the pages and calls the watchers. If the system refuses to free the pages, still calls
+  // the watchers, sets errno and returns false.
   bool give_back(std::uint64_t offset, std::uint64_t bytes) noexcept;
   // Frees the pages like give_back(), but logs a refusal instead of returning it.
   void retire(std::uint64_t offset, std::uint64_t bytes);
@@ -61,7 +61,8 @@ class ArenaPages {
   // Frees a range of offsets that copy_to_fresh() has returned. Call it after retire().
   void release_fresh(std::uint64_t offset, std::uint64_t bytes) { fresh_.release(offset, bytes); }
   // Maps private memory at `address`, which must be free, and copies the data of the range to that
-  // memory. If there is too little memory, maps nothing and returns false. Uses no heap.
+  // memory. If this fails, as when there is too little memory, leaves nothing mapped and returns
+  // false. Uses no heap.
   [[nodiscard]] bool map_copy(std::byte* address, std::uint64_t offset,
                               std::uint64_t bytes) const noexcept;
 

@@ -89,7 +89,7 @@ std::byte* ArenaView::map_window(std::uint64_t index) {
 namespace {
 
 // Calls visit(window, word, mask) for every bitmap word that covers pages of the range, until a
-// call returns false.
+// call returns false. Returns whether all calls returned true.
 template <class Visit>
 bool for_each_word(std::uint64_t offset, std::uint64_t bytes, Visit visit) {
   constexpr std::uint64_t kPagesPerWindow = ArenaView::kWindowBytes / kPageBytes;

@@ -60,8 +60,8 @@ class ArenaView {
   // Starting at *position, populates the first slice of the range that is not populated yet, and
   // advances *position past it. A slice is at most kSlice bytes long, so the caller can check for
   // an abort between calls. Allocates the pages of holes even if `write` is false, so do not call
-  // it for holes that will only be read. Returns whether the whole range is populated. Throws
-  // Error(hcclOutOfMemory).
+  // it for holes that will only be read. Returns whether *position has reached the end of the
+  // range. Throws Error(hcclOutOfMemory).
   [[nodiscard]] bool populate_slice(std::uint64_t offset, std::uint64_t bytes, bool write,
                                     std::uint64_t* position);
   void populate(std::uint64_t offset, std::uint64_t bytes, bool write);

@@ -115,8 +115,8 @@ class CommandQueue {
 
   // Runs the next command, which must have been pushed. If `opportunistic`, the command may return
   // Outcome::would_block and then stays in the queue. `behind_failure`: whether earlier work has
-  // poisoned the stream (Progress::poisons()). Called by the consumer, which is the owner of
-  // `stream`.
+  // poisoned the stream (Progress::poisons()). Called by the consumer, the thread that owns the
+  // queue of `stream`.
   [[nodiscard]] Outcome run_next(const Stream& stream, bool opportunistic,
                                  bool behind_failure) noexcept;
 
@@ -136,8 +136,8 @@ class CommandQueue {
   std::atomic<Batch*> spare_{nullptr};
 };
 
-// A running command's view of its stream: whether earlier work has poisoned the stream, whether the
-// program waits for the stream, which commands follow, and whether those may begin early.
+// A running command's view of its stream: for example, whether earlier work has poisoned the
+// stream, how long the command may wait, and which commands follow.
 class Lookahead {
  public:
   Lookahead(const CommandQueue& queue, const Stream& stream, bool opportunistic,

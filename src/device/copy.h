@@ -29,12 +29,13 @@ void copy_to_device(Arena& arena, DeviceAddress destination, const void* source,
                     HostCheck check = HostCheck::by_copy);
 void copy_to_host(Arena& arena, void* destination, DeviceAddress source, std::size_t bytes,
                   HostCheck check = HostCheck::by_copy);
-// Populates device memory that is used repeatedly, such as a staging buffer, so that copies to and
-// from this memory need no system call. Throws Error(hcclOutOfMemory).
+// Populates device memory that is used repeatedly, such as a staging buffer, so that copies between
+// this memory and the host can use plain loads and stores. Throws Error(hcclOutOfMemory).
 void populate_for_copies(Arena& arena, DeviceAddress address, std::size_t bytes);
 void copy_on_device(Arena& arena, DeviceAddress destination, DeviceAddress source,
                     std::size_t bytes);
-// Fills `bytes` bytes with the lowest `width` (1, 2 or 4) bytes of `pattern`.
+// Fills `bytes` bytes, a multiple of `width`, with the lowest `width` (1, 2 or 4) bytes of
+// `pattern`.
 void fill(Arena& arena, DeviceAddress destination, std::uint32_t pattern, std::size_t width,
           std::size_t bytes);
 

@@ -29,8 +29,8 @@ class Device {
   [[nodiscard]] std::vector<std::shared_ptr<Stream>> streams() const;
   // Returns whether all streams other than `stream` have completed their work.
   [[nodiscard]] bool others_idle(const Stream& stream) const;
-  // Blocks until all streams have run their work. Returns the worst outcome and, if `reason` is not
-  // null, stores the reason for that outcome there.
+  // Blocks until all streams have run their work. Returns the worst outcome. If that outcome is a
+  // failure and `reason` is not null, stores the reason there.
   [[nodiscard]] Outcome synchronize(std::string* reason = nullptr);
 
   // Releases an allocation, which is freed once all work queued so far has run. Does not block.

@@ -9,7 +9,7 @@ namespace hccl::device {
 
 // Returns a dma-buf of the pages that contain the range. The dma-buf keeps these pages alive even
 // after the memory is freed. Throws Error(hcclInvalidArgument) if the range is empty or not within
-// one allocation, and Error(hcclUnsupported) if this system cannot create dma-bufs.
+// one allocation, and Error(hcclUnsupported) if the system does not create the dma-buf.
 [[nodiscard]] FileDescriptor export_dma_buffer(Arena& arena, DeviceAddress address,
                                                std::uint64_t bytes);
 

@@ -20,8 +20,9 @@ class Event {
   void record(Stream& stream);
   [[nodiscard]] Capture capture() const;
 
-  // Blocks until the captured work is complete. Runs the captured stream's work while it waits.
-  // Returns the outcome and, if `reason` is not null, stores the reason for a failure there.
+  // Blocks until the captured work is complete. Runs the captured stream's work on this thread,
+  // unless another thread is running it. Returns the outcome and, if `reason` is not null, stores
+  // the reason for a failure there.
   [[nodiscard]] Outcome synchronize(std::string* reason = nullptr) const;
   // Returns whether the captured work is complete. If it is, stores the outcome and, if `reason` is
   // not null, the reason for a failure. Does not block.

@@ -71,7 +71,7 @@ void unlock(Snapshots& all) noexcept {
 }
 
 // Waits until the child has tried to make all copies, or has exited, but for at most 10 s plus 1 s
-// per GiB. A child that takes longer finds the socket closed, and drops its copies.
+// per GiB to copy. A child that takes longer finds the socket closed, and drops its copies.
 void in_parent() noexcept {
   Snapshots& all = snapshots();
   if (all.ends[0] >= 0) {

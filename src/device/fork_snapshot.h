@@ -8,7 +8,7 @@ class Arena;
 
 // Makes children forked from now on copy the ranges that `arena` keeps (Arena::keep_at_fork()). A
 // second call for the same arena does nothing. The caller must not hold the arena's lock. Throws
-// std::bad_alloc.
+// Error(hcclOutOfMemory) or std::bad_alloc.
 void copy_at_fork(Arena& arena);
 // Undoes copy_at_fork(). Call it before the arena is destroyed.
 void forget_at_fork(Arena& arena) noexcept;

@@ -9,9 +9,10 @@ namespace hccl::device {
 // Returns the page size of the system, which is larger than kPageBytes on some machines.
 [[nodiscard]] std::uint64_t system_page_bytes();
 
-// Throws Error(hcclInvalidArgument), which names `what`, if nothing is mapped at the beginning or
-// the end of the range. Does not detect a hole in between; copies do. Does not ask the kernel again
-// about a buffer that this thread has verified in the current host epoch (VerifiedBuffers).
+// Throws Error(hcclInvalidArgument), which names `what`, if `address` is null, the range wraps, or
+// nothing is mapped at its beginning or end. Does not detect a hole in between; copies do. Does not
+// ask the kernel again about a buffer that this thread has verified in the current host epoch
+// (VerifiedBuffers).
 void check_host_range(std::uint64_t address, std::uint64_t bytes, const char* what);
 
 enum class HostAccess : std::uint8_t { read, write };
@@ -27,8 +28,8 @@ void check_host_access(std::uint64_t address, std::uint64_t bytes, HostAccess ac
 // (VerifiedBuffers).
 void require_host_access(std::uint64_t address, std::uint64_t bytes, HostAccess access,
                          const char* what);
-// Returns whether require_host_access() would succeed. May return false for accessible memory on
-// kernels that cannot populate pages on request.
+// Returns whether require_host_access() would succeed. May return false for accessible memory, for
+// example on kernels that cannot populate pages on request.
 [[nodiscard]] bool has_host_access(std::uint64_t address, std::uint64_t bytes, HostAccess access);
 
 }  // namespace hccl::device

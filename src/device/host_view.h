@@ -24,7 +24,8 @@ class HostView {
   HostView& operator=(HostView&& other) noexcept;
 
   [[nodiscard]] std::byte* base() const noexcept { return base_; }
-  // Maps other pages of the file at the same address. Throws Error(hcclOutOfMemory).
+  // Maps other pages of the file at the same address; does nothing if nothing is mapped. Throws
+  // Error(hcclOutOfMemory).
   void move_to(const FileDescriptor& file, std::uint64_t offset);
 
  private:

@@ -22,8 +22,8 @@ class LookupCache {
 
   LookupCache() noexcept;
 
-  // Returns the calling thread's entry that contains `offset`, or null. Ignores entries that were
-  // inserted for another `version` of the allocations.
+  // Returns the calling thread's entry that contains `offset`, or null. Ignores entries of other
+  // arenas, and entries that were inserted for another `version` of the allocations.
   [[nodiscard]] const Entry* find(std::uint64_t version, std::uint64_t offset) const noexcept {
     const CachedEntry* const first = own_entries();
     for (const CachedEntry* cached = first; cached != first + kEntries; ++cached) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Claims a module whose socket name another user has bound (module_registry.h), by locking a file
-// in a directory that only this user can write to. The lock ends when its holder exits; the file,
-// which is empty, may remain.
+// in a directory that only this user can write to. The lock ends when its holder exits; the empty
+// file remains.
 #pragma once
 
 #include "base/file_descriptor.h"

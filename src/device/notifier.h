@@ -41,14 +41,15 @@ class Notifier {
 
   // Adds a notification, and starts the thread if it is not running. Does not block. Throws
   // Error(hcclSystemError) if the thread cannot be started, or std::bad_alloc; in both cases the
-  // callback is never called.
+  // callback is never called. Once the process is exiting, no callback is called.
   void add(Stream& stream, const Notification& notification);
   // Wakes the thread. Call it when a stream may have reached the position of a notification, after
   // the stream's progress has been stored with seq_cst order.
   void ring() noexcept { bell_.ring(); }
   // Delivers due notifications, waits for their callbacks and ends the thread. Does nothing if
-  // called by a callback. Notifications that are not due remain, and are delivered after the next
-  // add().
+  // called by a callback. Notifications that are not due remain; after the next add(), the thread
+  // delivers them when they are due. Once the process is exiting, delivers nothing more, and waits
+  // only briefly for a running callback.
   void stop();
 
  private:
@@ -67,17 +68,17 @@ class Notifier {
   Notifier() = default;
   ~Notifier() = default;
   void run();
-  // Moves the next due notification to `due`. Returns false if none is due. Serves the streams
-  // round-robin.
+  // Moves the next due notification to `due`. Returns false if none is due or the process is
+  // exiting. Serves the streams round-robin.
   [[nodiscard]] bool take_due(Due& due);
   static void give(const Due& due);
   void give_all();
   // Returns whether the thread must end and, if so, records that it has ended. Called by the
   // thread.
   [[nodiscard]] bool ends();
-  // Asks the watched streams to wake the thread when their next notification is due. Then returns
-  // whether a notification is due already or the thread must end. Called by the thread before it
-  // sleeps.
+  // Returns whether a notification is due or the thread must end. Unless the thread must end, first
+  // asks the watched streams to wake it when their next notifications are due. Called by the thread
+  // before it sleeps.
   [[nodiscard]] bool has_work();
   [[nodiscard]] Watch& watch_of(Stream& stream);
   void start();

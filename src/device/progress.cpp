@@ -39,8 +39,8 @@ const FailureNote& unexplained() {
 
 }  // namespace
 
-// Reserves all memory in advance: out-of-memory failures must be recorded too, and the owner of a
-// queue must not throw while it records a failure.
+// Reserves memory in advance: out-of-memory failures must be recorded too, and the owner of a queue
+// must not throw while it records a failure.
 Progress::Progress() : spare_(std::make_shared<WorkFailure>()) {
   failures_.reserve(kRememberedFailures);
   poisons_.reserve(kRememberedPoisons);
@@ -61,9 +61,10 @@ void Progress::record_failure(std::uint64_t ticket, Outcome outcome) noexcept {
   last_failure_.store(ticket, std::memory_order_release);
 }
 
-// Returns the record of the failure. Reuses the record of an earlier failure in three cases: the
-// command has taken that failure over from another stream; that failure has suppressed the command;
-// or that failure is the previous one, has the same reason, and has not been reported.
+// Returns the record of the failure, or null if there is no memory for it. Reuses the record of an
+// earlier failure in three cases: the command has taken that failure over from another stream; that
+// failure has suppressed the command; or that failure is the previous one, has the same outcome and
+// reason, and has not been reported.
 std::shared_ptr<WorkFailure> Progress::failure_of(std::uint64_t ticket, Outcome outcome) noexcept {
   std::shared_ptr<const FailureNote> note = take_explanation();
   if (taken_over_) return std::exchange(taken_over_, nullptr);

@@ -20,14 +20,14 @@ namespace hccl::device {
 
 class Stream;
 
-// The failures are in order of severity, the worst first. would_block: the work ran
-// opportunistically, could not finish without waiting, and will run again.
+// The failures are in order of severity, the worst first. would_block: an opportunistic run did not
+// finish the work, which will run again.
 enum class Outcome : std::uint8_t { success, failed, collective_failed, would_block };
 
 struct Capture;
 
 // Each piece of work on a stream has a ticket; tickets count up from 1. The work with ticket t is
-// complete when completed() >= t.
+// complete when completed() >= t. The owner of a stream is the thread that runs the stream's queue.
 class Progress {
  public:
   Progress();
@@ -72,8 +72,8 @@ class Progress {
   }
 
   // Returns the worst outcome of the work in (after, up_to]. Ignores the first `reports` failures
-  // that were reported to the program (WorkFailure::reports()). If `reason` is not null, stores the
-  // reason for the outcome there.
+  // that were reported to the program (WorkFailure::reports()). If the outcome is a failure with a
+  // known reason, and `reason` is not null, stores the reason there.
   [[nodiscard]] Outcome outcome(std::uint64_t after, std::uint64_t up_to,
                                 std::string* reason = nullptr, std::uint64_t reports = 0) const {
     if (after >= up_to || last_failure_.load(std::memory_order_acquire) <= after)
@@ -125,7 +125,8 @@ class Progress {
   void report(std::uint64_t after, std::uint64_t up_to, std::uint64_t pushed) noexcept;
 
  private:
-  // A range of tickets whose work failed for the same reason, unless note_interval() merged it.
+  // A range of tickets whose work failed for the same reason. For lack of space, note_interval()
+  // may join two ranges with different reasons and the successful work between them.
   struct Interval {
     std::uint64_t first, last;
     Outcome outcome;
@@ -137,7 +138,8 @@ class Progress {
   };
   // Sleeps until wake() is called or the timeout has passed; does not sleep if `ready()` returns
   // true. Requests the wake-up only after bell_ counts this thread as a sleeper. If a wake() for an
-  // earlier ticket then clears the request, it also wakes this thread, which can request again.
+  // earlier ticket then clears the request, that wake() also wakes this thread, which can request
+  // again.
   template <class Ready>
   void sleep_until(std::uint64_t ticket, std::chrono::nanoseconds timeout, Ready ready) noexcept {
     bell_.sleep(timeout, [&] {
@@ -146,8 +148,9 @@ class Progress {
     });
   }
   void report_each(std::uint64_t after, std::uint64_t up_to, std::uint64_t pushed) noexcept;
-  // Returns a failure in the range that has not been reported yet, or null if there is none. Also
-  // ends all poisoning by failures that could not be recorded for lack of memory.
+  // Returns a failure in the range that has not been reported yet, or null if there is none. Also,
+  // for tickets above `pushed`, ends the poisoning by failures that could not be recorded for lack
+  // of memory.
   [[nodiscard]] std::shared_ptr<WorkFailure> next_to_report(std::uint64_t after,
                                                             std::uint64_t up_to,
                                                             std::uint64_t pushed) noexcept;
@@ -164,8 +167,8 @@ class Progress {
   void poison(std::uint64_t ticket, const std::shared_ptr<WorkFailure>& failure) noexcept;
   [[nodiscard]] const Poison* active_poison(std::uint64_t ticket) const noexcept;
   void set_poisoned_until() noexcept;
-  // Returns the worst of the intervals in the range, or null if there is none. Call with the lock
-  // held.
+  // Returns the worst of the intervals in the range, or null if there is none. Ignores the first
+  // `reports` reported failures. Call with the lock held.
   [[nodiscard]] const Interval* worst(std::uint64_t after, std::uint64_t up_to,
                                       std::uint64_t reports) const noexcept;
   [[nodiscard]] Outcome search_failure(std::uint64_t after, std::uint64_t up_to,
@@ -175,14 +178,14 @@ class Progress {
   std::atomic<std::uint64_t> last_failure_{0};
   std::atomic<std::uint64_t> reported_{0};
   std::atomic<std::uint64_t> poisoned_until_{0};
-  // wake_at_: the lowest ticket that a sleeping thread waits for, or kNever. Completing an earlier
+  // wake_at_: the lowest ticket for which a wake() is requested, or kNever. Completing an earlier
   // ticket makes no system call.
   static constexpr std::uint64_t kNever = ~0ull;
   std::atomic<std::uint64_t> wake_at_{kNever};
   std::atomic<int> notifications_{0};  // number pending in the notifier
   Doorbell bell_;
   mutable std::mutex mutex_;
-  std::vector<Interval> failures_;  // by ticket, ascending; neighbours differ
+  std::vector<Interval> failures_;  // by ticket, ascending
   std::vector<Poison> poisons_;
   std::shared_ptr<WorkFailure> spare_;  // for the next failure, when there may be no memory
   // The failure that the running command has taken over from another stream. Used only by the

@@ -28,18 +28,19 @@ class Runtime {
   // Config::refuse_double_initialize is set.
   void initialize();
   // Completes all work and releases all objects; afterwards initialize() may be called again.
+  // Blocks. Throws as require_initialized() does.
   void destroy();
   [[nodiscard]] bool initialized() const noexcept {
     return initialized_.load(std::memory_order_acquire);
   }
-  // Throws SynError(synUninitialized) if initialize() has not been called.
+  // Throws SynError(synUninitialized) unless initialized() returns true.
   void require_initialized() const;
 
   // Acquires module `module` or, if none is given, the first free module, even one beyond the
   // node's number of devices. Makes the device the calling thread's current device. Throws
   // SynError(synUnavailable) if the module is held or no module is free, SynError(synNoDeviceFound)
-  // if the module does not exist, and SynError(synDeviceAlreadyAcquired) for a second device if
-  // HCCL_STRICT is set.
+  // if the module does not exist, SynError(synDeviceAlreadyAcquired) for a second device if
+  // HCCL_STRICT is set, and Error(hcclSystemError) as claim_module() does.
   std::shared_ptr<Device> acquire(std::optional<std::uint32_t> module);
   // Runs the work of the device's streams, destroys them and releases the device. Throws as
   // device() does.
@@ -48,7 +49,7 @@ class Runtime {
   // Throws SynError(synInvalidArgument) if this process does not hold the device with that id.
   [[nodiscard]] std::shared_ptr<Device> device(std::uint32_t device_id);
   // Returns the device that the calling thread acquired last, if the process still holds it, and
-  // otherwise the process's first device. Returns null if the process holds no device.
+  // otherwise the process's device with the lowest id. Returns null if the process holds no device.
   [[nodiscard]] std::shared_ptr<Device> current();
   [[nodiscard]] std::vector<std::shared_ptr<Device>> devices();
 

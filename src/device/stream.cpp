@@ -111,7 +111,7 @@ void Stream::run_until(std::uint64_t ticket, bool by_program) {
 }
 
 // The program may have other work to do after the deadline, so this thread runs only work that does
-// not wait for other ranks. Running that work here saves waking the worker.
+// not block. Running that work here saves waking the worker.
 bool Stream::wait_until(std::uint64_t ticket, const Deadline& deadline) {
   if (progress_->reached(ticket)) return true;
   try_to_run(ticket, deadline);
@@ -229,7 +229,7 @@ void Stream::run_opportunistically(std::uint64_t ticket) {
 }
 
 // Waits until half of the queue has run, so that the producer does not wake up after each command.
-// Returns early if the queue makes no progress for kPatience.
+// Checks at least every kPatience, and returns early if the queue has room or has made no progress.
 void Stream::wait_for_room() {
   const CancellationBlock block;
   constexpr auto kPatience = std::chrono::milliseconds(20);

@@ -27,10 +27,10 @@ class Stream : public std::enable_shared_from_this<Stream> {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  // Queues work (a callable that returns an Outcome and does not throw) and returns its ticket.
-  // Makes no system call if the stream was used in the last 10 ms. Blocks while the queue is full,
-  // as long as the queue makes progress. Throws as require_open() does, and Error(hcclSystemError)
-  // if the worker cannot be started.
+  // Queues work (a callable that returns an Outcome and does not throw) and returns its ticket. If
+  // the stream was used in the last 10 ms, makes no system call to wake the worker. Blocks while
+  // the queue is full, as long as the queue makes progress. Throws as require_open() does, and
+  // Error(hcclSystemError) if the worker cannot be started.
   template <class Work>
   std::uint64_t enqueue(Work&& work) {
     make_room();
@@ -75,7 +75,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // thread is running it. If `by_program`, host_is_waiting() returns true during this call.
   void run_until(std::uint64_t ticket, bool by_program = true);
   // Waits until the work up to `ticket` has run or the deadline has passed. First, this thread runs
-  // work that does not block. Returns whether all of the work has run.
+  // work that does not block, unless another thread is running the queue. Returns whether all of
+  // the work has run.
   [[nodiscard]] bool wait_until(std::uint64_t ticket, const Deadline& deadline);
   // Returns whether a thread of the program waits for this stream and therefore makes no other
   // calls.
@@ -103,7 +104,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // Makes work that is queued from now on wait for the captured work. If the captured work fails,
   // this stream takes over the failure (Progress::take_over_failure()).
   void follow(Capture capture);
-  // Blocks until the captured work is complete. Runs the captured stream's work while it waits.
+  // Blocks until the captured work is complete. Runs the captured stream's work on this thread,
+  // unless another thread is running it.
   static void wait_for(const Capture& capture);
 
   // Call when a failure that poisoned the stream has been reported to the program. The failure does
@@ -113,7 +115,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // Registers an action to run when the stream is destroyed, after its last work. The action runs
   // only if `owner` still exists.
   void at_destruction(std::weak_ptr<const void> owner, std::function<void()> action);
-  // Refuses further work, runs all queued work, then runs the actions of at_destruction(). Blocks.
+  // Refuses further work, except that of emplace_behind(); runs all queued work, then runs the
+  // actions of at_destruction(). Blocks.
   void close();
 
   [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
@@ -181,7 +184,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::atomic<std::uint64_t> least_full_{kFullQueue};  // full_ is larger if the queue has grown
   std::atomic<std::uint32_t> skipped_attempts_{0};     // opportunistic runs to skip
   std::atomic<bool> closing_{false};                   // written with the lock held
-  // Makes the worker skip one turn. Set when a producer has run the queue to make room.
+  // Makes the worker skip one turn. Set when a producer has made room by running the queue.
   std::atomic<bool> runs_opportunistically_{false};
   std::mutex destroy_callbacks_mutex_;
   struct DestroyCallback {

@@ -91,7 +91,7 @@ void StreamWorker::run() {
       stream_.disown();
       seen = stream_.pushed();
       last_use = std::chrono::steady_clock::now();
-      if (ran_all) last_work = last_use;  // otherwise a thread of the program took over the queue
+      if (ran_all) last_work = last_use;  // otherwise another thread wants to run the queue
       continue;
     }
     const auto now = std::chrono::steady_clock::now();

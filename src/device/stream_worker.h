@@ -16,9 +16,9 @@ class Stream;
 // within 200 us, and enqueueing needs no system call to wake the worker. After 10 ms without use,
 // the worker sleeps until it is woken.
 //
-// If only threads of the program have run work in the last 5 ms, the naps become longer, because
-// short naps took a quarter of the CPU time when cores were oversubscribed. Work that no thread
-// waits for then starts within 1 ms, or as soon as it is queried.
+// If the worker has run no work in the last 5 ms, because threads of the program have run it, the
+// naps become longer: short naps took a quarter of the CPU time when cores were oversubscribed.
+// Work that no thread waits for then starts within 1 ms, or as soon as it is queried.
 class StreamWorker {
  public:
   explicit StreamWorker(Stream& stream) : stream_(stream) {}

@@ -32,7 +32,8 @@ std::optional<std::uint64_t> mapped_bytes() noexcept {
 }
 
 // Returns whether a reservation of `bytes` leaves at least another `bytes` of the address space
-// that RLIMIT_AS allows, for the program and the library's other mappings.
+// that RLIMIT_AS allows, for the program and the library's other mappings. Returns false if there
+// is a limit and /proc is not readable.
 bool leaves_room(std::uint64_t bytes) noexcept {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return true;

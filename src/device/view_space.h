@@ -21,7 +21,7 @@ class ViewSpace {
   ViewSpace& operator=(const ViewSpace&) = delete;
 
   // Returns the host address for `offset` in the arena. The first call reserves the range. If the
-  // system refuses the reservation, or if RLIMIT_AS would then leave less address space for other
+  // system refuses the reservation, or if RLIMIT_AS may then leave less address space for other
   // mappings than the range takes, this and all later calls return null. Thread safety: one thread
   // at a time.
   [[nodiscard]] std::byte* address_at(std::uint64_t offset) noexcept;

@@ -60,8 +60,8 @@ bool WorkFailure::hold(std::weak_ptr<Stream> stream) noexcept {
   try {
     held_.push_back(std::move(stream));
   } catch (const std::bad_alloc&) {
-    // Without memory, report() cannot release the stream. The stream is still released when the
-    // program synchronises with that stream itself.
+    // Without memory, report() cannot release the stream. The stream is still released if its own
+    // Progress is the first to report the failure.
     return true;
   }
   return true;

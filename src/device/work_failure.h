@@ -58,8 +58,8 @@ class WorkFailure {
   // Adds a stream whose work the failure suppresses. Returns false, and does not add the stream, if
   // the failure has already been reported.
   [[nodiscard]] bool hold(std::weak_ptr<Stream> stream) noexcept;
-  // Marks the failure as reported, and releases all streams that were added: work that is queued on
-  // them from now on runs.
+  // Marks the failure as reported, and releases all streams that were added: the failure does not
+  // suppress work that is queued on them from now on.
   void report() noexcept;
 
  private:

@@ -29,8 +29,8 @@ struct CallPart {
 // - Barrier: each node runs a barrier, then column 0 runs one, then each node runs another.
 // - All-reduce: each node reduces a slice, the columns reduce the results of the nodes, and each
 //   node then distributes the total. If all nodes have the same number of ranks, long calls are
-//   divided among all columns. Short calls use only column 0, because exchanges in more columns
-//   would add messages and context switches and save no time.
+//   divided among all columns. All other calls use only column 0: in short calls, exchanges in more
+//   columns would add messages and context switches and save no time.
 // - Reduce and broadcast: the column of the root exchanges the data.
 // - All-gather, reduce-scatter and all-to-all: all columns exchange blocks once, and the ranks of
 //   each node exchange blocks once for each node. Short all-gathers use only column 0.

@@ -74,8 +74,8 @@ bool MultiNodeBackend::release_staging(BackendStream& stream) noexcept {
   return dynamic_cast<MultiNodeStream&>(stream).release_staging();
 }
 
-// A part may send as much data as the call's input or output holds. If both fit into the payload
-// of a slot, no part needs staging.
+// A part sends and receives at most as much data as the call's input or output holds. If both fit
+// into the payload of a slot, no part needs staging.
 bool MultiNodeBackend::needs_staging(const CollectiveCall& call) const {
   const int ranks = network_->size();
   return CallParts::can_divide(layout_, call) &&

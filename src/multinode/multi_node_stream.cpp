@@ -44,8 +44,8 @@ class MultiNodeStream::PartObserver final : public node::WaitObserver {
   transport::WaitSet& wait_set_;
 };
 
-// Lets an undivided call look at the calls queued behind it. has_next() ignores calls that will be
-// divided, because those use other connections.
+// Tells an undivided call whether the next queued call may begin now and is not divided either:
+// divided calls use other connections. next() never returns a call.
 class MultiNodeStream::FlatLookahead final : public CallLookahead {
  public:
   FlatLookahead(CallLookahead& ahead, const NodeLayout& layout) : ahead_(ahead), layout_(layout) {}
@@ -109,7 +109,7 @@ bool MultiNodeStream::run(const CollectiveCall& call, std::uint64_t staging, Cal
 void MultiNodeStream::prepare(const CollectiveCall& call, CallParts& parts) {
   static_cast<void>(flat_.wait_set());  // created before the check, so that a later fault rings it
   backend_.throw_if_failed();
-  // Except in an all-reduce, columns and copies access the program's buffers directly.
+  // Except in an all-reduce, columns and copies may access the program's buffers directly.
   if (call.collective != Collective::all_reduce) flat_.prepare_buffers(call);
   if (parts.exchanges_data()) parts.set_exchange(exchange_memory(call));
 }

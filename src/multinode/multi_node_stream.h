@@ -41,7 +41,8 @@ class MultiNodeStream final : public BackendStream {
   [[nodiscard]] network::StreamConnections& flat() { return flat_; }
   // See Backend::release_staging().
   [[nodiscard]] bool release_staging() const noexcept;
-  // Shuts down the column's connections. Call it before destruction.
+  // Shuts down the column's connections. Blocks at most until the deadline. Call it before
+  // destruction.
   void part(Deadline deadline) { runner_.part(deadline); }
 
  private:

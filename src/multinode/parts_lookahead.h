@@ -27,8 +27,9 @@ class PartsLookahead final : public CallLookahead {
     index_ = index;
   }
 
-  // Returns null at a part that this rank's column runs, because the parts behind it need data that
-  // has not arrived. Also returns null at a copy.
+  // Returns the next part that runs in shared memory. Returns null if there is none, at a copy, and
+  // at a part that this rank's column runs, because the parts behind it need data that has not
+  // arrived.
   const CollectiveCall* next() override;
   bool has_next() const override { return ahead_.has_next(); }
   bool host_is_waiting() const override { return ahead_.host_is_waiting(); }

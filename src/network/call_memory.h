@@ -37,8 +37,9 @@ struct Buffer {
 };
 
 // Check that the process may access a buffer in host memory. An execution accesses the memory
-// directly, so an invalid address would raise a signal. Throw Error(hcclInvalidArgument), which
-// names the buffer and the address.
+// directly, so an invalid address would raise a signal. Throw as device::require_host_access()
+// does: Error(hcclInvalidArgument), which names the buffer and the address, or
+// Error(hcclSystemError).
 void require_readable(const Buffer& send);
 void require_writable(const Buffer& recv);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The watchdog of a call that waits for other ranks. Checks for faults, answers the stall queries
-// of other ranks, enforces the time limit and writes the hang report. Also throws the error for a
-// lost peer.
+// The watchdog of a call that waits for other ranks. Checks for faults and departed ranks, sends
+// and answers stall queries, enforces the time limit and writes the hang report. throw_lost()
+// throws the error for a lost peer.
 #pragma once
 
 #include "base/deadline.h"

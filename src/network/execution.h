@@ -30,7 +30,7 @@ class Execution {
  public:
   // All arguments except `operands` and `header` must outlive the execution, as must the buffers of
   // `operands`. `rank` is this rank, numbered as in the schedule. `memory` provides the memory for
-  // the execution's state.
+  // the lists of connections and flows. Throws what Streams::to() throws.
   Execution(const schedule::Schedule& schedule, const schedule::Chunking& chunking,
             const Operands& operands, const CallHeader& header, int rank, Streams& streams,
             std::pmr::memory_resource& memory = *std::pmr::get_default_resource());
@@ -42,9 +42,9 @@ class Execution {
   // Call before the first advance().
   void follow(const Execution& earlier) { earlier_ = &earlier; }
 
-  // Moves all data that can be moved now, and returns whether anything has moved. Does not block.
-  // Throws PeerLost. Throws CallMismatch if a peer makes a different call; the data of that call
-  // stays in the endpoint.
+  // Moves data that can be moved now, and returns whether the execution has made progress. Does not
+  // block. Throws PeerLost, and what Streams::to() and the functions of Memory throw. Throws
+  // CallMismatch if a peer makes a different call; the data of that call stays in the endpoint.
   bool advance();
   // Returns whether this rank, or a rank whose header has arrived, asks all ranks to confirm the
   // call.

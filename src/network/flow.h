@@ -133,10 +133,10 @@ struct Flow {
   }
 };
 
-// Move as many bytes as possible without blocking, and return their number: at most 256 KiB, or
-// transport::kLongestDestination for received data that is not folded. move_send() first sends the
-// rest of the call's header, and counts the header's bytes too. Call move_receive() only after the
-// peer's header has been received.
+// Move one contiguous piece of the data, or as much of it as is possible without blocking, and
+// return the number of bytes moved: at most 256 KiB, or transport::kLongestDestination for received
+// data that is not folded. move_send() first sends the rest of the call's header, and counts the
+// header's bytes in addition. Call move_receive() only after the peer's header has been received.
 [[nodiscard]] std::uint64_t move_send(Flow& flow, const Layout& layout,
                                       std::span<const std::byte> header);
 [[nodiscard]] std::uint64_t move_receive(Flow& flow, const Layout& layout);

@@ -75,8 +75,8 @@ std::optional<Offer> MessageProbe::look_at(int peer, DirectedLink& link) {
   }
 }
 
-// Blocks until a borrowed endpoint has data, a receive ends or takes its link back, or the deadline
-// passes. Call give_back() afterwards.
+// Blocks until a borrowed endpoint has data, wake() is called, or the deadline passes. Does not
+// block if a link has become free since borrow(). Call give_back() afterwards.
 void MessageProbe::sleep(Deadline deadline) {
   std::vector<transport::WaitSet::Entry> entries;
   for (const Borrowed& borrowed : borrowed_)

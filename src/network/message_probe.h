@@ -2,7 +2,7 @@
 // Finds a rank that has begun to send this rank a message for which no receive is queued. The
 // header of such a message stays in the endpoint until a receive takes it. The probe borrows the
 // endpoints of all ranks from which no receive is queued, and looks for a header in each of them.
-// It gives an endpoint back soon after a receive from that rank has been queued.
+// The probe gives an endpoint back soon after a receive from that rank has been queued.
 #pragma once
 
 #include "base/deadline.h"
@@ -30,8 +30,8 @@ class MessageProbe {
   // Returns a message that another rank has begun to send and for which no receive is queued. If
   // there are several, returns the one from the first rank at or after `first`, in cyclic order.
   // Blocks until there is one; returns nothing if the deadline passes first. If `only_looks`, does
-  // not block. Throws the recorded fault if the communicator has failed. Concurrent calls run one
-  // after the other.
+  // not block, and returns nothing if there is no message or another call is running. Throws the
+  // recorded fault if the communicator has failed. Concurrent calls run one after the other.
   [[nodiscard]] std::optional<Offer> find(int first, bool only_looks, Deadline deadline);
   // Takes a link back from the probe, because a receive is about to use the link. Blocks until the
   // probe has returned the endpoint. Call after the receive has been numbered.

@@ -137,9 +137,9 @@ void NetworkBackend::peer_died(int peer) noexcept {
   tell_others();
 }
 
-// Another rank of this node may have raised a fault that has not reached the other nodes. They must
-// receive that fault before they see this rank's departure, which would otherwise seem to be the
-// cause.
+// Another rank of this node may have raised a fault that has not reached the other nodes. Those
+// nodes must receive that fault before they see this rank's departure, which would otherwise seem
+// to be the cause.
 void NetworkBackend::depart() {
   tell_others();
   segment_->depart();

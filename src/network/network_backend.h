@@ -36,9 +36,9 @@ class NetworkBackend final : public Backend {
   NetworkBackend(std::shared_ptr<const Config> config, int rank, int size);
   ~NetworkBackend() override;
 
-  // Opens the transports and returns this rank's addresses, which the other ranks need. Throws what
-  // TransportFactory::make() throws, and Error(hcclSystemError) if HCCL_TRANSPORT names a transport
-  // that is not available.
+  // Opens the transports that HCCL_TRANSPORT allows, and returns this rank's addresses, which the
+  // other ranks need. Throws what TransportFactory::make() throws, and Error(hcclSystemError) if
+  // none of the transports is available.
   [[nodiscard]] std::vector<std::byte> announce(const Secret& secret) {
     return routes_.announce(secret);
   }
@@ -85,7 +85,7 @@ class NetworkBackend final : public Backend {
   void register_memory(std::uint64_t address, std::uint64_t bytes) {
     memory_->register_memory(address, bytes);
   }
-  // Wakes all threads that wait in calls, which then check for faults and queries.
+  // Wakes all threads that wait in calls or in probe(), which then check for faults and queries.
   void wake();
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return size_; }

@@ -21,7 +21,7 @@ class NetworkMemory final : public device::PageWatcher {
   ~NetworkMemory() override;
 
   // Registers the windows of the arena that contain the buffer. Does nothing if the buffer is in
-  // host memory or is smaller than 4 KiB.
+  // host memory or is smaller than 4 KiB, or if no transport registers memory.
   void register_memory(std::uint64_t address, std::uint64_t bytes);
   void pages_freed(std::uint64_t file_offset, std::uint64_t bytes) noexcept override;
 

@@ -19,14 +19,15 @@ class NetworkMessage {
   // receiver's answer.
   NetworkMessage(const PointToPoint& call, bool wants_answer, NetworkMessages& messages,
                  device::Arena& arena);
-  // If the message is not complete, cuts the endpoint, so that the transport no longer accesses the
+  // If it is this message's turn, cuts the endpoint, so that the transport no longer accesses the
   // buffer.
   ~NetworkMessage();
   NetworkMessage(const NetworkMessage&) = delete;
   NetworkMessage& operator=(const NetworkMessage&) = delete;
 
   [[nodiscard]] bool complete() const { return complete_; }
-  // Returns whether it is this message's turn: all earlier messages on its link are complete.
+  // Returns whether it is this message's turn: all earlier messages on its link are complete, and
+  // this message is not.
   [[nodiscard]] bool has_turn() const {
     return link_.turn.load(std::memory_order_seq_cst) == call_.number;
   }
@@ -34,9 +35,9 @@ class NetworkMessage {
   // Returns the endpoint and the events that the message waits for. Call it only on the message's
   // turn.
   [[nodiscard]] transport::WaitSet::Entry interest() const;
-  // Moves all data that can be moved now, and returns whether anything has moved. Does not block.
-  // Throws PeerLost. Throws Error(hcclInvalidUsage) if the peer's message differs from the one that
-  // this rank expects.
+  // Moves data that can be moved now, and returns whether the message has made progress. Does not
+  // block. Throws PeerLost, and what Transport::open() and the functions of Memory throw. Throws
+  // Error(hcclInvalidUsage) if the peer's message differs from the one that this rank expects.
   bool advance(int own_rank);
 
  private:

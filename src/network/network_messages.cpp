@@ -52,8 +52,8 @@ bool waits_for_another_stream(const Items& items) {
   });
 }
 
-// Blocks, for at most kIdlePeriod, until an item whose turn it is can proceed, or another stream
-// passes the turn to an item.
+// Blocks, for at most kIdlePeriod, until an item whose turn it is can proceed, or
+// NetworkBackend::wake() is called, for example because another stream passes the turn to an item.
 void sleep(const Items& items, transport::WaitSet& wait_set, std::atomic<int>& waiting_for_turns) {
   const bool waits = waits_for_another_stream(items);
   if (waits) ++waiting_for_turns;  // from now on, finish() wakes the streams

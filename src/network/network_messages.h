@@ -3,7 +3,7 @@
 // messages travel in the order of the calls; only the message whose turn it is uses the link. A
 // send may ask for an answer, by which the receiver confirms that it expects the message; the send
 // then completes only after the answer. In a series of sends to one rank, only the last one asks,
-// and the answer confirms the whole series.
+// and the answer confirms the whole series; but in a large group, every send asks.
 #pragma once
 
 #include "call/backend.h"
@@ -38,9 +38,9 @@ class NetworkMessages {
   // Returns whether incomplete messages are queued on streams other than `stream`. Thread safety:
   // any thread.
   [[nodiscard]] bool are_queued_elsewhere(std::uint64_t stream) const;
-  // Runs numbered sends and receives concurrently, on the stream's turn. Blocks until all are
-  // complete. Throws Error if the communicator has failed, a peer is lost, a message does not
-  // match, or the wait times out.
+  // Runs numbered sends and receives concurrently. Called by BackendStream::exchange(). Blocks
+  // until all are complete. Throws Error, for example if the communicator has failed, a peer is
+  // lost, a message does not match, or the wait times out.
   void exchange(StreamConnections& stream, std::span<const PointToPoint> calls,
                 const MessagePlace& place, GroupLookahead& ahead);
   [[nodiscard]] MessageProbe& probe() { return probe_; }
@@ -51,7 +51,8 @@ class NetworkMessages {
     const auto peer = static_cast<std::size_t>(call.peer);
     return call.direction == Direction::send ? sends_[peer] : receives_[peer];
   }
-  // Opens the link's endpoint, on the turn of `call`. Throws what Transport::open() throws.
+  // Opens the link's endpoint for `call`, whose turn it is, or for a probe. Throws what
+  // Transport::open() throws.
   void open(DirectedLink& link, const PointToPoint& call);
   // Completes `call`, and passes the turn to the next message of the link.
   void finish(DirectedLink& link, const PointToPoint& call);

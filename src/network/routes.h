@@ -25,9 +25,9 @@ class Routes {
   // `forced` is neither the name of a transport nor empty.
   static void check(const std::string& forced);
 
-  // Opens the transports and returns this rank's addresses, which the other ranks need. Throws what
-  // TransportFactory::make() throws, and Error(hcclSystemError) if HCCL_TRANSPORT names a transport
-  // that is not available.
+  // Opens the transports that HCCL_TRANSPORT allows, and returns this rank's addresses, which the
+  // other ranks need. Throws what TransportFactory::make() throws, and Error(hcclSystemError) if
+  // none of the transports is available.
   [[nodiscard]] std::vector<std::byte> announce(const Secret& secret);
   // Chooses a transport for each peer. `table` contains each rank's result of announce(). Throws
   // Error(hcclInvalidUsage) if no transport reaches a rank; the text names the rank and the reason.
@@ -50,16 +50,20 @@ class Routes {
   [[nodiscard]] std::string transport_to(int rank) const;
   // Returns the names of the transports in use, such as "shm+tcp".
   [[nodiscard]] std::string transport_names() const;
-  // Logs which transport is used for each rank, and why preferred transports cannot reach it.
+  // Logs which transport is used for each rank, why other transports are not (Route::rejected), and
+  // the remarks of all transports.
   void explain() const;
-  // If a transport is in use only because a faster one, such as RoCE, is unavailable, logs why.
+  // If a transport is in use only because a faster one, such as RoCE, cannot be used, logs why, for
+  // one rank. Logs nothing if HCCL_TRANSPORT is set.
   void log_fallback() const;
 
  private:
   struct Route {
     transport::Transport* transport = nullptr;
     std::vector<std::byte> address;
-    std::string rejected;  // transports of higher preference, and why they cannot be used
+    // The unavailable transports, and those of higher preference, each with the reason why it
+    // cannot be used.
+    std::string rejected;
   };
   [[nodiscard]] Route choose(int peer, std::span<const std::byte> announced) const;
 

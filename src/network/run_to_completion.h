@@ -44,8 +44,8 @@ class Backoff {
   unsigned attempts_ = 0;  // number of attempts since anything moved
 };
 
-// Runs all channels of a call. Blocks until they are complete. Throws what the executions and the
-// observer throw.
+// Runs all channels of a call. Blocks until they are complete. Throws what the executions, the
+// observer and WaitSet::wait() throw.
 void run_to_completion(std::span<Execution* const> executions, transport::WaitSet& wait_set,
                        WaitLadder ladder, ProgressObserver& observer);
 

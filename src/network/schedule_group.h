@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ranks that run a schedule together: all ranks of a communicator, or one rank of each node.
+// The ranks that run a schedule together: all ranks of a communicator, or some, such as a column.
 #pragma once
 
 #include "planner/planner.h"

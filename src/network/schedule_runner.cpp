@@ -47,7 +47,7 @@ class ScheduleRunner::ChannelStreams final : public Streams {
   Collective collective_;
 };
 
-// The objects that run one channel of a call. Each depends on those before it.
+// The objects that run one channel of a call, in the order in which they must be constructed.
 struct ScheduleRunner::Part {
   Part(ScheduleRunner& owner, ScheduleGroup& group, const PlannedCall& planned,
        const schedule::Shape& shape, std::pmr::memory_resource& memory)

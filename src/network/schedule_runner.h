@@ -48,8 +48,9 @@ class ScheduleRunner {
   void set_ordinal(std::uint32_t ordinal) { ordinal_ = ordinal; }
 
   // Runs all channels of a call among the ranks of a group. Blocks until this rank's part is
-  // complete. Returns whether any rank asks all ranks to confirm the call. Throws CallMismatch,
-  // transport::PeerLost, and what the observer throws.
+  // complete. Returns whether a channel asks all ranks to confirm the call
+  // (Execution::asks_to_confirm()). Throws Error, such as CallMismatch or transport::PeerLost, and
+  // what the observer throws.
   bool run(ScheduleGroup& group, const PlannedCall& call, transport::WaitSet& wait_set,
            ProgressObserver& observer);
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stall diagnosis. A call that has waited for a second or more queries all ranks. The control
-// thread of each rank receives the queries. The threads of the rank's streams answer them, because
-// only a stream's own thread can safely read what its call waits for. StallReports passes the
-// queries and answers between the threads.
+// Stall diagnosis. A call that has waited for long, or has found a mismatch, queries all ranks. The
+// control thread of each rank receives the queries. The threads of the rank's calls in progress
+// answer them, because only a call's own thread can safely read what the call waits for; if no call
+// is in progress, the control thread answers. StallReports passes the queries and answers between
+// the threads.
 #pragma once
 
 #include "base/deadline.h"
@@ -56,7 +57,8 @@ class StallReports {
   void note_done(const CallPosition& position, const CollectiveCall& call);
   // Returns the number of queries so far. When it increases, every waiting call must call answer().
   [[nodiscard]] std::uint64_t asked() const { return asked_.load(); }
-  // Sends the server the last kRemembered completed collectives, and then `waiting`.
+  // Sends the server the last kRemembered completed collectives, and then `waiting`. Does nothing
+  // if there is no link.
   void answer(const bootstrap::Waiting& waiting) const noexcept;
   // Queries all ranks: see ControlLink::ask_who_is_missing(). Returns false if there are no other
   // nodes.

@@ -19,7 +19,7 @@ namespace hccl::network {
 
 class CallWatchdog;
 
-// Runs one call at a time, when it is the stream's turn.
+// Runs one call at a time, in stream order.
 class StreamConnections final : public BackendStream {
  public:
   StreamConnections(NetworkBackend& network, std::uint64_t id)
@@ -33,14 +33,14 @@ class StreamConnections final : public BackendStream {
     runner_.set_ordinal(ordinal);
   }
   void number(PointToPoint& call) override { network_.messages().number(call, id_); }
-  // run() and exchange() throw Error if the communicator has failed, a peer is lost, a peer makes a
-  // different call, or the wait times out.
+  // run() and exchange() throw Error, for example if the communicator has failed, a peer is lost, a
+  // peer makes a different call, or the wait times out.
   //
   // A call is short if neither of its buffers exceeds min(1 MiB, 128 KiB times the number of
-  // ranks). run() stages the output of a short call, and copies it to `recv` when the data of all
-  // ranks has arrived. Before longer calls, reduces and calls without elements, the ranks agree on
-  // the call. After a short broadcast, where only the root sends data, they agree unless another
-  // collective is next in the queue of the root's stream.
+  // ranks). Before longer calls, reduces, and calls without elements except barriers, the ranks
+  // agree on the call. run() stages the output of other short calls, and copies it to `recv` when
+  // the data of all ranks has arrived. After a short broadcast, where only the root sends data, the
+  // ranks agree unless another collective is next in the queue of the root's stream.
   bool run(const CollectiveCall& call, std::uint64_t staging, CallLookahead& ahead) override;
   bool exchange(std::span<const PointToPoint> calls, const MessagePlace& place,
                 std::uint64_t staging, GroupLookahead& ahead) override;
@@ -48,20 +48,22 @@ class StreamConnections final : public BackendStream {
   // Calls NetworkBackend::part_from() for all endpoints. Call before destruction.
   void part(Deadline deadline);
   [[nodiscard]] std::uint64_t id() const { return id_; }
-  // Returns the number of collectives that this rank has completed on the stream. Call on the
-  // stream's turn.
+  // Returns the number of collectives that this rank has completed on the stream. Call it only
+  // within BackendStream::run() or exchange().
   [[nodiscard]] std::uint64_t calls() const { return calls_; }
   [[nodiscard]] std::uint32_t ordinal() const { return ordinal_; }
-  // Counts a collective that ran with `algorithm` and is complete. Call on the stream's turn.
+  // Counts a collective that ran with `algorithm` and is complete. Call it only within
+  // BackendStream::run().
   void finish_call(const CollectiveCall& call, std::string_view algorithm);
   // Returns the wait set on which the stream's calls sleep. Creates it on first use; throws
-  // Error(hcclSystemError) if no file descriptor is left. Call on the stream's turn.
+  // Error(hcclSystemError) if no file descriptor is left. Call it only within BackendStream::run()
+  // or exchange().
   [[nodiscard]] transport::WaitSet& wait_set();
   // Wakes the call that sleeps on the wait set, if any. Thread safety: any thread.
   void wake();
 
-  // Checks that this rank may access the buffers of a call, and registers them with the transports.
-  // Throws Error(hcclInvalidArgument).
+  // Checks that this rank may access the buffers that it uses in a call, and registers them with
+  // the transports. Throws as require_readable() and require_writable() do.
   void prepare_buffers(const CollectiveCall& call);
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counts the bytes and transfers that a communicator's completed calls have moved over transports.
-// Thread safety: any thread.
+// Thread safety: any thread, after resize().
 #pragma once
 
 #include "transport/endpoint.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A range of memory that a call reads or writes. A call must not begin ahead of its turn if it
-// reads a range that an earlier call writes, or writes to a range that an earlier call reads.
+// reads a range that an unfinished earlier call writes, or writes to a range that such a call
+// reads.
 #pragma once
 
 #include <cstddef>

@@ -20,10 +20,11 @@ namespace hccl::node {
 // Returns whether call_matches() is true for the slots of all ranks in the lane's current
 // operation. Requires that all ranks have posted.
 [[nodiscard]] bool calls_match(const Lane& lane, const CollectiveCall& call, int ranks);
-// Returns whether the buffers of all ranks are in host memory. Requires that all ranks have posted.
+// Returns whether is_on_host() is true for the buffers of all ranks. Requires that all ranks have
+// posted.
 [[nodiscard]] bool all_use_host_memory(const NodeSegment& node, const CollectiveOperation& op);
 // Returns the error text for mismatched calls. Lists the largest group of ranks with equal calls
-// last.
+// last. Requires that all ranks have posted.
 [[nodiscard]] std::string mismatch_text(const NodeSegment& node, const CollectiveOperation& op);
 
 // Fails the communicator because the posted calls do not match. If the operation has an observer,

@@ -51,8 +51,9 @@ struct CollectiveOperation {
   // buffer that the rank does not use.
   const std::uint64_t send_bytes;
   const std::uint64_t recv_bytes;
-  // True if the buffers of this rank are in host memory, and the data fits into a host payload but
-  // not into a slot. If that holds for all ranks, the operation takes the eager path.
+  // True if the lane has host payloads, the buffers of this rank are in host memory, and the data
+  // fits into a host payload but not into a slot. If this holds for all ranks, the operation takes
+  // the eager path.
   const bool short_on_host;
   // The placements of both buffers in this rank's memory file.
   device::Placement send;
@@ -66,7 +67,7 @@ struct CollectiveOperation {
   bool has_shares = false;
 
   // The counter that other ranks must advance before this rank can continue in HostPath, HostReads
-  // or HostChain; null if this rank does not wait.
+  // or HostChain; null if this rank does not wait for a counter.
   std::atomic<std::uint32_t> SliceCounters::*awaited_counter = nullptr;
   std::uint32_t awaited_count = 0;
   AwaitedRanks awaited_ranks = AwaitedRanks::all;
@@ -100,8 +101,8 @@ struct CollectiveOperation {
 };
 
 // An operation's turn on its lane. The destructor advances the lane to the next number even if the
-// operation has failed, because a peer may still post its part of the failed operation. A suspended
-// operation keeps its number.
+// operation has failed, because the next operation could otherwise take a peer's late post of the
+// failed operation for its own. A suspended operation keeps its number.
 class LaneTurn {
  public:
   // `uses_state`: whether the operation uses the lane's state word.

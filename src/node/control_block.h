@@ -40,13 +40,13 @@ struct alignas(64) RankRecord {
   // While the rank waits in a group of sends and receives: the first incomplete call of the group,
   // packed by pack_call(). Otherwise 0.
   std::atomic<std::uint64_t> in_exchange{0};
-  Doorbell mail;  // rung by a peer after each step of a message to or from this rank
+  Doorbell mail;  // rung for messages to or from this rank, for a departure and for a fault
 
-  // This rank's tag (see CrossMemory): its address and its value. The address is 0 until both are
-  // valid.
+  // This rank's tag (see CrossMemory): its address and its value. The address is 0 while there is
+  // no tag.
   alignas(64) std::atomic<std::uint64_t> tag_address{0};
   std::uint64_t tag = 0;
-  // The ranks whose memory this rank may read: one bit per rank.
+  // The ranks whose host memory this rank has found that it may read: one bit per rank.
   std::atomic<std::uint64_t> readable{0};
 };
 
@@ -77,8 +77,9 @@ struct alignas(64) Slot {
 };
 static_assert(sizeof(Slot) == 64 && offsetof(Slot, payload) == Slot::kHeaderBytes);
 
-// A slot's host payload holds the rank's data if the data is in ordinary host memory and does not
-// fit into the slot. As in Slot, the stride is not a power of two.
+// A slot's host payload holds the rank's data if the rank's buffers are in ordinary host memory,
+// and the data fits into the host payload but not into the slot. As in Slot, the stride is not a
+// power of two.
 inline constexpr std::size_t kHostPayloadBytes = 8192;
 inline constexpr std::size_t kHostPayloadStride = kHostPayloadBytes + 64;
 // The maximum total size of all ranks' payloads in an operation. On the eager path, each rank reads
@@ -164,11 +165,12 @@ struct alignas(64) CurrentTile {
 };
 
 // A rank's progress in a lane's operations on host memory. Each counter is the number of slices for
-// which the rank has completed one step. `filled`: it has filled its staging buffer (HostPath) or
-// added its data to the accumulator (HostChain). `folded`: it has reduced its share (HostPath).
-// `released`: it no longer accesses other ranks' staging buffers or, in HostReads, their input. The
-// counters start at ControlHeader::first_number and wrap. `filled` is reset if the operation takes
-// the cooperative path after all.
+// which the rank has completed one step. `filled`: the rank has filled its staging buffer
+// (HostPath) or added its data to the accumulator (HostChain). `folded`: the rank has reduced its
+// share (HostPath). `released`: the rank no longer accesses other ranks' staging buffers or, in
+// HostReads, their input. HostChain and HostReads also advance the counters that they do not use.
+// The counters start at ControlHeader::first_number and wrap. `filled` is reset if the operation
+// takes the cooperative path after all.
 struct alignas(64) SliceCounters {
   std::atomic<std::uint32_t> filled{0};
   std::atomic<std::uint32_t> folded{0};

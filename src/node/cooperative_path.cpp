@@ -44,13 +44,14 @@ bool CooperativePath::run() {
   return true;
 }
 
-// Waits until all ranks have posted the operation and are ready for the current slice, and then
-// opens the slice. Returns false if the wait budget is used up before the operation has begun.
+// Waits until all ranks have posted the operation and are ready for the current slice. Then opens
+// the slice, unless another rank has opened it or the operation has failed. Returns false if the
+// wait budget is used up first.
 bool CooperativePath::gather() {
   PostedRanks ranks(op_.lane, node_.size(), op_.slice_number + 1);
   if (is_in(LaneBlock::gathering) && !ranks.all_posted()) {
     prepost(node_, op_);
-    // Wakes the ranks in HostPath, HostReads or HostChain, which sleep until all ranks have posted.
+    // Wakes the ranks that have begun another path and sleep until all ranks have posted.
     if (op_.slice_number == 0) ring_if_all_posted(node_, op_);
     const auto can_begin = [&] { return !is_in(LaneBlock::gathering) || ranks.all_posted(); };
     // A suspended operation restarts from its first slice, so it may be suspended only before its
@@ -80,10 +81,11 @@ void CooperativePath::agree_on_plan() {
   if (is_sliced || op_.has_shares) tiles_.plan_slice();
 }
 
-// Returns how long this rank may wait for the operation to complete. Without shares, it waits only
-// for tiles that other ranks are already computing. With shares, it waits until the slowest rank
-// has computed its share. An operation with a staging buffer or several slices is not suspended,
-// because resuming it would fill the staging buffer again.
+// Returns how long this rank may wait for the operation to complete. Without shares, the wait is
+// not limited, because other ranks are already computing the remaining tiles. With shares, the
+// slowest rank may not have begun its share, so the wait budget applies. An operation with a
+// staging buffer or several slices is not suspended, because a resumed operation restarts from its
+// first slice.
 WaitBudget CooperativePath::budget_for_shares() const {
   const bool can_resume = op_.has_shares && op_.staging == nullptr && op_.slicing.slices() == 1;
   return can_resume ? op_.wait_budget() : WaitBudget::unlimited;
@@ -120,9 +122,9 @@ void CooperativePath::open_operation() {
                                            std::memory_order_seq_cst)) {
     return;  // another rank was first, or the operation has failed
   }
-  // With shares, wakes all ranks, because each must compute its share. Otherwise, wakes one rank
-  // for each core other than this rank's; more ranks would only compete for the cores. All ranks
-  // are woken when the operation completes.
+  // With shares, wakes all ranks, because each must compute its share. Otherwise, if there are
+  // several tiles, wakes one rank for each core other than this rank's; more ranks would only
+  // compete for the cores. All ranks are woken when the operation completes.
   if (op_.has_shares) return block.bell.ring();
   const int cores = node_.cores().cores;
   if (tiles_.plan().tiles() > 1 && cores > 1) block.bell.ring(cores - 1);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The path of larger collectives: when all ranks have posted, one rank opens the operation. The
-// ranks that happen to be running then compute its tiles on behalf of all ranks.
+// ranks that happen to be running then compute its tiles on behalf of all ranks. If the ranks map
+// buffers by shares (Mapping::by_shares), each rank computes a fixed share of the tiles instead.
 #pragma once
 
 #include "node/collective_operation.h"

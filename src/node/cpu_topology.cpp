@@ -23,7 +23,8 @@ namespace hccl::node {
 namespace {
 
 // Returns the number of processors that a cgroup's cpu.max allows, rounded up; 0 if there is no
-// limit. The file holds the quota and the period in microseconds: "max 100000" or "150000 100000".
+// limit or no such file. The file holds the quota and the period in microseconds: "max 100000" or
+// "150000 100000".
 std::uint32_t quota_of(const std::string& path) {
   std::ifstream file(path);
   std::string quota;
@@ -77,7 +78,8 @@ std::string cpu_cgroup() {
     return line.ends_with(":/") ? "" : line.substr(path);
   }
   // A cgroup has this file if the cpu controller is enabled for it, unless it is the root of the
-  // hierarchy. The cgroup that a container sees as the root is not the root of the hierarchy.
+  // hierarchy. The cgroup that a container sees as the root is not the root of the hierarchy, so it
+  // may have the file too.
   for (const std::string& path : unified_cgroups()) {
     if (std::ifstream("/sys/fs/cgroup" + path + "/cpu.weight")) return "unified:" + path;
   }

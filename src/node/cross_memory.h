@@ -16,7 +16,7 @@ namespace hccl::node {
 // Every rank has a tag: a random number in the memory of its process. The control block holds the
 // tag's value and address. A reader reads the tag together with the data, and compares it with the
 // value in the control block. This check is needed because the peer's pid may belong to another
-// process, if the peer has exited or is in another pid namespace.
+// process once the peer has exited.
 //
 // Thread safety: any thread may call any function.
 class CrossMemory {
@@ -29,8 +29,8 @@ class CrossMemory {
   CrossMemory(const CrossMemory&) = delete;
   CrossMemory& operator=(const CrossMemory&) = delete;
 
-  // Returns whether this process may read memory of `peer`. The first call for a peer that has
-  // joined makes a system call to find out.
+  // Returns whether this process may read memory of `peer`; false until the peer has published its
+  // tag. The first call after that makes a system call to find out.
   [[nodiscard]] bool can_read(int peer);
   [[nodiscard]] bool can_read_all();
   // Returns whether `peer` has found that it may read memory of this process.

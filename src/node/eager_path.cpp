@@ -84,7 +84,7 @@ void EagerPath::store_result() const {
                           {&destination, 1}, op_.call.count, reduce::StorePolicy::cached);
     }
   }
-  // Needed if a peer's next operation continues from this result, and so posts no data (post.cpp).
+  // Needed if a rank's next operation continues from this result, and so posts no data (post.cpp).
   if (op_.eager() && op_.call.collective == Collective::all_reduce)
     op_.lane.keep_result(destination - bytes, bytes);
 }

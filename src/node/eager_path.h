@@ -12,8 +12,8 @@
 
 namespace hccl::node {
 
-// `other_path`: the data does not fit into a slot, and some rank's buffers are not in host memory.
-// The operation must take the cooperative path.
+// `other_path`: the data does not fit into a slot, and some rank has a buffer in device memory. The
+// operation must take the cooperative path.
 enum class EagerOutcome : std::uint8_t { complete, suspended, other_path };
 
 class EagerPath {
@@ -26,10 +26,10 @@ class EagerPath {
   EagerOutcome run();
 
  private:
-  // Maps the receive buffer for writing and returns a pointer to it. Access to a receive buffer in
-  // host memory was checked before the operation was posted. Throws Error.
+  // Returns a pointer to the receive buffer, which it maps for writing if the buffer is in device
+  // memory. Access to host memory was checked before the operation was posted. Throws Error.
   [[nodiscard]] std::byte* accessible_result() const;
-  // Throws Error if this rank cannot write the result.
+  // Throws Error if the result goes to host memory that this rank cannot write.
   void check_result() const;
   [[nodiscard]] const std::byte* payload(int rank) const;
   void store_result() const;

@@ -22,7 +22,7 @@
 namespace hccl::node {
 
 struct EngineOptions {
-  // Operations that touch more than about this many bytes bypass the caches.
+  // The size of the caches, which determines how long an operation must be to bypass them.
   std::uint64_t cache_bytes = 0;
   std::chrono::milliseconds operation_timeout{0};  // 0: never
   std::chrono::milliseconds hang_report{0};        // 0: never
@@ -41,8 +41,8 @@ class Engine {
 
   // Runs one operation in stream order. `ahead`: the later calls of this lane, or null. `staging`:
   // copies this rank's host memory; null if this rank uses no staging buffer. `observer`: watches
-  // the waits of the operation; null if the engine's own time limits apply. Blocks until the
-  // operation is complete and returns true. If the wait budget of `ahead` is limited, may return
+  // the waits of the operation; null if the engine's own time limits apply. Blocks until this
+  // rank's part is complete and returns true. If the wait budget of `ahead` is limited, may return
   // false instead of blocking; another call with the same arguments then resumes the operation.
   // Throws Error if the operation fails.
   bool execute(Lane& lane, const CollectiveCall& call, CallLookahead* ahead = nullptr,

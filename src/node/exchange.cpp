@@ -36,7 +36,7 @@ bool Exchange::run() {
     bool moved = advance_current();
     if (remaining_ != 0) {
       lookahead_.announce_awaited();
-      // Later groups begin before the peers are rung, so that each peer is rung only once.
+      // Later groups begin before the peers are rung, so that one ring serves all these steps.
       moved = lookahead_.advance() || moved;
     }
     steps_.ring_peers();

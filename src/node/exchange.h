@@ -28,7 +28,8 @@ class Exchange {
   Exchange& operator=(const Exchange&) = delete;
 
   // Runs the calls. Blocks until all calls are complete, and returns true. Returns false if the
-  // wait budget is used up. Throws Error if a call fails.
+  // wait budget is used up, unless a message of the group is being copied in pieces. Throws Error
+  // if a call fails.
   bool run();
 
  private:

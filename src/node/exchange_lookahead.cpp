@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A group may begin early if it touches no memory that an earlier call still needs.
+// Decides which later groups may begin early, and moves their messages.
 #include "node/exchange_lookahead.h"
 
 #include <algorithm>
@@ -12,8 +12,9 @@ namespace {
 
 using State = MessageItem::State;
 
-// Returns whether the item completes even if its peer makes no further call. Any other item may
-// block its stream, and the program may rely on later calls not running until the item is complete.
+// Returns whether the item is known to complete even if its peer makes no further call. Any other
+// item may block its stream, and the program may rely on later calls not running until the item is
+// complete.
 bool cannot_block(const MessageItem& item) {
   if (item.state == State::done) return true;
   if (item.state != State::offered) return false;
@@ -51,10 +52,11 @@ void ExchangeLookahead::announce_awaited(std::span<const MessageItem> items) {
   }
 }
 
-// Collects later groups that can begin. Returns whether it found any. Excludes groups that would
-// read memory that an earlier receive writes, or write memory that an earlier send reads. Also
-// excludes groups whose memory may turn out to be inaccessible, because the current group would
-// then report the error of a later group.
+// Collects later groups that can begin. If ahead_.may_begin() is false, collects only the next
+// group, and only once no earlier group can block. Returns whether it found any. Stops for good at
+// a group for which there is no room, and at a group that would read memory that an earlier receive
+// writes, or write memory that an earlier send reads. Also stops at a group whose memory may turn
+// out to be inaccessible, because the current group would then report the error of a later group.
 bool ExchangeLookahead::collect_groups() {
   if (seen_all_ || !pending_.has_room_for(1)) return false;
   const bool may_begin = ahead_.may_begin();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Publishes the call in which this rank waits.
+// Publishes the call in which this rank waits, and checks what the peers are waiting for.
 #include "node/exchange_wait.h"
 
 #include "base/text.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sleeps until a send or receive of the current group can proceed. Fails the communicator if a peer
-// will never make the matching call, because the peer has departed or waits for this rank in a
-// collective.
+// Sleeps until a send or receive of the current group can proceed. Fails the communicator when the
+// time-out expires, or if a peer will never make the matching call, because the peer has departed
+// or waits for this rank in a collective.
 #pragma once
 
 #include "base/deadline.h"

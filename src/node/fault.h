@@ -34,7 +34,7 @@ class Fault {
   }
 
   // Return the code and the text of a raised fault. Block for at most 100 ms while another rank
-  // writes the record.
+  // writes the record. If it is still incomplete then, return hcclSystemError and a fixed text.
   [[nodiscard]] hcclResult_t code() const;
   [[nodiscard]] std::string text() const;
   [[noreturn]] void throw_error() const;

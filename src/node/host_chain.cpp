@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Before a rank waits, it takes every step that is ready, so that ranks that share a core need few
-// context switches. First, it adds its data to all accumulators to which the previous rank has
-// added its own, including those of later calls. Then it copies all complete results out.
+// context switches. First, it adds its data to all accumulators that are ready for it (can_add()),
+// including those of later calls. Then it copies all complete results of the current call out.
 #include "node/host_chain.h"
 
 #include "base/scope_exit.h"
@@ -36,8 +36,9 @@ HostChain::HostChain(NodeSegment& node, StallMonitor& stalls, std::uint64_t cach
 
 bool HostChain::run() {
   bool takes_other_path = false;
-  // Also runs if the operation fails, because this rank then no longer accesses the accumulators.
-  // Advances `folded` too, because HostPath compares that counter with the numbers of later slices.
+  // Also runs if the operation fails, so that peers learn that this rank no longer accesses the
+  // accumulators. Advances `folded` too, because HostPath compares that counter with the numbers of
+  // later slices.
   const ScopeExit at_end([&] {
     if (takes_other_path || !op_.lane.posted(op_.number)) return;
     op_.lane.finish_slices(slices_.count());

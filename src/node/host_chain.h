@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The path of larger reductions whose buffers all lie in host memory, if several ranks share each
-// core. Peers cannot map that memory, so each rank adds its own data, in rank order, to
-// accumulators that all ranks map. With HostPath, each rank would need its own staging buffer and
+// The path of most larger reductions whose buffers all lie in host memory, if several ranks share
+// each core. Peers cannot map that memory, so each rank adds its own data, in rank order, to
+// accumulators that all ranks map. With HostPath, each rank would fill its own staging buffer and
 // wait for all others in every slice.
 #pragma once
 
@@ -36,7 +36,7 @@ class HostChain : private HostCollective {
   // Consecutive slices use the accumulators in turn.
   static constexpr std::uint32_t kAccumulators = 8;
   static constexpr std::uint64_t kAccumulatorBytes = kHostChainBytes / kAccumulators;
-  static_assert(kAccumulators <= kMaxAhead + 1);  // a call takes up at least one
+  static_assert(kAccumulators <= kMaxAhead + 1);  // each call of parts_ uses at least one
 
   // The current call, or a later one that has begun ahead of its turn.
   struct Part {
@@ -57,9 +57,11 @@ class HostChain : private HostCollective {
   void wake_after_adding();
   // Returns the event of the lane's bell that wakes `rank`. Ranks 32 apart share an event.
   [[nodiscard]] static std::uint32_t wake_event_of(int rank) { return 1U << rank % 32; }
-  // Returns the call that slice added_ belongs to, or null if that call may not begin yet.
+  // Returns the call that slice added_ belongs to. Begins that call if necessary. Returns null if
+  // it may not begin yet.
   [[nodiscard]] const Part* part_to_add();
-  // If the next call can begin now, posts it, appends it to parts_ and returns true.
+  // If the next call can begin now, posts it, appends it to parts_ and returns true. Otherwise
+  // returns false.
   bool begin_next();
   // Returns whether this rank may add its data to slice `number`.
   [[nodiscard]] bool can_add(std::uint32_t number) const;

@@ -13,7 +13,8 @@
 namespace hccl::node {
 namespace {
 
-// Returns the total size of all ranks' buffers.
+// Returns the total size of all ranks' buffers. Assumes that either all ranks' buffers are in
+// place, or none.
 std::uint64_t program_bytes(const CollectiveCall& call, int rank, int ranks) {
   const std::uint64_t sent =
       send_bytes(call, ranks) * static_cast<std::uint64_t>(senders(call, ranks));

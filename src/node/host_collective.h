@@ -33,11 +33,12 @@ class HostCollective {
 
   // Posts the operation, unless this rank has already done so.
   void post_once();
-  // Begins the next call of the stream ahead of its turn: calls begin(operation) if this rank's
-  // buffers in that call are in host memory, serves(call) is true, this rank may read its input
-  // now, and posting the call cannot fail. Ranks that share cores then need one round of context
-  // switches per call instead of two. Does nothing after a fault, because peers may still read old
-  // slots (see prepost() in post.cpp).
+  // Begins the next call of the stream ahead of its turn: calls begin(operation) if this rank has
+  // not posted that call yet, the call is too long for EagerPath, this rank's buffers in the call
+  // are in host memory, serves(call) is true, this rank may read its input now, and posting the
+  // call cannot fail. Ranks that share cores then need one round of context switches per call
+  // instead of two. Does nothing after a fault, because peers may still read old slots (see
+  // prepost() in post.cpp).
   template <class Serves, class Begin>
   void begin_next_call(Serves serves, Begin begin) {
     if (op_.ahead == nullptr || node_.fault().raised() || op_.lane.posted(op_.number + 1)) return;
@@ -51,14 +52,15 @@ class HostCollective {
     begin(next);
   }
 
-  // Throws Error if this rank cannot read its send buffer or write its receive buffer.
+  // Throws Error if this rank cannot read its send buffer or write its receive buffer. Checks only
+  // buffers in host memory.
   void check_access() const;
   // Requires that all ranks have posted. Returns whether the buffers of all ranks are in host
   // memory. Throws Error if the ranks' calls do not match, or the communicator has failed.
   [[nodiscard]] bool all_on_host() const;
   // Returns whether this rank may now read the input of `next`, a later call of the stream. The
-  // call's buffers must be in host memory, and its input must be readable and must not overlap
-  // `results`, which earlier calls write.
+  // call must need a staging buffer, all its buffers must be in host memory, and its input must be
+  // readable and must not overlap `results`, which earlier calls write.
   [[nodiscard]] bool can_read_early(const CollectiveCall& next,
                                     std::span<const AddressRange> results) const;
   // Returns whether posting `next`, a later operation, cannot fail. If it failed, the current

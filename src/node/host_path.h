@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The path of larger collectives whose buffers all lie in host memory, unless HostChain or
 // HostReads runs them. Peers cannot map that memory. Slice by slice, each rank therefore copies the
-// data that its peers need into its own staging buffer, and copies the peers' results out of their
-// staging buffers.
+// data that its peers need into its own staging buffer, and copies the data that it receives out of
+// the staging buffers.
 #pragma once
 
 #include "node/host_collective.h"
@@ -12,8 +12,8 @@
 
 namespace hccl::node {
 
-// Each rank reduces its own share of every slice. For that share, the rank accesses its own input
-// and output directly. No rank writes to another rank's program buffers.
+// In a reduction, each rank reduces its own share of every slice. For that share, the rank accesses
+// its own input and output directly. No rank writes to another rank's program buffers.
 class HostPath : private HostCollective {
  public:
   // The arguments are those of HostCollective.

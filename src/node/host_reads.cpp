@@ -13,11 +13,12 @@
 namespace hccl::node {
 namespace {
 
-// Returns the minimum size of the blocks that a rank reads directly. With smaller blocks, HostPath
-// takes less time than the system calls. HostPath copies each block to a staging buffer once, for
-// all ranks that need the block, so direct reads gain less if many ranks share the cores. If more
-// than two ranks have a core each, direct reads of a root's memory are slower: all ranks read at
-// the same time, and the kernel's locks and reference counts for that memory delay them all.
+// Returns the minimum size of the blocks that a rank reads directly; kNever if HostPath is always
+// faster. With smaller blocks, HostPath takes less time than the system calls. HostPath copies each
+// block to a staging buffer once, for all ranks that need the block, so direct reads gain less if
+// many ranks share the cores. If more than two ranks have a core each, direct reads of a root's
+// memory are slower: all ranks read at the same time, and the kernel's locks and reference counts
+// for that memory delay them all.
 std::uint64_t least_block_bytes(const CollectiveTraits& traits, const NodeSegment& node) {
   constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
   if (node.size() == 2) return 4 << 10;
@@ -26,9 +27,8 @@ std::uint64_t least_block_bytes(const CollectiveTraits& traits, const NodeSegmen
   return node.size() <= 2 * node.cores().cores ? 128 << 10 : kNever;
 }
 
-// Returns whether a rank's input stays unchanged while its peers read it. Assumes that the buffers
-// of every rank overlap in the same way as those of this rank. The result may overlap the input
-// only in the rank's own block, which does not change.
+// Returns whether a rank's input stays unchanged while its peers read it. The result may overlap
+// the input only in the rank's own block, which does not change.
 bool keeps_input(const CollectiveCall& call, int rank, int ranks) {
   const CollectiveTraits& traits = call.traits();
   const std::uint64_t own_block = static_cast<std::uint64_t>(rank) * chunk_bytes(call, ranks);
@@ -71,7 +71,7 @@ bool HostReads::run() {
   await_posts();
   if (!all_on_host() || !all_read()) return false;
   {
-    // Also runs if the operation fails.
+    // Also runs if the operation fails, because this rank then no longer reads its peers' input.
     const ScopeExit at_end([&] {
       SliceCounters& own = op_.lane.slice_counters(node_.rank());
       op_.lane.finish_slices(1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The path of collectives that only move data and whose buffers all lie in host memory, if every
-// rank may read the host memory of every other rank (CrossMemory). Each rank copies its result
-// directly from its peers' input.
+// The path of long collectives that only move data and whose buffers all lie in host memory, if all
+// ranks choose it (serves()). Each rank copies its result directly from its peers' input, by
+// cross-memory attach (CrossMemory).
 #pragma once
 
 #include "node/host_collective.h"
@@ -17,13 +17,15 @@ class HostReads : private HostCollective {
             CollectiveOperation& op, std::uint32_t first);
 
   // Returns whether this rank chooses this path for a call whose buffers are all in host memory.
-  // Other ranks may choose differently, because their permissions can differ.
+  // Other ranks may choose differently, because their permissions and the overlap of their buffers
+  // can differ.
   [[nodiscard]] static bool serves(const CollectiveCall& call, NodeSegment& node);
 
   // If this rank chooses this path, posts the operation, and blocks until all ranks have posted it.
-  // If all ranks have chosen this path, runs the operation, blocks until this rank's part is
-  // complete and no peer reads its input any longer, and returns true. Otherwise returns false, and
-  // the operation must take another path. Throws Error if the operation fails.
+  // If all ranks have chosen this path and all buffers are in host memory, runs the operation,
+  // blocks until this rank's part is complete and no peer reads its input any longer, and returns
+  // true. Otherwise returns false, and the operation must take another path. Throws Error if the
+  // operation fails.
   bool run();
 
  private:

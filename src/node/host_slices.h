@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts a collective on host memory into slices that fit into a segment of a rank's staging buffer,
-// and each slice of a reduction into one share per rank. All ranks do so identically.
+// Cuts a collective on host memory into slices of limited size, and each slice of a reduction into
+// one share per rank. All ranks do so identically.
 #pragma once
 
 #include "call/collective_call.h"
@@ -13,11 +13,12 @@ namespace hccl::node {
 
 class HostSlices {
  public:
-  // Consecutive slices use the segments of a staging buffer in turn.
+  // In HostPath, consecutive slices use the segments of a staging buffer in turn.
   static constexpr std::uint32_t kSegments = 4;
   static constexpr std::uint64_t kSegmentBytes = kHostPathBytes / kSegments;
 
-  // `segment_bytes`: the maximum size of a slice, summed over all chunks.
+  // `segment_bytes`: the maximum size of a slice, summed over all chunks, unless a slice of 64
+  // bytes of each chunk is larger.
   HostSlices(const CollectiveCall& call, int ranks, std::uint64_t segment_bytes)
       : ranks_(static_cast<std::uint64_t>(ranks)),
         chunks_(static_cast<std::uint64_t>(send_chunks(call, ranks))),

@@ -14,7 +14,8 @@ namespace hccl::node {
 [[nodiscard]] bool uses_host_memory(const PointToPoint& call);
 // Returns whether `rank` uses host memory, and the call's data does not fit into a slot.
 [[nodiscard]] bool needs_staging(const CollectiveCall& call, int rank, int ranks);
-// Returns whether `rank` uses no device memory in the call.
+// Returns whether all buffers that `rank` uses in the call are in host memory. As in is_on_host(),
+// the receive buffer of a broadcast's root may be anywhere.
 [[nodiscard]] bool uses_only_host_memory(const CollectiveCall& call, int rank, int ranks);
 // Returns whether all buffers that `rank` uses in the call are staged. The root of a broadcast
 // receives nothing from other ranks, so its receive buffer may be anywhere.
@@ -37,8 +38,9 @@ class HostStaging {
   [[nodiscard]] bool stages_send() const { return stages_send_; }
   [[nodiscard]] bool stages_recv() const { return stages_recv_; }
   // fill() copies a slice of this rank's input to the staging buffer. drain() copies a slice of
-  // this rank's result from the staging buffer to the program's memory. The staging buffer holds
-  // the slice of every chunk contiguously, at Slicing::offset_in(). Throw Error.
+  // this rank's result from the staging buffer to the program's memory. They do nothing for buffers
+  // in device memory. The staging buffer holds the slice of every chunk contiguously, at
+  // Slicing::offset_in(). Throw Error.
   void fill(const Slice& slice);
   void drain(const Slice& slice);
 
@@ -50,7 +52,7 @@ class HostStaging {
   const int ranks_;
   const bool stages_send_;
   const bool drains_;       // whether this rank's result goes to host memory
-  const bool stages_recv_;  // also at the root of an in-place broadcast, which drains nothing
+  const bool stages_recv_;  // drains_, or the staged send buffer is also the receive buffer
   device::HostCheck send_check_ = device::HostCheck::by_copy;
   device::HostCheck recv_check_ = device::HostCheck::by_copy;
   CollectiveCall staged_;

@@ -121,9 +121,9 @@ class Lane {
   // peers may not have noticed. Once the operation is complete, all of them have.
   void begin_withdrawal() { withdraws_slices_ = true; }
   void end_withdrawal() { withdraws_slices_ = false; }
-  // Blocks until all other ranks have finished reading this rank's staging buffer, or until 1 s has
-  // passed (50 ms if the communicator has failed). Returns whether they have finished. The wait is
-  // limited because a rank that has died never releases the buffer.
+  // Blocks until no other rank accesses this rank's staging buffer any longer, or until 1 s has
+  // passed (50 ms if `failed`: the communicator has failed). Returns whether all ranks have
+  // released the buffer. The wait is limited because a rank that has died never releases it.
   [[nodiscard]] bool await_release_of_staging(bool failed) const noexcept;
   void finish_cooperative() {
     ++number_;

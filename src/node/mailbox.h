@@ -16,10 +16,10 @@ namespace hccl::node {
 // The data goes through the sender's staging buffer, unless the receiver reads it directly from the
 // sender's process (CrossMemory).
 struct StagedMessage {
-  std::uint64_t staging;              // the buffer's offset in the sender's memory file
-  std::uint64_t address;              // of the message in the sender's host memory
-  std::atomic<std::uint64_t> filled;  // bytes that the sender has copied to the staging buffer
-  std::atomic<std::uint64_t> drained;
+  std::uint64_t staging;               // the buffer's offset in the sender's memory file
+  std::uint64_t address;               // of the message in the sender's host memory
+  std::atomic<std::uint64_t> filled;   // bytes that the sender has copied to the staging buffer
+  std::atomic<std::uint64_t> drained;  // bytes that the receiver has copied out of the buffer
 };
 
 // An offered message. The receiver copies the data from the sender's memory or, if the message is

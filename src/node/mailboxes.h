@@ -35,8 +35,9 @@ class Mailboxes {
   // the ranks in order, starting at `first` and wrapping around. Does not block. Thread safety: one
   // thread at a time, and not concurrently with number(), which could assign the message.
   [[nodiscard]] std::optional<Offer> find_offer(int first) const;
-  // Blocks until `ready()` returns true, a peer has offered this rank a message or taken one of
-  // this rank's messages, the communicator has failed, or `limit` has passed.
+  // Blocks until `ready()` returns true, a peer rings RankRecord::mail, the communicator has
+  // failed, or `limit` has passed. A peer rings, for example, when it has offered this rank a
+  // message.
   template <class Ready>
   void await_mail(std::chrono::nanoseconds limit, Ready ready) {
     node_.own_record().mail.sleep(limit, [&] { return node_.fault().raised() || ready(); });
@@ -48,8 +49,8 @@ class Mailboxes {
   std::vector<std::uint64_t> next_send_, next_receive_;  // by peer
 };
 
-// Convert a send or receive to a word for RankRecord::in_exchange, and back. The word omits the
-// address and the number of the call, and caps the count at 2^32 - 1.
+// Convert a send or receive to a word for RankRecord::in_exchange, and back. The word holds only
+// the direction, the type, the peer, and the count, which is capped at 2^32 - 1.
 [[nodiscard]] std::uint64_t pack_call(const PointToPoint& call);
 [[nodiscard]] PointToPoint unpack_call(std::uint64_t packed);
 

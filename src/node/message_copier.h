@@ -38,8 +38,9 @@ class MessageCopier {
   void prepare_destination(MessageItem& item) const;
   // copy_short() copies a whole message from its mailbox. copy_piece() copies a piece of a message
   // from the sender's memory file. copy_from_process() copies a whole message from the sender's
-  // host memory, and returns false if that fails. Call prepare_destination() first. Throw Error,
-  // which is the recorded fault if the communicator has failed.
+  // host memory, and returns false if this process cannot read that memory. Call
+  // prepare_destination() first. Throw Error, which is the recorded fault if the communicator has
+  // failed.
   void copy_short(const MessageItem& item) const;
   void copy_piece(const MessageItem& item, const MessagePiece& piece) const;
   [[nodiscard]] bool copy_from_process(const MessageItem& item) const;

@@ -20,8 +20,8 @@ namespace {
 
 using State = MessageItem::State;
 
-// Shorter messages than this go through the message ring even if the receiver could read them
-// directly: two copies in user space take less time than the system call.
+// Shorter messages than this go through the message ring, if it has room, even if the receiver
+// could read them directly: two copies in user space take less time than the system call.
 constexpr std::uint64_t kLeastRead = 8 << 10;
 // Longer messages than this never go through the message ring, which should hold several.
 constexpr std::uint64_t kLongestInRing = kMessageRingBytes / 4;
@@ -114,8 +114,9 @@ void MessageSteps::offer(MessageItem& item) {
 // Prefetches the memory to which a later message will be written when it is offered: its entry in
 // the mailbox and its part of the message ring. The stores then seldom wait for cache lines that
 // the receiver has read. `offset` is the position of this message's data in the memory file.
-// Assumes that all messages until then are as long as `item`. Does nothing for long messages; if
-// the ring wraps around before then, prefetches only the entry.
+// Assumes that all messages until then are as long as `item`. Does nothing for messages of
+// kLeastRead bytes or more, or if the ring has no other reservation. If the ring wraps around
+// before the later message, prefetches only the entry.
 void MessageSteps::prefetch_later_message(const MessageItem& item, std::uint64_t offset) const {
   constexpr std::uint64_t kDistance = 4;  // in messages
   if (item.bytes >= kLeastRead || !ring_.advances()) return;

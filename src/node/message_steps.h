@@ -16,10 +16,11 @@
 namespace hccl::node {
 
 // A message from host memory that does not fit into the mailbox goes through its sender's staging
-// buffer, which peers can map, unless the receiver copies it directly from the sender's process. If
-// the buffer's message ring has room for the message, the sender copies the message there when it
-// offers it. Otherwise, the sender copies it piece by piece to another part of the buffer, but only
-// once the receiver is ready, so that all sends of a group can share that part, in any order.
+// buffer, which peers can map, unless the receiver copies it directly from the sender's process.
+// When the sender offers the message, stage() may copy it to the buffer's message ring. If the
+// message is not in the ring and the receiver cannot copy it directly, the sender copies it piece
+// by piece to another part of the buffer. The sender does this only once the receiver is ready, so
+// that all sends of a group can share that part, in any order.
 class MessageSteps {
  public:
   // `staging`: a staging buffer of kStagingBytes for calls on host memory, or 0 if there are no
@@ -37,18 +38,19 @@ class MessageSteps {
   [[nodiscard]] bool ready(const MessageItem& item) const;
   // Takes the next step of an item that is ready. Throws Error.
   void advance(MessageItem& item);
-  // Offers the message of a send whose state is `begun`.
+  // Offers the message of a send that is ready and whose state is `begun`. Throws Error.
   void offer(MessageItem& item);
-  // Copies the message of a receive whose state is `begun`. Returns false if the message has to
-  // come in pieces, which takes several steps.
+  // Copies the message of a receive that is ready and whose state is `begun`. Returns false if the
+  // message has to come in pieces, which takes several steps. Throws Error.
   [[nodiscard]] bool take(MessageItem& item);
   // Rings the doorbells of the peers that are affected by the steps since the last call.
   void ring_peers();
 
   // Returns whether an offered message has the count and type that its receive expects.
   [[nodiscard]] static bool matches(const MessageItem& item);
-  // Returns whether the item's device memory is mapped, or its host memory is accessible. If so,
-  // offer() and take() can fail only if there is too little memory or the communicator has failed.
+  // Returns whether the item's device memory is mapped, or its host memory is accessible and known
+  // to be no host view. If so, offer() and take() can fail only if there is too little memory or
+  // the communicator has failed.
   [[nodiscard]] bool can_begin_early(MessageItem& item) const;
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Waits for other ranks in a collective: polls, then sleeps on the lane's bell. Fails the
-// communicator if a rank has departed without posting, or when the time-out expires.
+// communicator if a rank has departed without posting, when the time-out expires or, if the
+// operation has an observer, when the observer ends the call.
 #pragma once
 
 #include "base/deadline.h"
@@ -25,7 +26,8 @@ class OperationWait {
 
   // Blocks until ready() returns true, and returns true. If `wait_budget` is limited, returns false
   // when the budget is used up. ready() must return true once the communicator has failed.
-  // `events`: the events of the lane's bell that wake this rank; by default, every ring does.
+  // `events`: the events of Doorbell::ring_for() that wake this rank, by default all. A plain
+  // ring() of the lane's bell can wake it too.
   template <class Ready>
   bool wait_until(Ready ready, WaitBudget wait_budget = WaitBudget::unlimited,
                   std::uint32_t events = Doorbell::kAnyEvents) {

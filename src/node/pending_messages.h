@@ -88,8 +88,8 @@ class PendingMessages {
   [[nodiscard]] std::span<const MessageItem> last(std::size_t calls) const {
     return std::span(items_).last(calls);
   }
-  // Return the first send or receive in state `begun` that follows the current group; null if there
-  // is none.
+  // Return the first send, and the first receive, in state `begun` that follows the current group;
+  // null if there is none.
   [[nodiscard]] MessageItem* next_send() { return next(next_send_, Direction::send); }
   [[nodiscard]] MessageItem* next_receive() { return next(next_receive_, Direction::receive); }
 

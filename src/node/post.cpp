@@ -153,12 +153,12 @@ void ring_if_all_posted(const NodeSegment& node, const CollectiveOperation& op) 
   bell.ring_always();
 }
 
-// Stops at the first call that cannot be posted ahead: a barrier, a call on a different path from
-// `op`, a call on host memory after a barrier or too long for the eager path, a call whose pages
-// are not mapped, or an eager call whose input overlaps the result of an unfinished operation. The
-// input of an eager call is read when the call is posted, so it must be complete by then, unless
-// the call `continues` the operation before it. A cooperative call accesses memory only after all
-// earlier operations are complete.
+// Stops at the first call that cannot be posted ahead. Examples are a barrier, a call on a
+// different path from `op`, a call whose pages are not mapped, and an eager call whose input
+// overlaps the result of an unfinished operation (see also can_prepost()). The input of an eager
+// call is read when the call is posted, so it must be complete by then, unless the call `continues`
+// the operation before it. A cooperative call accesses memory only after all earlier operations are
+// complete.
 void prepost(NodeSegment& node, CollectiveOperation& op) {
   if (op.ahead == nullptr || op.looked_ahead || op.lane.posted(op.number + kMaxAhead / 2)) return;
   // After a fault, ranks also advance past operations that are not complete. Peers may still read

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Posts a rank's part of an operation: the descriptor and, if the operation is eager, the data.
+// Posts a rank's part of an operation: the descriptor and, if posts_data(), the data.
 #pragma once
 
 #include "node/collective_operation.h"

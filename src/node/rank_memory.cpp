@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All reads of holes return the same block of zeros.
+// as_source() returns the same block of zeros for every hole.
 #include "node/rank_memory.h"
 
 #include "device/copy.h"

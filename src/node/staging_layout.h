@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a staging buffer. A communicator has one for each stream that uses host memory.
+// The parts of a staging buffer. A communicator has one staging buffer for each stream on which a
+// call needs one.
 #pragma once
 
 #include "device/address.h"
@@ -14,7 +15,7 @@ namespace hccl::node {
 // its tiles are computed.
 inline constexpr std::uint64_t kStagingHalfBytes = 512 << 10;
 // Messages (MessageSteps), HostPath and HostChain have parts of their own, because peers may still
-// be reading these parts when this rank's next call begins.
+// be accessing these parts when this rank's next call begins.
 inline constexpr std::uint64_t kMessageRingBytes = 1 << 20;
 inline constexpr std::uint64_t kMessagePiecesBytes = 1 << 20;
 inline constexpr std::uint64_t kHostPathBytes = 1 << 20;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits how long calls wait for other ranks. After HCCL_TIMEOUT, fails the communicator. After
-// HCCL_HANG_REPORT, logs a line that names the ranks that delay the call.
+// Limits how long calls wait for other ranks. After HCCL_TIMEOUT, or the limit that the program has
+// set instead, fails the communicator. After HCCL_HANG_REPORT, logs a line that names the ranks
+// that delay the call.
 #pragma once
 
 #include "base/deadline.h"
@@ -32,7 +33,7 @@ class StallMonitor {
   NodeSegment& node_;
   WaitLimit wait_limit_;
   const std::chrono::milliseconds hang_report_;
-  std::atomic<bool> reported_{false};  // the report is written once per communicator
+  std::atomic<bool> reported_{false};  // this rank writes one report per communicator
 };
 
 // The time limits of one call.

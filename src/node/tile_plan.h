@@ -14,7 +14,7 @@ namespace hccl::node {
 // A range of bytes of one chunk. All-gather and reduce-scatter have a chunk per rank; other
 // collectives have one chunk. In an all-to-all, `chunk` is a rank instead: the tile exchanges data
 // between that rank and each rank in [first_peer, end_peer), in both directions, so that the call
-// may be in place. It has several peers only if the chunks are short.
+// may be in place. A tile has several peers only if the chunks are short.
 struct Tile {
   int chunk = 0;
   std::uint64_t first_byte = 0;  // in the chunk

@@ -98,12 +98,12 @@ bool TileRunner::all_peer_buffers(Visit visit) const {
   return true;
 }
 
-// Maps all pages of the peers' buffers. Otherwise a reused buffer would cause page faults for
+// Maps all pages of all_peer_buffers(). Otherwise a reused buffer would cause page faults for
 // hundreds of calls, until every process has accessed every page. Maps nothing in two cases: if
 // each rank computes and maps only a fixed share of the tiles (Mapping::by_shares), or if this rank
-// uses its own buffers for the first time (Mapping::unused), because most processes never access
-// most pages of a buffer that is used only once. Returns false if the operation ends before all
-// buffers are mapped.
+// uses its own small buffers for the first time (Mapping::unused), because most processes never
+// access most pages of a buffer that is used only once. With shares, also determines this rank's
+// share. Returns false if the operation ends before all buffers are mapped.
 bool TileRunner::map_peers() {
   mapped_ = true;
   static_cast<void>(all_peer_buffers([&](device::ArenaView& memory, std::uint64_t offset,

@@ -18,7 +18,7 @@ namespace hccl::node {
 
 class TileRunner {
  public:
-  // Operations that touch more than about `cache_bytes` bypass the caches.
+  // `cache_bytes`: the size of the caches, which determines the StorePolicy of the tiles.
   TileRunner(NodeSegment& node, std::uint64_t cache_bytes, const CollectiveOperation& op)
       : node_(node), cache_bytes_(cache_bytes), op_(op) {}
 

@@ -17,7 +17,8 @@ using algorithms::Algorithm;
 constexpr std::uint64_t kPipelinePiece = 128 << 10;
 constexpr std::uint64_t kMostPipeline = 64;
 
-constexpr std::uint64_t kPhasedPiece = 1 << 20;  // minimum bytes per channel of a hierarchical call
+// The minimum number of bytes per channel of a hierarchical call that has several channels.
+constexpr std::uint64_t kPhasedPiece = 1 << 20;
 
 bool keeps_numbers(Collective collective) {
   return traits(collective).has_blocks_in_input || traits(collective).has_blocks_in_output;
@@ -105,7 +106,8 @@ std::string Planner::reason(const Request& request) const {
     return "all nodes have the same number of ranks, so each node reduces its own data first";
   std::string row = row_text(request.collective, request.bytes, topology_.ranks());
   if (forced_.empty()) return row;
-  // On one node, a supported algorithm can be left out only because it is hierarchical.
+  // A forced algorithm that supports the collective is left out only if it is hierarchical and
+  // there is only one node.
   const std::string why = algorithms::find(forced_, request.collective) != nullptr
                               ? " needs several nodes"
                               : text(" does not support ", name_of(request.collective));

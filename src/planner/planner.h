@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans a call between ranks: chooses its algorithm, from a table of sizes or by HCCL_ALGO, and the
-// shape of its schedules. Planning is pure, so all ranks get the same plans.
+// Plans a call between ranks: chooses its algorithm, from a table or by HCCL_ALGO, and the shape of
+// its schedules. Planning is pure, so all ranks choose the same algorithm and the same channels.
 #pragma once
 
 #include "algorithms/catalogue.h"
@@ -33,8 +33,8 @@ class Planner {
   // name uses that algorithm, except that a hierarchical one is not used on a single node. Throws
   // as check() does.
   Planner(Topology topology, std::string forced);
-  // Throws Error(hcclInvalidArgument), which names HCCL_ALGO and the known algorithms, if `forced`
-  // is neither the name of an algorithm nor empty.
+  // Throws Error(hcclInvalidArgument), which names HCCL_ALGO and the known algorithms, unless
+  // `forced` is empty or the name of an algorithm for a collective other than barrier.
   static void check(const std::string& forced);
 
   [[nodiscard]] Plan plan(const Request& request) const;
@@ -44,8 +44,8 @@ class Planner {
   [[nodiscard]] schedule::Schedule build(const Plan& plan, const schedule::Shape& shape) const;
 
   // Convert between a rank of the program and its place: the rank's number in schedules. Places are
-  // assigned node by node. In collectives whose buffers have a block for each rank, the place
-  // equals the rank.
+  // assigned node by node, except in collectives whose buffers have a block for each rank: there,
+  // the place equals the rank.
   [[nodiscard]] int position_of(Collective collective, int rank) const;
   [[nodiscard]] int rank_at(Collective collective, int place) const;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Looks up the algorithm of a call in a table, by message size and number of ranks. The planner
-// uses the table unless HCCL_ALGO forces an algorithm for the collective.
+// uses the table unless HCCL_ALGO forces a flat algorithm for the collective.
 #pragma once
 
 #include "algorithms/catalogue.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records, for each cell, the transfer of the current step that accessed it last.
+// Records, for each cell, which receive of the current step read it last, and which wrote it last.
 #include "proof/hazards.h"
 
 #include "base/text.h"

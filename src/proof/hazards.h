@@ -12,23 +12,24 @@ using schedule::Transfer;
 
 // Finds the hazards of one rank's schedule. The shape and the schedule must outlive the check. If
 // two receives of a step access the same memory and one of them writes it, both must cover the same
-// range; they then access it slice by slice, in list order. A send that does not forward must not
-// read memory that the step writes.
+// range; they then access it slice by slice, in list order. A send that forwards must read exactly
+// the range that a receive of the step writes. Any other send must not read memory that the step
+// writes.
 class HazardCheck {
  public:
   HazardCheck(const Shape& shape, const Schedule& schedule);
 
-  // Checks a step. Call it for all steps in order.
+  // Returns a hazard of the step, or nothing. Call it for all steps in order.
   [[nodiscard]] std::optional<Violation> verify(std::uint32_t step);
 
  private:
-  // For each cell, the number of the last transfer that accessed the cell, plus one; 0 if none did.
+  // For each cell, the number of the last receive that accessed the cell, plus one; 0 if none did.
   using Touched = std::array<std::vector<std::uint32_t>, 3>;
 
   [[nodiscard]] std::optional<std::string> read(std::uint32_t transfer, const Span& span);
   [[nodiscard]] std::optional<std::string> write(std::uint32_t transfer);
   [[nodiscard]] std::optional<std::string> send(const Transfer& transfer) const;
-  // Returns the last transfer of this step that accessed the cell, or null.
+  // Returns the last receive of this step that accessed the cell, or null.
   [[nodiscard]] const Transfer* toucher(const Touched& touched, Role memory,
                                         std::uint32_t cell) const;
   [[nodiscard]] Location locate(const Span& span) const {

@@ -43,7 +43,7 @@ struct SimulatedFlow {
 // A receive of a program's current step.
 struct Receive {
   const Transfer* transfer = nullptr;
-  std::size_t flow = kNone;  // kNone for a copy
+  std::size_t flow = kNone;  // kNone for a copy, and until the sender starts
   std::uint32_t slices = 0;
   std::uint32_t written = 0;
   std::size_t after = kNone;   // the previous receive that writes the same span
@@ -252,7 +252,7 @@ class Simulation {
   // Writes the slices of a receive that can be written now. Then does the same for the next receive
   // of the same span, which may have waited for them.
   void write(std::size_t number, std::size_t which, double now) {
-    if (which == kNone) return;  // the target has not reached the step yet
+    if (which == kNone) return;  // the target has not reached the step, or no receive follows
     Program& program = programs_[number];
     Receive& receive = program.receives[which];
     const bool local = receive.transfer->peer == program.shape->rank;

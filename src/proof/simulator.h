@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Simulates schedules slice by slice on a model of a cluster, and predicts how long they take. The
-// model consists of latency, bandwidth and reduction speed. The transfers from a node to other
-// nodes take turns on the node's NIC. Credits and congestion inside the network are ignored. Use
-// the times to compare algorithms, not as absolute times.
+// model consists of latency, bandwidth and reduction speed. The transfers between a node and other
+// nodes take turns on the node's NIC, separately in each direction. Credits and congestion inside
+// the network are ignored. Use the times to compare algorithms, not as absolute times.
 #pragma once
 
 #include "schedule/schedule.h"
@@ -28,7 +28,7 @@ struct Cluster {
 
 // Returns the seconds until the last rank has finished, or infinity if the schedules do not
 // complete. `shapes` and `schedules` hold all ranks of channel 0, then all ranks of channel 1, and
-// so on. `bytes` is the size of the message, or of one block.
+// so on. `bytes` is the size of the message or, in a collective with blocks, of one block.
 [[nodiscard]] double simulate(std::span<const Shape> shapes, std::span<const Schedule> schedules,
                               const Cluster& cluster, std::uint64_t bytes);
 

@@ -18,7 +18,7 @@ class SymbolicExecution {
 
   [[nodiscard]] std::optional<Violation> run();
 
-  // Return the results of run(), after it has returned.
+  // Return the results of run(), once run() has returned no violation.
   [[nodiscard]] const SymbolicMemory& memory(std::int32_t rank) const { return at(rank).memory; }
   [[nodiscard]] std::uint64_t hops() const { return hops_; }
   // Only for a barrier: element r of the result is true if the signal of rank r has reached `rank`.
@@ -69,7 +69,8 @@ class SymbolicExecution {
   void wake_those_waiting_for(Member& member);
   [[nodiscard]] std::optional<Violation> enter_step(Member& member);
   [[nodiscard]] std::optional<Violation> advance(Member& member);
-  // Performs the next receive of the step if possible. Returns whether the receive has taken place.
+  // Performs the next receive of the step if possible. Returns whether the receive has taken place
+  // without a violation. Stores a violation in failure_.
   [[nodiscard]] bool receive(Member& member);
   [[nodiscard]] static Send* next_send(Member& from, std::int32_t to);
   // Returns the arrival time, in hops, of a send that takes place now.

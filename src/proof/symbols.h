@@ -46,7 +46,8 @@ class SymbolicMemory {
   SymbolicMemory(const Shape& shape, const Schedule& schedule);
 
   // Returns the number of cells that are stored for `memory`. The input of an out-of-place call has
-  // none, because it never changes. In place, the longer buffer has the cells of both.
+  // none, because it never changes. In place, the longer buffer has the cells of both; if both are
+  // equally long, the output has them.
   [[nodiscard]] static std::size_t cells(const Shape& shape, const Schedule& schedule, Role memory);
 
   [[nodiscard]] Cell read(const Location& place, std::uint32_t index) const;

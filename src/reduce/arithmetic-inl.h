@@ -59,8 +59,8 @@ struct Product : Sum<T> {
   }
 
  private:
-  // Multiplies the bytes at even and at odd positions separately as 16-bit lanes, because no
-  // instruction multiplies bytes.
+  // Multiplies the bytes at even and at odd positions separately as 16-bit lanes, because not every
+  // instruction set can multiply vectors of bytes.
   template <class D>
   static HWY_INLINE Words<D> bytes(D d, Words<D> a, Words<D> b) {
     const LaneTag<std::uint16_t, D> pairs;
@@ -72,7 +72,7 @@ struct Product : Sum<T> {
   }
 };
 
-// The type used to sum elements of type T.
+// The type in which elements of type T are summed and multiplied.
 template <class T>
 using Summed = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
                                            std::type_identity<T>>::type;
@@ -153,9 +153,9 @@ struct IntegerExtremum : Sum<T> {
 
 // The minimum, with -0 < +0, and NaN if any operand is a NaN. Not every processor has an
 // instruction for this. The bitwise or of smaller(a, b) and smaller(b, a) gives this minimum: the
-// two results differ only in the sign of a zero, or because one of them is a NaN. (If `a` or `b` is
-// a NaN, smaller() must return a NaN for at least one order of the operands.) The maximum is the
-// negated minimum of the negated operands.
+// two results differ only in the sign of a zero, or because at least one of them is a NaN. (If `a`
+// or `b` is a NaN, smaller() must return a NaN for at least one order of the operands.) The maximum
+// is the negated minimum of the negated operands.
 template <class T, bool kMaximum>
 struct FloatExtremum : Sum<T> {
   static constexpr bool kExact = true;

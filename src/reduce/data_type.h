@@ -14,7 +14,7 @@ struct DataType {
   const char* name;
   std::uint8_t bytes;   // of one element
   bool is_integer;      // has bitwise reductions
-  bool needs_prescale;  // a sum may overflow although the mean does not (reduce.h)
+  bool needs_prescale;  // see needs_prescale() in reduce.h
   bool on_gaudi;        // supported by Gaudi's collectives
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sets the floating-point mode of the kernels. Any waiting thread may run a reduction, and the
-// program may have set some of its threads to flush denormals or to trap. The result must not
-// depend on the thread.
+// Sets the floating-point mode of the kernels. Threads of the program also run reductions, and the
+// program may have changed the mode of some of them, for example to flush denormals or to trap. The
+// result must not depend on the thread.
 #pragma once
 
 #if defined(__x86_64__)
@@ -11,7 +11,7 @@
 namespace hccl::reduce {
 
 // Selects rounding to nearest, enables denormals, disables traps, and restores the previous mode on
-// destruction.
+// destruction. Does nothing on processors other than x86-64 and AArch64.
 class FloatEnvironment {
  public:
   FloatEnvironment() noexcept : saved_(read()) {

@@ -30,8 +30,9 @@ inline constexpr std::size_t kVectorBytes = hn::MaxLanes(D()) * kWord;
 
 inline constexpr std::size_t kFullVector = kVectorBytes<FullTag>;
 
-// Loads or stores a vector at an unaligned address. Copies a single word with memcpy, because the
-// single-lane loads of some instruction sets read through a plain, aligned pointer.
+// Load or store a vector at an unaligned address. Copy a single word, or only its first `bytes`
+// bytes, with memcpy, because the single-lane loads of some instruction sets read through a plain,
+// aligned pointer.
 template <class D>
 HWY_INLINE Words<D> load(D d, const std::byte* from, std::size_t bytes = kVectorBytes<D>) {
   if constexpr (hn::MaxLanes(D()) == 1) {
@@ -53,7 +54,7 @@ HWY_INLINE void store(D d, Words<D> words, std::byte* to, std::size_t bytes = kV
   }
 }
 
-// Folds kUnrolled vectors at `offset` of every source.
+// Folds kUnrolled vectors at `offset` of every source into `results`.
 template <class Fold, std::size_t kUnrolled, class D>
 HWY_INLINE void fold_vectors(D d, const std::byte* const* sources, std::size_t source_count,
                              std::size_t offset, std::size_t bytes, Words<D>* results) {
@@ -74,9 +75,9 @@ HWY_INLINE void fold_vectors(D d, const std::byte* const* sources, std::size_t s
 }
 
 // Number of vectors of each source that are folded at a time. Accumulators in eight registers fit
-// every instruction set and cover a few lines of each source. Sources may start at the same offset
-// in a page and then compete for the same cache sets, so each line should be fully used as soon as
-// it has been read.
+// every instruction set and hold at least a line of each source. Sources may start at the same
+// offset in a page and then compete for the same cache sets, so each line should be fully used as
+// soon as it has been read.
 template <class Fold>
 inline constexpr std::size_t kUnroll = 8 / Fold::kVectors;
 

@@ -64,8 +64,8 @@ struct Bfloat16Lanes {
 
  private:
   // Rounds to the upper 16 bits, to nearest even: adds 0x8000 if the lowest of these bits is 1, and
-  // 0x7FFF otherwise. Leaves infinities and the canonical NaN unchanged. Values that round beyond
-  // the largest finite bfloat16 become infinities.
+  // 0x7FFF otherwise. Keeps infinities and the canonical NaN. Values that round beyond the largest
+  // finite bfloat16 become infinities. If kExact, the values need no rounding and stay unchanged.
   template <bool kExact, class D>
   static HWY_INLINE Words<D> round(D d, Words<D> words) {
     if constexpr (kExact) {

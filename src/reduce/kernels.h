@@ -57,7 +57,7 @@ struct TileWalks {
   // source.
   void (*interleaved_copy)(const std::byte* source, std::byte* const* destinations,
                            std::size_t destination_count, std::size_t bytes);
-  // Copies a tile to destinations other than the source, bypassing the cache.
+  // Copies a tile to every destination that is not the source. Whole lines bypass the cache.
   void (*stream_copy)(const std::byte* source, std::byte* const* destinations,
                       std::size_t destination_count, std::size_t bytes);
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic of each type and reduction on single elements, for average_tile() and, on
-// processors that support no vector kernel, for all reductions. The results are bitwise identical
-// to those of the vector kernels.
+// The arithmetic of each type and reduction on single elements, for averages across nodes
+// (average.cpp) and, on processors that support no vector kernel, for all reductions. The results
+// are bitwise identical to those of the vector kernels.
 #pragma once
 
 #include "reduce/kernels.h"
@@ -47,8 +47,9 @@ template <class T>
 struct Real {
   using Accumulator = T;
 
-  // Returns whether `a` is the minimum (if `smaller`) or the maximum of `a` and `b`. -0 is less
-  // than +0. If either is a NaN, the NaN is both minimum and maximum.
+  // Returns whether the minimum (if `smaller`) or the maximum of `a` and `b` is `a` rather than
+  // `b`. -0 is less than +0. A NaN is both minimum and maximum. If the operands are identical, may
+  // return either value.
   static bool keeps(T a, T b, bool smaller) {
     if (std::isnan(a) || std::isnan(b)) return std::isnan(a);
     if (a == b) return std::signbit(a) == smaller;
@@ -113,7 +114,8 @@ struct Float16 : Real<float> {
   }
 };
 
-// Calls `visit` with an object of the class that implements the arithmetic of the data type.
+// Calls `visit` with an object of the class that implements the arithmetic of the data type. Does
+// nothing for hcclNumTypes.
 template <class Visit>
 void with_element(hcclDataType_t type, const Visit& visit) {
   switch (type) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reduces one tile: folds the sources in the given order and stores the result to every
-// destination.
+// destination. Also copies tiles, and scales and divides them for averages across nodes.
 #pragma once
 
 #include "reduce/data_type.h"
@@ -15,9 +15,9 @@ namespace hccl::reduce {
 
 // `cached`: for working sets well within the last-level cache. `interleaved`: for working sets of
 // about the size of that cache; a copy writes four lines to all destinations before the next four,
-// so that cache misses overlap. `streaming`: for larger working sets; uses non-temporal stores,
-// which bypass the cache and are fenced before return. Destinations that are also sources get plain
-// stores, which are cheaper there.
+// so that cache misses overlap. `streaming`: for larger working sets; uses non-temporal stores for
+// whole lines where it can. These stores bypass the cache, and are fenced before the function
+// returns. Destinations that are also sources get plain stores, which are cheaper there.
 enum class StorePolicy { cached, interleaved, streaming };
 
 // Returns the size of an element in bytes, or 0 if `type` is not a data type.
@@ -29,7 +29,7 @@ enum class StorePolicy { cached, interleaved, streaming };
   const std::size_t size = element_size(type);
   return size == 0 ? 0 : bytes / size;
 }
-// Returns a name such as "float" or "bfloat16".
+// Returns a name such as "float" or "bfloat16", or "unknown type".
 [[nodiscard]] constexpr const char* type_name(hcclDataType_t type) noexcept {
   return data_type(type).name;
 }
@@ -50,7 +50,7 @@ enum class StorePolicy { cached, interleaved, streaming };
 // identical for every split of a buffer into tiles, on every processor and in every floating-point
 // mode of the calling thread: every NaN result is the canonical NaN, and -0 is less than +0. Sums
 // and products of integers wrap. An average is the sum multiplied by 1 / n in the accumulator's
-// type, or divided and truncated for integers. A single source is copied unchanged.
+// type, or divided and truncated for integers. A single source is copied unchanged, even its NaNs.
 void reduce_tile(hcclDataType_t type, hcclRedOp_t operation,
                  std::span<const std::byte* const> sources,
                  std::span<std::byte* const> destinations, std::size_t count,
@@ -74,7 +74,7 @@ inline void prefetch_for_stores(const std::byte* from, std::size_t bytes) noexce
 
 // Returns whether folding the first few sources, and then their result with the remaining sources,
 // gives the same bits as folding all sources at once, with any operation but hcclAvg. Returns false
-// for half and bfloat16, because each step rounds.
+// for half and bfloat16, because each step of a sum or a product rounds.
 [[nodiscard]] constexpr bool folds_in_steps(hcclDataType_t type) noexcept {
   return !data_type(type).needs_prescale;
 }

@@ -56,7 +56,7 @@ inline bool is_destination(const FoldOperands& operands, const std::byte* source
   return std::any_of(operands.destinations, end, [&](const std::byte* to) { return to == source; });
 }
 
-// Prefetches both sources of a fold kAhead bytes ahead. With stores that bypass the cache, this
+// Prefetches the two sources of a fold, kAhead bytes ahead. With stores that bypass the cache, this
 // made folds a tenth to a fifth faster; half or twice that distance made them a tenth slower.
 class PairPrefetch {
  public:
@@ -68,9 +68,9 @@ class PairPrefetch {
       is_stored_[i] = is_destination(operands, sources_[i]);
     }
   }
-  // Prefetches the block of each source that lies kAhead bytes after `offset`. A block after `end`
-  // belongs to the next tile. It is never prefetched for stores, because another core may be
-  // storing to that tile.
+  // Prefetches the block of each source that lies kAhead bytes after `offset`. A block that reaches
+  // beyond `end` may belong to the next tile. It is never prefetched for stores, because another
+  // core may be storing to that tile.
   HWY_INLINE void block_after(std::size_t offset, std::size_t end) const {
     const bool is_inside = end - offset >= kAhead + FoldKernel::kBlockUnit;
     for (std::size_t i = 0; i < 2; ++i) {
@@ -148,10 +148,11 @@ inline bool stores_to_one_source(const FoldOperands& operands) {
   return first != second;
 }
 
-// Folds two sources with prefetching, up to the last few blocks, and returns the offset of the
-// rest. Folds nothing unless exactly one source is also a destination. When ranks on two cores
-// added to the same accumulators in turn, prefetching saved a seventh of an all-reduce's time. When
-// both sources were destinations, as in an in-place all-reduce of two ranks, it cost up to a fifth.
+// Folds two sources with prefetching, but leaves the last kLeft bytes or fewer to the caller.
+// Returns the offset of the part that it has not folded. Folds nothing unless exactly one source is
+// also a destination. When ranks on two cores added to the same accumulators in turn, prefetching
+// saved a seventh of an all-reduce's time. When both sources were destinations, as in an in-place
+// all-reduce of two ranks, it cost up to a fifth.
 inline std::size_t reduce_pair(const FoldKernel& kernel, const FoldOperands& operands,
                                std::size_t begin, std::size_t end) {
   constexpr std::size_t kBlock = FoldKernel::kBlockUnit;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maps chunks to elements: cuts a message into one part per channel, and each part into chunks. No
-// other code does this. All functions are pure.
+// Maps chunks to elements: cuts a message into one part per channel, and each part into chunks. All
+// functions are pure.
 #pragma once
 
 #include "schedule/schedule.h"
@@ -15,7 +15,7 @@ struct Elements {
   friend bool operator==(const Elements&, const Elements&) = default;
 };
 
-// Cuts `count` elements into `parts` of nearly equal length. Parts begin at multiples of
+// Cuts `count` elements into `parts` parts of nearly equal length. Parts begin at multiples of
 // `alignment` elements, unless count / parts is less than 16 * `alignment`.
 class Cut {
  public:

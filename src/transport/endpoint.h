@@ -18,9 +18,9 @@
 
 namespace hccl::transport {
 
-// Thrown when the peer's process has exited, or its host or the path to it has failed. The text
-// names the connection and the cause. Data that the peer sent earlier may still be received, unless
-// the network dropped it.
+// Thrown when the peer's process has exited or refuses the connection, when its host or the path to
+// it has failed, or when this rank has cut the stream. The text names the connection and the cause.
+// Data that the peer sent earlier may still be received, unless the network dropped it.
 class PeerLost : public Error {
  public:
   PeerLost(int peer, const std::string& message) : Error(hcclSystemError, message), peer_(peer) {}

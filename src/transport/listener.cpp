@@ -23,7 +23,8 @@ namespace {
 constexpr int kMaxAcceptsAtOnce = 16;
 constexpr std::chrono::milliseconds kNoDescriptorsPause{100};
 
-// Returns whether the other end has closed the connection and nothing is left to read.
+// Returns whether the connection has failed, or the other end has closed it and nothing is left to
+// read.
 bool has_ended(const FileDescriptor& socket) {
   std::byte byte{};
   const ssize_t count = recv(socket.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -214,8 +215,8 @@ InboundConnection::InboundConnection(std::shared_ptr<Listener> listener, const S
   inbound.bell = bell_.get();
 }
 
-// A connection that has arrived stays in the listener, for the next object that waits for its
-// stream.
+// A connection that has arrived but was not taken stays in the listener, for the next object that
+// waits for its stream.
 InboundConnection::~InboundConnection() {
   const std::lock_guard lock(listener_->mutex_);
   const auto found = listener_->inbound_.find(key_);

@@ -85,7 +85,7 @@ class Listener {
 // A stream that this rank waits to accept.
 class InboundConnection final : public ConnectionAttempt {
  public:
-  // Throws Error(hcclInternalError) if another object already waits for the stream, and
+  // Throws Error(hcclInternalError) if another object waits for the stream or has accepted it, and
   // Error(hcclSystemError) if no descriptor is left.
   InboundConnection(std::shared_ptr<Listener> listener, const StreamKey& key);
   ~InboundConnection() override;

@@ -10,8 +10,8 @@ namespace hccl::transport {
 // longer answers.
 void set_keep_alive(int socket, const ConnectionLimits& limits);
 
-// Returns whether the peer's host has left data or probes unacknowledged for `limit` or longer. The
-// host of a stopped process acknowledges both.
+// Returns whether the peer's host has acknowledged nothing for `limit` or longer, despite several
+// retransmissions or probes. The host of a stopped process acknowledges both.
 [[nodiscard]] bool is_silent(int socket, Deadline::Duration limit);
 
 }  // namespace hccl::transport

@@ -20,8 +20,8 @@
 
 namespace hccl::transport {
 
-// A rank's membership in a communicator. All ranks know the secret and the communicator's number;
-// no other process knows the secret.
+// A rank's membership in a communicator. All ranks know the communicator's number, and the secret
+// by which they authenticate.
 struct Membership {
   Secret secret{};
   std::uint64_t communicator = 0;

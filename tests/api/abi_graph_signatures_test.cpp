@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pins the signatures of the graph functions. A C symbol does not encode its parameters, so no
-// other test would detect a change.
+// Pins the signatures of the graph functions. A C symbol does not encode its parameters, so the
+// linker would not detect a change.
 #include "signature.h"
 
 #include <synapse_api.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pins every enumerator and constant of the HCCL headers.
+// Pins every enumerator and constant of hccl.h and hccl_types.h.
 #include "abi_values.h"
 
 #include <hccl.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pins the size, alignment and offsets of every structure, and the types of handles and ids.
+// Pins the sizes and alignments of structures and enumerations, the offsets of many fields, and the
+// types of handles and ids.
 #include <hccl.h>
 #include <synapse_api.h>
 

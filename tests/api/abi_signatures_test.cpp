@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pins the signatures of the HCCL and runtime functions. A C symbol does not encode its parameters,
-// so no other test would detect a change.
+// so the linker would not detect a change.
 #include "signature.h"
 
 #include <hccl.h>

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# compile_headers.sh <folder> <language> <compiler> compiles each public header alone, with all warnings as errors.
-# The language is c (C99 and C11) or c++ (C++11 to C++20, also after `using namespace std;`, which some programs use).
+# compile_headers.sh <folder> <language> <compiler> compiles each public header alone, with warnings as errors. The
+# language is c (C99 and C11) or c++ (C++11 to C++20). For c++, also compiles hccl.h and synapse_api.h together after
+# `using namespace std;`, which some programs use.
 set -u
 folder=$1
 language=$2

@@ -78,7 +78,8 @@ class StreamWork : public testing::Test {
   bool initialized_ = true;
 };
 
-// Records the arguments of callbacks.
+// Counts callbacks and records their arguments. If `stream` is set, a callback also queues work on
+// that stream and waits for that work.
 struct Notification {
   std::atomic<int> calls{0};
   std::atomic<int> result{-1};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exact set of symbols that the library must export. The list is written by hand, because it is
-// the reference for the headers and for the version script.
+// The exact set of symbols that the library must export. The list is written by hand, because the
+// tests compare the library and its version script with it.
 #pragma once
 
 #include <array>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the profiler calls, which must succeed once the runtime is initialised and must return
-// empty traces. Before that, profiler and affinity calls must be refused.
+// Tests the profiler calls, which must accept valid arguments once the runtime is initialised, and
+// must return empty traces. Before initialisation, the profiler calls, except for the clock, and
+// the affinity calls must be refused.
 #include <hccl.h>
 #include <synapse_api.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the functions that this version does not support. Each must return an error whose text
-// names the function.
+// Tests the graph functions, which this version does not support: each must return an error whose
+// text names the function. Also tests synDumpStateAndTerminate and the TPC library calls.
 #include <hccl.h>
 #include <synapse_api.h>
 

@@ -28,7 +28,8 @@ END = "==== end of command"
 
 
 def commands(document):
-    """Returns [(line number, command, expected lines)] for the commands of all console blocks."""
+    """Returns [(line number, command, expected lines)] for the commands of all console blocks, except those that
+    WHOLE_PROJECT matches."""
     found, inside = [], False
     for number, line in enumerate(document.splitlines(), 1):
         if line.startswith("```"):
@@ -59,7 +60,8 @@ def script(all_commands):
 
 
 def run(text, folder, prefix):
-    """Runs the commands. Returns each command's output and exit status."""
+    """Runs the commands. Returns the output and the exit status of each command that has ended. Raises SystemExit if
+    they take longer than TIME_LIMIT seconds."""
     environment = {name: value for name, value in os.environ.items()
                    if not name.startswith(("HCCL_", "LOG_LEVEL_", "LD_LIBRARY_PATH", "OMPI_", "PRTE_"))}
     environment.update(PREFIX=str(prefix), LC_ALL="C.UTF-8")

@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::size_t kCount = 5'000;
 
-// Joins a communicator, makes calls and destroys the communicator. Stops at the first error.
+// Joins a communicator, makes calls and destroys the communicator. If joining or a call fails,
+// skips the remaining calls, and aborts the communicator if the rank has joined.
 class Lifecycle {
  public:
   Lifecycle(World& world, long failing)
@@ -29,7 +30,7 @@ class Lifecycle {
     fail_allocation(failing);
   }
 
-  // Runs until the end or the first error. Returns the number of counted allocations.
+  // Runs the lifecycle. Returns the number of counted allocations.
   long run() {
     const bool joined = join();
     bool sound = joined && calls();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kills a rank at a random time. In half of the runs, a forked child of the rank outlives it. Every
-// survivor's error must name the dead rank, and no resource may be left on the machine.
+// Tests the death of a rank, at random times and after chosen calls. Every survivor's error must
+// name the dead rank. In half of the runs with a random time, the rank forks a child that may
+// outlive the rank. After these runs, no resource may be left on the machine.
 #include "faults.h"
 #include "leftovers.h"
 #include "rank_test.h"
@@ -21,7 +22,7 @@ namespace {
 
 enum class Orphan { none, before_the_library, after_joining };
 
-// Forks a child that holds the inherited descriptors open until the test ends.
+// Forks a child that holds the inherited descriptors open until the run ends.
 void fork_orphan(const World& world) {
   if (fork() != 0) return;
   char nothing = 0;

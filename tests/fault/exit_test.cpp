@@ -69,7 +69,7 @@ TEST(StaticDestructors, MayCallTheLibraryAfterTheRuntimeIsDestroyed) {
   EXPECT_EQ(failures(run_ranks(1, exits_with_resources(true))), "");
 }
 
-// Exits with 20 calls in flight, like a program that failed.
+// Exits while up to 20 calls are in flight, like a program that failed.
 RANK_BODY(exits_early) {
   const DeviceMemory memory(session.device(), 4 << 20);
   void* const buffer = memory.pointer();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that a failed copy fails the work queued after it. No rank may reduce data that was never
-// copied.
+// Tests that a failed copy fails the work queued behind it. A collective or a message among that
+// work must fail the communicator on every rank.
 #include "faults.h"
 #include "rank_test.h"
 #include "system_calls.h"

@@ -159,8 +159,8 @@ RANK_TEST(HostMemory, WithoutRoomForAStagingBufferIsRefusedCleanly, 2,
   succeed(synStreamSynchronize(second));
 }
 
-// Memory may be unmapped or protected once the calls that use it are complete. A later call on that
-// memory must fail, even a small one.
+// Memory may be unmapped or protected once the calls that use it are complete. A later call that
+// reads unmapped memory or writes read-only memory must fail, even a small one.
 RANK_TEST(HostMemory, UnmappedOrProtectedBetweenSmallCallsIsAnError, 2) {
   constexpr std::size_t kBytes = 4096;
   constexpr std::size_t kCount = 16;
@@ -194,7 +194,8 @@ RANK_TEST(HostMemory, UnmappedOrProtectedBetweenSmallCallsIsAnError, 2) {
   require(contains(text, "receive buffer") && contains(text, "cannot be written"), text);
 }
 
-// The root's staging buffer holds one slice. No slice may be stored beyond the end of that buffer.
+// The root's data passes through a staging buffer that is smaller than the data. No slice may be
+// stored beyond the end of that buffer.
 RANK_TEST(HostMemory, InPlaceBroadcastToADeviceWritesNothingAtTheRoot, 2) {
   std::vector<std::byte> sent(6 * kMiB);
   for (std::size_t at = 0; at < sent.size(); ++at) sent[at] = static_cast<std::byte>(at * 31 >> 3);

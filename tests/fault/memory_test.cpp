@@ -65,8 +65,8 @@ Sizes sizes_of(Collective collective) {
 }
 
 // Returns a rank function that reduces inputs that were never written. Reading the inputs must not
-// allocate their pages. Shared memory may grow by the size of the outputs and half the size of the
-// inputs.
+// allocate their pages. Shared memory may grow by at most the size of the outputs and half the size
+// of the inputs.
 RankFunction holes(const Sizes& sizes) {
   return within_limits([sizes](RANK_PARAMETERS) {
     const DeviceMemory send(session.device(), sizes.send_bytes);

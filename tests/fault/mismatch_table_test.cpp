@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests every kind of mismatch in every collective, on one node and on several, with every
-// algorithm. All ranks must fail with an error that names the odd rank, the one whose call differs,
-// and no output may change. If HCCL_TEST_TABLE is a path, each case appends a row of a Markdown
-// table to that file.
+// Tests mismatched calls of each collective in kCollectives, on one node and on several, with and
+// without a forced algorithm or transport. All ranks must fail with an error that names the odd
+// rank, the one whose call differs, and no output may change. If HCCL_TEST_TABLE is set, each
+// layout appends one row per mistake to the Markdown table in that file.
 #include "algorithms/catalogue.h"
 #include "faults.h"
 
@@ -26,7 +26,7 @@ constexpr std::array kCollectives{Collective::all_reduce, Collective::broadcast,
                                   Collective::all_gather, Collective::reduce_scatter,
                                   Collective::reduce,     Collective::all_to_all};
 
-// Returns every kind of mistake for a collective of about `count` elements per rank.
+// Returns the mistakes to try with a collective of about `count` elements per rank.
 std::vector<Mistake> mistakes(Collective collective, std::size_t count, std::size_t ranks) {
   const Operation usual = make_operation(collective, count * ranks);
   std::vector<Mistake> all;

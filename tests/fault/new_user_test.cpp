@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests typical mistakes of a program that prints only codes. For each mistake, stderr must name
-// the failed call, the culprit and the remedy.
+// the culprit, the remedy and, if a call fails, that call.
 #include "check.h"
 #include "children.h"
 
@@ -107,8 +107,9 @@ std::string contents_of(std::FILE* file) {
   return text;
 }
 
-// Returns this process's environment, with the library's variables replaced by `variable`, the
-// loopback interface and a node id that no other test uses. All modules of that node are free.
+// Returns this process's environment without its HCCL_ and LOG_LEVEL variables, but with the
+// loopback interface, with a node id that only these tests use, and with `variable` unless it is
+// null.
 std::vector<std::string> environment_of(const char* variable) {
   std::vector<std::string> chosen{"HCCL_SOCKET_IFNAME=lo", "HCCL_NODE_ID=new-user"};
   for (char** entry = environ; *entry != nullptr; ++entry) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that the library refuses calls and gives the reason: with malformed environment variables,
-// in forked children, with buffers that exceed their allocation and with bad arguments.
+// Tests that the library refuses wrong calls: among others, calls with malformed environment
+// variables, in forked children, with buffers that exceed their allocation and with bad arguments.
 #include "children.h"
 #include "faults.h"
 #include "rank_test.h"
@@ -258,8 +258,8 @@ RANK_TEST(Memset, RefusesOverflowingSizes, 1) {
   }
 }
 
-// Under HCCL_STRICT=1, calls that Gaudi's library refuses must be refused, and all other calls must
-// work.
+// Under HCCL_STRICT=1, calls that Gaudi's library refuses must be refused, and all-reduces with the
+// types and reductions that it supports must work.
 RANK_TEST(StrictMode, RefusesWhatGaudisLibraryRefuses, 2,
           RankOptions{.environment = {{"HCCL_STRICT", "1"}}}) {
   const DeviceMemory memory(session.device(), 4096);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests nodes with several ranks: calls whose parts are posted ahead of time, and buffers that
-// cannot be accessed.
+// Tests nodes with several ranks: calls whose parts are posted ahead of time, host buffers that
+// cannot be written, and ranks whose calls differ.
 #include "faults.h"
 #include "rank_test.h"
 
@@ -77,7 +77,7 @@ INSTANTIATE_TEST_SUITE_P(Collectives, ReadOnlyReceiveBuffer,
                            return std::string(name_of(collective.param));
                          });
 
-// How many floats each of the two calls has per rank.
+// The sizes of the two calls, in floats per rank.
 struct Sizes {
   std::size_t reduced;
   std::size_t gathered;

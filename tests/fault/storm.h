@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floods a root server's port with connections from unknown peers that send nothing or malformed
-// data.
+// Floods a root server's port with connections from unknown peers that send nothing, malformed data
+// or forged messages.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -21,8 +21,9 @@ class Storm {
 
   // Opens `count` connections that send nothing and stay open.
   void add_silent(int count);
-  // Opens `count` connections and sends malformed data on each, cycling through all kinds. Closes
-  // about half of the connections immediately. The newest 300 of the other connections stay open.
+  // Opens `count` connections and cycles through the kinds of bad input: malformed data, forged
+  // messages, or nothing. Closes about half of the connections immediately. The newest 300 of the
+  // other connections stay open.
   void attack(int count);
   // Blocks until the server has closed all connections, for at most 30 seconds. Returns false if a
   // connection is still open.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures how long eight processes take to initialise a communicator: alone, and while unknown
-// peers flood the root server's port. Prints medians and their ratio. This is not a test, because
-// times depend on the machine.
+// Measures how long eight processes take to initialise a communicator: alone, while unknown peers
+// flood another process, and while they flood the root server's port. Prints the medians and their
+// ratios to the time alone. This is not a test, because times depend on the machine.
 #include "bootstrap/pending_connections.h"
 #include "bootstrap/unique_id.h"
 #include "check.h"

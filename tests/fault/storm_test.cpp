@@ -187,8 +187,8 @@ TEST_P(UnknownPeers, AreOutwaitedWhenDescriptorsRunOut) {
       << outcomes[0].stderr_text;
 }
 
-// Limits each rank to 100 descriptors. Silent connections must not use up the descriptors that
-// initialisation needs.
+// Limits each rank to 100 descriptors. Connections of unknown peers must not use up the descriptors
+// that initialisation needs.
 void join_with_few_descriptors(World& world) {
   if (world.rank == kUnknownPeer) {
     Storm storm(world.board->await_id(0), kStormRanks, test_seed());

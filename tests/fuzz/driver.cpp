@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a fuzz target without libFuzzer: on its corpus, then on mutated inputs. Prints the seed of
-// the mutations. Saves an input that crashes the program; pass the saved file as an argument to run
-// that input alone.
+// the mutations. Saves an input that crashes the program or runs longer than kSecondsPerInput; pass
+// the saved file as an argument to run that input alone.
 #include "fuzz.h"
 #include "mutator.h"
 
@@ -76,8 +76,8 @@ Input read_file(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// Runs an input. Returns true if the outcome matches the file's name. The target must accept
-// valid-... and refuse invalid-....
+// Runs an input. Returns whether the outcome matches the file's name: the target must accept
+// valid-... and refuse invalid-..., and may do either with other names.
 bool replay(const fs::path& path, const Input& input) {
   run(input);
   const std::string name = path.filename().string();

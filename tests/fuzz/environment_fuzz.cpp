@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzzes the values of all environment variables. An input is "NAME=value".
+// Fuzzes the values of all the library's environment variables. An input is "NAME=value".
 #include "base/config.h"
 #include "base/device_list.h"
 #include "base/error.h"
@@ -48,7 +48,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::string value = assignment.substr(std::min(equals + 1, assignment.size()));
   const std::span<const Variable> all = variables();
   if (std::ranges::find(all, name, &Variable::name) == all.end()) {
-    // An unknown variable would test nothing, so set a known variable to a part of the input.
+    // An unknown variable would test nothing, so set a known variable to the value or, if that is
+    // empty, to the whole input.
     name = all[assignment.size() % all.size()].name;
     if (value.empty()) value = assignment;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers for all fuzz targets. A target is a function LLVMFuzzerTestOneInput, which must return
-// for every input and aborts if a property does not hold.
+// Helpers for all fuzz targets. A target is a function LLVMFuzzerTestOneInput, which aborts if a
+// property does not hold, and otherwise must return.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 namespace hccl::fuzz {
 
-// Each target sets this to whether its parser accepted the input. The driver compares the value
+// Each target sets this to true if it counts the input as accepted. The driver compares the value
 // with the corpus file's name.
 inline bool accepted = false;
 
@@ -60,7 +60,7 @@ struct Step {
 [[nodiscard]] std::vector<Step> read_play(std::span<const std::byte> input, std::size_t most);
 [[nodiscard]] Bytes write_play(const std::vector<Step>& steps);
 
-// Returns the number of open descriptors of this process.
+// Returns the number of this process's open descriptors plus a constant, for comparisons.
 [[nodiscard]] int open_descriptors();
 
 // Both ends of a connection. The connection preserves message boundaries, so a test determines how
@@ -71,11 +71,12 @@ struct Connection {
 };
 [[nodiscard]] Connection make_connection();
 
-// Sends the bytes in one message, with `descriptors` copies of a file descriptor. Returns false on
-// failure.
+// Sends the bytes in one message, with `descriptors` copies, but at most 253, of a file descriptor.
+// Does not block. Returns false on failure, for example if the socket is full.
 bool send_bytes(int socket, std::span<const std::byte> bytes, std::size_t descriptors = 0);
 
-// Waits for the next frame and returns it. Returns nothing if the connection ends instead.
+// Waits for the next frame and returns it. Returns nothing if the connection ends instead. Aborts
+// after 20 seconds.
 [[nodiscard]] std::optional<bootstrap::Frame> await_frame(bootstrap::EventLoop& loop,
                                                           bootstrap::FrameConnection& connection);
 

@@ -65,7 +65,7 @@ void add_texts(const fs::path& root) {
   comm_id.add("invalid-port", std::string("127.0.0.1:65536"));
   comm_id.add("invalid-brackets", std::string("[::1:5555"));
   const Corpus environment(root, "environment");
-  // Writes one input for each form of a value.
+  // Writes one input for each of these variables.
   for (const char* assignment :
        {"HCCL_COMM_ID=[::1]:5555", "HCCL_SOCKET_IFNAME=eth,ib0", "HCCL_IB_HCA=^=mlx5_0:1,rxe0",
         "HCCL_NODE_ID=a node", "HCCL_INIT_TIMEOUT=0.5", "HCCL_TIMEOUT=1000000000.999999999",

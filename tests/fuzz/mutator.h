@@ -16,7 +16,8 @@ class Mutator {
   explicit Mutator(std::uint64_t seed) : random_(seed) {}
 
   // Returns a random corpus input with one to eight changes: flipped bits, random bytes, boundary
-  // values, and ranges of bytes that are removed, inserted, repeated or copied from another input.
+  // values, lengths, and ranges of bytes that are removed, inserted, repeated or copied from
+  // another input. Cuts off a result that is too long.
   [[nodiscard]] Input next(const std::vector<Input>& corpus);
 
  private:

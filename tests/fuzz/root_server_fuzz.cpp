@@ -3,7 +3,7 @@
 // the connection. The low two bits select the operation: 0 sends the bytes, 1 sends a frame of type
 // `detail`, 2 sends a hello in two parts, split after `detail` bytes, 3 closes the connection. Bit
 // 3 makes the target wait for the control thread after the step. Operation 2 first sends an opening
-// message if nothing was sent on the connection. Frames after an opening message carry their
+// message if nothing was sent on the connection. Frames after the server's greeting carry their
 // authentication codes. At the end, the server must still answer a rank.
 #include "bootstrap/control_thread.h"
 #include "bootstrap/frame_connection.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests hosts that die, links that are cut, and ranks that stop. Every other rank must get a timely
-// error that names a missing rank.
+// Tests hosts that die, links that are cut, and ranks that stop. Every rank that still runs must
+// get a timely error that names a rank which it can no longer reach.
 #include "faults.h"
 #include "host_test.h"
 #include "lost_hosts.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests programs that mpirun starts on several hosts and that find each other only through mpirun.
+// Tests programs whose ranks mpirun starts on several hosts. The ranks find each other only through
+// mpirun.
 #include "host_test.h"
 #include "text.h"
 #include "trainer_runs.h"

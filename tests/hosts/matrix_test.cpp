@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests every collective, type, reduction and placement on hosts against the exact results of the
-// plan.
+// Tests each collective of cases(), with every type, reduction and placement, on hosts against
+// exact expected results.
 #include "matrix.h"
 
 #include "host_test.h"

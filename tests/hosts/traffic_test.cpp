@@ -103,7 +103,7 @@ TEST_P(ForcedAlgorithm, IsUsed) {
     world.board->barrier(2, world.size);
     const std::uint64_t grown = loopback_bytes() - before;
     check_counters(group, of);
-    // The bytes that all ranks send, without packet headers.
+    // The data that all ranks send, without the headers of messages and packets.
     constexpr std::uint64_t kData = std::uint64_t{kCalls} * 2 * (kRanks - 1) * kBytes;
     if (std::string(of.transport) == "tcp") {
       require(grown >= kData && grown < kData + kData / 10, join("lo grew by ", grown));

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Defines markers for tests that need a certain set of frameworks, and adds folders to the import
-path."""
+"""Defines markers for tests that need a certain set of frameworks, skips these tests if the set is
+not installed, and adds folders to the import path."""
 import sys
 from importlib import metadata
 from pathlib import Path

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that launchers run in ``hccl-hpu shell`` start ranks with emulated devices, and that hccl
-moves the devices' data without staging."""
+"""Tests that ``hccl-hpu run``, and other launchers inside ``hccl-hpu shell``, start ranks with
+emulated devices, and that hccl moves the devices' data without staging."""
 import shutil
 from pathlib import Path
 
@@ -62,8 +62,7 @@ def test_mpirun(program: str, tmp_path: Path) -> None:
 
 
 def test_nested_launcher(program: str, tmp_path: Path) -> None:
-    """A nested launcher must not extend PYTHONPATH again and must keep the outer launcher's
-    variables."""
+    """A nested launcher must start all ranks, and must not add folders to PYTHONPATH twice."""
     output = hccl_hpu("shell", "hccl-hpu", "run", "-n", "2", program, folder=tmp_path)
     require_all(output, 2)
     path = hccl_hpu("shell", "hccl-hpu", "shell", "sh", "-c", "echo $PYTHONPATH", folder=tmp_path).strip().split(":")

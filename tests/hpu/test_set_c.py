@@ -27,8 +27,8 @@ def test_fast_ddp(processes: int, kind: str, lazy: str, tmp_path: Path) -> None:
 
 
 def test_stale_gradients_are_detected(tmp_path: Path) -> None:
-    """The comparison above must detect graphs whose replay does nothing, so that every step reuses
-    the first step's gradients."""
+    """The comparison above must detect graphs whose replay does nothing, with which every step would
+    reuse the first step's gradients."""
     found = report_of(hccl_hpu("run", "-n", "2", FAST_DDP, "stale", folder=tmp_path))
     with pytest.raises(AssertionError):
         require_same_training(found, alone(FAST_DDP, "cpu"))

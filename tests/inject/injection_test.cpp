@@ -128,8 +128,8 @@ bool is_passing(const Injection& injection) {
          (sends && (injection.error == ENOBUFS || injection.error == ENOMEM));
 }
 
-// A single transient error must not fail or delay a call. A delay would exceed the ranks' time
-// limits and thus also fail a call.
+// A single transient error must not fail a call, nor stall it: a stalled call would fail at the
+// ranks' time limits.
 TEST_P(Injections, OfTransientErrorsAreHarmless) {
   const Pairing pairing = GetParam();
   std::vector<Injection> injections = injections_into(count_calls(pairing));

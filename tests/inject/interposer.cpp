@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A preloaded library that fails the n-th call to one function in one phase of a rank's program, or
-// counts the calls. It ignores calls that do not come from libSynapse.so.
+// counts the calls. It ignores calls that do not come from libSynapse.so, except for calls of
+// pthread_create.
 //
 //   INJECT=<phase>/<function>/<n>/<errno>   fails call n, counted from 1, with this errno
 //   INJECT_COUNTS=<path>                    writes lines "<phase> <function> <calls>" at exit
@@ -106,8 +107,8 @@ int note_library(dl_phdr_info* info, std::size_t, void*) {
   return 1;
 }
 
-// Finds the address range of the library's code. Calls that the dynamic linker makes before this
-// constructor runs are not counted.
+// Finds the address range of the library's code. Until this constructor has run, only calls of
+// pthread_create are counted.
 __attribute__((constructor)) void find_library() {
   static_cast<void>(wanted());
   dl_iterate_phdr(note_library, nullptr);
@@ -284,7 +285,7 @@ HCCL_DEFINE(int, open, (const char* path, int flags, ...)) {
   return interpose(f_open, HCCL_CALLER, -1, [&] { return real(path, flags, mode); });
 }
 
-// The library calls pidfd_open and futex by number. Only pidfd_open can be made to fail, because a
+// Among the system calls that the library makes by number, only pidfd_open can be made to fail. A
 // failed futex call would look like a spurious wake-up.
 HCCL_DEFINE(long, syscall, (long number, ...)) {
   // A dynamically initialised static would call syscall() for its own guard.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds an external program against an install tree in one of several ways, and runs it.
+# Checks an install tree in one of several ways, most of which build an external program against it and run the program.
 # Usage: consumers.sh <prefix> <source folder> <way>
 set -euo pipefail
 prefix=$1 source=$2 way=$3
@@ -46,8 +46,8 @@ way_find_package() {
   build/program 3
 }
 
-# The program must also start with the library for real devices. Therefore it may need only the library name
-# libSynapse.so, and no symbol versions.
+# The program must also start with the library for real devices. Therefore libSynapse.so must be the only library of
+# this project that it needs, and it may need no symbol versions.
 way_needed() {
   build_cxx11
   readelf -d program | grep -q 'NEEDED.*\[libSynapse.so\]' || fail "the program does not need libSynapse.so"

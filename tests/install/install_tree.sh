@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs a build and moves the installed tree, so that tests fail if a file depends on the original prefix.
+# Installs a build and moves the installed tree, so that tests fail if a file depends on the original prefix. Then
+# checks that the tree is complete.
 # Usage: install_tree.sh <cmake> <build folder> <prefix>
 set -euo pipefail
 cmake=$1 build=$2 prefix=$3

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks documents. Relative links must have a target, both in the repository and in a site made
-from docs/. Every page must be in the index, and tests must run the programs of how-to pages. The
-table of variables must match the code, the comments of the public headers must follow one format,
-and generated pages must be up to date."""
+from docs/. Sources that a page names must exist. Every page must be in the index, and tests must
+run the programs of how-to pages. The glossary must define no word twice, and pages must avoid the
+phrases of english.py. The table of variables must match the code, the comments of the public
+headers must follow one format, and generated pages must be up to date."""
 import re
 import sys
 from pathlib import Path
@@ -41,7 +42,7 @@ def without_code(path):
 
 
 def check_english(path):
-    """Reports the phrases listed in english.py, except at the beginning of a question."""
+    """Reports the phrases listed in english.py, except in a question that ends in the same line."""
     for number, line in enumerate(without_code(path).splitlines(), 1):
         for match, complaint in english.complaints(line):
             if not re.match(r"[^.!]*\?", line[match.end():]):

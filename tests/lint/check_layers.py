@@ -35,7 +35,8 @@ def row_of(path, rows):
 
 
 PRODUCT = ("src/", "transports/")
-# The folders of the system's own headers. Any other folder in angle brackets must be in the table.
+# The folders of the system's own headers. In the folders of PRODUCT, any other folder in angle brackets must be in the
+# table.
 SYSTEM_FOLDERS = {"arpa", "asm", "linux", "net", "netinet", "sys"}
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks the recipes of CONTRIBUTING.md. The listed files must exist. A recipe must list every file
-that mentions its specimen, and no more files than its limit."""
+in its scope that mentions its specimen, and no more files than its limit."""
 import re
 
 import tree

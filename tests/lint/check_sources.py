@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks rules on sources that compilers do not check: length, licence line, and the files that may
-contain catch, getenv and macros."""
+"""Checks rules on sources that compilers do not check, such as length, licence line, phrases of
+comments, names of classes, and the files that may contain catch, getenv and macros."""
 import re
 
 import english
@@ -9,7 +9,7 @@ import tree
 
 LONGEST_FILE = 400
 
-# The only files that may catch exceptions, and what each file does with them.
+# The only files of the product that may catch exceptions, and what each file does with them.
 MAY_CATCH = {
     "src/api/guard.h": "the C boundary: turns exceptions into a result code and the last error's text",
     "src/api/guard.cpp": "the C boundary",

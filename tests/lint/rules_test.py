@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests each rule of this folder on a small tree that breaks the rule and on a tree that does not."""
+"""Tests the rules of this folder on small trees that break a rule and on trees that do not."""
 import tempfile
 import unittest
 from pathlib import Path

@@ -11,7 +11,7 @@ IGNORED_FOLDERS = {".git", "build", "__pycache__"}
 
 
 def files(root, *folders):
-    """Yields every file below the folders (or the root), in a stable order."""
+    """Yields the files below the folders (or the root), in a stable order. Skips IGNORED_FOLDERS."""
     for folder in folders or (".",):
         for parent, names, leaves in os.walk(Path(root) / folder):
             names[:] = sorted(n for n in names if n not in IGNORED_FOLDERS)

@@ -25,8 +25,8 @@ constexpr std::size_t kCalls = 400;
 constexpr std::size_t kCallsPastAFullQueue = 7'000;
 constexpr std::array<std::size_t, 6> kBurstCounts{1, 3, 100, 260, 261, 3'000};
 constexpr std::size_t kBurstLength = 3'000;
-// This many floats take 560 KB, so a collective on host memory needs two slices. Bursts with these
-// buffers have half as many calls, because computing the expected results takes longer.
+// This many floats take 560 KB, so a collective on host memory needs several slices. Bursts with
+// these buffers have half as many calls, because computing the expected results takes longer.
 constexpr std::size_t kSlicedLength = 140'000;
 constexpr std::size_t kSlicedCalls = kCalls / 2;
 
@@ -90,7 +90,7 @@ void apply(const Step& step, std::vector<Buffers>& ranks) {
 }
 
 // The calls on one stream and their buffers. With `uses_host_memory`, some of the buffers are in
-// host memory, different ones on each rank.
+// host memory; the rank determines which ones.
 class Burst {
  public:
   Burst(Session& session, const Group& group, unsigned long long seed, std::size_t calls,
@@ -241,8 +241,8 @@ RANK_BODY(slices_past_a_full_queue) {
   }
 }
 
-// Returns a rank function that fills two queues, in a different order on each rank. Neither queue
-// can drain before both are filled.
+// Returns a rank function that fills two queues, in a different order on each rank. The queue that
+// a rank fills first can drain only after the other rank has filled the other queue.
 RankFunction bursts_in_any_order(unsigned long long seed) {
   return [=](World& world) {
     Session session(world);

@@ -225,7 +225,7 @@ RANK_TEST(Blocking, CopiesBeforeARefusedCopyComplete, 1, with("HCCL_BLOCKING", "
   require(synStreamQuery(stream) == synSuccess, "the call has waited for the earlier copies");
 }
 
-// Queues failing work without HCCL_BLOCKING, then launches a kernel with HCCL_BLOCKING=1.
+// Twice queues failing work without HCCL_BLOCKING, and then launches a kernel with HCCL_BLOCKING=1.
 RANK_BODY(kernels_after_failures) {
   const DeviceMemory memory(session.device(), 64);
   const auto report_launch = [&] {

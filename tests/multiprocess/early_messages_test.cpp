@@ -82,12 +82,12 @@ TEST(EarlyMessages, ReadTheirBufferInStreamOrder) { pass_gates(0); }
 TEST(EarlyMessages, ReadTheirBufferInStreamOrderInAFullQueue) { pass_gates(3'000); }
 
 // Rank 1's first stream waits at a gate. Before the gate opens, the second send on rank 0's first
-// stream must not read its buffer. The 17th message, on another stream, uses the mailbox slot of
+// stream must not read its buffer. The 17th message, on another stream, uses the mailbox entry of
 // the first message. Rank 1 receives the 17th message early, and the library must not mistake it
 // for the first message.
 RANK_TEST(EarlyMessages, AreNotMistakenForOthersInTheirSlot, 2) {
   constexpr std::size_t kBytes = 64;
-  constexpr int kPlaces = 16;  // slots of a mailbox
+  constexpr int kPlaces = 16;  // entries of a mailbox
   const Group gate = session.join_all(1);
   const std::array streams{stream, session.make_stream(), session.make_stream()};
   const DeviceMemory data(session.device(), kBytes);

@@ -38,7 +38,7 @@ RANK_TEST(Groups, KeepCallOrderAcrossStreams, 2) {
   messages.verify(streams[0]);
 }
 
-// Collectives must match on all ranks, even if each rank's group starts with a different stream.
+// Collectives must match on all ranks, even if the ranks' groups start with different streams.
 RANK_TEST(Groups, MatchCollectivesAcrossRanks, 3) {
   const std::array streams{stream, session.make_stream()};
   Messages messages(session, group);

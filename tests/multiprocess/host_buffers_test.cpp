@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests host memory of every kind, and host memory that changes between calls: buffers mapped again
-// at the same address, pages that the kernel has dropped, and pages shared with a forked child.
+// Tests host memory of several kinds, and host memory that changes between calls: buffers mapped
+// again at the same address, pages that the kernel has dropped, and pages shared with a forked
+// child.
 #include "children.h"
 #include "rank_test.h"
 
@@ -24,8 +25,8 @@ namespace {
 
 using Word = std::uint32_t;  // all-reduced as hcclUint32, so that sums do not depend on the order
 
-// The element counts of a call that fits into a slot, of one that fits into a host payload, of one
-// with a single slice, and of one with several slices.
+// The element counts of a call that fits into a slot, of one that fits into a host payload, and of
+// two longer ones, the last of which needs several slices.
 constexpr std::array<std::size_t, 4> kCounts{64, 1500, 20'011, 300'007};
 constexpr std::size_t kMaxOnStack = 20'011;
 
@@ -96,7 +97,7 @@ std::unique_ptr<Mapping> map_file(std::size_t count, int flags) {
   return std::make_unique<Mapping>(count, flags, fileno(file.get()));
 }
 
-// Each rank uses buffers of a different kind in each round.
+// The kinds of the send and receive buffers depend on the rank and on the round.
 RANK_TEST(HostBuffers, OfEveryKindCanBeMixed, {2, 8}, {3}) {
   std::array<Word, kMaxOnStack> on_stack;
   const PinnedMemory pinned(session.device(),

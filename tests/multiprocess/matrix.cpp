@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every combination of type and reduction, in place and out of place, runs with all small counts
-// but with only some large ones, because 16 ranks would otherwise take minutes.
+// Each pair of type and reduction in a matrix, in place and out of place, runs with all small
+// counts. By default, it runs with only some large counts, because 16 ranks would otherwise take
+// minutes.
 #include "matrix.h"
 
 #include "rank_test.h"
@@ -17,8 +18,8 @@ constexpr std::array<std::size_t, 3> kLargeCountsOfNodes{1000, 3001, 9001};
 constexpr std::array<std::size_t, 5> kOffsets{0, 1, 3, 7, 33};
 constexpr int kFullSize = 8;  // as many ranks as a node has devices
 
-// Returns `count`, or a smaller count if a buffer of `size` blocks of `count` elements would be too
-// large.
+// Returns `count`, or a smaller count if the collective has a buffer of `size` blocks of `count`
+// elements and that buffer would be too large.
 std::size_t bounded(std::size_t count, Collective collective, int size) {
   const bool parts = collective == Collective::all_gather ||
                      collective == Collective::reduce_scatter ||
@@ -48,8 +49,8 @@ class MatrixBuilder {
  private:
   // Returns whether to run only a sample. A sanitizer checks memory, not arithmetic, so a sample
   // suffices. With more than kFullSize ranks, no type or reduction runs additional code. On several
-  // nodes, each rank interprets the plans of all ranks, which would take minutes for every type and
-  // reduction. In the last two cases, HCCL_TEST_SCALE=2 runs everything.
+  // nodes, each rank interprets the plans of all ranks, which would take minutes for all types and
+  // reductions together. In the last two cases, HCCL_TEST_SCALE=2 runs everything.
   [[nodiscard]] bool samples() const {
     return sanitized() || ((!nodes_.of_rank.empty() || size_ > kFullSize) && test_scale() <= 1);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares every collective, type, reduction, placement and size with a reference, and tests a
-// buffer of more than 4 GiB.
+// Compares the results of each collective's matrix of operations with a reference, and tests
+// barriers and a buffer of more than 4 GiB.
 
 #include "matrix.h"
 
@@ -92,7 +92,8 @@ INSTANTIATE_TEST_SUITE_P(Matrix, Threads, testing::ValuesIn(cases({1, 2, 3, 8}))
 INSTANTIATE_TEST_SUITE_P(Matrix, Barrier, testing::Values(1, 2, 3, 5, 8, 16),
                          testing::PrintToStringParamName());
 
-// On two cores, these buffers exceed the caches, so ranks write results with non-temporal stores.
+// If the ranks have only two cores, these buffers exceed the caches, so ranks write results with
+// non-temporal stores.
 class LargeHostBuffers : public testing::TestWithParam<int> {};
 
 TEST_P(LargeHostBuffers, AreReducedBitwise) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests every collective, type, reduction and placement on several emulated nodes. The results must
-// equal, bit for bit, those that the plan determines. The planner chooses the algorithm, and
-// collectives that reduce also run with each algorithm that HCCL_ALGO can force.
+// Tests each collective's matrix of operations on several emulated nodes. The results must equal,
+// bit for bit, those that the plan determines. The planner chooses the algorithm. Collectives that
+// reduce also run with each algorithm that HCCL_ALGO can force, except for pairwise, which never
+// reduces.
 #include "matrix.h"
 #include "rank_test.h"
 #include "scalar_fold.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests sends and receives: every size and type, orders that would deadlock outside a group, many
-// messages between two ranks, and messages from a rank to itself.
+// Tests sends and receives: many sizes and all types, orders that would deadlock outside a group,
+// many messages between two ranks, and messages from a rank to itself.
 #include "elements.h"
 #include "messages.h"
 #include "operation.h"
@@ -81,8 +81,8 @@ std::size_t uneven(std::uint64_t index, int from, int to) {
   return (index * 977 + static_cast<std::size_t>(from * 131 + to * 17)) % 3000;
 }
 
-// A group must be able to hold more messages than a mailbox has slots. The messages have different
-// sizes and go from each rank to all ranks, including itself.
+// A group must be able to hold more messages than a mailbox has entries. The messages have
+// different sizes and go from each rank to all ranks, including itself.
 RANK_TEST(PointToPoint, DeliversManyMessagesBetweenAllRanks, std::vector{4, 1}, std::vector{3}) {
   for (std::uint64_t round = 0; round < 3; ++round) {
     Messages messages(session, group, kPlacements[round]);

@@ -3,7 +3,7 @@
 // the fault that it injects:
 //   short | long          every all-reduce omits its last element | writes one element too many
 //   shifted               every message is sent from an address that is 4 bytes too high
-//   missing:R             rank R contributes only poison to out-of-place all-reduces
+//   missing:R             rank R's all-reduces read the receive buffer instead of the input
 //   rotate                out-of-place all-reduces reduce the last rank's input first
 //   die:R | stall:R       rank R kills itself | blocks forever at its third all-reduce
 //   die_early:R           rank R kills itself when it joins
@@ -72,7 +72,7 @@ extern "C" hcclResult_t hcclAllReduce(const void* sendbuff, void* recvbuff, size
   if (++calls == 3) break_rank(rank);
   if (std::strcmp(fault(), "short") == 0 && count > 0) --count;
   if (std::strcmp(fault(), "long") == 0) ++count;
-  if (is_fault_of("missing:", rank)) sendbuff = recvbuff;  // poison
+  if (is_fault_of("missing:", rank)) sendbuff = recvbuff;  // no change for a call in place
   if (std::strcmp(fault(), "rotate") == 0 && sendbuff != recvbuff)
     sendbuff = rotated(sendbuff, recvbuff, count, datatype, comm, stream_handle);
   return real<decltype(&hcclAllReduce)>("hcclAllReduce")(sendbuff, recvbuff, count, datatype,

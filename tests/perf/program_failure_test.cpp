@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests hccl-perf with wrong data, a failed rank, a dead parent, or an expired time limit.
+// Tests hccl-perf with wrong or differently rounded data, a failed rank, a dead parent, an expired
+// time limit, or an output that cannot be written.
 #include "run_program.h"
 
 #include <algorithm>
@@ -22,7 +23,7 @@ Outcome run_with_fault(const std::string& fault, const CommandLine& arguments) {
                        {std::string("LD_PRELOAD=") + HCCL_PERF_FAULTS, "PERF_TEST_FAULT=" + fault});
 }
 
-// Requires that each of `survivors` printed an error that names rank 1.
+// Requires that the status is 1, and that each of `survivors` printed an error that names rank 1.
 void expect_survivors_name_rank_1(const Outcome& outcome, const std::vector<int>& survivors) {
   EXPECT_EQ(outcome.status, 1);
   for (const int rank : survivors) {

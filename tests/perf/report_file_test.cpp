@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that result files are replaced as a whole or not at all.
+// Tests that result files are replaced as a whole or not at all, and which paths are refused.
 #include "report_file.h"
 
 #include "sample_results.h"

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Tests the reports of ./dev bench and ./dev micro with made-up measurements: ratios, verdicts,
-plots, and sections of a page. Also tests the plots of hccl-perf and ddp_trainer."""
+plots, and sections of a page. Also tests the plots of hccl-perf and ddp_trainer, and measurements
+with made-up drivers."""
 import importlib.util
 import json
 import sys

@@ -31,8 +31,8 @@ void change_environment(const Program::Variables& variables) {
   }
 }
 
-// Appends the available bytes to `text`. At the end of the stream, closes the descriptor and
-// returns false.
+// Appends the available bytes to `text`. At the end of the stream or on an error, closes the
+// descriptor and returns false.
 bool drain(int& descriptor, std::string& text) {
   std::array<char, 4096> piece;
   const ssize_t got = read(descriptor, piece.data(), piece.size());

@@ -89,7 +89,7 @@ class TemporaryDirectory : public testing::Test {
   std::filesystem::path directory_;
 };
 
-// Makes streams print 1234.5 as 1.234,5 during its lifetime.
+// Makes streams that are created during its lifetime print 1234.5 as 1.234,5.
 class CommaLocale {
  public:
   CommaLocale() : previous_(std::locale::global(std::locale(std::locale(), new Commas))) {}

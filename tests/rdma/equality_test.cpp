@@ -120,13 +120,13 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, SameBits,
                                          Case{"aabb", "hierarchical"}, Case{"abcd", "ring"},
                                          Case{"abcd", "tree"}));
 
-// Tests every collective, type, reduction and placement over verbs against exact expected results.
-// Most tests run only a sample, because computing the results of many ranks is slow on an emulated
-// processor.
+// Tests the operations of matrix_of() over verbs against exact expected results. With a forced
+// algorithm, tests only collectives that reduce. Most tests run only a sample, because computing
+// the results of many ranks is slow on an emulated processor.
 struct MatrixCase {
   std::string layout;
   std::string algorithm;
-  int stride;  // the sample has every `stride`-th operation, starting at random
+  int stride;  // the sample has every `stride`-th operation, more with a larger test_scale()
 };
 
 void PrintTo(const MatrixCase& value, std::ostream* out) {

@@ -24,8 +24,8 @@ double seconds_since(Clock::time_point then) {
 }
 
 // Tests ranks that die or stop, hosts that die, and links that are cut, while all ranks repeatedly
-// all-reduce. The parameter is the number of floats per all-reduce. Every other rank must get a
-// timely error that names a missing rank.
+// all-reduce. The parameter is the number of floats per all-reduce. Every rank that still runs must
+// get a timely error. Most tests require that the error names a rank which it can no longer reach.
 class RdmaFaults : public OnRdmaHosts, public testing::WithParamInterface<std::size_t> {
  protected:
   // Runs the ranks, and calls `fail` with their pids once every rank has completed an all-reduce.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests forks of a rank with open endpoints. A child that stores to all of its memory, or that only
-// shares pages with its parent, must not corrupt the data that the devices read and write.
+// Tests forks of a rank with open endpoints. A child that stores to all of its private memory must
+// not corrupt the data that the devices read and write, neither while it runs nor afterwards.
 #include "children.h"
 #include "operation.h"
 #include "rdma_test.h"
@@ -46,7 +46,8 @@ void store_to_all(const std::vector<Range>& ranges) {
   }
 }
 
-// A child process that stores to all of its memory, and exits on request or when its parent exits.
+// A child process that stores to all of its private memory, and exits on request or when its parent
+// exits.
 class Child {
  public:
   Child() = default;

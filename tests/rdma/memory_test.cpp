@@ -146,7 +146,7 @@ TEST_F(RdmaMemory, ReusedWithNewContentsIsSentCorrectly) {
   run(scaled(1000), [] {});
 }
 
-// The limit allows some of the buffers to be registered, but not all at once.
+// The limit is too low for the largest buffers to be registered as a whole.
 TEST_F(RdmaMemory, ReusedUnderALowLockLimitIsSentCorrectly) {
   run(scaled(200), [] { limit_locked_memory(rlim_t{6} << 20); });
 }

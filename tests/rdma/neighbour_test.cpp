@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests device memory that is freed while another stream uses adjacent memory. The library
-// registers whole granules. Calls on the adjacent memory must not keep the freed pages registered.
+// registers memory in granules of 2 MiB, and one granule can contain both. Calls on the adjacent
+// memory must not keep the freed pages registered.
 #include "rdma_test.h"
 
 #include <atomic>

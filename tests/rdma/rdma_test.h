@@ -63,11 +63,13 @@ class VerbsProof {
  public:
   // Reads the packet counter of the device. Each rank calls this on its host before it joins.
   VerbsProof(const World& world, Layout layout);
-  // Reports the bytes that this rank has sent to other hosts. Throws Failure unless the device has
-  // sent enough packets for these bytes, with `mtu` bytes of payload in each. Each rank calls this
-  // after its other calls. Blocks until all ranks have called this.
+  // Reports the bytes that this rank has sent to other hosts. Throws Failure if the transport to a
+  // rank on another host is not verbs, or unless the device has sent enough packets for these
+  // bytes, with `mtu` bytes of payload in each. Each rank calls this after its other calls. Blocks
+  // until all ranks have called this.
   void report(const Group& group, std::uint64_t mtu = 4096) const;
-  // Returns the sum of the bytes that all ranks reported. The test program calls this.
+  // Returns the sum of the bytes that all ranks reported. The test program calls this. report()
+  // must have made the last report of each rank.
   [[nodiscard]] static std::uint64_t bytes_moved(const std::vector<RankOutcome>& outcomes);
 
  private:

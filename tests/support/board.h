@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that a test's ranks share independently of the library: unique ids, barriers, flags and
-// counters.
+// Memory that a test's ranks share independently of the library: unique ids, barriers and counters.
 #pragma once
 
 #include <hccl.h>

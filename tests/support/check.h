@@ -26,7 +26,7 @@ template <class... Parts>
   return out.str();
 }
 
-// Throws Failure with the library's last error texts unless the call succeeded.
+// Throws Failure with the result and the library's last error text unless the call succeeded.
 void succeed(hcclResult_t result, const char* file = __builtin_FILE(), int line = __builtin_LINE());
 void succeed(synStatus status, const char* file = __builtin_FILE(), int line = __builtin_LINE());
 

@@ -11,9 +11,9 @@
 
 namespace hccl::test {
 
-// Forks a child that runs `body`, and returns the child's pid. The kernel kills the child if this
-// process dies. The child exits with the status that `body` returns, or with 0 for true and 1 for
-// false.
+// Forks a child that runs `body`. Returns the child's pid, or -1 if the fork fails. The kernel
+// kills the child if this process dies. The child exits with the status that `body` returns, or
+// with 0 for true and 1 for false.
 template <class Body>
 [[nodiscard]] pid_t start_child(const Body& body) {
   const pid_t child = hccl_perf::fork_child();
@@ -26,6 +26,7 @@ template <class Body>
 }
 
 // Blocks until a child has ended. Returns its exit status, or the negated signal that killed it.
+// Returns -1 if this process has no such child.
 [[nodiscard]] inline int status_of(pid_t child) {
   int status = 0;
   if (waitpid(child, &status, 0) != child) return -1;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the scalar reference on values worked out by hand.
+// Tests the scalar reference on values worked out by hand, the range of the test data, and
+// names_rank().
 #include "elements.h"
 
 #include "check.h"

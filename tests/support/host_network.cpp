@@ -15,7 +15,8 @@
 namespace hccl::test {
 namespace {
 
-// Runs hosts.sh with `words`. Returns its output, and stores its exit status in `status`.
+// Runs hosts.sh with `words`. Returns what the script writes, and sets `status` to 0 if and only if
+// the script succeeds. Throws Failure if no process can be started.
 std::string script_output(const std::string& words, int& status) {
   FILE* const script = popen(join(HCCL_HOSTS_SCRIPT, ' ', words, " 2>&1 </dev/null").c_str(), "r");
   if (script == nullptr) throw Failure("cannot start hosts.sh");

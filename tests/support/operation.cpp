@@ -18,7 +18,8 @@ std::size_t allocation_size(std::size_t offset, std::size_t payload) {
   return kGuard + offset + payload + kGuard;
 }
 
-// Returns the operation. If the test has set no nodes, takes them from HCCL_TEST_LAYOUT.
+// Returns the operation. If the test has set no nodes and the ranks are processes, takes the nodes
+// from HCCL_TEST_LAYOUT, unless that puts all ranks on one node.
 Operation placed(Operation operation, const World& world, const Group& group) {
   if (!operation.nodes.empty() || world.threads) return operation;
   for (const int member : group.members) operation.nodes.push_back(node_of(member));

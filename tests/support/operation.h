@@ -37,7 +37,7 @@ struct Operation {
   std::size_t offset = 0;  // elements between the guard and each buffer
   std::uint64_t seed = 1;
   Placement placement = Placement::device;
-  std::vector<std::string> nodes{};  // the node of each rank; empty: a single node
+  std::vector<std::string> nodes{};  // of each rank; empty: as in HCCL_TEST_LAYOUT, else one node
   std::string algorithm{};           // HCCL_ALGO, if there are several nodes
 };
 [[nodiscard]] std::string describe(const Operation& operation);
@@ -110,7 +110,7 @@ class OperationRun {
   Placement send_place_;
   Placement receive_place_;
   DeviceMemory send_memory_;
-  DeviceMemory receive_memory_;  // unused in place, where send_memory_ has both buffers
+  DeviceMemory receive_memory_;  // in place, holds no buffer: send_memory_ holds both
 };
 
 // Queues an operation, synchronises the stream and verifies the result.

@@ -17,12 +17,13 @@ struct Header {
   unsigned length;
 };
 
-// Sends a message in one write, so that messages of up to PIPE_BUF bytes from several threads do
-// not interleave.
+// Sends a message in one write, so that messages of up to PIPE_BUF bytes from several ranks do not
+// interleave.
 void send_message(int fd, Kind kind, int rank, const std::string& text);
 
-// Replaces all HCCL_* and LOG_LEVEL* variables with those that the test requests. Restricts traffic
-// to the loopback interface.
+// Removes all HCCL_* and LOG_LEVEL* variables. Then sets HCCL_SOCKET_IFNAME to the loopback
+// interface, HCCL_NODE_ID, HCCL_COMM_ID if `options` requests it, and last the variables in
+// options.environment.
 void set_environment(const RankOptions& options, int port, int rank);
 
 // Run the function as one rank, or as all ranks in threads of this process. Return whether all

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests in which each rank starts with a stream and a communicator of all ranks. After the body,
-// each rank ends its session and requires that every call succeeds.
+// each rank ends its session (Session::finish()).
 #pragma once
 
 #include "session.h"
@@ -49,9 +49,9 @@ inline void expect_success(const RankBody& body, const std::vector<int>& process
 #define RANK_BODY(name) void name(RANK_PARAMETERS)
 
 // Defines a test whose body runs on every rank and must succeed. The arguments after the name are
-// passed to expect_success(): a number of processes, or a vector of numbers of processes and,
-// optionally, one of numbers of threads, for each of which the body runs once; then, optionally,
-// RankOptions.
+// those of expect_success() after `body`. For example, `4` runs the body once, on 4 processes, and
+// `{2, 8}, {3}` runs it three times: on 2 processes, on 8 processes and on 3 threads. RankOptions
+// may follow `4` or `{3}`.
 #define RANK_TEST(suite, name, ...)                                         \
   static RANK_BODY(suite##_##name##_rank);                                  \
   TEST(suite, name) { expect_success(suite##_##name##_rank, __VA_ARGS__); } \

@@ -30,15 +30,17 @@ std::string folder_of_device(int host) {
   return join("/sys/class/infiniband/", RdmaHosts::device(host));
 }
 
-// Returns, for each end of a host's cable, the beginning of a tc command and its device argument.
-// The qdisc of an end applies to the packets that this end sends.
+// Returns the beginning of a tc command and its device argument for each end of a host's cable: the
+// switch's port and the host's interface. The qdisc of an end applies to the packets that this end
+// sends.
 using CableEnd = std::pair<std::string, std::string>;
 std::array<CableEnd, 2> ends_of_cable(int host) {
   return {CableEnd{"tc", join(" dev ", port(host), " root")},
           CableEnd{join("on-node ", host, " tc"), " dev roce0 root"}};
 }
 
-// Runs the command. Returns its output, and stores its exit status in `status`.
+// Runs the command. Returns what the command writes, and sets `status` to 0 if and only if the
+// command succeeds. Throws Failure if no shell can be started.
 std::string output_of(const std::string& command, int& status) {
   FILE* const shell = popen(join("{ ", command, "; } 2>&1 </dev/null").c_str(), "r");
   if (shell == nullptr) throw Failure("cannot start a shell");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions of single elements, written as plainly as possible: the reference with which all
-// results are compared bit by bit. An element is stored in the low bytes of a 64-bit word.
+// Reductions of single elements, written as plainly as possible: the reference with which tests
+// compare results bit by bit. An element is stored in the low bytes of a 64-bit word.
 #pragma once
 
 #include <algorithm>
@@ -51,8 +51,8 @@ T extremum(T a, T b, bool smaller) {
   return (a < b) == smaller ? a : b;
 }
 
-// Applies a reduction to two numbers. Integers wrap: the result is computed as an unsigned 64-bit
-// number and truncated to the type.
+// Applies a reduction to two numbers; hcclAvg adds them. Integers wrap: a sum or product is
+// computed as an unsigned 64-bit number and truncated to the type.
 template <class T>
 T apply(hcclRedOp_t operation, T a, T b) {
   if (operation == hcclMin || operation == hcclMax) return extremum(a, b, operation == hcclMin);
@@ -204,9 +204,9 @@ inline std::vector<hcclRedOp_t> reductions_of(hcclDataType_t type) {
 
 // Folds the words of each column of `rows` in the given order. Each row has the words of one
 // source. Folds 16-bit floats in float and rounds once at the end, to nearest even. Min and max
-// return the canonical NaN for any NaN and order -0 below +0. Integers wrap. A single source is
-// copied. An average divides by `sources`, which exceeds the number of rows if the rows are sums
-// themselves.
+// return the canonical NaN for any NaN and order -0 below +0. Integers wrap. If `sources` is 1,
+// copies the row. An average multiplies a sum of floats by the reciprocal of `sources`, and divides
+// a sum of integers by `sources`. `sources` exceeds the number of rows if the rows are sums.
 inline void fold_rows(hcclDataType_t type, hcclRedOp_t operation,
                       std::span<const std::uint64_t> rows, std::size_t sources,
                       std::span<std::uint64_t> result) {

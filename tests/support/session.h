@@ -44,7 +44,8 @@ class Session {
   [[nodiscard]] synEventHandle make_event();
 
   // Join a communicator of all ranks, or of `members` in that order. The ranks share the id through
-  // `slot` of the board.
+  // `slot` of the board. In the session's first communicator, they use the address in HCCL_COMM_ID
+  // instead if it is set.
   [[nodiscard]] Group join_all(int slot = 0);
   [[nodiscard]] Group join_members(int slot, const std::vector<int>& members);
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one of Accelerate's own scripts as __main__ on every rank, in an existing hccl group.
+"""Creates an hccl group, and runs one of Accelerate's own scripts in it as __main__ on every rank.
 
 torchrun --standalone --nproc-per-node 2 accelerate_script.py test_ops.py
 

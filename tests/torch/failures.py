@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that ranks run while their group breaks or their program exits. Each function prints
-the errors that it gets, and the test checks the output."""
+"""Functions that ranks run while their group breaks or their program exits. The functions print the
+errors that they get, and the tests check the output and the exit codes."""
 import datetime
 import os
 import signal
@@ -11,7 +11,8 @@ import torch.distributed as dist
 
 
 def report(call) -> None:
-    """Makes a call that must fail, prints its error and duration, and exits."""
+    """Makes a call that must fail, prints its error and duration, and exits with 7. Exits with 8 if the
+    call succeeds."""
     start = time.monotonic()
     try:
         call()

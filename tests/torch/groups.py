@@ -13,8 +13,8 @@ from training import compare
 
 
 def subgroups() -> None:
-    """Disjoint and overlapping groups must work even if each rank uses them in a different
-    order."""
+    """Disjoint and overlapping groups must work, although each rank is a member of different
+    groups."""
     size, rank = dist.get_world_size(), dist.get_rank()
     pairs = [dist.new_group([0, 1]), dist.new_group([2, 3])]
     crossed = dist.new_group([1, 2])

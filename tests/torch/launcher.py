@@ -75,7 +75,7 @@ def run(command: list[str], *, seconds: float = 120, code: int | None = 0, **var
 
 def run_ranks(ranks: int, functions: str, *arguments: str, backend: str = "hccl", **options) -> str:
     """Runs ``module:function,function...`` of this folder in order on several ranks of a group.
-    Returns the ranks' output, in which each function's name precedes its output."""
+    Returns the ranks' output. Rank 0 prints each function's name before it calls the function."""
     return run(torchrun(ranks, str(FOLDER / "rank.py"), functions, backend, *arguments), **options)
 
 

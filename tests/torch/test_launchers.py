@@ -67,8 +67,7 @@ def test_statistics_count_library_calls(tmp_path: Path) -> None:
 
 
 def test_two_nodes_of_one_rank_each(tmp_path: Path) -> None:
-    """Ranks of two launchers must treat each other as ranks on different hosts and use TCP over
-    loopback."""
+    """Ranks of two launchers, one rank on each of two emulated nodes, must form a group."""
     from launcher import Program, environment
 
     program = tmp_path / "program.py"

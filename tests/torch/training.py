@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains with DistributedDataParallel and with features built on it, and compares the results with
-those of one process that trains on the whole batch."""
+"""Trains with DistributedDataParallel and with other ways in which PyTorch distributes training. Most
+functions compare the results with those of one process that trains on the whole batch."""
 import copy
 import os
 

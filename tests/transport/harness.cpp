@@ -152,7 +152,7 @@ bool Mover::receive_some(Receiving& receiving) {
   if (lent) {
     const auto view = receiving.endpoint->try_receive(size);
     require(view.size() <= size, "no more is lent than requested");
-    // Only a part of the view is released; the rest must be lent again.
+    // Release a random part of the view. The rest, if there is any, must be lent again.
     got = view.empty() ? 0 : 1 + random_() % view.size();
     check_pattern(view, receiving.stream, receiving.done);
     receiving.endpoint->release(got);

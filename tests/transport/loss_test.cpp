@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests peers that die, close their endpoint or stop, links that are cut, and waits that another
-// thread ends.
+// thread or a deadline ends.
 #include "base/address.h"
 #include "harness.h"
 
@@ -46,7 +46,7 @@ TEST_P(Loss, ASleepingWaiterDetectsAKilledPeer) {
     world.report(loss_of(endpoint));
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     world.report(join("noticed after ", took.count(), " s"));
-    // Every later call must throw again.
+    // Later calls must throw again.
     static_cast<void>(loss_in([&] { static_cast<void>(endpoint.try_receive(1)); }));
     const std::vector<std::byte> bytes(100);
     static_cast<void>(loss_in([&] { static_cast<void>(endpoint.try_send(bytes)); }));
@@ -62,8 +62,9 @@ TEST_P(Loss, PollingDetectsAKilledPeer) {
   });
 }
 
-// The death of a process must be detected even if a child keeps its sockets open. Over TCP, the
-// connection stays open, so only bootstrap can detect the death.
+// Over shared memory, an endpoint must detect the death of the peer's process even if a child keeps
+// that process's sockets open. Over TCP, the connection then stays open, so that only bootstrap can
+// detect the death.
 TEST(LossInSharedMemory, AChildThatHoldsSocketsDoesNotHideADeath) {
   const RankOptions options{.victim = 1};
   const auto outcomes = run_ranks(

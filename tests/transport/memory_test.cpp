@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests streams from and to memory that is registered with the transport and accessed in place.
+// Tests streams from and to memory that a transport may access in place, and calls with memory that
+// the kernel cannot access.
 #include "base/shared_memory.h"
 #include "harness.h"
 

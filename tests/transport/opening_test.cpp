@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests streams that are opened by many ranks at once, by several threads of one rank, and by ranks
-// that are threads of one process.
+// that are threads of one process. Also tests endpoints that cannot be opened.
 #include "harness.h"
 
 #include <exception>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests connections from unknown peers, and from ranks that claim to be another rank. The acceptor
-// must refuse and log these connections, and the ranks' streams must still work.
+// Tests connections between a rank and a peer that does not know the secret, sends no valid
+// handshake or claims a stream that is already connected. One side must refuse each connection, and
+// the ranks' own streams must still work. Where the acceptor refuses, most tests check its log.
 #include "base/address.h"
 #include "harness.h"
 #include "shm/unix_socket.h"

@@ -16,7 +16,7 @@
 namespace hccl::shm {
 namespace {
 
-constexpr std::size_t kHeaderBytes = std::size_t{64} << 10;  // a multiple of every page size
+constexpr std::size_t kHeaderBytes = std::size_t{64} << 10;  // a multiple of the usual page sizes
 constexpr std::size_t kFileBytes = kHeaderBytes + 2 * Segment::kRingBytes;
 static_assert(sizeof(Header) <= kHeaderBytes);
 

@@ -36,8 +36,8 @@ struct Sleeper {
 };
 enum Wanted : std::uint32_t { bytes_wanted = 1, room_wanted = 2 };
 
-// Every Side and every Sleeper starts at a multiple of 128 bytes, because processors fetch cache
-// lines in pairs.
+// Every Side and every Sleeper starts at a multiple of 128 bytes, because some processors fetch
+// cache lines in pairs.
 struct Header {
   struct alignas(128) SpacedSide : Side {};
   struct alignas(128) SpacedSleeper : Sleeper {};

@@ -24,8 +24,9 @@ using SocketName = Secret;  // random
 [[nodiscard]] bool send_file(int socket, const FileDescriptor& file);
 
 enum class Arrival : std::uint8_t { none_yet, arrived, closed };
-// Receives the byte and the descriptor from send_file(). Does not block. `file` stays invalid if
-// the byte came without a descriptor.
+// Receives the byte and the descriptor from send_file(). Does not block. Returns `closed` if the
+// peer has closed the connection or the call fails, and `none_yet` if nothing has arrived. `file`
+// stays invalid if the byte came without a descriptor.
 [[nodiscard]] Arrival receive_file(int socket, FileDescriptor& file);
 
 }  // namespace hccl::shm

@@ -21,10 +21,11 @@ struct AddressChoice {
 
 constexpr std::size_t kMaxOffered = 8;
 
-// Returns the addresses of the interfaces whose names start with one of the prefixes in `names`
-// (HCCL_SOCKET_IFNAME). If `names` is empty, uses all interfaces that other hosts can reach or, if
-// there is none, loopback. Throws Error(hcclInvalidArgument) if `names` matches no interface, and
-// Error(hcclSystemError) if no suitable interface is up.
+// Chooses the addresses that are offered to other ranks. Never offers link-local IPv6 addresses.
+// Otherwise offers the addresses of the interfaces whose names start with one of the prefixes in
+// `names` (HCCL_SOCKET_IFNAME). If `names` is empty, uses all interfaces that are neither loopback
+// nor virtual (is_virtual()) or, if there is none, loopback. If no address can be offered, calls
+// refuse_interface_names(), or if `names` is empty, throws Error(hcclSystemError).
 [[nodiscard]] AddressChoice choose_addresses(const std::vector<Interface>& interfaces,
                                              const std::string& names);
 

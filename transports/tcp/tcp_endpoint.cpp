@@ -164,7 +164,8 @@ std::span<const std::byte> TcpEndpoint::try_receive(std::size_t most) {
   if (!establish()) return {};
   const std::size_t had = buffer_.filled().size();
   if (had < most) {
-    // Read more than was requested, because a header usually arrives with the data that follows it.
+    // Try to read at least kReadAhead bytes, because a header usually arrives with the data that
+    // follows it.
     const std::size_t wanted = std::max(most - had, kReadAhead);
     buffer_.add(read_into(buffer_.room(wanted)));
     if (buffer_.filled().size() == had) throw_if_lost();

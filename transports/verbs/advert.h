@@ -24,11 +24,11 @@ struct Advert {
 };
 static_assert(sizeof(Advert) == 24);  // this is the layout in the peer's memory
 
-// Minimum size of an advertised destination. An advert costs as much as copying this number of
-// bytes.
+// Minimum size of an advertised destination. An advert costs about as much as copying this number
+// of bytes.
 constexpr std::size_t kLeastDirect = std::size_t{16} << 10;
-// Number of slots for adverts in the sender's memory, used in rotation. Several adverts can be in
-// flight, because data from the ring may close the first advert before the sender has read it.
+// Number of slots for adverts in the sender's memory, used in rotation. Up to kMaxAdverts adverts
+// can be in flight, because data from the ring may close an advert before the sender has read it.
 constexpr std::uint32_t kAdvertSlots = 8;
 constexpr std::uint32_t kMaxAdverts = 4;
 
@@ -65,7 +65,8 @@ class ReceiverView {
   }
   // Records `bytes` bytes that were written directly. `ring_arrived` and `ring_taken` are the
   // ring's counters at that time. Bytes that are in the ring at the first direct write precede the
-  // bytes written directly. Returns false if the peer wrote more than was advertised.
+  // bytes written directly. Returns false if no advert is open, or if the peer wrote more than was
+  // advertised.
   [[nodiscard]] bool arrive(std::size_t bytes, std::uint64_t ring_arrived,
                             std::uint64_t ring_taken) {
     if (!begun_) {

@@ -14,7 +14,7 @@
 namespace hccl::verbs {
 
 Registration::~Registration() {
-  // Deregistration fails only if the NIC has been removed. Its registrations are then gone too.
+  // Ignores a failure: if the NIC has been removed, its registrations are gone too.
   if (region_ != nullptr) static_cast<void>(device_->library().dereg_mr(region_));
 }
 

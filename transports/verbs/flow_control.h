@@ -28,8 +28,8 @@ constexpr std::uint32_t kMaxCredits = kRingBytes / kCreditBytes + kMaxMessages /
 // peer has consumed some of them. By then, the peer has probably advertised its next destination,
 // and a direct write to that destination saves a copy.
 constexpr std::size_t kRunAhead = kRingBytes / 2;
-// Number of bytes that the peer can lend in one piece. It is lower than kRunAhead, because credit
-// for up to kCreditBytes may be outstanding.
+// Number of bytes that the receiver can lend in one piece. It is lower than kRunAhead, because
+// credit for up to kCreditBytes may be outstanding.
 constexpr std::size_t kViewBytes = kRunAhead - kCreditBytes;
 static_assert(kRingBytes <= Immediate::kMaxBytes && kMaxMessages <= Immediate::kMaxMessages);
 

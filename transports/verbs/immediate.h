@@ -31,7 +31,7 @@ struct Immediate {
   return static_cast<std::uint32_t>(message.kind) << 30 | message.messages << 20 | message.bytes;
 }
 
-// Decodes any 32 bits. SendWindow and ReceiveWindow check the validity of the message.
+// Decodes any 32 bits. Sender and Receiver check whether a credit, data or direct message is valid.
 [[nodiscard]] constexpr Immediate decode(std::uint32_t bits) {
   return {static_cast<Immediate::Kind>(bits >> 30), bits & Immediate::kMaxBytes,
           bits >> 20 & Immediate::kMaxMessages};

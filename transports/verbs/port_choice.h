@@ -33,13 +33,16 @@ struct PortChoice {
 };
 
 // Returns the usable ports, in order of preference. A port is usable if it is active, runs
-// Ethernet, is named by the request and has a RoCE v2 GID that is an address of a local interface
-// and is not link-local. If the request names a GID index, only that GID is considered; otherwise
-// IPv4 is preferred to IPv6. Ports are sorted by their position in HCCL_IB_HCA. Among ports with
-// the same position, ports on loopback or on container interfaces come last. Throws
-// Error(hcclInvalidArgument) if HCCL_IB_HCA is malformed or matches no NIC, or if no port has a
-// usable GID with the requested index, and Error(hcclSystemError) if no port that HCCL_IB_HCA names
-// can be used.
+// Ethernet, reports its MTU, is named by HCCL_IB_HCA and has a usable GID: a RoCE v2 GID that is an
+// address of a local interface named by HCCL_SOCKET_IFNAME, is not link-local and fits into a queue
+// pair's attributes. A variable that is not set names everything. If the request names a GID index,
+// only that GID is considered; otherwise IPv4 is preferred to IPv6. Ports are sorted by their
+// position in HCCL_IB_HCA. Among ports with the same position, those on loopback or on container
+// interfaces come last, unless HCCL_SOCKET_IFNAME is set.
+// Throws Error(hcclInvalidArgument) if HCCL_IB_HCA is malformed, or if ports are usable except that
+// none has a usable GID with the requested index. If HCCL_IB_HCA is set without a leading ^, also
+// throws Error(hcclInvalidArgument) if it matches no NIC, and Error(hcclSystemError) if none of the
+// ports that it names can be used.
 [[nodiscard]] PortChoice choose_ports(const std::vector<Port>& ports, const PortRequest& request,
                                       const std::vector<Interface>& interfaces);
 

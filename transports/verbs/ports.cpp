@@ -158,7 +158,8 @@ std::vector<Port> list_ports(const VerbsLibrary& library, const std::string& sys
   errno = 0;
   const std::unique_ptr<ibv_device*, decltype(library.free_device_list)> devices(
       library.get_device_list(&count), library.free_device_list);
-  // A kernel without RDMA support reports no devices. This is not an error.
+  // ENOSYS means that the kernel does not support RDMA. The machine then has no NICs, which is not
+  // an error.
   if (!devices && errno != ENOSYS)
     return {unreadable("", text("they cannot be listed: ", system_error_text(errno)))};
   std::vector<Port> ports;

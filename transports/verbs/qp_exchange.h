@@ -46,8 +46,9 @@ class QpExchange {
   void send(std::span<const std::byte> bytes) {
     to_send_.insert(to_send_.end(), bytes.begin(), bytes.end());
   }
-  // Sends and receives as much as possible. Returns `done` when all queued bytes have been sent and
-  // `count` bytes have arrived, which received() then returns.
+  // Sends queued bytes, and receives until received() has `count` bytes. Returns `done` when all
+  // queued bytes have been sent and `count` bytes have arrived, `closed` if the connection has
+  // ended or failed, and otherwise `waiting`.
   [[nodiscard]] Status poll(int socket, std::size_t count);
   [[nodiscard]] std::span<const std::byte> received() const { return received_; }
   void clear_received() { received_.clear(); }

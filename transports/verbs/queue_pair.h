@@ -18,13 +18,14 @@
 
 namespace hccl::verbs {
 
-// The failure of a queue pair. Unless the peer is lost, the NIC or this library is at fault.
+// The failure of a queue pair; `text` is empty if there is none. Unless the peer is lost, the NIC
+// or this library is at fault.
 struct PairFailure {
   bool peer_lost = false;
   std::string text;
 };
 
-// Destroys verbs objects. Destruction fails only if the NIC has been removed.
+// Destroys verbs objects. Ignores failures, such as those after the removal of the NIC.
 struct Destroy {
   const VerbsLibrary* library = nullptr;
 
@@ -73,8 +74,9 @@ class QueuePair {
   // the peer.
   [[nodiscard]] std::uint64_t completed() const { return completed_; }
 
-  // Returns the next immediates that have arrived, in order and at most kBatch. Check failure()
-  // afterwards.
+  // Returns the next immediates that have arrived, in order and at most kBatch. They stay valid
+  // until the next poll(). Check failure() afterwards. Throws Error(hcclSystemError) if receive
+  // requests cannot be posted.
   [[nodiscard]] std::span<const std::uint32_t> poll();
   // Returns whether the last poll() may have left completions in the queue. The NIC sends no
   // notification for them.
@@ -92,9 +94,9 @@ class QueuePair {
   // Aborts all traffic. After cut() has returned, the peer can write nothing more, and posted
   // writes have completed or never will.
   void cut() noexcept;
-  // Blocks until all writes have been acknowledged, the deadline has passed, the queue pair has
-  // failed, or the socket `hung_up` is readable: the peer has sent its final acknowledgement or
-  // closed the connection.
+  // Blocks until all writes have been acknowledged, the deadline has passed, the queue pair or the
+  // NIC has failed, or the socket `hung_up` is readable, because the peer has sent its final
+  // acknowledgement or closed the connection. Does not wait if free_writes() is 0.
   void drain(Deadline deadline, int hung_up) noexcept;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The attributes of each transition of a queue pair. The masks are the minimum that
-// ibv_modify_qp(3) requires for a reliable connection, so that no NIC rejects an attribute.
+// ibv_modify_qp(3) requires for a reliable connection, because a NIC may reject other attributes.
 #include "verbs/queue_pair_attributes.h"
 
 #include "base/error.h"

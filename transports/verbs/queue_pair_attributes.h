@@ -12,13 +12,13 @@
 namespace hccl::verbs {
 
 // The time-out for acknowledgements. A packet is retransmitted after 4.096 us * 2^17, half a
-// second, and NICs may wait up to four times as long. A shorter time-out breaks queue pairs between
-// hosts that are merely loaded: a software NIC (rxe) acknowledges in kernel threads, which compete
-// for cores like any other thread.
+// second, and NICs may wait up to four times as long. A shorter time-out can break queue pairs
+// between hosts that are merely loaded: a software NIC (rxe) acknowledges in kernel threads, which
+// compete for cores like any other thread.
 constexpr std::uint8_t kAckTimeout = 17;
 constexpr std::uint8_t kRetries = 6;  // the maximum is 7, which rxe treats as unlimited
-// 7 means unlimited. A peer that is slow to post receives is not at fault. Credits make this case
-// rare, if not impossible.
+// 7 means unlimited: a peer that is slow to post receives is not at fault. Credits make this case
+// rare.
 constexpr std::uint8_t kReceiverNotReadyRetries = 7;
 constexpr std::uint8_t kReceiverNotReadyTimer = 12;  // 0.64 ms between retries
 

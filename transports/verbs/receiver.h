@@ -23,7 +23,8 @@ class Receiver {
            const QueuePair::Target& ring, const QueuePair::Target& adverts)
       : pair_(pair), memory_(memory), cache_(cache), ring_(ring), adverts_target_(adverts) {}
 
-  // Accounts for a data or direct message. Returns false if the peer has written more than it may.
+  // Accounts for a data or direct message. Returns false if the message is invalid, for example
+  // because the peer has written more than it may.
   [[nodiscard]] bool arrive(const Immediate& message);
   // Returns whether bytes have arrived that have been neither lent nor consumed.
   [[nodiscard]] bool has_more() const {
@@ -39,11 +40,13 @@ class Receiver {
   [[nodiscard]] std::span<const std::byte> lend(std::size_t most);
   // Releases up to `count` lent bytes and returns how many it released.
   std::size_t release(std::size_t count);
-  // Moves arrived bytes to the destination and returns their number. If the rest of the destination
-  // has at least kLeastDirect bytes, tries to advertise it.
+  // Copies arrived bytes from the ring to the destination, and consumes those that the peer has
+  // written there directly. Returns the number of both together. If no advert is open and the rest
+  // of the destination has at least kLeastDirect bytes, tries to advertise that rest. Throws
+  // Error(hcclInternalError) if bytes have arrived in another destination.
   [[nodiscard]] std::size_t take(std::span<std::byte> destination);
-  // Returns credit to the peer if a batch is due. Defers credit that can wait, unless this end is
-  // `idle`: it has nothing else to do.
+  // Returns credit to the peer if a batch is due and can be posted. Unless `idle`, defers credit
+  // that can wait. The caller sets `idle` if its last poll has found no messages.
   void return_credit(bool idle);
 
  private:

@@ -88,7 +88,8 @@ const RegistrationCache::Entry* RegistrationCache::oldest_unused() const {
   return found == entries_.rend() ? nullptr : &*found;
 }
 
-// Evicts the least recently used granule that is not leased.
+// Evicts the least recently used granule of all caches that is not leased. Returns false if there
+// is none.
 bool RegistrationCache::evict_one() {
   RegistrationCache* owner = nullptr;
   const Entry* oldest = nullptr;

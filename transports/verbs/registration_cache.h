@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Caches the registrations of the program's memory. Memory is registered at first use in granules
-// of 2 MiB and stays registered until its pages are freed or the budget is exhausted. The
-// locked-memory limit applies to the process, so all its caches share one budget.
+// of 2 MiB. A granule stays registered until its pages are freed, other memory needs its share of
+// the budget, or the cache is destroyed. The locked-memory limit applies to the process, so all
+// caches of the process share one budget.
 #pragma once
 
 #include "transport/transport.h"
@@ -59,7 +60,7 @@ class RegistrationCache {
   [[nodiscard]] std::optional<Lease> lease(std::span<const std::byte> memory);
 
   // Registers memory that belongs to the streams, and evicts cached registrations if necessary.
-  // Throws Error(hcclSystemError), whose text names the limit to raise.
+  // Throws Error(hcclSystemError) with the text of memlock_advice().
   [[nodiscard]] Registration register_always(std::span<std::byte> memory, bool remote);
 
   // Returns the number of bytes that this cache has registered.

@@ -38,7 +38,7 @@ class Sender {
   void release_completed();
   // Returns whether no write in flight reads the program's memory.
   [[nodiscard]] bool flushed() const { return leased_ == 0; }
-  // Returns the maximum number of bytes that send() could accept now.
+  // Returns an upper bound on the number of bytes that send() would accept now.
   [[nodiscard]] std::size_t room() const;
   // Applies a credit message. Returns false if it covers more than is unacknowledged.
   [[nodiscard]] bool credit(const Immediate& message) { return window_.credit(message); }

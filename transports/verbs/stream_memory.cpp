@@ -10,7 +10,7 @@
 namespace hccl::verbs {
 namespace {
 
-constexpr std::size_t kAdvertBytes = std::size_t{64} << 10;  // a multiple of every page size
+constexpr std::size_t kAdvertBytes = std::size_t{64} << 10;  // a multiple of the usual page sizes
 static_assert(kAdvertSlots * sizeof(Advert) <= kAdvertBytes);
 
 }  // namespace

@@ -222,7 +222,7 @@ bool VerbsEndpoint::flushed() {
   return false;
 }
 
-// Handles completions, and checks the peer if nothing has arrived.
+// Handles completions. If nothing has arrived, calls check_idle_peer().
 void VerbsEndpoint::poll_for_data() {
   progress();  // a lost peer's earlier data can still be received
   if (receive_->has_more() || !lost_.empty()) return;

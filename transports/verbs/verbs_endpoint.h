@@ -77,7 +77,7 @@ class VerbsEndpoint final : public transport::Endpoint {
   std::optional<Receiver> receive_;
   FinalAck final_ack_;              // received from the peer
   std::uint32_t idle_ = 0;          // calls that moved no data
-  std::uint32_t unseen_sends_ = 0;  // sends since the last progress()
+  std::uint32_t unseen_sends_ = 0;  // short sends since the last progress()
   std::string lost_;                // the reason why the peer is lost; empty if it is not
 };
 

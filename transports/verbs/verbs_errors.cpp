@@ -133,8 +133,9 @@ const Cause& find(const std::array<Cause, N>& causes, int number) {
              : kUnknown;
 }
 
-// Returns the first check to make when a peer does not answer: a ping whose packets are as large as
-// full RoCE packets. The headers of a RoCE v2 packet are 36 bytes longer than those of a ping.
+// Returns the checks to make when a peer does not answer: whether it still runs, and whether a ping
+// gets through whose packets are as large as full RoCE packets. The headers of a RoCE v2 packet are
+// 36 bytes longer than those of a ping.
 std::string path_check(const ConnectionEnds& ends) {
   constexpr std::uint32_t kBeyondPing = 36;
   return text("check whether rank ", ends.peer_rank,

@@ -64,14 +64,15 @@ struct LoadedLibrary {
 // ...".
 [[nodiscard]] const std::string& why_no_verbs_library();
 
-// Returns a warning against forking with registered memory, or an empty string if forking is safe.
-// Kernels of version 5.12 or later copy registered pages at the fork. On older kernels, a
-// successful ibv_fork_init() withholds registered pages from the child.
+// Returns a warning against forking with registered memory, or an empty string if ibv_fork_init()
+// succeeded or libibverbs is not available. After that success, forking is safe: kernels of version
+// 5.12 or later copy registered pages at the fork, and on older kernels, ibv_fork_init() withholds
+// registered pages from the child.
 [[nodiscard]] const std::string& fork_remark();
 
 // Queries a port. Replaces the inline function of verbs.h, which requires linking with libibverbs.
 // Calls the function in the context's own table, which fills all fields. If the table has none,
-// calls the exported function, which fills only the older fields.
+// calls the exported function, which fills only the older fields. Returns 0 or an error number.
 [[nodiscard]] int query_port(const VerbsLibrary& library, ibv_context* context, std::uint8_t number,
                              ibv_port_attr* attributes);
 

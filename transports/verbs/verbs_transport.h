@@ -19,6 +19,7 @@ class VerbsTransport final : public transport::Transport {
  public:
   // Opens the first usable port of `choice`. Throws Error(hcclSystemError) if the NIC cannot be
   // used, memory for streams cannot be locked, or no socket can listen at the port's address.
+  // Throws Error(hcclOutOfMemory) if memory for streams cannot be mapped.
   VerbsTransport(const transport::Settings& settings, const VerbsLibrary& library,
                  PortChoice choice);
 

@@ -78,6 +78,7 @@ class DistributedAttention(torch.nn.Module):
 
         Raises:
             NotImplementedError: ``rotary_pos_emb`` is not None.
+            ValueError: the heads cannot be divided among the ranks.
         """
         if rotary_pos_emb is not None:
             raise NotImplementedError("DistributedAttention: rotary_pos_emb is not supported; rotate queries and "

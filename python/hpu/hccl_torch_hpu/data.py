@@ -27,7 +27,8 @@ class ImageFolderWithManifest(torch.utils.data.Dataset):
         manifest: a list of paths relative to ``root``, or a file with one path per line; all images if it is None.
 
     Raises:
-        FileNotFoundError: there is no class, or no image.
+        FileNotFoundError: the folder does not exist, or there is no image.
+        KeyError: the manifest lists an image outside the class folders.
     """
 
     def __init__(self, root: str, transform: Callable[[Any], Any] | None = None,

@@ -86,6 +86,7 @@ def set_device(device: Any) -> None:
 
     Raises:
         RuntimeError: there is no such device.
+        ValueError: the device is not an HPU.
     """
     _index_of(device)
 
@@ -126,7 +127,8 @@ def get_device_capability(device: Any = None) -> str:
 
 
 class _Properties:
-    """The properties of a device: ``name``, ``total_memory`` in bytes, ``major`` and ``minor``."""
+    """The properties of a device: ``name``, ``total_memory`` in bytes, ``major``, ``minor``, and
+    ``multi_processor_count``, which is the number of the machine's processors."""
 
     def __init__(self, name: str, total_memory: int):
         self.name = name

@@ -3,8 +3,8 @@
 
 ``hccl-hpu run [-n N | --nodes AxB] script.py ...`` runs a script on one device, or on several as torchrun does.
 ``hccl-hpu shell [command ...]`` runs a command or a shell in which torchrun, mpirun, accelerate launch and other
-launchers find the devices. hccl-hpu itself writes nothing to stdout, and does not affect programs that are started in
-any other way.
+launchers find the devices. Apart from its help, hccl-hpu itself writes nothing to stdout. It does not affect programs
+that are started in any other way.
 """
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(options: argparse.Namespace) -> int:
-    """Runs a script. Does not return if a single process is requested: the script then replaces this process."""
+    """Runs a script, and returns its exit code. For a single process without ``--nodes``, the script replaces this
+    process. Raises LaunchError if the script cannot be started."""
     if not options.is_module and not Path(options.script).is_file():
         raise LaunchError(f"the file {options.script} does not exist")
     if options.processes < 1:
@@ -78,7 +79,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _shell(options: argparse.Namespace) -> int:
-    """Replaces this process with a command or a shell. Never returns."""
+    """Replaces this process with a command or a shell. Raises LaunchError if the command cannot be run."""
     words = options.words[1:] if options.words[:1] == ["--"] else options.words
     _become(words or [os.environ.get("SHELL") or "/bin/sh"], _variables(options.verbose))
     return 0

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps in lazy mode. The emulated device executes each operation immediately, so ``mark_step`` has no operations to
-execute. It counts the step and runs the step's closures. The device records each step's operations. A step
-whose sequence of operations, shapes and types differs from that of every earlier step counts as a graph that a Gaudi
-would compile."""
+execute. It counts the step and runs the step's closures. In lazy mode, the device records each step's operations. A
+step whose sequence of operations, shapes and types differs from that of every earlier step counts as a graph that a
+Gaudi would compile."""
 from __future__ import annotations
 
 import os

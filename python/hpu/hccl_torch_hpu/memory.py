@@ -33,7 +33,7 @@ def max_memory_allocated(device: Any = None) -> int:
 
 
 def memory_reserved(device: Any = None) -> int:
-    """Returns the number of bytes that large tensors hold, plus the bytes of the slabs for small tensors."""
+    """Returns the number of bytes that large tensors hold, plus the bytes that are reserved for small tensors."""
     _check(device)
     return _C.memory_statistics()["reserved_bytes.current"]
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The metrics of ``hpu.metrics``: global metrics count from the start of the process, local ones within a context."""
+"""The metrics of ``hpu.metrics``: global metrics count from the start of the process or the last reset, local ones
+within a context."""
 from __future__ import annotations
 
 import contextlib
@@ -58,7 +59,7 @@ _local: list[Metric] = []
 
 
 def metric_global(name: str) -> Metric:
-    """Returns the metric that counts since the start of the process.
+    """Returns the metric that counts since the start of the process or its last reset.
 
     The emulation compiles nothing: "graph_compilation" counts captures of graphs, calls to the compile backend, and, in
     lazy mode, steps that differ from all earlier steps. "recipe_cache" counts these as misses, and replays and the

@@ -50,7 +50,7 @@ def missing(module: str, instead: str, **special: str) -> Callable[[str], Any]:
 
 
 def forwarding(module: str, target: Any) -> Callable[[str], Any]:
-    """Returns a module-level ``__getattr__`` that looks up all names in ``target``.
+    """Returns a module-level ``__getattr__`` that looks up names in ``target``, unless they begin with two underscores.
 
     Args:
         module: the full name of the module that forwards.

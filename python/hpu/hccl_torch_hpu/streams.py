@@ -52,7 +52,11 @@ class Event(torch.Event):
         self._recorded = time.perf_counter_ns()
 
     def elapsed_time(self, end_event: Event) -> float:
-        """Returns the milliseconds between the calls that recorded the two events."""
+        """Returns the milliseconds between the calls that recorded the two events.
+
+        Raises:
+            RuntimeError: one of the events has not been recorded.
+        """
         if not (hasattr(self, "_recorded") and hasattr(end_event, "_recorded")):
             raise RuntimeError("Both events must be device events that have been recorded")
         return (end_event._recorded - self._recorded) / 1e6

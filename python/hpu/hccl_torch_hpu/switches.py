@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Switches that change how a Gaudi computes, but not its results. Their values are stored, so that programs can read
-them back; the emulated device ignores them."""
+them back. The emulated device ignores them, except that ``setDeterministic()`` sets torch's own switch."""
 from __future__ import annotations
 
 import contextlib
@@ -34,7 +34,7 @@ def disable_dynamic_shape() -> None:
 
 
 def get_dynamic_shape_status() -> bool:
-    """Returns True after ``enable_dynamic_shape()``."""
+    """Returns True after ``enable_dynamic_shape()``, until ``disable_dynamic_shape()``."""
     return _state["dynamic_shape"]
 
 
@@ -49,7 +49,7 @@ def disable_inference_mode() -> None:
 
 
 def is_inference_mode() -> bool:
-    """Returns True after ``enable_inference_mode()``."""
+    """Returns True after ``enable_inference_mode()``, until ``disable_inference_mode()``."""
     return _state["inference_mode"]
 
 
@@ -64,7 +64,7 @@ def disable_quantization() -> None:
 
 
 def is_quantization_enabled() -> bool:
-    """Returns True after ``enable_quantization()``."""
+    """Returns True after ``enable_quantization()``, until ``disable_quantization()``."""
     return _state["quantization"]
 
 

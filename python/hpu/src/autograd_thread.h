@@ -13,7 +13,8 @@ class AutogradThread {
   // Blocks until the thread has finished all backward passes and no longer needs the GIL. Even
   // after backward() has returned, the thread may still be releasing Python objects, and requesting
   // the GIL during interpreter shutdown would abort the process. Gives up after 5 s and prints a
-  // message to stderr. Does nothing if the thread has run no task. Call it without holding the GIL.
+  // message to stderr. Does nothing in a forked child, or if the thread has run no task. Call it
+  // without holding the GIL.
   static void settle() noexcept;
 };
 

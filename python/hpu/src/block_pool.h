@@ -37,7 +37,8 @@ class BlockPool {
   [[nodiscard]] Statistics statistics() const;
   void reset_accumulated();
   void reset_peaks();
-  // Returns the free and the total bytes of the device.
+  // Returns the free and the total bytes of the device. Blocks in the MemoryPool's cache count as
+  // free.
   [[nodiscard]] static std::pair<std::size_t, std::size_t> free_and_total();
 
   // Free a block of a size class, or a large block. Called by the blocks' deleters.

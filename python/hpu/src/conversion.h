@@ -14,11 +14,12 @@ namespace hccl_torch_hpu {
 class Conversion {
  public:
   // Returns a CPU tensor over the memory of an HPU tensor. Blocks until collectives and messages
-  // that use this memory have ended. Throws c10::NotImplementedError for a sparse tensor.
+  // that use this memory have ended. Throws c10::NotImplementedError for a tensor without strides,
+  // such as a sparse one, and c10::Error in a forked child.
   [[nodiscard]] at::Tensor to_host(const at::Tensor& tensor);
   // Returns a result of the operation as an HPU tensor: an argument itself, a view that shares an
   // argument's storage, or a tensor with a new storage. If the result is not in device memory,
-  // copies it there first.
+  // copies it there first. Throws c10::NotImplementedError for sparse and quantized tensors.
   [[nodiscard]] at::Tensor to_device(const at::Tensor& result);
   // Returns a hash of the arguments' shapes and types.
   [[nodiscard]] std::size_t signature() const;

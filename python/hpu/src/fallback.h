@@ -45,7 +45,8 @@ class Fallback final : public c10::OperatorKernel {
 void call_fallback(const c10::OperatorHandle& operation, c10::DispatchKeySet keys,
                    torch::jit::Stack* stack);
 
-// Returns the number of calls to each operation, keyed by its name. Thread safety: any thread.
+// Return and reset the number of calls to each operation, keyed by its name. Operations without
+// calls are left out. Thread safety: any thread.
 [[nodiscard]] std::map<std::string, std::uint64_t> operation_counts();
 void reset_operation_counts();
 

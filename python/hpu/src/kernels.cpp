@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements the operations that the device performs itself: memory, views and copies.
+// Implements the operations that the device performs itself: memory, views, copies and a few
+// others.
 #include "conversion.h"
 #include "registration.h"
 #include "storage.h"

@@ -14,7 +14,7 @@ void register_device();
 [[nodiscard]] torch::Library& library_for(const char* name_space, c10::DispatchKey key);
 
 // The parts of register_device():
-void register_kernels();      // memory, views and copies
+void register_kernels();      // the operations in kernels.cpp
 void register_operations();   // other CPU kernels, and the fallback; after register_kernels()
 void register_collectives();  // of torch.distributed
 void register_autocast();

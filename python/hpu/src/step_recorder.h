@@ -15,7 +15,9 @@ class StepRecorder {
  public:
   struct Step {
     std::uint64_t operations = 0;
-    bool is_new = false;  // whether no earlier step had the same operations, shapes and types
+    // True if the step has operations, and no earlier step had the same operations, shapes and
+    // types.
+    bool is_new = false;
   };
 
   [[nodiscard]] static StepRecorder& instance();

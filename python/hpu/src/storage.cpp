@@ -41,7 +41,7 @@ class HostSideAllocator final : public c10::Allocator {
   }
 };
 
-// The interface through which torch.accelerator queries the device's memory.
+// The allocator of HPU tensors, through which torch.accelerator also queries the device's memory.
 class HpuAllocator final : public c10::DeviceAllocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {

@@ -26,8 +26,9 @@ void require_visible_device(c10::Device device);
 [[nodiscard]] c10::StorageImpl* host_storage(c10::StorageImpl* device);
 // Makes an HPU storage use the current memory and size of its CPU storage.
 void follow_host(c10::StorageImpl* device, c10::StorageImpl* host);
-// Enlarges an HPU storage to at least `bytes` bytes and preserves the contents. Blocks until
-// collectives and messages that use the storage have ended.
+// Enlarges an HPU storage to at least `bytes` bytes and preserves the contents. Does nothing if the
+// storage is large enough; otherwise blocks until collectives and messages that use the storage
+// have ended. Throws c10::Error if the storage cannot be resized or no device memory is left.
 void grow(c10::StorageImpl* device, std::size_t bytes);
 
 }  // namespace hccl_torch_hpu

@@ -30,7 +30,7 @@ Made& made() {
   return *streams;
 }
 
-// Returns the stream, or null if nothing has been queued on it yet.
+// Returns the stream, or null if handle() has not created it yet.
 const hccl_torch::Stream* find(std::int64_t number) {
   const std::lock_guard lock(made().mutex);
   const auto found = made().streams.find(number);

@@ -26,15 +26,15 @@ class Streams {
   [[nodiscard]] static std::int64_t current() noexcept;
   static std::int64_t exchange_current(std::int64_t number) noexcept;
   // Block until all collectives and messages on HPU tensors have ended, and everything queued on
-  // one stream, or on all streams, has run.
+  // one stream, or on all streams, has run. Throw c10::Error if synStreamSynchronize() fails.
   static void synchronize(std::int64_t number);
   static void synchronize_all();
   // Returns whether everything queued on a stream has run.
   [[nodiscard]] static bool is_idle(std::int64_t number);
 };
 
-// Returns the number of visible devices: the number of entries in HABANA_VISIBLE_MODULES if it is a
-// list of numbers, else the value of HCCL_DEVICE_COUNT if it is positive, else 8.
+// Returns the number of visible devices: the number of entries in HABANA_VISIBLE_MODULES if it
+// begins with a digit, else the value of HCCL_DEVICE_COUNT if it is positive, else 8.
 [[nodiscard]] int visible_devices() noexcept;
 
 }  // namespace hccl_torch_hpu

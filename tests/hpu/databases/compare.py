@@ -47,8 +47,9 @@ def require_same(device: object, host: object, device_inputs: object, host_input
     """Raises Difference unless two results agree in everything that a program can observe.
 
     The results are trees of tensors. Compares types, shapes, strides, values, lazy bits, versions,
-    whether a result is a view, and which input's storage it uses. Without ``with_history``, views
-    and versions are not compared.
+    whether a result requires a gradient or is a view, and which input's storage it uses. Does not
+    compare strides and storages without ``with_strides``, values without ``with_values``, or views
+    and versions without ``with_history``.
     """
     got, got_tree = tree_flatten(device)
     want, want_tree = tree_flatten(host)

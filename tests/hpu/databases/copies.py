@@ -20,8 +20,8 @@ class Copier:
         return self._storages[storage._cdata]
 
     def copy(self, value: object) -> object:
-        """Returns a CPU tensor for a device tensor, the CPU for a device, and any other value
-        unchanged."""
+        """Returns a CPU tensor or packed sequence for one on the device, the CPU for the device or its
+        name, and any other value unchanged."""
         if isinstance(value, torch.device):
             return torch.device("cpu") if value.type == "hpu" else value
         if isinstance(value, str) and value.split(":")[0] == "hpu":
@@ -47,7 +47,7 @@ class Copier:
 
 
 def detached(tree: object) -> object:
-    """Returns a copy of the tree whose tensors are new leaves with the same strides, values and
+    """Returns a copy of the tree whose tensors are new leaves with the same values and
     requires_grad."""
 
     def fresh(value: object) -> object:

@@ -50,7 +50,7 @@ def _inputs(sample: SampleInput) -> object:
 
 def _run_both(function: Callable, device: SampleInput, host: SampleInput) -> tuple[object, object] | None:
     """Runs the function on both samples. Returns both results, or None if both the CPU and the
-    device reject the sample."""
+    device reject the sample. If only one of them does, raises its exception."""
     try:
         want = _call(function, host)
     except Exception:

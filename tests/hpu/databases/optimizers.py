@@ -37,8 +37,8 @@ def _train(info: OptimizerInfo, device: str, options: dict) -> list[torch.Tensor
 
 
 def check(info: OptimizerInfo, implementation: str) -> None:
-    """Compares every configuration of the database for one implementation: "default", "foreach" or
-    "fused"."""
+    """Compares the configurations of the database that the CPU accepts, for one implementation:
+    "default", "foreach" or "fused"."""
     if implementation != "default" and implementation not in info.supported_impls:
         raise NotApplicable
     if implementation == "fused" and "cpu" not in info.supports_fused_on:

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 
 class NotApplicable(Exception):
-    """Raised if the database has no sample for a check."""
+    """Raised if a check does not apply to a database entry."""
 
 
 def outcomes_of(checks: dict[str, Callable[[], None]]) -> dict[str, str]:
-    """Runs the checks. Returns the outcome of each check by name: "passed", "none" if there was no
-    sample to check, or the reason for the failure."""
+    """Runs the checks. Returns the outcome of each check by name: "passed", "none" if the check does
+    not apply, or the reason for the failure."""
     outcomes = {}
     for name, check in checks.items():
         try:

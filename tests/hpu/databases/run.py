@@ -3,7 +3,8 @@
 
 The entries run in batches in forked processes, so that a crash fails only one entry. Prints the
 number of checks for each database, and each failure that is not in the list of exceptions.
-Exits with 1 if there is an unlisted failure, or if a listed exception is no longer needed.
+Exits with 1 if there is a crash or an unlisted failure, or, without --only, if a listed exception
+is no longer needed.
 """
 from __future__ import annotations
 
@@ -40,8 +41,8 @@ def _work(database: str, names: list[str], path: str) -> None:
 
 
 def _run_batch(database: str, names: list[str], folder: str) -> dict[str, dict[str, str]]:
-    """Runs the entries in a separate process. If the process crashes, runs the remaining entries in
-    another process. Returns the outcomes of all entries."""
+    """Runs the entries in a separate process. If the process crashes or exceeds _TIME_LIMIT, runs the
+    remaining entries in another process. Returns the outcomes of all entries."""
     outcomes: dict[str, dict[str, str]] = {}
     rest = names
     while rest:

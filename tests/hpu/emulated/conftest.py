@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts the packages of this source tree on the path, and gives each test a device and a time limit.
+"""Puts the packages of this source tree on the path unless they are installed, defines the fixture
+``device``, and gives each test a time limit.
 
 Tests of the shim run on CPU tensors. With an installed emulation and HCCL_EMU_HPU=1, they also run
 on the device "hpu".

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that recorded forward and backward passes, when replayed, use the current values of their
-inputs."""
+"""Tests HPU graphs: replays of recorded forward and backward passes must use the current values of
+their inputs, and wrapped modules must compute as before."""
 import collections
 import copy
 

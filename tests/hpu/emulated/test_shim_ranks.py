@@ -10,7 +10,8 @@ import pytest
 
 from conftest import HAS_DEVICE, TIME_LIMIT_S
 
-# Less than the time limit of a test, so that this test can terminate both ranks itself.
+# The limits of both ranks together are less than the time limit of a test, so that the test can
+# terminate the ranks itself.
 LIMIT_OF_A_RANK_S = TIME_LIMIT_S / 2.5
 
 START = """

@@ -2,7 +2,7 @@
 """Tests sharded training on the device against one process on the CPU: ``shard.py FOLDER CASE...``
 on each rank.
 
-Each CASE is fsdp1, fsdp2, dtensor, dcp, checkpointing or compiled. Exits with 0 if the weights are right on every rank.
+Each CASE is fsdp1, fsdp2, dtensor, dcp, checkpointing or compiled. A rank exits with 0 if its results are right.
 """
 import sys
 from pathlib import Path

@@ -72,8 +72,8 @@ TEST(BinaryTree, RanksForwardInOneTreeOnly) {
 
 }  // namespace
 
-// The tests below prove every algorithm of the catalogue for many numbers of ranks, for all roots
-// and channels, in place and out of place.
+// The tests of the class Catalogue prove every algorithm of the catalogue for many numbers of
+// ranks, roots, channels and pipelines, in place and out of place.
 
 void PrintTo(const Algorithm& algorithm, std::ostream* out) {
   *out << algorithm.name << " " << name_of(algorithm.collective);
@@ -155,8 +155,9 @@ TEST_P(Catalogue, HoldsInEveryChannelAndPipeline) {
   }
 }
 
-// Algorithms whose number of transfers grows with the square of the number of ranks are tested with
-// up to 512 ranks, all others with up to 4096.
+// Algorithms in `light` and collectives with a root are tested with up to 4096 ranks. All others
+// are tested with up to 512, because the number of transfers of most of them grows with the square
+// of the number of ranks. Under a sanitizer, 200 ranks suffice.
 TEST_P(Catalogue, HoldsForManyRanks) {
   schedule::Shape shape{.collective = GetParam().collective, .pipeline = 4};
   const std::set<std::string_view> light = {"tree", "chain", "dissemination"};
@@ -206,8 +207,8 @@ TEST(CatalogueNames, HaveHierarchicalAlgorithmOverEachAllReduce) {
 
 namespace {
 
-// Tests of the hierarchical all-reduce: on nodes of equal and of different sizes, two of them prove
-// it with each algorithm across nodes.
+// Tests of the hierarchical all-reduce. The first two prove it on nodes of equal and of different
+// sizes, with each algorithm across nodes.
 
 using Sizes = std::vector<std::int32_t>;
 
@@ -249,8 +250,9 @@ TEST(Hierarchical, HoldsOnUnevenNodes) {
     prove_over_all_rails(sizes);
 }
 
-// With two ranks per node, there are two rails. Each rank must send half of the data that a rank
-// sends in a ring across the nodes, and only on its own rail.
+// With two ranks per node, there are two rails, each with one rank of every node. Across nodes,
+// each rank must send half of the data that it would send in a ring of one rank per node, and only
+// to ranks of its own rail.
 TEST(Hierarchical, SendsAcrossNodesOnlyOnItsRail) {
   const Sizes sizes = {2, 2, 2};
   schedule::Shape shape{.collective = Collective::all_reduce, .rank = 3, .rank_count = 6};

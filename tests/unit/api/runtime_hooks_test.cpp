@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls the C++ functions that tools look up by mangled name, as a tool would.
+// Calls the C++ functions that tools look up by mangled name.
 #include "api/runtime_hooks.h"
 
 #include "api/version.h"

@@ -81,7 +81,8 @@ TEST(NumaNode, IsUnknownOnAMachineWithOneOrWithoutSysfs) {
   EXPECT_EQ(own_numa_node("/nonexistent"), std::nullopt);
 }
 
-// Returns the NUMA node of the page at `address`, or -1 if the system refuses to name it.
+// Returns the NUMA node of the page at `address`, or a negative number if the system does not name
+// it.
 int node_of_page(void* address) {
   int node = -1;
   if (syscall(SYS_move_pages, 0, 1ul, &address, nullptr, &node, 0) != 0) return -1;
@@ -89,7 +90,7 @@ int node_of_page(void* address) {
 }
 
 // Maps a new memory file, makes it prefer `node`, and only then writes its first page. Returns the
-// page's NUMA node, or -1 if a call fails.
+// page's NUMA node, or a negative number if a call fails.
 int node_of_first_page(int node) {
   constexpr std::size_t kMemoryBytes = 1u << 20;
   const FileDescriptor file = create_memory_file("hccl-test", kMemoryBytes);

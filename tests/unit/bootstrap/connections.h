@@ -51,7 +51,7 @@ class FarEnd {
 
   [[nodiscard]] FrameConnection* operator->() const { return connection_.get(); }
   // Reads frames until one of this type arrives, and returns that frame. Returns nothing if the
-  // other end closes first.
+  // other end closes first. After kPatience, fails the test and returns nothing.
   [[nodiscard]] std::optional<Frame> read_until(FrameType type) {
     const Deadline deadline = Deadline::after(kPatience);
     while (!deadline.expired()) {
@@ -71,7 +71,7 @@ class FarEnd {
 };
 
 // Performs a rank's part of the handshake: sends the opening frame and reads the greeting. Later
-// frames carry an authentication code. Returns false if the other end closes without a greeting.
+// frames carry an authentication code. Returns false if no greeting arrives.
 inline bool open_as_rank(FarEnd& rank, std::span<const std::byte> key) {
   const Bytes opening = serialize(Opening{kProtocolVersion, random_secret(), {}, {}});
   rank->send(FrameType::opening, opening);
@@ -100,7 +100,8 @@ inline bool is_cut_off(const FileDescriptor& socket) {
   return false;
 }
 
-// Returns the number of open descriptors of this process.
+// Returns the number of open descriptors of this process, including the one that this function
+// opens.
 inline std::ptrdiff_t open_descriptors() {
   const std::filesystem::directory_iterator all("/proc/self/fd");
   return std::distance(begin(all), end(all));

@@ -31,7 +31,8 @@ class Frames : public testing::Test {
         FrameConnection::Limits{.payload = 1 << 22, .descriptors = 1024});
   }
 
-  // Returns the next frame that arrives at right_. Returns nothing if the connection has ended.
+  // Returns the next frame that arrives at right_. Returns nothing if the connection has ended, or
+  // if no frame arrives within kPatience.
   std::optional<Frame> next() {
     const Deadline deadline = Deadline::after(kPatience);
     while (!deadline.expired()) {

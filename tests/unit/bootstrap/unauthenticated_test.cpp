@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connects to a root server's port without authenticating. The job must continue, whatever the
-// connections send.
+// connections send. Also tests ranks that break the protocol once they have joined, and faulty
+// servers.
 #include "base/secret.h"
 #include "bootstrap/control_thread.h"
 #include "bootstrap/join.h"
@@ -62,7 +63,7 @@ class Unauthenticated : public ServerTest {
   }
 
   // Sends a rank's hello, sealed with `key`. Returns the first frame of type `type` in the server's
-  // answer.
+  // answer, or nothing if the server closes the connection first.
   [[nodiscard]] std::optional<Frame> answer_to(const Hello& hello, const Bytes& key,
                                                FrameType type) const {
     FarEnd channel(connect_to_server(server()));

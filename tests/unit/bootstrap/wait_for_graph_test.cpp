@@ -155,7 +155,7 @@ TEST(WaitForGraph, DifferentAlgorithmsAreAMismatch) {
 }
 
 // Tests when a waiting rank reports missing ranks: after 5 s and after HCCL_HANG_REPORT, but only
-// once if HCCL_HANG_REPORT is at most 5 s.
+// once if HCCL_HANG_REPORT is at most 5 s, and never if it is 0.
 
 using std::chrono::milliseconds;
 

@@ -80,8 +80,9 @@ TEST(AccessibleRanges, DetectsHoleInKnownRange) {
   EXPECT_TRUE(ranges.admits(pages.address(9), 7 * kPage));
 }
 
-// Ranges that are admitted in slices must merge into one. A recheck tests only the first and the
-// last page, so the merged range must stay admitted when pages in the middle become read-only.
+// Ranges that are admitted in slices must merge into one. A recheck tests the protection of only
+// the first and the last page, so the merged range must stay admitted when pages in the middle
+// become read-only.
 TEST(AccessibleRanges, RemembersRangesAdmittedInSlices) {
   const Pages pages(16);
   AccessibleRanges ranges(HostAccess::write);

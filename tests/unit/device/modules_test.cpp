@@ -32,8 +32,8 @@ namespace {
 // process at a time must still be able to claim the module, or the error must name the other user.
 
 constexpr uid_t kSquatter = 65534;
-// A user without folders. Each test process uses a different user id, because tests run in parallel
-// and remove the user's folders at the end.
+// A user without folders. The user id depends on the pid, because tests run in parallel and remove
+// the user's folders at the end.
 const uid_t kUser = 60'000 + static_cast<uid_t>(getpid() % 5000);
 
 void become(uid_t user) {

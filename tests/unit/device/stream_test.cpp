@@ -88,7 +88,7 @@ TEST_F(Streams, CommandSeesLaterCommands) {
     while (!stream_->host_is_waiting()) std::this_thread::yield();
   }));
   std::vector<std::size_t> seen;
-  constexpr std::size_t kCommands = 700;  // more than a segment of the queue holds
+  constexpr std::size_t kCommands = 700;  // more than a batch of the queue holds
   const auto skipped = [](std::size_t number) {
     return std::min(number % 5 * 100, kCommands - 1 - number);
   };
@@ -204,7 +204,7 @@ TEST_F(Streams, FullBlockedQueueGrows) {
   EXPECT_EQ(stream_->synchronize(), Outcome::success);
 }
 
-// Records its number. Returns would_block for the first `leaves` opportunistic runs.
+// Records its number. The next `leaves` opportunistic runs return would_block instead.
 struct RecordingCommand {
   std::vector<int>& seen;
   std::atomic<int>& opportunistic;

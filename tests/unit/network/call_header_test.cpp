@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the error texts for ranks whose calls do not match.
+// Tests the encoding and comparison of call headers, and the error texts for ranks whose calls do
+// not match.
 #include "network/call_header.h"
 
 #include <gtest/gtest.h>

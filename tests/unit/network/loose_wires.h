@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams between ranks that run in one thread. Each stream takes and lends random numbers of bytes
-// up to its capacity, so that all partial sends and receives of a real transport occur.
+// up to its capacity, so that partial sends and receives occur as over a real transport.
 #pragma once
 
 #include "network/execution.h"

@@ -227,8 +227,9 @@ TEST(Ahead, RandomProgramsOnLongHostBuffersEqualSequentialExecution) {
   check_random_programs({30, 200'000, BufferPlaces::host}, 4);
 }
 
-// If each rank has a core, calls of more than 4 MiB have larger slices than other calls. No call
-// reads the previous call's result, so each call's first slice is filled ahead of its turn.
+// If more than two ranks have a core each, calls of 4 MiB or more have larger slices than other
+// calls. No call reads the previous call's result, so the first slice of each later call can be
+// filled ahead of its turn.
 TEST(Ahead, SlicesOfDifferentLengthsFollowEachOther) {
   std::vector<Step> program;
   for (const std::size_t count :
@@ -340,7 +341,8 @@ TEST(Ahead, ChainsOfCallsEqualSequentialExecution) {
 }
 
 // Runs in-place calls, which are all queued in advance, until rank 0 aborts before call `at`.
-// Returns true if no other rank wrote to this rank's buffer afterwards.
+// Returns true if the abort ended the calls and no other rank wrote to this rank's buffer
+// afterwards.
 bool run_until_aborted(EngineRanks& ranks, int rank, std::size_t at) {
   constexpr std::size_t kCount = 20'000;
   const auto lane = ranks.make_lane(rank);

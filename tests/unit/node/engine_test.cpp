@@ -306,8 +306,8 @@ TEST(Engine, LeavesStoppedPeerOnOldPages) {
   EXPECT_EQ(ranks.read(0, buffer, count), kept);
 }
 
-// Runs all-reduces until rank 0 aborts before operation `at`. Returns true if no other rank wrote
-// to this rank's buffer afterwards.
+// Runs all-reduces until rank 0 aborts before operation `at`. Returns true if the abort ended the
+// all-reduces and no other rank wrote to this rank's buffer afterwards.
 bool run_until_aborted(EngineRanks& ranks, int rank, int at) {
   constexpr std::size_t kCount = 200'000;
   const auto lane = ranks.make_lane(rank);

@@ -158,8 +158,8 @@ class StagedMessagesTest : public MessageStepsTest {
   StagedMessagesTest() : MessageStepsTest(0) {}
 };
 
-// Message lengths on both sides of each limit: the longest that fits into a mailbox entry, into the
-// message ring, into one piece of a staging buffer, and into all of its pieces.
+// Message lengths below and above each limit: the payload of a mailbox entry, the longest message
+// in the message ring, and the part of a staging buffer for messages in pieces.
 constexpr std::array<std::size_t, 8> kCounts{1, 48, 49, 4'097, 65'536, 65'537, 300'000, 700'001};
 
 TEST_F(MessageStepsTest, DeliverMessagesBetweenHostAndDevice) {

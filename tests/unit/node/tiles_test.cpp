@@ -66,8 +66,7 @@ TEST(ChunkMap, DestinationsOfOneSetShareSources) {
   }
 }
 
-// Every tile must be claimed once, whatever the order of the workers. If there are few tiles, each
-// worker must get its own share of them.
+// Every tile must be claimed once, whatever the order of the workers.
 
 TEST(TileClaims, ClaimEveryTileOnceInAnyOrder) {
   std::mt19937 numbers(7);

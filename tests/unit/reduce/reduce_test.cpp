@@ -211,8 +211,9 @@ Bytes negated(hcclDataType_t type, Bytes from) {
   return from;
 }
 
-// Proves that the tests above would detect a fold in a different order. The seventh source cancels
-// the first, so rounding errors depend on its position, even in bfloat16.
+// A fold in a different order must give different bits, and reduce_tile() must fold its sources in
+// the given order. The seventh source cancels the first, so rounding errors depend on the position
+// of the seventh source, even in bfloat16.
 TEST(ReduceTileOrder, DifferentOrderGivesDifferentBits) {
   for (const hcclDataType_t type : {hcclFloat32, hcclBfloat16}) {
     auto sources = random_sources(type, Values::ordinary);

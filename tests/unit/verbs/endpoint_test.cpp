@@ -58,7 +58,8 @@ class Endpoints : public testing::Test {
     const std::size_t edge = 1024 * kKiB - test::ProgramMemory::kOffset % (1024 * kKiB);
     return memory.all().subspan(edge, bytes);
   }
-  // Returns "lost: " or the error code, followed by the text that `function` throws.
+  // Returns "lost: " or the error code, followed by the text that `function` throws, or "nothing"
+  // if `function` throws no error.
   [[nodiscard]] static std::string thrown_by(const std::function<void()>& function) {
     try {
       function();

@@ -160,7 +160,7 @@ void FakeWire::end(Pair& pair, ibv_wc_status status, std::uint32_t vendor_error)
 }
 
 // Returns the pairs for which `can` is true and that are not delayed. If `can` is true for a
-// delayed pair, shortens the pair's delay.
+// delayed pair, shortens the pair's delay. With random_delays, may begin new delays.
 std::vector<FakeWire::Pair*> FakeWire::ready_pairs(bool (*can)(const Pair&),
                                                    std::uint32_t Pair::*late) {
   std::vector<Pair*> result;

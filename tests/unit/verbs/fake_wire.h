@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fake network that connects queue pairs in memory. Each step delivers one posted write or
-// generates one completion, chosen at random. Misuse of queue pairs and memory is recorded as a
-// violation. At most one FakeWire may exist at a time, as with FakeVerbs.
+// A fake network that connects queue pairs in memory. Each step delivers or completes one posted
+// write, chosen at random. Misuse of queue pairs and memory is recorded as a violation. At most one
+// FakeWire may exist at a time, as with FakeVerbs.
 #pragma once
 
 #include "fake_memory.h"
@@ -44,8 +44,8 @@ class FakeWire {
   bool prompt = false;         // delivers and completes each write when it is posted
   bool random_delays = false;  // delays a pair's writes or completions at random
 
-  // Delivers one write or generates one completion, chosen at random. If all writes and completions
-  // are delayed, only shortens the delays. Returns false if nothing is left to do.
+  // Delivers or completes one write, chosen at random. If all writes and completions are delayed,
+  // only shortens the delays. Returns false if nothing is left to do.
   bool step();
   void run();
   // Delivers all writes that the pair has posted, but does not complete them.

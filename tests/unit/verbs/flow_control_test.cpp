@@ -77,8 +77,8 @@ class Traffic {
     EXPECT_LE(data_.size(), kMaxMessages) << "there are more messages than receive requests";
     EXPECT_LE(receiver_.lent(), receiver_.held());
   }
-  // Returns true if the ring has been full, and if the sender has been refused a message. Otherwise
-  // the test proves nothing.
+  // Returns true if the ring has been full at least once, and the limit on messages has also been
+  // reached. Otherwise the test proves nothing.
   [[nodiscard]] bool reached_both_ends() const { return was_full_ && had_no_message_; }
 
  private:

@@ -77,7 +77,7 @@ class StreamDriver {
   [[nodiscard]] bool is_quiet() { return destination_.empty() && end_.flushed(); }
 
   // Sends the rest of the current piece, or a new random piece. Returns true if the end has taken
-  // the whole piece.
+  // the whole piece, or if nothing is left to send.
   bool send_some() {
     if (has_sent_all()) return true;
     if (piece_.empty()) prepare_piece();
@@ -96,7 +96,7 @@ class StreamDriver {
   }
 
   // Borrows bytes or receives into the destination. Returns true if all requested bytes have
-  // arrived.
+  // arrived, or if nothing is left to receive.
   bool receive_some() {
     if (has_received_all()) return true;
     if (destination_.empty() && random_() % 3 == 0) return borrow();

@@ -46,7 +46,8 @@ class _Identity:
 
 def _key_of(obj: Any) -> Any:
     """Returns a key for inputs. Inputs that can use the same recording have equal keys: their structures and all values
-    other than tensors are equal, and their tensors have equal shapes, strides, types and devices."""
+    other than tensors are equal, their tensors have equal shapes, strides, types and devices, and autocasting is
+    enabled for the same tensors."""
     if isinstance(obj, (dict, collections.UserDict)):
         return type(obj), _key_of(tuple(obj.items()))
     if isinstance(obj, (list, tuple)) and not isinstance(obj, torch.Size):
@@ -65,8 +66,9 @@ def _key_of(obj: Any) -> Any:
 
 def input_hash(obj: Any) -> int:
     """Returns a hash for inputs. Inputs that can use the same recording have the same hash: their structures and all
-    values other than tensors are equal, and their tensors have equal shapes, strides, types and devices. As with any
-    hash, different inputs can collide: Python gives -1 and -2 the same hash."""
+    values other than tensors are equal, their tensors have equal shapes, strides, types and devices, and autocasting is
+    enabled for the same tensors. As with any hash, different inputs can collide: Python gives -1 and -2 the same
+    hash."""
     return hash(_key_of(obj))
 
 
@@ -135,10 +137,10 @@ def wrap_in_hpu_graph(module: torch.nn.Module, asynchronous: bool = False, disab
     """Wraps the module's ``forward``, in place. Calls accept ``bypass_hpu_graphs``, ``warmup_mode`` and
     ``cache_tensors_list`` in addition to the module's own arguments.
 
-    By default, the module runs unchanged, with or without gradients. With ``HCCL_TORCH_HPU_GRAPHS=1``, calls without
-    gradients are recorded once for each structure of inputs, and then replayed. At most ``max_graphs`` recordings are
-    kept; the module runs unchanged for further structures. The other arguments are accepted and ignored; they
-    control how a Gaudi uses its memory.
+    By default, the module runs unchanged, with or without gradients. With ``HCCL_TORCH_HPU_GRAPHS=1``, calls made while
+    gradients are disabled are recorded, and calls with inputs that can use an existing recording (see ``input_hash``)
+    replay it. At most ``max_graphs`` recordings are kept; the module runs unchanged for inputs that would need another.
+    The other arguments are accepted and ignored; they matter only on a Gaudi.
 
     Returns:
         The module.
@@ -164,7 +166,7 @@ class ModuleCacher(torch.nn.Module):
                  log_frequency: int = 100, verbose: bool = False, disable_tensor_cache: bool = False,
                  dry_run: bool = False) -> torch.nn.Module:
         """Returns the model, or a shallow copy with the same parameters if ``inplace`` is False. The other arguments
-        are accepted and ignored; they control how a Gaudi uses its memory."""
+        are accepted and ignored; they matter only on a Gaudi."""
         if inplace:
             return model
         copy = model.__class__.__new__(model.__class__)

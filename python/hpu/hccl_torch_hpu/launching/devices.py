@@ -15,7 +15,7 @@ def visible_modules(variables: Mapping[str, str], per_node: int | None = None) -
     """Returns the numbers of the modules that are visible to programs.
 
     Args:
-        variables: the environment, whose ``HABANA_VISIBLE_MODULES`` takes precedence if it is set.
+        variables: the environment, whose ``HABANA_VISIBLE_MODULES`` takes precedence unless it is not set or "all".
         per_node: the number of devices of an emulated node, or None for a whole machine.
 
     Raises:

@@ -21,7 +21,7 @@ def environment_of_programs(installation: Installation, variables: Mapping[str, 
 
     In ``PYTHONPATH`` and ``PATH``, the emulation's folders come before the previous entries. The folders with stubs
     come last in ``PYTHONPATH``. ``OMP_NUM_THREADS`` and ``HABANA_VISIBLE_MODULES`` keep the values that the user has
-    set.
+    set, except that a list of numbers replaces ``HABANA_VISIBLE_MODULES=all``.
 
     Args:
         per_node: the number of devices of an emulated node, or None for a whole machine.

@@ -27,7 +27,7 @@ class Installation:
 
 
 def find_installation(variables: Mapping[str, str]) -> Installation:
-    """Returns the locations of the emulation's parts. Imports none of them.
+    """Returns the locations of the emulation's parts. Loads neither torch nor the extension.
 
     Raises:
         LaunchError: the emulation was built for a different version of torch, a part is missing, the vendor's own

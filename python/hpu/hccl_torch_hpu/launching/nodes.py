@@ -33,7 +33,8 @@ def run_nodes(nodes: int, per_node: int, program: list[str], variables: Mapping[
     """Runs a program on nodes that are emulated on this machine. Every node has its own devices. Traffic between nodes
     goes over TCP on loopback.
 
-    Blocks until all nodes have ended. If one node fails, the others have ten seconds to report the failure.
+    Blocks until all nodes have ended. If one node fails, the others have ten seconds to report the failure before they
+    are terminated.
 
     Args:
         program: the script with its arguments, or ``-m``, a module and its arguments.
@@ -91,8 +92,8 @@ def _has_processes(node: subprocess.Popen) -> bool:
 
 
 def _end(running: list[subprocess.Popen]) -> None:
-    """Ends the remaining nodes: sends SIGTERM to their launchers and waits until the launchers have no processes. Then
-    kills the launchers, because a launcher that waits for other nodes may ignore SIGTERM."""
+    """Ends the remaining nodes: sends SIGTERM to their launchers and waits up to GRACE_OF_LAUNCHER until the launchers
+    have no processes. Then kills the launchers, because a launcher that waits for other nodes may ignore SIGTERM."""
     for node in running:
         if node.poll() is None:
             node.terminate()

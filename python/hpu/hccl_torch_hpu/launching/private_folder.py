@@ -39,7 +39,7 @@ def folder_of_distributions(version: str) -> Path:
         version: the version of hccl-torch-hpu; each version has its own folder.
 
     Raises:
-        LaunchError: the cache cannot be written, or other users can write to it.
+        LaunchError: the cache cannot be written, other users can write to it, or this user has no home directory.
     """
     root = _cache() / "hccl-torch-hpu"
     digest = hashlib.sha256(_METADATA.encode()).hexdigest()[:8]

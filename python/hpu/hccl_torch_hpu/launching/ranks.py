@@ -2,7 +2,8 @@
 """Runs a program's processes on this machine with PyTorch's own launcher.
 
 ``python -m hccl_torch_hpu.launching.ranks PARENT PREFIX verbose|terse COUNT OPTIONS PROGRAM`` runs one of several
-emulated nodes. COUNT is the number of OPTIONS, which are passed to torchrun.
+emulated nodes, and ends when the process PARENT ends. PREFIX begins its lines on stderr. COUNT is the number of
+OPTIONS, which are passed to torchrun.
 """
 from __future__ import annotations
 

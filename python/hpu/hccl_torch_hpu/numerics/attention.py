@@ -22,7 +22,8 @@ class FusedSDPA:
               return_attn_probs: bool = False) -> Any:
         """Returns ``dropout(softmax(q k^T scale + mask)) v``, of the shape and type of ``q``.
 
-        Keys and values may have fewer heads than queries. Each of their heads then serves a group of query heads.
+        If the inputs have a batch dimension, keys and values may have fewer heads than queries. Each of their heads
+        then serves a group of query heads.
 
         Args:
             attn_mask: broadcasts to ``[batch, heads, queries, keys]``; booleans, where False excludes a key, or numbers
@@ -34,7 +35,7 @@ class FusedSDPA:
             recompute_mode: whether a Gaudi recomputes the weights in the backward pass; does not affect the results.
             valid_seq_len: for causal inference; for each sequence of the batch, the number of keys that are not
                 padding.
-            seq_padding_type: the side of that padding, "left" or "right".
+            seq_padding_type: the side of that padding, "left" or "right"; "none" means "right".
             return_attn_probs: for inference; also returns the weights before dropout.
 
         Raises:
@@ -80,7 +81,7 @@ def _check(trains: bool, mask: Any, is_causal: bool, valid_seq_len: Any, padding
 
 
 def _repeat_heads(q: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """Repeats keys or values so that they have as many heads as the queries."""
+    """Repeats keys or values of four dimensions so that they have as many heads as the queries."""
     if q.dim() != 4 or other.size(1) == q.size(1):
         return other
     return other.repeat_interleave(q.size(1) // other.size(1), dim=1)

@@ -56,7 +56,8 @@ def rotary_pos_embedding(input: torch.Tensor, sin: torch.Tensor, cos: torch.Tens
     """Returns ``input cos + rotate(input) sin``.
 
     Args:
-        sin, cos: tables of ``[positions, size]`` with ``position_ids``, else tensors that broadcast with the input.
+        sin, cos: tables of ``[positions, size]`` with ``position_ids``, else tensors that broadcast with the input; in
+            pairwise mode, these may have one element for each pair.
         position_ids: ``[batch, length]`` for inputs of ``[batch, heads, length, size]``, or None.
         offset: the first index to use in the tables' last dimension; used only in blockwise mode without positions.
         mode: a value of ``RotaryPosEmbeddingMode``.

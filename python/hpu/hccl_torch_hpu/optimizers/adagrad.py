@@ -11,7 +11,7 @@ from hccl_torch_hpu.optimizers.common import SteppedOptimizer, refuse_negative
 
 
 class FusedAdagrad(SteppedOptimizer):
-    """Adagrad with the formula and the arguments of ``torch.optim.Adagrad``.
+    """Adagrad with the formula of ``torch.optim.Adagrad``; see there for the arguments.
 
     Raises:
         ValueError: a value is out of its range.

@@ -16,7 +16,8 @@ class FusedLars(Optimizer):
     ``FusedResourceApplyMomentum``.
 
     Each gradient is multiplied by the group's learning rate. If ``skip_mask`` is 1 for the parameter, the weight decay
-    is added to the gradient first, and the sum is also multiplied by ``eeta |w| / (|g| + weight_decay |w| + eps)``.
+    is added to the gradient first, and the sum is also multiplied by ``eeta |w| / (|g| + weight_decay |w| + eps)``, or
+    by 1 if ``|w|`` or ``|g|`` is 0.
 
     Args:
         optimizer: updates the parameters from the scaled gradients. Its ``weight_decay`` is 0 during the update.

@@ -11,7 +11,7 @@ from hccl_torch_hpu.optimizers.common import SteppedOptimizer, refuse_negative
 
 
 class FusedSGD(SteppedOptimizer):
-    """SGD with the formula and the arguments of ``torch.optim.SGD``.
+    """SGD with the formula of ``torch.optim.SGD``; see there for the arguments, whose order differs.
 
     Raises:
         ValueError: a value is out of its range, or ``nesterov`` is used without momentum or with dampening.

@@ -25,11 +25,13 @@ _METHODS = ("unit_scale", "maxabs_hw", "maxabs_pow2", "maxabs_arbitrary")
 
 
 def prep_model(model: torch.nn.Module, config_path: str | None = None) -> torch.nn.Module:
-    """Prepares the model, in place, for measurements or for computing with 8-bit floats, as a JSON file requests.
+    """Prepares the model's linear layers, in place, for measurements or for computing with 8-bit floats, as a JSON file
+    requests.
 
     The file has "mode" (MEASURE or QUANTIZE), "dump_stats_path" (the path prefix of the measurements), "scale_method"
     (unit_scale, maxabs_hw, maxabs_pow2 or maxabs_arbitrary), and "allowlist" and "blocklist", each with the "types" and
-    "names" of modules; the older "whitelist" and "blacklist" mean the same. Other entries are ignored.
+    "names" (or parts of names) of modules; the older "whitelist" and "blacklist" mean the same. Other entries are
+    ignored.
 
     Args:
         config_path: the path of the file; the value of ``QUANT_CONFIG`` if it is None.

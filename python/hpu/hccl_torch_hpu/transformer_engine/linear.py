@@ -63,7 +63,7 @@ class Linear(torch.nn.Module):
         others: arguments for tensor parallelism, which is not supported.
 
     Raises:
-        NotImplementedError: an argument for tensor parallelism is set.
+        NotImplementedError: an argument for tensor parallelism is set, or an argument is unknown.
     """
 
     _PARALLEL = ("sequence_parallel", "fuse_wgrad_accumulation", "tp_group", "get_rng_state_tracker", "parallel_mode",
@@ -105,7 +105,7 @@ class Linear(torch.nn.Module):
     def forward(self, inp: torch.Tensor, weight: torch.Tensor | None = None, bias: torch.Tensor | None = None,
                 is_first_microbatch: bool | None = None) -> Any:
         """Returns the product, ``[..., out_features]``, plus the bias. With ``return_bias``,
-        returns the two separately.
+        returns the product and the bias separately.
 
         Args:
             weight, bias: used instead of the module's own.

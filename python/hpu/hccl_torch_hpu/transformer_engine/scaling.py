@@ -37,8 +37,8 @@ class Scales:
         A step that runs again inside a backward pass must return the values of its first run. It keeps the scales and
         the mode of the first run, because it may run in another thread or after the end of ``fp8_autocast``.
 
-        Blocks until all ranks of the group have called this method, if the recipe reduces
-        magnitudes over the ranks.
+        If the last step measured magnitudes and the recipe reduces them over the ranks, blocks until all ranks of the
+        group have called this method.
 
         Returns:
             The mode of the step.

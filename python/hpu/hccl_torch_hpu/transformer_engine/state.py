@@ -52,7 +52,7 @@ def fp8_autocast(enabled: bool = False, force_measurement: bool | None = None, c
         fp8_group: the ranks whose magnitudes are reduced; all ranks if it is None.
 
     Raises:
-        RuntimeError: the emulated device has no 8-bit floats.
+        RuntimeError: ``enabled`` is True, but the emulated device has no 8-bit floats.
     """
     available, reason = is_fp8_available()
     if enabled and not available:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The device: ``torch.hpu``, with graphs, metrics and switches.
 
-This module and ``torch.hpu`` offer the same names, because programs use either.
+This module and ``torch.hpu`` offer the same functions and classes, because programs use either.
 
 This is part of hccl-torch-hpu, an emulation; it is not a product of Habana Labs or Intel."""
 from __future__ import annotations
