@@ -33,8 +33,8 @@ STREAM_QUEUE = {
 
 
 def measure(program, repetitions, seconds, only=".", **environment):
-    """Runs the benchmarks once, with their repetitions interleaved. Returns {label or name: nanoseconds}, where the
-    time is the median over a benchmark's repetitions."""
+    """Runs the program, which interleaves the repetitions of its benchmarks. Returns {label or name: nanoseconds}, where
+    the time is the median over a benchmark's repetitions."""
     done = subprocess.run(
         [program, "--benchmark_format=json", f"--benchmark_repetitions={repetitions}",
          f"--benchmark_min_time={seconds}", "--benchmark_enable_random_interleaving=true",

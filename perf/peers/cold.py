@@ -65,7 +65,7 @@ class Case:
 
     @property
     def buffer_bytes(self):
-        """Returns the size of the buffers of all ranks that exist at the same time."""
+        """Returns the total size, over all ranks, of the buffers that exist at the same time."""
         return 2 * self.ranks * self.size * (1 if self.reallocates else self.pairs)
 
     @property

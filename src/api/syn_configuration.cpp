@@ -42,7 +42,9 @@ synStatus SYN_API_CALL synConfigurationGet(const char* configurationName, char* 
     const auto value = configuration_value(configurationName);
     copy_text(value.value_or(""), configValue, size);
     if (!value)
-      throw SynError(synInvalidArgument, text("unknown configuration key ", configurationName));
+      throw SynError(synInvalidArgument,
+                     text("unknown configuration key ", configurationName,
+                          "; pass the name of an environment variable of hccl"));
   });
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time at which a blocking call times out. Every wait for other ranks has a deadline.
+// The time at which a blocking call times out. Every wait for other ranks has a deadline, which is
+// never() if the program has disabled the time-out.
 #pragma once
 
 #include <algorithm>

@@ -29,12 +29,12 @@ void validate(int size, int rank, const Contribution& mine) {
                 "this process was forked from one that used hccl; start it with exec instead");
   }
   if (size < 1 || size > kMostRanks) {
-    throw Error(hcclInvalidArgument, text("a communicator cannot have ", size,
-                                          " ranks; pass a size from 1 to ", kMostRanks));
+    throw Error(hcclInvalidArgument, text("a communicator cannot have ", size, " ranks, only 1 to ",
+                                          kMostRanks, "; report this as a bug in hccl"));
   }
   if (rank < 0 || rank >= size) {
     throw Error(hcclInvalidArgument, text("rank ", rank, " does not exist in a communicator of ",
-                                          size, " ranks; pass a rank from 0 to ", size - 1));
+                                          size, " ranks; report this as a bug in hccl"));
   }
   if (mine.blob.size() > kMostBlob) {
     throw Error(hcclInternalError,

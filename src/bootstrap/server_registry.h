@@ -23,8 +23,9 @@ class ServerRegistry {
   // Returns the only instance, which is never destroyed, like the control thread.
   [[nodiscard]] static ServerRegistry& instance();
 
-  // Starts a server and returns its id. For the first id of the process, the server listens on
-  // HCCL_COMM_ID, if set; otherwise, it listens on a free port of the chosen interface. Blocks
+  // Starts a server and returns its id. For the first id of the process, the server listens on the
+  // address in HCCL_COMM_ID, if set, and is not started if this process already runs it; otherwise,
+  // it listens on a free port of the chosen interface. Blocks
   // while the host name in HCCL_COMM_ID is resolved, and for up to 2 s while its port is in use.
   // Throws Error.
   [[nodiscard]] UniqueId create();

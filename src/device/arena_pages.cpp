@@ -30,9 +30,10 @@ void copy_data(const ArenaView& view, std::uint64_t from, std::uint64_t to, std:
     const ssize_t got = pread(file, buffer.data(), want, static_cast<off_t>(at));
     if (got <= 0 || pwrite(file, buffer.data(), static_cast<std::size_t>(got),
                            static_cast<off_t>(to + (at - from))) != got) {
-      throw Error(hcclOutOfMemory,
-                  "cannot move an allocation to pages that a stopped rank cannot write to; free "
-                  "memory on this host");
+      throw Error(
+          hcclOutOfMemory,
+          "too little memory to move the buffer of a failed operation to new pages; free memory "
+          "on this host");
     }
     at += static_cast<std::uint64_t>(got);
   }
@@ -118,8 +119,8 @@ std::uint64_t ArenaPages::copy_to_fresh(std::uint64_t offset, std::uint64_t byte
   const auto fresh = fresh_.allocate(bytes, kPageBytes);
   if (!fresh)
     throw Error(hcclOutOfMemory,
-                "device memory has no room to move an allocation to pages that a stopped rank "
-                "cannot write to; free device memory or raise HCCL_DEVICE_MEMORY");
+                "device memory has no room to move the buffer of a failed operation to new pages; "
+                "free device memory or raise HCCL_DEVICE_MEMORY");
   copy_data(*view_, offset, *fresh, bytes);
   return *fresh;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements the entry points of the layer. Selects the instruction set once per process and a
-// kernel for each call.
+// Implements the functions of reduce.h. Selects the instruction set once per process and a kernel
+// for each call.
 #include "reduce/reduce.h"
 
 #include "reduce/float_environment.h"

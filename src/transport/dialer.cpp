@@ -145,7 +145,7 @@ void Dialer::give_up_if_due() {
     tried += text(i == 0 ? "" : ", ", targets_[i].name, " (", failures_[i], ')');
   }
   given_up_ = text("rank ", key_.from, " cannot reach rank ", key_.to, " at ", tried,
-                   "; see that rank's output");
+                   "; see the output of rank ", key_.to);
   throw PeerLost(key_.to, given_up_);
 }
 

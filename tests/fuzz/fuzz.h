@@ -23,8 +23,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 namespace hccl::fuzz {
 
-// Each target sets this to true if it counts the input as accepted. The driver compares the value
-// with the corpus file's name.
+// Each target sets this to true if it counts the input as accepted. The driver requires true for
+// corpus files whose names begin with "valid-", and false for those that begin with "invalid-".
 inline bool accepted = false;
 
 // Prints `what` and aborts unless the condition holds.

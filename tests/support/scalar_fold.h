@@ -237,7 +237,8 @@ inline std::uint64_t fold(hcclDataType_t type, hcclRedOp_t operation,
 // Returns whether elements of the type are prescaled for averages between nodes.
 inline bool is_prescaled(hcclDataType_t type) { return is_float(type) && size_of(type) == 2; }
 
-// Returns the element multiplied by `factor`, rounded once.
+// Returns the element multiplied by `factor`. A 16-bit float is multiplied as a float, and the
+// product is then rounded to the type.
 inline std::uint64_t scaled(hcclDataType_t type, std::uint64_t word, float factor) {
   return with_form(type, [&](const char*, auto form) {
     using Value = typename decltype(form)::Value;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests the functions of collectives.py and operations.py on 2 and 3 ranks."""
+"""Runs the functions of collectives.py and operations.py on 2 and 3 ranks."""
 import pytest
 
 from launcher import run_ranks

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests the functions of groups.py."""
+"""Runs the functions of groups.py."""
 from pathlib import Path
 
 import pytest

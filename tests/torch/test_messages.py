@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests the functions of messages.py."""
+"""Runs the functions of messages.py."""
 import pytest
 
 from launcher import run_ranks

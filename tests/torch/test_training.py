@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests the functions of training.py on 2 ranks, and data_parallel on 4 as well."""
+"""Runs the functions of training.py on 2 ranks, and data_parallel on 4 as well."""
 from pathlib import Path
 
 from launcher import run_ranks

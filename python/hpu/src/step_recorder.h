@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records the operations of each step in lazy mode. A real device would compile each step into one
-// graph.
+// Counts the operations of each step in lazy mode, and finds out whether an earlier step had the
+// same ones. A real device would compile each step into one graph.
 #pragma once
 
 #include <atomic>

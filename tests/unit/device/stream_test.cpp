@@ -69,8 +69,8 @@ TEST_F(Streams, RunWithoutWaitersAfterProgramAlwaysWaited) {
   }
 }
 
-// Skips the next `skipped` queued commands. Then counts the CountingCommands up to the first
-// command of another type, while they may begin early.
+// Skips the next `skipped` queued commands. Then counts the CountingCommands that follow, up to the
+// first command of another type, or none if later commands may not begin early.
 struct CountingCommand {
   std::vector<std::size_t>& seen;
   std::size_t skipped = 0;
