@@ -144,8 +144,9 @@ int run_launched(const Options& options, LaunchEnvironment launch) {
   try {
     require_launchable(options, launch);
   } catch (const UsageError&) {
-    // Only some nodes may have too many processes, so the first process of each node reports it.
-    if (launch.rank == 0 || launch.local_rank == 0) throw;
+    // Rank 0 reports the error, unless only other nodes have too many processes.
+    const bool is_of_node = launch.local_size * options.threads > kMostRanksOfNode;
+    if (launch.rank == 0 || (is_of_node && launch.local_rank == 0)) throw;
     return kUsage;
   }
   const int ranks = launch.size * options.threads;

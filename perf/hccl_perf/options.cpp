@@ -30,8 +30,8 @@ constexpr const char* kExamples = R"(Examples:
 may differ from the expected values by rounding errors, because the library may reduce in another
 order; all other results must be bit-identical.
 
-Exit status: 0 all data correct, 1 wrong data, a failed rank or an expired time limit, 2 bad arguments, 3 slower than
---compare allows.)";
+Exit status: 0 all data correct, 1 wrong data, a failed rank or an expired time limit, 2 bad
+arguments, 3 slower than --compare allows.)";
 
 // Throws UsageError if a word is left over that no option has consumed. The error names the first
 // leftover option, or else the first leftover word.

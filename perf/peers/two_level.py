@@ -113,7 +113,8 @@ def parse_arguments():
 def why_no_peer(build):
     """Returns the reason why Open MPI cannot be measured, or an empty string."""
     if not is_built(build, "mpi_collectives") or not shutil.which("mpirun"):
-        return "mpi_collectives is not built or mpirun is not installed; install libopenmpi-dev and openmpi-bin"
+        return ("mpi_collectives is not built or mpirun is not installed; install libopenmpi-dev and openmpi-bin, and "
+                "configure the build again")
     allowed = subprocess.run(["bash", HOSTS_SCRIPT, "allowed"], capture_output=True, text=True, check=False)
     return "" if allowed.returncode == 0 else (allowed.stdout + allowed.stderr).strip()
 

@@ -19,7 +19,7 @@ class Work;
 
 // Only one thread at a time waits for the operations of a stream, because they end in order. Before
 // this thread runs callbacks, another thread takes over the wait, so a callback may wait for
-// another future. A new thread starts if a Lane has no waiter and no thread is idle.
+// another future. A new thread starts if fewer threads are idle than Lanes have no waiter.
 class Completer {
  public:
   Completer();

@@ -261,7 +261,6 @@ void Issue::await_users_of(const DeviceUse& use) {
   std::vector<c10::intrusive_ptr<Work>> users =
       DeviceWorks::instance().users_of(use.range, queue_.unfinished_.get());
   queue_.unfinished_->find_others_before(use, &stream_, users);
-  std::erase(users, work_);  // a deferred operation is among them
   if (is_message_ && use.is_written) leave_receives_out(users, use.range);
   await(users);
 }
@@ -296,7 +295,7 @@ void Issue::await(const std::vector<c10::intrusive_ptr<Work>>& works) {
 
 void Issue::await_writers(const at::Tensor& tensor) {
   require_readable(tensor, name_);
-  if (tensor.is_hpu()) await_users_of({MemoryRange(tensor), false});
+  if (tensor.is_hpu() && !is_deferred_) await_users_of({MemoryRange(tensor), false});
   await_writers_of(tensor, true, Access::reads);
 }
 

@@ -164,7 +164,7 @@ std::string WaitForGraph::circle(const std::set<int>& ranks) const {
     if (!one.awaited.empty()) list += text(" for ", rank_list(one.awaited));
   }
   return text("ranks that wait for each other (", list, ")",
-              only_messages ? "; put the sends and receives of each rank into one group" : "");
+              only_messages ? ", as messages do that are not in one group" : "");
 }
 
 }  // namespace hccl::bootstrap

@@ -87,6 +87,7 @@ class Supervisor {
     lifeline_.close_write();
     if (errors != nullptr) dup2(fileno(errors), STDERR_FILENO);
     set_environment(options_, port_, rank);
+    set_rank_of_seed(rank);
     const int patience = sanitized() ? 5 * options_.seconds : options_.seconds;
     alarm(static_cast<unsigned>(patience));
     World world{.rank = rank,

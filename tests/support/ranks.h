@@ -78,6 +78,11 @@ struct RankOutcome {
 // ranks, return the same seed.
 [[nodiscard]] unsigned long long test_seed();
 
+// Returns a seed that follows from test_seed(), but differs between the ranks of a test.
+[[nodiscard]] unsigned long long rank_seed();
+// Sets the rank of this process for rank_seed(). run_ranks() calls it.
+void set_rank_of_seed(int rank);
+
 // Returns whether this build has AddressSanitizer or ThreadSanitizer, which reserve address space
 // and slow down the program.
 [[nodiscard]] constexpr bool sanitized() {

@@ -8,6 +8,11 @@
 #include <random>
 
 namespace hccl::test {
+namespace {
+
+int rank_of_seed = 0;
+
+}  // namespace
 
 std::string failures(const std::vector<RankOutcome>& outcomes, std::optional<int> except) {
   std::string text;
@@ -51,5 +56,9 @@ unsigned long long test_seed() {
   }();
   return seed;
 }
+
+unsigned long long rank_seed() { return test_seed() + static_cast<unsigned>(rank_of_seed); }
+
+void set_rank_of_seed(int rank) { rank_of_seed = rank; }
 
 }  // namespace hccl::test

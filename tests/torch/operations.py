@@ -4,6 +4,7 @@ errors. Run on every rank."""
 import datetime
 import functools
 import operator
+import time
 
 import torch
 import torch.distributed as dist
@@ -245,10 +246,13 @@ def callbacks_of_two_streams() -> None:
     """A callback may wait for a future of another stream, even if only one thread is idle."""
     size, other = dist.get_world_size(), dist.new_group()
     dist.all_reduce(torch.ones(1), async_op=True).get_future().wait()  # leaves an idle thread
-    works = [dist.all_reduce(torch.ones(100), group=group, async_op=True) for group in (None, other)]
-    first, second = (work.get_future() for work in works)
-    result = first.then(lambda done: second.wait()[0] + done.value()[0]).wait()
-    assert torch.equal(result, torch.full((100,), 2.0 * size))
+    for _ in range(20):
+        if dist.get_rank() == size - 1:
+            time.sleep(0.01)  # the other ranks add their callbacks before the first all-reduce ends
+        works = [dist.all_reduce(torch.ones(100), group=group, async_op=True) for group in (None, other)]
+        first, second = (work.get_future() for work in works)
+        result = first.then(lambda done, second=second: second.wait()[0] + done.value()[0]).wait()
+        assert torch.equal(result, torch.full((100,), 2.0 * size))
 
 
 def waiting_callbacks() -> None:

@@ -99,7 +99,7 @@ struct Receiving {
 // Completes transfers in any order, and sleeps in a wait set while no byte can be moved.
 class Mover {
  public:
-  explicit Mover(unsigned long long seed = test_seed()) : random_(seed) {}
+  explicit Mover(unsigned long long seed = rank_seed()) : random_(seed) {}
 
   // Makes the mover sleep immediately instead of polling first.
   Mover& eager_to_sleep() {

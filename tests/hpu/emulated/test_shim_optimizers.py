@@ -142,6 +142,20 @@ def test_lars_formula(device):
     assert inner.param_groups[0]["weight_decay"] == 0.1 and LARS is FusedLars
 
 
+def test_failed_lars_step_keeps_weight_decay(device, monkeypatch):
+    inner = FusedResourceApplyMomentum([torch.nn.Parameter(torch.ones(2).to(device))], lr=0.5, momentum=0.9,
+                                       weight_decay=0.1)
+
+    def fail():
+        assert inner.param_groups[0]["weight_decay"] == 0
+        raise RuntimeError("no memory")
+
+    monkeypatch.setattr(inner, "step", fail)
+    with pytest.raises(RuntimeError, match="no memory"):
+        FusedLars(inner, [1]).step()
+    assert inner.param_groups[0]["weight_decay"] == 0.1
+
+
 def test_momentum_formula(device):
     weight = torch.nn.Parameter(torch.tensor([1.0]).to(device))
     optimizer = FusedResourceApplyMomentum([weight], lr=9.0, momentum=0.5, weight_decay=0.3)

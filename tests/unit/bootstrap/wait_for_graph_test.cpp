@@ -69,14 +69,14 @@ TEST(WaitForGraph, ReportsCycle) {
             "in send for rank 0)");
 }
 
-TEST(WaitForGraph, AdvisesGroupsIfOnlyMessagesFormACycle) {
+TEST(WaitForGraph, MentionsGroupsIfOnlyMessagesFormACycle) {
   WaitForGraph ranks;
   ranks.add(0, {"", "send", "", {1}});
   ranks.add(1, {"op 0 of stream 0", "barrier", "", {}, true});
   ranks.add(1, {"", "send", "", {0}});
   EXPECT_EQ(root_cause(ranks, 0),
             "ranks that wait for each other (rank 0 in send for rank 1; rank 1 in send for rank "
-            "0); put the sends and receives of each rank into one group");
+            "0), as messages do that are not in one group");
 }
 
 TEST(WaitForGraph, ReportsTheEarliestMismatchOfAStream) {

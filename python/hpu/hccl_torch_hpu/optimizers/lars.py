@@ -55,12 +55,12 @@ class FusedLars(Optimizer):
         closure."""
         loss = evaluate(closure)
         decays = [group.get("weight_decay", 0) for group in self.optim.param_groups]
-        for group, decay in zip(self.optim.param_groups, decays):
-            for parameter, is_scaled in zip(group["params"], self.skip_mask):
-                if parameter.grad is not None:
-                    self._scale(parameter, decay, float(group["lr"]), is_scaled == 1)
-            group["weight_decay"] = 0
         try:
+            for group, decay in zip(self.optim.param_groups, decays):
+                for parameter, is_scaled in zip(group["params"], self.skip_mask):
+                    if parameter.grad is not None:
+                        self._scale(parameter, decay, float(group["lr"]), is_scaled == 1)
+                group["weight_decay"] = 0
             self.optim.step()
         finally:
             for group, decay in zip(self.optim.param_groups, decays):
