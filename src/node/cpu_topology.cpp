@@ -103,7 +103,8 @@ std::uint64_t own_scheduling_group() {
 }
 
 constexpr std::uint64_t kUsualCacheBytes = 32ull << 20;
-constexpr std::uint64_t kMostCachePerCore = 4ull << 20;
+constexpr std::uint64_t kMostCoreGroupCache = 32ull << 20;  // larger caches serve a whole socket
+constexpr std::uint64_t kShareOfSocketCache = 4ull << 20;   // for a core
 
 // Parses a size such as "32768K".
 std::uint64_t parse_bytes(const std::string& size) {
@@ -144,6 +145,33 @@ void remove_listed(const std::string& list, std::array<std::uint64_t, CpuAllowan
   for (std::size_t cpu = 0; cpu < mask.size() * 64; ++cpu) {
     if (CPU_ISSET(cpu, &listed)) mask[cpu / 64] &= ~(1ull << cpu % 64);
   }
+}
+
+struct Caches {
+  std::uint64_t total = 0;
+  std::uint64_t largest = 0;
+};
+
+// Returns the sizes of the last-level caches of the processors that the ranks may run on.
+Caches caches_of(std::span<const CpuAllowance> ranks, const std::string& root) {
+  std::array<std::uint64_t, CpuAllowance::kWords> left{};
+  for (const CpuAllowance& rank : ranks) {
+    for (std::size_t word = 0; word < left.size(); ++word) left[word] |= rank.mask[word];
+  }
+  Caches caches;
+  for (std::size_t word = 0; word < left.size(); ++word) {
+    while (left[word] != 0) {
+      const int bit = std::countr_zero(left[word]);
+      left[word] &= left[word] - 1;
+      const std::string folder = last_level_of(root, word * 64 + static_cast<std::size_t>(bit));
+      if (folder.empty()) continue;
+      const std::uint64_t bytes = parse_bytes(read_sysfs(folder + "/size"));
+      caches.total += bytes;
+      caches.largest = std::max(caches.largest, bytes);
+      remove_listed(read_sysfs(folder + "/shared_cpu_list"), left);  // count each cache once
+    }
+  }
+  return caches.total == 0 ? Caches{kUsualCacheBytes, kUsualCacheBytes} : caches;
 }
 
 }  // namespace
@@ -200,27 +228,16 @@ WaitLadder CoreCount::ladder() const {
 }
 
 std::uint64_t last_level_cache_bytes(std::span<const CpuAllowance> ranks, const std::string& root) {
-  std::array<std::uint64_t, CpuAllowance::kWords> left{};
-  for (const CpuAllowance& rank : ranks) {
-    for (std::size_t word = 0; word < left.size(); ++word) left[word] |= rank.mask[word];
-  }
-  std::uint64_t bytes = 0;
-  for (std::size_t word = 0; word < left.size(); ++word) {
-    while (left[word] != 0) {
-      const int bit = std::countr_zero(left[word]);
-      left[word] &= left[word] - 1;
-      const std::string folder = last_level_of(root, word * 64 + static_cast<std::size_t>(bit));
-      if (folder.empty()) continue;
-      bytes += parse_bytes(read_sysfs(folder + "/size"));
-      remove_listed(read_sysfs(folder + "/shared_cpu_list"), left);  // count each cache once
-    }
-  }
-  return bytes == 0 ? kUsualCacheBytes : bytes;
+  return caches_of(ranks, root).total;
 }
 
 std::uint64_t usable_cache_bytes(std::span<const CpuAllowance> ranks, const std::string& root) {
+  const Caches caches = caches_of(ranks, root);
+  const std::uint64_t most_per_core =
+      caches.largest <= kMostCoreGroupCache ? caches.largest : kShareOfSocketCache;
   const auto cores = static_cast<std::uint64_t>(count_cores(ranks).cores);
-  return std::min(last_level_cache_bytes(ranks, root), kMostCachePerCore * cores);
+  const std::uint64_t busy_cores = std::min<std::uint64_t>(cores, ranks.size());
+  return std::min(caches.total, busy_cores * most_per_core);
 }
 
 }  // namespace hccl::node

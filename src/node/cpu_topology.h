@@ -47,12 +47,14 @@ struct CoreCount {
 // machine has only one.
 [[nodiscard]] std::uint64_t last_level_cache_bytes(
     std::span<const CpuAllowance> ranks, const std::string& root = "/sys/devices/system/cpu");
-// Returns how many bytes of cache the ranks can expect to have for themselves: their last-level
-// caches, but at most 4 MiB for each of their cores (count_cores()). The limit is needed because a
-// virtual machine reports the host's whole last-level cache, which it shares with others, and a
-// container with a quota may run on all processors. Without the limit of 4 MiB, ranks on two cores
-// of a host with 260 MiB of cache stored large results in the cache, and all-reduces of 16 MiB took
-// up to twice as long.
+// Returns how many bytes of cache the ranks can expect to have for themselves. A last-level cache
+// of at most 32 MiB serves a group of cores, and counts in full. A larger cache serves a whole
+// socket, and a virtual machine reports all of it although it shares it with others, so only 4 MiB
+// count for each core. Only as many cores count as there are ranks, because idle cores do not use
+// their share, and as count_cores() returns, because a container with a quota may run on all
+// processors. With 300 MiB instead of 32 MiB, all-reduces of 16 MiB among eight ranks took 1.8 to 2
+// times as long on a socket with such a cache. With 8 MiB instead of 32 MiB, those of 1 MiB took
+// twice as long on a processor whose groups of cores have 32 MiB each.
 [[nodiscard]] std::uint64_t usable_cache_bytes(std::span<const CpuAllowance> ranks,
                                                const std::string& root = "/sys/devices/system/cpu");
 

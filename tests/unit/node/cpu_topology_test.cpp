@@ -148,7 +148,7 @@ TEST_F(CacheSize, UsesDefaultIfUnknown) {
   EXPECT_EQ(of(0b11), 32u << 20);
 }
 
-TEST_F(CacheSize, IsUsableUpToFourMebibytesForEachCore) {
+TEST_F(CacheSize, IsUsableUpToFourMebibytesForEachBusyCoreOfSocket) {
   for (int cpu = 0; cpu < 4; ++cpu) add(cpu, 0, "3", "266240K", "0-3");
   std::vector<CpuAllowance> ranks(2);
   ranks[0].mask[0] = 0b0001;
@@ -156,16 +156,31 @@ TEST_F(CacheSize, IsUsableUpToFourMebibytesForEachCore) {
   ranks[1].mask[0] = 0b0011;
   EXPECT_EQ(usable_cache_bytes(ranks, root().string()), 8u << 20);
   ranks[0].mask[0] = ranks[1].mask[0] = 0b1111;
+  EXPECT_EQ(usable_cache_bytes(ranks, root().string()), 8u << 20);
+  ranks.resize(8, ranks[0]);
   EXPECT_EQ(usable_cache_bytes(ranks, root().string()), 16u << 20);
-  ranks[0].quota_cores = ranks[1].quota_cores = 3;
+  for (CpuAllowance& rank : ranks) rank.quota_cores = 3;
   EXPECT_EQ(usable_cache_bytes(ranks, root().string()), 12u << 20);
 }
 
-TEST_F(CacheSize, IsUsableAsAWholeIfSmall) {
-  for (int cpu = 0; cpu < 4; ++cpu) add(cpu, 0, "3", "6144K", "0-3");
+TEST_F(CacheSize, IsUsableAsAWholeIfItServesGroupOfCores) {
+  for (int cpu = 0; cpu < 4; ++cpu) add(cpu, 0, "3", "32768K", cpu < 2 ? "0-1" : "2-3");
+  std::vector<CpuAllowance> ranks(1);
+  ranks[0].mask[0] = 0b0011;
+  EXPECT_EQ(usable_cache_bytes(ranks, root().string()), 32u << 20);
+  ranks.resize(2, ranks[0]);
+  EXPECT_EQ(usable_cache_bytes(ranks, root().string()), 32u << 20);
+  ranks[1].mask[0] = 0b1100;
+  EXPECT_EQ(usable_cache_bytes(ranks, root().string()), 64u << 20);
+  ranks[0].quota_cores = 1;
+  EXPECT_EQ(usable_cache_bytes(ranks, root().string()), 32u << 20);
+}
+
+TEST_F(CacheSize, LimitsCachesThatAreJustTooLargeForGroupOfCores) {
+  for (int cpu = 0; cpu < 4; ++cpu) add(cpu, 0, "3", "32772K", "0-3");
   std::vector<CpuAllowance> ranks(1);
   ranks[0].mask[0] = 0b1111;
-  EXPECT_EQ(usable_cache_bytes(ranks, root().string()), 6u << 20);
+  EXPECT_EQ(usable_cache_bytes(ranks, root().string()), 4u << 20);
 }
 
 TEST_F(CacheSize, OfThisMachineIsPlausible) {
