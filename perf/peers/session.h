@@ -30,8 +30,8 @@ struct CommandBoard {
   std::array<std::uint64_t, kMaxRanks> wrong{};
 };
 
-// Initialises the board. One rank must call it, before any other rank uses the board. Throws
-// std::runtime_error.
+// Initialises the board. Call it once, before any rank uses the board: in the process that starts
+// the ranks, or on one rank. Throws std::runtime_error.
 void initialise(CommandBoard& board, int ranks);
 
 // One rank of the library that the driver measures. On failure, implementations throw a

@@ -20,8 +20,8 @@ class ExchangeLookahead {
       : steps_(steps), pending_(pending), ahead_(ahead) {}
 
   // For each message that the current group still awaits, promises the sender that this rank will
-  // take it as soon as it is offered (see awaiting()), once the message's mailbox entry is free.
-  // Call while the current group waits.
+  // take it as soon as it is offered (see awaiting()). Makes the promise only once the message's
+  // mailbox entry is free. Call while the current group waits.
   void announce_awaited() const { announce_awaited(pending_.current()); }
   // Offers and takes messages of later groups. Returns whether any message was offered or taken.
   // Throws Error.

@@ -147,7 +147,7 @@ def tagged_beside_pending() -> None:
 
 
 def parts_of_one_tensor() -> None:
-    """Receives into parts of a tensor must not wait for each other."""
+    """Two receives into different parts of one tensor must not wait for each other."""
     rank = dist.get_rank()
     if rank == 0:
         whole = torch.zeros(2, 50_000)

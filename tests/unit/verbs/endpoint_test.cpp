@@ -228,8 +228,9 @@ TEST_F(Endpoints, SleepOnlyWhenNoCompletionIsLeft) {
 
 TEST_F(Endpoints, SleepOnlyWithoutRoomInRingAndDestination) {
   connect_to();
-  // The far end sends the maximum number of messages. The 20 KiB left in the destination would not
-  // suffice to wake a sender.
+  // The far end sends the maximum number of messages. The 20 KiB that are then left in the near
+  // end's destination are alone too few to wake the sender. Together with the room in the ring,
+  // they must wake it.
   const auto destination = within_a_granule(near_memory_, (128 * 8 + 20) * kKiB);
   EXPECT_EQ(near().try_receive_into(destination), 0U);
   wire_.run();

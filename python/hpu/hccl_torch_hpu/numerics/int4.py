@@ -16,7 +16,7 @@ def unpack_uint4(packed: torch.Tensor) -> torch.Tensor:
 
 def convert_from_uint4(input: torch.Tensor, scale: torch.Tensor, zero_point: torch.Tensor | None,
                        out_dtype: torch.dtype) -> torch.Tensor:
-    """Returns ``(input - zero_point) scale`` in ``out_dtype``.
+    """Returns ``(input - zero_point) * scale`` in ``out_dtype``.
 
     Args:
         input: packed integers.
