@@ -31,12 +31,17 @@ enum class Flaw { read_only, no_access, hole, past_the_end };
 // Flaw::past_the_end, which maps a file that ends before that page.
 class FlawedMemory {
  public:
-  explicit FlawedMemory(Flaw flaw) : memory_(map(flaw)) {
+  explicit FlawedMemory(Flaw flaw) : has_hole_(flaw == Flaw::hole), memory_(map(flaw)) {
     if (flaw == Flaw::read_only) require(protect(PROT_READ) == 0, "protecting a page");
     if (flaw == Flaw::no_access) require(protect(PROT_NONE) == 0, "protecting a page");
     if (flaw == Flaw::hole) require(munmap(flawed_page(), kPage) == 0, "unmapping a page");
   }
-  ~FlawedMemory() { munmap(memory_, kProbedBytes); }
+  // Leaves a hole alone: by now, another thread or a sanitizer may have mapped memory there.
+  ~FlawedMemory() {
+    munmap(memory_, kProbedBytes / 2);
+    if (!has_hole_) munmap(flawed_page(), kPage);
+    munmap(flawed_page() + kPage, kProbedBytes / 2 - kPage);
+  }
   FlawedMemory(const FlawedMemory&) = delete;
   FlawedMemory& operator=(const FlawedMemory&) = delete;
 
@@ -62,6 +67,7 @@ class FlawedMemory {
     return static_cast<std::byte*>(mapped);
   }
 
+  bool has_hole_;
   std::byte* memory_;
 };
 
