@@ -147,18 +147,21 @@ void remove_listed(const std::string& list, std::array<std::uint64_t, CpuAllowan
   }
 }
 
-struct Caches {
+// Sizes of last-level caches, in bytes.
+struct CacheSizes {
   std::uint64_t total = 0;
   std::uint64_t largest = 0;
 };
 
-// Returns the sizes of the last-level caches of the processors that the ranks may run on.
-Caches caches_of(std::span<const CpuAllowance> ranks, const std::string& root) {
+// Returns the sizes of the last-level caches of the processors that the ranks may run on, or one
+// cache of kUsualCacheBytes if sysfs describes none. Does not use sysconf(), which counts the
+// caches of all sockets even if the process or the virtual machine has only one.
+CacheSizes caches_of(std::span<const CpuAllowance> ranks, const std::string& root) {
   std::array<std::uint64_t, CpuAllowance::kWords> left{};
   for (const CpuAllowance& rank : ranks) {
     for (std::size_t word = 0; word < left.size(); ++word) left[word] |= rank.mask[word];
   }
-  Caches caches;
+  CacheSizes caches;
   for (std::size_t word = 0; word < left.size(); ++word) {
     while (left[word] != 0) {
       const int bit = std::countr_zero(left[word]);
@@ -171,7 +174,7 @@ Caches caches_of(std::span<const CpuAllowance> ranks, const std::string& root) {
       remove_listed(read_sysfs(folder + "/shared_cpu_list"), left);  // count each cache once
     }
   }
-  return caches.total == 0 ? Caches{kUsualCacheBytes, kUsualCacheBytes} : caches;
+  return caches.total == 0 ? CacheSizes{kUsualCacheBytes, kUsualCacheBytes} : caches;
 }
 
 }  // namespace
@@ -227,12 +230,8 @@ WaitLadder CoreCount::ladder() const {
   return yields_to_ranks ? WaitLadder::yielding() : WaitLadder::sleeping();
 }
 
-std::uint64_t last_level_cache_bytes(std::span<const CpuAllowance> ranks, const std::string& root) {
-  return caches_of(ranks, root).total;
-}
-
 std::uint64_t usable_cache_bytes(std::span<const CpuAllowance> ranks, const std::string& root) {
-  const Caches caches = caches_of(ranks, root);
+  const CacheSizes caches = caches_of(ranks, root);
   const std::uint64_t most_per_core =
       caches.largest <= kMostCoreGroupCache ? caches.largest : kShareOfSocketCache;
   const auto cores = static_cast<std::uint64_t>(count_cores(ranks).cores);

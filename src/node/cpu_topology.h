@@ -41,12 +41,6 @@ struct CoreCount {
 // processors as there are ranks with that mask.
 [[nodiscard]] CoreCount count_cores(std::span<const CpuAllowance> ranks);
 
-// Returns the total size, in bytes, of the last-level caches of the processors that the ranks may
-// run on. Reads sysfs; tests pass a different `root`. Returns 32 MiB if sysfs describes no caches.
-// Does not use sysconf(), which counts the caches of all sockets even if the process or the virtual
-// machine has only one.
-[[nodiscard]] std::uint64_t last_level_cache_bytes(
-    std::span<const CpuAllowance> ranks, const std::string& root = "/sys/devices/system/cpu");
 // Returns how many bytes of cache the ranks can expect to have for themselves. A last-level cache
 // of at most 32 MiB serves a group of cores, and counts in full. A larger cache serves a whole
 // socket, and a virtual machine reports all of it although it shares it with others, so only 4 MiB
@@ -54,7 +48,8 @@ struct CoreCount {
 // their share, and as count_cores() returns, because a container with a quota may run on all
 // processors. With 300 MiB instead of 32 MiB, all-reduces of 16 MiB among eight ranks took 1.8 to 2
 // times as long on a socket with such a cache. With 8 MiB instead of 32 MiB, those of 1 MiB took
-// twice as long on a processor whose groups of cores have 32 MiB each.
+// twice as long on a processor whose groups of cores have 32 MiB each. Reads sysfs; tests pass a
+// different `root`. Assumes a single cache of 32 MiB if sysfs describes none.
 [[nodiscard]] std::uint64_t usable_cache_bytes(std::span<const CpuAllowance> ranks,
                                                const std::string& root = "/sys/devices/system/cpu");
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Switches that change how a Gaudi computes, but not its results. Their values are stored; where Gaudi's API can
-query them, programs can read them back. The emulated device ignores them, except that ``setDeterministic()`` sets torch's own switch."""
+query them, programs can read them back. The emulated device ignores them, except that ``setDeterministic()`` sets
+torch's own switch."""
 from __future__ import annotations
 
 import contextlib

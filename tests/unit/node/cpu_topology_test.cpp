@@ -114,7 +114,7 @@ class CacheSize : public testing::Test {
     std::vector<CpuAllowance> ranks(2);
     ranks[0].mask[0] = first;
     ranks[1].mask[0] = second;
-    return last_level_cache_bytes(ranks, root_.string());
+    return usable_cache_bytes(ranks, root_.string());
   }
   [[nodiscard]] const fs::path& root() const { return root_; }
 
@@ -185,7 +185,7 @@ TEST_F(CacheSize, LimitsCachesThatAreJustTooLargeForGroupOfCores) {
 
 TEST_F(CacheSize, OfThisMachineIsPlausible) {
   const std::vector<CpuAllowance> me{CpuAllowance::of_this_thread()};
-  EXPECT_GE(last_level_cache_bytes(me), 64u << 10);
+  EXPECT_GE(usable_cache_bytes(me), 64u << 10);
 }
 
 }  // namespace
