@@ -103,8 +103,8 @@ std::uint64_t own_scheduling_group() {
 }
 
 constexpr std::uint64_t kUsualCacheBytes = 32ull << 20;
-constexpr std::uint64_t kMostCoreGroupCache = 32ull << 20;  // larger caches serve a whole socket
-constexpr std::uint64_t kShareOfSocketCache = 4ull << 20;   // for a core
+constexpr std::uint64_t kMostUnsharedBytes = 32ull << 20;  // larger caches count in part
+constexpr std::uint64_t kProcessorShare = 4ull << 20;      // of a larger cache
 
 // Parses a size such as "32768K".
 std::uint64_t parse_bytes(const std::string& size) {
@@ -138,43 +138,56 @@ std::string last_level_of(const std::string& root, std::size_t processor) {
   }
 }
 
-// Clears the mask bits of the processors in a list such as "0-7,64-71".
-void remove_listed(const std::string& list, std::array<std::uint64_t, CpuAllowance::kWords>& mask) {
+using CpuMask = std::array<std::uint64_t, CpuAllowance::kWords>;
+
+// Removes the processors in a list such as "0-7,64-71" from the mask, and returns how many were
+// removed. An empty list stands for all processors.
+std::uint64_t remove_listed(const std::string& list, CpuMask& mask) {
   static_assert(CpuAllowance::kWords * 64 <= CPU_SETSIZE);
   const cpu_set_t listed = parse_sysfs_list(list);
+  std::uint64_t removed = 0;
   for (std::size_t cpu = 0; cpu < mask.size() * 64; ++cpu) {
-    if (CPU_ISSET(cpu, &listed)) mask[cpu / 64] &= ~(1ull << cpu % 64);
+    const std::uint64_t bit = 1ull << cpu % 64;
+    if ((mask[cpu / 64] & bit) == 0 || (!list.empty() && !CPU_ISSET(cpu, &listed))) continue;
+    mask[cpu / 64] &= ~bit;
+    ++removed;
   }
+  return removed;
 }
 
-// Sizes of last-level caches, in bytes.
-struct CacheSizes {
+// How much of some last-level caches counts, in bytes.
+struct UsableCaches {
   std::uint64_t total = 0;
-  std::uint64_t largest = 0;
+  std::uint64_t most_per_processor = 0;
 };
 
-// Returns the sizes of the last-level caches of the processors that the ranks may run on, or one
-// cache of kUsualCacheBytes if sysfs describes none. Does not use sysconf(), which counts the
-// caches of all sockets even if the process or the virtual machine has only one.
-CacheSizes caches_of(std::span<const CpuAllowance> ranks, const std::string& root) {
-  std::array<std::uint64_t, CpuAllowance::kWords> left{};
+// Counts the last-level caches of the processors that the ranks may run on, each cache once. If
+// sysfs describes none, counts one cache of kUsualCacheBytes. Does not use sysconf(), which counts
+// the caches of all sockets even if the process or the virtual machine has only one.
+UsableCaches count_caches(std::span<const CpuAllowance> ranks, const std::string& root) {
+  CpuMask left{};
   for (const CpuAllowance& rank : ranks) {
     for (std::size_t word = 0; word < left.size(); ++word) left[word] |= rank.mask[word];
   }
-  CacheSizes caches;
+  UsableCaches caches;
   for (std::size_t word = 0; word < left.size(); ++word) {
     while (left[word] != 0) {
-      const int bit = std::countr_zero(left[word]);
-      left[word] &= left[word] - 1;
-      const std::string folder = last_level_of(root, word * 64 + static_cast<std::size_t>(bit));
-      if (folder.empty()) continue;
-      const std::uint64_t bytes = parse_bytes(read_sysfs(folder + "/size"));
-      caches.total += bytes;
-      caches.largest = std::max(caches.largest, bytes);
-      remove_listed(read_sysfs(folder + "/shared_cpu_list"), left);  // count each cache once
+      const auto bit = static_cast<std::size_t>(std::countr_zero(left[word]));
+      const std::string folder = last_level_of(root, word * 64 + bit);
+      const std::uint64_t bytes = folder.empty() ? 0 : parse_bytes(read_sysfs(folder + "/size"));
+      if (bytes == 0) {
+        left[word] &= left[word] - 1;
+        continue;
+      }
+      const std::uint64_t sharers = remove_listed(read_sysfs(folder + "/shared_cpu_list"), left);
+      left[word] &= ~(1ull << bit);  // even if the list lacks the processor itself
+      const bool is_shared = bytes > kMostUnsharedBytes;
+      const std::uint64_t most = is_shared ? kProcessorShare : bytes;
+      caches.total += is_shared ? std::min(bytes, sharers * kProcessorShare) : bytes;
+      caches.most_per_processor = std::max(caches.most_per_processor, most);
     }
   }
-  return caches.total == 0 ? CacheSizes{kUsualCacheBytes, kUsualCacheBytes} : caches;
+  return caches.total == 0 ? UsableCaches{kUsualCacheBytes, kUsualCacheBytes} : caches;
 }
 
 }  // namespace
@@ -230,13 +243,12 @@ WaitLadder CoreCount::ladder() const {
   return yields_to_ranks ? WaitLadder::yielding() : WaitLadder::sleeping();
 }
 
-std::uint64_t usable_cache_bytes(std::span<const CpuAllowance> ranks, const std::string& root) {
-  const CacheSizes caches = caches_of(ranks, root);
-  const std::uint64_t most_per_core =
-      caches.largest <= kMostCoreGroupCache ? caches.largest : kShareOfSocketCache;
+std::uint64_t usable_cache_bytes(std::span<const CpuAllowance> ranks, std::size_t nodes,
+                                 const std::string& root) {
+  const UsableCaches caches = count_caches(ranks, root);
   const auto cores = static_cast<std::uint64_t>(count_cores(ranks).cores);
-  const std::uint64_t busy_cores = std::min<std::uint64_t>(cores, ranks.size());
-  return std::min(caches.total, busy_cores * most_per_core);
+  const std::uint64_t busy = std::min<std::uint64_t>(cores, ranks.size());
+  return std::min(caches.total / nodes, busy * caches.most_per_processor);
 }
 
 }  // namespace hccl::node

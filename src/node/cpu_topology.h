@@ -41,16 +41,21 @@ struct CoreCount {
 // processors as there are ranks with that mask.
 [[nodiscard]] CoreCount count_cores(std::span<const CpuAllowance> ranks);
 
-// Returns how many bytes of cache the ranks can expect to have for themselves. A last-level cache
-// of at most 32 MiB serves a group of cores, and counts in full. A larger cache serves a whole
-// socket, and a virtual machine reports all of it although it shares it with others, so only 4 MiB
-// count for each core. Only as many cores count as there are ranks, because idle cores do not use
-// their share, and as count_cores() returns, because a container with a quota may run on all
-// processors. With 300 MiB instead of 32 MiB, all-reduces of 16 MiB among eight ranks took 1.8 to 2
-// times as long on a socket with such a cache. With 8 MiB instead of 32 MiB, those of 1 MiB took
-// twice as long on a processor whose groups of cores have 32 MiB each. Reads sysfs; tests pass a
-// different `root`. Assumes a single cache of 32 MiB if sysfs describes none.
+// Returns how many bytes of cache the ranks of a node can expect to have for themselves. `nodes`:
+// the number of nodes that share the processors. Reads sysfs; tests pass a different `root`.
+//
+// Only as many processors count as there are ranks, because idle processors do not use their share
+// of a cache, and as count_cores() returns, because a container with a quota may run on all
+// processors. A last-level cache of up to 32 MiB counts in full: such a cache usually serves a few
+// cores. A larger one counts with 4 MiB for each processor: such a cache usually serves a socket,
+// and a virtual machine reports all of it although it shares it with others. This is a heuristic,
+// and too cautious for the large caches of a few cores that some processors have.
+//
+// With 300 MiB instead of 32 MiB, all-reduces of 16 MiB among eight ranks took 1.8 to 2 times as
+// long on a socket with such a cache. With 8 MiB instead of 32 MiB, those of 1 MiB took twice as
+// long on a processor whose groups of cores have 32 MiB each.
 [[nodiscard]] std::uint64_t usable_cache_bytes(std::span<const CpuAllowance> ranks,
+                                               std::size_t nodes = 1,
                                                const std::string& root = "/sys/devices/system/cpu");
 
 }  // namespace hccl::node

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -114,9 +115,18 @@ class CacheSize : public testing::Test {
     std::vector<CpuAllowance> ranks(2);
     ranks[0].mask[0] = first;
     ranks[1].mask[0] = second;
-    return usable_cache_bytes(ranks, root_.string());
+    return usable(ranks);
   }
-  [[nodiscard]] const fs::path& root() const { return root_; }
+  [[nodiscard]] std::uint64_t usable(std::span<const CpuAllowance> ranks,
+                                     std::size_t nodes = 1) const {
+    return usable_cache_bytes(ranks, nodes, root_.string());
+  }
+  // Returns `count` ranks that may run on the processors in the mask.
+  static std::vector<CpuAllowance> ranks_on(std::size_t count, std::uint64_t mask) {
+    CpuAllowance rank;
+    rank.mask[0] = mask;
+    return std::vector<CpuAllowance>(count, rank);
+  }
 
  private:
   fs::path root_;
@@ -152,35 +162,60 @@ TEST_F(CacheSize, IsUsableUpToFourMebibytesForEachBusyCoreOfSocket) {
   for (int cpu = 0; cpu < 4; ++cpu) add(cpu, 0, "3", "266240K", "0-3");
   std::vector<CpuAllowance> ranks(2);
   ranks[0].mask[0] = 0b0001;
-  EXPECT_EQ(usable_cache_bytes(ranks, root().string()), 4u << 20);
+  EXPECT_EQ(usable(ranks), 4u << 20);
   ranks[1].mask[0] = 0b0011;
-  EXPECT_EQ(usable_cache_bytes(ranks, root().string()), 8u << 20);
+  EXPECT_EQ(usable(ranks), 8u << 20);
   ranks[0].mask[0] = ranks[1].mask[0] = 0b1111;
-  EXPECT_EQ(usable_cache_bytes(ranks, root().string()), 8u << 20);
+  EXPECT_EQ(usable(ranks), 8u << 20);
   ranks.resize(8, ranks[0]);
-  EXPECT_EQ(usable_cache_bytes(ranks, root().string()), 16u << 20);
+  EXPECT_EQ(usable(ranks), 16u << 20);
   for (CpuAllowance& rank : ranks) rank.quota_cores = 3;
-  EXPECT_EQ(usable_cache_bytes(ranks, root().string()), 12u << 20);
+  EXPECT_EQ(usable(ranks), 12u << 20);
 }
 
 TEST_F(CacheSize, IsUsableAsAWholeIfItServesGroupOfCores) {
   for (int cpu = 0; cpu < 4; ++cpu) add(cpu, 0, "3", "32768K", cpu < 2 ? "0-1" : "2-3");
   std::vector<CpuAllowance> ranks(1);
   ranks[0].mask[0] = 0b0011;
-  EXPECT_EQ(usable_cache_bytes(ranks, root().string()), 32u << 20);
+  EXPECT_EQ(usable(ranks), 32u << 20);
   ranks.resize(2, ranks[0]);
-  EXPECT_EQ(usable_cache_bytes(ranks, root().string()), 32u << 20);
+  EXPECT_EQ(usable(ranks), 32u << 20);
   ranks[1].mask[0] = 0b1100;
-  EXPECT_EQ(usable_cache_bytes(ranks, root().string()), 64u << 20);
+  EXPECT_EQ(usable(ranks), 64u << 20);
   ranks[0].quota_cores = 1;
-  EXPECT_EQ(usable_cache_bytes(ranks, root().string()), 32u << 20);
+  EXPECT_EQ(usable(ranks), 32u << 20);
+}
+
+TEST_F(CacheSize, CountsOnlyCachesOfBusyCores) {
+  for (int cpu = 0; cpu < 4; ++cpu) add(cpu, 0, "3", "16384K", cpu < 2 ? "0-1" : "2-3");
+  EXPECT_EQ(usable(ranks_on(1, 0b1111)), 16u << 20);
+  EXPECT_EQ(usable(ranks_on(2, 0b1111)), 32u << 20);
+  EXPECT_EQ(usable(ranks_on(4, 0b1111)), 32u << 20);
 }
 
 TEST_F(CacheSize, LimitsCachesThatAreJustTooLargeForGroupOfCores) {
   for (int cpu = 0; cpu < 4; ++cpu) add(cpu, 0, "3", "32772K", "0-3");
-  std::vector<CpuAllowance> ranks(1);
-  ranks[0].mask[0] = 0b1111;
-  EXPECT_EQ(usable_cache_bytes(ranks, root().string()), 4u << 20);
+  EXPECT_EQ(usable(ranks_on(1, 0b1111)), 4u << 20);
+}
+
+TEST_F(CacheSize, LimitsEachCacheByItself) {
+  for (int cpu = 0; cpu < 4; ++cpu)
+    add(cpu, 0, "3", cpu < 2 ? "98304K" : "32768K", cpu < 2 ? "0-1" : "2-3");
+  EXPECT_EQ(usable(ranks_on(2, 0b0011)), 8u << 20);
+  EXPECT_EQ(usable(ranks_on(2, 0b1100)), 32u << 20);
+  EXPECT_EQ(usable(ranks_on(2, 0b1111)), 40u << 20);
+}
+
+TEST_F(CacheSize, IsDividedAmongNodesThatShareProcessors) {
+  for (int cpu = 0; cpu < 8; ++cpu) add(cpu, 0, "3", "266240K", "0-7");
+  EXPECT_EQ(usable(ranks_on(2, 0b1111'1111), 4), 8u << 20);  // each rank has a processor
+  EXPECT_EQ(usable(ranks_on(8, 0b1111'1111), 4), 8u << 20);
+  EXPECT_EQ(usable(ranks_on(2, 0b0000'0011), 2), 4u << 20);
+}
+
+TEST_F(CacheSize, WithoutListOfSharersServesAllProcessors) {
+  for (int cpu = 0; cpu < 4; ++cpu) add(cpu, 0, "3", "32768K", "");
+  EXPECT_EQ(usable(ranks_on(4, 0b1111)), 32u << 20);
 }
 
 TEST_F(CacheSize, OfThisMachineIsPlausible) {
