@@ -12,6 +12,8 @@
 #include <hccl.h>
 
 #include <algorithm>
+#include <memory>
+#include <span>
 #include <vector>
 
 using namespace hccl;
@@ -19,10 +21,31 @@ using namespace hccl::api;
 
 namespace {
 
-std::uint64_t hand_out(std::shared_ptr<comm::Communicator> communicator) {
-  const std::uint64_t handle = comm::communicators().insert(std::move(communicator));
-  if (handle == 0) throw Error(hcclOutOfMemory, "too many communicators; destroy some");
-  return handle;
+// Stores new handles to the communicators at `comm`. If there are too few handles, fails the
+// communicators, so that other ranks do not wait for them, and destroys the first handles. Throws
+// Error(hcclOutOfMemory).
+void hand_out(std::span<const std::shared_ptr<comm::Communicator>> communicators,
+              hcclComm_t* comm) {
+  std::vector<std::uint64_t> handles;
+  try {
+    handles.reserve(communicators.size());
+    for (const auto& communicator : communicators) {
+      const std::uint64_t handle = comm::communicators().insert(communicator);
+      if (handle == 0) throw Error(hcclOutOfMemory, "too many communicators; destroy some");
+      handles.push_back(handle);
+    }
+  } catch (...) {
+    for (const std::uint64_t handle : handles)
+      static_cast<void>(comm::communicators().remove(handle));
+    for (const auto& communicator : communicators) {
+      communicator->fail(
+          "failed during initialisation, because it got no handle; destroy some of its "
+          "communicators");
+      communicator->leave();
+    }
+    throw;
+  }
+  std::ranges::transform(handles, comm, to_handle<hcclComm_t>);
 }
 
 // Throws Error(hcclInvalidUsage) if the thread's open group contains calls on the communicator:
@@ -68,8 +91,8 @@ hcclResult_t hcclCommInitRank(hcclComm_t* comm, int nranks, hcclUniqueId commId,
     if (!device) {
       throw Error(hcclInvalidUsage, "no device: call synInitialize and synDeviceAcquire first");
     }
-    *comm =
-        to_handle<hcclComm_t>(hand_out(comm::create_communicator(commId, nranks, rank, device)));
+    const auto made = comm::create_communicator(commId, nranks, rank, device);
+    hand_out({&made, 1}, comm);
   });
 }
 
@@ -83,9 +106,7 @@ hcclResult_t hcclCommInitAll(hcclComm_t* comm, int ndev, const int* devlist) {
                   "hcclCommInitRank in each");
     }
     const auto devices = devices_of(ndev, devlist);
-    const auto made = comm::create_all(bootstrap::create_unique_id(), devices);
-    for (std::size_t rank = 0; rank < made.size(); ++rank)
-      comm[rank] = to_handle<hcclComm_t>(hand_out(made[rank]));
+    hand_out(comm::create_all(bootstrap::create_unique_id(), devices), comm);
   });
 }
 

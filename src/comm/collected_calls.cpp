@@ -56,6 +56,7 @@ void CollectedCalls::number_messages(std::exception_ptr& first_error) {
           [&] {
             part.communicator->check_usable(*calls.stream);
             part.copies = pair_self_messages(part.calls, part.communicator->rank());
+            part.communicator->begin_use(*calls.stream);
             paired = true;
           },
           first_error);
@@ -68,7 +69,8 @@ void CollectedCalls::number_messages(std::exception_ptr& first_error) {
   }
   const auto order = [](const Numbered& one) { return one.call->order; };
   if (!std::ranges::is_sorted(all, {}, order)) std::ranges::sort(all, {}, order);
-  for (const Numbered& one : all) one.communicator->number(*one.stream, *one.call);
+  for (const Numbered& one : all)
+    attempt([&] { one.communicator->number(*one.stream, *one.call); }, first_error);
 }
 
 bool CollectedCalls::has_calls_of(const Communicator& communicator) const {

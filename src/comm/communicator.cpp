@@ -59,6 +59,7 @@ Communicator::UsedStream& Communicator::used_stream(device::Stream& stream) {
   for (const auto& known : streams_) {
     if (known->id == stream.id()) return *known;
   }
+  stream.start_worker();
   if (backend_->ranks_share_cores()) stream.keep_long_queue();
   auto made = std::make_unique<UsedStream>();
   made->stream = stream.weak_from_this();
@@ -106,6 +107,12 @@ std::uint64_t Communicator::staging_of(UsedStream& on, bool needed) const {
   return on.staging->address();
 }
 
+void Communicator::begin_use(device::Stream& stream) {
+  check_usable(stream);
+  const std::lock_guard lock(streams_lock_);
+  static_cast<void>(used_stream(stream));
+}
+
 void Communicator::make_staging(device::Stream& stream) {
   check_usable(stream);
   const std::lock_guard lock(streams_lock_);
@@ -126,7 +133,9 @@ void Communicator::enqueue(device::Stream& stream, const CollectiveCall& call) {
     on.place = {next_ordinal_, true};
     ++next_ordinal_;  // not reached if begin_collectives() throws: ranks must agree on ordinals
   }
+  auto unless_queued = fail_unless_queued();
   on.last_ticket = stream.emplace_at_once<CollectiveTask>(*this, *on.backend, call, staging);
+  unless_queued.dismiss();
   if (has_left_) outlive_calls_of(stream);
 }
 
@@ -151,22 +160,28 @@ void Communicator::enqueue(device::Stream& stream, MessageList&& calls) {
   std::vector<SelfCopy> copies = pair_self_messages(calls, rank_);
   const std::lock_guard lock(streams_lock_);
   UsedStream& on = used_stream(stream);
+  auto unless_queued = fail_unless_queued();
   for (PointToPoint& call : calls.all()) on.backend->number(call);
   enqueue_on(on, stream, std::move(calls), std::move(copies));
+  unless_queued.dismiss();
 }
 
 void Communicator::number(device::Stream& stream, PointToPoint& call) {
   const std::lock_guard lock(streams_lock_);
+  auto unless_numbered = fail_unless_queued();
   used_stream(stream).backend->number(call);
+  unless_numbered.dismiss();
 }
 
 void Communicator::enqueue_numbered(device::Stream& stream, MessageList&& calls,
                                     std::vector<SelfCopy>&& copies) {
+  auto unless_queued = fail_unless_queued();
   check_usable(stream);
   if (operation_log_->enabled()) [[unlikely]]
     log_queued(stream, calls.all());
   const std::lock_guard lock(streams_lock_);
   enqueue_on(used_stream(stream), stream, std::move(calls), std::move(copies));
+  unless_queued.dismiss();
 }
 
 void Communicator::enqueue_on(UsedStream& on, device::Stream& stream, MessageList&& calls,
@@ -267,8 +282,8 @@ void Communicator::finalize() {
   device::HostEpoch::advance();
 }
 
-void Communicator::watch(const FileDescriptor& process, int peer) {
-  watches_.emplace_back(process.duplicate(), [this, peer] { backend_->peer_died(peer); });
+void Communicator::watch(FileDescriptor process, int peer) {
+  watches_.emplace_back(std::move(process), [this, peer] { backend_->peer_died(peer); });
 }
 
 void Communicator::leave() {

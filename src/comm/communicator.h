@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/handle_table.h"
+#include "base/scope_exit.h"
 #include "base/waiter.h"
 #include "bootstrap/process_watch.h"
 #include "call/backend.h"
@@ -65,6 +66,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void prepare(device::Stream& stream, const Call& call) {
     if (is_staged(call)) make_staging(stream);
   }
+  // begin_use() performs the steps of number() that may fail.
+  void begin_use(device::Stream& stream);
   void number(device::Stream& stream, PointToPoint& call);
   void enqueue_numbered(device::Stream& stream, MessageList&& calls,
                         std::vector<SelfCopy>&& copies);
@@ -94,7 +97,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void fail(const char* why) noexcept { backend_->fail(hcclSystemError, why); }
   // Fails the communicator when `process` exits. `peer` is the local rank (on this node) of that
   // process.
-  void watch(const FileDescriptor& process, int peer);
+  void watch(FileDescriptor process, int peer);
 
   // Limits how long this rank waits for other ranks; 0 means no limit. Thread safety: any thread.
   void set_wait_limit(std::uint64_t milliseconds) { backend_->set_wait_limit(milliseconds); }
@@ -158,6 +161,16 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     std::unique_ptr<device::ArenaBuffer> staging;  // null until a call needs it
   };
 
+  // Returns a guard that fails the communicator unless it is dismissed. Hold it while a call has a
+  // number or a stream has an ordinal, but the call is not queued: other ranks rely on both, so
+  // this rank could never catch up.
+  [[nodiscard]] auto fail_unless_queued() noexcept {
+    return ScopeExit([this]() noexcept {
+      fail(
+          "could not queue a call for which other ranks may wait; look at its output, and create "
+          "the communicator again");
+    });
+  }
   // Call used_stream(), enqueue_on(), staging_of() and outlive_calls_of() with streams_lock_ held.
   UsedStream& used_stream(device::Stream& stream);
   void enqueue_on(UsedStream& on, device::Stream& stream, MessageList&& calls,

@@ -5,6 +5,7 @@
 #include "base/errno_advice.h"
 #include "base/error.h"
 #include "base/quiet_thread.h"
+#include "base/scope_exit.h"
 #include "base/text.h"
 #include "bootstrap/server_registry.h"
 #include "comm/create_communicator.h"
@@ -43,6 +44,7 @@ class AllDevices {
   void start(std::vector<std::jthread>& threads) {
     std::promise<bool> verdict;
     const std::shared_future<bool> may_join = verdict.get_future().share();
+    ScopeExit unless_all_start([&]() noexcept { verdict.set_value(false); });
     try {
       const SignalBlock block;
       for (std::size_t rank = 1; rank < devices_.size(); ++rank) {
@@ -51,12 +53,12 @@ class AllDevices {
         });
       }
     } catch (const std::system_error& error) {
-      verdict.set_value(false);
       bootstrap::retire_unique_id(id_);
       throw Error(hcclSystemError,
                   text("cannot start the thread that joins as rank ", threads.size() + 1, ": ",
                        error.code().message(), "; ", advice_on_thread(error.code().value())));
     }
+    unless_all_start.dismiss();
     verdict.set_value(true);
   }
 

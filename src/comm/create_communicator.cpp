@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/shared_memory.h"
 #include "base/text.h"
+#include "bootstrap/control_thread.h"
 #include "bootstrap/join.h"
 #include "bootstrap/server_registry.h"
 #include "comm/rank_blob.h"
@@ -19,7 +20,11 @@
 #include "planner/topology.h"
 
 #include <algorithm>
+#include <memory>
+#include <new>
 #include <set>
+#include <utility>
+#include <vector>
 
 namespace hccl::comm {
 namespace {
@@ -36,10 +41,10 @@ planner::Topology topology_of(const bootstrap::RankTable& table) {
 }
 
 // Calls visit(member) for each rank on the node of `rank`, in the order of the table.
-template <class Visit>
-void for_each_rank_of_node(const bootstrap::RankTable& table, int rank, Visit visit) {
+template <class Table, class Visit>
+void for_each_rank_of_node(Table& table, int rank, Visit visit) {
   const std::string& own_node = table.members[static_cast<std::size_t>(rank)].node;
-  for (const bootstrap::RankInfo& member : table.members) {
+  for (auto& member : table.members) {
     if (member.node == own_node) visit(member);
   }
 }
@@ -54,11 +59,11 @@ std::uint64_t share_of_caches(const bootstrap::RankTable& table, int rank,
   for (const bootstrap::RankInfo& member : table.members) {
     if (member.host == own_host) nodes.insert(member.node);
   }
-  return node::usable_cache_bytes(allowances) / nodes.size();
+  return node::usable_cache_bytes(allowances, nodes.size());
 }
 
 // Maps the memory that the ranks of this node share. Local ranks follow the order of the table.
-std::unique_ptr<node::NodeSegment> join_node(const bootstrap::RankTable& table, int own_rank,
+std::shared_ptr<node::NodeSegment> join_node(const bootstrap::RankTable& table, int own_rank,
                                              device::Arena& arena,
                                              std::span<const node::CpuAllowance> allowances,
                                              bool uses_cross_memory) {
@@ -71,16 +76,17 @@ std::unique_ptr<node::NodeSegment> join_node(const bootstrap::RankTable& table, 
   });
   const node::CoreCount cores = node::count_cores(allowances);
   if (!cores.exclusive && !cores.yields_to_ranks) WaitLadder::share_cores_with_other_groups();
-  return std::make_unique<node::NodeSegment>(SharedSegment::map(table.control), std::move(peers),
+  return std::make_shared<node::NodeSegment>(SharedSegment::map(table.control), std::move(peers),
                                              arena, rank, cores, uses_cross_memory);
 }
 
-void watch_peers(Communicator& communicator, const bootstrap::RankTable& table) {
+// Takes the descriptors of this node's processes out of `table`.
+void watch_peers(Communicator& communicator, bootstrap::RankTable& table) {
   int local = 0;
-  for_each_rank_of_node(table, communicator.rank(), [&](const bootstrap::RankInfo& member) {
+  for_each_rank_of_node(table, communicator.rank(), [&](bootstrap::RankInfo& member) {
     const int peer = local++;
     // The descriptor is invalid for ranks of this process.
-    if (member.process.valid()) communicator.watch(member.process, peer);
+    if (member.process.valid()) communicator.watch(std::move(member.process), peer);
   });
 }
 
@@ -109,13 +115,13 @@ struct ChosenBackend {
   const char* name = "";  // for the log
 };
 
-// Chooses the back end for the ranks of `table`. Unless it chooses NodeBackend, also chooses a
-// transport to each rank, and takes the link to the server out of `table`. Throws Error.
+// Chooses the back end for the ranks of `table`. Unless it chooses NodeBackend, takes `network`,
+// chooses a transport to each rank, and takes the link to the server out of `table`. Throws Error.
 ChosenBackend choose_backend(const Config& settings, int rank, bootstrap::RankTable& table,
                              const planner::Topology& topology,
                              std::span<const node::CpuAllowance> allowances,
-                             std::unique_ptr<node::NodeSegment> segment,
-                             std::unique_ptr<network::NetworkBackend> network) {
+                             std::shared_ptr<node::NodeSegment> segment,
+                             std::unique_ptr<network::NetworkBackend>& network) {
   const bool by_schedules = needs_schedules(settings);
   if (topology.is_one_node() && !by_schedules) {
     const node::EngineOptions options{node::usable_cache_bytes(allowances),
@@ -132,60 +138,86 @@ ChosenBackend choose_backend(const Config& settings, int rank, bootstrap::RankTa
           "two levels"};
 }
 
-// Reports that this rank has failed after all ranks had joined. Otherwise the other ranks would
-// wait for it in their first call. Does nothing if this rank has no link to the server, or if the
-// network back end has taken the link.
-void report_failure(bootstrap::RankTable& table, int rank, const Error& error) {
+// Reports to the other ranks that this rank has failed after all ranks had joined. Otherwise they
+// would wait for it in their first call. The ranks of this node find the fault in the segment. The
+// others receive it over the link to the server, which `backend` has unless `table` still has it.
+void report_failure(node::NodeSegment& segment, bootstrap::RankTable& table, Backend* backend,
+                    hcclResult_t code, const char* what) {
+  const auto why = [&] {
+    return text(segment.own_text(), " failed during initialisation: ", what);
+  };
+  segment.fault().raise_with(code, why);
+  if (backend != nullptr) backend->fail(code, what);
   if (!table.link.connection.socket.valid()) return;
   bootstrap::ControlLink link(std::move(table.link),
                               {.fault = [](hcclResult_t, const std::string&) {}});
-  link.raise(error.code(), [&] {
-    return text(member_text(table.members[static_cast<std::size_t>(rank)]),
-                " failed during initialisation: ", error.what());
-  });
+  link.raise(code, why);
 }
 
-std::shared_ptr<Communicator> join(const hcclUniqueId& id, int size, int rank,
-                                   std::shared_ptr<device::Device> device) {
-  const auto settings = config();
-  device::Arena& arena = device->arena();
-  auto network = std::make_unique<network::NetworkBackend>(settings, rank, size);
+// A rank that has joined, but has no communicator yet.
+struct JoinedRank {
+  bootstrap::RankTable table;
+  std::vector<node::CpuAllowance> allowances;  // of the ranks of this node
+  std::shared_ptr<node::NodeSegment> segment;
+};
+
+// Performs the rendezvous and enters the node. If this throws, the rendezvous reports the error to
+// the other ranks.
+JoinedRank join(const hcclUniqueId& id, int size, int rank, device::Device& device,
+                const Config& settings, network::NetworkBackend& network) {
+  device::Arena& arena = device.arena();
+  JoinedRank joined;
   const auto make_control = [](int ranks) {
     if (ranks <= node::kMaxRanks) return node::ControlBlock::create(ranks);
     throw Error(hcclInvalidArgument, text(ranks, " ranks are on one node; start at most ",
                                           node::kMaxRanks, " on each node"));
   };
-  std::vector<node::CpuAllowance> allowances;
-  std::unique_ptr<node::NodeSegment> segment;
-  // If this throws, bootstrap::join() reports the error to the other ranks.
-  const auto enter_node = [&](const bootstrap::RankTable& joined) {
-    inspect(joined, rank);
-    for_each_rank_of_node(joined, rank, [&](const bootstrap::RankInfo& member) {
-      allowances.push_back(decode(member).cpus);
+  const auto enter_node = [&](const bootstrap::RankTable& table) {
+    inspect(table, rank);
+    for_each_rank_of_node(table, rank, [&](const bootstrap::RankInfo& member) {
+      joined.allowances.push_back(decode(member).cpus);
     });
-    segment = join_node(joined, rank, arena, allowances, !settings->cma_disable);
+    joined.segment = join_node(table, rank, arena, joined.allowances, !settings.cma_disable);
+    bootstrap::ControlThread::instance().start();  // for the watches of this node's processes
   };
-  bootstrap::RankTable table =
+  joined.table =
       bootstrap::join(id, size, rank,
-                      {encode(RankBlob::of(*device, *settings)), arena.view()->file().duplicate(),
-                       [&](const Secret& secret) { return network->announce(secret); },
-                       needs_schedules(*settings), enter_node},
-                      make_control, Deadline::after(settings->init_timeout));
-  const planner::Topology topology = topology_of(table);
-  const node::CoreCount cores = segment->cores();
+                      {encode(RankBlob::of(device, settings)), arena.view()->file().duplicate(),
+                       [&](const Secret& secret) { return network.announce(secret); },
+                       needs_schedules(settings), enter_node},
+                      make_control, Deadline::after(settings.init_timeout));
+  return joined;
+}
+
+std::shared_ptr<Communicator> join_and_create(const hcclUniqueId& id, int size, int rank,
+                                              std::shared_ptr<device::Device> device) {
+  const auto settings = config();
+  auto network = std::make_unique<network::NetworkBackend>(settings, rank, size);
+  JoinedRank joined = join(id, size, rank, *device, *settings, *network);
   ChosenBackend chosen;
+  Backend* backend = nullptr;
+  std::shared_ptr<Communicator> communicator;
+  const auto report = [&](hcclResult_t code, const char* what) {
+    report_failure(*joined.segment, joined.table, backend, code, what);
+    if (communicator) communicator->leave();
+  };
   try {
-    chosen = choose_backend(*settings, rank, table, topology, allowances, std::move(segment),
-                            std::move(network));
+    const planner::Topology topology = topology_of(joined.table);
+    chosen = choose_backend(*settings, rank, joined.table, topology, joined.allowances,
+                            joined.segment, network);
+    backend = chosen.backend.get();
+    communicator = std::make_shared<Communicator>(
+        id, size, rank, std::move(device), std::move(chosen.backend),
+        std::make_unique<OperationLog>(*settings, rank, topology.local_rank(rank) == 0));
+    log_summary(joined.table, topology, *communicator, joined.segment->cores(), chosen.name);
+    watch_peers(*communicator, joined.table);
   } catch (const Error& error) {
-    report_failure(table, rank, error);
+    report(error.code(), error.what());
+    throw;
+  } catch (const std::bad_alloc&) {
+    report(hcclOutOfMemory, "out of host memory; free memory or raise the process's memory limit");
     throw;
   }
-  auto communicator = std::make_shared<Communicator>(
-      id, size, rank, std::move(device), std::move(chosen.backend),
-      std::make_unique<OperationLog>(*settings, rank, topology.local_rank(rank) == 0));
-  watch_peers(*communicator, table);
-  log_summary(table, topology, *communicator, cores, chosen.name);
   return communicator;
 }
 
@@ -202,7 +234,7 @@ std::shared_ptr<Communicator> create_communicator(const hcclUniqueId& id, int si
                 text("rank is ", rank, ", but nranks is ", size, "; pass 0 to ", size - 1));
   }
   const hcclUniqueId resolved = bootstrap::resolve_unique_id(id);
-  if (size > 1) return join(resolved, size, rank, std::move(device));
+  if (size > 1) return join_and_create(resolved, size, rank, std::move(device));
   auto backend = std::make_unique<SelfBackend>(device->arena());
   return std::make_shared<Communicator>(resolved, size, rank, std::move(device), std::move(backend),
                                         std::make_unique<OperationLog>(*config(), rank, true));

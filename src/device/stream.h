@@ -27,6 +27,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
+  // Starts the worker. The first call of enqueue() does so too; a caller that must not fail then
+  // calls this function before. Throws Error(hcclSystemError) if the worker cannot be started.
+  void start_worker() { worker_.start_once(); }
   // Queues work (a callable that returns an Outcome and does not throw) and returns its ticket. If
   // the stream was used in the last 10 ms, makes no system call to wake the worker. Blocks while
   // the queue is full, as long as the queue makes progress. Throws as require_open() does, and

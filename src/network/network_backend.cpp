@@ -41,7 +41,7 @@ void NetworkBackend::part_from(transport::Endpoint& endpoint, Deadline deadline)
 
 void NetworkBackend::connect(bootstrap::RankTable& table, planner::Topology topology,
                              std::vector<std::string> rank_texts,
-                             std::unique_ptr<node::NodeSegment> segment) {
+                             std::shared_ptr<node::NodeSegment> segment) {
   segment_ = std::move(segment);
   planner_.emplace(std::move(topology), config_->algorithm);
   traffic_.resize(size_);

@@ -47,7 +47,7 @@ class NetworkBackend final : public Backend {
   // `segment` is the memory that the ranks of this node share. Throws Error(hcclInvalidUsage) if no
   // transport reaches a rank; the text names the rank and the reason.
   void connect(bootstrap::RankTable& table, planner::Topology topology,
-               std::vector<std::string> rank_texts, std::unique_ptr<node::NodeSegment> segment);
+               std::vector<std::string> rank_texts, std::shared_ptr<node::NodeSegment> segment);
 
   [[nodiscard]] BackendStream& open_stream(std::uint64_t stream) override;
   void close_stream(BackendStream& stream) noexcept override;
@@ -117,7 +117,7 @@ class NetworkBackend final : public Backend {
   const int size_;
   WaitLimit wait_limit_{config_->operation_timeout};
   Routes routes_;
-  std::unique_ptr<node::NodeSegment> segment_;
+  std::shared_ptr<node::NodeSegment> segment_;
   std::unique_ptr<NetworkMemory> memory_;
   std::optional<planner::Planner> planner_;
   std::atomic<bool> hang_reported_{false};

@@ -62,7 +62,7 @@ class NodeBackend::NodeStream final : public BackendStream {
   std::uint64_t message_staging_ = 0;         // the staging buffer; 0 before the first use
 };
 
-NodeBackend::NodeBackend(std::unique_ptr<NodeSegment> segment, const EngineOptions& options)
+NodeBackend::NodeBackend(std::shared_ptr<NodeSegment> segment, const EngineOptions& options)
     : segment_(std::move(segment)), engine_(*segment_, options) {}
 
 NodeBackend::~NodeBackend() = default;

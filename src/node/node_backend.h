@@ -14,7 +14,7 @@ namespace hccl::node {
 
 class NodeBackend final : public Backend {
  public:
-  NodeBackend(std::unique_ptr<NodeSegment> segment, const EngineOptions& options);
+  NodeBackend(std::shared_ptr<NodeSegment> segment, const EngineOptions& options);
   ~NodeBackend() override;
 
   [[nodiscard]] BackendStream& open_stream(std::uint64_t stream) override;
@@ -45,7 +45,7 @@ class NodeBackend final : public Backend {
  private:
   class NodeStream;
 
-  const std::unique_ptr<NodeSegment> segment_;
+  const std::shared_ptr<NodeSegment> segment_;
   Engine engine_;
   std::mutex streams_mutex_;
   std::vector<std::unique_ptr<NodeStream>> streams_;

@@ -88,6 +88,23 @@ TEST_F(CommunicatorOverFake, TurnsErrorOfCallIntoFault) {
   EXPECT_EQ(backend_.log(), Log({"lane 0 of a"}));  // nothing ran
 }
 
+TEST_F(CommunicatorOverFake, FailsIfNumberedMessageCannotBeQueued) {
+  PointToPoint call = message(Direction::send, 1, memory_);
+  communicator_.begin_use(*stream_);
+  communicator_.number(*stream_, call);
+  stream_->close();
+  EXPECT_THROW(communicator_.enqueue_numbered(*stream_, MessageList(call), {}), std::exception);
+  EXPECT_TRUE(communicator_.failed());
+}
+
+TEST_F(CommunicatorOverFake, DoesNotFailIfStreamIsRefusedBeforeNumbering) {
+  stream_->close();
+  EXPECT_THROW(communicator_.enqueue(*stream_, message(Direction::send, 1, memory_)),
+               std::exception);
+  EXPECT_THROW(communicator_.enqueue(*stream_, all_reduce(1, memory_, memory_)), std::exception);
+  EXPECT_FALSE(communicator_.failed());
+}
+
 TEST_F(CommunicatorOverFake, RefusesStreamsOfOtherDevices) {
   device::Device other(1, 1, FileDescriptor{}, 16 << 20);
   const auto stream = other.create_stream();
