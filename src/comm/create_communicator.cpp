@@ -66,7 +66,7 @@ std::uint64_t share_of_caches(const bootstrap::RankTable& table, int rank,
 std::shared_ptr<node::NodeSegment> join_node(const bootstrap::RankTable& table, int own_rank,
                                              device::Arena& arena,
                                              std::span<const node::CpuAllowance> allowances,
-                                             bool uses_cross_memory) {
+                                             node::DirectReads reads) {
   std::vector<node::Peer> peers;
   int rank = 0;
   for_each_rank_of_node(table, own_rank, [&](const bootstrap::RankInfo& member) {
@@ -77,7 +77,7 @@ std::shared_ptr<node::NodeSegment> join_node(const bootstrap::RankTable& table, 
   const node::CoreCount cores = node::count_cores(allowances);
   if (!cores.exclusive && !cores.yields_to_ranks) WaitLadder::share_cores_with_other_groups();
   return std::make_shared<node::NodeSegment>(SharedSegment::map(table.control), std::move(peers),
-                                             arena, rank, cores, uses_cross_memory);
+                                             arena, rank, cores, reads);
 }
 
 // Takes the descriptors of this node's processes out of `table`.
@@ -177,7 +177,9 @@ JoinedRank join(const hcclUniqueId& id, int size, int rank, device::Device& devi
     for_each_rank_of_node(table, rank, [&](const bootstrap::RankInfo& member) {
       joined.allowances.push_back(decode(member).cpus);
     });
-    joined.segment = join_node(table, rank, arena, joined.allowances, !settings.cma_disable);
+    joined.segment =
+        join_node(table, rank, arena, joined.allowances,
+                  settings.cma_disable ? node::DirectReads::never : node::DirectReads::if_faster);
     bootstrap::ControlThread::instance().start();  // for the watches of this node's processes
   };
   joined.table =

@@ -2,6 +2,7 @@
 #include "node/cross_memory.h"
 
 #include "base/secret.h"
+#include "node/kernel_copies.h"
 
 #include <algorithm>
 #include <array>
@@ -30,14 +31,14 @@ iovec span_at(std::uint64_t address, std::uint64_t bytes) {
 
 }  // namespace
 
-CrossMemory::CrossMemory(ControlBlock control, int rank, std::vector<int> pids, bool enabled)
+CrossMemory::CrossMemory(ControlBlock control, int rank, std::vector<int> pids, DirectReads reads)
     : control_(control),
       fault_(control),
       rank_(rank),
       pids_(std::move(pids)),
-      enabled_(enabled),
+      reads_(reads),
       tag_(random_tag()) {
-  if (!enabled_) return;
+  if (reads_ == DirectReads::never) return;
   RankRecord& own = record(rank_);
   own.tag = tag_;
   own.tag_address.store(reinterpret_cast<std::uint64_t>(&tag_), std::memory_order_release);
@@ -47,7 +48,9 @@ CrossMemory::~CrossMemory() { record(rank_).tag_address.store(0, std::memory_ord
 
 bool CrossMemory::can_read(int peer) {
   if ((record(rank_).readable.load(std::memory_order_relaxed) & bit(peer)) != 0) return true;
-  if (!enabled_ || (unreadable_.load(std::memory_order_relaxed) & bit(peer)) != 0) return false;
+  if (reads_ == DirectReads::never ||
+      (unreadable_.load(std::memory_order_relaxed) & bit(peer)) != 0)
+    return false;
   // A peer that has not joined yet has no tag, and may be readable later.
   if (record(peer).tag_address.load(std::memory_order_acquire) == 0) return false;
   const bool readable =
@@ -61,6 +64,10 @@ bool CrossMemory::can_read_all() {
     if (peer != rank_ && !can_read(peer)) return false;
   }
   return true;
+}
+
+bool CrossMemory::prefers_staging() const {
+  return reads_ == DirectReads::if_faster && kernel_copies_slowly();
 }
 
 bool CrossMemory::read(int peer, std::byte* to, std::uint64_t address, std::uint64_t bytes) {

@@ -13,6 +13,10 @@
 
 namespace hccl::node {
 
+// When ranks read each other's memory. always: whenever the system permits it. if_faster: likewise,
+// but data for which a staging buffer is faster on this machine goes through that buffer.
+enum class DirectReads : std::uint8_t { never, if_faster, always };
+
 // Every rank has a tag: a random number in the memory of its process. The control block holds the
 // tag's value and address. A reader reads the tag together with the data, and compares it with the
 // value in the control block. This check is needed because the peer's pid may belong to another
@@ -22,9 +26,9 @@ namespace hccl::node {
 class CrossMemory {
  public:
   // `pids`: the pid of each rank's process, or 0 if this process does not know a valid pid for that
-  // rank. If `enabled` is false, no rank reads memory of this process, and this process reads no
+  // rank. If `reads` is `never`, no rank reads memory of this process, and this process reads no
   // other rank's memory.
-  CrossMemory(ControlBlock control, int rank, std::vector<int> pids, bool enabled);
+  CrossMemory(ControlBlock control, int rank, std::vector<int> pids, DirectReads reads);
   ~CrossMemory();
   CrossMemory(const CrossMemory&) = delete;
   CrossMemory& operator=(const CrossMemory&) = delete;
@@ -33,6 +37,9 @@ class CrossMemory {
   // tag. The first call after that makes a system call to find out.
   [[nodiscard]] bool can_read(int peer);
   [[nodiscard]] bool can_read_all();
+  // Returns whether data of moderate length should go through a staging buffer although it could be
+  // read directly.
+  [[nodiscard]] bool prefers_staging() const;
   // Returns whether `peer` has found that it may read memory of this process.
   [[nodiscard]] bool is_readable_by(int peer) const {
     return (record(peer).readable.load(std::memory_order_relaxed) & bit(rank_)) != 0;
@@ -54,7 +61,7 @@ class CrossMemory {
   const Fault fault_;
   const int rank_;
   const std::vector<int> pids_;
-  const bool enabled_;
+  const DirectReads reads_;
   std::uint64_t tag_ = 0;                     // peers read it
   std::atomic<std::uint64_t> unreadable_{0};  // ranks that cannot be read: one bit per rank
 };

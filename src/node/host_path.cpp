@@ -24,19 +24,31 @@ constexpr std::uint64_t kTileBytes = 64 << 10;
 
 // Returns how many bytes a slice may take up in a rank's segment. The segments in use at any one
 // time should fit into the caches, but slices should be large enough that ranks sharing a core
-// seldom need a context switch. If there are more than two ranks and each has its own core, and so
-// usually its own second-level cache, calls of kLongCallBytes or more use larger slices, because
-// the ranks then wait for each other less often.
+// seldom need a context switch. If each rank has its own core, and so usually its own second-level
+// cache, slices of up to kLargeSliceBytes are faster for two ranks, and for calls of kLongCallBytes
+// or more, because the ranks then wait for each other less often.
 std::uint64_t segment_bytes(const CollectiveCall& call, const NodeSegment& node) {
   constexpr std::uint64_t kBytesOfAllRanks = 1 << 20;
   constexpr std::uint64_t kMaxSliceBytes = 128 << 10;
   constexpr std::uint64_t kLongCallBytes = 4 << 20;
-  static_assert(kMaxSliceBytes <= HostSlices::kSegmentBytes);
+  constexpr std::uint64_t kLargeSliceBytes = 256 << 10;
+  static_assert(kLargeSliceBytes <= HostSlices::kSegmentBytes);
   const int ranks = node.size();
-  if (node.cores().exclusive && ranks > 2 && send_bytes(call, ranks) >= kLongCallBytes)
-    return HostSlices::kSegmentBytes;
+  if (node.cores().exclusive && (ranks == 2 || send_bytes(call, ranks) >= kLongCallBytes))
+    return kLargeSliceBytes;
   return std::clamp<std::uint64_t>(kBytesOfAllRanks / static_cast<std::uint64_t>(ranks), 32 << 10,
                                    kMaxSliceBytes);
+}
+
+// Returns whether successive slices should use all parts of a segment in turn, so that the staging
+// buffer is overwritten as late as possible. A store to a line that is still in the cache of the
+// rank that has read it can take several times as long as a store to a line that has left that
+// cache. If ranks share cores, or overwrite staged inputs with results, the caches hold more of a
+// smaller area.
+bool uses_whole_segments(const CollectiveCall& call, const NodeSegment& node) {
+  const bool stages_results = call.traits().reduces && receivers(call, node.size()) > 1 &&
+                              !call.traits().has_blocks_in_input;
+  return node.cores().exclusive && !stages_results;
 }
 
 }  // namespace
@@ -100,22 +112,26 @@ void HostPath::begin_next() {
 bool HostPath::can_fill_early() const {
   device::Arena& arena = node_.arena();
   const std::uint64_t segment =
-      host_path_offset(arena.file_offset(op_.staging->buffer()), node_.rank()) + segment_of(0);
+      host_path_offset(arena.file_offset(op_.staging->buffer()), node_.rank()) + place_of(0);
   const auto chunks = static_cast<std::uint64_t>(send_chunks(call_, node_.size()));
   const bool is_filled = op_.stages_send() || call_.traits().reduces;
   return (!is_filled || arena.view()->populated(segment, chunks * slices_.slice(0).bytes)) &&
          all_reached(&SliceCounters::released, first_slice_ + 1 - HostSlices::kSegments);
 }
 
-std::uint64_t HostPath::segment_of(std::uint32_t slice) const {
-  return (first_slice_ + slice) % HostSlices::kSegments * HostSlices::kSegmentBytes;
+std::uint64_t HostPath::place_of(std::uint32_t slice) const {
+  const std::uint32_t number = first_slice_ + slice;
+  const std::uint64_t segment = number % HostSlices::kSegments * HostSlices::kSegmentBytes;
+  if (!uses_whole_segments(call_, node_)) return segment;
+  const std::uint64_t parts = HostSlices::kSegmentBytes / slices_.staged_bytes();
+  return segment + number / HostSlices::kSegments % parts * slices_.staged_bytes();
 }
 
 std::byte* HostPath::staged(int rank, std::uint32_t slice, std::uint64_t offset,
                             std::uint64_t bytes) const {
   const std::uint64_t segments =
       host_path_offset(op_.lane.slot(op_.number, rank).send_offset, rank);
-  const std::uint64_t at = segments + segment_of(slice) + offset;
+  const std::uint64_t at = segments + place_of(slice) + offset;
   return mapped_memory(node_, rank, at, bytes);
 }
 

@@ -38,8 +38,8 @@ class HostPath : private HostCollective {
   // ranks, each overwrites the other's staged input with its result, so that the staging buffers
   // take up half as much cache.
   [[nodiscard]] int keeper_of_share(int rank) const { return node_.size() == 2 ? 1 - rank : rank; }
-  // Returns the offset of the segment that `slice` uses, relative to the first segment.
-  [[nodiscard]] std::uint64_t segment_of(std::uint32_t slice) const;
+  // Returns the offset at which `slice` is staged, relative to the first segment.
+  [[nodiscard]] std::uint64_t place_of(std::uint32_t slice) const;
   // Returns a pointer to `bytes` bytes in the staging buffer of `rank`, at `offset` in the segment
   // of `slice`.
   [[nodiscard]] std::byte* staged(int rank, std::uint32_t slice, std::uint64_t offset,

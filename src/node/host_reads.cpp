@@ -18,12 +18,17 @@ namespace {
 // block to a staging buffer once, for all ranks that need the block, so direct reads gain less if
 // many ranks share the cores. If more than two ranks have a core each, direct reads of a root's
 // memory are slower: all ranks read at the same time, and the kernel's locks and reference counts
-// for that memory delay them all.
-std::uint64_t least_block_bytes(const CollectiveTraits& traits, const NodeSegment& node) {
+// for that memory delay them all. If the kernel copies slowly and each rank has a core, HostPath
+// takes less time, except for long broadcasts among two ranks.
+std::uint64_t least_block_bytes(const CollectiveTraits& traits, NodeSegment& node) {
   constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
+  const bool prefers_staging = node.cross_memory().prefers_staging();
+  const bool is_exclusive = node.cores().exclusive;
+  if (prefers_staging && is_exclusive)
+    return node.size() == 2 && traits.senders == RankSet::root ? 2 << 20 : kNever;
   if (node.size() == 2) return 4 << 10;
-  if (traits.exchanges()) return 16 << 10;
-  if (traits.senders == RankSet::root && node.cores().exclusive) return kNever;
+  if (traits.exchanges()) return prefers_staging ? 64 << 10 : 16 << 10;
+  if (traits.senders == RankSet::root && is_exclusive) return kNever;
   return node.size() <= 2 * node.cores().cores ? 128 << 10 : kNever;
 }
 

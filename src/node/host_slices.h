@@ -4,6 +4,7 @@
 #pragma once
 
 #include "call/collective_call.h"
+#include "device/address.h"
 #include "node/slicing.h"
 
 #include <algorithm>
@@ -13,7 +14,8 @@ namespace hccl::node {
 
 class HostSlices {
  public:
-  // In HostPath, consecutive slices use the segments of a staging buffer in turn.
+  // In HostPath, consecutive slices use the segments of a staging buffer in turn. A slice of at
+  // most half a segment may use any part of it.
   static constexpr std::uint32_t kSegments = 4;
   static constexpr std::uint64_t kSegmentBytes = kHostPathBytes / kSegments;
 
@@ -51,6 +53,10 @@ class HostSlices {
   }
   [[nodiscard]] std::uint64_t staged_offset_of(int chunk) const {
     return static_cast<std::uint64_t>(chunk) * slice_bytes_;
+  }
+  // Returns the size of a slice in a segment, summed over all chunks and rounded up to lines.
+  [[nodiscard]] std::uint64_t staged_bytes() const {
+    return device::round_up(chunks_ * slice_bytes_, 64);
   }
 
  private:

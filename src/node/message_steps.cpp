@@ -20,17 +20,31 @@ namespace {
 
 using State = MessageItem::State;
 
-// Shorter messages than this go through the message ring, if it has room, even if the receiver
-// could read them directly: two copies in user space take less time than the system call.
-constexpr std::uint64_t kLeastRead = 8 << 10;
 // Longer messages than this never go through the message ring, which should hold several.
-constexpr std::uint64_t kLongestInRing = kMessageRingBytes / 4;
+constexpr std::uint64_t kLongestInRing = kMessageRingBytes / 8;
+// Only shorter messages than this prefetch the memory of later messages.
+constexpr std::uint64_t kPrefetchLimit = 8 << 10;
 // The sender fills one piece while the receiver copies another.
 constexpr std::uint64_t kPieceBytes = 128 << 10;
 static_assert(kMessagePiecesBytes % kPieceBytes == 0);
 
 // Returns the offset, relative to the first piece, of the piece that holds byte `position`.
 std::uint64_t piece_offset(std::uint64_t position) { return position % kMessagePiecesBytes; }
+
+// Returns the minimum size of a message that its receiver reads directly if it can. Two copies of a
+// shorter message in user space, to the message ring and out of it, take less time. A send that
+// goes through the ring need not wait for its receiver, which saves context switches.
+std::uint64_t least_read_bytes(NodeSegment& node) {
+  if (!node.cross_memory().prefers_staging()) return 8 << 10;
+  return node.cores().exclusive ? kLongestInRing + 1 : 32 << 10;
+}
+
+// If each rank has a core, the message ring is reused as late as possible: a store to a line that
+// is still in the receiver's cache can take several times as long as one to a line that has left
+// that cache. If ranks share cores, a smaller part of the ring is more likely to be in their cache.
+StagingRing::Reuse reuse_of_ring(const NodeSegment& node) {
+  return node.cores().exclusive ? StagingRing::Reuse::late : StagingRing::Reuse::early;
+}
 
 }  // namespace
 
@@ -115,11 +129,11 @@ void MessageSteps::offer(MessageItem& item) {
 // the mailbox and its part of the message ring. The stores then seldom wait for cache lines that
 // the receiver has read. `offset` is the position of this message's data in the memory file.
 // Assumes that all messages until then are as long as `item`. Does nothing for messages of
-// kLeastRead bytes or more, or if the ring has no other reservation. If the ring wraps around
-// before the later message, prefetches only the entry.
+// kPrefetchLimit bytes or more, or if the next message may not follow this one in the ring. If the
+// ring wraps around before the later message, prefetches only the entry.
 void MessageSteps::prefetch_later_message(const MessageItem& item, std::uint64_t offset) const {
   constexpr std::uint64_t kDistance = 4;  // in messages
-  if (item.bytes >= kLeastRead || !ring_.advances()) return;
+  if (item.bytes >= kPrefetchLimit || !ring_.advances(reuse_of_ring(node_))) return;
   const Message& entry = item.mailbox->message(item.call->number + kDistance);
   reduce::prefetch_for_stores(reinterpret_cast<const std::byte*>(&entry),
                               offsetof(Message, payload) + sizeof(StagedMessage));
@@ -214,8 +228,8 @@ void MessageSteps::complete_send(MessageItem& item) {
 }
 
 // Fills in the StagedMessage of a message from host memory. Copies the message to the message ring
-// if it has at most kLongestInRing bytes and the ring has room, unless it has at least kLeastRead
-// bytes and the receiver can copy it directly from this process.
+// if it has at most kLongestInRing bytes and the ring has room, unless it has at least
+// least_read_bytes() bytes and the receiver can copy it directly from this process.
 void MessageSteps::stage(MessageItem& item) {
   device::require_host_access(item.call->address, item.bytes, device::HostAccess::read,
                               "send buffer");
@@ -226,8 +240,9 @@ void MessageSteps::stage(MessageItem& item) {
   staged.address = item.call->address;
   message.serial = place.serial;
   const bool is_read =
-      item.bytes >= kLeastRead && node_.cross_memory().is_readable_by(item.call->peer);
-  if (!is_read && item.bytes <= kLongestInRing) item.in_ring = ring_.reserve(item.bytes);
+      node_.cross_memory().is_readable_by(item.call->peer) && item.bytes >= least_read_bytes(node_);
+  if (!is_read && item.bytes <= kLongestInRing)
+    item.in_ring = ring_.reserve(item.bytes, reuse_of_ring(node_));
   if (item.in_ring) {
     message.content = Message::kStaged;
     message.offset = message_ring_offset(staged.staging, node_.rank()) + *item.in_ring;

@@ -24,8 +24,7 @@ std::vector<int> known_pids(const std::vector<Peer>& peers) {
 }  // namespace
 
 NodeSegment::NodeSegment(std::shared_ptr<SharedSegment> segment, std::vector<Peer> peers,
-                         device::Arena& arena, int rank, const CoreCount& cores,
-                         bool uses_cross_memory)
+                         device::Arena& arena, int rank, const CoreCount& cores, DirectReads reads)
     : segment_(std::move(segment)),
       control_(segment_->data()),
       fault_(control_),
@@ -35,7 +34,7 @@ NodeSegment::NodeSegment(std::shared_ptr<SharedSegment> segment, std::vector<Pee
       size_(static_cast<int>(peers_.size())),
       cores_(cores),
       ladder_(cores.ladder()),
-      cross_memory_(control_, rank, known_pids(peers_), uses_cross_memory) {}
+      cross_memory_(control_, rank, known_pids(peers_), reads) {}
 
 void NodeSegment::fail(hcclResult_t code, const char* why) noexcept {
   if (has_failed_.exchange(true)) return;

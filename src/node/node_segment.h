@@ -46,10 +46,9 @@ struct Peer {
 class NodeSegment {
  public:
   // `peers`: the node's ranks, with this one at index `rank`. `arena`: this rank's own memory,
-  // which must outlive the segment. `uses_cross_memory`: whether ranks may read each other's host
-  // memory.
+  // which must outlive the segment. `reads`: when ranks read each other's host memory.
   NodeSegment(std::shared_ptr<SharedSegment> segment, std::vector<Peer> peers, device::Arena& arena,
-              int rank, const CoreCount& cores, bool uses_cross_memory);
+              int rank, const CoreCount& cores, DirectReads reads);
   NodeSegment(const NodeSegment&) = delete;
   NodeSegment& operator=(const NodeSegment&) = delete;
 

@@ -16,9 +16,11 @@ namespace hccl::node {
 inline constexpr std::uint64_t kStagingHalfBytes = 512 << 10;
 // Messages (MessageSteps), HostPath and HostChain have parts of their own, because peers may still
 // be accessing these parts when this rank's next call begins.
-inline constexpr std::uint64_t kMessageRingBytes = 1 << 20;
+// The message ring and the part of HostPath exceed many second-level caches: a rank's store takes
+// longer if another rank's cache still holds the line that it has read.
+inline constexpr std::uint64_t kMessageRingBytes = 2 << 20;
 inline constexpr std::uint64_t kMessagePiecesBytes = 1 << 20;
-inline constexpr std::uint64_t kHostPathBytes = 1 << 20;
+inline constexpr std::uint64_t kHostPathBytes = 2 << 20;
 inline constexpr std::uint64_t kHostChainBytes = 1 << 20;
 // These parts begin near the middle of a page, because most program buffers begin near the start of
 // one, and a load waits for an earlier store to nearly the same offset in another page (4 KiB

@@ -5,13 +5,14 @@
 
 namespace hccl::node {
 
-std::optional<std::uint64_t> StagingRing::reserve(std::uint64_t bytes) {
+std::optional<std::uint64_t> StagingRing::reserve(std::uint64_t bytes, Reuse reuse) {
   const std::uint64_t needed = size_of(bytes);
-  std::uint64_t begin = 0;
+  std::uint64_t begin = end_;
   std::uint64_t end = bytes_;  // of the free space at `begin`
-  if (!reservations_.empty()) {
+  if (reservations_.empty()) {
+    if (reuse == Reuse::early || needed > bytes_ - begin) begin = 0;
+  } else {
     const std::uint64_t oldest = reservations_.front().begin;
-    begin = reservations_.back().end;
     if (begin <= oldest) {  // the reservations have wrapped around
       end = oldest;
     } else if (needed > bytes_ - begin) {
@@ -20,7 +21,8 @@ std::optional<std::uint64_t> StagingRing::reserve(std::uint64_t bytes) {
     }
   }
   if (needed > end - begin) return std::nullopt;
-  reservations_.push_back({begin, begin + needed, false});
+  end_ = begin + needed;
+  reservations_.push_back({begin, end_, false});
   return begin;
 }
 

@@ -15,6 +15,10 @@ namespace hccl::node {
 // order, but their space is reserved again only after all earlier reservations have been freed too.
 class StagingRing {
  public:
+  // Where a reservation begins if the ring is empty. late: after the last reservation, so that
+  // space is reused as late as possible. early: at the front.
+  enum class Reuse : std::uint8_t { late, early };
+
   explicit StagingRing(std::uint64_t bytes) : bytes_(bytes) {}
 
   // Returns how much space a reservation of `bytes` bytes takes up.
@@ -23,12 +27,14 @@ class StagingRing {
   }
   // Returns the offset of `bytes` contiguous bytes, which is a multiple of kAlignment. Returns
   // nothing if there is no room. `bytes` must not be 0.
-  [[nodiscard]] std::optional<std::uint64_t> reserve(std::uint64_t bytes);
+  [[nodiscard]] std::optional<std::uint64_t> reserve(std::uint64_t bytes, Reuse reuse);
   // Frees the reservation at `offset`, which reserve() has returned.
   void free(std::uint64_t offset);
-  // Returns whether the next reservation will probably follow the last one. If there is only one
-  // reservation, it may be freed first, and the next one then begins at offset 0.
-  [[nodiscard]] bool advances() const { return reservations_.size() > 1; }
+  // Returns whether the next reservation will probably follow the last one. If space is reused
+  // early, the only reservation may be freed first, and the next one then begins at offset 0.
+  [[nodiscard]] bool advances(Reuse reuse) const {
+    return reuse == Reuse::late || reservations_.size() > 1;
+  }
   void clear() { reservations_.clear(); }
 
  private:
@@ -41,6 +47,7 @@ class StagingRing {
   };
 
   const std::uint64_t bytes_;
+  std::uint64_t end_ = 0;                 // of the last reservation
   std::deque<Reservation> reservations_;  // oldest first
 };
 

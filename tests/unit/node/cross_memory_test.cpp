@@ -4,6 +4,7 @@
 #include "node/cross_memory.h"
 
 #include "engine_ranks.h"
+#include "node/kernel_copies.h"
 
 #include <csignal>
 #include <cstddef>
@@ -21,13 +22,13 @@ namespace {
 constexpr std::size_t kLongRange = 3 << 20;  // several pieces
 
 // The two ranks of a node, both in this process. Both take `pid_of_rank_1` for the pid of rank 1.
-// If `enabled` is false, rank 1 does not use cross-memory attach.
+// `reads`: when rank 1 uses cross-memory attach.
 struct Pair {
-  explicit Pair(int pid_of_rank_1, bool enabled = true)
+  explicit Pair(int pid_of_rank_1, DirectReads reads = DirectReads::always)
       : control(ControlBlock::create(2)),
         segment(SharedSegment::map(control)),
-        reader(ControlBlock(segment->data()), 0, {getpid(), pid_of_rank_1}, true),
-        peer(ControlBlock(segment->data()), 1, {getpid(), pid_of_rank_1}, enabled) {}
+        reader(ControlBlock(segment->data()), 0, {getpid(), pid_of_rank_1}, DirectReads::always),
+        peer(ControlBlock(segment->data()), 1, {getpid(), pid_of_rank_1}, reads) {}
 
   FileDescriptor control;
   std::shared_ptr<SharedSegment> segment;
@@ -66,9 +67,15 @@ TEST(CrossMemory, FailsIfMemoryCannotBeRead) {
 }
 
 TEST(CrossMemory, ReadsNothingIfDisabled) {
-  Pair pair(getpid(), false);
+  Pair pair(getpid(), DirectReads::never);
   EXPECT_FALSE(pair.reader.can_read(1)) << "rank 1 does not permit it";
   EXPECT_FALSE(pair.peer.can_read(0)) << "rank 1 does not use it";
+}
+
+TEST(CrossMemory, PrefersStagingOnlyWhereTheKernelCopiesSlowly) {
+  EXPECT_FALSE(Pair(getpid(), DirectReads::never).peer.prefers_staging());
+  EXPECT_FALSE(Pair(getpid(), DirectReads::always).peer.prefers_staging());
+  EXPECT_EQ(Pair(getpid(), DirectReads::if_faster).peer.prefers_staging(), kernel_copies_slowly());
 }
 
 TEST(CrossMemory, ReadsNothingWithoutAPid) {
@@ -80,9 +87,10 @@ TEST(CrossMemory, WaitsForTheTagOfAPeerThatJoinsLater) {
   if (!can_read_processes()) GTEST_SKIP() << "needs process_vm_readv: the system refuses it";
   const FileDescriptor control = ControlBlock::create(2);
   const auto segment = SharedSegment::map(control);
-  CrossMemory reader(ControlBlock(segment->data()), 0, {getpid(), getpid()}, true);
+  CrossMemory reader(ControlBlock(segment->data()), 0, {getpid(), getpid()}, DirectReads::always);
   EXPECT_FALSE(reader.can_read(1));
-  const CrossMemory peer(ControlBlock(segment->data()), 1, {getpid(), getpid()}, true);
+  const CrossMemory peer(ControlBlock(segment->data()), 1, {getpid(), getpid()},
+                         DirectReads::always);
   EXPECT_TRUE(reader.can_read(1));
 }
 

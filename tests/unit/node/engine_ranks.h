@@ -51,9 +51,9 @@ class EngineRanks {
     options.cache_bytes =
         256 << 10;  // small, so that tests use both cached and non-temporal stores
     for (int rank = 0; rank < ranks; ++rank) {
-      segments_.push_back(std::make_unique<NodeSegment>(SharedSegment::map(control_), peers,
-                                                        arena(rank), rank, cores,
-                                                        (cross_memory_ranks >> rank & 1) != 0));
+      segments_.push_back(std::make_unique<NodeSegment>(
+          SharedSegment::map(control_), peers, arena(rank), rank, cores,
+          (cross_memory_ranks >> rank & 1) != 0 ? DirectReads::always : DirectReads::never));
       engines_.push_back(std::make_unique<Engine>(segment(rank), options));
     }
   }
