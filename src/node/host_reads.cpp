@@ -8,28 +8,29 @@
 #include "node/post.h"
 
 #include <chrono>
-#include <limits>
 
 namespace hccl::node {
 namespace {
 
-// Returns the minimum size of the blocks that a rank reads directly; kNever if HostPath is always
-// faster. With smaller blocks, HostPath takes less time than the system calls. HostPath copies each
-// block to a staging buffer once, for all ranks that need the block, so direct reads gain less if
-// many ranks share the cores. If more than two ranks have a core each, direct reads of a root's
-// memory are slower: all ranks read at the same time, and the kernel's locks and reference counts
-// for that memory delay them all. If the kernel copies slowly and each rank has a core, HostPath
-// takes less time, except for long broadcasts among two ranks.
-std::uint64_t least_block_bytes(const CollectiveTraits& traits, NodeSegment& node) {
-  constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
+// Returns whether direct reads take less time than HostPath. HostPath copies each block to a
+// staging buffer once, for all ranks that need the block, so direct reads gain less if many ranks
+// share the cores. If each rank has a core, the root of a broadcast copies to its staging buffer
+// while the other ranks copy out of it, whereas direct reads leave the root idle. If more than two
+// ranks then read the root's memory directly, the kernel's locks and reference counts for that
+// memory delay them all. With short blocks, HostPath takes less time than the system calls.
+bool is_faster(const CollectiveCall& call, NodeSegment& node) {
+  const CollectiveTraits& traits = call.traits();
+  const std::uint64_t block = chunk_bytes(call, node.size());
   const bool prefers_staging = node.cross_memory().prefers_staging();
-  const bool is_exclusive = node.cores().exclusive;
-  if (prefers_staging && is_exclusive)
-    return node.size() == 2 && traits.senders == RankSet::root ? 2 << 20 : kNever;
-  if (node.size() == 2) return 4 << 10;
-  if (traits.exchanges()) return prefers_staging ? 64 << 10 : 16 << 10;
-  if (traits.senders == RankSet::root && is_exclusive) return kNever;
-  return node.size() <= 2 * node.cores().cores ? 128 << 10 : kNever;
+  if (node.cores().exclusive) {
+    constexpr std::uint64_t kLongBroadcast = 1 << 20;
+    if (prefers_staging) return false;
+    if (traits.senders == RankSet::root && (node.size() > 2 || block >= kLongBroadcast))
+      return false;
+  }
+  if (node.size() == 2) return block >= 4 << 10;
+  if (traits.exchanges()) return block >= (prefers_staging ? 64 << 10 : 16 << 10);
+  return block >= 128 << 10 && node.size() <= 2 * node.cores().cores;
 }
 
 // Returns whether a rank's input stays unchanged while its peers read it. The result may overlap
@@ -57,8 +58,7 @@ HostReads::HostReads(NodeSegment& node, StallMonitor& stalls, std::uint64_t cach
       end_(first + 1) {}
 
 bool HostReads::serves(const CollectiveCall& call, NodeSegment& node) {
-  return !call.traits().reduces &&
-         chunk_bytes(call, node.size()) >= least_block_bytes(call.traits(), node) &&
+  return !call.traits().reduces && is_faster(call, node) &&
          keeps_input(call, node.rank(), node.size()) && node.cross_memory().can_read_all();
 }
 
