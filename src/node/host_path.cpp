@@ -43,12 +43,12 @@ std::uint64_t segment_bytes(const CollectiveCall& call, const NodeSegment& node)
 // Returns whether successive slices should use all parts of a segment in turn, so that the staging
 // buffer is overwritten as late as possible. A store to a line that is still in the cache of the
 // rank that has read it can take several times as long as a store to a line that has left that
-// cache. If ranks share cores, or overwrite staged inputs with results, the caches hold more of a
-// smaller area.
+// cache. If ranks share cores, or if several ranks read the staged results of a reduction, a
+// smaller area is as fast or faster.
 bool uses_whole_segments(const CollectiveCall& call, const NodeSegment& node) {
-  const bool stages_results = call.traits().reduces && receivers(call, node.size()) > 1 &&
+  const bool shares_results = call.traits().reduces && receivers(call, node.size()) > 1 &&
                               !call.traits().has_blocks_in_input;
-  return node.cores().exclusive && !stages_results;
+  return node.cores().exclusive && !shares_results;
 }
 
 }  // namespace

@@ -17,8 +17,8 @@ class HostReads : private HostCollective {
             CollectiveOperation& op, std::uint32_t first);
 
   // Returns whether this rank chooses this path for a call whose buffers are all in host memory.
-  // Other ranks may choose differently, because their permissions and the overlap of their buffers
-  // can differ.
+  // Other ranks may choose differently, because their permissions, the overlap of their buffers and
+  // their measurements of the kernel's speed can differ.
   [[nodiscard]] static bool serves(const CollectiveCall& call, NodeSegment& node);
 
   // If this rank chooses this path, posts the operation, and blocks until all ranks have posted it.

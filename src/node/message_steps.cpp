@@ -39,14 +39,6 @@ std::uint64_t least_read_bytes(NodeSegment& node) {
   return node.cores().exclusive ? kLongestInRing + 1 : 32 << 10;
 }
 
-// Returns whether a message that is not in the ring should come in pieces even if the receiver can
-// read it directly. If each rank has a core, the sender then copies one piece while the receiver
-// copies another.
-bool prefers_pieces(NodeSegment& node, std::uint64_t bytes) {
-  constexpr std::uint64_t kLeastBytes = 1 << 20;
-  return bytes >= kLeastBytes && node.cores().exclusive && node.cross_memory().prefers_staging();
-}
-
 // If each rank has a core, the message ring is reused as late as possible: a store to a line that
 // is still in the receiver's cache can take several times as long as one to a line that has left
 // that cache. If ranks share cores, a smaller part of the ring is more likely to be in their cache.
@@ -206,7 +198,7 @@ bool MessageSteps::copy_whole(MessageItem& item) {
   if (item.bytes <= Message::kPayloadBytes) {
     copier_.copy_short(item);
   } else if (message.content == Message::kInPieces) {
-    return !prefers_pieces(node_, item.bytes) && copier_.copy_from_process(item);
+    return copier_.copy_from_process(item);
   } else {
     const auto content = message.content == Message::kStaged
                              ? device::Content::data
