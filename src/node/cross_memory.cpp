@@ -67,7 +67,8 @@ bool CrossMemory::can_read_all() {
 }
 
 bool CrossMemory::prefers_staging() const {
-  return reads_ == DirectReads::if_faster && kernel_copies_slowly();
+  return reads_ == DirectReads::rarely ||
+         (reads_ == DirectReads::if_faster && kernel_copies_slowly());
 }
 
 bool CrossMemory::read(int peer, std::byte* to, std::uint64_t address, std::uint64_t bytes) {

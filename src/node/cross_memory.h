@@ -13,9 +13,11 @@
 
 namespace hccl::node {
 
-// When ranks read each other's memory. always: whenever the system permits it. if_faster: likewise,
-// but data for which a staging buffer is faster on this machine goes through that buffer.
-enum class DirectReads : std::uint8_t { never, if_faster, always };
+// When ranks read each other's memory, if the system permits it. rarely: only data for which a
+// staging buffer takes longer even on a machine whose kernel copies slowly. always: also data for
+// which a staging buffer takes longer only on other machines. if_faster: `rarely` or `always`,
+// whichever suits this machine.
+enum class DirectReads : std::uint8_t { never, rarely, if_faster, always };
 
 // Every rank has a tag: a random number in the memory of its process. The control block holds the
 // tag's value and address. A reader reads the tag together with the data, and compares it with the

@@ -75,6 +75,7 @@ TEST(CrossMemory, ReadsNothingIfDisabled) {
 TEST(CrossMemory, PrefersStagingOnlyWhereTheKernelCopiesSlowly) {
   EXPECT_FALSE(Pair(getpid(), DirectReads::never).peer.prefers_staging());
   EXPECT_FALSE(Pair(getpid(), DirectReads::always).peer.prefers_staging());
+  EXPECT_TRUE(Pair(getpid(), DirectReads::rarely).peer.prefers_staging());
   EXPECT_EQ(Pair(getpid(), DirectReads::if_faster).peer.prefers_staging(), kernel_copies_slowly());
 }
 

@@ -37,9 +37,10 @@ class EngineRanks {
  public:
   static constexpr std::uint64_t kAllRanks = ~std::uint64_t{0};
 
-  // `cross_memory_ranks`: bit i is set if rank i uses cross-memory attach.
+  // `cross_memory_ranks`: bit i is set if rank i uses cross-memory attach, as `reads` says.
   explicit EngineRanks(int ranks, std::uint32_t first_number = 0, EngineOptions options = {},
-                       CoreCount cores = {2, false}, std::uint64_t cross_memory_ranks = kAllRanks)
+                       CoreCount cores = {2, false}, std::uint64_t cross_memory_ranks = kAllRanks,
+                       DirectReads reads = DirectReads::always)
       : control_(ControlBlock::create(ranks, first_number)) {
     for (int rank = 0; rank < ranks; ++rank) {
       arenas_.push_back(std::make_unique<device::Arena>(
@@ -53,7 +54,7 @@ class EngineRanks {
     for (int rank = 0; rank < ranks; ++rank) {
       segments_.push_back(std::make_unique<NodeSegment>(
           SharedSegment::map(control_), peers, arena(rank), rank, cores,
-          (cross_memory_ranks >> rank & 1) != 0 ? DirectReads::always : DirectReads::never));
+          (cross_memory_ranks >> rank & 1) != 0 ? reads : DirectReads::never));
       engines_.push_back(std::make_unique<Engine>(segment(rank), options));
     }
   }

@@ -96,8 +96,10 @@ TEST(HostReads, MoveBlocksOfEverySize) {
   // If more than two ranks have a core each, broadcasts use staging buffers.
   for (const CoreCount cores : {CoreCount{8, true}, CoreCount{4, false}}) {
     for (const int size : {2, 3, 8}) {
-      EngineRanks ranks(size, 0, {}, cores);
-      for (const std::size_t block : {1'025u, 4'096u, 40'001u}) check_moved_data(ranks, block);
+      for (const DirectReads reads : {DirectReads::rarely, DirectReads::always}) {
+        EngineRanks ranks(size, 0, {}, cores, EngineRanks::kAllRanks, reads);
+        for (const std::size_t block : {1'025u, 4'096u, 40'001u}) check_moved_data(ranks, block);
+      }
     }
   }
 }

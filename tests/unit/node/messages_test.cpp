@@ -82,8 +82,8 @@ enum class Placement : std::uint8_t { device, host };
 
 class MessageStepsTest : public testing::Test {
  protected:
-  explicit MessageStepsTest(std::uint64_t cross_memory_ranks = EngineRanks::kAllRanks)
-      : ranks_(2, 0, {}, {2, false}, cross_memory_ranks) {}
+  explicit MessageStepsTest(CoreCount cores = {2, false}, DirectReads reads = DirectReads::always)
+      : ranks_(2, 0, {}, cores, EngineRanks::kAllRanks, reads) {}
 
   static std::uint64_t address_of(std::vector<float>& values) {
     return reinterpret_cast<std::uint64_t>(values.data());
@@ -155,7 +155,12 @@ TEST_F(MessageStepsTest, DeliverMessagesOfEveryLength) {
 
 class StagedMessagesTest : public MessageStepsTest {
  protected:
-  StagedMessagesTest() : MessageStepsTest(0) {}
+  StagedMessagesTest() : MessageStepsTest({2, false}, DirectReads::never) {}
+};
+
+class RarelyReadMessagesTest : public MessageStepsTest {
+ protected:
+  RarelyReadMessagesTest() : MessageStepsTest({2, true}, DirectReads::rarely) {}
 };
 
 // Message lengths below and above each limit: the payload of a mailbox entry, the longest message
@@ -194,6 +199,39 @@ TEST_F(MessageStepsTest, CopyLongMessagesFromTheSendersProcess) {
   EXPECT_FALSE(sent.in_ring);
   EXPECT_TRUE(receiver_.take(received));
   EXPECT_TRUE(same_bits(result, values));
+}
+
+// Even if only one message is in the ring at any time, successive messages use the whole ring.
+TEST_F(RarelyReadMessagesTest, UseTheWholeRing) {
+  constexpr std::size_t kCount = 60'000;
+  std::vector<float> values = random_values(kCount, 3);
+  std::vector<float> result(kCount);
+  std::uint64_t last = 0;
+  std::size_t wraps = 0;
+  for (int message = 0; message < 30; ++message) {
+    std::ranges::fill(result, 0.0F);
+    const PointToPoint out = send(address_of(values), kCount);
+    const PointToPoint in = receive(address_of(result), kCount);
+    MessageItem sent = sender_.make_item(out);
+    MessageItem received = receiver_.make_item(in);
+    sender_.advance(sent);
+    ASSERT_TRUE(sent.in_ring) << "message " << message;
+    EXPECT_TRUE(message == 0 || *sent.in_ring != last) << "message " << message;
+    if (*sent.in_ring < last) ++wraps;
+    last = *sent.in_ring;
+    ASSERT_TRUE(receiver_.take(received));
+    sender_.advance(sent);
+    EXPECT_TRUE(same_bits(result, values)) << "message " << message;
+  }
+  EXPECT_EQ(wraps, 3U) << "the ring holds eight of these messages";
+}
+
+TEST_F(RarelyReadMessagesTest, DeliverMessagesBetweenHostAndDevice) {
+  for (const std::size_t count : kCounts) {
+    expect_delivered(count, Placement::host, Placement::host);
+    expect_delivered(count, Placement::host, Placement::device);
+    expect_delivered(count, Placement::device, Placement::host);
+  }
 }
 
 // The receiver copies a message from the sender's process. Before the sender has noticed, a later
