@@ -62,6 +62,15 @@ std::uint64_t share_of_caches(const bootstrap::RankTable& table, int rank,
   return node::usable_cache_bytes(allowances, nodes.size());
 }
 
+// Staging buffers are slow if the ranks' caches are far apart, because each line then crosses
+// between the caches twice.
+node::DirectReads direct_reads(const Config& settings,
+                               std::span<const node::CpuAllowance> allowances) {
+  if (settings.cma_disable) return node::DirectReads::never;
+  return node::share_last_level_cache(allowances) ? node::DirectReads::if_faster
+                                                  : node::DirectReads::always;
+}
+
 // Maps the memory that the ranks of this node share. Local ranks follow the order of the table.
 std::shared_ptr<node::NodeSegment> join_node(const bootstrap::RankTable& table, int own_rank,
                                              device::Arena& arena,
@@ -178,8 +187,7 @@ JoinedRank join(const hcclUniqueId& id, int size, int rank, device::Device& devi
       joined.allowances.push_back(decode(member).cpus);
     });
     joined.segment =
-        join_node(table, rank, arena, joined.allowances,
-                  settings.cma_disable ? node::DirectReads::never : node::DirectReads::if_faster);
+        join_node(table, rank, arena, joined.allowances, direct_reads(settings, joined.allowances));
     bootstrap::ControlThread::instance().start();  // for the watches of this node's processes
   };
   joined.table =

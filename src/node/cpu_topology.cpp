@@ -155,6 +155,15 @@ std::uint64_t remove_listed(const std::string& list, CpuMask& mask) {
   return removed;
 }
 
+// Returns the processors that at least one rank may run on.
+CpuMask all_processors(std::span<const CpuAllowance> ranks) {
+  CpuMask all{};
+  for (const CpuAllowance& rank : ranks) {
+    for (std::size_t word = 0; word < all.size(); ++word) all[word] |= rank.mask[word];
+  }
+  return all;
+}
+
 // How much of some last-level caches counts, in bytes.
 struct UsableCaches {
   std::uint64_t total = 0;
@@ -165,10 +174,7 @@ struct UsableCaches {
 // sysfs describes none, counts one cache of kUsualCacheBytes. Does not use sysconf(), which counts
 // the caches of all sockets even if the process or the virtual machine has only one.
 UsableCaches count_caches(std::span<const CpuAllowance> ranks, const std::string& root) {
-  CpuMask left{};
-  for (const CpuAllowance& rank : ranks) {
-    for (std::size_t word = 0; word < left.size(); ++word) left[word] |= rank.mask[word];
-  }
+  CpuMask left = all_processors(ranks);
   UsableCaches caches;
   for (std::size_t word = 0; word < left.size(); ++word) {
     while (left[word] != 0) {
@@ -212,11 +218,9 @@ CpuAllowance CpuAllowance::of_this_thread() {
 }
 
 CoreCount count_cores(std::span<const CpuAllowance> ranks) {
-  std::array<std::uint64_t, CpuAllowance::kWords> all{};
-  std::map<std::array<std::uint64_t, CpuAllowance::kWords>, int> sharing;
+  std::map<CpuMask, int> sharing;
   std::uint32_t quota = 0;
   for (const CpuAllowance& rank : ranks) {
-    for (std::size_t word = 0; word < all.size(); ++word) all[word] |= rank.mask[word];
     ++sharing[rank.mask];
     if (rank.quota_cores != 0 && (quota == 0 || rank.quota_cores < quota)) quota = rank.quota_cores;
   }
@@ -226,7 +230,7 @@ CoreCount count_cores(std::span<const CpuAllowance> ranks) {
     return bits;
   };
   CoreCount result;
-  result.cores = std::max(1, count(all));
+  result.cores = std::max(1, count(all_processors(ranks)));
   if (quota != 0) result.cores = std::min(result.cores, static_cast<int>(quota));
   result.exclusive = static_cast<int>(ranks.size()) <= result.cores &&
                      std::all_of(sharing.begin(), sharing.end(), [&](const auto& group) {
@@ -249,6 +253,18 @@ std::uint64_t usable_cache_bytes(std::span<const CpuAllowance> ranks, std::size_
   const auto cores = static_cast<std::uint64_t>(count_cores(ranks).cores);
   const std::uint64_t busy = std::min<std::uint64_t>(cores, ranks.size());
   return std::min(caches.total / nodes, busy * caches.most_per_processor);
+}
+
+bool share_last_level_cache(std::span<const CpuAllowance> ranks, const std::string& root) {
+  CpuMask others = all_processors(ranks);
+  std::size_t word = 0;
+  while (word < others.size() && others[word] == 0) ++word;
+  if (word == others.size()) return true;
+  const auto first = word * 64 + static_cast<std::size_t>(std::countr_zero(others[word]));
+  const std::string folder = last_level_of(root, first);
+  if (folder.empty()) return true;
+  remove_listed(read_sysfs(folder + "/shared_cpu_list"), others);
+  return std::ranges::all_of(others, [](std::uint64_t bits) { return bits == 0; });
 }
 
 }  // namespace hccl::node

@@ -58,4 +58,8 @@ struct CoreCount {
                                                std::size_t nodes = 1,
                                                const std::string& root = "/sys/devices/system/cpu");
 
+// Returns whether all processors of the ranks share one last-level cache, or sysfs describes none.
+[[nodiscard]] bool share_last_level_cache(std::span<const CpuAllowance> ranks,
+                                          const std::string& root = "/sys/devices/system/cpu");
+
 }  // namespace hccl::node

@@ -121,6 +121,12 @@ class CacheSize : public testing::Test {
                                      std::size_t nodes = 1) const {
     return usable_cache_bytes(ranks, nodes, root_.string());
   }
+  [[nodiscard]] bool is_shared_by(std::uint64_t first, std::uint64_t second) const {
+    std::vector<CpuAllowance> ranks(2);
+    ranks[0].mask[0] = first;
+    ranks[1].mask[0] = second;
+    return share_last_level_cache(ranks, root_.string());
+  }
   // Returns `count` ranks that may run on the processors in the mask.
   static std::vector<CpuAllowance> ranks_on(std::size_t count, std::uint64_t mask) {
     CpuAllowance rank;
@@ -142,6 +148,18 @@ TEST_F(CacheSize, CountsSharedCacheOnce) {
   EXPECT_EQ(of(0b0001, 0b0010), 32u << 20);
   EXPECT_EQ(of(0b0001, 0b0100), 64u << 20);
   EXPECT_EQ(of(0b1111), 64u << 20);
+}
+
+TEST_F(CacheSize, TellsWhetherAllProcessorsShareTheLastLevel) {
+  EXPECT_TRUE(is_shared_by(0b0001, 0b0100)) << "no cache is described";
+  for (int cpu = 0; cpu < 4; ++cpu) {
+    add(cpu, 0, "1", "32K", std::to_string(cpu).c_str());
+    add(cpu, 1, "3", "32768K", cpu < 2 ? "0-1" : "2-3");
+  }
+  EXPECT_TRUE(is_shared_by(0b0001, 0b0010));
+  EXPECT_TRUE(is_shared_by(0b1100, 0b1100));
+  EXPECT_FALSE(is_shared_by(0b0001, 0b0100));
+  EXPECT_FALSE(is_shared_by(0b1111, 0b1111));
 }
 
 TEST_F(CacheSize, TakesLastExistingLevel) {
