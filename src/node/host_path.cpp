@@ -40,15 +40,18 @@ std::uint64_t segment_bytes(const CollectiveCall& call, const NodeSegment& node)
                                    kMaxSliceBytes);
 }
 
-// Returns whether successive slices should use all parts of a segment in turn, so that the staging
-// buffer is overwritten as late as possible. A store to a line that is still in the cache of the
-// rank that has read it can take several times as long as a store to a line that has left that
-// cache. If ranks share cores, or if several ranks read the staged results of a reduction, a
+// Returns how many parts of a segment successive slices use in turn. With several parts, the
+// staging buffer is overwritten as late as possible: a store to a line that is still in the cache
+// of the rank that has read it can take several times as long as a store to a line that has left
+// that cache. If ranks share cores, or if several ranks read the staged results of a reduction, a
 // smaller area is as fast or faster.
-bool uses_whole_segments(const CollectiveCall& call, const NodeSegment& node) {
-  const bool shares_results = call.traits().reduces && receivers(call, node.size()) > 1 &&
-                              !call.traits().has_blocks_in_input;
-  return node.cores().exclusive && !shares_results;
+std::uint64_t parts_of_segment(const CollectiveCall& call, const HostSlices& slices,
+                               const NodeSegment& node) {
+  const CollectiveTraits& traits = call.traits();
+  const bool shares_results =
+      traits.reduces && !traits.has_blocks_in_input && receivers(call, node.size()) > 1;
+  const bool uses_all = node.cores().exclusive && !shares_results;
+  return uses_all ? HostSlices::kSegmentBytes / slices.staged_bytes() : 1;
 }
 
 }  // namespace
@@ -58,7 +61,8 @@ HostPath::HostPath(NodeSegment& node, StallMonitor& stalls, std::uint64_t cache_
     : HostCollective(node, stalls, cache_bytes, op,
                      HostSlices(op.staging->host_call(), node.size(),
                                 segment_bytes(op.staging->host_call(), node)),
-                     first) {}
+                     first),
+      parts_(parts_of_segment(call_, slices_, node)) {}
 
 // Fills the first slice before this rank knows whether all ranks use host memory. Otherwise the
 // ranks would have to wait for each other twice, and if they share cores, each wait costs a round
@@ -122,9 +126,7 @@ bool HostPath::can_fill_early() const {
 std::uint64_t HostPath::place_of(std::uint32_t slice) const {
   const std::uint32_t number = first_slice_ + slice;
   const std::uint64_t segment = number % HostSlices::kSegments * HostSlices::kSegmentBytes;
-  if (!uses_whole_segments(call_, node_)) return segment;
-  const std::uint64_t parts = HostSlices::kSegmentBytes / slices_.staged_bytes();
-  return segment + number / HostSlices::kSegments % parts * slices_.staged_bytes();
+  return segment + number / HostSlices::kSegments % parts_ * slices_.staged_bytes();
 }
 
 std::byte* HostPath::staged(int rank, std::uint32_t slice, std::uint64_t offset,

@@ -44,6 +44,8 @@ class HostPath : private HostCollective {
   // of `slice`.
   [[nodiscard]] std::byte* staged(int rank, std::uint32_t slice, std::uint64_t offset,
                                   std::uint64_t bytes) const;
+
+  const std::uint64_t parts_;  // of a segment, which successive slices use in turn
 };
 
 }  // namespace hccl::node

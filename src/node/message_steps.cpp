@@ -39,13 +39,6 @@ std::uint64_t least_read_bytes(NodeSegment& node) {
   return node.cores().exclusive ? kLongestInRing + 1 : 32 << 10;
 }
 
-// If each rank has a core, the message ring is reused as late as possible: a store to a line that
-// is still in the receiver's cache can take several times as long as one to a line that has left
-// that cache. If ranks share cores, a smaller part of the ring is more likely to be in their cache.
-StagingRing::Reuse reuse_of_ring(const NodeSegment& node) {
-  return node.cores().exclusive ? StagingRing::Reuse::late : StagingRing::Reuse::early;
-}
-
 }  // namespace
 
 MessageItem MessageSteps::make_item(const PointToPoint& call) const {
@@ -133,7 +126,7 @@ void MessageSteps::offer(MessageItem& item) {
 // ring wraps around before the later message, prefetches only the entry.
 void MessageSteps::prefetch_later_message(const MessageItem& item, std::uint64_t offset) const {
   constexpr std::uint64_t kDistance = 4;  // in messages
-  if (item.bytes >= kPrefetchLimit || !ring_.advances(reuse_of_ring(node_))) return;
+  if (item.bytes >= kPrefetchLimit || !ring_.advances()) return;
   const Message& entry = item.mailbox->message(item.call->number + kDistance);
   reduce::prefetch_for_stores(reinterpret_cast<const std::byte*>(&entry),
                               offsetof(Message, payload) + sizeof(StagedMessage));
@@ -241,8 +234,7 @@ void MessageSteps::stage(MessageItem& item) {
   message.serial = place.serial;
   const bool is_read =
       node_.cross_memory().is_readable_by(item.call->peer) && item.bytes >= least_read_bytes(node_);
-  if (!is_read && item.bytes <= kLongestInRing)
-    item.in_ring = ring_.reserve(item.bytes, reuse_of_ring(node_));
+  if (!is_read && item.bytes <= kLongestInRing) item.in_ring = ring_.reserve(item.bytes);
   if (item.in_ring) {
     message.content = Message::kStaged;
     message.offset = message_ring_offset(staged.staging, node_.rank()) + *item.in_ring;

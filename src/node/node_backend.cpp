@@ -28,7 +28,7 @@ class NodeBackend::NodeStream final : public BackendStream {
   }
 
   void number(PointToPoint& call) override {
-    if (!pending_) pending_ = std::make_shared<PendingMessages>();
+    if (!pending_) pending_ = std::make_shared<PendingMessages>(reuse_of_ring());
     backend_.engine_.mailboxes().number(call, lane_ ? lane_->ordinal() + 1 : 0);
   }
 
@@ -56,6 +56,15 @@ class NodeBackend::NodeStream final : public BackendStream {
   }
 
  private:
+  // If each rank has a core, the message ring is reused as late as possible: a store to a line that
+  // is still in the receiver's cache can take several times as long as one to a line that has left
+  // that cache. If ranks share cores, a smaller part of the ring is more likely to be in their
+  // cache.
+  [[nodiscard]] StagingRing::Reuse reuse_of_ring() const {
+    return backend_.segment_->cores().exclusive ? StagingRing::Reuse::late
+                                                : StagingRing::Reuse::early;
+  }
+
   NodeBackend& backend_;
   std::unique_ptr<Lane> lane_;                // null before the first collective
   std::shared_ptr<PendingMessages> pending_;  // null before the first message

@@ -44,6 +44,10 @@ class PendingMessages {
  public:
   static constexpr std::size_t kMaxAhead = 32;  // items
 
+  // `reuse`: how the stream's message ring is reused.
+  explicit PendingMessages(StagingRing::Reuse reuse = StagingRing::Reuse::early)
+      : staging_ring_(kMessageRingBytes, reuse) {}
+
   // Starts or resumes the current group, which has `calls` calls. Pointers to its items, and to
   // items added after them, stay valid until close(). Returns false if the group has not been added
   // yet: the caller must then push_back() its calls.
@@ -121,7 +125,7 @@ class PendingMessages {
   std::size_t next_send_ = 0, next_receive_ = 0, cannot_block_end_ = 0;
   std::size_t groups_ahead_ = 0;
   bool is_open_ = false;
-  StagingRing staging_ring_{kMessageRingBytes};
+  StagingRing staging_ring_;
   AddressRange sources_, destinations_;  // hulls of the items' ranges; rule out most conflicts
 };
 

@@ -5,12 +5,12 @@
 
 namespace hccl::node {
 
-std::optional<std::uint64_t> StagingRing::reserve(std::uint64_t bytes, Reuse reuse) {
+std::optional<std::uint64_t> StagingRing::reserve(std::uint64_t bytes) {
   const std::uint64_t needed = size_of(bytes);
   std::uint64_t begin = end_;
   std::uint64_t end = bytes_;  // of the free space at `begin`
   if (reservations_.empty()) {
-    if (reuse == Reuse::early || needed > bytes_ - begin) begin = 0;
+    if (reuse_ == Reuse::early || needed > bytes_ - begin) begin = 0;
   } else {
     const std::uint64_t oldest = reservations_.front().begin;
     if (begin <= oldest) {  // the reservations have wrapped around

@@ -19,7 +19,7 @@ class StagingRing {
   // space is reused as late as possible. early: at the front.
   enum class Reuse : std::uint8_t { late, early };
 
-  explicit StagingRing(std::uint64_t bytes) : bytes_(bytes) {}
+  StagingRing(std::uint64_t bytes, Reuse reuse) : bytes_(bytes), reuse_(reuse) {}
 
   // Returns how much space a reservation of `bytes` bytes takes up.
   [[nodiscard]] static constexpr std::uint64_t size_of(std::uint64_t bytes) {
@@ -27,14 +27,12 @@ class StagingRing {
   }
   // Returns the offset of `bytes` contiguous bytes, which is a multiple of kAlignment. Returns
   // nothing if there is no room. `bytes` must not be 0.
-  [[nodiscard]] std::optional<std::uint64_t> reserve(std::uint64_t bytes, Reuse reuse);
+  [[nodiscard]] std::optional<std::uint64_t> reserve(std::uint64_t bytes);
   // Frees the reservation at `offset`, which reserve() has returned.
   void free(std::uint64_t offset);
   // Returns whether the next reservation will probably follow the last one. If space is reused
   // early, the only reservation may be freed first, and the next one then begins at offset 0.
-  [[nodiscard]] bool advances(Reuse reuse) const {
-    return reuse == Reuse::late || reservations_.size() > 1;
-  }
+  [[nodiscard]] bool advances() const { return reuse_ == Reuse::late || reservations_.size() > 1; }
   void clear() { reservations_.clear(); }
 
  private:
@@ -47,6 +45,7 @@ class StagingRing {
   };
 
   const std::uint64_t bytes_;
+  const Reuse reuse_;
   std::uint64_t end_ = 0;                 // of the last reservation
   std::deque<Reservation> reservations_;  // oldest first
 };

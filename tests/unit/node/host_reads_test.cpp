@@ -118,9 +118,9 @@ TEST(HostReads, AllRanksTakeTheSamePath) {
   check_moved_data(ranks, 100'001);
 }
 
-// If each rank has a core, slices of HostPath use all parts of the staging buffer in turn, and
-// slices of different sizes follow each other.
-TEST(HostReads, WithoutThemSlicesOfManySizesShareTheStagingBuffer) {
+// Without direct reads, data is moved by HostPath. If each rank has a core, its slices use all
+// parts of the staging buffer in turn, and slices of different sizes follow each other.
+TEST(HostPath, SlicesOfManySizesShareTheStagingBuffer) {
   for (const int size : {2, 3, 8}) {
     EngineRanks ranks(size, 0, {}, CoreCount{8, true}, kNoCrossMemory);
     for (const std::size_t block : {1'025u, 20'000u, 2'048u, 40'001u, 8'191u, 1'026u})

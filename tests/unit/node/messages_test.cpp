@@ -130,8 +130,8 @@ class MessageStepsTest : public testing::Test {
   EngineRanks ranks_;
   Mailboxes sender_boxes_{ranks_.segment(0)};
   Mailboxes receiver_boxes_{ranks_.segment(1)};
-  StagingRing ring_{kMessageRingBytes};
-  StagingRing unused_ring_{kMessageRingBytes};
+  StagingRing ring_{kMessageRingBytes, StagingRing::Reuse::late};
+  StagingRing unused_ring_{kMessageRingBytes, StagingRing::Reuse::late};
   MessageSteps sender_{ranks_.segment(0), sender_boxes_, ranks_.arena(0).allocate(kStagingBytes),
                        ring_, 256 << 10};
   MessageSteps receiver_{ranks_.segment(1), receiver_boxes_, 0, unused_ring_, 256 << 10};
@@ -201,7 +201,8 @@ TEST_F(MessageStepsTest, CopyLongMessagesFromTheSendersProcess) {
   EXPECT_TRUE(same_bits(result, values));
 }
 
-// Even if only one message is in the ring at any time, successive messages use the whole ring.
+// Even if only one message is in the ring at any time, successive messages use the whole ring if it
+// is reused late.
 TEST_F(RarelyReadMessagesTest, UseTheWholeRing) {
   constexpr std::size_t kCount = 60'000;
   std::vector<float> values = random_values(kCount, 3);

@@ -17,64 +17,66 @@ namespace {
 using Reuse = StagingRing::Reuse;
 
 TEST(StagingRing, ReservesSpaceFrontToBack) {
-  StagingRing ring(256);
-  EXPECT_EQ(ring.reserve(1, Reuse::early), 0);
-  EXPECT_EQ(ring.reserve(65, Reuse::early), 64) << "reservations begin at multiples of 64 bytes";
-  EXPECT_EQ(ring.reserve(64, Reuse::early), 192);
-  EXPECT_EQ(ring.reserve(1, Reuse::early), std::nullopt) << "the ring is full";
+  StagingRing ring(256, Reuse::early);
+  EXPECT_EQ(ring.reserve(1), 0);
+  EXPECT_EQ(ring.reserve(65), 64) << "reservations begin at multiples of 64 bytes";
+  EXPECT_EQ(ring.reserve(64), 192);
+  EXPECT_EQ(ring.reserve(1), std::nullopt) << "the ring is full";
 }
 
 TEST(StagingRing, RefusesMoreThanTheRingHolds) {
-  StagingRing ring(256);
-  EXPECT_EQ(ring.reserve(257, Reuse::early), std::nullopt);
-  EXPECT_EQ(ring.reserve(256, Reuse::early), 0);
+  StagingRing ring(256, Reuse::early);
+  EXPECT_EQ(ring.reserve(257), std::nullopt);
+  EXPECT_EQ(ring.reserve(256), 0);
 }
 
 TEST(StagingRing, WrapsAroundOnlyToFreeSpace) {
-  StagingRing ring(256);
-  ASSERT_EQ(ring.reserve(64, Reuse::early), 0);
-  ASSERT_EQ(ring.reserve(64, Reuse::early), 64);
-  ASSERT_EQ(ring.reserve(64, Reuse::early), 128);
+  StagingRing ring(256, Reuse::early);
+  ASSERT_EQ(ring.reserve(64), 0);
+  ASSERT_EQ(ring.reserve(64), 64);
+  ASSERT_EQ(ring.reserve(64), 128);
   ring.free(0);
-  EXPECT_EQ(ring.reserve(128, Reuse::early), std::nullopt)
-      << "neither 64 bytes at the end nor at the beginning";
-  EXPECT_EQ(ring.reserve(64, Reuse::early), 192);
-  EXPECT_EQ(ring.reserve(64, Reuse::early), 0);
-  EXPECT_EQ(ring.reserve(64, Reuse::early), std::nullopt);
+  EXPECT_EQ(ring.reserve(128), std::nullopt) << "neither 64 bytes at the end nor at the beginning";
+  EXPECT_EQ(ring.reserve(64), 192);
+  EXPECT_EQ(ring.reserve(64), 0);
+  EXPECT_EQ(ring.reserve(64), std::nullopt);
 }
 
 TEST(StagingRing, KeepsSpaceUntilEarlierReservationsAreFree) {
-  StagingRing ring(192);
-  ASSERT_EQ(ring.reserve(64, Reuse::early), 0);
-  ASSERT_EQ(ring.reserve(64, Reuse::early), 64);
-  ASSERT_EQ(ring.reserve(64, Reuse::early), 128);
+  StagingRing ring(192, Reuse::early);
+  ASSERT_EQ(ring.reserve(64), 0);
+  ASSERT_EQ(ring.reserve(64), 64);
+  ASSERT_EQ(ring.reserve(64), 128);
   ring.free(64);
-  EXPECT_EQ(ring.reserve(64, Reuse::early), std::nullopt);
+  EXPECT_EQ(ring.reserve(64), std::nullopt);
   ring.free(0);
-  EXPECT_EQ(ring.reserve(128, Reuse::early), 0);
+  EXPECT_EQ(ring.reserve(128), 0);
 }
 
-TEST(StagingRing, IsReusedEarlyOrLate) {
-  StagingRing ring(192);
-  ASSERT_EQ(ring.reserve(64, Reuse::late), 0);
-  EXPECT_TRUE(ring.advances(Reuse::late));
-  EXPECT_FALSE(ring.advances(Reuse::early));
+TEST(StagingRing, BeginsAtTheFrontIfEmptyAndReusedEarly) {
+  StagingRing ring(192, Reuse::early);
+  ASSERT_EQ(ring.reserve(64), 0);
+  EXPECT_FALSE(ring.advances());
   ring.free(0);
-  EXPECT_EQ(ring.reserve(64, Reuse::late), 64) << "the ring is empty, but continues";
+  EXPECT_EQ(ring.reserve(64), 0);
+}
+
+TEST(StagingRing, ContinuesIfEmptyAndReusedLate) {
+  StagingRing ring(192, Reuse::late);
+  ASSERT_EQ(ring.reserve(64), 0);
+  EXPECT_TRUE(ring.advances());
+  ring.free(0);
+  EXPECT_EQ(ring.reserve(128), 64);
   ring.free(64);
-  EXPECT_EQ(ring.reserve(64, Reuse::early), 0);
+  EXPECT_EQ(ring.reserve(64), 0) << "no space is left at the end";
   ring.free(0);
-  EXPECT_EQ(ring.reserve(128, Reuse::late), 64);
-  ring.free(64);
-  EXPECT_EQ(ring.reserve(64, Reuse::late), 0) << "no space is left at the end";
-  ring.free(0);
-  EXPECT_EQ(ring.reserve(192, Reuse::late), 0);
+  EXPECT_EQ(ring.reserve(192), 0);
 }
 
 // Reservations of random sizes, freed in random order, must never overlap.
 void check_random_reservations(Reuse reuse) {
   constexpr std::uint64_t kBytes = 4096;
-  StagingRing ring(kBytes);
+  StagingRing ring(kBytes, reuse);
   std::mt19937 random(7);
   struct Range {
     std::uint64_t begin, end;
@@ -83,7 +85,7 @@ void check_random_reservations(Reuse reuse) {
   std::size_t reserved = 0;
   for (int round = 0; round < 20'000; ++round) {
     const std::uint64_t bytes = 1 + random() % 1500;
-    if (const auto begin = ring.reserve(bytes, reuse)) {
+    if (const auto begin = ring.reserve(bytes)) {
       ++reserved;
       EXPECT_LE(*begin + bytes, kBytes);
       for (const Range& other : used)
