@@ -178,6 +178,7 @@ class Field:
     """All sides for one number of ranks. A context manager that ends all drivers on exit."""
 
     least_floor_size = 32768  # minimum size in bytes at which the floor is shown
+    nodes = 1  # the number of nodes if each has several ranks, else 1
 
     def __init__(self, binaries, ranks):
         self.binaries = binaries

@@ -36,10 +36,11 @@ def choose(sides, collective, size, seconds, most=MAX_CANDIDATES, **options):
 class Cell:
     """The samples of all sides for one size, in nanoseconds per call. A side has one sample for each round."""
 
-    def __init__(self, collective, size, ranks):
+    def __init__(self, collective, size, ranks, nodes=1):
         self.collective = collective
         self.size = size
         self.ranks = ranks
+        self.nodes = nodes
         self.iterations = 0
         self.ours = []
         self.default = []
@@ -75,14 +76,14 @@ class Cell:
         return statistics.median(a / b for a, b in zip(self.ours, samples))
 
     def as_json(self):
-        return {"collective": self.collective, "ranks": self.ranks, "bytes": self.size,
+        return {"collective": self.collective, "ranks": self.ranks, "nodes": self.nodes, "bytes": self.size,
                 "iterations": self.iterations, "ours_ns": self.ours, "mpi_default_ns": self.default,
                 "mpi_default_setting": self.default_label, "peers_ns": self.peers, "gloo_ns": self.gloo, "best": self.best[0], "floor_ns": self.floors, "floor_best": self.floor[0],
                 "ours_undisturbed_ns": self.quiet, "hccl_perf_ns": self.perf}
 
     @classmethod
     def from_json(cls, row):
-        cell = cls(row["collective"], row["bytes"], row["ranks"])
+        cell = cls(row["collective"], row["bytes"], row["ranks"], row["nodes"])
         cell.iterations, cell.ours, cell.default = row["iterations"], row["ours_ns"], row["mpi_default_ns"]
         cell.peers, cell.gloo, cell.floors = row["peers_ns"], row.get("gloo_ns", {}), row["floor_ns"]
         cell.quiet, cell.perf = row["ours_undisturbed_ns"], row["hccl_perf_ns"]
@@ -104,7 +105,7 @@ class Race:
     """Chooses the settings and the number of iterations for one cell, then adds one sample of every side per round."""
 
     def __init__(self, field, collective, size, seconds, with_default=True, latency=False, in_place=False, floors=None):
-        self.cell = Cell(collective, size, field.ranks)
+        self.cell = Cell(collective, size, field.ranks, field.nodes)
         self.in_place = in_place
         self.latency = latency
         self.seconds = seconds

@@ -15,7 +15,7 @@ TITLES = {
     "busy": "{collective}, {ranks} ranks, alongside a busy loop pinned to one core",
     "latency": "{collective}, {ranks} ranks: synchronising after each call, compared with blocking calls",
     "nodes": "{collective}, {ranks} nodes with one rank each: calls queued back to back",
-    "two_level": "{collective}, {ranks} ranks on two nodes: calls queued back to back",
+    "two_level": "{collective}, {ranks} ranks on {nodes} nodes: calls queued back to back",
     "nodes latency":
         "{collective}, {ranks} nodes with one rank each: synchronising after each call, compared with blocking calls",
 }
@@ -122,7 +122,8 @@ def show_summary(sections, cores):
             for what, ratio, must, _, verdict in judge(section, cell):
                 counts[verdict] += 1
                 if verdict == "MISSED":
-                    missed.append(f"- {cell.collective}, {cell.ranks} ranks, {show_size(cell.size)}, {section}: "
+                    ranks = f"{cell.ranks} ranks" + (f" on {cell.nodes} nodes" if cell.nodes > 1 else "")
+                    missed.append(f"- {cell.collective}, {ranks}, {show_size(cell.size)}, {section}: "
                                   f"{ratio:.2f} times {name_of(section, what)}, must be at most {must:g}")
     total = sum(counts.values())
     lines = [f"Goals: {total} judged; {counts['aim']} reached the aim, {counts['reached']} only the bound, "
@@ -134,7 +135,7 @@ def show_summary(sections, cores):
 
 def show_section(section, cells):
     first = cells[0]
-    title = TITLES[section].format(collective=first.collective, ranks=first.ranks)
+    title = TITLES[section].format(collective=first.collective, ranks=first.ranks, nodes=first.nodes)
     return f"### {title}\n\n{table_of(section, cells)}"
 
 
