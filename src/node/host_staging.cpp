@@ -53,15 +53,7 @@ HostStaging::HostStaging(device::Arena& arena, device::DeviceAddress buffer,
       drains_(receives_host_memory(call, rank, ranks)),
       stages_recv_(drains_ || (stages_send_ && call.send == call.recv)),
       staged_(call) {
-  if (stages_send_) {
-    staged_.send = buffer;
-    send_check_ =
-        device::recheck_host_buffer(call.send, send_bytes(call, ranks), device::HostAccess::read);
-  }
-  if (drains_) {
-    recv_check_ =
-        device::recheck_host_buffer(call.recv, recv_bytes(call, ranks), device::HostAccess::write);
-  }
+  if (stages_send_) staged_.send = buffer;
   // An in-place call stays in place: one half of the staging buffer serves both directions.
   const bool in_place = stages_send_ && call.send == call.recv;
   if (stages_recv_) staged_.recv = in_place ? buffer : buffer + kStagingHalfBytes;
@@ -69,6 +61,10 @@ HostStaging::HostStaging(device::Arena& arena, device::DeviceAddress buffer,
 
 void HostStaging::fill(const Slice& slice) {
   if (!stages_send_) return;
+  if (send_check_ == device::HostCheck::by_copy) {
+    send_check_ = device::recheck_host_buffer(call_.send, send_bytes(call_, ranks_),
+                                              device::HostAccess::read);
+  }
   for (int chunk = 0; chunk < send_chunks(call_, ranks_); ++chunk) {
     const std::uint64_t from = call_.send + slicing_.buffer_bytes(false, chunk) + slice.first_byte;
     const device::DeviceAddress to = staged_.send + slicing_.buffer_bytes(true, chunk);
@@ -80,6 +76,10 @@ void HostStaging::fill(const Slice& slice) {
 
 void HostStaging::drain(const Slice& slice) {
   if (!drains_) return;
+  if (recv_check_ == device::HostCheck::by_copy) {
+    recv_check_ = device::recheck_host_buffer(call_.recv, recv_bytes(call_, ranks_),
+                                              device::HostAccess::write);
+  }
   for (int chunk = 0; chunk < recv_chunks(call_, ranks_); ++chunk) {
     const std::uint64_t to = call_.recv + slicing_.buffer_bytes(false, chunk) + slice.first_byte;
     const device::DeviceAddress from = staged_.recv + slicing_.buffer_bytes(true, chunk);

@@ -53,6 +53,7 @@ class HostStaging {
   const bool stages_send_;
   const bool drains_;       // whether this rank's result goes to host memory
   const bool stages_recv_;  // drains_, or the staged send buffer is also the receive buffer
+  // Calls that run on the host path never copy, so the first copy checks the buffer.
   device::HostCheck send_check_ = device::HostCheck::by_copy;
   device::HostCheck recv_check_ = device::HostCheck::by_copy;
   CollectiveCall staged_;
