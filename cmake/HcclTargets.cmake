@@ -25,6 +25,7 @@ if(HCCL_CCACHE)
 endif()
 find_package(Threads REQUIRED)
 find_package(hwy REQUIRED)
+find_package(OpenSSL 3.0 REQUIRED)
 
 # Warning options for all targets. Warnings are errors only if the preset sets CMAKE_COMPILE_WARNING_AS_ERROR.
 add_library(hccl_warnings INTERFACE)

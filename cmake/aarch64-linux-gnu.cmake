@@ -13,9 +13,9 @@ set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
-# Adds the headers of Asio and libibverbs, which find_package() does not find, and of Highway, whose Debian package gives no
-# include path.
-include_directories(SYSTEM ${hccl_aarch64_packages}/usr/include)
+# Adds the headers of Asio and libibverbs, which find_package() does not find, of Highway, whose Debian package gives no include
+# path, and of OpenSSL, whose headers for this processor have a folder of their own.
+include_directories(SYSTEM ${hccl_aarch64_packages}/usr/include ${hccl_aarch64_packages}/usr/include/aarch64-linux-gnu)
 # Uses flags instead of link_directories(), because CMake drops folders that it expects the compiler to search by default.
 set(hccl_aarch64_link_flags "-L${hccl_aarch64_packages}/usr/lib/aarch64-linux-gnu")
 set(CMAKE_EXE_LINKER_FLAGS_INIT ${hccl_aarch64_link_flags})

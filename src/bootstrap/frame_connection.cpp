@@ -7,6 +7,7 @@
 #include "base/passed_descriptors.h"
 #include "base/retry.h"
 #include "base/text.h"
+#include "crypto/tls_session.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -34,12 +35,14 @@ FrameConnection::FrameConnection(EventLoop& loop, Detached connection, const Lim
       limits_(limits),
       ends_(connection.ends),
       wait_(loop),
-      seal_(connection.seal),
+      tls_(std::move(connection.tls)),
       received_(std::move(connection.received)),
-      has_heard_(!received_.empty()),
-      has_opened_(seal_.has_value()) {
-  if (socket_.valid() && wait_.watch(socket_.get()) != 0)
+      has_heard_(!received_.empty() || !connection.encrypted.empty()) {
+  if (socket_.valid() && wait_.watch(socket_.get()) != 0) {
     end("has a socket that epoll cannot watch");
+  } else if (tls_) {
+    decrypt(connection.encrypted);
+  }
 }
 
 FrameConnection::~FrameConnection() { close(); }
@@ -67,11 +70,22 @@ void FrameConnection::on_readable() {
 }
 
 void FrameConnection::read_some() {
-  const std::size_t before = received_.size();
+  if (!tls_) {
+    static_cast<void>(read_socket(received_));
+    return;
+  }
+  Bytes encrypted;
+  if (read_socket(encrypted) > 0) decrypt(encrypted);
+}
+
+// Appends what the socket has received to `destination`. Returns the number of bytes, or 0 if there
+// are none or the connection has ended.
+std::ptrdiff_t FrameConnection::read_socket(Bytes& destination) {
+  const std::size_t before = destination.size();
   const std::size_t most = std::min(kMostReadAtOnce, kFrameHeaderSize + limits_.payload);
-  received_.resize(before + most);
+  destination.resize(before + most);
   DescriptorBuffer<kKernelMost> control;
-  iovec part{received_.data() + before, most};
+  iovec part{destination.data() + before, most};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
@@ -79,28 +93,65 @@ void FrameConnection::read_some() {
     message.msg_control = control.bytes.data();
     message.msg_controllen = control.bytes.size();
   }
-  ssize_t count = 0;
-  do {
-    count = recvmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  } while (count < 0 && errno == EINTR);
+  const ssize_t count =
+      retried([&] { return recvmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC); });
   const int error = errno;
-  received_.resize(before + (count > 0 ? static_cast<std::size_t>(count) : 0));
-  if (count < 0 && error == EAGAIN) return;
-  if (count < 0 && error != ECONNRESET)
-    return end(text("cannot be reached: ", system_error_text(error)));
-  if (count <= 0)
-    return end(before == 0 ? "closed the connection"
-                           : "closed the connection in the middle of a frame");
-  has_heard_ = true;
-  if (limits_.descriptors == 0) return;
-  if (!take_descriptors(message, received_descriptors_)) {
-    return end("sent more descriptors than this process may open (raise ulimit -n)");
+  destination.resize(before + (count > 0 ? static_cast<std::size_t>(count) : 0));
+  if (count <= 0) {
+    if (count == 0 || error == ECONNRESET) {
+      end(received_.empty() ? "closed the connection"
+                            : "closed the connection in the middle of a frame");
+    } else if (error != EAGAIN) {
+      end(text("cannot be reached: ", system_error_text(error)));
+    }
+    return 0;
   }
-  if (received_descriptors_.size() > limits_.descriptors) break_rules("sent too many descriptors");
+  has_heard_ = true;
+  if (limits_.descriptors == 0) return count;
+  if (!take_descriptors(message, received_descriptors_)) {
+    end("sent more descriptors than this process may open (raise ulimit -n)");
+  } else if (received_descriptors_.size() > limits_.descriptors) {
+    break_rules("sent too many descriptors");
+  }
+  return count;
 }
 
+// Decrypts the bytes, and sends what the TLS session answers, such as its part of the handshake.
+void FrameConnection::decrypt(std::span<const std::byte> encrypted) {
+  using crypto::TlsState;
+  tls_->receive(encrypted, received_);
+  queue(tls_->take_output(), {});
+  switch (tls_->state()) {
+    case TlsState::handshake:
+    case TlsState::established:
+      return;
+    case TlsState::closed:
+      return end("closed the connection");
+    case TlsState::not_tls:
+      return break_rules(kNotTls);
+    case TlsState::other_key:
+      return break_rules("does not know the secret");
+    case TlsState::failed:
+      return break_rules(text("broke the TLS protocol: ", tls_->why()));
+    case TlsState::altered:
+      // Keeps the frames that have arrived before, which may contain the cause.
+      broke_rules_ = true;
+      return end("sent a record whose authentication code is wrong");
+  }
+}
+
+bool FrameConnection::is_established() const {
+  return !tls_ || tls_->state() == crypto::TlsState::established;
+}
+
+bool FrameConnection::lacks_key() const {
+  return tls_ && tls_->state() == crypto::TlsState::other_key;
+}
+
+bool FrameConnection::forged() const { return tls_ && tls_->state() == crypto::TlsState::altered; }
+
 std::optional<Frame> FrameConnection::take_frame() {
-  if (forged_ || broke_rules_ || received_.size() < kFrameHeaderSize) return std::nullopt;
+  if (received_.size() < kFrameHeaderSize) return std::nullopt;
   const std::span<const std::byte> bytes(received_);
   const auto header = parse_header(bytes.first<kFrameHeaderSize>(), limits_.payload);
   if (!header || (limits_.descriptors == 0 && header->descriptors != 0)) {
@@ -122,15 +173,6 @@ std::optional<Frame> FrameConnection::take_frame() {
     received_descriptors_.pop_front();
   }
   received_.erase(received_.begin(), received_.begin() + static_cast<std::ptrdiff_t>(size));
-  const bool may_lack_code = frame.type == FrameType::refusal && !has_opened_;
-  if (seal_ && !may_lack_code) {
-    has_opened_ = seal_->open(frame);
-    if (!has_opened_) {
-      forged_ = true;
-      break_rules("sent a frame whose authentication code is wrong");
-      return std::nullopt;
-    }
-  }
   return frame;
 }
 
@@ -148,28 +190,20 @@ void FrameConnection::end(const std::string& why) {
 
 void FrameConnection::send(FrameType type, std::span<const std::byte> payload,
                            const std::vector<int>& descriptors) {
-  queue(seal_ ? encode_frame(type, payload, descriptors.size(),
-                             seal_->next_code(type, sha256(payload)))
-              : encode_frame(type, payload, descriptors.size()),
-        descriptors);
-}
-
-void FrameConnection::send(FrameType type, std::span<const std::byte> payload,
-                           const Digest& digest) {
-  if (!seal_) return send_openly(type, payload);
-  queue(encode_frame(type, payload, 0, seal_->next_code(type, digest)), {});
-}
-
-void FrameConnection::send_openly(FrameType type, std::span<const std::byte> payload) {
-  queue(encode_frame(type, payload), {});
+  Bytes frame = encode_frame(type, payload, descriptors.size());
+  if (tls_) {
+    tls_->send(frame);
+    frame = tls_->take_output();
+  }
+  queue(std::move(frame), descriptors);
 }
 
 // Immediately sends as many bytes as the socket accepts: once other ranks have received the same
 // frame, they may end the whole job, and the bytes still in the queue would be lost.
-void FrameConnection::queue(Bytes frame, const std::vector<int>& descriptors) {
-  if (!socket_.valid() || self_) return;
-  unsent_bytes_ += frame.size();
-  unsent_.push_back({std::move(frame), 0, descriptors});
+void FrameConnection::queue(Bytes bytes, const std::vector<int>& descriptors) {
+  if (bytes.empty() || !socket_.valid() || self_) return;
+  unsent_bytes_ += bytes.size();
+  unsent_.push_back({std::move(bytes), 0, descriptors});
   if (unsent_bytes_ > limits_.unsent) {
     end("has stopped reading its connection");
     unsent_.clear();
@@ -272,7 +306,7 @@ void FrameConnection::close() {
 
 FrameConnection::Detached FrameConnection::detach() {
   wait_.close();
-  return {std::move(socket_), std::move(received_), seal_, ends_};
+  return {std::move(socket_), ends_, std::move(tls_), {}, std::move(received_)};
 }
 
 }  // namespace hccl::bootstrap

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exchanges frames over a connected socket, driven by an event loop. Used by root servers, joining
-// ranks, node exchanges and control links.
+// ranks, node exchanges and control links. TCP connections are encrypted by TLS; unix sockets are
+// not, because the kernel says which user owns the other end.
 #pragma once
 
 #include "base/address.h"
 #include "base/file_descriptor.h"
 #include "bootstrap/event_loop.h"
-#include "bootstrap/frame_seal.h"
 #include "bootstrap/wire.h"
 
 #include <cstddef>
@@ -17,6 +17,10 @@
 #include <span>
 #include <string>
 #include <vector>
+
+namespace hccl::crypto {
+class TlsSession;
+}
 
 namespace hccl::bootstrap {
 
@@ -40,17 +44,22 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
     std::size_t descriptors = 0;                 // received, but not yet returned with a frame
     std::size_t unsent = std::size_t{64} << 20;  // bytes queued to send
   };
+  // The reason to end a connection whose first bytes are not TLS.
+  static constexpr const char* kNotTls =
+      "sent bytes that are not an hccl hello message; if it is a rank, install the same version of "
+      "hccl on its host";
+
   struct Ends {
     Address own;
     Address peer;
   };
-  // A connection that is not attached to a loop. `seal` may be set only after the connection has
-  // received a frame with a valid code.
+  // A connection that is not attached to a loop.
   struct Detached {
     FileDescriptor socket;
-    Bytes received;
-    std::optional<FrameSeal> seal;
     Ends ends{};
+    std::shared_ptr<crypto::TlsSession> tls{};  // null if the connection is not encrypted
+    Bytes encrypted{};  // bytes that have arrived, and that `tls` has not taken yet
+    Bytes received{};   // frames that have arrived, after decryption
   };
 
   FrameConnection(EventLoop& loop, Detached connection, const Limits& limits);
@@ -61,27 +70,20 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   // Sets the object that is notified of activity. If there is none, call receive() and ended()
   // after each EventLoop::run_one().
   void set_owner(Owner* owner) { owner_ = owner; }
-  // Sends an authentication code with every later frame, and requires a valid code on every frame
-  // received. A refusal may lack a code if no valid frame has arrived before it, because the two
-  // ends may have different keys.
-  void authenticate(const FrameSeal& seal) { seal_ = seal; }
-
   // Returns the next frame if it has arrived completely. Otherwise returns nothing, and continues
   // to read on the loop.
   [[nodiscard]] std::optional<Frame> receive();
-  // Returns the bytes that have arrived but have not been returned by receive().
-  [[nodiscard]] std::span<const std::byte> unread() const { return received_; }
+  // Returns whether any byte has arrived.
   [[nodiscard]] bool has_heard() const { return has_heard_; }
+  // Returns whether both ends have proved that they know the key, or the connection is not
+  // encrypted.
+  [[nodiscard]] bool is_established() const;
 
-  // Queues the frame and sends as many bytes as the socket accepts. The descriptors must stay open
+  // Queues the frame and sends as many bytes as the socket accepts. Before is_established(), keeps
+  // the frame until then. Only unencrypted connections can send descriptors, which must stay open
   // until has_unsent() returns false.
   void send(FrameType type, std::span<const std::byte> payload,
             const std::vector<int>& descriptors = {});
-  // Sends a frame without descriptors. `digest`: the payload's SHA-256 digest, which the caller
-  // computes only once for many ranks.
-  void send(FrameType type, std::span<const std::byte> payload, const Digest& digest);
-  // Sends a frame without an authentication code, even after authenticate().
-  void send_openly(FrameType type, std::span<const std::byte> payload);
   // Retries a send that failed because the kernel was short of memory or had too many descriptors
   // in flight. Blocks for up to 63 ms: call it only if the process might exit before the event loop
   // could retry.
@@ -94,12 +96,12 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   [[nodiscard]] bool ended() const { return ended_; }
   // Returns the reason for the end, as a predicate with the peer as its subject.
   [[nodiscard]] const std::string& why() const { return why_; }
-  // Returns whether the peer violated the protocol or sent a frame with a wrong authentication
-  // code.
+  // Returns whether the peer violated the protocol, does not know the key, or forged() is true.
   [[nodiscard]] bool broke_rules() const { return broke_rules_; }
-  // Returns whether a frame had a wrong authentication code or none: the peer does not know the
-  // key, or someone on the path has changed the frame. The connection can still send.
-  [[nodiscard]] bool forged() const { return forged_; }
+  // Returns whether the peer does not know the key.
+  [[nodiscard]] bool lacks_key() const;
+  // Returns whether bytes were changed, repeated, reordered or dropped on the path.
+  [[nodiscard]] bool forged() const;
 
   // Enables keep-alives, which detect within ten seconds that the peer's host can no longer be
   // reached. A host answers keep-alives even if the peer's process is stopped.
@@ -127,7 +129,9 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   [[nodiscard]] std::optional<Frame> take_frame();
   void on_readable();
   void read_some();
-  void queue(Bytes frame, const std::vector<int>& descriptors);
+  [[nodiscard]] std::ptrdiff_t read_socket(Bytes& destination);
+  void decrypt(std::span<const std::byte> encrypted);
+  void queue(Bytes bytes, const std::vector<int>& descriptors);
   void write_some();
   [[nodiscard]] long send_front();
   void break_rules(const std::string& why);
@@ -141,7 +145,7 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   std::optional<LoopTimer> retry_;  // repeats a write that a shortage in the kernel prevented
   std::optional<LoopTimer> patience_;
   Owner* owner_ = nullptr;
-  std::optional<FrameSeal> seal_;
+  std::shared_ptr<crypto::TlsSession> tls_;
   Bytes received_;
   std::deque<FileDescriptor> received_descriptors_;
   std::deque<Unsent> unsent_;
@@ -153,10 +157,8 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   bool writing_ = false;
   bool stalled_ = false;
   bool has_heard_ = false;
-  bool has_opened_ = false;  // a frame with the right code has been received
   bool ended_ = false;
   bool broke_rules_ = false;
-  bool forged_ = false;
 };
 
 }  // namespace hccl::bootstrap

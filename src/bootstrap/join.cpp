@@ -60,7 +60,7 @@ RankTable table_of_one(Contribution mine) {
 
 RankTable rendezvous(const UniqueId& id, const Hello& hello, FileDescriptor listener,
                      Contribution mine, const MakeControl& make_control, Deadline deadline) {
-  RendezvousClient client(id, proof_key(id), hello, deadline);
+  RendezvousClient client(id, join_key(id), hello, deadline);
   const bool may_serve = id.kind == UniqueId::Kind::fixed_address && hello.rank == 0;
   try {
     client.join([&]() -> std::string {
@@ -93,7 +93,10 @@ RankTable join(const hcclUniqueId& id, int size, int rank, Contribution mine,
     ServerRegistry::instance().note_joined(decoded);
     return table_of_one(std::move(mine));
   }
-  Hello hello{rank, size, ProcessIdentity::mine(), random_secret()};
+  const Hello hello{.rank = rank,
+                    .size = size,
+                    .process = ProcessIdentity::mine(),
+                    .node_socket = random_secret()};
   FileDescriptor listener = listen_on_node(hello.node_socket);
   try {
     RankTable table =

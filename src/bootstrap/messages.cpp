@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parses opening messages, the first messages of connections. If the peer has a different protocol
-// version, reads only the version, because the other fields may differ too.
+// Parses hellos, the first messages of ranks. If the rank has a different protocol version, reads
+// only the version, because the other fields may differ too.
 #include "bootstrap/messages.h"
 
 namespace hccl::bootstrap {
 
 template <>
-std::optional<Opening> parse(std::span<const std::byte> bytes) {
+std::optional<Hello> parse(std::span<const std::byte> bytes) {
   WireReader start(bytes);
-  Opening message;
+  Hello message;
   message.version = start.u32();
   if (start.ok() && message.version != kProtocolVersion) return message;
   FieldReader reader(bytes);

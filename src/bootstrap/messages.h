@@ -26,26 +26,22 @@
 
 namespace hccl::bootstrap {
 
-inline constexpr std::uint32_t kProtocolVersion = 3;
+inline constexpr std::uint32_t kProtocolVersion = 4;
 inline constexpr std::size_t kMostBlob = std::size_t{1} << 20;
 
 using SocketName = Secret;  // 128 random bits that name an abstract unix socket
 
-// The first message of each end: the rank's opening and the server's greeting. `here` and `there`
-// are the two ends' addresses as the sender's kernel reports them. If a device on the path
-// translates addresses, the reports of the two ends differ.
-struct Opening {
-  std::uint32_t version = kProtocolVersion;
-  Secret nonce{};
-  Address here;
-  Address there;
-};
-
+// The first message of a rank. `here` and `there` are the addresses of the rank's and the server's
+// end of the connection as the rank's kernel reports them. They differ from what the server's
+// kernel reports if a device on the path translates addresses.
 struct Hello {
+  std::uint32_t version = kProtocolVersion;
   int rank = -1;
   int size = 0;
-  ProcessIdentity process;
+  ProcessIdentity process{};
   SocketName node_socket{};
+  Address here{};
+  Address there{};
 };
 
 struct Welcome {
@@ -53,13 +49,12 @@ struct Welcome {
   int server_rank = -1;  // the rank in the server's process, or -1 if none has joined yet
 };
 
-// The reason why the server rejects a connection. It is a number, not a text, because users are not
-// shown texts from unauthenticated processes.
+// The reason why the server rejects a rank. It is a number, not a text, because the server may be
+// unauthenticated, and users are not shown texts from unauthenticated processes.
 struct Refusal {
   enum Reason : std::uint8_t {
-    other_version = 1,  // the opening message has a different protocol version
-    other_key,          // the hello has a wrong authentication code
-    other_user,         // the peer is on the server's machine; its user differs or was not found
+    other_version = 1,  // the hello has a different protocol version
+    other_user,         // the rank is on the server's machine; its user differs or was not found
   };
   Reason reason = other_version;
 
@@ -73,7 +68,7 @@ struct Failure {
   std::string text;
 };
 
-// The reported cause if a frame with a wrong authentication code follows a valid frame.
+// The reported cause if bytes of a TLS session do not authenticate.
 inline constexpr const char* kForgedFrame = "a frame on its connection was changed in transit";
 // Returns kForgedFrame and the remedy.
 [[nodiscard]] inline std::string forged_frame_text() {
@@ -92,9 +87,8 @@ struct TableEntry {
 };
 
 struct Table {
-  Secret salt{};
+  Secret secret{};  // of the communicator
   std::vector<TableEntry> ranks;
-  Secret secret{};  // communicator_secret(); not serialised
 };
 
 struct ContributionMessage {
@@ -135,9 +129,9 @@ void fields(Like<ProcessIdentity> auto& m, auto& io) {
   io(bounded(m.pid, 1, kMostPid), m.pid_namespace, limited(m.host, kLongestHost),
      limited(m.node, kLongestNodeIdentity));
 }
-void fields(Like<Opening> auto& m, auto& io) { io(m.version, m.nonce, m.here, m.there); }
 void fields(Like<Hello> auto& m, auto& io) {
-  io(bounded(m.rank, 0, kMostRanks - 1), bounded(m.size, 1, kMostRanks), m.process, m.node_socket);
+  io(m.version, bounded(m.rank, 0, kMostRanks - 1), bounded(m.size, 1, kMostRanks), m.process,
+     m.node_socket, m.here, m.there);
 }
 void fields(Like<Welcome> auto& m, auto& io) {
   io(m.server, bounded(m.server_rank, -1, kMostRanks - 1));
@@ -156,7 +150,7 @@ void fields(Like<Waiting> auto& m, auto& io) {
 }
 void fields(Like<TableEntry> auto& m, auto& io) { io(m.process, m.node_socket); }
 void fields(Like<Table> auto& m, auto& io) {
-  io(m.salt, counted<std::uint32_t>(m.ranks, kMostRanks));
+  io(m.secret, counted<std::uint32_t>(m.ranks, kMostRanks));
 }
 void fields(Like<ContributionMessage> auto& m, auto& io) {
   io(m.secret, bounded(m.rank, 0, kMostRanks - 1), m.has_memory, remainder(m.blob));
@@ -185,8 +179,8 @@ template <class Message>
   if (!reader.complete()) return std::nullopt;
   return message;
 }
-// Parses an opening. Reads only the protocol version unless it is kProtocolVersion.
+// Parses a hello. Reads only the protocol version unless it is kProtocolVersion.
 template <>
-[[nodiscard]] std::optional<Opening> parse(std::span<const std::byte> bytes);
+[[nodiscard]] std::optional<Hello> parse(std::span<const std::byte> bytes);
 
 }  // namespace hccl::bootstrap

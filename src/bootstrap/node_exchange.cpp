@@ -129,7 +129,7 @@ void NodeExchange::gather() {
 
 // Accepts connections only from processes that the kernel attributes to this user.
 void NodeExchange::on_accepted(FileDescriptor socket, const SocketAddress&) {
-  if (peer_user(socket.get()) == geteuid()) return pending_->add({std::move(socket), {}, {}, {}});
+  if (peer_user(socket.get()) == geteuid()) return pending_->add({std::move(socket)});
   pending_->rejections().report([&] { return process_text(socket.get()); },
                                 "belongs to another user");
 }
@@ -208,7 +208,7 @@ std::shared_ptr<FrameConnection> NodeExchange::connect_to_leader() {
                                       " belongs to another user; run all ranks as one user"));
   }
   return std::make_shared<FrameConnection>(
-      client_.loop(), FrameConnection::Detached{std::move(socket), {}, {}, {}},
+      client_.loop(), FrameConnection::Detached{std::move(socket)},
       FrameConnection::Limits{
           .payload = kLargePayload, .descriptors = kMostUnread, .unsent = kAnyUnsent});
 }

@@ -34,7 +34,6 @@ class NodeExchange final : private PendingConnections::Owner {
  private:
   void on_accepted(FileDescriptor socket, const SocketAddress& peer) override;
   void on_pending_frame(PendingConnections::Pending& pending, Frame& frame) override;
-  void on_pending_forged(PendingConnections::Pending&) override {}  // frames have no codes here
   void on_no_room(int error) override;
   [[nodiscard]] std::string describe(const FrameConnection& connection) const override;
 

@@ -123,15 +123,15 @@ void PendingConnections::add(FrameConnection::Detached connection) {
   const auto added =
       std::make_shared<FrameConnection>(loop_, std::move(connection), limits_.frames);
   added->set_owner(this);
-  pending_.push_back({added, Deadline::after(limits_.time), std::nullopt});
+  pending_.push_back({added, Deadline::after(limits_.time)});
   watch_deadlines();
   on_activity(*added);
 }
 
-// Drops the oldest connection that has sent no opening message, because a rank sends it
-// immediately. If all have sent one, but more than half of the connections come from one host,
-// drops that host's oldest, so that a flood from one host does not displace ranks of other hosts.
-// Otherwise drops the oldest connection. Returns false if there is no connection.
+// Drops the oldest connection from which nothing has arrived, because a rank begins its handshake
+// immediately. If something has arrived on all, but more than half of the connections come from one
+// host, drops that host's oldest, so that a flood from one host does not displace ranks of other
+// hosts. Otherwise drops the oldest connection. Returns false if there is no connection.
 bool PendingConnections::drop_one(const std::string& why) {
   if (pending_.empty()) return false;
   const auto count_from_host = [&](const Pending& one) {
@@ -140,7 +140,8 @@ bool PendingConnections::drop_one(const std::string& why) {
       return host.same_host(other.connection->ends().peer);
     });
   };
-  auto dropped = std::ranges::find_if(pending_, [](const Pending& one) { return !one.opening; });
+  auto dropped = std::ranges::find_if(
+      pending_, [](const Pending& one) { return !one.connection->has_heard(); });
   if (dropped == pending_.end()) {
     const auto busiest = std::ranges::max_element(pending_, {}, count_from_host);
     const auto most = static_cast<std::size_t>(count_from_host(*busiest));
@@ -168,16 +169,12 @@ void PendingConnections::drop_expired() {
 void PendingConnections::on_activity(FrameConnection& connection) {
   const auto self = connection.shared_from_this();
   while (Pending* const pending = find(connection)) {
-    if (limits_.expects_hello && !may_become_hello(connection.unread()))
-      return reject(*pending, "sent bytes that are not an hccl hello message");
     std::optional<Frame> frame = connection.receive();
     if (!frame) break;
     owner_.on_pending_frame(*pending, *frame);
   }
   Pending* const pending = find(connection);
-  if (pending == nullptr || !connection.ended()) return;
-  if (connection.forged()) return owner_.on_pending_forged(*pending);
-  reject(*pending, connection.why());
+  if (pending != nullptr && connection.ended()) reject(*pending, connection.why());
 }
 
 std::shared_ptr<FrameConnection> PendingConnections::take(Pending& pending) {

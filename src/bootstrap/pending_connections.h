@@ -9,12 +9,10 @@
 #include "base/rejection_log.h"
 #include "bootstrap/event_loop.h"
 #include "bootstrap/frame_connection.h"
-#include "bootstrap/messages.h"
 
 #include <cstddef>
 #include <list>
 #include <memory>
-#include <optional>
 #include <string>
 
 namespace hccl::bootstrap {
@@ -29,7 +27,6 @@ class PendingConnections final : private FrameConnection::Owner {
   struct Pending {
     std::shared_ptr<FrameConnection> connection;
     Deadline deadline;
-    std::optional<Opening> opening;  // set when it has arrived
   };
 
   class Owner {
@@ -43,9 +40,6 @@ class PendingConnections final : private FrameConnection::Owner {
     // Called for each frame of a pending connection. May take() or reject() the connection, or
     // leave it pending.
     virtual void on_pending_frame(Pending& pending, Frame& frame) = 0;
-    // Called for a frame whose authentication code is wrong. Must take() or reject() the
-    // connection.
-    virtual void on_pending_forged(Pending& pending) = 0;
     // Called if accept4() fails with errno `error` and there is no pending connection to drop.
     virtual void on_no_room(int error) = 0;
     // Returns a description of the other end, for the log.
@@ -56,8 +50,6 @@ class PendingConnections final : private FrameConnection::Owner {
     std::size_t connections = 64;
     Deadline::Duration time = std::chrono::seconds(10);
     FrameConnection::Limits frames;
-    // If true, rejects connections whose bytes cannot be the start of an opening or a hello.
-    bool expects_hello = false;
   };
 
   // Throws Error(hcclSystemError) if the socket cannot be watched.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connection proceeds from the opening message to the greeting to the hello. The server sends
-// its greeting only after an opening message, so that a peer that sends nothing learns nothing.
+// A connection proceeds from the TLS handshake, in which both ends prove that they know the key, to
+// the hello. A peer that sends nothing learns nothing.
 #include "bootstrap/rank_admission.h"
 
 #include "base/log.h"
-#include "base/secret.h"
 #include "base/text.h"
 #include "bootstrap/socket_owner.h"
+#include "crypto/tls_session.h"
 
 #include <algorithm>
 #include <array>
@@ -23,9 +23,6 @@
 namespace hccl::bootstrap {
 namespace {
 
-constexpr const char* kUnreadableOpening =
-    "sent an opening message that this version cannot read; if it is a rank, install the same "
-    "version of hccl on its host";
 constexpr const char* kUnreadableHello =
     "sent a hello message that this version cannot read; if it is a rank, install the same "
     "version of hccl on its host";
@@ -44,16 +41,14 @@ std::size_t most_pending() {
 
 }  // namespace
 
-RankAdmission::RankAdmission(EventLoop& loop, const UniqueId& id, Bytes key,
+RankAdmission::RankAdmission(EventLoop& loop, const UniqueId& id, JoinKey key,
                              FileDescriptor listener, std::chrono::milliseconds hello_limit,
                              Owner& owner)
     : id_(id),
       key_(std::move(key)),
       owner_(owner),
-      pending_(
-          loop, std::move(listener),
-          {.connections = most_pending(), .time = hello_limit, .frames = {}, .expects_hello = true},
-          *this) {}
+      pending_(loop, std::move(listener),
+               {.connections = most_pending(), .time = hello_limit, .frames = {}}, *this) {}
 
 std::string RankAdmission::describe(const FrameConnection& connection) const {
   return connection.ends().peer.to_text();
@@ -72,14 +67,15 @@ void RankAdmission::on_accepted(FileDescriptor socket, const SocketAddress& from
     return;
   }
   const auto heard = std::span(buffer).first(count > 0 ? static_cast<std::size_t>(count) : 0);
-  if (!may_become_hello(heard))
-    return cut_off(socket, peer, "sent bytes that are not an hccl hello message");
-  const auto opening = first_payload(heard, FrameType::opening);
-  if (opening && !parse<Opening>(*opening)) return cut_off(socket, peer, kUnreadableOpening);
+  if (!crypto::may_become_client_hello(heard))
+    return cut_off(socket, peer, FrameConnection::kNotTls);
   const int on = 1;
   setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   const Address own = local_address(socket.get());
-  pending_.add({std::move(socket), {heard.begin(), heard.end()}, std::nullopt, {own, peer}});
+  pending_.add({std::move(socket),
+                {own, peer},
+                std::make_shared<crypto::TlsSession>(crypto::TlsRole::server, key_.bytes),
+                {heard.begin(), heard.end()}});
 }
 
 // Makes the socket reset its connection on close, so that no state remains in the kernel. Logs the
@@ -91,39 +87,22 @@ void RankAdmission::cut_off(const FileDescriptor& socket, const Address& peer, c
 }
 
 void RankAdmission::on_pending_frame(Pending& pending, Frame& frame) {
-  if (!pending.opening) return on_opening(pending, frame);
   const auto hello = frame.type == FrameType::hello ? parse<Hello>(frame.payload) : std::nullopt;
   if (!hello) return pending_.reject(pending, kUnreadableHello);
+  if (hello->version != kProtocolVersion) {
+    return turn_away(pending, Refusal::other_version,
+                     text("speaks protocol version ", hello->version,
+                          ", but this process speaks version ", kProtocolVersion));
+  }
   if (const std::string why = wrong_user(*pending.connection); !why.empty())
     return turn_away(pending, Refusal::other_user, text("was refused: ", why));
   owner_.on_hello(pending, *hello);
 }
 
-void RankAdmission::on_opening(Pending& pending, const Frame& frame) {
-  const auto opening =
-      frame.type == FrameType::opening ? parse<Opening>(frame.payload) : std::nullopt;
-  if (!opening) return pending_.reject(pending, kUnreadableOpening);
-  if (opening->version != kProtocolVersion) {
-    return turn_away(pending, Refusal::other_version,
-                     text("speaks protocol version ", opening->version,
-                          ", but this process speaks version ", kProtocolVersion));
-  }
-  pending.opening = opening;
-  FrameConnection& connection = *pending.connection;
-  const Bytes greeting = serialize(
-      Opening{kProtocolVersion, random_secret(), connection.ends().own, connection.ends().peer});
-  connection.send(FrameType::greeting, greeting);
-  connection.authenticate(FrameSeal(FrameSeal::Party::server, key_, frame.payload, greeting));
-}
-
-void RankAdmission::on_pending_forged(Pending& pending) {
-  turn_away(pending, Refusal::other_key, "does not know the secret");
-}
-
 void RankAdmission::turn_away(Pending& pending, Refusal::Reason reason, const std::string& why) {
   pending_.rejections().report([&] { return describe(*pending.connection); }, why);
   const auto connection = pending_.take(pending);
-  connection->send_openly(FrameType::refusal, serialize(Refusal{reason}));
+  connection->send(FrameType::refusal, serialize(Refusal{reason}));
   connection->finish();
 }
 
@@ -138,7 +117,7 @@ void RankAdmission::refuse(Pending& pending, const Failure& failure, bool is_log
 }
 
 bool RankAdmission::is_taken_at_its_word(const FrameConnection& connection) const {
-  return key_.empty() && !peer_is_local(connection.fd());
+  return !key_.is_secret && !peer_is_local(connection.fd());
 }
 
 // Returns why the peer's user may not join, or an empty text. Any process can find the port of

@@ -6,6 +6,7 @@
 #include "bootstrap/frame_connection.h"
 #include "bootstrap/messages.h"
 #include "bootstrap/pending_connections.h"
+#include "bootstrap/shared_secret.h"
 #include "bootstrap/unique_id.h"
 
 #include <string>
@@ -27,10 +28,9 @@ class RankAdmission final : private PendingConnections::Owner {
     virtual void on_hello(Pending& pending, const Hello& hello) = 0;
   };
 
-  // `key`: ranks must prove that they know it; if it is empty, no proof is required. `hello_limit`:
-  // the time within which a connection must send a valid hello. Throws Error(hcclSystemError) if
-  // the listener cannot be watched.
-  RankAdmission(EventLoop& loop, const UniqueId& id, Bytes key, FileDescriptor listener,
+  // `hello_limit`: the time within which a connection must send a valid hello. Throws
+  // Error(hcclSystemError) if the listener cannot be watched.
+  RankAdmission(EventLoop& loop, const UniqueId& id, JoinKey key, FileDescriptor listener,
                 std::chrono::milliseconds hello_limit, Owner& owner);
 
   void start() { pending_.start(); }
@@ -43,24 +43,22 @@ class RankAdmission final : private PendingConnections::Owner {
   // Sends the rank the reason why it may not join, and closes the connection. `is_logged`: whether
   // to log this as a rejection.
   void refuse(Pending& pending, const Failure& failure, bool is_logged);
-  // Returns whether the identity of the other end is unverified: there is no key, and the other end
-  // is on another machine, whose users this kernel does not know.
+  // Returns whether the identity of the other end is unverified: the key is public, and the other
+  // end is on another machine, whose users this kernel does not know.
   [[nodiscard]] bool is_taken_at_its_word(const FrameConnection& connection) const;
 
  private:
   void on_accepted(FileDescriptor socket, const SocketAddress& from) override;
   void on_pending_frame(Pending& pending, Frame& frame) override;
-  void on_pending_forged(Pending& pending) override;
   void on_no_room(int) override { pending_.pause_accepting(); }
   [[nodiscard]] std::string describe(const FrameConnection& connection) const override;
 
-  void on_opening(Pending& pending, const Frame& frame);
   void cut_off(const FileDescriptor& socket, const Address& peer, const char* why);
   void turn_away(Pending& pending, Refusal::Reason reason, const std::string& why);
   [[nodiscard]] std::string wrong_user(const FrameConnection& connection) const;
 
   const UniqueId& id_;
-  const Bytes key_;
+  const JoinKey key_;
   Owner& owner_;
   PendingConnections pending_;
 };

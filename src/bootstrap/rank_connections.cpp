@@ -47,11 +47,10 @@ void RankConnections::send(int rank, FrameType type, const Bytes& payload) {
 }
 
 void RankConnections::broadcast(FrameType type, const Bytes& payload, bool insist) {
-  const Digest digest = sha256(payload);
   for (const bool own : {false, true}) {
     for (const auto& [rank, joined] : joined_) {
       if (joined->is_own_process != own) continue;
-      joined->connection->send(type, payload, digest);
+      joined->connection->send(type, payload);
       if (insist) joined->connection->insist();
     }
   }

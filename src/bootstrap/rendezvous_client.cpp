@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "bootstrap/missing_reports.h"
 #include "bootstrap/socket_owner.h"
+#include "crypto/tls_session.h"
 
 #include <chrono>
 #include <cmath>
@@ -22,7 +23,7 @@ constexpr std::chrono::milliseconds kFlushPatience{100};
 
 }  // namespace
 
-RendezvousClient::RendezvousClient(UniqueId id, Bytes key, Hello hello, Deadline deadline)
+RendezvousClient::RendezvousClient(UniqueId id, JoinKey key, Hello hello, Deadline deadline)
     : id_(std::move(id)),
       key_(std::move(key)),
       hello_(std::move(hello)),
@@ -44,22 +45,30 @@ void RendezvousClient::note_missing(const Frame& frame) {
   log(LogLevel::warning, "bootstrap", report->text);
 }
 
-bool RendezvousClient::join_over(FileDescriptor socket, const Secret& nonce) {
+bool RendezvousClient::join_over(FileDescriptor socket) {
   using Knowledge = SocketOwner::Knowledge;
   const FrameConnection::Ends ends{local_address(socket.get()), remote_address(socket.get())};
+  // If the kernel knows already that the server belongs to another user, that user gets no message
+  // with which to test guesses of the secret.
+  static_cast<void>(server_.check_user(socket.get()));
+  auto tls = std::make_shared<crypto::TlsSession>(crypto::TlsRole::client, key_.bytes);
   const auto connection = std::make_shared<FrameConnection>(
-      loop_, FrameConnection::Detached{std::move(socket), {}, std::nullopt, ends},
+      loop_, FrameConnection::Detached{std::move(socket), ends, std::move(tls)},
       FrameConnection::Limits{.payload = kLargePayload});
-  const Bytes opening = serialize(Opening{kProtocolVersion, nonce, ends.own, ends.peer});
-  connection->send(FrameType::opening, opening);
   search_.set_trouble("the connection was accepted but not answered");
-  std::optional<Frame> frame = await_frame(*connection);
-  if (!frame) return false;
+  std::optional<Frame> frame;
+  const auto receive = [&] {
+    if (!frame) frame = connection->receive();
+    return frame.has_value();
+  };
+  const auto is_established = [&] { return receive() || connection->is_established(); };
+  if (!await(*connection, is_established)) return false;
   const Knowledge knowledge = server_.check_user(connection->fd());
-  server_.is_known = !key_.empty() || knowledge == Knowledge::known;
-  answer_greeting(*frame, opening, *connection);
-  frame = await_frame(*connection);
-  if (!frame) return false;
+  server_.is_known = key_.is_secret || knowledge == Knowledge::known;
+  hello_.here = ends.own;
+  hello_.there = ends.peer;
+  connection->send(FrameType::hello, serialize(hello_));
+  if (!await(*connection, receive)) return false;
   if (knowledge == Knowledge::none && !server_.is_known) {
     search_.set_trouble("the server closed the connection before the kernel could report its user");
     return false;
@@ -69,33 +78,20 @@ bool RendezvousClient::join_over(FileDescriptor socket, const Secret& nonce) {
   return true;
 }
 
-std::optional<Frame> RendezvousClient::await_frame(FrameConnection& connection) {
-  while (true) {
-    if (std::optional<Frame> frame = connection.receive()) return frame;
-    if (connection.broke_rules()) server_.throw_unknown_peer(connection);
+bool RendezvousClient::await(FrameConnection& connection, const std::function<bool()>& is_done) {
+  while (!is_done()) {
+    if (connection.broke_rules()) {
+      static_cast<void>(server_.check_user(connection.fd()));
+      server_.throw_unknown_peer(connection);
+    }
     if (connection.ended()) {
       search_.set_trouble(text("the server ", connection.why()));
-      return std::nullopt;
+      return false;
     }
     loop_.run_one(deadline_.within(MissingReports::kFirst));
     search_.check();
   }
-}
-
-void RendezvousClient::answer_greeting(const Frame& frame, const Bytes& opening,
-                                       FrameConnection& connection) {
-  if (frame.type == FrameType::refusal) server_.throw_refusal(frame);
-  const auto greeting =
-      frame.type == FrameType::greeting ? parse<Opening>(frame.payload) : std::nullopt;
-  if (!greeting) server_.throw_unknown_peer(connection);
-  if (greeting->version != kProtocolVersion) {
-    throw Error(hcclSocketError,
-                text("the server at ", server_.where(), " speaks protocol version ",
-                     greeting->version, ", but this library speaks version ", kProtocolVersion,
-                     "; install the same version of hccl on all ranks"));
-  }
-  connection.authenticate(FrameSeal(FrameSeal::Party::rank, key_, opening, frame.payload));
-  connection.send(FrameType::hello, serialize(hello_));
+  return true;
 }
 
 void RendezvousClient::read_welcome(const Frame& frame) {
@@ -126,7 +122,6 @@ Table RendezvousClient::wait_for_table() {
                 text("the server at ", server_.where(), " sent a malformed table of ",
                      "ranks; install the same version of hccl on all ranks"));
   }
-  table->secret = communicator_secret(key_, table->salt);
   return *std::move(table);
 }
 

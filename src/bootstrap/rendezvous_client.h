@@ -4,13 +4,13 @@
 #pragma once
 
 #include "base/deadline.h"
-#include "base/secret.h"
 #include "bootstrap/control_link.h"
 #include "bootstrap/event_loop.h"
 #include "bootstrap/frame_connection.h"
 #include "bootstrap/messages.h"
 #include "bootstrap/server_identity.h"
 #include "bootstrap/server_search.h"
+#include "bootstrap/shared_secret.h"
 #include "bootstrap/unique_id.h"
 
 #include <functional>
@@ -28,15 +28,14 @@ namespace hccl::bootstrap {
 class RendezvousClient {
  public:
   // Throws Error(hcclSystemError).
-  RendezvousClient(UniqueId id, Bytes key, Hello hello, Deadline deadline);
+  RendezvousClient(UniqueId id, JoinKey key, Hello hello, Deadline deadline);
 
   // Connects to the server and joins: see ServerSearch::run(), which calls before_attempt().
   void join(const std::function<std::string()>& before_attempt);
   // Joins over an existing connection. Returns false if the connection ends before the server has
-  // answered or, without a key, before the kernel could report the server's user. Throws Error if
-  // the server refuses this rank. Only tests pass a nonce, because a server must never receive the
-  // same nonce twice.
-  [[nodiscard]] bool join_over(FileDescriptor socket, const Secret& nonce = random_secret());
+  // answered or, if the key is public, before the kernel could report the server's user. Throws
+  // Error if the server refuses this rank.
+  [[nodiscard]] bool join_over(FileDescriptor socket);
   // Blocks until all ranks have joined.
   [[nodiscard]] Table wait_for_table();
   // Sends `announced`, which tells the server that this rank has received everything it needs.
@@ -58,8 +57,8 @@ class RendezvousClient {
   [[nodiscard]] EventLoop& loop() { return loop_; }
 
  private:
-  [[nodiscard]] std::optional<Frame> await_frame(FrameConnection& connection);
-  void answer_greeting(const Frame& frame, const Bytes& opening, FrameConnection& connection);
+  // Waits until is_done() returns true. Returns false if the connection ends first.
+  [[nodiscard]] bool await(FrameConnection& connection, const std::function<bool()>& is_done);
   void read_welcome(const Frame& frame);
   // Logs the server's report of the missing ranks.
   void note_missing(const Frame& frame);
@@ -75,7 +74,7 @@ class RendezvousClient {
 
   EventLoop loop_;
   UniqueId id_;
-  Bytes key_;
+  JoinKey key_;
   Hello hello_;
   Deadline deadline_;
   ServerIdentity server_;

@@ -24,7 +24,7 @@ constexpr std::chrono::seconds kOwnPortLinger{60};
 
 }  // namespace
 
-RootServer::RootServer(UniqueId id, FileDescriptor listener, Bytes key,
+RootServer::RootServer(UniqueId id, FileDescriptor listener, JoinKey key,
                        std::chrono::milliseconds hello_limit)
     : loop_(ControlThread::instance().loop()),
       id_(std::move(id)),
@@ -102,14 +102,12 @@ void RootServer::admit(RankAdmission::Pending& pending, const Hello& hello) {
 }
 
 void RootServer::join(RankAdmission::Pending& pending, const Hello& hello) {
-  const Opening opening = *pending.opening;
   const auto connection = admission_.take(pending);
   const FrameConnection::Ends& ends = connection->ends();
-  if (opening.here != ends.peer || opening.there != ends.own) {
-    log(LogLevel::info, "bootstrap", "rank ", hello.rank, " connected from ",
-        opening.here.to_text(), " to ", opening.there.to_text(), " and arrived as ",
-        ends.peer.to_text(), " at ", ends.own.to_text(),
-        ": a device on the path translates addresses or relays connections");
+  if (hello.here != ends.peer || hello.there != ends.own) {
+    log(LogLevel::info, "bootstrap", "rank ", hello.rank, " connected from ", hello.here.to_text(),
+        " to ", hello.there.to_text(), " and arrived as ", ends.peer.to_text(), " at ",
+        ends.own.to_text(), ": a device on the path translates addresses or relays connections");
   }
   told_.resize(static_cast<std::size_t>(rendezvous_.size()));
   if (admission_.is_taken_at_its_word(*connection) && !std::exchange(warned_unproven_, true)) {
@@ -200,7 +198,7 @@ void RootServer::on_rank_connection_ended(int rank, FrameConnection& connection)
     } else {
       rendezvous_.rank_exited(rank);
     }
-    advance();  // also notifies this rank, if its frame was forged
+    advance();
   }
   const std::string why = text(forged ? kForgedFrame : connection.why(), ", ",
                                connection_text(connection.ends().own, connection.ends().peer));

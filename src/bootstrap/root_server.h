@@ -28,7 +28,7 @@ class RootServer final : public std::enable_shared_from_this<RootServer>,
                          private RankConnections::Owner {
  public:
   // `key` and `hello_limit`: see RankAdmission. Throws Error.
-  RootServer(UniqueId id, FileDescriptor listener, Bytes key,
+  RootServer(UniqueId id, FileDescriptor listener, JoinKey key,
              std::chrono::milliseconds hello_limit = std::chrono::seconds(5));
 
   void start();

@@ -26,24 +26,35 @@ SocketOwner::Knowledge ServerIdentity::check_user(int socket) const {
   using Knowledge = SocketOwner::Knowledge;
   if (id.kind != UniqueId::Kind::fixed_address || !peer_is_local(socket)) return Knowledge::unknown;
   const SocketOwner owner = tcp_peer_owner(socket);
-  if (owner.knowledge == Knowledge::known && owner.user != geteuid()) {
+  // Before the server has accepted the connection, and after it has closed it, only the owner of
+  // the listening socket is known.
+  const SocketOwner listener =
+      owner.knowledge == Knowledge::none ? tcp_listener_owner(remote_address(socket)) : owner;
+  if (listener.knowledge == Knowledge::known && listener.user != geteuid()) {
     throw Error(hcclSocketError,
                 text("rank ", joining_rank, " runs as user ", geteuid(), ", but the server at ",
-                     where(), " belongs to user ", owner.user, ", who has taken port ",
+                     where(), " belongs to user ", listener.user, ", who has taken port ",
                      address.port, "; choose another port in HCCL_COMM_ID"));
   }
   return owner.knowledge;
 }
 
 void ServerIdentity::throw_unknown_peer(const FrameConnection& connection) const {
-  if (connection.forged()) {
-    throw Error(hcclSocketError, text("the server at ", where(), " does not know the secret of ",
-                                      "this communicator; choose another port in HCCL_COMM_ID, or ",
-                                      "make a new unique id"));
+  if (connection.forged())
+    throw Error(hcclSocketError, text("the server at ", where(), ": ", forged_frame_text()));
+  if (!connection.lacks_key()) {
+    throw Error(hcclSocketError, text("the program that listens at ", where(),
+                                      " is not an hccl server of this version; choose a port ",
+                                      "that is free, or end that program"));
   }
-  throw Error(hcclSocketError,
-              text("the program that listens at ", where(),
-                   " is not an hccl server; choose a port ", "that is free, or end that program"));
+  if (id.kind == UniqueId::Kind::with_secret) {
+    throw Error(hcclInvalidArgument,
+                text("the unique id belongs to a different server than the one that now listens ",
+                     "at ", where(), "; pass an id created in this run"));
+  }
+  throw Error(hcclInvalidArgument,
+              text("the server of HCCL_COMM_ID at ", where(), " has a different HCCL_SECRET than ",
+                   "rank ", joining_rank, "; set the same HCCL_SECRET on every rank"));
 }
 
 void ServerIdentity::throw_protocol_error() const {
@@ -54,24 +65,10 @@ void ServerIdentity::throw_protocol_error() const {
 void ServerIdentity::throw_refusal(const Frame& frame) const {
   const auto refusal = parse<Refusal>(frame.payload);
   if (!refusal) throw_protocol_error();
-  switch (refusal->reason) {
-    case Refusal::other_version:
-      throw Error(hcclSocketError,
-                  text("the server at ", where(), " does not speak protocol version ",
-                       kProtocolVersion, "; install the same version of hccl on all ranks"));
-    case Refusal::other_key:
-      if (id.kind == UniqueId::Kind::with_secret) {
-        throw Error(
-            hcclInvalidArgument,
-            text("the unique id belongs to a different server than the one that now listens ",
-                 "at ", where(), "; pass an id created in this run"));
-      }
-      throw Error(
-          hcclInvalidArgument,
-          text("the server of HCCL_COMM_ID at ", where(), " has a different HCCL_SECRET than ",
-               "rank ", joining_rank, "; set the same HCCL_SECRET on every rank"));
-    case Refusal::other_user:
-      break;
+  if (refusal->reason == Refusal::other_version) {
+    throw Error(hcclSocketError,
+                text("the server at ", where(), " does not speak protocol version ",
+                     kProtocolVersion, "; install the same version of hccl on all ranks"));
   }
   throw Error(hcclInvalidArgument,
               text("rank ", joining_rank, " runs as user ", geteuid(), ", but the server at ",

@@ -7,11 +7,13 @@
 #include "base/file_descriptor.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "crypto/keys.h"
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <mutex>
 #include <span>
 #include <string>
 
@@ -130,9 +132,22 @@ void check_without_secret(const UniqueId& id, const Config& config) {
            "path of a file with the same secret"));
 }
 
+// Stretches the secret only once for several communicators.
+Bytes stretched(const Bytes& secret) {
+  static std::mutex mutex;
+  static Bytes known;
+  static Bytes key;
+  const std::lock_guard lock(mutex);
+  if (known != secret) {
+    key = crypto::stretch_key(secret, "hccl-secret");
+    known = secret;
+  }
+  return key;
+}
+
 }  // namespace
 
-Bytes proof_key(const UniqueId& id) {
+Bytes join_secret(const UniqueId& id) {
   if (id.kind == UniqueId::Kind::with_secret) return {id.secret.begin(), id.secret.end()};
   const auto settings = config();
   const std::string secret = shared_secret(*settings);
@@ -143,6 +158,13 @@ Bytes proof_key(const UniqueId& id) {
   }
   const auto bytes = std::as_bytes(std::span(secret));
   return {bytes.begin(), bytes.end()};
+}
+
+JoinKey join_key(const UniqueId& id) {
+  const Bytes secret = join_secret(id);
+  if (secret.empty()) return {Bytes(crypto::kKeySize), false};
+  if (id.kind == UniqueId::Kind::with_secret) return {crypto::derive_key(secret, "hccl-id"), true};
+  return {stretched(secret), true};
 }
 
 }  // namespace hccl::bootstrap

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The secret shared by the ranks that join at HCCL_COMM_ID, and the warnings if it is missing or
-// short.
+// The key with which the ranks of a unique id authenticate, and the warnings if no secret is set or
+// it is short.
 #pragma once
 
 #include "base/fields.h"
@@ -15,6 +15,16 @@ namespace hccl::bootstrap {
 // Error(hcclInvalidArgument) if both variables are set or the file is unusable, or if
 // HCCL_REQUIRE_SECRET is set and other machines can reach the address, but the secret is missing or
 // too short.
-[[nodiscard]] Bytes proof_key(const UniqueId& id);
+[[nodiscard]] Bytes join_secret(const UniqueId& id);
+
+struct JoinKey {
+  Bytes bytes;             // the pre-shared key of TLS sessions
+  bool is_secret = false;  // if false, anyone can compute the key, so it proves nothing
+};
+
+// Returns the key that is derived from join_secret(). Stretches the secret of a fixed address,
+// which may be guessed; this blocks for about a tenth of a second, once per process. Throws as
+// join_secret() does.
+[[nodiscard]] JoinKey join_key(const UniqueId& id);
 
 }  // namespace hccl::bootstrap

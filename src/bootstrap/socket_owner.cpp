@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queries sock_diag(7) for the peer's socket, whose local and remote addresses are the remote and
-// local addresses of this end.
+// Queries sock_diag(7) for a socket with given local and remote addresses.
 #include "bootstrap/socket_owner.h"
 
 #include "base/address.h"
@@ -47,21 +46,16 @@ DiagnosticRequest request_for(const Address& theirs, const Address& ours) {
   return request;
 }
 
-}  // namespace
-
-bool peer_is_local(int socket) noexcept {
-  const Address peer = remote_address(socket);
-  return peer.is_loopback() || peer.same_host(local_address(socket)) || is_of_this_machine(peer);
-}
-
-SocketOwner tcp_peer_owner(int socket) noexcept {
+// Returns the owner of the socket whose local address is `theirs` and whose remote address is
+// `ours`.
+SocketOwner tcp_owner(const Address& theirs, const Address& ours) noexcept {
   using Knowledge = SocketOwner::Knowledge;
   const FileDescriptor netlink(::socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
   if (!netlink.valid()) {
     return {is_resource_shortage(errno) ? Knowledge::none : Knowledge::unknown};
   }
   setsockopt(netlink.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof(kPatience));
-  const DiagnosticRequest request = request_for(remote_address(socket), local_address(socket));
+  const DiagnosticRequest request = request_for(theirs, ours);
   const ssize_t asked = retried([&] { return send(netlink.get(), &request, sizeof(request), 0); });
   if (asked < 0 && is_memory_shortage(errno)) return {Knowledge::none};
   if (asked != static_cast<ssize_t>(sizeof(request))) return {Knowledge::unknown};
@@ -87,6 +81,22 @@ SocketOwner tcp_peer_owner(int socket) noexcept {
     return {Knowledge::none};
   }
   return {Knowledge::known, answer.idiag_uid};
+}
+
+}  // namespace
+
+bool peer_is_local(int socket) noexcept {
+  const Address peer = remote_address(socket);
+  return peer.is_loopback() || peer.same_host(local_address(socket)) || is_of_this_machine(peer);
+}
+
+// The addresses of the peer's socket are those of this end, exchanged.
+SocketOwner tcp_peer_owner(int socket) noexcept {
+  return tcp_owner(remote_address(socket), local_address(socket));
+}
+
+SocketOwner tcp_listener_owner(const Address& address) noexcept {
+  return tcp_owner(address, {.v6 = address.v6});
 }
 
 }  // namespace hccl::bootstrap

@@ -3,6 +3,8 @@
 // reports this user, so the peer need not authenticate.
 #pragma once
 
+#include "base/address.h"
+
 #include <sys/types.h>
 
 namespace hccl::bootstrap {
@@ -25,5 +27,7 @@ struct SocketOwner {
 // lacks descriptors or memory for the query: an attacker may have exhausted them to hide who owns
 // that end.
 [[nodiscard]] SocketOwner tcp_peer_owner(int socket) noexcept;
+// Returns the owner of the socket that listens at an address of this machine.
+[[nodiscard]] SocketOwner tcp_listener_owner(const Address& address) noexcept;
 
 }  // namespace hccl::bootstrap

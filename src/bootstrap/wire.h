@@ -17,11 +17,9 @@ namespace hccl::bootstrap {
 
 // Each comment names the sender or the receiver, then the content.
 enum class FrameType : std::uint8_t {
-  opening = 1,   // rank: its version, a nonce, and the connection's addresses as the rank sees them
-  greeting,      // server: the same fields; every later frame except a refusal has a code
-  hello,         // rank: its rank number and its process
+  hello = 1,     // rank: its protocol version, its rank number and its process
   welcome,       // server: the rank is admitted; describes the server's process
-  refusal,       // server: why it rejects the connection; has no code, because the keys may differ
+  refusal,       // server: why it rejects the connection
   server_rank,   // server: the rank that runs in the server's process
   table,         // server: all ranks have joined; describes their processes
   ready,         // rank: it has all descriptors of its node; contains its announcement to all nodes
@@ -61,22 +59,13 @@ struct FrameHeader {
   std::uint32_t length = 0;
 };
 
-// Returns the bytes of a frame. `code`: the authentication code from a FrameSeal, which is appended
-// to the payload and counts as part of it.
+// Returns the bytes of a frame.
 [[nodiscard]] Bytes encode_frame(FrameType type, std::span<const std::byte> payload,
-                                 std::size_t descriptors = 0, std::span<const std::byte> code = {});
+                                 std::size_t descriptors = 0);
 // Parses a frame's header. Returns nothing if the bytes are not a header of this protocol or the
 // payload is longer than `most` bytes.
 [[nodiscard]] std::optional<FrameHeader> parse_header(
     std::span<const std::byte, kFrameHeaderSize> bytes, std::size_t most);
-// Returns whether the bytes may be the start of an opening or a hello, the only frames that a rank
-// sends before it has joined. A foreign sender is recognised by the first byte that differs from
-// the magic number.
-[[nodiscard]] bool may_become_hello(std::span<const std::byte> bytes);
-// Returns the payload of the frame at the beginning of the bytes, if the frame is complete and of
-// this type.
-[[nodiscard]] std::optional<std::span<const std::byte>> first_payload(
-    std::span<const std::byte> bytes, FrameType type);
 
 // Writes an address in 24 bytes.
 void put_address(WireWriter& writer, const Address& address);

@@ -157,7 +157,7 @@ TEST(Death, DoesNotAffectOtherCommunicators) {
   EXPECT_EQ(failures(run_ranks(3, in_session(others_continue), options), options.victim), "");
 }
 
-constexpr rlim_t kMostCore = rlim_t{64} << 20;
+constexpr rlim_t kMostCore = rlim_t{72} << 20;
 
 RANK_BODY(aborts_with_a_core) {
   const DeviceMemory large(session.device(), std::size_t{4} << 30);

@@ -4,10 +4,9 @@
 #include "storm.h"
 
 #include "base/secret.h"
-#include "bootstrap/frame_seal.h"
 #include "bootstrap/messages.h"
-#include "bootstrap/shared_secret.h"
 #include "check.h"
+#include "crypto/tls_session.h"
 
 #include <array>
 #include <cerrno>
@@ -64,7 +63,7 @@ bool is_closed(const FileDescriptor& socket) {
 }  // namespace
 
 Storm::Storm(const hcclUniqueId& id, int ranks, unsigned long long seed)
-    : id_(bootstrap::decode(id)), key_(bootstrap::proof_key(id_)), ranks_(ranks), random_(seed) {}
+    : id_(bootstrap::decode(id)), key_(bootstrap::join_key(id_)), ranks_(ranks), random_(seed) {}
 
 FileDescriptor Storm::connect_once() {
   FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -91,18 +90,14 @@ Bytes Storm::garbage() {
   return bytes;
 }
 
-// Returns an opening frame and a hello frame. As in a replay, the hello's authentication code does
-// not match the server's greeting.
+// Returns a rank's first message of the handshake and, as in a replay, bytes that do not match the
+// server's answer.
 Bytes Storm::hello(int rank, int size) {
-  using bootstrap::FrameSeal;
-  const bootstrap::Hello claim{rank, size, bootstrap::ProcessIdentity::mine(), random_secret()};
-  const Bytes payload = serialize(claim);
-  const Bytes opening =
-      serialize(bootstrap::Opening{bootstrap::kProtocolVersion, random_secret(), {}, {}});
-  FrameSeal seal(FrameSeal::Party::rank, key_, opening, opening);
-  Bytes bytes = encode_frame(FrameType::opening, opening);
-  const Bytes frame =
-      encode_frame(FrameType::hello, payload, 0, seal.next_code(FrameType::hello, sha256(payload)));
+  crypto::TlsSession session(crypto::TlsRole::client, key_.bytes);
+  Bytes bytes = session.take_output();
+  const bootstrap::Hello claim{
+      .rank = rank, .size = size, .process = bootstrap::ProcessIdentity::mine()};
+  const Bytes frame = encode_frame(FrameType::hello, serialize(claim));
   bytes.insert(bytes.end(), frame.begin(), frame.end());
   return bytes;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/file_descriptor.h"
+#include "bootstrap/shared_secret.h"
 #include "bootstrap/unique_id.h"
 #include "bootstrap/wire.h"
 
@@ -39,7 +40,7 @@ class Storm {
   [[nodiscard]] Bytes garbage();
 
   bootstrap::UniqueId id_;
-  Bytes key_;
+  bootstrap::JoinKey key_;
   int ranks_;
   std::mt19937_64 random_;
   unsigned made_ = 0;

@@ -45,7 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     connection.far.reset();
     EventLoop loop;
     const auto frames = std::make_shared<FrameConnection>(
-        loop, FrameConnection::Detached{std::move(connection.near), {}, {}, {}},
+        loop, FrameConnection::Detached{std::move(connection.near)},
         FrameConnection::Limits{.payload = kMostPayload, .descriptors = 8});
     std::size_t received = 0;
     while (const std::optional<Frame> frame = fuzz::await_frame(loop, *frames)) {

@@ -111,14 +111,9 @@ std::optional<bootstrap::Frame> await_frame(bootstrap::EventLoop& loop,
   }
 }
 
-const Bytes& fixed_key() {
-  static const Bytes key(16, std::byte{0x5A});
+const bootstrap::JoinKey& fixed_key() {
+  static const bootstrap::JoinKey key{Bytes(32, std::byte{0x5A}), true};
   return key;
-}
-
-Bytes sealed(bootstrap::FrameSeal& seal, bootstrap::FrameType type,
-             std::span<const std::byte> payload) {
-  return encode_frame(type, payload, 0, seal.next_code(type, sha256(payload)));
 }
 
 }  // namespace hccl::fuzz

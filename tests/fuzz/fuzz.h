@@ -6,7 +6,7 @@
 #include "base/file_descriptor.h"
 #include "bootstrap/event_loop.h"
 #include "bootstrap/frame_connection.h"
-#include "bootstrap/frame_seal.h"
+#include "bootstrap/shared_secret.h"
 #include "bootstrap/wire.h"
 
 #include <cstddef>
@@ -81,10 +81,6 @@ bool send_bytes(int socket, std::span<const std::byte> bytes, std::size_t descri
                                                           bootstrap::FrameConnection& connection);
 
 // Returns a key that is the same in each run, so that inputs stay valid.
-[[nodiscard]] const Bytes& fixed_key();
-// Returns an encoded frame with its authentication code, as a rank or server that knows the key
-// would send it.
-[[nodiscard]] Bytes sealed(bootstrap::FrameSeal& seal, bootstrap::FrameType type,
-                           std::span<const std::byte> payload);
+[[nodiscard]] const bootstrap::JoinKey& fixed_key();
 
 }  // namespace hccl::fuzz

@@ -25,11 +25,11 @@ ProcessIdentity process(int pid, const char* node = "node") { return {pid, 1, "h
 Bytes blob() { return Bytes(40, std::byte{0x11}); }
 
 Bytes hello_payload(int rank, int size, const char* node = "node") {
-  return serialize(Hello{rank, size, process(100 + rank, node), {}});
+  return serialize(Hello{.rank = rank, .size = size, .process = process(100 + rank, node)});
 }
 
 Table table() {
-  return {Secret{std::byte{3}}, {{process(100), {}}, {process(101), SocketName{std::byte{4}}}}, {}};
+  return {Secret{std::byte{3}}, {{process(100), {}}, {process(101), SocketName{std::byte{4}}}}};
 }
 
 void add_ids(const fs::path& root) {
@@ -89,19 +89,19 @@ void add_messages(const fs::path& root) {
     input.pop_back();
     corpus.add(name + "-cut", input);
   };
-  const Hello hello{3, 8, process(7), SocketName{std::byte{2}}};
-  add("opening", 0, serialize(Opening{}));
-  add("hello", 1, serialize(hello));
-  add("welcome", 2, serialize(Welcome{process(9), -1}));
-  add("failure", 3, serialize(Failure{hcclInvalidUsage, "rank 3 is already taken"}));
-  add("gave-up", 4, serialize(GaveUp{120}));
-  add("table", 5, serialize(table()));
-  add("contribution", 6, serialize(ContributionMessage{Secret{}, 1, true, blob()}));
-  add("entry", 7, serialize(EntryMessage{1, true, true, blob()}));
-  add("announcements", 8, serialize(Announcements{{blob(), {}, blob()}}));
-  add("waiting", 9, serialize(Waiting{"op 1 of stream 0", "barrier()", "", {0, 3, 4095}}));
-  add("refusal", 11, serialize(Refusal{Refusal::other_user}));
-  add("rank", 10, serialize(RankMessage{4095}));
+  const Hello hello{
+      .rank = 3, .size = 8, .process = process(7), .node_socket = SocketName{std::byte{2}}};
+  add("hello", 0, serialize(hello));
+  add("welcome", 1, serialize(Welcome{process(9), -1}));
+  add("failure", 2, serialize(Failure{hcclInvalidUsage, "rank 3 is already taken"}));
+  add("gave-up", 3, serialize(GaveUp{120}));
+  add("table", 4, serialize(table()));
+  add("contribution", 5, serialize(ContributionMessage{Secret{}, 1, true, blob()}));
+  add("entry", 6, serialize(EntryMessage{1, true, true, blob()}));
+  add("announcements", 7, serialize(Announcements{{blob(), {}, blob()}}));
+  add("waiting", 8, serialize(Waiting{"op 1 of stream 0", "barrier()", "", {0, 3, 4095}}));
+  add("refusal", 10, serialize(Refusal{Refusal::other_user}));
+  add("rank", 9, serialize(RankMessage{4095}));
 }
 
 void add_rendezvous(const fs::path& root) {
@@ -145,7 +145,6 @@ void add_rendezvous(const fs::path& root) {
   const Corpus client(root, "rendezvous_client");
   const Welcome welcome{{1, 2, "host", "node"}, -1};
   const std::vector<fuzz::Step> heard{
-      {1, number(FrameType::greeting), serialize(Opening{})},
       {1, number(FrameType::welcome), serialize(welcome)},
       {1, number(FrameType::server_rank), serialize(RankMessage{0})},
       {1, number(FrameType::table), serialize(table())},
@@ -153,15 +152,13 @@ void add_rendezvous(const fs::path& root) {
        serialize(Announcements{std::vector<Bytes>(2, Bytes(5, std::byte{1}))})}};
   client.add("valid-all", heard);
   const Failure failure{hcclInvalidUsage, "rank 1 is already taken"};
-  client.add("refused", std::vector{heard[0], fuzz::Step{1, number(FrameType::refusal),
-                                                         serialize(Refusal{Refusal::other_key})}});
-  client.add("failed", std::vector{heard[0], heard[1],
-                                   fuzz::Step{1, number(FrameType::failure), serialize(failure)}});
-  client.add("without-codes",
-             std::vector{heard[0], fuzz::Step{2, number(FrameType::welcome), serialize(welcome)}});
-  client.add("endless", std::vector{heard[0], heard[1], heard[2], heard[2], heard[2]});
-  client.add("version", std::vector{fuzz::Step{1, number(FrameType::greeting),
-                                               serialize(Opening{7, {}, {}, {}})}});
+  client.add("refused", std::vector{fuzz::Step{1, number(FrameType::refusal),
+                                               serialize(Refusal{Refusal::other_user})}});
+  client.add("failed",
+             std::vector{heard[0], fuzz::Step{1, number(FrameType::failure), serialize(failure)}});
+  client.add("unencrypted",
+             std::vector{fuzz::Step{2, number(FrameType::welcome), serialize(welcome)}});
+  client.add("endless", std::vector{heard[0], heard[1], heard[1], heard[1]});
 }
 
 void add_node(const fs::path& root) {

@@ -48,13 +48,12 @@ class Leader final : PendingConnections::Owner {
 
  private:
   void on_accepted(FileDescriptor socket, const SocketAddress&) override {
-    pending_.add({std::move(socket), {}, {}, {}});
+    pending_.add({std::move(socket)});
   }
   void on_pending_frame(PendingConnections::Pending& pending, Frame& frame) override {
     if (take(frame)) return pending_.take(pending)->close();
     pending_.reject(pending, "is a fuzzer");
   }
-  void on_pending_forged(PendingConnections::Pending&) override {}
   void on_no_room(int) override { fuzz::check(false, "the ring has free space"); }
   [[nodiscard]] std::string describe(const FrameConnection&) const override { return "a fuzzer"; }
 

@@ -31,7 +31,7 @@ void follow(FileDescriptor socket) {
   try {
     EventLoop& loop = client.loop();
     const auto leader = std::make_shared<FrameConnection>(
-        loop, FrameConnection::Detached{std::move(socket), {}, {}, {}},
+        loop, FrameConnection::Detached{std::move(socket)},
         FrameConnection::Limits{.payload = kLargePayload, .descriptors = 1024});
     while (std::optional<Frame> frame = fuzz::await_frame(loop, *leader)) {
       if (!exchange.take_from_leader(*frame)) continue;

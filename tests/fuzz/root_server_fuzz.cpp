@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fuzzes a root server over up to four TCP connections. The high nibble of a step's action selects
-// the connection. The low two bits select the operation: 0 sends the bytes, 1 sends a frame of type
-// `detail`, 2 sends a hello in two parts, split after `detail` bytes, 3 closes the connection. Bit
-// 3 makes the target wait for the control thread after the step. Operation 2 first sends an opening
-// message if nothing was sent on the connection. Frames after the server's greeting carry their
-// authentication codes. At the end, the server must still answer a rank.
+// the connection. The low two bits select the operation: 0 sends the bytes unencrypted, 1 sends a
+// frame of type `detail`, 2 sends a hello in two parts, split after `detail` bytes, 3 closes the
+// connection. Bit 3 makes the target wait for the control thread after the step. Operation 2 first
+// performs the TLS handshake if nothing was sent on the connection. After the handshake, frames are
+// encrypted. At the end, the server must still answer a rank.
 #include "bootstrap/control_thread.h"
 #include "bootstrap/frame_connection.h"
 #include "bootstrap/messages.h"
 #include "bootstrap/pending_connections.h"
 #include "bootstrap/root_server.h"
 #include "fuzz.h"
+#include "tls_end.h"
 
 #include <algorithm>
 #include <array>
@@ -26,6 +27,7 @@ namespace {
 
 using namespace hccl;
 using namespace hccl::bootstrap;
+using hccl::test::TlsEnd;
 
 constexpr std::size_t kMostSteps = 40;
 constexpr std::chrono::seconds kPatience{20};
@@ -53,24 +55,6 @@ void await_control_thread() {
   }
 }
 
-std::shared_ptr<FrameConnection> connection_over(EventLoop& loop, FileDescriptor socket) {
-  return std::make_shared<FrameConnection>(loop,
-                                           FrameConnection::Detached{std::move(socket), {}, {}, {}},
-                                           FrameConnection::Limits{.payload = kLargePayload});
-}
-
-// Sends an opening message and waits for the greeting. Returns the connection's seal, or nothing if
-// the connection ends or another frame arrives instead.
-std::optional<FrameSeal> open_connection(const FileDescriptor& socket) {
-  const Bytes opening = serialize(Opening{});
-  fuzz::send_bytes(socket.get(), encode_frame(FrameType::opening, opening));
-  EventLoop loop;
-  const auto connection = connection_over(loop, socket.duplicate());
-  const std::optional<Frame> frame = fuzz::await_frame(loop, *connection);
-  if (!frame || frame->type != FrameType::greeting) return std::nullopt;
-  return FrameSeal(FrameSeal::Party::rank, fuzz::fixed_key(), opening, frame->payload);
-}
-
 class Play {
  public:
   explicit Play(const Address& server) : server_(server) {}
@@ -87,13 +71,16 @@ class Play {
       return send_all(peer.socket, step.bytes);
     }
     const bool hello = step.action % 4 == 2;
-    // Open the connection only if nothing was sent on it. After other bytes, the server would not
+    // Perform the handshake only if nothing was sent on it. After other bytes, the server would not
     // answer, but close the connection or wait for more bytes.
-    if (hello && !std::exchange(peer.has_sent, true)) peer.seal = open_connection(peer.socket);
+    if (hello && !std::exchange(peer.has_sent, true)) {
+      peer.tls.emplace(peer.socket.get(), crypto::TlsRole::client, fuzz::fixed_key().bytes);
+      if (!peer.tls->shake_hands()) peer.tls.reset();
+    }
     peer.has_sent = true;
     const FrameType type = hello ? FrameType::hello : static_cast<FrameType>(step.detail);
     const Bytes frame =
-        peer.seal ? fuzz::sealed(*peer.seal, type, step.bytes) : encode_frame(type, step.bytes);
+        peer.tls ? peer.tls->encrypted(type, step.bytes) : encode_frame(type, step.bytes);
     const std::size_t cut = hello ? std::min<std::size_t>(step.detail, frame.size()) : frame.size();
     send_all(peer.socket, std::span(frame).first(cut));
     if (hello) await_control_thread();
@@ -104,7 +91,7 @@ class Play {
   struct Peer {
     FileDescriptor socket;
     bool has_sent = false;
-    std::optional<FrameSeal> seal;
+    std::optional<TlsEnd> tls;
   };
 
   static void send_all(const FileDescriptor& socket, std::span<const std::byte> bytes) {
@@ -117,13 +104,13 @@ class Play {
 
 // Joins as a rank and returns the server's answer: a welcome, or a refusal with its reason.
 Frame answer_to_a_rank(const Address& server) {
-  FileDescriptor socket = connect_to(server);
-  const auto seal = open_connection(socket);
-  fuzz::check(seal.has_value(), "a rank is greeted");
   EventLoop loop;
-  const auto connection = connection_over(loop, std::move(socket));
-  connection->authenticate(*seal);
-  connection->send(FrameType::hello, serialize(Hello{2, 3, {1, 1, "host", "node"}, {}}));
+  auto tls = std::make_shared<crypto::TlsSession>(crypto::TlsRole::client, fuzz::fixed_key().bytes);
+  const auto connection = std::make_shared<FrameConnection>(
+      loop, FrameConnection::Detached{connect_to(server), {}, std::move(tls)},
+      FrameConnection::Limits{.payload = kLargePayload});
+  connection->send(FrameType::hello,
+                   serialize(Hello{.rank = 2, .size = 3, .process = {1, 1, "host", "node"}}));
   std::optional<Frame> frame = fuzz::await_frame(loop, *connection);
   fuzz::check(frame.has_value(), "a rank gets an answer");
   return *std::move(frame);

@@ -64,7 +64,7 @@ way_runtime_libraries() {
   local library
   for library in $(readelf -d "$prefix/lib/habanalabs/libSynapse.so" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p'); do
     case $library in
-      libc.so.* | libm.so.* | libgcc_s.so.* | libstdc++.so.* | libhwy.so.* | ld-linux*) ;;
+      libc.so.* | libm.so.* | libgcc_s.so.* | libstdc++.so.* | libhwy.so.* | libssl.so.* | libcrypto.so.* | ld-linux*) ;;
       libpthread.so.* | libdl.so.* | librt.so.*) ;;  # separate libraries before glibc 2.34
       *) fail "libSynapse.so needs $library, which docs/how-to/build-without-debian.md does not list" ;;
     esac

@@ -7,7 +7,9 @@
 #include "bootstrap/event_loop.h"
 #include "bootstrap/frame_connection.h"
 #include "bootstrap/messages.h"
+#include "bootstrap/shared_secret.h"
 #include "joining_ranks.h"
+#include "tls_end.h"
 
 #include <filesystem>
 #include <memory>
@@ -19,6 +21,8 @@
 #include <sys/socket.h>
 
 namespace hccl::bootstrap::test {
+
+using hccl::test::TlsEnd;
 
 inline FileDescriptor connect_to(const Address& address, const Address& from = {}) {
   const SocketAddress where = to_socket_address(address);
@@ -44,10 +48,12 @@ inline void send_text(const FileDescriptor& socket, const std::string& message) 
 // The test's end of a connection, with an event loop of its own.
 class FarEnd {
  public:
-  explicit FarEnd(FileDescriptor socket)
-      : connection_(std::make_shared<FrameConnection>(
-            loop_, FrameConnection::Detached{std::move(socket), {}, {}, {}},
-            FrameConnection::Limits{.payload = kLargePayload})) {}
+  // An unencrypted connection.
+  explicit FarEnd(FileDescriptor socket) : FarEnd(std::move(socket), nullptr) {}
+  // A rank's encrypted connection.
+  FarEnd(FileDescriptor socket, const JoinKey& key)
+      : FarEnd(std::move(socket),
+               std::make_shared<crypto::TlsSession>(crypto::TlsRole::client, key.bytes)) {}
 
   [[nodiscard]] FrameConnection* operator->() const { return connection_.get(); }
   // Reads frames until one of this type arrives, and returns that frame. Returns nothing if the
@@ -66,25 +72,14 @@ class FarEnd {
   }
 
  private:
+  FarEnd(FileDescriptor socket, std::shared_ptr<crypto::TlsSession> tls)
+      : connection_(std::make_shared<FrameConnection>(
+            loop_, FrameConnection::Detached{std::move(socket), {}, std::move(tls)},
+            FrameConnection::Limits{.payload = kLargePayload})) {}
+
   EventLoop loop_;
   std::shared_ptr<FrameConnection> connection_;
 };
-
-// Performs a rank's part of the handshake: sends the opening frame and reads the greeting. Later
-// frames carry an authentication code. Returns false if no greeting arrives.
-inline bool open_as_rank(FarEnd& rank, std::span<const std::byte> key) {
-  const Bytes opening = serialize(Opening{kProtocolVersion, random_secret(), {}, {}});
-  rank->send(FrameType::opening, opening);
-  const auto greeting = rank.read_until(FrameType::greeting);
-  if (!greeting) return false;
-  rank->authenticate(FrameSeal(FrameSeal::Party::rank, key, opening, greeting->payload));
-  return true;
-}
-
-// Returns an encoded frame with its authentication code.
-inline Bytes sealed_frame(FrameSeal& seal, FrameType type, const Bytes& payload) {
-  return encode_frame(type, payload, 0, seal.next_code(type, sha256(payload)));
-}
 
 // Waits until the other end has closed the connection. Returns false if the connection is still
 // open after kPatience.

@@ -53,9 +53,9 @@ class Death : public testing::TestWithParam<Child> {
   void start_victim(Processes& processes, int rank, int size, int stage, bool maker) {
     processes.start(rank, {}, [=, this, &processes](Report& report) {
       const UniqueId id = decode(shared_id(processes.board(), maker));
-      const Hello hello{rank, size, ProcessIdentity::mine(), random_secret()};
+      const Hello hello = hello_of(rank, size);
       const FileDescriptor listener = listen_on_node(hello.node_socket);
-      RendezvousClient client(id, proof_key(id), hello, Deadline::after(kPatience));
+      RendezvousClient client(id, join_key(id), hello, Deadline::after(kPatience));
       client.join([] { return std::string(); });
       report.stage = 1;
       if (stage == 2) static_cast<void>(client.wait_for_table());
@@ -68,9 +68,9 @@ class Death : public testing::TestWithParam<Child> {
   // Joins, reports stage 1, and waits for the table of all ranks.
   static void wait_for_others(Board& board, int rank, int size, Report& report) {
     const UniqueId id = decode(shared_id(board, false));
-    const Hello hello{rank, size, ProcessIdentity::mine(), random_secret()};
+    const Hello hello = hello_of(rank, size);
     const FileDescriptor listener = listen_on_node(hello.node_socket);
-    RendezvousClient client(id, proof_key(id), hello, Deadline::after(kPatience));
+    RendezvousClient client(id, join_key(id), hello, Deadline::after(kPatience));
     client.join([] { return std::string(); });
     report.stage = 1;
     static_cast<void>(client.wait_for_table());

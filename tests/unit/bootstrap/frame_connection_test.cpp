@@ -6,7 +6,13 @@
 #include "base/peer_process.h"
 #include "bootstrap/messages.h"
 #include "bootstrap/socket_owner.h"
+#include "crypto/tls_session.h"
 #include "joining_ranks.h"
+
+#include <array>
+#include <functional>
+#include <span>
+#include <string>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -21,8 +27,8 @@ class Frames : public testing::Test {
   Frames() {
     int ends[2];
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
-    left_ = connection_over({FileDescriptor(ends[0]), {}, {}, {}});
-    right_ = connection_over({FileDescriptor(ends[1]), {}, {}, {}});
+    left_ = connection_over({FileDescriptor(ends[0])});
+    right_ = connection_over({FileDescriptor(ends[1])});
   }
 
   std::shared_ptr<FrameConnection> connection_over(FrameConnection::Detached detached) {
@@ -121,32 +127,87 @@ TEST_F(Frames, RejectsFrameWithoutItsDescriptors) {
   EXPECT_TRUE(right_->broke_rules());
 }
 
-class SealedFrames : public Frames {
+class EncryptedFrames : public Frames {
  protected:
-  SealedFrames() {
-    const Bytes key(16, std::byte{3});
-    right_->authenticate(FrameSeal(FrameSeal::Party::rank, key, {}, {}));
-    sealed_->authenticate(FrameSeal(FrameSeal::Party::server, key, {}, {}));
+  // Encrypts both ends with these keys.
+  void encrypt(std::span<const std::byte> left, std::span<const std::byte> right) {
+    left_ = connection_over({left_->detach().socket,
+                             {},
+                             std::make_shared<crypto::TlsSession>(crypto::TlsRole::client, left)});
+    right_ =
+        connection_over({right_->detach().socket,
+                         {},
+                         std::make_shared<crypto::TlsSession>(crypto::TlsRole::server, right)});
+  }
+  // Runs the loop until the condition holds. Returns false if it does not within kPatience.
+  bool run_until(const std::function<bool()>& condition) {
+    const Deadline deadline = Deadline::after(kPatience);
+    while (!condition() && !deadline.expired()) {
+      static_cast<void>(left_->receive());
+      loop_.run_one(deadline.within(std::chrono::milliseconds(10)));
+    }
+    return condition();
   }
 
-  // A connection over the same socket as left_, whose frames have authentication codes.
-  std::shared_ptr<FrameConnection> sealed_ =
-      connection_over({FileDescriptor(dup(left_->fd())), {}, {}, {}});
+  const Bytes key_ = Bytes(32, std::byte{3});
 };
 
-TEST_F(SealedFrames, AcceptsUnsealedRefusalAsFirstFrame) {
-  left_->send(FrameType::refusal, serialize(Refusal{Refusal::other_key}));
-  const auto frame = next();
-  ASSERT_TRUE(frame);
-  EXPECT_EQ(parse<Refusal>(frame->payload), Refusal{Refusal::other_key});
+TEST_F(EncryptedFrames, ArriveInOrderAndWhole) {
+  encrypt(key_, key_);
+  Bytes large(3'000'000);
+  for (std::size_t i = 0; i < large.size(); ++i) large[i] = static_cast<std::byte>(i * 7 % 251);
+  static_cast<void>(left_->receive());
+  left_->send(FrameType::hello, Bytes(10));
+  left_->send(FrameType::table, large);
+  EXPECT_EQ(next()->payload.size(), 10U);
+  EXPECT_EQ(next()->payload, large);
+  EXPECT_TRUE(right_->is_established());
 }
 
-TEST_F(SealedFrames, RejectsUnsealedRefusalAfterSealedFrame) {
-  sealed_->send(FrameType::welcome, {});
-  ASSERT_TRUE(next());
-  left_->send(FrameType::refusal, serialize(Refusal{Refusal::other_key}));
+TEST_F(EncryptedFrames, ResumeAfterDetaching) {
+  encrypt(key_, key_);
+  static_cast<void>(left_->receive());
+  left_->send(FrameType::ready, Bytes(10));
+  left_->send(FrameType::go, Bytes(20));
+  EXPECT_EQ(next()->payload.size(), 10U);
+  right_ = connection_over(right_->detach());
+  EXPECT_EQ(next()->payload.size(), 20U);
+  left_->send(FrameType::table, {});
+  EXPECT_EQ(next()->type, FrameType::table);
+}
+
+TEST_F(EncryptedFrames, NeedTheSameKey) {
+  encrypt(key_, Bytes(32, std::byte{4}));
+  left_->send(FrameType::hello, Bytes(10));
+  static_cast<void>(left_->receive());
   EXPECT_FALSE(next());
-  EXPECT_TRUE(right_->forged());
+  EXPECT_TRUE(right_->lacks_key()) << right_->why();
+  EXPECT_TRUE(run_until([&] { return left_->ended(); }));
+  EXPECT_TRUE(left_->lacks_key()) << left_->why();
+}
+
+TEST_F(EncryptedFrames, AreRefusedIfChanged) {
+  encrypt(key_, key_);
+  static_cast<void>(left_->receive());
+  left_->send(FrameType::hello, {});
+  ASSERT_TRUE(next());
+  const std::array<std::byte, 30> forged{std::byte{23}, std::byte{3}, std::byte{3}, std::byte{0},
+                                         std::byte{25}};
+  ASSERT_EQ(send(left_->fd(), forged.data(), forged.size(), 0),
+            static_cast<ssize_t>(forged.size()));
+  EXPECT_FALSE(next());
+  EXPECT_TRUE(right_->forged()) << right_->why();
+}
+
+TEST_F(EncryptedFrames, RefuseOtherProtocols) {
+  right_ = connection_over({right_->detach().socket,
+                            {},
+                            std::make_shared<crypto::TlsSession>(crypto::TlsRole::server, key_)});
+  const std::string http = "GET / HTTP/1.1\r\n\r\n";
+  ASSERT_EQ(send(left_->fd(), http.data(), http.size(), 0), static_cast<ssize_t>(http.size()));
+  EXPECT_FALSE(next());
+  EXPECT_TRUE(right_->broke_rules());
+  EXPECT_EQ(right_->why(), FrameConnection::kNotTls);
 }
 
 TEST_F(Frames, IdentifiesPeerThroughKernel) {

@@ -3,8 +3,10 @@
 #pragma once
 
 #include "base/error.h"
+#include "base/secret.h"
 #include "base/text.h"
 #include "bootstrap/join.h"
+#include "bootstrap/messages.h"
 
 #include <cstring>
 #include <optional>
@@ -27,6 +29,13 @@ struct Ending {
   std::string text;
   RankTable table;
 };
+
+inline Hello hello_of(int rank, int size) {
+  return {.rank = rank,
+          .size = size,
+          .process = ProcessIdentity::mine(),
+          .node_socket = random_secret()};
+}
 
 inline FileDescriptor memory_with(int value) {
   FileDescriptor memory(memfd_create("test", MFD_CLOEXEC));

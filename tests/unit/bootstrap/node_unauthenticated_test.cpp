@@ -42,14 +42,14 @@ void send_with_descriptors(const FileDescriptor& socket, std::span<const std::by
 class UnauthenticatedOnNode : public ServerTest {
  protected:
   UnauthenticatedOnNode() {
-    leader_ = hello(0);
-    member_ = hello(1);
+    leader_ = hello_of(0, 2);
+    member_ = hello_of(1, 2);
     leader_listener_ = listen_on_node(leader_.node_socket);
     member_listener_ = listen_on_node(member_.node_socket);
   }
   void start(Deadline::Duration limit = std::chrono::hours(1)) {
     const auto join = [this](const Hello& own) {
-      auto client = std::make_unique<RendezvousClient>(server(), proof_key(server()), own,
+      auto client = std::make_unique<RendezvousClient>(server(), join_key(server()), own,
                                                        Deadline::after(kPatience));
       client->join([] { return std::string(); });
       return client;
@@ -85,8 +85,6 @@ class UnauthenticatedOnNode : public ServerTest {
   [[nodiscard]] const Secret& secret() const { return table_.secret; }
 
  private:
-  static Hello hello(int rank) { return {rank, 2, ProcessIdentity::mine(), random_secret()}; }
-
   Hello leader_;
   Hello member_;
   FileDescriptor leader_listener_;

@@ -34,10 +34,32 @@ class OtherUser : public testing::TestWithParam<const char*> {
     if (!listener.valid()) _exit(1);
     UniqueId fixed = any_user;
     fixed.kind = UniqueId::Kind::fixed_address;
-    auto server = std::make_shared<RootServer>(any_user, std::move(listener), proof_key(fixed));
+    auto server = std::make_shared<RootServer>(any_user, std::move(listener), join_key(fixed));
     server->start();
     report.stage = 1;
     return server;
+  }
+
+  // Expects that a rank refuses the server of another user, who has set `other`, and names the
+  // user.
+  void expect_server_refused(const std::map<std::string, std::string>& other) {
+    Processes processes;
+    processes.start(1, other, [&](Report& report) {
+      become_another_user();
+      const auto server = serve_any_user(port(), report);
+      static_cast<void>(try_join(resolve_unique_id(hcclUniqueId{}), 2, 1));
+      server->stop();
+    });
+    ASSERT_TRUE(wait_until([&] { return processes.report(1).stage == 1; }));
+    processes.start(0, environment(), [](Report& report) {
+      const Ending ending = try_join(resolve_unique_id(hcclUniqueId{}), 2, 0);
+      write_report(report, ending.code, ending.text);
+    });
+    ASSERT_TRUE(processes.finished(0));
+    EXPECT_EQ(processes.report(0).code, hcclSocketError);
+    EXPECT_EQ(processes.text(0), text("rank 0 runs as user 0, but the server at 127.0.0.1:", port(),
+                                      " belongs to user 65534, who has taken port ", port(),
+                                      "; choose another port in HCCL_COMM_ID"));
   }
 
  private:
@@ -49,24 +71,13 @@ INSTANTIATE_TEST_SUITE_P(Secret, OtherUser, testing::Values("", "known to the ot
                            return std::string(*secret.param == '\0' ? "None" : "Known");
                          });
 
-TEST_P(OtherUser, ServerOfOtherUserIsRefused) {
-  Processes processes;
-  processes.start(1, environment(), [&](Report& report) {
-    become_another_user();
-    const auto server = serve_any_user(port(), report);
-    static_cast<void>(try_join(resolve_unique_id(hcclUniqueId{}), 2, 1));
-    server->stop();
-  });
-  ASSERT_TRUE(wait_until([&] { return processes.report(1).stage == 1; }));
-  processes.start(0, environment(), [](Report& report) {
-    const Ending ending = try_join(resolve_unique_id(hcclUniqueId{}), 2, 0);
-    write_report(report, ending.code, ending.text);
-  });
-  ASSERT_TRUE(processes.finished(0));
-  EXPECT_EQ(processes.report(0).code, hcclSocketError);
-  EXPECT_EQ(processes.text(0), text("rank 0 runs as user 0, but the server at 127.0.0.1:", port(),
-                                    " belongs to user 65534, who has taken port ", port(),
-                                    "; choose another port in HCCL_COMM_ID"));
+TEST_P(OtherUser, ServerOfOtherUserIsRefused) { expect_server_refused(environment()); }
+
+// The other user has taken the port for a job of their own.
+TEST_P(OtherUser, ServerOfOtherUserWithAnotherSecretIsRefused) {
+  auto other = environment();
+  other["HCCL_SECRET"] = "a secret of the other user";
+  expect_server_refused(other);
 }
 
 TEST_P(OtherUser, RankOfOtherUserIsRefusedAndJobContinues) {
@@ -86,8 +97,8 @@ TEST_P(OtherUser, RankOfOtherUserIsRefusedAndJobContinues) {
     id.addresses = {Address{.bytes = {127, 0, 0, 1}, .port = static_cast<uint16_t>(port())}};
     UniqueId fixed = id;
     fixed.kind = UniqueId::Kind::fixed_address;
-    const Hello hello{1, 2, ProcessIdentity::mine(), random_secret()};
-    RendezvousClient client(id, proof_key(fixed), hello, Deadline::after(kPatience));
+    const Hello hello = hello_of(1, 2);
+    RendezvousClient client(id, join_key(fixed), hello, Deadline::after(kPatience));
     report_error(report, [&] { client.join([] { return std::string(); }); });
   });
   processes.expect_reported(2, hcclInvalidArgument,

@@ -1,26 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-// A relay between ranks and the server. It forwards all bytes, and can change one frame of each
-// connection.
+// A relay between ranks and the server. It forwards all bytes, and can tamper with one TLS record
+// of each connection.
 #pragma once
 
+#include "base/text.h"
 #include "bootstrap/pending_connections.h"
 #include "bootstrap/unique_id.h"
 #include "connections.h"
 
 #include <array>
 #include <atomic>
+#include <cstdint>
 #include <optional>
+#include <ostream>
+#include <string>
 #include <thread>
+#include <utility>
 
 #include <poll.h>
 
 namespace hccl::bootstrap::test {
 
+struct Tampering {
+  enum class Kind : std::uint8_t { change, drop, repeat, swap, cut };
+
+  bool of_server = false;  // whether the record comes from the server
+  int record = 0;          // counted from 0 for each end of a connection
+  Kind kind = Kind::change;
+
+  [[nodiscard]] std::string name() const {
+    static const std::array kKinds{"Changed", "Dropped", "Repeated", "Swapped", "Cut"};
+    return text(of_server ? "Server" : "Rank", record, kKinds.at(static_cast<std::size_t>(kind)));
+  }
+  friend std::ostream& operator<<(std::ostream& out, const Tampering& tampering) {
+    return out << tampering.name();
+  }
+};
+
 class Relay {
  public:
-  // Relays between the server of `id` and the ranks that join with id(). If `change` is set,
-  // changes a byte in the first frame of that type on each connection, whichever end sends it.
-  Relay(UniqueId id, std::optional<FrameType> change)
+  // Relays between the server of `id` and the ranks that join with id(). `change`: applied to each
+  // connection.
+  Relay(UniqueId id, std::optional<Tampering> change)
       : server_(id.addresses.at(0)), id_(std::move(id)), change_(change) {
     listener_ = listen_on(Address{.bytes = {127, 0, 0, 1}});
     id_.addresses = {local_address(listener_.get())};
@@ -47,11 +68,10 @@ class Relay {
     for (std::thread& connection : connections) connection.join();
   }
 
-  void relay_connection(const FileDescriptor& rank) {
+  void relay_connection(const FileDescriptor& rank) const {
     const FileDescriptor server = connect_to(server_);
     const std::array<const FileDescriptor*, 2> ends{&rank, &server};
-    std::array<Bytes, 2> received;
-    std::optional<FrameType> change = change_;
+    std::array<Direction, 2> directions;
     while (!stopping_) {
       std::array<pollfd, 2> wanted{pollfd{rank.get(), POLLIN, 0}, pollfd{server.get(), POLLIN, 0}};
       poll(wanted.data(), wanted.size(), 5);
@@ -60,31 +80,57 @@ class Relay {
         std::array<std::byte, 65536> bytes;
         const ssize_t count = recv(ends[from]->get(), bytes.data(), bytes.size(), 0);
         if (count <= 0) return;
-        received[from].insert(received[from].end(), bytes.begin(), bytes.begin() + count);
-        relay_frames(received[from], *ends[1 - from], change);
+        Bytes& received = directions[from].received;
+        received.insert(received.end(), bytes.begin(), bytes.begin() + count);
+        const bool tampers = change_ && change_->of_server == (from == 1);
+        while (const std::optional<Bytes> record = next_record(received)) {
+          if (!forward(*record, directions[from], *ends[1 - from], tampers)) return;
+        }
       }
     }
   }
 
-  static void relay_frames(Bytes& received, const FileDescriptor& to,
-                           std::optional<FrameType>& change) {
-    while (received.size() >= kFrameHeaderSize) {
-      const auto header =
-          parse_header(std::span(received).first<kFrameHeaderSize>(), kLargePayload);
-      const std::size_t size = kFrameHeaderSize + header->length;
-      if (received.size() < size) return;
-      if (change == header->type) {
-        received[kFrameHeaderSize + 4] ^= std::byte{1};
-        change.reset();
-      }
-      send_all(to, std::span(received).first(size));
-      received.erase(received.begin(), received.begin() + static_cast<std::ptrdiff_t>(size));
+  struct Direction {
+    Bytes received;
+    Bytes held;  // a record that is sent after the next one
+    int records = 0;
+  };
+
+  static std::optional<Bytes> next_record(Bytes& received) {
+    constexpr std::size_t kHeader = 5;
+    if (received.size() < kHeader) return std::nullopt;
+    const std::size_t size = kHeader + (std::to_integer<std::size_t>(received[3]) << 8) +
+                             std::to_integer<std::size_t>(received[4]);
+    if (received.size() < size) return std::nullopt;
+    const auto end = received.begin() + static_cast<std::ptrdiff_t>(size);
+    Bytes record(received.begin(), end);
+    received.erase(received.begin(), end);
+    return record;
+  }
+
+  // Sends the record on, or tampers with it. Returns false if the connection is to end.
+  [[nodiscard]] bool forward(Bytes record, Direction& direction, const FileDescriptor& to,
+                             bool tampers) const {
+    const bool chosen = tampers && direction.records++ == change_->record;
+    if (chosen && change_->kind == Tampering::Kind::drop) return true;
+    if (chosen && change_->kind == Tampering::Kind::swap) {
+      direction.held = std::move(record);
+      return true;
     }
+    if (chosen && change_->kind == Tampering::Kind::cut) {
+      send_all(to, std::span(record).first(record.size() / 2));
+      return false;
+    }
+    if (chosen && change_->kind == Tampering::Kind::change) record.back() ^= std::byte{1};
+    send_all(to, record);
+    if (chosen && change_->kind == Tampering::Kind::repeat) send_all(to, record);
+    send_all(to, std::exchange(direction.held, {}));
+    return true;
   }
 
   Address server_;
   UniqueId id_;
-  std::optional<FrameType> change_;
+  std::optional<Tampering> change_;
   FileDescriptor listener_;
   std::atomic<bool> stopping_{false};
   std::thread thread_;

@@ -8,7 +8,7 @@ namespace hccl::bootstrap {
 namespace {
 
 Hello hello(int rank, int size, const std::string& node = "node") {
-  return {rank, size, {1000 + rank, 1, "host-a", node}, {}};
+  return {.rank = rank, .size = size, .process = {1000 + rank, 1, "host-a", node}};
 }
 
 void admit_all(Rendezvous& rendezvous, int size) {

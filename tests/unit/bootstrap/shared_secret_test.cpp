@@ -59,7 +59,7 @@ class SharedSecret : public testing::Test {
     load_config();
     try {
       std::string found;
-      for (const std::byte byte : proof_key(fixed_id(address))) found += static_cast<char>(byte);
+      for (const std::byte byte : join_secret(fixed_id(address))) found += static_cast<char>(byte);
       return found;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), hcclInvalidArgument);
@@ -190,8 +190,8 @@ std::string warnings(const char* address, const std::map<std::string, std::strin
   with_log["HCCL_DEBUG_FILE"] = log;
   processes.start(0, with_log, [&](Report&) {
     load_config();
-    static_cast<void>(proof_key(fixed_id(address)));
-    static_cast<void>(proof_key(fixed_id(address)));
+    static_cast<void>(join_secret(fixed_id(address)));
+    static_cast<void>(join_secret(fixed_id(address)));
   });
   EXPECT_TRUE(processes.finished(0));
   std::ifstream file(log);

@@ -2,6 +2,7 @@
 // Connects to a root server's port without authenticating. The job must continue, whatever the
 // connections send. Also tests ranks that break the protocol once they have joined, and faulty
 // servers.
+#include "base/scope_exit.h"
 #include "base/secret.h"
 #include "bootstrap/control_thread.h"
 #include "bootstrap/join.h"
@@ -25,31 +26,12 @@ FileDescriptor connect_to_server(const UniqueId& id) { return connect_to(id.addr
 
 class Unauthenticated : public ServerTest {
  protected:
-  [[nodiscard]] Hello valid_hello(int rank, int size) const {
-    return {rank, size, ProcessIdentity::mine(), random_secret()};
+  // Returns the first bytes that a rank sends.
+  [[nodiscard]] Bytes client_hello() const {
+    return crypto::TlsSession(crypto::TlsRole::client, key().bytes).take_output();
   }
-  // Returns a rank's opening and hello frames. The hello's authentication code is wrong, because
-  // the correct one depends on the server's greeting.
-  [[nodiscard]] Bytes bytes_of(const Hello& hello) const {
-    const Bytes opening = serialize(Opening{kProtocolVersion, random_secret(), {}, {}});
-    FrameSeal seal(FrameSeal::Party::rank, key(), opening, opening);
-    Bytes sent = encode_frame(FrameType::opening, opening);
-    const Bytes second = sealed_frame(seal, FrameType::hello, serialize(hello));
-    sent.insert(sent.end(), second.begin(), second.end());
-    return sent;
-  }
-  [[nodiscard]] Bytes key() const { return proof_key(server()); }
+  [[nodiscard]] JoinKey key() const { return join_key(server()); }
 
-  // Sends a rank's opening frame and reads the greeting. Returns the hello frame with its correct
-  // code, or nothing if the server closes the connection without a greeting.
-  [[nodiscard]] Bytes sealed_hello(FarEnd& channel, const Bytes& opening,
-                                   const Hello& hello) const {
-    channel->send(FrameType::opening, opening);
-    const auto greeting = channel.read_until(FrameType::greeting);
-    if (!greeting) return {};
-    FrameSeal seal(FrameSeal::Party::rank, key(), opening, greeting->payload);
-    return sealed_frame(seal, FrameType::hello, serialize(hello));
-  }
   // Returns a copy that differs in one to four bytes. One in three copies is also cut short.
   static Bytes damaged(const Bytes& valid, int number, std::mt19937& random) {
     Bytes bytes = valid;
@@ -62,12 +44,11 @@ class Unauthenticated : public ServerTest {
     return bytes;
   }
 
-  // Sends a rank's hello, sealed with `key`. Returns the first frame of type `type` in the server's
-  // answer, or nothing if the server closes the connection first.
-  [[nodiscard]] std::optional<Frame> answer_to(const Hello& hello, const Bytes& key,
+  // Sends a rank's hello. Returns the first frame of type `type` in the server's answer, or nothing
+  // if the server closes the connection first.
+  [[nodiscard]] std::optional<Frame> answer_to(const Hello& hello, const JoinKey& key,
                                                FrameType type) const {
-    FarEnd channel(connect_to_server(server()));
-    EXPECT_TRUE(open_as_rank(channel, key));
+    FarEnd channel(connect_to_server(server()), key);
     channel->send(FrameType::hello, serialize(hello));
     return channel.read_until(type);
   }
@@ -96,7 +77,7 @@ TEST_F(Unauthenticated, SilentOrHalfOpenPeerDelaysNobody) {
   std::vector<FileDescriptor> silent;
   silent.reserve(300);
   for (int i = 0; i < 300; ++i) silent.push_back(connect_to_server(server()));
-  const Bytes hello = bytes_of(valid_hello(1, 3));
+  const Bytes hello = client_hello();
   for (std::size_t i = 0; i < 20; ++i) {
     send_all(silent[silent.size() - 1 - i], std::span(hello).first(3 + i * 6));
   }
@@ -104,37 +85,37 @@ TEST_F(Unauthenticated, SilentOrHalfOpenPeerDelaysNobody) {
 }
 
 TEST_F(Unauthenticated, CrowdFromOneHostDisplacesNoRankOfAnother) {
-  FarEnd rank(connect_to_server(server()));
-  ASSERT_TRUE(open_as_rank(rank, key()));
-  const Bytes opening = encode_frame(FrameType::opening,
-                                     serialize(Opening{kProtocolVersion, random_secret(), {}, {}}));
+  const FileDescriptor socket = connect_to_server(server());
+  TlsEnd rank(socket.get(), crypto::TlsRole::client, key().bytes);
+  ASSERT_TRUE(rank.shake_hands());
   Address other_host = server().addresses.at(0);
   other_host.bytes[3] = 2;  // 127.0.0.2
   other_host.port = 0;
   std::vector<FileDescriptor> crowd;
   for (int i = 0; i < 200; ++i) {
     crowd.push_back(connect_to(server().addresses.at(0), other_host));
-    send_all(crowd.back(), opening);
-    std::byte greeting{};
-    ASSERT_EQ(recv(crowd.back().get(), &greeting, 1, 0), 1);
+    send_all(crowd.back(), client_hello());
+    std::byte answer{};
+    ASSERT_EQ(recv(crowd.back().get(), &answer, 1, 0), 1);
   }
-  rank->send(FrameType::hello, serialize(valid_hello(1, 3)));
-  EXPECT_TRUE(rank.read_until(FrameType::welcome));
+  send_all(socket, rank.encrypted(FrameType::hello, serialize(hello_of(1, 3))));
+  std::byte welcome{};
+  EXPECT_EQ(recv(socket.get(), &welcome, 1, 0), 1);
 }
 
 TEST_F(Unauthenticated, WrongSecretIsRefused) {
-  const Bytes other(16, std::byte{7});
-  for (const Bytes& wrong : {other, Bytes{}}) {
-    const auto refusal = answer_to(valid_hello(1, 3), wrong, FrameType::refusal);
-    ASSERT_TRUE(refusal);
-    EXPECT_EQ(parse<Refusal>(refusal->payload), Refusal{Refusal::other_key});
+  for (const JoinKey& wrong : {JoinKey{Bytes(32, std::byte{7}), true}, JoinKey{Bytes(32), false}}) {
+    FarEnd channel(connect_to_server(server()), wrong);
+    channel->send(FrameType::hello, serialize(hello_of(1, 3)));
+    EXPECT_FALSE(channel.read_until(FrameType::welcome));
+    EXPECT_TRUE(channel->lacks_key()) << channel->why();
   }
   expect_job_continues();
 }
 
 TEST_F(Unauthenticated, OtherVersionIsRefused) {
-  FarEnd channel(connect_to_server(server()));
-  channel->send(FrameType::opening, serialize(Opening{kProtocolVersion + 1, {}, {}, {}}));
+  FarEnd channel(connect_to_server(server()), key());
+  channel->send(FrameType::hello, serialize(Hello{.version = kProtocolVersion + 1}));
   expect_refusal(channel, Refusal::other_version);
   expect_job_continues();
 }
@@ -142,10 +123,10 @@ TEST_F(Unauthenticated, OtherVersionIsRefused) {
 TEST_F(Unauthenticated, ImpossibleRankOrSizeIsRefused) {
   for (const auto& [rank, size] : std::vector<std::pair<int, int>>{
            {-1, 3}, {1, 0}, {1, -5}, {0, kMostRanks + 1}, {kMostRanks, 3}, {1 << 30, 1 << 30}}) {
-    EXPECT_FALSE(answer_to(valid_hello(rank, size), key(), FrameType::failure))
+    EXPECT_FALSE(answer_to(hello_of(rank, size), key(), FrameType::failure))
         << rank << " of " << size;
   }
-  const auto refusal = answer_to(valid_hello(7, 3), key(), FrameType::failure);
+  const auto refusal = answer_to(hello_of(7, 3), key(), FrameType::failure);
   ASSERT_TRUE(refusal);
   const auto why = parse<Failure>(refusal->payload);
   ASSERT_TRUE(why);
@@ -155,7 +136,7 @@ TEST_F(Unauthenticated, ImpossibleRankOrSizeIsRefused) {
 
 TEST_F(Unauthenticated, CorruptBytesAreRefused) {
   std::mt19937 random(20260103);
-  const Bytes valid = bytes_of(valid_hello(1, 3));
+  const Bytes valid = client_hello();
   std::vector<FileDescriptor> open;
   for (int i = 0; i < 400; ++i) {
     open.push_back(connect_to_server(server()));
@@ -170,27 +151,25 @@ TEST_F(Unauthenticated, CorruptHelloIsRefused) {
   std::mt19937 random(20260104);
   std::vector<FileDescriptor> open;
   for (int i = 0; i < 400; ++i) {
-    FarEnd channel(connect_to_server(server()));
-    const Bytes opening = serialize(Opening{kProtocolVersion, random_secret(), {}, {}});
-    const Bytes valid = sealed_hello(channel, opening, valid_hello(1, 3));
-    ASSERT_FALSE(valid.empty());
-    open.emplace_back(dup(channel->fd()));
+    open.push_back(connect_to_server(server()));
+    TlsEnd rank(open.back().get(), crypto::TlsRole::client, key().bytes);
+    ASSERT_TRUE(rank.shake_hands());
+    const Bytes valid = rank.encrypted(FrameType::hello, serialize(hello_of(1, 3)));
     send_all(open.back(), damaged(valid, i, random));
     if (i % 2 == 0) open.pop_back();
   }
   expect_job_continues();
 }
 
-// A recorded hello must be refused when it is replayed, in the same run and in a later run with the
-// same key.
-TEST_F(Unauthenticated, ReplayedHelloIsRefused) {
-  const Bytes opening = serialize(Opening{kProtocolVersion, random_secret(), {}, {}});
-  FarEnd channel(connect_to_server(server()));
-  const Bytes hello = sealed_hello(channel, opening, valid_hello(2, 3));
-  ASSERT_FALSE(hello.empty());
-  const FileDescriptor direct(dup(channel->fd()));
-  send_all(direct, hello);
-  EXPECT_TRUE(channel.read_until(FrameType::welcome));
+// The recorded bytes of a rank must be useless, in the same run and in a later run with the same
+// key.
+TEST_F(Unauthenticated, ReplayedBytesAreRefused) {
+  const FileDescriptor socket = connect_to_server(server());
+  TlsEnd rank(socket.get(), crypto::TlsRole::client, key().bytes);
+  ASSERT_TRUE(rank.shake_hands());
+  send_all(socket, rank.encrypted(FrameType::hello, serialize(hello_of(2, 3))));
+  std::byte welcome{};
+  EXPECT_EQ(recv(socket.get(), &welcome, 1, 0), 1);
   Address loopback{.bytes = {127, 0, 0, 1}};
   FileDescriptor listener = listen_on(loopback);
   UniqueId next = server();
@@ -198,11 +177,9 @@ TEST_F(Unauthenticated, ReplayedHelloIsRefused) {
   const auto next_run = std::make_shared<RootServer>(next, std::move(listener), key());
   next_run->start();
   for (const UniqueId& run : {server(), next}) {
-    FarEnd replay(connect_to_server(run));
-    replay->send(FrameType::opening, opening);
-    const FileDescriptor socket(dup(replay->fd()));
-    send_all(socket, hello);
-    expect_refusal(replay, Refusal::other_key);
+    const FileDescriptor replay = connect_to_server(run);
+    send_all(replay, rank.sent());
+    EXPECT_TRUE(is_cut_off(replay));
   }
   next_run->stop();
 }
@@ -212,13 +189,11 @@ TEST_F(Unauthenticated, ReplayedHelloIsRefused) {
 TEST_F(Unauthenticated, ForgedOrUnexpectedFrameFailsRendezvous) {
   for (const bool forged : {false, true}) {
     const UniqueId run = decode(create_unique_id());
-    FarEnd channel(connect_to_server(run));
-    ASSERT_TRUE(open_as_rank(channel, proof_key(run)));
-    channel->send(FrameType::hello, serialize(valid_hello(2, 3)));
+    FarEnd channel(connect_to_server(run), join_key(run));
+    channel->send(FrameType::hello, serialize(hello_of(2, 3)));
     ASSERT_TRUE(channel.read_until(FrameType::welcome));
-    FarEnd other(connect_to_server(run));
-    ASSERT_TRUE(open_as_rank(other, proof_key(run)));
-    other->send(FrameType::hello, serialize(valid_hello(1, 3)));
+    FarEnd other(connect_to_server(run), join_key(run));
+    other->send(FrameType::hello, serialize(hello_of(1, 3)));
     ASSERT_TRUE(other.read_until(FrameType::welcome));
     if (forged) {
       const FileDescriptor direct(dup(channel->fd()));
@@ -246,11 +221,13 @@ TEST_F(Unauthenticated, HelloOfClosedConnectionIsIgnored) {
   UniqueId open = server();
   open.kind = UniqueId::Kind::fixed_address;
   open.addresses = {local_address(listener.get())};
-  const auto trusting = std::make_shared<RootServer>(open, std::move(listener), Bytes{});
+  const JoinKey public_key{Bytes(32), false};
+  const auto trusting = std::make_shared<RootServer>(open, std::move(listener), public_key);
   trusting->start();
   for (int i = 0; i < 3; ++i) {
-    FarEnd channel(connect_to_server(open));
-    ASSERT_TRUE(open_as_rank(channel, {}));
+    FileDescriptor socket = connect_to_server(open);
+    TlsEnd rank(socket.get(), crypto::TlsRole::client, public_key.bytes);
+    ASSERT_TRUE(rank.shake_hands());
     // Blocks the control thread, so that the server reads the hello only after the rank has hung
     // up.
     std::promise<void> begun;
@@ -260,15 +237,14 @@ TEST_F(Unauthenticated, HelloOfClosedConnectionIsIgnored) {
       has_hung_up.wait();
     });
     begun.get_future().wait();
-    channel->send(FrameType::hello, serialize(valid_hello(1, 3)));
-    channel->close();
+    send_all(socket, rank.encrypted(FrameType::hello, serialize(hello_of(1, 3))));
+    socket.reset();
     hung_up.set_value();
   }
   // The rank must still be able to join.
-  FarEnd channel(connect_to_server(open));
-  ASSERT_TRUE(open_as_rank(channel, {}));
-  channel->send(FrameType::hello, serialize(valid_hello(1, 3)));
-  EXPECT_TRUE(channel.read_until(FrameType::welcome));
+  FarEnd channel(connect_to_server(open), public_key);
+  channel->send(FrameType::hello, serialize(hello_of(1, 3)));
+  EXPECT_TRUE(channel.read_until(FrameType::welcome)) << channel->why();
   trusting->stop();
 }
 
@@ -277,23 +253,20 @@ TEST_F(Unauthenticated, FloodingServerIsRefused) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   const FileDescriptor far(ends[1]);
-  const Hello hello = valid_hello(1, 3);
+  const Hello hello = hello_of(1, 3);
   RendezvousClient client(server(), key(), hello, Deadline::after(std::chrono::seconds(20)));
-  const Secret nonce = random_secret();
-  const Bytes greeting = serialize(Opening{});
-  send_all(far, encode_frame(FrameType::greeting, greeting));
   std::thread talker([&] {
-    FrameSeal seal(FrameSeal::Party::server, key(),
-                   serialize(Opening{kProtocolVersion, nonce, {}, {}}), greeting);
+    TlsEnd server(far.get(), crypto::TlsRole::server, key().bytes);
+    if (!server.shake_hands()) return;
     const Welcome welcome{ProcessIdentity::mine(), -1};
-    send_all(far, sealed_frame(seal, FrameType::welcome, serialize(welcome)));
+    send_all(far, server.encrypted(FrameType::welcome, serialize(welcome)));
     while (true) {
-      const Bytes frame = sealed_frame(seal, FrameType::server_rank, serialize(RankMessage{0}));
+      const Bytes frame = server.encrypted(FrameType::server_rank, serialize(RankMessage{0}));
       if (send(far.get(), frame.data(), frame.size(), MSG_NOSIGNAL) <= 0) break;
     }
   });
   const auto join = [&] {
-    EXPECT_TRUE(client.join_over(FileDescriptor(ends[0]), nonce));
+    EXPECT_TRUE(client.join_over(FileDescriptor(ends[0])));
     static_cast<void>(client.wait_for_table());
   };
   EXPECT_THROW(join(), Error);
@@ -306,16 +279,16 @@ TEST_F(Unauthenticated, ServerWithoutKeyIsQuoted) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   const FileDescriptor far(ends[1]);
-  RendezvousClient client(server(), {}, valid_hello(1, 3), Deadline::after(kPatience));
-  const Secret nonce = random_secret();
-  const Bytes greeting = serialize(Opening{});
-  send_all(far, encode_frame(FrameType::greeting, greeting));
-  FrameSeal seal(FrameSeal::Party::server, {}, serialize(Opening{kProtocolVersion, nonce, {}, {}}),
-                 greeting);
+  const JoinKey public_key{Bytes(32), false};
+  RendezvousClient client(server(), public_key, hello_of(1, 3), Deadline::after(kPatience));
   const Failure lie{hcclSystemError, "all is well\n\x1b[2J\xc2\x9b" + std::string(1000, '#')};
-  send_all(far, sealed_frame(seal, FrameType::failure, serialize(lie)));
+  std::thread liar([&] {
+    TlsEnd server(far.get(), crypto::TlsRole::server, public_key.bytes);
+    if (server.shake_hands()) send_all(far, server.encrypted(FrameType::failure, serialize(lie)));
+  });
+  const ScopeExit join_liar([&] { liar.join(); });
   try {
-    static_cast<void>(client.join_over(FileDescriptor(ends[0]), nonce));
+    static_cast<void>(client.join_over(FileDescriptor(ends[0])));
     FAIL() << "the rank joined";
   } catch (const Error& error) {
     const std::string what = error.what();
@@ -352,7 +325,7 @@ TEST_F(Unauthenticated, SlowHelloIsCutOff) {
   const auto quick =
       std::make_shared<RootServer>(own, std::move(listener), key(), std::chrono::milliseconds(100));
   quick->start();
-  const Bytes hello = bytes_of(valid_hello(1, 3));
+  const Bytes hello = client_hello();
   std::vector<FileDescriptor> others;
   for (const std::size_t sent :
        {std::size_t{0}, std::size_t{1}, std::size_t{12}, hello.size() - 1}) {
