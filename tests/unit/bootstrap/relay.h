@@ -29,7 +29,7 @@ struct Tampering {
   Kind kind = Kind::change;
 
   [[nodiscard]] std::string name() const {
-    static const std::array kKinds{"Changed", "Dropped", "Repeated", "Swapped", "Cut"};
+    constexpr std::array<const char*, 5> kKinds{"Changed", "Dropped", "Repeated", "Swapped", "Cut"};
     return text(of_server ? "Server" : "Rank", record, kKinds.at(static_cast<std::size_t>(kind)));
   }
   friend std::ostream& operator<<(std::ostream& out, const Tampering& tampering) {

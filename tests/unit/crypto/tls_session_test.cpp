@@ -19,6 +19,10 @@ Bytes text_bytes(std::string_view text) {
   return {bytes.begin(), bytes.end()};
 }
 
+bool contains(std::span<const std::byte> bytes, std::span<const std::byte> part) {
+  return std::search(bytes.begin(), bytes.end(), part.begin(), part.end()) != bytes.end();
+}
+
 struct Pair {
   TlsSession client{TlsRole::client, kKey};
   TlsSession server{TlsRole::server, kKey};
@@ -60,8 +64,8 @@ TEST(TlsSession, HidesBytesAndKey) {
   const Bytes secret = text_bytes("sixteen bytes ok");
   pair.client.send(secret);
   pair.run();
-  EXPECT_TRUE(std::ranges::search(pair.seen, secret).empty());
-  EXPECT_TRUE(std::ranges::search(pair.seen, std::span(kKey).first(16)).empty());
+  EXPECT_FALSE(contains(pair.seen, secret));
+  EXPECT_FALSE(contains(pair.seen, std::span(kKey).first(16)));
 }
 
 TEST(TlsSession, UsesNewKeysEachTime) {
