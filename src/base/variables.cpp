@@ -69,6 +69,12 @@ std::optional<EmulatedDevice> device_type(const std::string& value) {
       {{"gaudi2", EmulatedDevice::gaudi2}, {"gaudi3", EmulatedDevice::gaudi3}}, value);
 }
 
+std::optional<Encryption> encryption(const std::string& value) {
+  return one_of<Encryption>(
+      {{"off", Encryption::off}, {"integrity", Encryption::integrity}, {"full", Encryption::full}},
+      value);
+}
+
 // ---- readers
 
 // Assigns the result of `Parse`.
@@ -160,6 +166,8 @@ constexpr std::array kVariables{
     Variable{"HCCL_SECRET_FILE", "",
              text_of<&Config::secret_file>("the path of a file that only its owner may read")},
     Variable{"HCCL_REQUIRE_SECRET", "0", flag<&Config::require_secret>()},
+    Variable{
+        "HCCL_ENCRYPT", "", {assign<&Config::encryption, encryption>, "off, integrity or full"}},
     Variable{"HCCL_INIT_TIMEOUT", "120", seconds<&Config::init_timeout>()},
     Variable{"HCCL_TIMEOUT", "1800", seconds<&Config::operation_timeout>()},
     Variable{"HCCL_HANG_REPORT", "30", seconds<&Config::hang_report>()},

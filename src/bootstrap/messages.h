@@ -88,7 +88,8 @@ struct TableEntry {
 
 struct Table {
   Secret secret{};  // of the communicator
-  std::vector<TableEntry> ranks;
+  std::vector<TableEntry> ranks{};
+  bool is_private = false;  // CommunicatorSecret::is_private; not serialised
 };
 
 struct ContributionMessage {

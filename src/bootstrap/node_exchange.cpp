@@ -96,7 +96,7 @@ RankTable NodeExchange::run(Contribution mine, const MakeControl& make_control) 
 void NodeExchange::announce(const Contribution& mine) {
   const bool one_node = ranks_here_ == static_cast<int>(present_.size());
   if (!mine.announce || (one_node && !mine.announces_always)) return;
-  member(rank_).announced = mine.announce(table_.secret);
+  member(rank_).announced = mine.announce({table_.secret, table_.is_private});
   if (member(rank_).announced.size() > kMostAnnounced)
     throw Error(hcclInternalError, text("rank ", rank_, " announces more than ", kMostAnnounced,
                                         " bytes of data; report this as a bug in hccl"));

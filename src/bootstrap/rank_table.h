@@ -16,6 +16,11 @@ namespace hccl::bootstrap {
 
 struct RankTable;
 
+struct CommunicatorSecret {
+  Secret bytes{};
+  bool is_private = false;  // false if the ranks have met without a shared secret
+};
+
 inline constexpr int kMostRanks = 4096;  // of a communicator
 inline constexpr std::size_t kMostAnnounced = 1024;
 
@@ -26,7 +31,7 @@ struct Contribution {
   // Returns the bytes to announce to the ranks of all nodes, at most kMostAnnounced. The argument
   // is the communicator's secret. Called once if there are several nodes, or if announces_always is
   // set and there are several ranks; otherwise never.
-  std::function<std::vector<std::byte>(const Secret&)> announce;
+  std::function<std::vector<std::byte>(const CommunicatorSecret&)> announce;
   bool announces_always = false;
   // Called with the contributions of this node's ranks, before this rank reports that it is ready;
   // not called if the communicator has only one rank. May throw Error to reject the contributions;

@@ -122,6 +122,7 @@ Table RendezvousClient::wait_for_table() {
                 text("the server at ", server_.where(), " sent a malformed table of ",
                      "ranks; install the same version of hccl on all ranks"));
   }
+  table->is_private = key_.is_secret;
   return *std::move(table);
 }
 

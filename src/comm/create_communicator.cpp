@@ -193,7 +193,9 @@ JoinedRank join(const hcclUniqueId& id, int size, int rank, device::Device& devi
   joined.table =
       bootstrap::join(id, size, rank,
                       {encode(RankBlob::of(device, settings)), arena.view()->file().duplicate(),
-                       [&](const Secret& secret) { return network.announce(secret); },
+                       [&](const bootstrap::CommunicatorSecret& secret) {
+                         return network.announce(secret);
+                       },
                        needs_schedules(settings), enter_node},
                       make_control, Deadline::after(settings.init_timeout));
   return joined;

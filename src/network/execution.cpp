@@ -150,11 +150,16 @@ void Execution::add_interests(std::vector<transport::WaitSet::Entry>& entries) c
     if (flow.connection != nullptr && !flow.complete() && !held_up(flow, true))
       entry_of(flow).readable = true;
   }
+  const auto is_complete = [](const Flow& flow) { return flow.complete(); };
+  const bool all_complete =
+      std::ranges::all_of(sends_, is_complete) && std::ranges::all_of(receives_, is_complete);
   for (const Flow& flow : sends_) {
-    // Even after a send is complete, the transport may still be reading its bytes in place.
+    // Even after a send is complete, the transport may still be reading its bytes in place. If
+    // nothing else is missing, the wait ends at once for an endpoint that has been flushed
+    // meanwhile.
     if (!flow.complete()) {
       if (!held_up(flow, false)) entry_of(flow).writable = true;
-    } else if (!flow.connection->endpoint->flushed()) {
+    } else if (all_complete || !flow.connection->endpoint->flushed()) {
       entry_of(flow).flushed = true;
     }
   }

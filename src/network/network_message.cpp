@@ -33,7 +33,9 @@ transport::WaitSet::Entry NetworkMessage::interest() const {
   if (!has_moved()) return {&endpoint(), {.readable = !sends(), .writable = sends()}};
   // Either only the answer is missing, or the transport may still be reading the bytes in place.
   return {&endpoint(),
-          {.readable = sends() && answer_is_due_, .writable = !sends(), .flushed = sends()}};
+          {.readable = sends() && answer_is_due_,
+           .writable = !sends() && answer_is_due_,
+           .flushed = !answer_is_due_ || !endpoint().flushed()}};
 }
 
 bool NetworkMessage::advance(int own_rank) {
@@ -47,7 +49,7 @@ bool NetworkMessage::advance(int own_rank) {
     moved = true;
   }
   if (!has_moved() || answer_is_due_) return moved;
-  if (sends() && !stream.flushed()) return moved;
+  if (!stream.flushed()) return moved;
   complete_ = true;
   messages_.finish(link_, call_);
   return true;

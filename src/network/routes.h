@@ -28,7 +28,7 @@ class Routes {
   // Opens the transports that HCCL_TRANSPORT allows, and returns this rank's addresses, which the
   // other ranks need. Throws what TransportFactory::make() throws, and Error(hcclSystemError) if
   // none of the transports is available.
-  [[nodiscard]] std::vector<std::byte> announce(const Secret& secret);
+  [[nodiscard]] std::vector<std::byte> announce(const bootstrap::CommunicatorSecret& secret);
   // Chooses a transport for each peer. `table` contains each rank's result of announce(). Throws
   // Error(hcclInvalidUsage) if no transport reaches a rank; the text names the rank and the reason.
   void choose_all(const bootstrap::RankTable& table, std::vector<std::string> rank_texts);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <utility>
 
 #include <sys/socket.h>
 
@@ -27,20 +28,20 @@ Deadline at_once() { return Deadline::after(std::chrono::nanoseconds(1)); }
 }  // namespace
 
 Dialer::Dialer(std::vector<DialTarget> targets, const Membership& own, const StreamKey& key,
-               const ConnectionLimits& limits, TuneSocket tune)
+               const ConnectionLimits& limits, TuneSocket tune, LeastProtection least_protection)
     : targets_(std::move(targets)),
       own_(own),
       key_(key),
       limits_(limits),
       tune_(tune),
+      least_protection_(std::move(least_protection)),
       deadline_(Deadline::after(limits.connect)),
-      handshake_(own, key),
       attempt_(at_once()),
       attempt_limit_(kFirstAttemptLimit),
       pause_(kShortestPause),
       failures_(targets_.size(), "has not been tried") {}
 
-std::optional<FileDescriptor> Dialer::poll() {
+std::optional<Connected> Dialer::poll() {
   if (!given_up_.empty()) throw PeerLost(key_.to, given_up_);
   if (state_ == State::pausing) {
     if (!attempt_.expired()) return std::nullopt;
@@ -48,13 +49,13 @@ std::optional<FileDescriptor> Dialer::poll() {
   }
   if (state_ == State::connecting && is_connected()) {
     state_ = State::handshaking;
-    const Bytes& hello = handshake_.hello();
-    if (!send_now(hello)) fail_attempt(system_error_text(errno), false);
+    handshake_.emplace(own_, key_,
+                       least_protection_ ? least_protection_(socket_.get()) : Protection::off);
+    if (!send_now(handshake_->hello())) fail_attempt(system_error_text(errno), false);
   }
   if (state_ == State::handshaking) continue_handshake();
-  if (state_ == State::handshaking && handshake_.state() == Handshake::State::done) {
-    return std::move(socket_);
-  }
+  if (state_ == State::handshaking && handshake_->state() == Handshake::State::done)
+    return Connected{std::move(socket_), std::exchange(handshake_, std::nullopt)->stream()};
   return std::nullopt;
 }
 
@@ -73,7 +74,6 @@ void Dialer::start_attempt() {
                                       advice_on(errno, "check HCCL_SOCKET_IFNAME")));
   }
   if (tune_ != nullptr) tune_(socket_.get(), limits_);
-  handshake_ = ConnectorHandshake(own_, key_);
   attempt_ = Deadline::after(attempt_limit_);
   state_ = State::connecting;
   const DialTarget& to = target();
@@ -99,8 +99,8 @@ bool Dialer::is_connected() {
 
 void Dialer::continue_handshake() {
   std::array<std::byte, 256> buffer{};
-  while (handshake_.state() == Handshake::State::in_progress) {
-    const std::size_t most = std::min(buffer.size(), handshake_.wanted());
+  while (handshake_->state() == Handshake::State::in_progress) {
+    const std::size_t most = std::min(buffer.size(), handshake_->wanted());
     const ssize_t count = recv(socket_.get(), buffer.data(), most, MSG_DONTWAIT);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) {
@@ -115,10 +115,10 @@ void Dialer::continue_handshake() {
                                      : system_error_text(errno),
                           false);
     }
-    const Bytes answer = handshake_.take(std::span(buffer).first(static_cast<std::size_t>(count)));
+    const Bytes answer = handshake_->take(std::span(buffer).first(static_cast<std::size_t>(count)));
     if (!answer.empty() && !send_now(answer)) return fail_attempt(system_error_text(errno), false);
   }
-  if (handshake_.state() == Handshake::State::refused) fail_attempt(handshake_.why(), true);
+  if (handshake_->state() == Handshake::State::refused) fail_attempt(handshake_->why(), true);
 }
 
 void Dialer::fail_attempt(const std::string& why, bool refused) {

@@ -7,6 +7,7 @@
 #include "transport/connection_attempt.h"
 #include "transport/handshake.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,9 +29,10 @@ class Dialer final : public ConnectionAttempt {
  public:
   // `targets` must not be empty.
   Dialer(std::vector<DialTarget> targets, const Membership& own, const StreamKey& key,
-         const ConnectionLimits& limits, TuneSocket tune = nullptr);
+         const ConnectionLimits& limits, TuneSocket tune = nullptr,
+         LeastProtection least_protection = nullptr);
 
-  [[nodiscard]] std::optional<FileDescriptor> poll() override;
+  [[nodiscard]] std::optional<Connected> poll() override;
   void plan_sleep(SleepPlan& plan) override;
 
  private:
@@ -49,11 +51,12 @@ class Dialer final : public ConnectionAttempt {
   StreamKey key_;
   ConnectionLimits limits_;
   TuneSocket tune_;
+  LeastProtection least_protection_;
   Deadline deadline_;
   State state_ = State::pausing;
   std::size_t at_ = 0;  // index of the current target
   FileDescriptor socket_;
-  ConnectorHandshake handshake_;
+  std::optional<ConnectorHandshake> handshake_;
   Deadline attempt_;  // end of the current pause or attempt
   Deadline::Duration attempt_limit_;
   Deadline::Duration pause_;

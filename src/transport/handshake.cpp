@@ -2,39 +2,46 @@
 // Implements both sides of the handshake without a socket.
 #include "transport/handshake.h"
 
-#include "base/sha256.h"
+#include "base/error.h"
 #include "base/text.h"
+#include "crypto/keys.h"
+#include "crypto/tls_session.h"
 
 #include <algorithm>
-#include <array>
-#include <string_view>
+#include <optional>
+#include <utility>
 
 namespace hccl::transport {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x54434348;  // "HCCT"
-constexpr std::uint32_t kFormat = 1;
-constexpr std::size_t kHelloSize = 8 + sizeof(Secret) + 8 + 16;
-constexpr std::size_t kChallengeSize = sizeof(Secret) + sizeof(Digest);
-constexpr std::size_t kResponseSize = sizeof(Digest);
-constexpr std::size_t kVerdictSize = 1;
+constexpr std::uint32_t kFormat = 2;
+constexpr std::size_t kRequestSize = 4 + 8 + 16 + 1;
+constexpr std::size_t kAnswerSize = 2;
+constexpr std::size_t kRecordHeader = 5;
+// The largest TLS record, without its header (RFC 8446, section 5.2).
+constexpr std::size_t kMostRecord = (std::size_t{1} << 14) + 256;
 
-Digest prove(std::string_view who, const Secret& secret, std::span<const std::byte> hello,
-             std::span<const std::byte> nonce) {
-  const std::array<std::span<const std::byte>, 3> parts{std::as_bytes(std::span(who)), hello,
-                                                        nonce};
-  return hmac(secret, parts);
+constexpr const char* kForeign =
+    "did not send this version's handshake; if it is a rank, install the same version of hccl on "
+    "its host";
+
+Bytes session_key(const Membership& own) {
+  return crypto::derive_key(own.secret, "hccl-stream-handshake");
 }
 
-constexpr std::string_view kAcceptor = "hccl transport acceptor";
-constexpr std::string_view kConnector = "hccl transport connector";
+// Returns whether the bytes may be the start of a TLS record.
+bool may_become_record(std::span<const std::byte> bytes) {
+  constexpr auto kFirstType = std::byte{20};
+  constexpr auto kLastType = std::byte{23};
+  constexpr auto kMajorVersion = std::byte{3};
+  if (!bytes.empty() && (bytes[0] < kFirstType || bytes[0] > kLastType)) return false;
+  return bytes.size() < 2 || bytes[1] == kMajorVersion;
+}
 
-// Returns the bytes with which every hello begins.
-Bytes preamble() {
-  WireWriter writer;
-  writer.put_u32(kMagic);
-  writer.put_u32(kFormat);
-  return writer.take();
+std::optional<Protection> read_protection(WireReader& reader) {
+  const std::uint8_t value = reader.u8();
+  if (value > static_cast<std::uint8_t>(Protection::full)) return std::nullopt;
+  return static_cast<Protection>(value);
 }
 
 }  // namespace
@@ -48,120 +55,134 @@ StreamKey key_between(const Membership& own, int peer, ConnectionId connection) 
   return {std::min(own.rank, peer), std::max(own.rank, peer), connection};
 }
 
-void Handshake::receive(std::span<const std::byte> bytes) {
+Handshake::Handshake(crypto::TlsRole role, const Membership& own, Protection protection)
+    : role_(role), key_(session_key(own)), protection_(protection) {
+  if (role == crypto::TlsRole::client) session_ = std::make_shared<crypto::TlsSession>(role, key_);
+}
+
+std::size_t Handshake::wanted() const {
+  if (state_ != State::in_progress) return 0;
+  if (record_.size() < kRecordHeader) return kRecordHeader - record_.size();
+  const std::size_t body =
+      (std::to_integer<std::size_t>(record_[3]) << 8) + std::to_integer<std::size_t>(record_[4]);
+  return kRecordHeader + body - record_.size();
+}
+
+Bytes Handshake::take(std::span<const std::byte> bytes) {
   bytes = bytes.first(std::min(bytes.size(), wanted()));
-  received_.insert(received_.end(), bytes.begin(), bytes.end());
+  record_.insert(record_.end(), bytes.begin(), bytes.end());
+  if (state_ != State::in_progress) return {};
+  if (!may_become_record(record_) || (record_.size() >= kRecordHeader && wanted() > kMostRecord)) {
+    refuse(kForeign);
+    return {};
+  }
+  if (record_.size() >= kRecordHeader && wanted() == 0) take_record();
+  return take_output();
 }
 
-void Handshake::expect(std::size_t count) {
-  received_.clear();
-  expected_ = count;
+void Handshake::take_record() {
+  using crypto::TlsState;
+  const std::size_t before = plaintext_.size();
+  // An acceptor does without a session until the connector has sent something like a TLS record.
+  if (!session_) session_ = std::make_shared<crypto::TlsSession>(role_, key_);
+  session_->receive(std::exchange(record_, {}), plaintext_);
+  switch (session_->state()) {
+    case TlsState::handshake:
+      return;
+    case TlsState::established:
+      if (plaintext_.size() > before) on_plaintext(plaintext_);
+      return;
+    case TlsState::not_tls:
+      return refuse(kForeign);
+    case TlsState::other_key:
+      return refuse("does not know the communicator's secret");
+    case TlsState::altered:
+      return refuse("sent a handshake that was changed in transit");
+    case TlsState::failed:
+    case TlsState::closed:
+      return refuse(text("ended the handshake: ", session_->why()));
+  }
 }
 
-void Handshake::expect_nothing(State state) {
-  expect(0);
-  state_ = state;
-}
+Bytes Handshake::take_output() { return session_ ? session_->take_output() : Bytes{}; }
 
 void Handshake::refuse(const std::string& why) {
-  expect_nothing(State::refused);
+  state_ = State::refused;
   why_ = why;
 }
 
-ConnectorHandshake::ConnectorHandshake(const Membership& own, const StreamKey& key)
-    : Handshake(kChallengeSize), secret_(own.secret), hello_(preamble()) {
-  WireWriter writer;
-  writer.put_bytes(hello_);
-  writer.put_bytes(random_secret());
-  writer.put_u64(own.communicator);
-  writer.put_i32(key.from);
-  writer.put_i32(key.to);
-  writer.put_u32(key.connection.lane);
-  writer.put_u32(key.connection.number);
-  hello_ = writer.take();
+ProtectedStream Handshake::stream() const {
+  if (protection_ == Protection::off) return {};
+  Bytes of_connector = session_->export_key("hccl-stream-connector", crypto::kKeySize);
+  Bytes of_acceptor = session_->export_key("hccl-stream-acceptor", crypto::kKeySize);
+  if (role_ == crypto::TlsRole::server) std::swap(of_connector, of_acceptor);
+  return {protection_, {std::move(of_connector), std::move(of_acceptor)}};
 }
 
-Bytes ConnectorHandshake::take(std::span<const std::byte> bytes) {
-  receive(bytes);
-  if (state() != State::in_progress || !is_whole()) return {};
-  if (challenged_) {
-    const auto verdict = static_cast<Verdict>(received()[0]);
-    if (verdict == Verdict::accepted) {
-      finish();
-    } else {
-      refuse(verdict == Verdict::claimed ? "already has a connection for this stream"
-                                         : "does not answer with this version's handshake");
-    }
-    return {};
-  }
-  const auto nonce = received().first(sizeof(Secret));
-  if (!equal_in_constant_time(received().subspan(sizeof(Secret)),
-                              prove(kAcceptor, secret_, hello_, nonce))) {
-    refuse("does not know the communicator's secret");
-    return {};
-  }
-  const Digest response = prove(kConnector, secret_, hello_, nonce);
-  challenged_ = true;
-  expect(kVerdictSize);
-  return {response.begin(), response.end()};
+ConnectorHandshake::ConnectorHandshake(const Membership& own, const StreamKey& key,
+                                       Protection protection)
+    : Handshake(crypto::TlsRole::client, own, protection), hello_(take_output()) {
+  WireWriter request;
+  request.put_u32(kFormat);
+  request.put_u64(own.communicator);
+  request.put_i32(key.from);
+  request.put_i32(key.to);
+  request.put_u32(key.connection.lane);
+  request.put_u32(key.connection.number);
+  request.put_u8(static_cast<std::uint8_t>(protection));
+  session().send(request.bytes());
 }
 
-AcceptorHandshake::AcceptorHandshake(const Membership& own) : Handshake(kHelloSize), own_(own) {}
-
-Bytes AcceptorHandshake::take(std::span<const std::byte> bytes) {
-  receive(bytes);
-  if (state() != State::in_progress) return {};
-  if (hello_.empty()) return answer_hello();
-  if (!is_whole()) return {};
-  if (!equal_in_constant_time(received(), prove(kConnector, own_.secret, hello_, nonce_))) {
-    refuse("does not know the communicator's secret");
-  } else {
+void ConnectorHandshake::on_plaintext(std::span<const std::byte> plaintext) {
+  if (plaintext.size() < kAnswerSize) return;
+  WireReader reader(plaintext);
+  const auto verdict = static_cast<Verdict>(reader.u8());
+  const auto protection = read_protection(reader);
+  if (!reader.complete() || !protection || *protection < this->protection()) {
+    refuse("does not answer with this version's handshake");
+  } else if (verdict == Verdict::accepted) {
+    protect(*protection);
     finish();
+  } else {
+    refuse(verdict == Verdict::claimed ? "already has a connection for this stream"
+                                       : "does not answer with this version's handshake");
   }
-  return {};
 }
 
-// Checks the preamble as soon as one byte has arrived, so that a foreign program is rejected
-// immediately.
-Bytes AcceptorHandshake::answer_hello() {
-  const Bytes start = preamble();
-  const std::size_t known = std::min(start.size(), received().size());
-  if (!std::ranges::equal(received().first(known), std::span(start).first(known))) {
-    refuse(
-        "did not send this version's handshake; if it is a rank, install the same version of hccl "
-        "on its host");
-    return {};
-  }
-  if (!is_whole()) return {};
-  hello_.assign(received().begin(), received().end());
-  WireReader reader(std::span<const std::byte>(hello_).subspan(start.size() + sizeof(Secret)));
+AcceptorHandshake::AcceptorHandshake(const Membership& own, Protection protection)
+    : Handshake(crypto::TlsRole::server, own, protection), own_(own) {}
+
+void AcceptorHandshake::on_plaintext(std::span<const std::byte> plaintext) {
+  if (plaintext.size() < kRequestSize) return;
+  WireReader reader(plaintext);
+  const std::uint32_t format = reader.u32();
   const std::uint64_t communicator = reader.u64();
   key_.from = reader.i32();
   key_.to = reader.i32();
   key_.connection.lane = reader.u32();
   key_.connection.number = reader.u32();
-  if (communicator != own_.communicator) {
-    refuse("asked for a stream of another communicator");
-    return {};
-  }
+  const auto protection = read_protection(reader);
+  if (format != kFormat || !reader.complete() || !protection) return refuse(kForeign);
+  if (communicator != own_.communicator)
+    return refuse("asked for a stream of another communicator");
   if (!is_plausible()) {
-    refuse(text("asked for a stream from rank ", key_.from, " to rank ", key_.to,
-                ", but this is rank ", own_.rank, " of ", own_.size));
-    return {};
+    return refuse(text("asked for a stream from rank ", key_.from, " to rank ", key_.to,
+                       ", but this is rank ", own_.rank, " of ", own_.size));
   }
-  nonce_ = random_secret();
-  const Digest proof = prove(kAcceptor, own_.secret, hello_, nonce_);
-  WireWriter challenge;
-  challenge.put_bytes(nonce_);
-  challenge.put_bytes(proof);
-  expect(kResponseSize);
-  return challenge.take();
+  protect(std::max(*protection, this->protection()));
+  finish();
 }
 
 bool AcceptorHandshake::is_plausible() const {
   return key_.to == own_.rank && key_.from >= 0 && key_.from < key_.to && key_.to < own_.size;
 }
 
-Bytes AcceptorHandshake::encode(Verdict verdict) { return {static_cast<std::byte>(verdict)}; }
+Bytes AcceptorHandshake::answer(Verdict verdict) {
+  WireWriter answer;
+  answer.put_u8(static_cast<std::uint8_t>(verdict));
+  answer.put_u8(static_cast<std::uint8_t>(protection()));
+  session().send(answer.bytes());
+  return take_output();
+}
 
 }  // namespace hccl::transport

@@ -1,22 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// The handshake on a new connection before the stream begins. It identifies the stream, and both
-// sides prove that they know the communicator's secret, which is never sent.
+// The handshake on a new connection before the stream begins: a TLS 1.3 session, whose key is
+// derived from the communicator's secret. Inside the session, the connector names the stream, and
+// the acceptor answers. Then both sides leave TLS. A protected stream uses keys that the session
+// has derived.
 //
-//   connector -> acceptor   hello: format, nonce, communicator, ranks, connection
-//   acceptor -> connector   challenge: nonce, HMAC(secret, "acceptor", hello, nonce)
-//   connector -> acceptor   response: HMAC(secret, "connector", hello, nonce)
-//   acceptor -> connector   verdict
+//   connector -> acceptor   request: format, communicator, ranks, connection, protection
+//   acceptor -> connector   answer: verdict, protection
 #pragma once
 
 #include "base/fields.h"
+#include "base/protection.h"
 #include "base/secret.h"
+#include "transport/stream_keys.h"
 #include "transport/transport.h"
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <span>
 #include <string>
+
+namespace hccl::crypto {
+class TlsSession;
+enum class TlsRole : std::uint8_t;
+}  // namespace hccl::crypto
 
 namespace hccl::transport {
 
@@ -33,8 +40,8 @@ struct StreamKey {
 // `peer` is this rank or out of range.
 [[nodiscard]] StreamKey key_between(const Membership& own, int peer, ConnectionId connection);
 
-// Each message has a fixed size, and a handshake reads nothing beyond the message it expects: the
-// bytes after the verdict belong to the stream.
+// Reads one TLS record at a time and nothing beyond it, because the bytes after the answer belong
+// to the stream.
 class Handshake {
  public:
   enum class State : std::uint8_t { in_progress, done, refused };
@@ -43,63 +50,73 @@ class Handshake {
   // Returns the reason for the state `refused`, as a clause about the other side.
   [[nodiscard]] const std::string& why() const { return why_; }
   // Returns the maximum number of bytes to read next.
-  [[nodiscard]] std::size_t wanted() const { return expected_ - received_.size(); }
+  [[nodiscard]] std::size_t wanted() const;
+  // Takes at most wanted() bytes and returns the bytes to send, which may be empty.
+  [[nodiscard]] Bytes take(std::span<const std::byte> bytes);
+
+  // Returns how the stream is protected, and its keys. Call it only in the state `done`.
+  [[nodiscard]] ProtectedStream stream() const;
 
  protected:
-  explicit Handshake(std::size_t expected) : expected_(expected) {}
-  ~Handshake() = default;
+  // `protection`: the least protection that this rank demands.
+  Handshake(crypto::TlsRole role, const Membership& own, Protection protection);
+  virtual ~Handshake() = default;
+  Handshake(Handshake&&) noexcept = default;
+  Handshake& operator=(Handshake&&) noexcept = default;
 
-  void receive(std::span<const std::byte> bytes);
-  [[nodiscard]] bool is_whole() const { return received_.size() == expected_; }
-  [[nodiscard]] std::span<const std::byte> received() const { return received_; }
-  void expect(std::size_t count);
-  void finish() { expect_nothing(State::done); }
+  // Called when bytes have arrived inside the session: `plaintext`, which holds all of them so far.
+  virtual void on_plaintext(std::span<const std::byte> plaintext) = 0;
+
+  [[nodiscard]] crypto::TlsSession& session() { return *session_; }
+  [[nodiscard]] Bytes take_output();
+  [[nodiscard]] Protection protection() const { return protection_; }
+  void protect(Protection protection) { protection_ = protection; }
+  void finish() { state_ = State::done; }
   void refuse(const std::string& why);
 
  private:
-  void expect_nothing(State state);
+  void take_record();
 
+  crypto::TlsRole role_;
   State state_ = State::in_progress;
-  std::size_t expected_;
-  Bytes received_;
+  Bytes key_;
+  std::shared_ptr<crypto::TlsSession> session_;
+  Protection protection_;
+  Bytes record_;  // the part of a TLS record that has arrived
+  Bytes plaintext_;
   std::string why_;
 };
 
 enum class Verdict : std::uint8_t { accepted = 1, claimed = 2 };
 
-class ConnectorHandshake : public Handshake {
+class ConnectorHandshake final : public Handshake {
  public:
-  ConnectorHandshake(const Membership& own, const StreamKey& key);
+  ConnectorHandshake(const Membership& own, const StreamKey& key,
+                     Protection protection = Protection::off);
 
-  // Returns the first message to send.
+  // Returns the first bytes to send.
   [[nodiscard]] const Bytes& hello() const { return hello_; }
-  // Takes at most wanted() bytes and returns the answer to send, which may be empty.
-  [[nodiscard]] Bytes take(std::span<const std::byte> bytes);
 
  private:
-  Secret secret_;
+  void on_plaintext(std::span<const std::byte> plaintext) override;
+
   Bytes hello_;
-  bool challenged_ = false;
 };
 
-class AcceptorHandshake : public Handshake {
+class AcceptorHandshake final : public Handshake {
  public:
-  explicit AcceptorHandshake(const Membership& own);
+  explicit AcceptorHandshake(const Membership& own, Protection protection = Protection::off);
 
-  // Takes at most wanted() bytes and returns the answer to send, which may be empty. When the
-  // connector has authenticated, state() is `done`, and the caller must send a verdict about the
-  // stream that key() names.
-  [[nodiscard]] Bytes take(std::span<const std::byte> bytes);
+  // When state() is `done`, the caller must send answer() to the stream that key() names.
   [[nodiscard]] const StreamKey& key() const { return key_; }
-  [[nodiscard]] static Bytes encode(Verdict verdict);
+  // Returns the bytes that tell the connector the verdict.
+  [[nodiscard]] Bytes answer(Verdict verdict);
 
  private:
-  [[nodiscard]] Bytes answer_hello();
+  void on_plaintext(std::span<const std::byte> plaintext) override;
   [[nodiscard]] bool is_plausible() const;
 
   Membership own_;
-  Bytes hello_;
-  Secret nonce_{};
   StreamKey key_;
 };
 

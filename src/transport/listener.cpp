@@ -108,7 +108,9 @@ void Listener::admit(FileDescriptor socket) {
   if (pending_.size() >= limits_.pending) {
     dismiss(pending_.begin(), "had not authenticated when newer connections arrived");
   }
-  pending_.push_back({std::move(socket), std::move(who), AcceptorHandshake(own_),
+  const Protection protection =
+      family_.least_protection ? family_.least_protection(socket.get()) : Protection::off;
+  pending_.push_back({std::move(socket), std::move(who), AcceptorHandshake(own_, protection),
                       Deadline::after(limits_.handshake)});
   // Reads the connector's hello if it has already arrived, which saves a wake-up.
   if (progress(pending_.back())) {
@@ -151,17 +153,20 @@ void Listener::hand_over(PendingConnection& pending) {
   Inbound& inbound = inbound_[key];
   const bool waits_in_vain = inbound.socket.valid() && has_ended(inbound.socket);
   if (inbound.taken || (inbound.socket.valid() && !waits_in_vain)) {
-    static_cast<void>(send_now(pending.socket, AcceptorHandshake::encode(Verdict::claimed)));
+    static_cast<void>(send_now(pending.socket, pending.handshake.answer(Verdict::claimed)));
     const std::string first = inbound.socket.valid() ? family_.describe(inbound.socket.get())
                                                      : std::string("the first connection");
     return reject(pending.who, text("claimed to be rank ", key.from, " for a stream that ", first,
                                     " already has"));
   }
-  if (!send_now(pending.socket, AcceptorHandshake::encode(Verdict::accepted))) {
+  // Comes first: if it fails, the connector must not be accepted.
+  ProtectedStream stream = pending.handshake.stream();
+  if (!send_now(pending.socket, pending.handshake.answer(Verdict::accepted))) {
     return reject(pending.who, "could not be answered");
   }
   unwatch(pending.socket.get());
   inbound.socket = std::move(pending.socket);
+  inbound.stream = std::move(stream);
   const std::uint64_t one = 1;
   if (inbound.bell >= 0) static_cast<void>(!write(inbound.bell, &one, sizeof(one)));
 }
@@ -227,7 +232,7 @@ InboundConnection::~InboundConnection() {
   }
 }
 
-std::optional<FileDescriptor> InboundConnection::poll() {
+std::optional<Connected> InboundConnection::poll() {
   const std::lock_guard lock(listener_->mutex_);
   listener_->serve();
   Listener::Inbound& inbound = listener_->inbound_[key_];
@@ -235,7 +240,7 @@ std::optional<FileDescriptor> InboundConnection::poll() {
   inbound.taken = true;
   inbound.bell = -1;
   bell_.reset();
-  return std::move(inbound.socket);
+  return Connected{std::move(inbound.socket), std::move(inbound.stream)};
 }
 
 void InboundConnection::plan_sleep(SleepPlan& plan) {

@@ -24,6 +24,7 @@ struct SocketFamily {
   // Returns the reason to close a new connection immediately, as a clause, or an empty string to
   // keep it. May be null.
   std::string (*objection)(int socket) = nullptr;
+  LeastProtection least_protection = nullptr;  // null: none
 };
 
 // A listener has no thread of its own: every thread that waits for a stream serves all connections.
@@ -49,7 +50,8 @@ class Listener {
   };
   struct Inbound {
     FileDescriptor socket;  // invalid before the connection has arrived and after it was taken
-    int bell = -1;          // eventfd of the InboundConnection that waits for the stream
+    ProtectedStream stream{};
+    int bell = -1;  // eventfd of the InboundConnection that waits for the stream
     bool taken = false;
   };
   using PendingList = std::list<PendingConnection>;  // in order of arrival
@@ -90,7 +92,7 @@ class InboundConnection final : public ConnectionAttempt {
   InboundConnection(std::shared_ptr<Listener> listener, const StreamKey& key);
   ~InboundConnection() override;
 
-  [[nodiscard]] std::optional<FileDescriptor> poll() override;
+  [[nodiscard]] std::optional<Connected> poll() override;
   void plan_sleep(SleepPlan& plan) override;
 
  private:

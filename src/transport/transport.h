@@ -27,6 +27,7 @@ struct Membership {
   std::uint64_t communicator = 0;
   int rank = -1;
   int size = 0;
+  bool secret_is_private = false;  // whether only the ranks can know the secret
 };
 
 // Identifies one of the connections between two ranks.

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fuzzes a listener with bytes that arrive on its connections. `detail` selects the connection.
-// Actions: 0 connects, 1 sends the bytes, 2 sends a hello in which the bytes overwrite the fields
-// after the nonce, 3 answers the challenge correctly, 4 closes the connection.
-#include "base/sha256.h"
+// Actions: 0 connects, 1 sends the bytes, 2 sends a connector's first message in which the bytes
+// overwrite those after the header, 3 answers the acceptor correctly, 4 closes the connection.
 #include "fuzz.h"
 #include "shm/unix_socket.h"
 #include "transport/listener.h"
 
+#include <algorithm>
 #include <array>
+#include <memory>
 
 #include <sys/socket.h>
 
@@ -18,7 +19,7 @@ using namespace hccl::transport;
 
 constexpr std::size_t kMostSteps = 30;
 constexpr std::size_t kConnections = 4;
-constexpr std::size_t kKeyAt = 24;  // offset of the field after a hello's nonce
+constexpr std::size_t kHeader = 5;  // bytes of a TLS record's header
 
 Membership own() {
   Membership membership;
@@ -36,9 +37,10 @@ class Play {
     sockets.push_back(shm::listen_on(name_));
     ConnectionLimits limits;
     limits.pending = 2;
-    listener_ = std::make_shared<Listener>(
-        std::move(sockets), own(), limits,
-        SocketFamily{"fuzz", [](int) { return std::string("an unknown peer"); }, nullptr});
+    listener_ = std::make_shared<Listener>(std::move(sockets), own(), limits,
+                                           SocketFamily{.name = "fuzz", .describe = [](int) {
+                                                          return std::string("an unknown peer");
+                                                        }});
     claim_.emplace(listener_, StreamKey{0, 1, {}});
   }
 
@@ -72,7 +74,7 @@ class Play {
  private:
   struct Sender {
     FileDescriptor socket;
-    Bytes hello;
+    std::unique_ptr<ConnectorHandshake> handshake;
     bool knows = false;  // it is connected and has sent no arbitrary bytes
   };
 
@@ -89,23 +91,24 @@ class Play {
     static_cast<void>(!send(sender.socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL));
   }
 
-  static void send_hello(Sender& sender, const Bytes& key) {
-    sender.hello = ConnectorHandshake(own(), StreamKey{0, 1, {}}).hello();
-    for (std::size_t i = 0; i < key.size() && kKeyAt + i < sender.hello.size(); ++i) {
-      sender.hello[kKeyAt + i] = key[i];
-    }
-    send_to(sender, sender.hello);
+  static void send_hello(Sender& sender, const Bytes& bytes) {
+    sender.handshake = std::make_unique<ConnectorHandshake>(own(), StreamKey{0, 1, {}});
+    Bytes hello = sender.handshake->hello();
+    for (std::size_t i = 0; i < bytes.size() && kHeader + i < hello.size(); ++i)
+      hello[kHeader + i] = bytes[i];
+    send_to(sender, hello);
   }
 
   void answer(Sender& sender) {
-    std::array<std::byte, 48> challenge{};
-    if (!sender.knows || recv(sender.socket.get(), challenge.data(), 48, MSG_DONTWAIT) != 48)
-      return;
-    const std::string_view who = "hccl transport connector";
-    const std::array<std::span<const std::byte>, 3> parts{
-        std::as_bytes(std::span(who)), sender.hello, std::span(challenge).first(16)};
-    answered_ = true;
-    send_to(sender, hmac(own().secret, parts));
+    if (!sender.knows || !sender.handshake) return;
+    std::array<std::byte, 4096> bytes{};
+    while (const std::size_t wanted = std::min(bytes.size(), sender.handshake->wanted())) {
+      const ssize_t count = recv(sender.socket.get(), bytes.data(), wanted, MSG_DONTWAIT);
+      if (count <= 0) return;
+      answered_ = true;
+      send_to(sender,
+              sender.handshake->take(std::span(bytes).first(static_cast<std::size_t>(count))));
+    }
   }
 
   shm::SocketName name_;

@@ -39,6 +39,8 @@ std::vector<Way> all_ways() {
     ways.push_back({factory.name, factory.name});
   }
   ways.push_back({"tcp6", "tcp", true});
+  ways.push_back({"tcp_integrity", "tcp", false, Encryption::integrity});
+  ways.push_back({"tcp_full", "tcp", false, Encryption::full});
   return ways;
 }
 
@@ -64,6 +66,9 @@ transport::Settings settings_for(int rank, int size, const Way& way) {
   // A GID derives from the address of an interface other than loopback.
   const bool rdma = std::string(way.transport) == "verbs";
   settings.interfaces = rdma ? local_interfaces() : std::vector{loopback(way.v6)};
+  auto config = std::make_shared<Config>();
+  config->encryption = way.encryption;
+  settings.config = std::move(config);
   return settings;
 }
 
@@ -169,7 +174,11 @@ bool Mover::receive_some(Receiving& receiving) {
 void Mover::wait_for(const std::vector<Sending>& sends, const std::vector<Receiving>& receives) {
   std::vector<WaitSet::Entry> entries;
   for (const Sending& sending : sends) {
-    if (sending.done < sending.total) entries.push_back({sending.endpoint, {false, true}});
+    if (sending.done < sending.total) {
+      entries.push_back({sending.endpoint, {.writable = true}});
+    } else if (!sending.endpoint->flushed()) {
+      entries.push_back({sending.endpoint, {.flushed = true}});
+    }
   }
   for (const Receiving& receiving : receives) {
     if (receiving.done == receiving.total) continue;
@@ -185,9 +194,14 @@ void Mover::wait_for(const std::vector<Sending>& sends, const std::vector<Receiv
 }
 
 void Mover::run(std::vector<Sending> sends, std::vector<Receiving> receives) {
-  const auto unfinished = [](const auto& transfer) { return transfer.done < transfer.total; };
+  const auto unsent = [](const Sending& sending) {
+    return sending.done < sending.total || !sending.endpoint->flushed();
+  };
+  const auto unreceived = [](const Receiving& receiving) {
+    return receiving.done < receiving.total;
+  };
   Waiter waiter(WaitLadder{0, static_cast<std::uint32_t>(polls_)});
-  while (std::ranges::any_of(sends, unfinished) || std::ranges::any_of(receives, unfinished)) {
+  while (std::ranges::any_of(sends, unsent) || std::ranges::any_of(receives, unreceived)) {
     bool moved = false;
     for (Sending& sending : sends) moved = send_some(sending) || moved;
     for (Receiving& receiving : receives) moved = receive_some(receiving) || moved;

@@ -153,8 +153,8 @@ TEST_P(Memory, NothingIsWrittenAfterACut) {
   });
 }
 
-// Over TCP, the kernel copies the bytes. If the kernel cannot access a buffer, the call must fail,
-// but the connection must remain usable.
+// Over TCP without encryption, the kernel copies the bytes. If the kernel cannot access a buffer,
+// the call must fail, but the connection must remain usable.
 TEST(TcpMemory, AProtectedBufferDoesNotBreakTheConnection) {
   const auto exchange = [](World& world) {
     constexpr std::size_t kSize = 4096;

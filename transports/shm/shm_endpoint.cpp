@@ -47,9 +47,9 @@ bool ShmEndpoint::establish() {
   if (segment_) return true;
   throw_if_lost();
   if (!socket_.valid()) {
-    auto socket = attempt_->poll();
-    if (!socket) return false;
-    socket_ = std::move(*socket);
+    auto connected = attempt_->poll();
+    if (!connected) return false;
+    socket_ = std::move(connected->socket);
     process_ = peer_process(socket_.get());
     if (own_side_ == 1) file_ = Segment::create();
   }

@@ -96,9 +96,12 @@ TcpEndpoint::TcpEndpoint(int own, int peer,
 
 bool TcpEndpoint::establish() {
   if (socket_.valid()) return true;
-  auto socket = attempt_->poll();
-  if (!socket) return false;
-  socket_ = std::move(*socket);
+  auto connected = attempt_->poll();
+  if (!connected) return false;
+  // Comes first: if it fails, the stream must not continue without protection.
+  if (const auto& stream = connected->stream; stream.protection != Protection::off)
+    records_ = std::make_unique<RecordLayer>(stream.protection, stream.keys);
+  socket_ = std::move(connected->socket);
   transport::set_keep_alive(socket_.get(), limits_);
   local_ = local_address(socket_.get());
   remote_ = remote_address(socket_.get());
@@ -120,6 +123,14 @@ void TcpEndpoint::throw_if_lost() const {
 std::size_t TcpEndpoint::try_send_parts(std::span<const std::span<const std::byte>> parts) {
   throw_if_lost();
   if (!establish()) return 0;
+  const std::size_t sent = records_ ? send_protected(parts) : send_parts(parts);
+  if (sent == 0) throw_if_lost();
+  return count_sent(sent);
+}
+
+// Passes a prefix of the parts to the kernel, and returns its size. If the size is 0, lost_ may
+// have been set.
+std::size_t TcpEndpoint::send_parts(std::span<const std::span<const std::byte>> parts) {
   std::array<std::byte, kShortMessage> copy;
   const std::optional<std::size_t> joined = join(parts, copy);
   if (joined == 0) return 0;
@@ -127,7 +138,7 @@ std::size_t TcpEndpoint::try_send_parts(std::span<const std::span<const std::byt
     constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
     const ssize_t count = joined ? ::send(socket_.get(), copy.data(), *joined, kFlags)
                                  : send_vectors(socket_.get(), parts, kFlags);
-    if (count >= 0) return count_sent(static_cast<std::size_t>(count));
+    if (count >= 0) return static_cast<std::size_t>(count);
     if (errno == EAGAIN) return 0;
     if (errno == EINTR) continue;
     if (errno == EFAULT) throw_bad_memory(own_, "send");
@@ -136,12 +147,78 @@ std::size_t TcpEndpoint::try_send_parts(std::span<const std::span<const std::byt
       return 0;
     }
     mark_lost(meaning_of(errno));
-    throw_if_lost();
+    return 0;
+  }
+}
+
+// Seals and sends one record after the other, until the kernel accepts no more.
+std::size_t TcpEndpoint::send_protected(std::span<const std::span<const std::byte>> parts) {
+  std::array<std::span<const std::byte>, kMaxParts> rest;
+  const std::size_t used = std::min(parts.size(), kMaxParts);
+  std::copy_n(parts.begin(), used, rest.begin());
+  std::size_t first = 0;
+  std::size_t done = 0;
+  while (send_outgoing()) {
+    std::size_t sealed = records_->seal(std::span(rest).subspan(first, used - first));
+    if (sealed == 0) break;
+    done += sealed;
+    for (; first < used && sealed >= rest[first].size(); ++first) sealed -= rest[first].size();
+    if (first < used) rest[first] = rest[first].subspan(sealed);
+  }
+  return done;
+}
+
+// Returns true if all sealed bytes have been sent.
+bool TcpEndpoint::send_outgoing() {
+  while (!records_->outgoing().empty()) {
+    const std::span<const std::byte> outgoing = records_->outgoing();
+    const std::size_t sent = send_parts({&outgoing, 1});
+    if (sent == 0) return false;
+    records_->note_sent(sent);
+  }
+  return true;
+}
+
+bool TcpEndpoint::flushed() {
+  if (!records_ || send_outgoing()) return true;
+  throw_if_lost();
+  return false;
+}
+
+void TcpEndpoint::finish(Deadline deadline) noexcept {
+  constexpr int kPause = 10;  // milliseconds
+  while (records_ && !send_outgoing() && lost_.empty() && !deadline.expired()) {
+    const bool short_of_memory = std::exchange(send_again_later_, false);
+    pollfd wanted{socket_.get(), static_cast<short>(short_of_memory ? 0 : POLLOUT), 0};
+    ::poll(&wanted, 1, kPause);
   }
 }
 
 // Reads arrived bytes and returns their number. If the number is 0, lost_ may have been set.
 std::size_t TcpEndpoint::read_into(std::span<std::byte> destination) {
+  if (destination.empty()) return 0;
+  return records_ ? read_protected(destination) : read_socket(destination);
+}
+
+std::size_t TcpEndpoint::read_protected(std::span<std::byte> destination) {
+  while (true) {
+    std::size_t moved = 0;
+    switch (records_->take(destination, moved)) {
+      case RecordLayer::Taken::moved:
+        return moved;
+      case RecordLayer::Taken::forged:
+        mark_lost("carried a record that does not authenticate: its bytes were changed in transit");
+        return moved;
+      case RecordLayer::Taken::nothing:
+        break;
+    }
+    const std::size_t arrived = read_socket(records_->room());
+    if (arrived == 0) return 0;
+    records_->note_arrived(arrived);
+  }
+}
+
+std::size_t TcpEndpoint::read_socket(std::span<std::byte> destination) {
   if (destination.empty() || !lost_.empty()) return 0;
   destination = destination.first(std::min(destination.size(), kMaxReceive));
   while (true) {
@@ -196,13 +273,18 @@ bool TcpEndpoint::begin_sleep(Interest interest, SleepPlan& plan) {
     interest.writable = false;
     plan.at_most = std::min<Deadline::Duration>(plan.at_most, kShortagePause);
   }
-  const int events = (interest.readable ? POLLIN : 0) | (interest.writable ? POLLOUT : 0);
+  const bool is_flushed = !records_ || records_->outgoing().empty();
+  if (interest.flushed && is_flushed) return false;
+  const bool sends = !short_of_memory && (interest.writable || !is_flushed);
+  const int events = (interest.readable ? POLLIN : 0) | (sends ? POLLOUT : 0);
   plan.descriptors.push_back({socket_.get(), static_cast<short>(events), 0});
   plan.at_most = std::min<Deadline::Duration>(plan.at_most, kLongestSleep);
   return true;
 }
 
 void TcpEndpoint::end_sleep() noexcept {
+  // The owner may wait for bytes only, so sealed bytes are sent here.
+  if (records_ && lost_.empty()) static_cast<void>(send_outgoing());
   if (connected() && transport::is_silent(socket_.get(), limits_.silence))
     mark_lost(meaning_of(ETIMEDOUT));
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A stream over one TCP connection. Sent bytes are copied into the kernel. Received bytes go
-// directly to their destination, or into a buffer from which they are lent.
+// directly to their destination, or into a buffer from which they are lent. If the stream is
+// protected, sent bytes are sealed in a record first, and received records are opened.
 #pragma once
 
 #include "base/address.h"
 #include "base/file_descriptor.h"
 #include "tcp/receive_buffer.h"
+#include "tcp/record_layer.h"
 #include "transport/connection_attempt.h"
 #include "transport/endpoint.h"
 #include "transport/transport.h"
@@ -23,7 +25,7 @@ class TcpEndpoint final : public transport::Endpoint {
 
   [[nodiscard]] std::size_t try_send_parts(
       std::span<const std::span<const std::byte>> parts) override;
-  [[nodiscard]] bool flushed() override { return true; }
+  [[nodiscard]] bool flushed() override;
   [[nodiscard]] std::span<const std::byte> try_receive(std::size_t most) override;
   void release(std::size_t count) override {
     buffer_.release(count);
@@ -33,11 +35,17 @@ class TcpEndpoint final : public transport::Endpoint {
   [[nodiscard]] std::size_t try_receive_into(std::span<std::byte> destination) override;
   [[nodiscard]] bool begin_sleep(transport::Interest interest, transport::SleepPlan& plan) override;
   void end_sleep() noexcept override;
+  void finish(Deadline deadline) noexcept override;
   [[nodiscard]] bool connected() const override { return socket_.valid(); }
 
  private:
   [[nodiscard]] bool establish();
+  [[nodiscard]] std::size_t send_parts(std::span<const std::span<const std::byte>> parts);
+  [[nodiscard]] std::size_t send_protected(std::span<const std::span<const std::byte>> parts);
+  [[nodiscard]] bool send_outgoing();
   [[nodiscard]] std::size_t read_into(std::span<std::byte> destination);
+  [[nodiscard]] std::size_t read_protected(std::span<std::byte> destination);
+  [[nodiscard]] std::size_t read_socket(std::span<std::byte> destination);
   void mark_lost(const std::string& what) noexcept;
   void throw_if_lost() const;
 
@@ -46,6 +54,7 @@ class TcpEndpoint final : public transport::Endpoint {
   // Kept after it has succeeded: an InboundConnection reserves its stream in the listener.
   std::unique_ptr<transport::ConnectionAttempt> attempt_;
   FileDescriptor socket_;
+  std::unique_ptr<RecordLayer> records_;  // null if the stream is not protected
   ReceiveBuffer buffer_;
   Address local_;  // set after the connection has been established
   Address remote_;

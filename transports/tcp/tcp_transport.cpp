@@ -39,6 +39,26 @@ FileDescriptor listen_on(const Address& address) {
 
 std::string describe(int socket) { return remote_address(socket).to_text(); }
 
+// Returns a function that decides how to protect a connection to another rank.
+transport::LeastProtection protection_of(Encryption encryption, bool secret_is_private) {
+  return [=](int socket) {
+    switch (encryption) {
+      case Encryption::off:
+        return Protection::off;
+      case Encryption::integrity:
+        return Protection::integrity;
+      case Encryption::full:
+        return Protection::full;
+      case Encryption::automatic:
+        break;
+    }
+    const Address peer = remote_address(socket);
+    const bool is_on_this_host = peer.is_loopback() || peer.same_host(local_address(socket));
+    const bool encrypts = !is_on_this_host && secret_is_private && crypto::has_aes_instructions();
+    return encrypts ? Protection::full : Protection::off;
+  };
+}
+
 TcpAddresses parsed(std::span<const std::byte> address, int peer) {
   auto published = parse_tcp_addresses(address);
   if (!published) {
@@ -51,13 +71,20 @@ TcpAddresses parsed(std::span<const std::byte> address, int peer) {
 }  // namespace
 
 TcpTransport::TcpTransport(const transport::Settings& settings)
-    : Transport("tcp"), own_(settings.membership), limits_(settings.limits) {
+    : Transport("tcp"),
+      own_(settings.membership),
+      limits_(settings.limits),
+      least_protection_(
+          protection_of(settings.config->encryption, settings.membership.secret_is_private)) {
   AddressChoice choice = choose_addresses(settings.interfaces, settings.config->socket_interfaces);
   remarks_ = std::move(choice.remarks);
   own_addresses_.network = network_number();
   listener_ = std::make_shared<transport::Listener>(
       listen(choice.offered), own_, limits_,
-      transport::SocketFamily{.name = "tcp", .describe = describe, .objection = nullptr});
+      transport::SocketFamily{.name = "tcp",
+                              .describe = describe,
+                              .objection = nullptr,
+                              .least_protection = least_protection_});
   address_ = serialize(own_addresses_);
 }
 
@@ -105,7 +132,7 @@ std::unique_ptr<transport::Endpoint> TcpTransport::open(int peer,
                "; set HCCL_SOCKET_IFNAME to interfaces on the same network"));
     }
     connecting = std::make_unique<transport::Dialer>(std::move(targets), own_, key, limits_,
-                                                     transport::set_keep_alive);
+                                                     transport::set_keep_alive, least_protection_);
   }
   return std::make_unique<TcpEndpoint>(own_.rank, peer, std::move(connecting), limits_);
 }

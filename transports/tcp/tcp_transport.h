@@ -30,6 +30,7 @@ class TcpTransport final : public transport::Transport {
 
   transport::Membership own_;
   transport::ConnectionLimits limits_;
+  transport::LeastProtection least_protection_;
   std::vector<std::string> remarks_;
   TcpAddresses own_addresses_;
   Bytes address_;

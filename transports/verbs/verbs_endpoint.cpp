@@ -60,9 +60,9 @@ bool VerbsEndpoint::establish() {
   if (state_ == State::streaming) return true;
   throw_if_lost();
   if (state_ == State::connecting) {
-    auto socket = attempt_->poll();
-    if (!socket) return false;
-    socket_ = std::move(*socket);
+    auto connected = attempt_->poll();
+    if (!connected) return false;
+    socket_ = std::move(connected->socket);
     transport::set_keep_alive(socket_.get(), limits_);
     start_exchange();
   }

@@ -97,6 +97,10 @@ std::unique_ptr<transport::Endpoint> VerbsTransport::open(int peer,
 
 transport::MakeResult make_transport(const transport::Settings& settings) {
   if (settings.config->ib_disable) return {nullptr, "HCCL_IB_DISABLE is set"};
+  if (const Encryption encryption = settings.config->encryption;
+      encryption == Encryption::integrity || encryption == Encryption::full) {
+    return {nullptr, "HCCL_ENCRYPT is set, and RoCE cannot protect data"};
+  }
   const VerbsLibrary* const library = verbs_library();
   if (library == nullptr) return {nullptr, why_no_verbs_library()};
   PortChoice choice = choose_ports(list_ports(*library),

@@ -55,7 +55,7 @@ inline Contribution contribution_of(int rank) {
   mine.blob.resize(bytes.size());
   std::memcpy(mine.blob.data(), bytes.data(), bytes.size());
   mine.memory = memory_with(1000 + rank);
-  mine.announce = [rank](const Secret&) {
+  mine.announce = [rank](const CommunicatorSecret&) {
     return std::vector<std::byte>(10 + static_cast<std::size_t>(rank), std::byte{0x5A});
   };
   return mine;

@@ -22,9 +22,9 @@ class GivenSocket final : public transport::ConnectionAttempt {
  public:
   GivenSocket(FileDescriptor socket, int after) : socket_(std::move(socket)), after_(after) {}
 
-  std::optional<FileDescriptor> poll() override {
+  std::optional<transport::Connected> poll() override {
     if (after_-- > 0) return std::nullopt;
-    return std::move(socket_);
+    return transport::Connected{std::move(socket_), {}};
   }
   void plan_sleep(transport::SleepPlan& plan) override {
     plan.at_most = std::min<Deadline::Duration>(plan.at_most, std::chrono::milliseconds(1));
