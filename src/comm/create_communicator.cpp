@@ -190,14 +190,12 @@ JoinedRank join(const hcclUniqueId& id, int size, int rank, device::Device& devi
         join_node(table, rank, arena, joined.allowances, direct_reads(settings, joined.allowances));
     bootstrap::ControlThread::instance().start();  // for the watches of this node's processes
   };
-  joined.table =
-      bootstrap::join(id, size, rank,
-                      {encode(RankBlob::of(device, settings)), arena.view()->file().duplicate(),
-                       [&](const bootstrap::CommunicatorSecret& secret) {
-                         return network.announce(secret);
-                       },
-                       needs_schedules(settings), enter_node},
-                      make_control, Deadline::after(settings.init_timeout));
+  joined.table = bootstrap::join(
+      id, size, rank,
+      {encode(RankBlob::of(device, settings)), arena.view()->file().duplicate(),
+       [&](const bootstrap::CommunicatorSecret& secret) { return network.announce(secret); },
+       needs_schedules(settings), enter_node},
+      make_control, Deadline::after(settings.init_timeout));
   return joined;
 }
 

@@ -46,6 +46,10 @@ class Handshake {
  public:
   enum class State : std::uint8_t { in_progress, done, refused };
 
+  virtual ~Handshake() = default;
+  Handshake(const Handshake&) = delete;
+  Handshake& operator=(const Handshake&) = delete;
+
   [[nodiscard]] State state() const { return state_; }
   // Returns the reason for the state `refused`, as a clause about the other side.
   [[nodiscard]] const std::string& why() const { return why_; }
@@ -60,7 +64,6 @@ class Handshake {
  protected:
   // `protection`: the least protection that this rank demands.
   Handshake(crypto::TlsRole role, const Membership& own, Protection protection);
-  virtual ~Handshake() = default;
   Handshake(Handshake&&) noexcept = default;
   Handshake& operator=(Handshake&&) noexcept = default;
 
