@@ -20,6 +20,11 @@ def main() -> None:
             print(f"{module}.{function}", flush=True)
         getattr(importlib.import_module(module), function)(*arguments)
     dist.destroy_process_group()
+    if backend == "gloo":
+        # On a busy machine, a thread of PyTorch's Gloo backend may still release tensors while the interpreter exits,
+        # which aborts the process.
+        sys.stdout.flush()
+        os._exit(0)
 
 
 if __name__ == "__main__":
